@@ -1,0 +1,102 @@
+{{/*
+What is true of the live cluster. Offline (helm template, GitOps) there is none, and `lookup` finds nothing.
+*/}}
+
+{{- define "minicluster.liveJob" -}}
+{{- lookup "batch/v1" "Job" .Release.Namespace (include "minicluster.name" .) | toJson -}}
+{{- end }}
+
+{{/* "true" when Helm talks to a cluster of at least this version: offline, the portable choice is made. */}}
+{{- define "minicluster.atLeast" -}}
+{{- $root := first . -}}
+{{- and ($root.Capabilities.APIVersions.Has "batch/v1/Job") (semverCompare (printf ">=%s-0" (last .)) $root.Capabilities.KubeVersion.Version) -}}
+{{- end }}
+
+{{/* How the view comes into the pods: none, image or copy. A live cluster keeps its way. */}}
+{{- define "minicluster.viewMode" -}}
+{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
+{{- $mode := .Values.flux.container.mode -}}
+{{- if .Values.flux.container.disable }}none
+{{- else if ne $mode "auto" }}{{ $mode }}
+{{- else if $recorded }}{{ get $recorded "flux.container.mode" }}
+{{- else if eq (include "minicluster.atLeast" (list . "1.36")) "true" }}image
+{{- else }}copy
+{{- end -}}
+{{- end }}
+
+{{/* "true" when a Job field that can't change later is to be set: as the live Job has it, else by version. */}}
+{{- define "minicluster.jobField" -}}
+{{- $root := index . 0 -}}
+{{- $job := fromJson (include "minicluster.liveJob" $root) -}}
+{{- if $job }}{{ hasKey $job.spec (index . 1) }}{{ else }}{{ include "minicluster.atLeast" (list $root (index . 2)) }}{{ end -}}
+{{- end }}
+
+{{/* What the live Job was made of, as recorded on it: a flat map of path to value. */}}
+{{- define "minicluster.recorded" -}}
+{{- $job := fromJson (include "minicluster.liveJob" .) -}}
+{{- dig "metadata" "annotations" "minicluster/frozen" "{}" $job -}}
+{{- end }}
+
+{{/*
+What can't change on a live cluster: all values but these. The certificate is compared with the Secret
+instead, so that it never stands in an annotation.
+*/}}
+{{- define "minicluster.frozen" -}}
+{{- $values := deepCopy .Values -}}
+{{- range list "global" "nameOverride" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" }}
+{{- $_ := unset $values . }}
+{{- end -}}
+{{- $_ := unset $values.flux "curveCert" -}}
+{{- $_ := set $values "maxSize" ($values.maxSize | default .Values.size) -}}
+{{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
+{{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
+{{- end }}
+
+{{/* Lines `path: value` for all that is set in a value; long texts as their digest. */}}
+{{- define "minicluster.flatten" -}}
+{{- $path := first . -}}{{- $value := last . -}}
+{{- if kindIs "map" $value }}
+{{- range $key, $item := $value }}
+{{- include "minicluster.flatten" (list (ternary $key (printf "%s.%s" $path $key) (empty $path)) $item) }}
+{{- end }}
+{{- else if kindIs "slice" $value }}
+{{- range $index, $item := $value }}
+{{- include "minicluster.flatten" (list (printf "%s[%d]" $path $index) $item) }}
+{{- end }}
+{{- else if not (or (kindIs "invalid" $value) (eq (toString $value) "") (eq (toString $value) "false")) }}
+{{- $text := toString $value }}
+{{ toJson $path }}: {{ ternary $text (printf "sha256:%s" (sha256sum $text)) (le (len $text) 64) | toJson }}
+{{- end }}
+{{- end }}
+
+{{/* Fails, naming the value, where an upgrade asks for what a live cluster can't become. */}}
+{{- define "minicluster.refuse" -}}
+{{- $root := . -}}
+{{- $name := include "minicluster.name" . -}}
+{{- $old := fromJson (include "minicluster.recorded" .) -}}
+{{- $way := printf "uninstall %s first, or install under another name" .Release.Name -}}
+{{- if $old -}}
+{{- $new := fromJson (include "minicluster.frozen" .) -}}
+{{- range $path := concat (keys $old) (keys $new) | uniq | sortAlpha }}
+{{- $was := get $old $path | default "(unset)" }}{{ $is := get $new $path | default "(unset)" }}
+{{- if ne $was $is }}
+{{- fail (printf "%s can't change on the live MiniCluster %s: it is %s, asked is %s; %s" $path $name $was $is $way) }}
+{{- end }}
+{{- end }}
+{{- if not .Values.flux.curveCertSecret }}
+{{- $certificate := include "minicluster.liveCertificate" . }}
+{{- if not $certificate }}
+{{- fail (printf "the Secret %s-curve of the live MiniCluster %s is gone, and its brokers hold the old certificate: restore the Secret, or %s" $name $name $way) }}
+{{- end }}
+{{- if and .Values.flux.curveCert (ne (trim .Values.flux.curveCert) (trim $certificate)) }}
+{{- fail (printf "flux.curveCert can't change on the live MiniCluster %s: its brokers hold another certificate; %s" $name $way) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The certificate that the live release holds, "" when there is none. */}}
+{{- define "minicluster.liveCertificate" -}}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace (printf "%s-curve" (include "minicluster.name" .)) -}}
+{{- dig "data" "curve.cert" "" $secret | b64dec -}}
+{{- end }}

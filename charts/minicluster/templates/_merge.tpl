@@ -1,0 +1,32 @@
+{{/*
+Merges a fragment over a value: maps key by key, lists of named things by name, anything else replaced.
+*/}}
+{{- define "minicluster.merge" -}}
+{{- $base := first . -}}{{- $over := last . -}}
+{{- $result := dict "value" $over -}}
+{{- if and (kindIs "map" $base) (kindIs "map" $over) }}
+{{- $map := deepCopy $base }}
+{{- range $key, $item := $over }}
+{{- if hasKey $map $key }}{{ $item = (include "minicluster.merge" (list (get $map $key) $item) | fromJson).value }}{{ end }}
+{{- $_ := set $map $key $item }}
+{{- end }}
+{{- $_ := set $result "value" $map }}
+{{- else if and (kindIs "slice" $base) (kindIs "slice" $over) (include "minicluster.named" $base) (include "minicluster.named" $over) }}
+{{- $list := list }}{{ $names := list }}
+{{- range $item := $base }}
+{{- $names = append $names $item.name }}
+{{- range $over }}{{ if eq .name $item.name }}{{ $item = (include "minicluster.merge" (list $item .) | fromJson).value }}{{ end }}{{ end }}
+{{- $list = append $list $item }}
+{{- end }}
+{{- range $over }}{{ if not (has .name $names) }}{{ $list = append $list . }}{{ end }}{{ end }}
+{{- $_ := set $result "value" $list }}
+{{- end }}
+{{- toJson $result }}
+{{- end }}
+
+{{/* Not empty when all items of a list are maps with a name. */}}
+{{- define "minicluster.named" -}}
+{{- $named := true -}}
+{{- range . }}{{ if not (and (kindIs "map" .) (hasKey . "name")) }}{{ $named = false }}{{ end }}{{ end -}}
+{{- if $named }}true{{ end -}}
+{{- end }}

@@ -1,0 +1,57 @@
+{{/* Names, labels and choices, each made here and nowhere else. */}}
+
+{{- define "minicluster.name" -}}
+{{- .Values.nameOverride | default .Release.Name -}}
+{{- end }}
+
+{{- define "minicluster.service" -}}
+{{- .Values.network.headlessName | default (include "minicluster.name" .) -}}
+{{- end }}
+
+{{- define "minicluster.selector" -}}
+app.kubernetes.io/name: minicluster
+app.kubernetes.io/instance: {{ include "minicluster.name" . }}
+{{- end }}
+
+{{/* Labels that select this cluster's brokers; stable for its life. */}}
+{{- define "minicluster.brokerSelector" -}}
+{{ include "minicluster.selector" . }}
+app.kubernetes.io/component: broker
+{{- end }}
+
+{{/* Labels of every object; never in the pod template, which must not change with the chart's version. */}}
+{{- define "minicluster.labels" -}}
+{{ include "minicluster.selector" . }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* The runner: the container that runs Flux, as JSON. */}}
+{{- define "minicluster.runner" -}}
+{{- $runner := first .Values.containers -}}
+{{- range reverse .Values.containers }}{{ if ne (toString .runFlux) "false" }}{{ $runner = . }}{{ end }}{{ end -}}
+{{- $runner | toJson -}}
+{{- end }}
+
+{{- define "minicluster.image" -}}
+{{- .image | default "ubuntu:noble" -}}
+{{- end }}
+
+{{- define "minicluster.pullPolicy" -}}
+{{- if .pullAlways }}Always{{ else }}{{ .imagePullPolicy | default "IfNotPresent" }}{{ end -}}
+{{- end }}
+
+{{- define "minicluster.viewImage" -}}
+{{- $arm := eq .Values.flux.arch "arm" -}}
+{{- .Values.flux.container.image | default (printf "ghcr.io/converged-computing/flux-view-ubuntu:%s" (ternary "arm-jammy" "tag-noble" $arm)) -}}
+{{- end }}
+
+{{/* Name of the Secret with the certificate. */}}
+{{- define "minicluster.curveSecret" -}}
+{{- .Values.flux.curveCertSecret | default (printf "%s-curve" (include "minicluster.name" .)) -}}
+{{- end }}
+
+{{/* Text for a place where Kubernetes expands $(NAME): no expansion. */}}
+{{- define "minicluster.literal" -}}
+{{- replace "$" "$$" . -}}
+{{- end }}

@@ -1,0 +1,1 @@
+"""The post-renderer of the minicluster chart: MiniCluster documents become ConfigMaps and Secrets."""

@@ -1,0 +1,5 @@
+"""``python -m minicluster``."""
+
+from minicluster.cli import main
+
+main()

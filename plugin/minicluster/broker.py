@@ -1,0 +1,92 @@
+"""What the brokers are told: broker.toml and the words of ``flux start``.
+
+Keys and attributes are those of flux-config-bootstrap(5), flux-config-resource(5), flux-config-tbon(5)
+and flux-broker-attributes(7), Flux 0.88.
+"""
+
+import tomllib
+from typing import Any
+
+import tomli_w
+
+from minicluster.errors import SpecError
+from minicluster.hostlist import hosts
+from minicluster.spec import MiniCluster
+
+PORT = 8050
+#: Children of a broker when no topology is asked for; one more than a flat tree can have is another level.
+FANOUT = 256
+
+
+def quorum(cluster: MiniCluster) -> int | None:
+    """Return how many brokers must be online before the work starts, None for all of them."""
+    min_size: int | None = cluster.spec["minSize"]
+    if min_size is not None:
+        return min_size
+    return None if cluster.max_size == cluster.size else cluster.size
+
+
+def config(cluster: MiniCluster) -> str:
+    """Return broker.toml: the user's own text, or the one computed from the spec.
+
+    Raises SpecError when the user's text is not TOML, or stands beside values that it would hide.
+    """
+    given: str = cluster.flux["brokerConfig"]
+    if not given:
+        return tomli_w.dumps(_tables(cluster))
+    try:
+        tomllib.loads(given)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"flux.brokerConfig is not TOML: {error}") from None
+    return given
+
+
+def _tables(cluster: MiniCluster) -> dict[str, Any]:
+    network = cluster.spec["network"]
+    domain = f"{cluster.service}.{cluster.namespace}.svc.{network['clusterDomain']}"
+    tables: dict[str, Any] = {
+        # an exec into the pod is often root's, whoever runs the broker
+        "access": {"allow-guest-user": True, "allow-root-owner": True},
+        "bootstrap": {
+            "curve_cert": f"{cluster.state}/curve/curve.cert",
+            "default_port": PORT,
+            "default_bind": f"tcp://{network['interface']}:%p",
+            "default_connect": f"tcp://%h.{domain}:%p",
+            "hosts": [{"host": hosts(cluster.name, cluster.max_size)}],
+        },
+        # what a container sees of a node is not what it may use: R is right, detection isn't
+        "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
+    }
+    scheduler = cluster.flux["scheduler"]
+    if scheduler["simple"]:
+        tables["modules"] = {"alternatives": {"sched": "sched-simple"}}
+    else:
+        tables["sched-fluxion-qmanager"] = {"queue-policy": scheduler["queuePolicy"] or "fcfs"}
+    return tables
+
+
+def start(cluster: MiniCluster) -> list[str]:
+    """Return the words that start a broker, without the initial program."""
+    flux, logging = cluster.flux, cluster.spec["logging"]
+    words = ["flux", "start", f"--config-path={cluster.files}/broker.toml"]
+    if flux["wrap"]:
+        words.append(f"--wrap={flux['wrap']}")
+    attributes: dict[str, object] = {"statedir": f"{cluster.state}/var/lib/flux"}
+    if not flux["disableSocket"]:
+        attributes["rundir"] = f"{cluster.state}/run/flux"
+        attributes["local-uri"] = f"local://{cluster.state}/run/flux/local"
+    attributes["tbon.topo"] = flux["topology"] or f"kary:{FANOUT}"
+    if _seconds(flux["connectTimeout"]):
+        attributes["tbon.connect_timeout"] = flux["connectTimeout"]
+    if logging["zeromq"]:
+        attributes["tbon.zmqdebug"] = 1
+    needed = quorum(cluster)
+    if needed is not None:
+        attributes["broker.quorum"] = needed
+    attributes["log-stderr-mode"] = "local"
+    attributes["log-stderr-level"] = 0 if logging["quiet"] else flux["logLevel"]
+    return words + [f"-S{key}={value}" for key, value in attributes.items()]
+
+
+def _seconds(duration: str) -> float:
+    return float(duration.rstrip("smhd") or 0)

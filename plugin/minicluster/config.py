@@ -1,0 +1,159 @@
+"""The ConfigMap and the Secret of a cluster.
+
+The ConfigMap has the static shell of ``scripts/`` as it is, the settings as quoted assignments, and each
+text of the user in a file of its own: nothing of theirs is pasted into a line that a shell reads.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+from minicluster import broker, curve
+from minicluster.errors import SpecError
+from minicluster.hostlist import hosts
+from minicluster.spec import MiniCluster
+
+#: File of a ConfigMap by the key of ``commands`` that it holds.
+SNIPPETS = {
+    "init": "init.sh",
+    "pre": "pre.sh",
+    "brokerPre": "broker-pre.sh",
+    "workerPre": "worker-pre.sh",
+    "post": "post.sh",
+}
+GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+#: What a ConfigMap may hold (Kubernetes' limit on all its data).
+MAX_DATA = 1_048_576
+
+
+def documents(cluster: MiniCluster, keypair: curve.Keypair) -> Iterator[dict[str, Any]]:
+    """Yield the ConfigMap, and the Secret unless the certificate is in one of the user's.
+
+    Raises SpecError or CurveError for what can't be rendered.
+    """
+    certificate = curve.certificate(cluster, keypair)
+    data = _data(cluster)
+    size = sum(len(key) + len(text.encode()) for key, text in data.items())
+    if size > MAX_DATA:
+        raise SpecError(f"MiniCluster {cluster.name}: its texts are {size} bytes, {MAX_DATA} fit into a ConfigMap: mount large files")
+    yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(cluster, "config"), "data": data}
+    if certificate is not None:
+        yield {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": _metadata(cluster, "curve"),
+            "type": "Opaque",
+            "stringData": {"curve.cert": certificate},
+        }
+
+
+def _metadata(cluster: MiniCluster, suffix: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": f"{cluster.name}-{suffix}", "namespace": cluster.namespace}
+    if cluster.labels:
+        metadata["labels"] = dict(cluster.labels)
+    if cluster.annotations:
+        metadata["annotations"] = dict(cluster.annotations)
+    return metadata
+
+
+def _data(cluster: MiniCluster) -> dict[str, str]:
+    scripts = {f.name: f.read_text(encoding="utf-8") for f in (files("minicluster") / "scripts").iterdir() if f.name.endswith(".sh")}
+    commands = cluster.runner.get("commands", {})
+    snippets = {file: commands[key] for key, file in SNIPPETS.items() if commands.get(key)}
+    work = {"command": cluster.runner.get("command"), "script": commands.get("script")}
+    texts = {name: text for name, text in work.items() if isinstance(text, str) and text}
+    return dict(sorted(scripts.items())) | {"broker.toml": broker.config(cluster), "settings.sh": settings(cluster)} | snippets | texts
+
+
+def settings(cluster: MiniCluster) -> str:
+    """Return the settings file: assignments whose values are quoted, ``mc_*_words`` each a quoted list."""
+    runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
+    command = runner.get("command")
+    script = runner.get("commands", {}).get("script", "")
+    values: dict[str, object] = {
+        "mc_name": cluster.name,
+        "mc_size": cluster.size,
+        "mc_max_size": cluster.max_size,
+        "mc_view": "" if container["disable"] else "/opt/views/view",
+        "mc_python_path": container["pythonPath"],
+        "mc_hosts": hosts(cluster.name, cluster.max_size),
+        "mc_cores": cores(runner) or "",
+        "mc_gpus": gpus(runner) or "",
+        "mc_start_words": shlex.join(broker.start(cluster)),
+        "mc_submit_words": shlex.join(submit(cluster)),
+        "mc_command_words": shlex.join(command) if isinstance(command, list) else "",
+        "mc_script_has_interpreter": _flag(script.startswith("#!")),
+        "mc_logs": runner.get("logs", ""),
+        "mc_quiet": _flag(logging["quiet"]),
+        "mc_strict": _flag(logging["strict"]),
+        "mc_timed": _flag(logging["timed"]),
+        "mc_complete_workers": _flag(cluster.flux["completeWorkers"]),
+    }
+    lines = [f"{key}={shlex.quote(str(value))}" for key, value in values.items()]
+    exports = [f"export {key}={shlex.quote(value)}" for key, value in sorted(cluster.flux["environment"].items())]
+    return "\n".join(["# shellcheck shell=sh disable=SC2034", *lines, *exports]) + "\n"
+
+
+def _flag(value: object) -> str:
+    return "1" if value else ""
+
+
+def submit(cluster: MiniCluster) -> list[str]:
+    """Return the words that submit the command: prefix, verb, task flags, the user's flags.
+
+    Raises SpecError for an open quote.
+    """
+    tasks, size = int(cluster.spec["tasks"]), cluster.size
+    nodes = ["-N", str(size)] if tasks == 0 or tasks >= size else []
+    count = ["-n", str(tasks)] if tasks else []
+    loud = ["-vvv"] if cluster.spec["logging"]["debug"] else ["--quiet"]
+    return [
+        *_words("containers[0].commands.prefix", cluster.runner.get("commands", {}).get("prefix", "")),
+        *_words("flux.submitCommand", cluster.flux["submitCommand"]),
+        *nodes,
+        *count,
+        *_words("flux.optionFlags", cluster.flux["optionFlags"]),
+        *loud,
+        "--watch",
+    ]
+
+
+def _words(name: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise SpecError(f"{name} is {text!r}: {error}; close the quote") from None
+
+
+def cores(runner: Mapping[str, Any]) -> int | None:
+    """Return the cores of a node in R: ``cores``, else the CPU limit or request; None when the node tells."""
+    if runner.get("cores"):
+        return int(runner["cores"])
+    cpu = _resource(runner, "cpu")
+    return None if cpu is None else max(1, int(quantity("cpu", cpu)))
+
+
+def gpus(runner: Mapping[str, Any]) -> int:
+    """Return the GPUs of a node in R, from the limits of the runner."""
+    limits = runner.get("resources", {}).get("limits", {})
+    return sum(int(quantity(name, limits[name])) for name in GPUS if name in limits)
+
+
+def _resource(runner: Mapping[str, Any], name: str) -> Any:
+    resources = runner.get("resources", {})
+    return resources.get("limits", {}).get(name, resources.get("requests", {}).get(name))
+
+
+def quantity(name: str, value: object) -> float:
+    """Return a Kubernetes quantity as a number.
+
+    Raises SpecError when it isn't one.
+    """
+    suffixes = {"m": 1e-3, "k": 1e3, "Ki": 2**10, "M": 1e6, "Mi": 2**20, "": 1}
+    text = str(value).strip()
+    number = text.rstrip("mkKMi")
+    try:
+        return float(number) * suffixes[text[len(number) :]]
+    except (KeyError, ValueError):
+        raise SpecError(f"resources: {name} is {text!r}: give a number, e.g. 4 or 500m") from None

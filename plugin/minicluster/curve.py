@@ -1,0 +1,54 @@
+"""The CURVE certificate that the brokers of a cluster share, in CZMQ's file format (ZeroMQ RFC 4)."""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+
+from minicluster.errors import CurveError
+from minicluster.spec import MiniCluster
+
+#: Makes a key pair, (public, secret), both Z85 text of 40 characters.
+Keypair = Callable[[], tuple[bytes, bytes]]
+
+_KEYS = re.compile(r'^\s*(public|secret)-key\s*=\s*"[0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{40}"\s*$', re.MULTILINE)
+
+
+def random_keypair() -> tuple[bytes, bytes]:
+    """Return a key pair from the system's randomness."""
+    import zmq  # noqa: PLC0415 - a third of the start-up time, and most calls need no new key
+
+    return zmq.curve_keypair()
+
+
+def seeded_keypair(seed: bytes, cluster: MiniCluster) -> tuple[bytes, bytes]:
+    """Return the key pair that ``seed`` means for this cluster: HKDF-SHA256 (RFC 5869), one block."""
+    import zmq  # noqa: PLC0415
+    from zmq.utils import z85  # noqa: PLC0415
+
+    key = hmac.new(b"minicluster", seed, hashlib.sha256).digest()
+    info = f"curve {cluster.namespace}/{cluster.name}".encode()
+    secret = z85.encode(hmac.new(key, info + b"\x01", hashlib.sha256).digest())
+    return zmq.curve_public(secret), secret
+
+
+def certificate(cluster: MiniCluster, keypair: Keypair) -> str | None:
+    """Return the text of the certificate; None when an existing Secret has it.
+
+    What the user gave comes first, then what the live release has, then a new pair of keys.
+    Raises CurveError when the text given is no certificate; the error does not show it.
+    """
+    given: str = cluster.flux["curveCert"]
+    if cluster.flux["curveCertSecret"]:
+        return None
+    if given and {match[1] for match in _KEYS.finditer(given)} != {"public", "secret"}:
+        raise CurveError("flux.curveCert is not a CURVE certificate: give the text that `flux keygen FILE` writes")
+    if given or cluster.certificate:
+        return given or cluster.certificate
+    public, secret = keypair()
+    return (
+        "#  ZeroMQ CURVE **Secret** Certificate\n"
+        "#  DO NOT DISTRIBUTE\n\n"
+        f'metadata\n    name = "{cluster.name}"\n'
+        f'curve\n    public-key = "{public.decode()}"\n    secret-key = "{secret.decode()}"\n'
+    )

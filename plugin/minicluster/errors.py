@@ -1,0 +1,21 @@
+"""What can be wrong with the input; each message is one line: the value, what is wrong, the way out."""
+
+
+class MiniClusterError(Exception):
+    """Base of all errors that a user can mend."""
+
+    def __str__(self) -> str:
+        """Return the message on one line."""
+        return " ".join(super().__str__().split())
+
+
+class StreamError(MiniClusterError):
+    """The stream of documents can't be used."""
+
+
+class SpecError(MiniClusterError):
+    """A MiniCluster document has a wrong value."""
+
+
+class CurveError(MiniClusterError):
+    """There is no usable CURVE certificate."""

@@ -1,0 +1,18 @@
+#!/bin/sh
+# quorum.sh NAME SECONDS: the test of a release. NAME resolves while the lead is ready, which it is once
+# the quorum is there; asks until then, SECONDS at the most.
+set -eu
+
+resolves() {
+  if command -v getent; then getent hosts "$1"; else nslookup "$1"; fi
+} >/dev/null 2>&1
+
+end=$(($(date +%s) + $2))
+until resolves "$1"; do
+  if [ "$(date +%s)" -ge "$end" ]; then
+    echo "no quorum within $2 s: the lead broker is not ready (kubectl get pod, kubectl logs), or the job has ended" >&2
+    exit 1
+  fi
+  sleep 0.5
+done
+echo "the cluster has its quorum"

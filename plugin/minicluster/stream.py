@@ -1,0 +1,135 @@
+"""The stream of YAML documents that Helm hands to a post-renderer.
+
+Documents are cut out as text and only those that can be a MiniCluster are parsed: whatever else
+is in the stream leaves it byte for byte as it came.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from minicluster.errors import StreamError
+
+#: Group of the hand-over document. No API server has it, so that a release without the
+#: post-renderer fails before anything is created, and Kubernetes' error says what to add.
+GROUP = "post-renderer-required.add--post-renderer-minicluster"
+VERSION = "v1"
+KIND = "MiniCluster"
+
+# A line that starts with `---` at the margin separates documents, whatever stands around it:
+# YAML 1.2, 9.1.4 (a block scalar's own lines are indented).
+_MARKER = re.compile(rb"^---(?=[ \t\r\n]|$)[^\n]*\n?", re.MULTILINE)
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes texts of several lines as they read."""
+
+
+def _text(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def split(data: bytes) -> Iterator[bytes]:
+    """Yield the documents of a stream, each with the marker before it; joined they are the stream."""
+    start = 0
+    for marker in _MARKER.finditer(data):
+        if marker.start() > start:
+            yield data[start : marker.start()]
+            start = marker.start()
+    if start < len(data):
+        yield data[start:]
+
+
+def parse(chunk: bytes) -> dict[str, Any] | None:
+    """Return the MiniCluster in a document, None for anything else.
+
+    Raises StreamError when it names our group but isn't YAML, or is of an unknown version.
+    """
+    if GROUP.encode() not in chunk:
+        return None
+    try:
+        document = yaml.load(chunk, Loader=_LOADER)  # noqa: S506 - a safe loader
+    except yaml.YAMLError as error:
+        raise StreamError(f"a MiniCluster document is not YAML: {_problem(error)}") from None
+    if not isinstance(document, dict):
+        return None
+    group, _, version = str(document.get("apiVersion")).partition("/")
+    if group != GROUP:
+        return None
+    if document.get("kind") != KIND or version != VERSION:
+        raise StreamError(
+            f"{document.get('apiVersion')} {document.get('kind')}: this post-renderer knows {GROUP}/{VERSION} "
+            f"{KIND} only; use the minicluster package of the chart's version"
+        )
+    return document
+
+
+def dump(document: Mapping[str, Any]) -> bytes:
+    """Return a document as YAML, with its marker."""
+    text: bytes = yaml.dump(
+        document,
+        Dumper=_Dumper,
+        explicit_start=True,
+        sort_keys=False,
+        encoding="utf-8",
+        allow_unicode=True,
+        width=1_000_000,
+    )
+    return text
+
+
+def render(data: bytes, expand: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]]) -> Iterator[bytes]:
+    """Yield the stream with each MiniCluster document replaced by what ``expand`` makes of it.
+
+    Raises StreamError for a stream that is empty, not YAML, or has two MiniClusters of one name.
+    """
+    if not data.strip():
+        raise StreamError("the stream is empty: pipe the output of `helm template` in, or use --post-renderer")
+    seen: set[tuple[str, str]] = set()
+    line_open = False
+    for chunk in split(data):
+        document = parse(chunk)
+        if document is None:
+            yield chunk
+            line_open = not chunk.endswith(b"\n")
+            continue
+        _check_unique(document, seen)
+        if line_open:
+            yield b"\n"
+        for made in expand(document):
+            yield dump(made)
+        line_open = False
+    if not seen:
+        _check_yaml(data)
+
+
+def _check_unique(document: Mapping[str, Any], seen: set[tuple[str, str]]) -> None:
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        raise StreamError("a MiniCluster document has no metadata: give it a name and a namespace")
+    key = (str(metadata.get("namespace")), str(metadata.get("name")))
+    if key in seen:
+        raise StreamError(f"two MiniCluster documents are named {key[1]} in namespace {key[0]}: give one a nameOverride")
+    seen.add(key)
+
+
+def _check_yaml(data: bytes) -> None:
+    """Tell a stream without a MiniCluster, which may pass, from what isn't YAML at all."""
+    try:
+        for document in yaml.load_all(data, Loader=_LOADER):  # noqa: S506 - a safe loader
+            if document is not None and not isinstance(document, dict):
+                raise StreamError("the stream is not Kubernetes manifests: pipe the output of `helm template` in")
+    except yaml.YAMLError as error:
+        raise StreamError(f"the stream is not YAML: {_problem(error)}") from None
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f" at line {mark.line + 1}" if mark else ""
+    return f"{getattr(error, 'problem', None) or 'it can not be read'}{where}"
