@@ -69,5 +69,9 @@ def error_document(error: MiniClusterError) -> bytes:
     name is a list, and its file is the message.
     """
     annotations = {"postrenderer.helm.sh/postrender-filename": f"minicluster: {error}"}
-    document = {"apiVersion": "v1", "kind": "Error", "metadata": {"name": ["error"], "annotations": annotations}}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Error",
+        "metadata": {"name": ["error"], "annotations": annotations},
+    }
     return json.dumps(document).encode() + b"\n"

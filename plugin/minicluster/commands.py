@@ -24,7 +24,14 @@ def cli(context: click.Context) -> None:
 
 
 @cli.command()
-@click.option("-f", "--file", "source", type=click.File("rb"), default="-", help="The stream; standard input when not given.")
+@click.option(
+    "-f",
+    "--file",
+    "source",
+    type=click.File("rb"),
+    default="-",
+    help="The stream; standard input when not given.",
+)
 @click.option(
     "--curve-seed-file",
     type=click.File("rb"),
@@ -32,7 +39,7 @@ def cli(context: click.Context) -> None:
 )
 @click.option("--random-curve", is_flag=True, help="Let new certificates be random: the output differs each time.")
 def render(source: IO[bytes], curve_seed_file: IO[bytes] | None, random_curve: bool) -> None:
-    """Render the MiniClusters in the output of `helm template`, reproducibly.
+    r"""Render the MiniClusters in the output of `helm template`, reproducibly.
 
     \b
     Examples:

@@ -6,7 +6,7 @@ text of the user in a file of its own: nothing of theirs is pasted into a line t
 
 import shlex
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from minicluster import broker, curve
@@ -22,6 +22,8 @@ SNIPPETS = {
     "workerPre": "worker-pre.sh",
     "post": "post.sh",
 }
+#: The shell that runs in the pods.
+SCRIPTS = Path(__file__).parent / "scripts"
 GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 #: What a ConfigMap may hold (Kubernetes' limit on all its data).
 MAX_DATA = 1_048_576
@@ -36,7 +38,9 @@ def documents(cluster: MiniCluster, keypair: curve.Keypair) -> Iterator[dict[str
     data = _data(cluster)
     size = sum(len(key) + len(text.encode()) for key, text in data.items())
     if size > MAX_DATA:
-        raise SpecError(f"MiniCluster {cluster.name}: its texts are {size} bytes, {MAX_DATA} fit into a ConfigMap: mount large files")
+        raise SpecError(
+            f"MiniCluster {cluster.name}: its texts are {size} bytes, a ConfigMap holds {MAX_DATA}: mount them"
+        )
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(cluster, "config"), "data": data}
     if certificate is not None:
         yield {
@@ -58,12 +62,12 @@ def _metadata(cluster: MiniCluster, suffix: str) -> dict[str, Any]:
 
 
 def _data(cluster: MiniCluster) -> dict[str, str]:
-    scripts = {f.name: f.read_text(encoding="utf-8") for f in (files("minicluster") / "scripts").iterdir() if f.name.endswith(".sh")}
+    scripts = {file.name: file.read_text(encoding="utf-8") for file in sorted(SCRIPTS.glob("*.sh"))}
     commands = cluster.runner.get("commands", {})
     snippets = {file: commands[key] for key, file in SNIPPETS.items() if commands.get(key)}
     work = {"command": cluster.runner.get("command"), "script": commands.get("script")}
     texts = {name: text for name, text in work.items() if isinstance(text, str) and text}
-    return dict(sorted(scripts.items())) | {"broker.toml": broker.config(cluster), "settings.sh": settings(cluster)} | snippets | texts
+    return scripts | {"broker.toml": broker.config(cluster), "settings.sh": settings(cluster)} | snippets | texts
 
 
 def settings(cluster: MiniCluster) -> str:

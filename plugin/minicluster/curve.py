@@ -1,7 +1,5 @@
 """The CURVE certificate that the brokers of a cluster share, in CZMQ's file format (ZeroMQ RFC 4)."""
 
-import hashlib
-import hmac
 import re
 from collections.abc import Callable
 
@@ -16,13 +14,16 @@ _KEYS = re.compile(r'^\s*(public|secret)-key\s*=\s*"[0-9a-zA-Z.:+=^!/*?&<>()\[\]
 
 def random_keypair() -> tuple[bytes, bytes]:
     """Return a key pair from the system's randomness."""
-    import zmq  # noqa: PLC0415 - a third of the start-up time, and most calls need no new key
+    import zmq  # noqa: PLC0415 - upgrades need no new key
 
     return zmq.curve_keypair()
 
 
 def seeded_keypair(seed: bytes, cluster: MiniCluster) -> tuple[bytes, bytes]:
     """Return the key pair that ``seed`` means for this cluster: HKDF-SHA256 (RFC 5869), one block."""
+    import hashlib  # noqa: PLC0415
+    import hmac  # noqa: PLC0415
+
     import zmq  # noqa: PLC0415
     from zmq.utils import z85  # noqa: PLC0415
 

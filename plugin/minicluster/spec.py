@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -19,6 +19,8 @@ from minicluster.errors import SpecError
 
 #: One argument of a program can't be longer (MAX_ARG_STRLEN, execve(2)).
 MAX_COMMAND = 131_071
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,9 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     metadata = document["metadata"]
     name = metadata.get("name")
     if not isinstance(name, str) or not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
-        raise SpecError(f"the name {name!r} is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)")
+        raise SpecError(
+            f"the name {name!r} is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)"
+        )
     spec = _without_null(document.get("spec") or {})
     problem = next(_problems(spec), None)
     if problem:
@@ -92,7 +96,7 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
         namespace=str(metadata.get("namespace") or "default"),
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
-        spec=_merge(yaml.load(_text("defaults.yaml"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), spec),
+        spec=_merge(yaml.load(_text("defaults.yaml"), Loader=_LOADER), spec),  # noqa: S506 - a safe loader
         certificate=str(document.get("certificate") or ""),
     )
     refusal = next(_refusals(cluster), None)
@@ -102,7 +106,7 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
 
 
 def _text(name: str) -> str:
-    return (files("minicluster") / name).read_text(encoding="utf-8")
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 def _without_null(value: Any) -> Any:
@@ -131,7 +135,8 @@ def _problems(spec: Any) -> Iterator[str]:
             yield ValidationError(f"{text!r} does not match {expression!r}")
 
     schema = json.loads(_text("schema.json"))
-    validator = validators.extend(Draft202012Validator, {"pattern": pattern})(schema)
+    extend: Any = validators.extend
+    validator = extend(Draft202012Validator, {"pattern": pattern})(schema)
     for error in sorted(validator.iter_errors(spec), key=lambda e: (len(e.absolute_path), str(e.absolute_path))):
         yield _sentence(error)
 
@@ -148,31 +153,35 @@ def _sentence(error: Any) -> str:
     shown = _short(error.instance)
     if "propertyNames" in error.absolute_schema_path:
         return f"{path}: {shown} can't be a name here; use letters, digits and _"
-    wants = {
-        "type": lambda: f"must be {_either(error.validator_value)}",
-        "enum": lambda: f"must be one of {', '.join(str(v) or '(empty)' for v in error.validator_value)}",
-        "minimum": lambda: f"must be at least {error.validator_value}",
-        "maximum": lambda: f"must be at most {error.validator_value}",
-        "pattern": lambda: _pattern_sentence(error),
-        "minLength": lambda: "must not be empty",
-        "maxLength": lambda: f"must be at most {error.validator_value} characters",
-        "minItems": lambda: f"must have at least {error.validator_value} item",
-        "maxItems": lambda: f"must have at most {error.validator_value} item",
-        "required": lambda: f"needs {' and '.join(k for k in error.validator_value if k not in error.instance)}",
-        "anyOf": lambda: "must be a string or a list of strings without control characters",
-    }
-    want = wants.get(error.validator, lambda: str(error.message))
-    return f"{path or 'the spec'} is {shown}: {want()}"
+    return f"{path or 'the spec'} is {shown}: {_want(error)}"
 
 
-def _pattern_sentence(error: Any) -> str:
-    if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", error.instance):
-        return "control characters are not allowed"
-    return f"must match {error.validator_value}"
-
-
-def _either(types: Any) -> str:
-    return " or ".join(t for t in ([types] if isinstance(types, str) else types) if t != "null")
+def _want(error: Any) -> str:  # noqa: PLR0911 - a table
+    rule = error.validator_value
+    match error.validator:
+        case "type":
+            return f"must be {' or '.join(t for t in ([rule] if isinstance(rule, str) else rule) if t != 'null')}"
+        case "enum":
+            return f"must be one of {', '.join(str(value) or '(empty)' for value in rule)}"
+        case "minimum":
+            return f"must be at least {rule}"
+        case "maximum":
+            return f"must be at most {rule}"
+        case "minLength":
+            return "must not be empty"
+        case "maxLength":
+            return f"must be at most {rule} characters"
+        case "minItems" | "maxItems":
+            return f"must have at {error.validator[:3].replace('min', 'least').replace('max', 'most')} {rule} item"
+        case "required":
+            return f"needs {' and '.join(key for key in rule if key not in error.instance)}"
+        case "anyOf":
+            return "must be a string or a list of strings without control characters"
+        case "pattern" if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", error.instance):
+            return "control characters are not allowed"
+        case "pattern":
+            return f"must match {rule}"
+    return str(error.message)
 
 
 def _short(value: Any) -> str:
@@ -185,7 +194,7 @@ def _refusals(cluster: MiniCluster) -> Iterator[str]:
     spec, flux, runner = cluster.spec, cluster.flux, cluster.runner
     size, max_size, min_size = cluster.size, cluster.max_size, spec["minSize"]
     if max_size < size:
-        yield f"size is {size}, maxSize {max_size}: size can't be above maxSize; lower size or install with a larger maxSize"
+        yield f"size is {size}, maxSize {max_size}: lower size, or install with a larger maxSize"
     if min_size is not None and min_size > size:
         yield f"minSize is {min_size}, size {size}: minSize can't be above size; lower minSize"
     last = f"{cluster.name}-{max_size - 1}"
@@ -200,11 +209,13 @@ def _refusals(cluster: MiniCluster) -> Iterator[str]:
     if isinstance(command, str) and len(command.encode()) > MAX_COMMAND:
         yield f"containers[0].command is {len(command.encode())} bytes, {MAX_COMMAND} are allowed: use commands.script"
     if flux["scheduler"]["simple"] and flux["scheduler"]["queuePolicy"] not in ("", "fcfs"):
-        yield f"flux.scheduler.queuePolicy is {flux['scheduler']['queuePolicy']} and simple is true: sched-simple knows fcfs only"
+        policy = flux["scheduler"]["queuePolicy"]
+        yield f"flux.scheduler.queuePolicy is {policy} and simple is true: sched-simple knows fcfs only"
     if flux["curveCert"] and flux["curveCertSecret"]:
         yield "flux.curveCert and flux.curveCertSecret are both set: give one of them"
     if flux["container"]["disable"] and flux["container"]["mode"] != "auto":
-        yield f"flux.container.disable is true and mode {flux['container']['mode']}: without a view there is no mode; drop it"
+        mode = flux["container"]["mode"]
+        yield f"flux.container.disable is true and mode is {mode}: without a view there is no mode; drop it"
     yield from _hidden_by_broker_config(cluster)
 
 

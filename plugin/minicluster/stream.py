@@ -115,14 +115,16 @@ def _check_unique(document: Mapping[str, Any], seen: set[tuple[str, str]]) -> No
         raise StreamError("a MiniCluster document has no metadata: give it a name and a namespace")
     key = (str(metadata.get("namespace")), str(metadata.get("name")))
     if key in seen:
-        raise StreamError(f"two MiniCluster documents are named {key[1]} in namespace {key[0]}: give one a nameOverride")
+        raise StreamError(
+            f"two MiniCluster documents are named {key[1]} in namespace {key[0]}: give one a nameOverride"
+        )
     seen.add(key)
 
 
 def _check_yaml(data: bytes) -> None:
     """Tell a stream without a MiniCluster, which may pass, from what isn't YAML at all."""
     try:
-        for document in yaml.load_all(data, Loader=_LOADER):  # noqa: S506 - a safe loader
+        for document in yaml.load_all(data, Loader=_LOADER):
             if document is not None and not isinstance(document, dict):
                 raise StreamError("the stream is not Kubernetes manifests: pipe the output of `helm template` in")
     except yaml.YAMLError as error:

@@ -31,6 +31,12 @@ What is true of the live cluster. Offline (helm template, GitOps) there is none,
 {{- if $job }}{{ hasKey $job.spec (index . 1) }}{{ else }}{{ include "minicluster.atLeast" (list $root (index . 2)) }}{{ end -}}
 {{- end }}
 
+{{/* Hosts that the broker configuration registers; unset, a live cluster keeps what it was installed with. */}}
+{{- define "minicluster.maxSize" -}}
+{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
+{{- .Values.maxSize | default (get $recorded "maxSize") | default .Values.size | int64 -}}
+{{- end }}
+
 {{/* What the live Job was made of, as recorded on it: a flat map of path to value. */}}
 {{- define "minicluster.recorded" -}}
 {{- $job := fromJson (include "minicluster.liveJob" .) -}}
@@ -47,7 +53,7 @@ instead, so that it never stands in an annotation.
 {{- $_ := unset $values . }}
 {{- end -}}
 {{- $_ := unset $values.flux "curveCert" -}}
-{{- $_ := set $values "maxSize" ($values.maxSize | default .Values.size) -}}
+{{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
 {{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
 {{- end }}

@@ -33,6 +33,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $runner | toJson -}}
 {{- end }}
 
+{{- define "minicluster.runnerName" -}}
+{{- (fromJson (include "minicluster.runner" .)).name | default (include "minicluster.name" .) -}}
+{{- end }}
+
 {{- define "minicluster.image" -}}
 {{- .image | default "ubuntu:noble" -}}
 {{- end }}

@@ -4,14 +4,13 @@ Kubernetes lets nothing in it change on a live Job.
 */}}
 {{- define "minicluster.podTemplate" -}}
 {{- $runner := fromJson (include "minicluster.runner" .) -}}
+{{- $name := include "minicluster.runnerName" . -}}
 {{- $view := .Values.flux.container -}}
 {{- $mode := include "minicluster.viewMode" . -}}
 {{- $pod := .Values.pod -}}
 metadata:
   labels: {{- merge (include "minicluster.brokerSelector" . | fromYaml) $pod.labels | toYaml | nindent 4 }}
-  {{- with $pod.annotations }}
-  annotations: {{- toYaml . | nindent 4 }}
-  {{- end }}
+  annotations: {{- merge $pod.annotations (dict "kubectl.kubernetes.io/default-container" $name) | toYaml | nindent 4 }}
 spec:
   subdomain: {{ include "minicluster.service" . }}
   restartPolicy: {{ $pod.restartPolicy }}
@@ -59,7 +58,7 @@ spec:
           mountPath: {{ $view.mountPath }}/minicluster
   {{- end }}
   containers:
-    - name: {{ $runner.name | default (include "minicluster.name" .) }}
+    - name: {{ $name }}
       image: {{ include "minicluster.image" $runner | quote }}
       imagePullPolicy: {{ include "minicluster.pullPolicy" $runner }}
       command: [/bin/sh, {{ $view.mountPath }}/minicluster/entrypoint.sh]

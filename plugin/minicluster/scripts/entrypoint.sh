@@ -167,6 +167,9 @@ main() {
   mc_stopping=$MINICLUSTER_HOME/config/run/stopping
   trap stop TERM INT
   trap on_exit EXIT
+  # flux puts the view's modules into PYTHONPATH: the job gets the image's own back
+  MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
+  export MINICLUSTER_PYTHONPATH
   # shellcheck source=environment.sh
   . "$MINICLUSTER_HOME/minicluster/environment.sh"
   # shellcheck source=time.sh

@@ -22,7 +22,7 @@ export PATH
 
 if [ -n "$mc_view" ]; then
   mc_flux=$mc_view/bin/flux
-  # Flux's own Python commands find the view's modules; the jobs' PYTHONPATH stays theirs.
+  # Flux's own Python commands find the view's modules (a Spack view has them apart from its Python).
   for mc_python in "$mc_view"/lib/python3*/site-packages; do
     FLUX_PYTHONPATH_PREPEND=${mc_python_path:-$mc_python}
   done

@@ -39,7 +39,8 @@ work() {
   else
     eval "set -- $mc_command_words"
   fi
-  eval "set -- $mc_submit_words \"\$@\""
+  [ -z "$MINICLUSTER_PYTHONPATH" ] || set -- "--env=PYTHONPATH=$MINICLUSTER_PYTHONPATH" "$@"
+  eval "set -- $mc_submit_words --env=-PYTHONPATH \"\$@\""
   [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$mc_submit_words" >&2
   begin=$(centiseconds)
   code=0

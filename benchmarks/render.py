@@ -1,0 +1,69 @@
+"""What the post-renderer adds to `helm template`, and what its input costs it.
+
+    python benchmarks/render.py [--runs 20]
+
+Prints the median seconds of `helm template` with and without the post-renderer, measured in turns, and of
+`minicluster` alone for a maxSize of 4 and of 100,000 and for a stream with 1,000 other documents.
+Needs helm (4) and minicluster in PATH.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TEMPLATE = ["helm", "template", "bench", str(ROOT / "charts" / "minicluster")]
+OTHER = b"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\ndata:\n  text: |\n" + b"    a line\n" * 50
+
+
+def helm(*options: str) -> bytes:
+    """Return what `helm template` prints, the plugin found in this repository."""
+    environment = {**os.environ, "HELM_PLUGINS": str(ROOT)}
+    return subprocess.run([*TEMPLATE, *options], capture_output=True, check=True, env=environment).stdout
+
+
+def post_render(stream: bytes) -> None:
+    """Run the post-renderer over a stream."""
+    subprocess.run(["minicluster"], input=stream, capture_output=True, check=True)
+
+
+def medians(runs: int, **ways: Callable[[], object]) -> dict[str, float]:
+    """Time the ways in turns and return the median seconds of each."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(runs + 1):  # the first is a warm-up
+        for name, way in ways.items():
+            begin = time.perf_counter()
+            way()
+            times[name].append(time.perf_counter() - begin)
+    return {name: statistics.median(all_[1:]) for name, all_ in times.items()}
+
+
+def main() -> None:
+    """Print the medians and their ratios."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=20)
+    runs = parser.parse_args().runs
+    small = helm("--set", "maxSize=4")
+    large = helm("--set", "maxSize=100000")
+    times = medians(
+        runs,
+        plain=helm,
+        rendered=lambda: helm("--post-renderer", "minicluster"),
+        small=lambda: post_render(small),
+        large=lambda: post_render(large),
+        others=lambda: post_render(small + OTHER * 1000),
+    )
+    plain, rendered = times["plain"], times["rendered"]
+    print(f"helm template                 {plain:.3f} s")
+    print(f"  with --post-renderer        {rendered:.3f} s   {rendered / plain:.2f} x, {rendered - plain:+.3f} s")
+    print(f"minicluster, maxSize 4        {times['small']:.3f} s")
+    print(f"  maxSize 100,000             {times['large']:.3f} s   {times['large'] / times['small']:.2f} x")
+    print(f"  1,000 other documents       {times['others']:.3f} s   {times['others'] / times['small']:.2f} x")
+
+
+if __name__ == "__main__":
+    main()
