@@ -1,0 +1,81 @@
+"""values.yaml, its schema and its comments say the same."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from support import CHART, Helm
+
+VALUES_TEXT = (CHART / "values.yaml").read_text(encoding="utf-8")
+VALUES: dict[str, Any] = yaml.safe_load(VALUES_TEXT)
+SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+#: Helm's own, which charts above share.
+NOT_OURS = {"global"}
+
+
+def objects(
+    schema: dict[str, Any], values: Any, path: str = ""
+) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Yield path, schema and values of each object that has fields of its own."""
+    if "properties" in schema:
+        yield path, schema, values
+        for key, part in schema["properties"].items():
+            if isinstance(values.get(key), dict):
+                yield from objects(part, values[key], f"{path}.{key}".lstrip("."))
+
+
+@pytest.mark.parametrize(
+    ("path", "schema", "values"), list(objects(SCHEMA, VALUES)), ids=lambda x: x if isinstance(x, str) else ""
+)
+def test_schema_and_values_have_the_same_keys(path: str, schema: dict[str, Any], values: dict[str, Any]) -> None:
+    assert set(schema["properties"]) - (NOT_OURS if not path else set()) == set(values)
+
+
+def schemas(schema: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        if "properties" in schema and "type" in schema:
+            yield schema
+        for part in schema.values():
+            yield from schemas(part)
+
+
+def test_an_unknown_key_is_an_error_at_every_level_of_ours() -> None:
+    found = list(schemas(SCHEMA))
+    assert len(found) > 8
+    assert [schema for schema in found if schema.get("additionalProperties") is not False] == []
+
+
+def test_every_definition_is_used() -> None:
+    text = json.dumps(SCHEMA)
+    assert [name for name in SCHEMA["$defs"] if f'"#/$defs/{name}"' not in text] == []
+
+
+def test_every_value_has_a_comment() -> None:
+    lines = VALUES_TEXT.splitlines()
+    bare = [
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        # a value stands on its line; a key without one is a folder
+        if re.match(r"^ *[A-Za-z]+: *[^ ]", line)
+        and not re.match(r"^ *# -- .{10}|^ *# -- \w+$|^ *# -- \w+ \w+$", before)
+    ]
+    assert bare == []
+
+
+def test_the_defaults_are_what_the_schema_says() -> None:
+    for _path, schema, values in objects(SCHEMA, VALUES):
+        for key, value in values.items():
+            part = schema["properties"][key]
+            types = part.get("type", [])
+            if value is None:
+                assert "null" in types, key
+            if "enum" in part:
+                assert value in part["enum"], key
+
+
+def test_helm_lints_it(helm: Helm) -> None:
+    out = helm.ok("lint", "--strict", CHART)
+    assert "0 chart(s) failed" in out

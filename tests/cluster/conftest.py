@@ -1,0 +1,76 @@
+"""A cluster of real etcd, API server, controllers and scheduler, whose nodes are kwok's, and releases in it."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from support import BIN, CHART, ROOT, Helm
+
+sys.path.insert(0, str(ROOT / "tools"))
+from cluster_release import Release, new_namespace
+from embedded import EmbeddedCluster
+
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """Start the cluster, one for each worker of pytest."""
+    missing = [name for name in PROGRAMS if not (BIN / name).exists()]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} missing: run `make tools`")
+    with EmbeddedCluster(BIN, tmp_path_factory.mktemp("cluster") / "work") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def namespace(cluster: EmbeddedCluster) -> Iterator[str]:
+    """Make a namespace in which pods can start, and remove what was in it."""
+    name = new_namespace(cluster)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def connected(helm: Helm, cluster: EmbeddedCluster) -> Helm:
+    """Both Helms, with the cluster, as its administrator."""
+    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
+
+
+@pytest.fixture(scope="session")
+def user(helm: Helm, cluster: EmbeddedCluster) -> Helm:
+    """Both Helms, as a user who may do nothing but what is granted in a namespace."""
+    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.user_kubeconfig)})
+
+
+@pytest.fixture
+def release(connected: Helm, cluster: EmbeddedCluster, namespace: str) -> Release:
+    """A release that is not yet installed."""
+    return Release(connected, cluster, namespace)
+
+
+@pytest.fixture
+def release4(helm4: Helm, cluster: EmbeddedCluster, namespace: str) -> Release:
+    """A release of Helm 4, for what is not Helm's."""
+    return Release(Helm("helm", helm4.home, {"KUBECONFIG": str(cluster.kubeconfig)}), cluster, namespace)
+
+
+@pytest.fixture(scope="session")
+def copy_of_chart(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Make a copy of the chart with texts replaced: {file: {old: new}}."""
+
+    def make(changes: Mapping[str, Mapping[str, str]]) -> Path:
+        folder = tmp_path_factory.mktemp("chart") / "minicluster"
+        for path in CHART.rglob("*"):
+            if path.is_file():
+                relative = str(path.relative_to(CHART))
+                text = path.read_text(encoding="utf-8")
+                for old, new in changes.get(relative, {}).items():
+                    assert old in text, f"{relative} has no {old!r}"
+                    text = text.replace(old, new)
+                (folder / relative).parent.mkdir(parents=True, exist_ok=True)
+                (folder / relative).write_text(text, encoding="utf-8")
+        return folder
+
+    return make

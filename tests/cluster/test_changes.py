@@ -1,0 +1,235 @@
+"""What may and what may not change on a live MiniCluster."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster_release import Release, new_namespace
+from embedded import EmbeddedCluster
+from support import CHART, Helm, deep, lines_with, nested
+
+Copy = Callable[..., Path]
+CHANGE = {
+    "size": 2,
+    "maxSize": 4,
+    "containers": [{"image": "ubuntu:noble", "command": "sleep inf", "environment": {"A": "b"}}],
+}
+WAY = "uninstall mc first, or install under another name"
+
+
+@pytest.fixture(scope="module")
+def live(connected: Helm, cluster: EmbeddedCluster) -> Iterator[Release]:
+    """Hold a release that no test changes."""
+    namespace = new_namespace(cluster)
+    release = Release(connected, cluster, namespace)
+    release.install(**CHANGE)
+    release.running(2)
+    yield release
+    cluster.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def runner(**fields: Any) -> dict[str, Any]:
+    return {"containers": [{**CHANGE["containers"][0], **fields}]}  # type: ignore[index]
+
+
+REFUSED: list[Any] = [
+    ({"maxSize": 5}, "maxSize", "4", "5"),
+    ({"tasks": 2}, "tasks", "1", "2"),
+    ({"interactive": True, **runner(command="")}, "containers[0].command", "sleep inf", "(unset)"),
+    (runner(image="ubuntu:jammy"), "containers[0].image", "ubuntu:noble", "ubuntu:jammy"),
+    (runner(command="sleep 1"), "containers[0].command", "sleep inf", "sleep 1"),
+    (runner(command=["sleep", "inf"]), "containers[0].command", "sleep inf", "(unset)"),
+    (runner(command="x" * 65), "containers[0].command", "sleep inf", "sha256:"),
+    (runner(environment={"A": "c"}), "containers[0].environment.A", "b", "c"),
+    (runner(environment={}), "containers[0].environment.A", "b", "(unset)"),
+    (runner(environment={"A": "b", "B": "c"}), "containers[0].environment.B", "(unset)", "c"),
+    (runner(cores=2), "containers[0].cores", "(unset)", "2"),
+    (runner(name="other"), "containers[0].name", "(unset)", "other"),
+    (runner(workingDir="/tmp"), "containers[0].workingDir", "(unset)", "/tmp"),
+    (runner(pullAlways=True), "containers[0].pullAlways", "(unset)", "true"),
+    (runner(securityContext={"runAsUser": 0}), "containers[0].securityContext.runAsUser", "(unset)", "0"),
+    (runner(resources={"limits": {"cpu": 1}}), "containers[0].resources.limits.cpu", "(unset)", "1"),
+    (runner(commands={"pre": "true"}), "containers[0].commands.pre", "(unset)", "true"),
+    ({"shareProcessNamespace": True}, "shareProcessNamespace", "(unset)", "true"),
+    *(
+        (nested(path.split("."), value), path, was, asked)
+        for path, value, was, asked in (
+            ("pod.labels", {"a": "b"}, "(unset)", "b"),
+            ("pod.annotations", {"a": "b"}, "(unset)", "b"),
+            ("pod.nodeSelector", {"a": "b"}, "(unset)", "b"),
+            ("pod.tolerations", [{"key": "a"}], "(unset)", "a"),
+            ("pod.serviceAccountName", "x", "(unset)", "x"),
+            ("pod.automountServiceAccountToken", True, "(unset)", "true"),
+            ("pod.securityContext", {"fsGroup": 1}, "(unset)", "1"),
+            ("pod.terminationGracePeriodSeconds", 0, "(unset)", "0"),
+            ("pod.template", {"spec": {"hostname": "x"}}, "(unset)", "x"),
+            ("flux.container.mode", "copy", "image", "copy"),
+            ("flux.container.image", "other", "(unset)", "other"),
+            ("flux.container.mountPath", "/x", "/mnt/flux", "/x"),
+            ("flux.container.disable", True, "(unset)", "true"),
+            ("flux.minimalService", True, "(unset)", "true"),
+            ("flux.curveCertSecret", "x", "(unset)", "x"),
+            ("flux.wrap", "strace", "(unset)", "strace"),
+            ("flux.environment", {"A": "b"}, "(unset)", "b"),
+            ("flux.brokerConfig", "a = 1\n", "(unset)", "a = 1"),
+            ("network.headlessName", "x", "(unset)", "x"),
+            ("network.disableAffinity", True, "(unset)", "true"),
+            ("logging.quiet", True, "(unset)", "true"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("some", [REFUSED[0::2], REFUSED[1::2]], ids=["even", "odd"])
+def test_what_can_not_change_is_refused_by_name(live: Release, some: list[Any]) -> None:
+    before = live.objects()
+    for values, path, was, asked in some:
+        text = live.refuse(**deep(CHANGE, values))
+        lines = lines_with(text.replace("\\n", "\n"), "can't change on the live MiniCluster mc")
+        assert len(lines) == 1, text
+        # of a map or a list, one of its values is named
+        assert path in lines[0]
+        assert f"it is {was}" in lines[0]
+        assert f"asked is {asked}" in lines[0]
+    assert live.objects() == before
+    assert live.revisions() == [(1, "deployed")]
+
+
+def test_the_whole_sentence(live: Release) -> None:
+    text = live.refuse(maxSize=5)
+    assert lines_with(text, f"maxSize can't change on the live MiniCluster mc: it is 4, asked is 5; {WAY}")
+
+
+@pytest.mark.xfail(
+    strict=True, reason='`false`, `""` and what is not set are recorded alike; Kubernetes refuses, too late'
+)
+@pytest.mark.parametrize("environment", [{"A": "b", "B": ""}, {"A": "b", "B": "false"}])
+def test_an_empty_variable_is_refused_by_name_too(live: Release, environment: dict[str, str]) -> None:
+    text = live.refuse("--dry-run=server", **runner(environment=environment))
+    assert lines_with(text, "containers[0].environment.B can't change")
+
+
+@pytest.mark.xfail(strict=True, reason="false is shown as (unset)")
+def test_a_value_that_is_false_is_shown_so(live: Release) -> None:
+    assert lines_with(live.refuse(logging={"strict": False}), "it is true, asked is false")
+
+
+@pytest.mark.xfail(strict=True, reason="the live cluster is deleted, and another one installed")
+def test_another_name_for_a_live_cluster_is_refused(release: Release) -> None:
+    release.install(size=1)
+    assert lines_with(release.refuse("--dry-run=server", nameOverride="other"), "nameOverride can't change")
+
+
+def test_what_may_change(release: Release) -> None:
+    release.install(**CHANGE)
+    uids = release.running(2)
+    template = release.get("job")["spec"]["template"]
+    release.upgrade(deadlineSeconds=1000, jobLabels={"a": "b"}, cleanup=True, minSize=1)
+    job = release.get("job")
+    assert job["spec"]["activeDeadlineSeconds"] == 1000
+    assert job["spec"]["ttlSecondsAfterFinished"] == 0
+    assert job["metadata"]["labels"]["a"] == "b"
+    assert "-Sbroker.quorum=1 " in release.get("configmap", "mc-config")["data"]["settings.sh"]
+    assert job["spec"]["template"] == template
+    assert release.running(2) == uids
+
+
+@pytest.mark.xfail(strict=True, reason="backoffLimitPerIndex follows it, which Kubernetes lets no one change")
+def test_the_backoff_limit_may_change(release: Release) -> None:
+    release.install(size=1, backoffLimit=7)
+    uids = release.running(1)
+    release.upgrade(backoffLimit=9)
+    assert release.get("job")["spec"]["backoffLimit"] == 9
+    assert release.running(1) == uids
+
+
+@pytest.mark.xfail(strict=True, reason="it is 1000660000, asked is 1.00066e+09")
+def test_numbers_from_the_command_line_are_those_of_a_file(release: Release) -> None:
+    release.install("--set", "containers[0].securityContext.runAsUser=1000660000,maxSize=4", size=1)
+    uids = release.running(1)
+    done = release.run("upgrade", "--reuse-values", "--set", "size=2")
+    assert done.code == 0, done.err
+    assert release.running(2)[0] == uids[0]
+
+
+def test_the_charts_version_may_change(release: Release, copy_of_chart: Copy) -> None:
+    release.install(**CHANGE)
+    uids = release.running(2)
+    spec = release.get("job")["spec"]
+    release.chart = copy_of_chart({"Chart.yaml": {"version: 0.1.0": "version: 0.2.0"}})
+    release.upgrade()
+    job = release.get("job")
+    assert job["metadata"]["labels"]["helm.sh/chart"] == "minicluster-0.2.0"
+    assert job["spec"] == spec
+    assert release.running(2) == uids
+
+
+@pytest.mark.xfail(
+    strict=True, reason="a value that is new in a chart, and not empty, looks like a change of the user's"
+)
+def test_a_chart_with_a_new_value_may_come(release: Release, copy_of_chart: Copy) -> None:
+    release.chart = copy_of_chart({"values.yaml": {"  logLevel: 6\n": ""}})
+    release.install(**CHANGE)
+    release.chart = CHART
+    done = release.run("upgrade")
+    assert done.code == 0, done.err
+
+
+OLDER = {
+    "templates/_live.tpl": {'"1.36"': '"1.99"'},
+    "templates/job.yaml": {
+        '"successPolicy" "1.31"': '"successPolicy" "1.99"',
+        '"backoffLimitPerIndex" "1.29"': '"backoffLimitPerIndex" "1.99"',
+    },
+}
+
+
+def test_what_the_cluster_could_at_install_is_kept(release: Release, copy_of_chart: Copy) -> None:
+    release.chart = copy_of_chart(OLDER)
+    release.install(**CHANGE)
+    uids = release.running(2)
+    spec = release.get("job")["spec"]
+    assert "successPolicy" not in spec
+    assert [c["name"] for c in spec["template"]["spec"]["initContainers"]] == ["flux-view"]
+    # now the cluster is upgraded
+    release.chart = CHART
+    release.upgrade(size=3)
+    assert {**release.get("job")["spec"], "completions": 2, "parallelism": 2} == spec
+    grown = release.running(3)
+    assert {index: grown[index] for index in uids} == uids
+
+
+@pytest.mark.parametrize("mode", ["copy", "image"])
+def test_a_mode_that_was_asked_for_is_kept_when_no_longer_asked_for(release: Release, mode: str) -> None:
+    release.install(size=1, flux={"container": {"mode": mode}})
+    uids = release.running(1)
+    release.values = {}
+    release.upgrade()
+    assert release.running(1) == uids
+    assert (
+        json.loads(release.get("job")["metadata"]["annotations"]["minicluster/frozen"])["flux.container.mode"] == mode
+    )
+
+
+def test_a_cluster_whose_job_is_gone_can_be_another(release: Release) -> None:
+    release.install(**CHANGE)
+    release.running(2)
+    certificate = release.certificate()
+    release.kubectl("delete", "job", "mc")
+    release.upgrade(**runner(command="sleep 2"), maxSize=6)
+    release.running(2)
+    assert release.certificate() == certificate
+    assert release.get("configmap", "mc-config")["data"]["command"] == "sleep 2"
+
+
+def test_another_cluster_beside_it(release: Release) -> None:
+    release.install(size=1)
+    other = Release(release.helm, release.cluster, release.namespace, name="other")
+    other.install(size=1)
+    assert other.certificate() != release.certificate()
+    selectors = [one.get("service")["spec"]["selector"] for one in (release, other)]
+    assert selectors[0] != selectors[1]
+    other.ok("uninstall", "--wait")
+    release.running(1)

@@ -1,0 +1,76 @@
+"""Options and fixtures of all tiers."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from minicluster.spec import MiniCluster, load
+from support import Helm, tool
+
+# The same examples each time: a change is not to fail by what was there before it.
+# `--hypothesis-profile explore` looks for new ones.
+settings.register_profile("default", derandomize=True, database=None, deadline=None, print_blob=True)
+settings.register_profile(
+    "explore",
+    max_examples=2000,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
+
+
+def _helm(name: str, factory: pytest.TempPathFactory) -> Helm:
+    if not tool(name):
+        pytest.skip(f"{name} is missing: run `make tools`")
+    return Helm(name, factory.mktemp(name))
+
+
+@pytest.fixture(scope="session", params=["helm", "helm3"])
+def helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Both Helms."""
+    return _helm(request.param, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def helm4(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Helm 4, where one Helm is enough."""
+    return _helm("helm", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def helm3(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Helm 3, for what is its own."""
+    return _helm("helm3", tmp_path_factory)
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be written."""
+    return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(scope="session")
+def cluster_of() -> Callable[..., MiniCluster]:
+    """Make a cluster of a spec, as the post-renderer does of a document."""
+
+    def make(spec: Any = None, /, name: str = "flux-sample", namespace: str = "ns", **fields: Any) -> MiniCluster:
+        return load({"metadata": {"name": name, "namespace": namespace}, "spec": spec or {}, **fields})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def seed_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hold the seed for certificates that are the same each time."""
+    from support import SEED  # noqa: PLC0415
+
+    path = tmp_path_factory.mktemp("seed") / "seed"
+    path.write_bytes(SEED)
+    return path

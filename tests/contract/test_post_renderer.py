@@ -1,0 +1,286 @@
+"""The post-renderer as both Helms call it."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import CERTIFICATE, CHART, GROUP, ROOT, SECRET, Helm, by_name, lines_with, load_all, one, values_text
+
+POST = ("--post-renderer", "minicluster")
+NAMED = {"flux": {"curveCertSecret": "mine"}}
+
+
+def runner(**fields: Any) -> dict[str, Any]:
+    return {"containers": [fields]}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        NAMED,
+        {"flux": {"curveCert": CERTIFICATE}, "size": 3, "maxSize": 5},
+        {**NAMED, **runner(command="echo \"$HOME\" 'é' | cat\nexit 3", commands={"pre": "\n  x\n", "init": " y \n\n"})},
+        {
+            **NAMED,
+            **runner(environment={"A": "a\n b\n", "B": "---\n- x"}),
+            "pod": {"annotations": {"a/b": "x: y\n# z"}},
+        },
+    ],
+    ids=["defaults", "certificate", "command", "texts"],
+)
+def test_it_does_what_render_does(helm: Helm, values: dict[str, Any]) -> None:
+    piped = subprocess.run(
+        [sys.executable, "-m", "minicluster", "render"],
+        input=helm.template(values=values).encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert by_name(helm.template(*POST, values=values)) == by_name(piped.stdout)
+
+
+def test_a_new_certificate_is_a_random_one(helm: Helm) -> None:
+    first, second = (one(helm.template(*POST), "Secret")["stringData"]["curve.cert"] for _ in range(2))
+    assert first != second
+    assert re.search(r'secret-key = "\S{40}"', first)
+
+
+def test_nothing_of_the_way_is_left(helm: Helm) -> None:
+    text = helm.template(*POST)
+    assert GROUP not in text
+    assert "postrender-filename" not in text
+    assert set(by_name(text)) == {
+        ("Service", "flux-sample"),
+        ("Job", "flux-sample"),
+        ("ConfigMap", "flux-sample-config"),
+        ("Secret", "flux-sample-curve"),
+        ("Service", "flux-sample-ready"),
+        ("Pod", "flux-sample-quorum"),
+    }
+
+
+def test_what_comes_of_a_file_keeps_its_name(helm4: Helm) -> None:
+    text = helm4.template(*POST, "--show-only", "templates/minicluster.yaml")
+    assert {kind for kind, _ in by_name(text)} == {"ConfigMap", "Secret"}
+
+
+def test_it_passes_through_itself(helm: Helm) -> None:
+    once = helm.template(*POST, values=NAMED)
+    again = subprocess.run(
+        [sys.executable, "-m", "minicluster"], input=once, capture_output=True, text=True, check=True
+    )
+    assert again.stdout == once
+
+
+def test_helm_knows_the_plugin(helm4: Helm) -> None:
+    assert re.search(r"^minicluster\s+0\.1\.0\s+postrenderer/v1", helm4.ok("plugin", "list"), re.MULTILINE)
+
+
+def test_the_parts_have_one_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+    plugin = yaml.safe_load((ROOT / "plugin" / "plugin.yaml").read_text())["version"]
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert chart == plugin == package
+
+
+# Errors ------------------------------------------------------------------------------------------------------
+
+#: What the schema can't see: the post-renderer's own refusals, as the person is to read them.
+REFUSED: list[Any] = [
+    ({"size": 4, "maxSize": 3}, "MiniCluster x: size is 4, maxSize 3: lower size, or install with a larger maxSize"),
+    ({"size": 2, "minSize": 3}, "MiniCluster x: minSize is 3, size 2: minSize can't be above size; lower minSize"),
+    (
+        runner(command="x", commands={"script": "y"}),
+        "MiniCluster x: containers[0].command and commands.script are both set: give the one that is the work",
+    ),
+    (
+        {"interactive": True, **runner(command=["x"])},
+        "MiniCluster x: interactive is true and there is a command: an interactive cluster runs none; drop one of them",
+    ),
+    (
+        {"flux": {"scheduler": {"simple": True, "queuePolicy": "easy"}}},
+        "MiniCluster x: flux.scheduler.queuePolicy is easy and simple is true: sched-simple knows fcfs only",
+    ),
+    (
+        {"flux": {"container": {"disable": True, "mode": "image"}}},
+        "MiniCluster x: flux.container.disable is true and mode is image: without a view there is no mode; drop it",
+    ),
+    (
+        {"flux": {"curveCert": CERTIFICATE, "curveCertSecret": "x"}},
+        "MiniCluster x: flux.curveCert and flux.curveCertSecret are both set: give one of them",
+    ),
+    (
+        {"flux": {"curveCert": SECRET}},
+        "flux.curveCert is not a CURVE certificate: give the text that `flux keygen FILE` writes",
+    ),
+    (
+        {"flux": {"brokerConfig": "[a"}},
+        "flux.brokerConfig is not TOML: Expected ']' at the end of a table declaration (at end of document)",
+    ),
+    (
+        {"flux": {"brokerConfig": "a = 1"}, "network": {"interface": "eth1"}},
+        "MiniCluster x: network.interface and flux.brokerConfig are both set: "
+        "brokerConfig is used as given; say it there",
+    ),
+    (
+        {"flux": {"optionFlags": "-o 'a"}},
+        'flux.optionFlags is "-o \'a": No closing quotation; close the quote',
+    ),
+    (
+        runner(resources={"limits": {"cpu": "four"}}),
+        "resources: cpu is 'four': give a number, e.g. 4 or 500m",
+    ),
+    (
+        {"nameOverride": "a" * 62},
+        f"MiniCluster {'a' * 62}: the last pod would be {'a' * 62}-0, 64 characters: "
+        "63 are allowed; use a shorter nameOverride",
+    ),
+    (
+        runner(commands={"script": "x" * 1_048_576}),
+        r"re:MiniCluster x: its texts are 10\d{5} bytes, a ConfigMap holds 1048576: mount them",
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), REFUSED, ids=lambda x: x[:50] if isinstance(x, str) else "")
+def test_an_error_reaches_the_person_whole(helm: Helm, values: dict[str, Any], message: str) -> None:
+    done = helm.run("template", "x", CHART, *POST, "--values", "-", stdin=values_text(values))
+    assert done.code != 0
+    assert done.out == ""
+    pattern = message.removeprefix("re:") if message.startswith("re:") else re.escape(message)
+    assert len([line for line in done.err.splitlines() if re.search(f"minicluster: {pattern}", line)]) == 1
+    assert "Traceback" not in done.err
+    assert SECRET not in done.err
+
+
+def test_a_release_with_a_dot_in_its_name_is_told_the_way_out(helm: Helm) -> None:
+    message = "the name 'a.b' is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)"
+    assert lines_with(helm.fails("template", "a.b", CHART, *POST), message)
+    assert ("Job", "a-b") in by_name(helm.template(*POST, "--set", "nameOverride=a-b", release="a.b"))
+
+
+def test_a_wrong_value_does_not_even_reach_the_post_renderer(helm: Helm) -> None:
+    done = helm.run("template", "x", CHART, *POST, "--set", "size=0")
+    assert done.code != 0
+    assert "- at '/size': minimum: got 0, want 1" in done.err.splitlines()
+
+
+# Charts of others --------------------------------------------------------------------------------------------
+
+HEAD = "apiVersion: v1\nkind: ConfigMap\n"
+TEMPLATES = {
+    "comments.yaml": f"# head\n{HEAD}# mid\nmetadata: {{name: comments}} # one\ndata: {{a: b}} # end\n",
+    "block.yaml": f"{HEAD}metadata: {{name: block}}\ndata:\n  a: |\n    x\n    ---\n    y\n  b: '{'word ' * 300}'\n",
+    "anchors.yaml": f"{HEAD}metadata: &m\n  name: anchors\n  annotations: {{x: &x '1', y: *x}}\n",
+    "crlf.yaml": f"{HEAD}metadata: {{name: crlf}}\ndata:\n  a: |\n    b\n    c\n".replace("\n", "\r\n"),
+    "json.json": '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "json"}, "data": {"a": "b\\n"}}',
+    "two.yaml": f"{HEAD}metadata: {{name: a}}\n---\n{HEAD}metadata: {{name: b}}\n",
+    "hook.yaml": HEAD + 'metadata: {name: hook, annotations: {"helm.sh/hook": pre-install}}\n',
+    "words.yaml": f"{HEAD}metadata: {{name: words}}\ndata: {{a: 012, b: yes, c: ~, d: 1e3, e: 0x1F}}\n",
+}
+
+
+@pytest.fixture(scope="module")
+def umbrella(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hold a chart with templates of its own and ours under two aliases."""
+    path = tmp_path_factory.mktemp("charts") / "umbrella"
+    (path / "templates").mkdir(parents=True)
+    (path / "crds").mkdir()
+    for name, text in TEMPLATES.items():
+        (path / "templates" / name).write_bytes(text.encode())
+    shutil.copytree(CHART, path / "charts" / "minicluster")
+    dependency = {"name": "minicluster", "version": "0.1.0", "repository": ""}
+    chart = {
+        "apiVersion": "v2",
+        "name": "umbrella",
+        "version": "1.0.0",
+        "dependencies": [
+            {**dependency, "alias": "one", "condition": "one.enabled"},
+            {**dependency, "alias": "two", "condition": "two.enabled"},
+        ],
+    }
+    (path / "Chart.yaml").write_text(yaml.safe_dump(chart))
+    return path
+
+
+OFF = ("--set", "one.enabled=false,two.enabled=false")
+ON = ("--set", "one.nameOverride=first,one.flux.curveCertSecret=x,two.nameOverride=second,two.flux.curveCertSecret=x")
+
+
+def others(text: str) -> list[str]:
+    """Return the documents of Helm's output that are not the hand-over or made of it."""
+    chunks = re.split(r"^(?=---\n)", text, flags=re.MULTILINE)
+    return [chunk for chunk in chunks if "\n# Source: " in chunk and "kind: MiniCluster\n" not in chunk]
+
+
+def test_documents_of_others_come_out_byte_for_byte_in_helm_3(helm3: Helm, umbrella: Path) -> None:
+    plain, rendered = (others(helm3.template(*ON, *post, chart=umbrella)) for post in ((), POST))
+    assert len(plain) == len(TEMPLATES) + 1 + 2 * 4
+    assert rendered == plain
+
+
+@pytest.fixture(scope="module")
+def cat(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hold a folder of plugins: ours, and one that changes nothing but keeps what it saw."""
+    path = tmp_path_factory.mktemp("plugins")
+    (path / "minicluster").symlink_to(ROOT / "plugin")
+    (path / "cat").mkdir()
+    command = [{"command": "sh", "args": ["-c", 'tee "$SEEN"']}]
+    plugin = {
+        "apiVersion": "v1",
+        "type": "postrenderer/v1",
+        "name": "cat",
+        "version": "0.1.0",
+        "runtime": "subprocess",
+        "runtimeConfig": {"platformCommand": command},
+    }
+    (path / "cat" / "plugin.yaml").write_text(yaml.safe_dump(plugin))
+    return path
+
+
+def test_documents_of_others_come_out_as_helm_4_hands_them_over(helm4: Helm, umbrella: Path, cat: Path) -> None:
+    env = {"HELM_PLUGINS": str(cat), "SEEN": str(cat / "seen")}
+    args = ("template", "x", umbrella, *OFF)
+    plain = helm4.ok(*args, "--post-renderer", "cat", env=env)
+    assert helm4.ok(*args, *POST, env=env) == plain
+    assert {name for _, name in by_name(plain)} == {
+        "comments",
+        "block",
+        "anchors",
+        "crlf",
+        "json",
+        "a",
+        "b",
+        "hook",
+        "words",
+    }
+    seen = (cat / "seen").read_bytes()
+    passed = subprocess.run([sys.executable, "-m", "minicluster"], input=seen, capture_output=True, check=True)
+    assert passed.stdout == seen
+
+
+def test_as_a_part_of_another_chart(helm: Helm, umbrella: Path) -> None:
+    objects = by_name(helm.template(*ON, *POST, chart=umbrella))
+    for name in ("first", "second"):
+        assert {("Job", name), ("Service", name), ("ConfigMap", f"{name}-config")} <= set(objects)
+    assert ("ConfigMap", "hook") in objects
+
+
+def test_two_of_one_name_in_a_release_are_refused(helm: Helm, umbrella: Path) -> None:
+    text = helm.fails("template", "x", umbrella, "--namespace", "ns", *POST)
+    assert lines_with(text, "two MiniCluster documents are named x in namespace ns: give one a nameOverride")
+
+
+def test_without_a_minicluster_a_release_passes(helm: Helm, umbrella: Path) -> None:
+    plain, rendered = (helm.template(*OFF, *post, chart=umbrella) for post in ((), POST))
+    assert load_all(plain) and by_name(plain) == by_name(rendered)
+
+
+def test_hooks_can_be_left_out(helm: Helm) -> None:
+    kinds = {kind for kind, _ in by_name(helm.template(*POST, "--no-hooks"))}
+    assert kinds == {"Service", "Job", "ConfigMap", "Secret"}

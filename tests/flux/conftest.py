@@ -1,0 +1,37 @@
+"""Where Flux is on this machine, and clusters of it."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from broker_pods import UNSHARE, Cluster, Image, Make
+
+
+@pytest.fixture(scope="session")
+def flux() -> Path:
+    """The flux of this machine; a skip where there is none, or where it can't be given pods."""
+    prefix = os.environ.get("FLUX_PREFIX")
+    found = shutil.which("flux", path=f"{prefix}/bin" if prefix else None)
+    if not found:
+        pytest.skip("flux is neither in PATH nor in $FLUX_PREFIX/bin")
+    if not shutil.which("unshare") or subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespaces of one's own here (unshare --mount --pid)")
+    return Path(found)
+
+
+@pytest.fixture
+def make(flux: Path, tmp_path: Path) -> Iterator[Make]:
+    """Makes clusters that end with the test: values, what the runner has, what its image is."""
+    clusters: list[Cluster] = []
+
+    def make(values: dict[str, Any], runner: dict[str, Any] | None = None, **image: Any) -> Cluster:
+        clusters.append(Cluster(tmp_path / str(len(clusters)), values, runner or {}, Image(**{"flux": flux, **image})))
+        return clusters[-1]
+
+    yield make
+    for cluster in clusters:
+        cluster.end()

@@ -1,0 +1,26 @@
+#!/bin/sh
+# pod.sh COMMAND…: run in namespaces of its own, makes the mounts of a pod and becomes its first process.
+# POD has the folders bin, config, curve, state; POD_HIDE the commands that this image lacks; POD_SH what sh
+# is, POD_READ_ONLY whether the root is.
+set -eu
+
+mount -t tmpfs -o mode=0755 tmpfs /mnt
+mkdir /mnt/bin /mnt/flux
+mount --bind "$POD/bin" /mnt/bin
+mount --bind "$POD/state" /mnt/flux
+mkdir /mnt/flux/minicluster /mnt/flux/curve
+for folder in minicluster curve; do
+  mount --bind "$POD/$folder" "/mnt/flux/$folder"
+  mount -o remount,bind,ro "/mnt/flux/$folder"
+done
+mount -t tmpfs -o mode=1777 tmpfs /tmp
+mkdir -m 1777 /tmp/home
+[ ! -e "$POD/hosts" ] || mount --bind "$POD/hosts" /etc/hosts
+[ -z "$POD_SH" ] || mount --bind "$(readlink -f "$(command -v "$POD_SH")")" "$(readlink -f /bin/sh)"
+for command in $POD_HIDE; do
+  path=$(command -v "$command") || continue
+  mount --bind /dev/null "$(readlink -f "$path")"
+done
+[ -z "$POD_READ_ONLY" ] || mount -o remount,bind,ro /
+unset POD POD_HIDE POD_SH POD_READ_ONLY
+exec "$@"

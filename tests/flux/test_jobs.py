@@ -1,0 +1,171 @@
+"""What a command, a list or a script becomes: its output and its exit code, and nothing else."""
+
+from typing import Any
+
+import pytest
+from broker_pods import Make
+
+QUIET = {"logging": {"quiet": True}}
+TWO: dict[str, Any] = {"size": 2, **QUIET}
+NASTY = [
+    "a  b",
+    "'",
+    '"',
+    "$HOME",
+    "`id`",
+    "$(id)",
+    "\\",
+    "\\n",
+    "*",
+    ";",
+    "|",
+    "&&",
+    "",
+    "--",
+    "-n",
+    "é",
+    "x\ny",
+    "%s",
+    "#",
+    "!",
+]
+
+
+def test_hello_world_and_nothing_else(make: Make) -> None:
+    cluster = make(TWO, {"command": "echo hello world"})
+    assert cluster.run() == [0, 0]
+    assert cluster.lead.log == "hello world\n"
+    assert cluster.pods[1].log == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "log"),
+    [
+        ("exit 3", 3, "minicluster: the job failed with exit code 3\n"),
+        ("false", 1, "minicluster: the job failed with exit code 1\n"),
+        ("echo out; echo err >&2; exit 84", 84, "out\nerr\nminicluster: the job failed with exit code 84\n"),
+        (
+            "nonexistent",
+            127,
+            "bash: line 1: nonexistent: command not found\nminicluster: the job failed with exit code 127\n",
+        ),
+        (
+            "kill -9 $$",
+            1,
+            "minicluster: the job failed with exit code 137\n"
+            "minicluster: exit code 137 would mean to Kubernetes that the pod was killed: it becomes 1\n",
+        ),
+        (
+            "exit 85",
+            1,
+            "minicluster: the job failed with exit code 85\n"
+            "minicluster: exit code 85 would mean to Kubernetes that the pod was killed: it becomes 1\n",
+        ),
+    ],
+)
+def test_a_failing_job_gives_the_lead_its_exit_code(make: Make, command: Any, code: int, log: str) -> None:
+    cluster = make(TWO, {"command": command})
+    assert cluster.run() == [code, 0]
+    assert sorted(cluster.lead.log.splitlines()) == sorted(log.splitlines())
+    assert cluster.pods[1].log == ""
+
+
+def test_one_failing_task_of_several_fails_the_job(make: Make) -> None:
+    cluster = make({**TWO, "tasks": 2}, {"command": "exit $((FLUX_TASK_RANK * 7))"})
+    assert cluster.run() == [7, 0]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo \"a  'b' $FLUX_TASK_RANK `echo x` | é\" && echo $HOME | cat",
+        "echo \"a  'b' $FLUX_TASK_RANK `echo x` | é\" &&\n  echo $HOME |\n  cat\n",
+    ],
+)
+def test_a_command_means_what_a_shell_says(make: Make, command: Any) -> None:
+    cluster = make({**TWO, "tasks": 4}, {"command": command, "cores": 2})
+    assert cluster.run() == [0, 0]
+    lines = [f"a  'b' {rank} x | é" for rank in range(4)] + ["/tmp/home"] * 4
+    assert sorted(cluster.lead.log.splitlines()) == sorted(lines)
+
+
+@pytest.mark.parametrize(("tasks", "lines"), [(0, 2), (1, 1), (2, 2), (4, 4)])
+def test_tasks(make: Make, tasks: int, lines: int) -> None:
+    cluster = make({**TWO, "tasks": tasks}, {"command": "echo $FLUX_JOB_SIZE", "cores": 2})
+    assert cluster.run() == [0, 0]
+    assert cluster.lead.log == f"{lines}\n" * lines
+
+
+def test_a_list_is_an_exact_argv(make: Make) -> None:
+    cluster = make(QUIET, {"command": ["printf", "<%s>\n", *NASTY]})
+    assert cluster.run() == [0]
+    assert cluster.lead.log == "".join(f"<{word}>\n" for word in NASTY)
+
+
+@pytest.mark.xfail(strict=True, reason="Flux's shell expands mustache tags in a job's arguments")
+@pytest.mark.parametrize(
+    "command", [["printf", "%s,", "{{id}}", "{cc}", "{}", "{{x"], "printf '%s,' {{id}} {cc} {} {{x"]
+)
+def test_braces_are_no_templates(make: Make, command: Any) -> None:
+    cluster = make(QUIET, {"command": command})
+    assert cluster.run() == [0]
+    assert cluster.lead.log == "{{id}},{cc},{},{{x,"
+
+
+@pytest.mark.xfail(strict=True, reason="bash -c reads ~/.bashrc: a task's standard input is a socket, as rshd's was")
+def test_the_home_s_bashrc_is_not_read(make: Make) -> None:
+    init = "echo 'echo bashrc' >$HOME/.bashrc"
+    cluster = make(QUIET, {"command": "echo hello", "commands": {"init": init}})
+    assert cluster.run() == [0]
+    assert cluster.lead.log == "hello\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "log"),
+    [
+        ('echo "$0" "$HOME" \'$HOME\'\nfalse\necho é', "/mnt/flux/minicluster/script /tmp/home $HOME\né\n"),
+        ('#!/bin/sh\necho "$0"\n[ -z "${BASH_VERSION:-}" ] && echo sh', "/mnt/flux/minicluster/script\nsh\n"),
+        ("#!/usr/bin/env -S sed -n 1p\nrest", "#!/usr/bin/env -S sed -n 1p\n"),
+    ],
+)
+def test_a_script_runs_as_given(make: Make, script: str, log: str) -> None:
+    cluster = make(QUIET, {"commands": {"script": script}})
+    assert cluster.run() == [0]
+    assert cluster.lead.log == log
+
+
+def test_a_script_s_exit_code(make: Make) -> None:
+    cluster = make(QUIET, {"commands": {"script": "#!/bin/sh\nexit 4\n"}})
+    assert cluster.run() == [4]
+
+
+def test_environment_of_the_jobs(make: Make) -> None:
+    flux = {"environment": {"GREETING": 'it\'s "$HOME" `id` é', "EMPTY": ""}}
+    command = 'echo "$GREETING/${EMPTY-unset}/${PYTHONPATH-unset}"; flux getattr size'
+    cluster = make({**QUIET, "flux": flux}, {"command": command})
+    assert cluster.run() == [0]
+    assert cluster.lead.log == 'it\'s "$HOME" `id` é//unset\n1\n'
+
+
+def test_the_image_s_own_pythonpath_stays(make: Make) -> None:
+    cluster = make(
+        QUIET,
+        {"command": "echo $PYTHONPATH; flux resource list -n -o {nnodes} -s up"},
+        environment={"PYTHONPATH": "/a"},
+    )
+    assert cluster.run() == [0]
+    assert cluster.lead.log == "/a\n1\n"
+
+
+def test_prefix_verb_and_flags(make: Make) -> None:
+    flux = {"submitCommand": "flux submit --env=C=c", "optionFlags": "--env=A='b c' -c1"}
+    cluster = make({**QUIET, "flux": flux}, {"command": 'echo "$A $B $C"', "commands": {"prefix": "env B='d  e'"}})
+    assert cluster.run() == [0]
+    assert cluster.lead.log == "b c d  e c\n"
+
+
+def test_cores_and_gpus_of_r(make: Make) -> None:
+    runner = {"command": "flux resource list -n -s up -o '{nnodes} {ncores} {ngpus}'", "cores": 3}
+    cluster = make(TWO, {**runner, "resources": {"limits": {"nvidia.com/gpu": 2}}})
+    assert cluster.run() == [0, 0]
+    assert cluster.lead.log == "2 6 4\n"

@@ -1,0 +1,207 @@
+"""Pods that are stopped, killed, late or replaced: exit codes that Kubernetes acts on, and who comes back."""
+
+import signal
+import time
+
+import pytest
+from broker_pods import MOUNT, Cluster, Make, until
+
+RETRY = 85
+TWO = {"size": 2, "logging": {"quiet": True}}
+#: A job that ends as soon as somebody makes the file /tmp/end in its pod.
+UNTIL_TOLD = "until [ -e /tmp/end ]; do sleep 0.1; done; echo done"
+
+
+def rejoins(cluster: Cluster, rank: int, seconds: float = 60) -> float:
+    """Return after how many seconds a rank that was lost is up again."""
+    begin = time.monotonic()
+    until(lambda: str(rank) in ranks(cluster.up()), seconds)
+    print(f"rank {rank} is back after {time.monotonic() - begin:.1f} s")
+    return time.monotonic() - begin
+
+
+def ranks(text: str) -> set[str]:
+    """Return the ranks of an idset of a few: 0-1,3."""
+    found: set[str] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found |= {str(rank) for rank in range(int(first), int(last or first) + 1)}
+    return found
+
+
+def lost(cluster: Cluster, rank: int) -> None:
+    """Wait until the lead knows that a rank is gone."""
+    until(lambda: str(rank) not in ranks(cluster.up()))
+
+
+def test_no_command_idles_until_shutdown(make: Make) -> None:
+    cluster = make({"size": 3}).start().wait_for_ready()
+    assert cluster.up() == "0-2"
+    assert sorted(cluster.lead.flux("run", "-N3", "sh", "-c", "echo $FLUX_TASK_RANK").split()) == ["0", "1", "2"]
+    assert cluster.pods[2].flux("run", "-N3", "-n3", "true") == ""
+    assert [pod.process.poll() for pod in cluster.pods.values()] == [None] * 3
+    cluster.lead.flux("shutdown")
+    assert cluster.wait() == [0, 0, 0]
+
+
+def test_an_idle_cluster_is_quiet(make: Make) -> None:
+    cluster = make({**TWO, "interactive": True}).start().wait_for_ready()
+    cluster.lead.flux("shutdown", "--quiet")
+    assert cluster.wait() == [0, 0]
+    assert (cluster.lead.log, cluster.pods[1].log) == ("", "")
+
+
+def test_a_shutdown_before_the_job_ends_is_no_success(make: Make) -> None:
+    cluster = make(TWO, {"command": "sleep 600"}).start().wait_for_ready()
+    cluster.lead.run(f"{MOUNT}/bin/flux", "shutdown", "--quiet")
+    assert cluster.lead.wait() == 129
+    assert cluster.lead.log == "minicluster: the instance was shut down before its job ended\n"
+
+
+def test_a_worker_told_to_stop_comes_back_and_the_others_go_on(make: Make) -> None:
+    cluster = make({**TWO, "size": 3}, {"command": UNTIL_TOLD}).start().wait_for_ready()
+    cluster.pods[2].signal(signal.SIGTERM)
+    assert cluster.pods[2].wait() == RETRY
+    assert cluster.pods[2].log == ""
+    lost(cluster, 2)
+    cluster.start([2])
+    rejoins(cluster, 2)
+    assert cluster.lead.run("touch", "/tmp/end").returncode == 0
+    assert cluster.wait() == [0, 0, 0]
+    assert cluster.lead.log.splitlines()[-1] == "done"
+
+
+def test_a_worker_is_told_to_stop_before_there_is_a_lead(make: Make) -> None:
+    cluster = make(TWO, {"command": "true"})
+    cluster.start([1])
+    cluster.pods[1].signal(signal.SIGTERM)
+    assert cluster.wait() == [RETRY]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.05, 0.3, 0.8, 1.5])
+def test_the_lead_told_to_stop_while_it_starts_is_never_a_success(make: Make, seconds: float) -> None:
+    cluster = make(TWO, {"command": "sleep 600"}).start()
+    time.sleep(seconds)
+    cluster.lead.signal(signal.SIGTERM)
+    assert cluster.lead.wait() == RETRY
+
+
+@pytest.mark.parametrize("command", ["sleep 600", ""])
+def test_the_lead_told_to_stop_comes_back_and_the_workers_rejoin(make: Make, command: str) -> None:
+    cluster = make({**TWO, "size": 3}, {"command": command}).start().wait_for_ready()
+    cluster.lead.signal(signal.SIGTERM)
+    assert cluster.lead.wait() == RETRY
+    cluster.start([0])
+    begin = time.monotonic()
+    until(lambda: cluster.up() == "0-2")
+    print(f"all ranks are back after {time.monotonic() - begin:.1f} s")
+    assert [cluster.pods[i].process.poll() for i in (1, 2)] == [None, None]
+
+
+def test_the_work_starts_afresh_with_the_new_lead(make: Make) -> None:
+    cluster = make(TWO, {"command": UNTIL_TOLD}).start().wait_for_ready()
+    cluster.lead.signal(signal.SIGTERM)
+    assert cluster.lead.wait() == RETRY
+    cluster.start([0])
+    until(lambda: cluster.lead.ready)
+    cluster.lead.run("touch", "/tmp/end")
+    assert cluster.wait() == [0, 0]
+    assert cluster.lead.log == "done\n"
+
+
+def test_a_killed_broker_of_a_worker_rejoins_and_other_jobs_go_on(make: Make) -> None:
+    cluster = make({**TWO, "size": 3}, {"command": UNTIL_TOLD}).start().wait_for_ready()
+    cluster.pods[2].kill_broker()
+    lost(cluster, 2)
+    assert rejoins(cluster, 2) < 30
+    assert cluster.lead.flux("run", "-N1", "--requires=rank:2", "echo", "again") == "again\n"
+    cluster.lead.run("touch", "/tmp/end")
+    assert cluster.wait() == [0, 0, 0]
+    assert cluster.lead.log.splitlines()[-1] == "done"
+    assert cluster.pods[2].log == "minicluster: the broker ended with exit code 137 and starts again in 1 s\n"
+
+
+def test_a_killed_worker_s_jobs_fail(make: Make) -> None:
+    cluster = make(TWO).start().wait_for_ready()
+    job = cluster.lead.flux("submit", "--requires=rank:1", "sleep", "600").strip()
+    cluster.lead.flux("job", "wait-event", "-t60", job, "start")
+    cluster.pods[1].kill()
+    assert cluster.lead.run(f"{MOUNT}/bin/flux", "job", "status", job).returncode != 0
+
+
+def test_a_killed_broker_of_the_lead_is_no_success(make: Make) -> None:
+    cluster = make(TWO, {"command": "sleep 600"}).start().wait_for_ready()
+    cluster.lead.kill_broker()
+    assert cluster.lead.wait() == RETRY
+    assert cluster.lead.log.endswith("minicluster: the broker died, exit code 137: this pod is to be replaced\n")
+    cluster.start([0])
+    until(lambda: cluster.up() == "0-1")
+
+
+def test_a_killed_lead_pod_is_replaced_and_the_workers_rejoin(make: Make) -> None:
+    cluster = make(TWO, {"command": "sleep 600"}).start().wait_for_ready()
+    cluster.lead.kill()
+    begin = time.monotonic()
+    cluster.start([0])
+    until(lambda: cluster.up() == "0-1")
+    print(f"all ranks are back after {time.monotonic() - begin:.1f} s")
+    assert cluster.pods[1].process.poll() is None
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_job_that_is_done_counts_though_the_lead_is_told_to_stop(make: Make, code: int) -> None:
+    commands = {"post": "touch /tmp/post; until [ -e /tmp/end ]; do sleep 0.1; done"}
+    cluster = make(TWO, {"command": f"exit {code}", "commands": commands}).start()
+    until(lambda: cluster.lead.run("test", "-e", "/tmp/post").returncode == 0)
+    cluster.lead.signal(signal.SIGTERM)
+    cluster.lead.run("touch", "/tmp/end")
+    assert cluster.lead.wait() == code
+
+
+def test_the_lead_waits_for_size_of_max_size(make: Make) -> None:
+    cluster = make({**TWO, "maxSize": 4, "tasks": 2}, {"command": UNTIL_TOLD})
+    cluster.start([0])
+    until(lambda: cluster.up() == "0")
+    assert not cluster.lead.ready
+    cluster.start([1])
+    cluster.wait_for_ready()
+    for pod in cluster.pods.values():
+        pod.run("touch", "/tmp/end")
+    assert cluster.wait() == [0, 0]
+    assert cluster.lead.log == "done\ndone\n"
+
+
+def test_min_size_is_the_quorum(make: Make) -> None:
+    cluster = make({**TWO, "size": 3, "minSize": 1}, {"command": "flux resource list -n -s up -o {ranks}"})
+    cluster.start([0])
+    assert cluster.wait() == [0]
+    assert cluster.lead.log == "0\n"
+
+
+def test_a_late_worker_joins(make: Make) -> None:
+    cluster = make({**TWO, "maxSize": 3}).start().wait_for_ready()
+    assert cluster.up() == "0-1"
+    assert cluster.lead.flux("resource", "list", "-n", "-s", "down", "-o", "{nodelist}") == "flux-sample-2\n"
+    cluster.start([2])
+    rejoins(cluster, 2)
+    assert (
+        cluster.lead.flux("resource", "list", "-n", "-s", "free", "-o", "{nnodes} {nodelist}")
+        == "3 flux-sample-[0-2]\n"
+    )
+    assert cluster.lead.flux("run", "-N3", "-n3", "true") == ""
+
+
+def test_complete_workers_end_with_their_broker(make: Make) -> None:
+    cluster = make({**TWO, "flux": {"completeWorkers": True}}).start().wait_for_ready()
+    cluster.pods[1].kill_broker()
+    assert cluster.pods[1].wait() == 0
+
+
+def test_a_worker_without_a_lead_waits(make: Make) -> None:
+    cluster = make(TWO, {"command": "echo hello"})
+    cluster.start([1])
+    time.sleep(3)
+    assert cluster.pods[1].process.poll() is None
+    cluster.start([0])
+    assert cluster.wait() == [0, 0]
+    assert cluster.lead.log == "hello\n"

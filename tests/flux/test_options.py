@@ -1,0 +1,209 @@
+"""Options of Flux and of logging, the certificate, and images of all kinds."""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from broker_pods import MOUNT, Cluster, Make, until
+
+QUIET = {"logging": {"quiet": True}}
+HELLO = {"command": "echo hello world"}
+
+
+def wall_time(name: str, line: str) -> float:
+    """Return the seconds of a FLUXTIME line."""
+    match = re.fullmatch(rf"FLUXTIME {name} wall time 0:(\d\d\.\d\d)", line)
+    assert match, line
+    return float(match[1])
+
+
+def test_timed_prints_the_wall_times(make: Make) -> None:
+    cluster = make({"size": 2, "logging": {"quiet": True, "timed": True}}, {"command": "sleep 1.2; echo job"})
+    assert cluster.run() == [0, 0]
+    job, submit, start = cluster.lead.log.splitlines()
+    assert job == "job"
+    assert 1.2 <= wall_time("fluxsubmit", submit) <= wall_time("fluxstart", start)
+    assert re.fullmatch(r"FLUXTIME fluxstart wall time 0:\d\d\.\d\d\n", cluster.pods[1].log)
+
+
+def test_timed_also_when_the_job_fails(make: Make) -> None:
+    cluster = make({"logging": {"quiet": True, "timed": True}}, {"command": "exit 3"})
+    assert cluster.run() == [3]
+    assert [line.split()[1] for line in cluster.lead.log.splitlines() if line.startswith("FLUXTIME")] == [
+        "fluxsubmit",
+        "fluxstart",
+    ]
+
+
+def keys(cluster: Cluster) -> list[str]:
+    """Return the keys of a cluster's certificate."""
+    found = re.findall(r'-key = "(.{40})"', cluster.data["curve"]["curve.cert"])
+    assert len(found) == 2
+    return found
+
+
+def test_the_loudest_log_has_no_key(make: Make) -> None:
+    logging = {"debug": True, "zeromq": True, "timed": True, "strict": True}
+    commands = {"init": "set -x", "post": "true"}
+    cluster = make({"size": 2, "logging": logging, "flux": {"logLevel": 7}}, {**HELLO, "commands": commands})
+    assert cluster.run() == [0, 0]
+    for pod in cluster.pods.values():
+        assert not [key for key in keys(cluster) if key in pod.log]
+    assert "hello world" in cluster.lead.log.splitlines()
+    assert "flux submit -n 1 -vvv --watch" in cluster.lead.log
+
+
+def command_lines() -> str:
+    """Return the command line and the environment of each process of this host."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        for name in ("cmdline", "environ"):
+            try:
+                found.append((process / name).read_bytes().decode(errors="replace"))
+            except OSError:
+                continue
+    return "\n".join(found)
+
+
+def test_the_certificate_is_its_user_s_own_and_no_argument(make: Make) -> None:
+    cluster = make({"size": 2, **QUIET}).start().wait_for_ready()
+    certificate = cluster.lead.state / "config/curve/curve.cert"
+    assert stat.S_IMODE(certificate.stat().st_mode) == 0o400
+    assert certificate.read_text() == cluster.data["curve"]["curve.cert"]
+    seen = command_lines()
+    assert "flux-sample" in seen
+    assert not [key for key in keys(cluster) if key in seen]
+    assert not [name for name, text in cluster.data["minicluster"].items() for key in keys(cluster) if key in text]
+
+
+def test_no_socket(make: Make) -> None:
+    cluster = make(
+        {"size": 2, **QUIET, "flux": {"disableSocket": True}}, {"command": "flux getattr size; echo $FLUX_URI"}
+    )
+    assert cluster.run() == [0, 0]
+    size, uri = cluster.lead.log.splitlines()
+    assert size == "2"
+    assert not uri.startswith(f"local://{MOUNT}")
+    assert not (cluster.lead.state / "config/run/flux/local").exists()
+
+
+def test_the_socket_s_path(make: Make) -> None:
+    cluster = make(QUIET, {"command": "echo $FLUX_URI"})
+    assert cluster.run() == [0]
+    assert cluster.lead.log == f"local://{MOUNT}/config/run/flux/local\n"
+
+
+def test_wrap(make: Make) -> None:
+    commands = {
+        "init": "printf '#!/bin/sh\\necho wrapped >>/tmp/wrapped; exec \"$@\"\\n' >/tmp/wrap; chmod +x /tmp/wrap"
+    }
+    cluster = make({**QUIET, "flux": {"wrap": "/tmp/wrap"}}, {"command": "cat /tmp/wrapped", "commands": commands})
+    assert cluster.run() == [0]
+    assert cluster.lead.log == "wrapped\n"
+
+
+@pytest.mark.parametrize(
+    ("toml", "reason"),
+    [
+        ('[bootstrap]\nhosts = [{host = "other"}, {host = "another"}]\n', "flux-sample-0 not found in hosts"),
+        ("[bootstrap]\nnonsense = 1\n", "nonsense"),
+    ],
+)
+def test_a_wrong_broker_config_ends_the_lead_at_once(make: Make, toml: str, reason: str) -> None:
+    cluster = make({"size": 2, "flux": {"brokerConfig": toml}}, HELLO)
+    cluster.start([0])
+    assert cluster.wait() == [1]
+    assert reason in cluster.lead.log
+    assert cluster.lead.log.endswith("minicluster: the broker did not start, exit code 1\n")
+
+
+def test_no_flux_is_said(make: Make) -> None:
+    cluster = make(QUIET, HELLO, hide="flux")
+    assert cluster.run() == [127]
+    message = "there is no flux here (in PATH): set flux.container.image to a view for this image's distribution"
+    assert cluster.lead.log == f"minicluster: {message}\n"
+
+
+IMAGES = {
+    "sh is bash": {"sh": "bash"},
+    "sh is dash": {"sh": "dash"},
+    "no bash": {"sh": "dash", "hide": "bash"},
+    "next to nothing": {"sh": "dash", "hide": "bash python3 hostname time ip sudo munge setsid awk perl which"},
+    "read-only": {"read_only": True},
+    "read-only, no home": {"read_only": True, "environment": {"HOME": "/nonexistent"}},
+    "home is the root": {"environment": {"HOME": "/"}},
+    "no HOME, no SHELL": {"environment": {"HOME": "", "SHELL": ""}},
+}
+
+
+@pytest.mark.parametrize("image", IMAGES.values(), ids=IMAGES)
+def test_images(make: Make, image: dict[str, Any]) -> None:
+    commands = {"init": "export A=a", "post": ": $A"}
+    cluster = make({"size": 2, **QUIET}, {"command": "echo hello $A; exit 3", "commands": commands}, **image)
+    assert cluster.run() == [3, 0]
+    assert cluster.lead.log == "hello a\nminicluster: the job failed with exit code 3\n"
+    assert cluster.pods[1].log == ""
+
+
+def test_a_strict_snippet_without_bash(make: Make) -> None:
+    cluster = make(QUIET, {**HELLO, "commands": {"pre": "false"}}, sh="dash", hide="bash")
+    assert cluster.run() == [1]
+
+
+def test_a_script_without_bash(make: Make) -> None:
+    cluster = make(QUIET, {"commands": {"script": "echo $((1 + 1))"}}, sh="dash", hide="bash")
+    assert cluster.run() == [0]
+    assert cluster.lead.log == "2\n"
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_user_without_a_passwd_entry(make: Make, read_only: bool) -> None:
+    if os.geteuid():
+        pytest.skip("only root becomes another user")
+    cluster = make({"size": 2, **QUIET}, {"command": "id -u; cd && touch here && ls"}, user=12345, read_only=read_only)
+    assert cluster.run() == [0, 0]
+    assert cluster.lead.log.split()[0] == "12345"
+    assert (cluster.lead.state / "config/curve/curve.cert").stat().st_uid == 12345
+
+
+def test_the_view(make: Make) -> None:
+    if not Path("/opt/views/view/bin/flux").exists():
+        pytest.skip("no view in /opt/views/view")
+    command = "flux resource list -n -o {nnodes} -s up; echo ${PYTHONPATH-unset}; ls /mnt/flux/view/bin/flux"
+    cluster = make({"size": 2, **QUIET}, {"command": command}, flux=None)
+    assert cluster.run() == [0, 0]
+    assert cluster.lead.log == "2\nunset\n/mnt/flux/view/bin/flux\n"
+
+
+def test_the_view_s_tools_do_not_hide_the_image_s(make: Make) -> None:
+    if not Path("/opt/views/view/bin/python3").exists():
+        pytest.skip("no view with a Python in /opt/views/view")
+    cluster = make(QUIET, {"command": "command -v python3"}, flux=None)
+    assert cluster.run() == [0]
+    assert cluster.lead.log == "/usr/bin/python3\n"
+
+
+def test_flux_view_for_people(make: Make) -> None:
+    cluster = make(QUIET).start().wait_for_ready()
+    done = cluster.lead.run("sh", "-c", f". {MOUNT}/flux-view.sh && flux getattr size && echo $fluxsocket")
+    assert done.stdout == f"1\nlocal://{MOUNT}/config/run/flux/local\n"
+
+
+def test_first_lines_say_what_runs(make: Make) -> None:
+    cluster = make({"size": 2, "maxSize": 3}, HELLO)
+    assert cluster.run() == [0, 0]
+    first = cluster.lead.log.splitlines()[0]
+    assert re.fullmatch(r"minicluster: flux-sample-0 of 2 \(max 3\), Flux \d+\.\d+\.\d+\S*", first)
+    assert "minicluster: flux submit -n 1 --quiet --watch" in cluster.lead.log.splitlines()
+
+
+def test_ready_is_the_quorum_for_the_lead_and_the_broker_for_a_worker(make: Make) -> None:
+    cluster = make({"size": 3, **QUIET})
+    cluster.start([0, 1])
+    until(lambda: cluster.pods[1].ready)
+    assert not cluster.lead.ready
+    cluster.start([2])
+    until(lambda: cluster.lead.ready)

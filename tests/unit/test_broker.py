@@ -1,0 +1,155 @@
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from minicluster import broker
+from minicluster.errors import SpecError
+from minicluster.spec import MiniCluster
+from support import nested
+
+Make = Callable[..., MiniCluster]
+
+START = [
+    "flux",
+    "start",
+    "--config-path=/mnt/flux/minicluster/broker.toml",
+    "-Sstatedir=/mnt/flux/config/var/lib/flux",
+    "-Srundir=/mnt/flux/config/run/flux",
+    "-Slocal-uri=local:///mnt/flux/config/run/flux/local",
+    "-Stbon.topo=kary:256",
+    "-Stbon.connect_timeout=5s",
+    "-Slog-stderr-mode=local",
+    "-Slog-stderr-level=6",
+]
+
+
+@pytest.mark.parametrize(
+    ("size", "max_size", "min_size", "expected"),
+    [
+        (1, None, None, None),
+        (4, None, None, None),
+        (4, 4, None, None),
+        (4, 8, None, 4),
+        (4, 8, 1, 1),
+        (4, 8, 4, 4),
+        (4, 4, 2, 2),
+        (4, None, 2, 2),
+    ],
+)
+def test_quorum(cluster_of: Make, size: int, max_size: int | None, min_size: int | None, expected: int | None) -> None:
+    cluster = cluster_of({"size": size, "maxSize": max_size, "minSize": min_size})
+    assert broker.quorum(cluster) == expected
+    flags = [word for word in broker.start(cluster) if "quorum" in word]
+    assert flags == ([] if expected is None else [f"-Sbroker.quorum={expected}"])
+
+
+def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
+    assert tomllib.loads(broker.config(cluster_of({"size": 4}))) == {
+        "access": {"allow-guest-user": True, "allow-root-owner": True},
+        "bootstrap": {
+            "curve_cert": "/mnt/flux/config/curve/curve.cert",
+            "default_port": 8050,
+            "default_bind": "tcp://eth0:%p",
+            "default_connect": "tcp://%h.flux-sample.ns.svc.cluster.local:%p",
+            "hosts": [{"host": "flux-sample-[0-3]"}],
+        },
+        "resource": {"path": "/mnt/flux/config/etc/flux/system/R", "noverify": True},
+        "sched-fluxion-qmanager": {"queue-policy": "fcfs"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "expected"),
+    [
+        ({"size": 2, "maxSize": 100_000}, ["bootstrap", "hosts"], [{"host": "flux-sample-[0-99999]"}]),
+        (
+            {"network": {"headlessName": "net", "clusterDomain": "k8s.example"}},
+            ["bootstrap", "default_connect"],
+            "tcp://%h.net.ns.svc.k8s.example:%p",
+        ),
+        ({"network": {"interface": "*"}}, ["bootstrap", "default_bind"], "tcp://*:%p"),
+        (
+            {"flux": {"container": {"mountPath": "/opt/x"}}},
+            ["bootstrap", "curve_cert"],
+            "/opt/x/config/curve/curve.cert",
+        ),
+        ({"flux": {"container": {"mountPath": "/x"}}}, ["resource", "path"], "/x/config/etc/flux/system/R"),
+        ({"flux": {"scheduler": {"queuePolicy": "easy"}}}, ["sched-fluxion-qmanager", "queue-policy"], "easy"),
+        ({"flux": {"scheduler": {"queuePolicy": ""}}}, ["sched-fluxion-qmanager", "queue-policy"], "fcfs"),
+        ({"flux": {"scheduler": {"simple": True}}}, ["modules", "alternatives", "sched"], "sched-simple"),
+    ],
+)
+def test_broker_toml_follows_the_spec(
+    cluster_of: Make, spec: dict[str, Any], path: list[str], expected: object
+) -> None:
+    value: Any = tomllib.loads(broker.config(cluster_of(spec)))
+    for key in path:
+        value = value[key]
+    assert value == expected
+
+
+def test_the_simple_scheduler_has_no_queue_policy_of_fluxion(cluster_of: Make) -> None:
+    tables = tomllib.loads(broker.config(cluster_of({"flux": {"scheduler": {"simple": True}}})))
+    assert "sched-fluxion-qmanager" not in tables
+
+
+def test_a_broker_toml_of_the_users_is_kept_as_given(cluster_of: Make) -> None:
+    text = "# mine\n[bootstrap]\r\nhosts = [ ]  # é\n\n\n"
+    text = text.replace("\r", "")
+    assert broker.config(cluster_of({"flux": {"brokerConfig": text}})) == text
+
+
+@pytest.mark.parametrize("text", ["[a", "a = ", "a = 1\na = 2", "just words"])
+def test_a_broker_toml_that_is_none_is_refused(cluster_of: Make, text: str) -> None:
+    with pytest.raises(SpecError, match=r"^flux\.brokerConfig is not TOML: [^\n]+$"):
+        broker.config(cluster_of({"flux": {"brokerConfig": text}}))
+
+
+def test_start_words_of_the_defaults(cluster_of: Make) -> None:
+    assert broker.start(cluster_of({"size": 4})) == START
+
+
+def _replaced(old: str, *new: str) -> list[str]:
+    at = next(i for i, word in enumerate(START) if word.startswith(old))
+    return [*START[:at], *new, *START[at + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("flux.wrap", "strace,-e,network", [*START[:3], "--wrap=strace,-e,network", *START[3:]]),
+        ("flux.topology", "binomial", _replaced("-Stbon.topo", "-Stbon.topo=binomial")),
+        ("flux.connectTimeout", "1.5m", _replaced("-Stbon.connect", "-Stbon.connect_timeout=1.5m")),
+        ("flux.connectTimeout", "", _replaced("-Stbon.connect")),
+        ("flux.connectTimeout", "0", _replaced("-Stbon.connect")),
+        ("flux.connectTimeout", "0s", _replaced("-Stbon.connect")),
+        ("flux.connectTimeout", "0.0ms", _replaced("-Stbon.connect")),
+        ("flux.logLevel", 0, _replaced("-Slog-stderr-level", "-Slog-stderr-level=0")),
+        ("flux.logLevel", 7, _replaced("-Slog-stderr-level", "-Slog-stderr-level=7")),
+        ("logging.quiet", True, _replaced("-Slog-stderr-level", "-Slog-stderr-level=0")),
+        ("flux.disableSocket", True, [w for w in START if "run/flux" not in w]),
+        ("logging.zeromq", True, [*START[:8], "-Stbon.zmqdebug=1", *START[8:]]),
+        ("flux.container.mountPath", "/x", [word.replace("/mnt/flux", "/x") for word in START]),
+    ],
+)
+def test_start_words_follow_the_spec(cluster_of: Make, path: str, value: object, expected: list[str]) -> None:
+    assert broker.start(cluster_of({"size": 4} | nested(path.split("."), value))) == expected
+
+
+@given(
+    interface=st.from_regex(r"[-_.:a-zA-Z0-9\[\]]{1,20}", fullmatch=True),
+    domain=st.from_regex(r"[a-z0-9]([-.a-z0-9]{0,20}[a-z0-9])?", fullmatch=True),
+    mount=st.from_regex(r"(/[-._a-zA-Z0-9]{1,10}){1,3}", fullmatch=True),
+)
+def test_broker_toml_reads_back(cluster_of: Make, interface: str, domain: str, mount: str) -> None:
+    spec = {
+        "network": {"interface": interface, "clusterDomain": domain},
+        "flux": {"container": {"mountPath": mount}},
+    }
+    bootstrap = tomllib.loads(broker.config(cluster_of(spec)))["bootstrap"]
+    assert bootstrap["default_bind"] == f"tcp://{interface}:%p"
+    assert bootstrap["default_connect"] == f"tcp://%h.flux-sample.ns.svc.{domain}:%p"
+    assert bootstrap["curve_cert"] == f"{mount}/config/curve/curve.cert"

@@ -1,0 +1,331 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from minicluster import stream
+from minicluster.errors import MiniClusterError, SpecError
+from minicluster.spec import MiniCluster, load
+from support import CHART, GROUP, PACKAGE, deep, nested
+
+Make = Callable[..., MiniCluster]
+DEFAULTS: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+LABEL = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"
+SUBDOMAIN = "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$"
+LINE = r"^[^\x00-\x1f\x7f]*$"
+PATH = r"^(/[^\x00-\x1f\x7f]*)?$"
+
+
+def runner(**fields: Any) -> dict[str, Any]:
+    return {"containers": [fields]}
+
+
+def at(path: str, value: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = nested(path.split("."), value)
+    return spec
+
+
+# A value, and what the whole message says after `MiniCluster NAME: `.
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    # unknown fields, each with the nearest known one
+    ({"siez": 1}, "siez is not a field; did you mean size?"),
+    ({"Size": 1}, "Size is not a field; did you mean size?"),
+    ({"maxsize": 1}, "maxsize is not a field; did you mean maxSize?"),
+    (at("flux.wrapp", 1), "flux.wrapp is not a field; did you mean wrap?"),
+    (
+        at("flux.container.imagePullSecretName", "x"),
+        "flux.container.imagePullSecretName is not a field; did you mean imagePullSecret?",
+    ),
+    (at("flux.scheduler.policy", "x"), "flux.scheduler.policy is not a field; did you mean queuePolicy?"),
+    (at("network.headless", "x"), "network.headless is not a field; did you mean headlessName?"),
+    (at("logging.quite", True), "logging.quite is not a field; did you mean quiet?"),
+    (at("pod.label", {}), "pod.label is not a field; did you mean labels?"),
+    (runner(comand="x"), "containers[0].comand is not a field; did you mean command?"),
+    (runner(commands={"prebroker": "x"}), "containers[0].commands.prebroker is not a field; did you mean brokerPre?"),
+    (runner(resources={"limit": {}}), "containers[0].resources.limit is not a field; did you mean limits?"),
+    # types
+    ({"size": "4"}, 'size is "4": must be integer'),
+    ({"size": 1.5}, "size is 1.5: must be integer"),
+    ({"size": True}, "size is true: must be integer"),
+    ({"maxSize": "x"}, 'maxSize is "x": must be integer'),
+    ({"interactive": "yes"}, 'interactive is "yes": must be boolean'),
+    ({"containers": {}}, "containers is {}: must be array"),
+    ({"containers": ["x"]}, 'containers[0] is "x": must be object'),
+    ({"flux": []}, "flux is []: must be object"),
+    (at("flux.disableSocket", 0), "flux.disableSocket is 0: must be boolean"),
+    (at("flux.environment", {"A": 1}), "flux.environment.A is 1: must be string"),
+    (runner(environment={"A": 1}), "containers[0].environment.A is 1: must be string"),
+    (runner(securityContext=[]), "containers[0].securityContext is []: must be object"),
+    (runner(commands={"pre": 1}), "containers[0].commands.pre is 1: must be string"),
+    (at("jobLabels", {"a": 1}), "jobLabels.a is 1: must be string"),
+    (at("pod.tolerations", ["x"]), 'pod.tolerations[0] is "x": must be object'),
+    (at("pod.nodeAffinity", {"a": "b"}), 'pod.nodeAffinity.a is "b": must be array'),
+    (at("pod.imagePullSecrets", [{"name": "x"}]), 'pod.imagePullSecrets[0] is {"name": "x"}: must be string'),
+    (at("pod.template", []), "pod.template is []: must be object"),
+    (at("flux", "x" * 100), f'flux is "{"x" * 56}...: must be object'),
+    # numbers
+    ({"size": 0}, "size is 0: must be at least 1"),
+    ({"size": -1}, "size is -1: must be at least 1"),
+    ({"size": 2**31}, "size is 2147483648: must be at most 2147483647"),
+    ({"minSize": 0}, "minSize is 0: must be at least 1"),
+    ({"tasks": -1}, "tasks is -1: must be at least 0"),
+    ({"deadlineSeconds": 0}, "deadlineSeconds is 0: must be at least 1"),
+    ({"backoffLimit": -1}, "backoffLimit is -1: must be at least 0"),
+    (runner(cores=0), "containers[0].cores is 0: must be at least 1"),
+    (at("flux.logLevel", 8), "flux.logLevel is 8: must be at most 7"),
+    (at("pod.terminationGracePeriodSeconds", -1), "pod.terminationGracePeriodSeconds is -1: must be at least 0"),
+    # choices
+    (at("flux.arch", "x86"), 'flux.arch is "x86": must be one of (empty), arm'),
+    (at("flux.container.mode", "mount"), 'flux.container.mode is "mount": must be one of auto, image, copy'),
+    (
+        at("flux.scheduler.queuePolicy", "lifo"),
+        'flux.scheduler.queuePolicy is "lifo": must be one of (empty), fcfs, easy, hybrid, conservative',
+    ),
+    (
+        runner(imagePullPolicy="Sometimes"),
+        'containers[0].imagePullPolicy is "Sometimes": must be one of (empty), Always, IfNotPresent, Never',
+    ),
+    (at("pod.restartPolicy", "Always"), 'pod.restartPolicy is "Always": must be one of Never'),
+    # texts
+    (at("flux.submitCommand", ""), 'flux.submitCommand is "": must not be empty'),
+    (at("network.clusterDomain", ""), 'network.clusterDomain is "": must not be empty'),
+    (at("flux.connectTimeout", "5 s"), r'flux.connectTimeout is "5 s": must match ^([0-9]+(\.[0-9]+)?(ms|s|m|h|d)?)?$'),
+    (
+        at("flux.connectTimeout", "5s\n"),
+        r'flux.connectTimeout is "5s\n": must match ^([0-9]+(\.[0-9]+)?(ms|s|m|h|d)?)?$',
+    ),
+    (
+        at("flux.topology", "tree"),
+        r'flux.topology is "tree": must match ^(kary:[0-9]+|mincrit(:[0-9]+)?|binomial|custom)?$',
+    ),
+    (at("flux.wrap", "a b"), r'flux.wrap is "a b": must match ^[^\x00-\x20\x7f]*$'),
+    (
+        at("flux.container.mountPath", "flux"),
+        'flux.container.mountPath is "flux": must match ^/[-._a-zA-Z0-9/]*[-._a-zA-Z0-9]$',
+    ),
+    (
+        at("flux.container.mountPath", "/"),
+        'flux.container.mountPath is "/": must match ^/[-._a-zA-Z0-9/]*[-._a-zA-Z0-9]$',
+    ),
+    (at("flux.container.workingDir", "x"), f'flux.container.workingDir is "x": must match {PATH}'),
+    (runner(workingDir="rel"), f'containers[0].workingDir is "rel": must match {PATH}'),
+    (runner(logs="tmp"), f'containers[0].logs is "tmp": must match {PATH}'),
+    (at("network.interface", ""), r'network.interface is "": must match ^([-_.:a-zA-Z0-9\[\]]+|\*)$'),
+    # names
+    ({"nameOverride": "A"}, f'nameOverride is "A": must match {LABEL}'),
+    (at("network.headlessName", "-a"), f'network.headlessName is "-a": must match {LABEL}'),
+    (at("flux.curveCertSecret", "Y"), f'flux.curveCertSecret is "Y": must match {SUBDOMAIN}'),
+    (runner(name="A"), f'containers[0].name is "A": must match {LABEL}'),
+    (runner(name="a" * 64), f'containers[0].name is "{"a" * 56}...: must be at most 63 characters'),
+    (runner(imagePullSecret="A_b"), f'containers[0].imagePullSecret is "A_b": must match {SUBDOMAIN}'),
+    (at("jobLabels", {"a": "b c"}), 'jobLabels.a is "b c": must match ^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'),
+    (
+        runner(environment={"1a": "x"}),
+        'containers[0].environment: "1a" can\'t be a name here; use letters, digits and _',
+    ),
+    (at("flux.environment", {"A-B": "x"}), 'flux.environment: "A-B" can\'t be a name here; use letters, digits and _'),
+    (runner(secrets={"A": {}}), "containers[0].secrets.A is {}: needs name and key"),
+    (runner(secrets={"A": {"name": "x"}}), 'containers[0].secrets.A is {"name": "x"}: needs key'),
+    # control characters
+    (
+        runner(environment={"A": "x\x1b"}),
+        r'containers[0].environment.A is "x\u001b": control characters are not allowed',
+    ),
+    (at("flux.brokerConfig", "a\x00"), r'flux.brokerConfig is "a\u0000": control characters are not allowed'),
+    (at("flux.optionFlags", "a\nb"), rf'flux.optionFlags is "a\nb": must match {LINE}'),
+    (runner(image="a\nb"), rf'containers[0].image is "a\nb": must match {LINE}'),
+    (runner(commands={"prefix": "a\nb"}), rf'containers[0].commands.prefix is "a\nb": must match {LINE}'),
+    *(
+        (
+            runner(command=command),
+            f"containers[0].command is {json.dumps(command)}: "
+            "must be a string or a list of strings without control characters",
+        )
+        for command in (3, [], [1], "a\rb", ["a\x01"])
+    ),
+    # lists
+    ({"containers": []}, "containers is []: must have at least 1 item"),
+    ({"containers": [{}, {}]}, "containers is [{}, {}]: must have at most 1 item"),
+    (at("pod.nodeAffinity", {"a": []}), "pod.nodeAffinity.a is []: must have at least 1 item"),
+    # what a later version brings
+    ({"services": []}, "services is not a field; did you mean size?"),
+    ({"archive": {"path": "/x"}}, "archive is not a field; did you mean interactive?"),
+    # values that contradict each other
+    ({"size": 4, "maxSize": 3}, "size is 4, maxSize 3: lower size, or install with a larger maxSize"),
+    ({"size": 2, "minSize": 3}, "minSize is 3, size 2: minSize can't be above size; lower minSize"),
+    (
+        runner(command="x", commands={"script": "y"}),
+        "containers[0].command and commands.script are both set: give the one that is the work",
+    ),
+    (
+        {"interactive": True, **runner(command=["x"])},
+        "interactive is true and there is a command: an interactive cluster runs none; drop one of them",
+    ),
+    (
+        {"interactive": True, **runner(commands={"script": "x"})},
+        "interactive is true and there is a command: an interactive cluster runs none; drop one of them",
+    ),
+    (runner(command="x" * 131_072), "containers[0].command is 131072 bytes, 131071 are allowed: use commands.script"),
+    (runner(command="é" * 65_536), "containers[0].command is 131072 bytes, 131071 are allowed: use commands.script"),
+    (
+        at("flux.scheduler", {"simple": True, "queuePolicy": "easy"}),
+        "flux.scheduler.queuePolicy is easy and simple is true: sched-simple knows fcfs only",
+    ),
+    (
+        at("flux", {"curveCert": "x", "curveCertSecret": "y"}),
+        "flux.curveCert and flux.curveCertSecret are both set: give one of them",
+    ),
+    (
+        at("flux.container", {"disable": True, "mode": "copy"}),
+        "flux.container.disable is true and mode is copy: without a view there is no mode; drop it",
+    ),
+    *(
+        (
+            deep(at("flux.brokerConfig", "a = 1"), at(path, value)),
+            f"{path} and flux.brokerConfig are both set: brokerConfig is used as given; say it there",
+        )
+        for path, value in (
+            ("flux.scheduler.queuePolicy", "easy"),
+            ("flux.scheduler.simple", True),
+            ("network.interface", "eth1"),
+            ("network.clusterDomain", "x"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
+def test_a_refusal_says_on_one_line_what_is_wrong(cluster_of: Make, spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        cluster_of(spec)
+    assert str(caught.value) == f"MiniCluster flux-sample: {message}"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("A", "'A'"), ("", "''"), (None, "None"), (3, "3"), ("a.b", "'a.b'"), ("-a", "'-a'"), ("a\n", r"'a\n'")],
+)
+def test_a_name_that_is_no_label_is_refused(cluster_of: Make, name: Any, shown: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        cluster_of(name=name)
+    assert str(caught.value) == (
+        f"the name {shown} is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)"
+    )
+
+
+@pytest.mark.parametrize(("length", "max_size"), [(62, 1), (61, 11), (60, 101)])
+def test_pod_names_grow_with_the_index(cluster_of: Make, length: int, max_size: int) -> None:
+    name = "a" * length
+    with pytest.raises(SpecError) as caught:
+        cluster_of({"maxSize": max_size}, name=name)
+    assert str(caught.value) == (
+        f"MiniCluster {name}: the last pod would be {name}-{max_size - 1}, 64 characters: "
+        "63 are allowed; use a shorter nameOverride"
+    )
+    assert cluster_of({"maxSize": max_size - 1 or None}, name=name[1:]).name == name[1:]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        None,
+        {},
+        {"size": 4.0},
+        {"maxSize": None, "minSize": None},
+        {"size": 4, "maxSize": 4, "minSize": 4},
+        {"tasks": 0, "backoffLimit": 0},
+        runner(command="x" * 131_071),
+        runner(command="tab\tand\nnewline"),
+        runner(environment={"A": None, "a.b-c": "x"}),
+        at("flux", {"container": {"disable": True}}),
+        at("flux", {"brokerConfig": "a = 1", "scheduler": {"queuePolicy": "fcfs"}}),
+        at("flux.connectTimeout", "100ms"),
+        at("flux.topology", "kary:32"),
+        at("network.interface", "[::1]"),
+        at("global", {"anything": [1]}),
+    ],
+)
+def test_accepted(cluster_of: Make, spec: dict[str, Any] | None) -> None:
+    cluster_of(spec)
+
+
+def test_the_defaults_are_those_of_the_chart(cluster_of: Make) -> None:
+    assert cluster_of().spec == DEFAULTS
+
+
+def test_the_schema_and_the_defaults_are_the_files_of_the_chart() -> None:
+    for name, original in {"schema.json": "values.schema.json", "defaults.yaml": "values.yaml"}.items():
+        assert (PACKAGE / name).resolve() == CHART / original
+
+
+def test_values_are_merged_over_the_defaults_and_null_is_unset(cluster_of: Make) -> None:
+    spec = {
+        "size": 3,
+        "tasks": None,
+        "flux": {"logLevel": 3, "scheduler": {"simple": True}, "wrap": None},
+        "containers": [{"command": "x", "cores": None}],
+    }
+    wanted = deep(DEFAULTS, {"size": 3, "flux": {"logLevel": 3, "scheduler": {"simple": True}}})
+    assert cluster_of(spec).spec == wanted | {"containers": [{"command": "x"}]}
+
+
+def test_zero_false_and_empty_are_values(cluster_of: Make) -> None:
+    cluster = cluster_of({"tasks": 0, "backoffLimit": 0, "logging": {"strict": False}, "flux": {"connectTimeout": ""}})
+    values = (cluster.spec["tasks"], cluster.spec["backoffLimit"], cluster.spec["logging"]["strict"])
+    assert (*values, cluster.flux["connectTimeout"]) == (0, 0, False, "")
+
+
+def test_names_and_paths(cluster_of: Make) -> None:
+    cluster = cluster_of({"size": 2, "maxSize": 5})
+    assert (cluster.size, cluster.max_size, cluster.service) == (2, 5, "flux-sample")
+    assert (cluster.mount, cluster.files, cluster.state) == ("/mnt/flux", "/mnt/flux/minicluster", "/mnt/flux/config")
+    assert cluster_of({"network": {"headlessName": "x"}}).service == "x"
+    assert load({"metadata": {"name": "a"}}).namespace == "default"
+
+
+@pytest.mark.xfail(strict=True, reason="StopIteration, a traceback: no runner is one of the spec's refusals")
+def test_no_runner_is_refused(cluster_of: Make) -> None:
+    with pytest.raises(MiniClusterError, match="runFlux"):
+        cluster_of(runner(runFlux=False))
+
+
+@pytest.mark.xfail(strict=True, reason="TypeError, a traceback, for a key that YAML takes for a number")
+def test_a_key_that_is_no_text_is_refused(cluster_of: Make) -> None:
+    with pytest.raises(MiniClusterError):
+        cluster_of({1: 2})
+
+
+@pytest.mark.xfail(strict=True, reason="the message can't show what YAML takes for a date")
+def test_a_date_is_refused_as_any_wrong_type() -> None:
+    document = (
+        f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a}}\nspec: {{jobLabels: {{a: 2001-01-01}}}}\n"
+    )
+    parsed = stream.parse(document.encode())
+    assert parsed is not None
+    try:
+        load(parsed)
+    except SpecError as error:
+        assert "jobLabels.a is" in str(error)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda items: (
+        st.lists(items, max_size=3)
+        | st.dictionaries(st.sampled_from(sorted(DEFAULTS)) | st.text(max_size=5), items, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(spec=st.dictionaries(st.sampled_from(sorted(DEFAULTS)) | st.text(max_size=8), JSON, max_size=4))
+def test_any_spec_is_taken_or_refused_on_one_line(cluster_of: Make, spec: dict[str, Any]) -> None:
+    try:
+        cluster_of(spec)
+    except SpecError as error:
+        text = str(error)
+        assert text.startswith("MiniCluster flux-sample: ")
+        assert len(text.splitlines()) == 1

@@ -1,0 +1,251 @@
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from minicluster import stream
+from minicluster.errors import MiniClusterError, StreamError
+from support import GROUP, load_all
+
+MINE = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n".encode()
+
+
+def expand(document: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield {"kind": "ConfigMap", "metadata": document["metadata"]}
+
+
+MADE = b"---\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n"
+
+
+def render(data: bytes) -> bytes:
+    return b"".join(stream.render(data, expand))
+
+
+OTHERS = {
+    "service": b"apiVersion: v1\nkind: Service\nmetadata: {name: x}\n",
+    "comments": b"# Source: a/b.yaml\n# more\nkind: A # here\n# there\n",
+    "anchors": b"kind: A\nx: &x {a: 1}\ny: *x\nz:\n  <<: *x\n",
+    "block scalar with markers": b"kind: A\ntext: |\n  one\n  ---\n  two\n   --- three\n  ...\n",
+    "folded and long": b"kind: A\ntext: >-\n  " + b"word " * 2000 + b"\n  more\n",
+    "long plain": b"kind: CustomResourceDefinition\ndescription: " + b"x y " * 5000 + b"\n",
+    "quotes": b"kind: A\na: 'it''s'\nb: \"\\u00e9\\x41\\\n  z\"\n",
+    "flow": b"{kind: A, x: [1, 2, {a: b}]}\n",
+    "json": json.dumps({"kind": "A", "text": "a\n---\nb"}).encode() + b"\n",
+    "json on lines": json.dumps({"kind": "A", "x": [1]}, indent=2).encode() + b"\n",
+    "crlf": b"kind: A\r\nx:\r\n  - 1\r\ntext: |\r\n  a\r\n  b\r\n",
+    "crlf markers": b"kind: A\r\n---\r\nkind: B\r\n---\r\n",
+    "hook": b'kind: Job\nmetadata:\n  annotations: {"helm.sh/hook": "test", "helm.sh/hook-weight": "-1"}\n',
+    "tabs and blanks": b"kind: A   \n\n\n  \nx: 1\t\n\n",
+    "numbers": b"kind: A\na: 012\nb: 1e3\nc: 0x1F\nd: 1_000\ne: 1:30\nf: .5\ng: 1.10\n",
+    "words": b"kind: A\na: yes\nb: No\nc: ~\nd: null\ne: on\nf: =\ng: 2001-99-99\n",
+    "date": b"kind: A\na: 2001-01-01\n",
+    "unicode": "kind: A\nx: é 日本 🚀 \u00a0\n".encode(),
+    "bom": b"\xef\xbb\xbfkind: A\n",
+    "no last newline": b"kind: A\nx: 1",
+    "no last newline in a block": b"kind: A\nx: |+\n  a",
+    "document end": b"kind: A\n...\n",
+    "directive": b"%YAML 1.1\n---\nkind: A\n",
+    "marker with a comment": b"--- # here\nkind: A\n",
+    "marker with content": b"--- {kind: A}\n",
+    "empty documents": b"---\n---\n# only this\n---\n\n---\n",
+    "a longer dash": b"kind: A\n----: 1\n---x: 2\n",
+    "tags": b"kind: A\nx: !!str 1\ny: !!binary aGk=\n",
+    "another kind of minicluster": b"apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: x}\n",
+    "our name in a text": f"kind: A\nx: |\n  apiVersion: {GROUP}/v1\n  kind: MiniCluster\n".encode(),
+    "our name in a comment": f"# {GROUP}/v1\nkind: A\n".encode(),
+    "our group as a name": f"apiVersion: v1\nkind: A\nx: {GROUP}/v1\n".encode(),
+    "our group with more": f"apiVersion: {GROUP}.org/v1\nkind: MiniCluster\nmetadata: {{name: x}}\n".encode(),
+}
+#: What can't stand between two markers.
+ALONE = ("directive", "bom", "no last newline", "no last newline in a block")
+#: What Python's YAML can't load, though Kubernetes can.
+UNLOADABLE = ("words",)
+
+
+def test_without_a_minicluster_nothing_changes() -> None:
+    texts = [text for name, text in OTHERS.items() if name not in (*ALONE, *UNLOADABLE)]
+    data = b"---\n" + b"---\n".join(texts)
+    assert render(data) == data
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if name not in UNLOADABLE])
+def test_a_document_passes_alone(name: str) -> None:
+    assert render(OTHERS[name]) == OTHERS[name]
+
+
+@pytest.mark.xfail(strict=True, reason="Python's YAML can't load a plain `=` (CRDs have it) or a date that is none")
+@pytest.mark.parametrize("text", [b"kind: A\nenum: [=]\n", b"kind: A\nx: 2001-99-99\n"])
+def test_a_document_that_python_can_not_load_passes_alone(text: bytes) -> None:
+    assert render(text) == text
+
+
+@pytest.mark.parametrize("other", list(OTHERS.values()), ids=list(OTHERS))
+@pytest.mark.parametrize("order", ["before", "after", "both"])
+def test_a_document_passes_beside_a_minicluster(other: bytes, order: str) -> None:
+    before = other if order in ("before", "both") else b""
+    after = b"---\n" + other if order in ("after", "both") else b""
+    newline = b"" if before.endswith(b"\n") or not before else b"\n"
+    assert render(before + newline + b"---\n" + MINE + after) == before + newline + MADE + after
+
+
+def test_a_minicluster_after_an_open_line_starts_a_new_one() -> None:
+    assert render(b"kind: A\n---\n" + MINE) == b"kind: A\n" + MADE
+    assert list(stream.split(b"a: 1\n---\nb: 2")) == [b"a: 1\n", b"---\nb: 2"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MINE,
+        b"---\n" + MINE,
+        b"---\r\n" + MINE.replace(b"\n", b"\r\n"),
+        b"--- # comment\n" + MINE,
+        b"---\n# Source: x\n" + MINE + b"# end\n",
+        b"\xef\xbb\xbf" + MINE,
+        MINE.rstrip(b"\n"),
+        b"---\n" + MINE + b"...\n",
+        json.dumps(yaml.safe_load(MINE)).encode(),
+        json.dumps(yaml.safe_load(MINE), indent=1).encode(),
+        b"--- " + json.dumps(yaml.safe_load(MINE)).encode(),
+    ],
+)
+def test_a_minicluster_in_any_dress_is_found(text: bytes) -> None:
+    assert render(text) == MADE
+
+
+def test_two_miniclusters_are_both_rendered() -> None:
+    other = MINE.replace(b"name: a", b"name: b")
+    elsewhere = MINE.replace(b"namespace: ns", b"namespace: other")
+    names = [d["metadata"]["name"] for d in load_all(render(b"---\n".join([MINE, other, elsewhere])))]
+    assert names == ["a", "b", "a"]
+
+
+def test_the_output_passes_through_again_unchanged() -> None:
+    once = render(OTHERS["service"] + b"---\n" + MINE)
+    assert render(once) == once
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"---\n", b"--- \n", b"---", b"----\n", b" ---\n", b"a: 1\n", b"\n", b"\r\n", b"x", b"# c\n", b"...\n"]
+        ),
+        max_size=12,
+    )
+)
+def test_the_parts_of_a_stream_are_the_stream(pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    parts = list(stream.split(data))
+    assert b"".join(parts) == data
+    assert all(parts)
+
+
+DOCUMENTS = st.dictionaries(
+    st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=8),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=30),
+        lambda item: st.lists(item, max_size=3) | st.dictionaries(st.text(max_size=5), item, max_size=3),
+        max_leaves=5,
+    ),
+    min_size=1,
+)
+
+
+@given(st.lists(DOCUMENTS, max_size=5), st.integers(0, 5), st.sampled_from([None, "|", ">", '"']), st.booleans())
+def test_whatever_stands_around_a_minicluster_is_kept(
+    documents: list[dict[str, Any]], place: int, style: str | None, unicode: bool
+) -> None:
+    texts = [
+        yaml.dump(d, default_style=style, explicit_start=True, allow_unicode=unicode, encoding="utf-8")
+        for d in documents
+    ]
+    place = min(place, len(texts))
+    data = b"".join([*texts[:place], b"---\n", MINE, *texts[place:]])
+    assert render(data) == b"".join([*texts[:place], MADE, *texts[place:]])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the stream is empty: pipe the output of `helm template` in, or use --post-renderer"),
+        (b" \n\t\n", "the stream is empty: pipe the output of `helm template` in, or use --post-renderer"),
+        (b"a: [1\n", "the stream is not YAML: did not find expected ',' or ']' at line 2"),
+        (
+            b"kind: A\n---\na: b: c\n",
+            "the stream is not YAML: mapping values are not allowed in this context at line 3",
+        ),
+        (b"a: \x01\n", "the stream is not YAML: it can not be read"),
+        (b"\xff\xfe\xff", "the stream is not YAML: it can not be read"),
+        (b"Error: chart not found\nUsage\n", "the stream is not YAML: "),
+        (b"not found\n", "the stream is not Kubernetes manifests: pipe the output of `helm template` in"),
+        (b"- a\n- b\n", "the stream is not Kubernetes manifests: pipe the output of `helm template` in"),
+        (MINE + b"---\n" + MINE, "two MiniCluster documents are named a in namespace ns: give one a nameOverride"),
+        (MINE + b"spec: [\n", "a MiniCluster document is not YAML: "),
+        (
+            MINE.replace(b"/v1", b"/v2"),
+            f"{GROUP}/v2 MiniCluster: this post-renderer knows {GROUP}/v1 MiniCluster only; "
+            "use the minicluster package of the chart's version",
+        ),
+        (
+            MINE.replace(b"kind: MiniCluster", b"kind: Maxi"),
+            f"{GROUP}/v1 Maxi: this post-renderer knows {GROUP}/v1 MiniCluster only; "
+            "use the minicluster package of the chart's version",
+        ),
+        (
+            MINE.replace(b"/v1", b""),
+            f"{GROUP} MiniCluster: this post-renderer knows {GROUP}/v1 MiniCluster only; "
+            "use the minicluster package of the chart's version",
+        ),
+        (
+            f"apiVersion: {GROUP}/v1\nkind: MiniCluster\n".encode(),
+            "a MiniCluster document has no metadata: give it a name and a namespace",
+        ),
+        (
+            f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: x\n".encode(),
+            "a MiniCluster document has no metadata: give it a name and a namespace",
+        ),
+    ],
+)
+def test_bad_streams_have_an_error_of_their_own(data: bytes, message: str) -> None:
+    with pytest.raises(StreamError) as caught:
+        render(data)
+    if message.endswith(": "):
+        assert str(caught.value).startswith(message)
+    else:
+        assert str(caught.value) == message
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_bytes_are_a_stream_or_an_error_of_ours(data: bytes) -> None:
+    try:
+        assert render(data) == data
+    except MiniClusterError as error:
+        assert len(str(error).splitlines()) == 1
+
+
+def test_a_thousand_documents_cost_a_scan() -> None:
+    crd = OTHERS["long plain"] + OTHERS["block scalar with markers"]
+    few, many = (b"---\n".join([*[crd] * count, MINE]) for count in (10, 1000))
+
+    def seconds(data: bytes) -> float:
+        begin = time.process_time()
+        render(data)
+        return time.process_time() - begin
+
+    assert min(seconds(few) for _ in range(3)) < 0.05
+    # 20 MB; loading them takes a hundred times as long
+    assert min(seconds(many) for _ in range(3)) < 0.5
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=5), st.text(max_size=40), max_size=4))
+def test_what_is_written_reads_back(data: dict[str, str]) -> None:
+    document = {"kind": "ConfigMap", "data": data}
+    assert load_all(stream.dump(document)) == [document]
+
+
+def test_texts_of_several_lines_are_written_as_they_read() -> None:
+    assert stream.dump({"a": "x\ny\n", "b": "z"}) == b"---\na: |\n  x\n  y\nb: z\n"
