@@ -39,7 +39,7 @@ def cli(context: click.Context) -> None:
 )
 @click.option("--random-curve", is_flag=True, help="Let new certificates be random: the output differs each time.")
 def render(source: IO[bytes], curve_seed_file: IO[bytes] | None, random_curve: bool) -> None:
-    r"""Render the MiniClusters in the output of `helm template`, reproducibly.
+    """Render the MiniClusters in the output of `helm template`, reproducibly.
 
     \b
     Examples:
