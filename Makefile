@@ -1,0 +1,89 @@
+# Everything is built and run from here; `make` lists the targets.
+
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+BIN := .tools/bin
+VENV := .venv
+PYTHON := python3
+# for commands that use the tools and the package
+WITH := PATH="$(CURDIR)/$(BIN):$(CURDIR)/$(VENV)/bin:$$PATH"
+
+# tools/NAME/go.mod pins the tool that becomes $(BIN)/NAME
+GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok)
+# tools/kubernetes/go.mod pins these
+KUBERNETES := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler kubectl)
+
+# Released binaries get their versions from the linker; a Helm 3 without them takes an offline
+# cluster for Kubernetes 1.20, and clients can't parse the version of such an API server.
+version = $$(go list -m -f '{{.Version}}' $1)
+minor = $$(go list -m -f '{{.Version}}' $1 | cut -d. -f2)
+LDFLAGS_helm = -X helm.sh/helm/v4/internal/version.version=$(call version,helm.sh/helm/v4)
+LDFLAGS_helm3 = -X helm.sh/helm/v3/internal/version.version=$(call version,helm.sh/helm/v3) \
+	$(foreach package,pkg/chartutil pkg/lint/rules, \
+		-X helm.sh/helm/v3/$(package).k8sVersionMajor=1 \
+		-X helm.sh/helm/v3/$(package).k8sVersionMinor=$(call minor,k8s.io/client-go))
+LDFLAGS_kubeconform = -X main.version=$(call version,github.com/yannh/kubeconform)
+LDFLAGS_ct = -X github.com/helm/chart-testing/v3/ct/cmd.Version=$(call version,github.com/helm/chart-testing/v3)
+LDFLAGS_helm-docs = -X main.version=$(call version,github.com/norwoodj/helm-docs)
+LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(call version,k8s.io/kubernetes) \
+	-X k8s.io/component-base/version.gitMajor=1 \
+	-X k8s.io/component-base/version.gitMinor=$(call minor,k8s.io/kubernetes)
+
+# need COMMAND,WHAT TO DO: stops with one line
+need = @command -v $1 >/dev/null || { echo "make: $1 is missing: $2" >&2; exit 1; }
+# go-build NAME,OUTPUT: the `tool` lines of tools/NAME/go.mod say what
+define go-build
+	$(call need,go,install Go 1.26 or later)
+	@mkdir -p $(BIN)
+	@echo "building $(if $(filter $1,kubernetes),Kubernetes (takes minutes),$1)"
+	@cd tools/$1 && go build -buildvcs=false -ldflags "-s -w $(LDFLAGS_$1)" -o $(CURDIR)/$2 tool
+endef
+
+.PHONY: help tools setup test lint demo clean
+
+help: ## this list
+	@awk -F ' *:.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
+
+tools: $(GO_TOOLS) $(KUBERNETES) ## build Helm 4 and 3, kubectl, a local control plane and the chart's linters into .tools/bin
+
+$(GO_TOOLS): $(BIN)/%: tools/%/go.mod tools/%/go.sum
+	$(call go-build,$*,$@)
+
+# one build for all: they share most of their packages
+$(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
+	$(call go-build,kubernetes,$(BIN)/)
+
+setup: $(VENV)/installed ## make .venv with the package and what the tests need
+
+$(VENV)/installed: pyproject.toml tools/constraints.txt
+	$(call need,$(PYTHON),install Python 3.11 or later)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: $$($(PYTHON) --version) is too old: make PYTHON=python3.11, or later" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "make: Python's venv is missing: install it (Debian: python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --constraint tools/constraints.txt --editable '.[test]'
+	@touch $@
+
+test: setup tools ## run the tests; ARGS="…" goes to pytest
+	$(WITH) pytest $(ARGS)
+
+SHELL_FILES = .ci/run $(shell find plugin tests -name '*.sh')
+
+lint: setup ## check the style of Python, shell and YAML
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/shellcheck --external-sources --source-path=SCRIPTDIR $(SHELL_FILES)
+	$(VENV)/bin/yamllint --strict .
+
+# on a cluster of one's own, Helm is all that is built
+DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok $(notdir $(KUBERNETES))))
+
+demo: setup $(DEMO_TOOLS) ## install, scale and remove a MiniCluster on a local control plane, or on CONTEXT=name
+	$(WITH) python tools/demo.py $(if $(CONTEXT),--context '$(CONTEXT)')
+
+clean: ## remove what was built
+	rm -rf .tools .venv build dist *.egg-info

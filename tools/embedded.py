@@ -1,0 +1,260 @@
+"""A Kubernetes control plane of one's own, for the tests and the demo.
+
+etcd, API server, controllers and scheduler are the real ones, run by an ordinary user on loopback; the nodes
+are kwok's: pods are scheduled, get an address and are Running, but nothing runs in them (kwok.yaml says how
+to end one with an exit code).
+
+    with EmbeddedCluster(Path(".tools/bin"), Path("/tmp/cluster")) as cluster:
+        cluster.kubectl("get", "nodes")
+"""
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+KWOK_CONFIG = Path(__file__).with_name("kwok.yaml")
+NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "250"}
+#: Where there is such a thing, a part ends with whoever started it, however that one ended.
+LEASH = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+
+
+class ClusterError(RuntimeError):
+    """The cluster, or something awaited in it, did not come; the text says why."""
+
+
+class CommandError(ClusterError):
+    """A command ended with an error; the text has what it said."""
+
+
+class EmbeddedCluster:
+    """A cluster from `with` on to its end, in a few seconds; several can run at once.
+
+    `kubeconfig` is the administrator's, `user_kubeconfig` that of "user", who may do nothing until `grant`.
+    `env` is an environment in which kubectl and helm find the programs and, as administrator, the cluster.
+    """
+
+    def __init__(self, bin_dir: Path, work_dir: Path, nodes: int = 4) -> None:
+        """Start nothing yet.
+
+        bin_dir has the programs that `make tools` builds; work_dir, new or empty, takes the cluster's data
+        and a log of each program, and stays.
+        """
+        self.bin_dir = bin_dir.resolve()
+        self.work_dir = work_dir.resolve()
+        self.nodes = nodes
+        self.kubeconfig = self.work_dir / "admin.kubeconfig"
+        self.user_kubeconfig = self.work_dir / "user.kubeconfig"
+        self.env = {
+            **os.environ,
+            "PATH": f"{self.bin_dir}{os.pathsep}{os.environ['PATH']}",
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECACHEDIR": str(self.work_dir / "cache"),
+        }
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        """Return when pods can be scheduled. Raises ClusterError, with the end of a log where one tells."""
+        try:
+            self._start()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End everything."""
+        self._stop()
+
+    def kubectl(self, *args: str, stdin: str | None = None) -> str:
+        """Return what kubectl prints, run as the administrator. Raises CommandError."""
+        command = ["kubectl", *args]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=self.env, check=False)
+        if done.returncode:
+            raise CommandError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def get(self, *args: str) -> Any:
+        """Return the JSON of `kubectl get`. Raises CommandError."""
+        return json.loads(self.kubectl("get", *args, "--output=json"))
+
+    def create(self, *objects: dict[str, Any]) -> None:
+        """Create the objects. Raises CommandError."""
+        items = {"apiVersion": "v1", "kind": "List", "items": objects}
+        self.kubectl("create", "--filename=-", stdin=json.dumps(items))
+
+    def grant(self, namespace: str, role: str = "edit") -> None:
+        """Bind "user" to a ClusterRole in this namespace. Raises CommandError."""
+        binding = ["rolebinding", f"user-{role}", "--user=user", f"--clusterrole={role}"]
+        self.kubectl("create", *binding, f"--namespace={namespace}")
+
+    def wait(self, what: str, ready: Callable[[], bool], seconds: float = 30) -> None:
+        """Wait as the function `wait` does. Raises ClusterError also when a part of the cluster has ended."""
+
+        def alive_and_ready() -> bool:
+            self._check_alive()
+            return ready()
+
+        wait(what, alive_and_ready, seconds)
+
+    def _start(self) -> None:
+        self.work_dir.mkdir(parents=True, exist_ok=True)
+        if any(self.work_dir.iterdir()):
+            raise ClusterError(f"{self.work_dir} is not empty: the cluster wants a folder of its own")
+        port = _free_port()
+        self._write_credentials(port)
+        self._start_api_server(port)
+        self.wait("the API server", lambda: bool(self.kubectl("get", "--raw=/readyz")), 60)
+        self._start_controllers()
+        self.create(*(_node(index) for index in range(self.nodes)))
+        self.wait("the nodes", self._nodes_ready)
+        self.wait("the service account", lambda: bool(self.kubectl("get", "serviceaccount", "default")))
+
+    def _write_credentials(self, port: int) -> None:
+        certificate = self.work_dir / "apiserver.crt"  # the API server will make it
+        tokens = []
+        for user, group, path in (
+            ("admin", ",system:masters", self.kubeconfig),
+            ("user", "", self.user_kubeconfig),
+        ):
+            token = secrets.token_hex(16)
+            tokens.append(f"{token},{user},{user}{group}\n")
+            config = _kubeconfig(f"https://127.0.0.1:{port}", certificate, user, token)
+            _write_private(path, json.dumps(config, indent=2))
+        _write_private(self.work_dir / "tokens.csv", "".join(tokens))
+
+    def _start_api_server(self, port: int) -> None:
+        # sockets, for this etcd lets in whoever comes; it wants a port in any URL
+        clients, peers = "unix://etcd.sock:0", "unix://etcd-peers.sock:0"
+        self._run(
+            "etcd",
+            f"""--data-dir=etcd --log-level=error --unsafe-no-fsync
+            --listen-client-urls={clients} --advertise-client-urls={clients}
+            --listen-peer-urls={peers} --initial-advertise-peer-urls={peers}
+            --initial-cluster=default={peers}""",
+        )
+        self._run(
+            "kube-apiserver",
+            f"""--etcd-servers={clients} --cert-dir=. --secure-port={port}
+            --bind-address=127.0.0.1 --advertise-address=127.0.0.1 --endpoint-reconciler-type=none
+            --service-cluster-ip-range=10.96.0.0/16
+            --authorization-mode=RBAC --token-auth-file=tokens.csv
+            --service-account-issuer=https://kubernetes.default.svc
+            --service-account-key-file=apiserver.key --service-account-signing-key-file=apiserver.key""",
+        )
+
+    def _start_controllers(self) -> None:
+        shutil.copy(KWOK_CONFIG, self.work_dir)
+        common = "--kubeconfig=admin.kubeconfig --leader-elect=false --secure-port=0"
+        self._run(
+            "kube-controller-manager",
+            # the usual 20 requests a second would be a test's time
+            f"""{common} --kube-api-qps=200 --kube-api-burst=400
+            --service-account-private-key-file=apiserver.key --root-ca-file=apiserver.crt""",
+        )
+        self._run("kube-scheduler", common)
+        self._run("kwok", f"--kubeconfig=admin.kubeconfig --config={KWOK_CONFIG.name}")
+
+    def _run(self, name: str, flags: str) -> None:
+        program = self.bin_dir / name
+        if not program.exists():
+            raise ClusterError(f"{program} is missing: run `make tools`")
+        with self._log(name).open("wb") as log:
+            self._processes[name] = subprocess.Popen(
+                [*LEASH, program, *flags.split()],
+                cwd=self.work_dir,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for whoever started them
+            )
+
+    def _log(self, name: str) -> Path:
+        return self.work_dir / f"{name}.log"
+
+    def _check_alive(self) -> None:
+        for name, process in self._processes.items():
+            if process.poll() is not None:
+                lines = self._log(name).read_text(errors="replace").splitlines()[-10:]
+                raise ClusterError("\n  ".join([f"{name} ended with {process.returncode}:", *lines]))
+
+    def _nodes_ready(self) -> bool:
+        ready = self.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=5s")
+        return ready.count("condition met") == self.nodes
+
+    def _stop(self) -> None:
+        for process in self._processes.values():
+            process.kill()  # nothing here is worth an orderly end
+        for process in self._processes.values():
+            process.wait()
+
+
+def wait(what: str, ready: Callable[[], bool], seconds: float = 30) -> None:
+    """Return when ready() is true; a CommandError in it means not yet.
+
+    Raises ClusterError when the seconds are over.
+    """
+    end = time.monotonic() + seconds
+    why = ""
+    while time.monotonic() < end:
+        try:
+            if ready():
+                return
+        except CommandError as error:
+            why = f": {error}"
+        time.sleep(0.05)
+    raise ClusterError(f"{what}: not within {seconds:g} s{why}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def _kubeconfig(server: str, certificate: Path, user: str, token: str) -> dict[str, Any]:
+    cluster = {"server": server, "certificate-authority": str(certificate)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "embedded", "cluster": cluster}],
+        "users": [{"name": user, "user": {"token": token}}],
+        "contexts": [{"name": "embedded", "context": {"cluster": "embedded", "user": user}}],
+        "current-context": "embedded",
+    }
+
+
+def _node(index: int) -> dict[str, Any]:
+    name = f"node-{index}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                "topology.kubernetes.io/region": "region",
+                "topology.kubernetes.io/zone": f"zone-{'ab'[index % 2]}",
+            },
+        },
+        "status": {
+            "capacity": NODE_SIZE,
+            "allocatable": NODE_SIZE,
+            "addresses": [{"type": "InternalIP", "address": f"10.0.0.{index + 1}"}],
+        },
+    }
