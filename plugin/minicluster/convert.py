@@ -296,7 +296,7 @@ def _defaults(values: Map, report: _Report) -> None:
         report.note("logging.strict: flux-operator's default is false, the chart's is true")
     if "flux" not in values:
         values["flux"] = {"connectTimeout": ""}
-        report.note('flux.connectTimeout: without flux, flux-operator has none; the chart has 5s (better: "5s")')
+        report.note("flux.connectTimeout: without flux, flux-operator has none; the chart has 5s")
     for place, container in [*_containers(values), *_containers(values, "services")]:
         if not container.get("image"):
             container["image"] = IMAGE
@@ -439,14 +439,20 @@ def _command(place: str, text: str, report: _Report) -> str | list[str]:
         return text
     operators = " ".join(dict.fromkeys(_OPERATOR.findall(plain)))
     words = operators or ("its lines" if len(plain.strip().splitlines()) > 1 else "")
-    expands = "a $ or `" if _expands(text) else "a pattern" if re.search(r"[*?\[]", plain) else ""
-    if expands:
-        report.warn(place, f"has {expands}: each task expands it here, flux-operator did once, on the lead")
-    if words and expands:
-        report.warn(place, f"is run by a shell here: to flux-operator {words} were words of the program")
+    pattern = re.search(r"[*?\[]", plain)
+    if _expands(text):
+        report.warn(place, "has a $ or `: each task expands it here, flux-operator did once, on the lead")
+        if words:
+            report.warn(place, f"is run by a shell here: to flux-operator {words} were words of the program")
     elif words:
-        report.warn(place, f"is a list of words now: to flux-operator {words} were words; write a text for a shell")
-    return _double_quoted(text).split() if words and not expands else text
+        none = ", without patterns" if pattern else ""
+        report.warn(
+            place, f"is a list of words now{none}: to flux-operator {words} were words; write a text for a shell"
+        )
+        return _double_quoted(text).split()
+    elif pattern:
+        report.warn(place, "has a pattern: each task expands it here, flux-operator did once, on the lead")
+    return text
 
 
 def _double_quoted(text: str) -> str:
@@ -504,7 +510,9 @@ def _sidecar_fields(values: Map, report: _Report) -> None:
         _sidecar_command(place, sidecar, commands, report)
         name = _text(sidecar, "name")
         if sidecar.get("ports") and name:
-            report.warn(f"{place}.ports", f"are ports of the Service NAME-{name}: flux-operator's is called {name}")
+            report.warn(
+                f"{place}.ports", f"are ports of the Service CLUSTER-{name} here: flux-operator calls it {name}"
+            )
 
 
 def _sidecar_command(place: str, sidecar: Map, commands: Map, report: _Report) -> None:
@@ -650,7 +658,7 @@ def _shared(containers: list[tuple[str, Map]], report: _Report) -> None:
             if not _is_map(volume):
                 return
             source = {key: value for key, value in last[name].items() if key not in _MOUNT}
-            mount = {key: value for key, value in settled.get(name, volume).items() if key in _MOUNT}
+            mount = {key: value for key, value in (settled.get(name) or volume).items() if key in _MOUNT}
             if volume != mount | source:
                 report.warn(
                     f"{place}.volumes.{name}", "is as flux-operator made it: one volume of a name, mounted once"
@@ -700,7 +708,11 @@ def _from_v1alpha1(values: Map, report: _Report) -> None:
         _container_v1alpha1(place, container, values, report)
         _volumes_v1alpha1(place, container, volumes if _is_map(volumes) else {}, report)
     for place, runner in _runners(values):
-        if not (runner.get("command") or values.get("interactive") or runner.get("diagnostics")):
+        command = _text(runner, "command")
+        if command and not re.search("[\"']", command) and not runner.get("batch"):
+            # it was an argument there, in which nothing is expanded
+            runner["command"] = re.sub(r"([$`\\])", r"\\\1", command)
+        if not (command or values.get("interactive") or runner.get("diagnostics")):
             report.warn(place, "has no command: v1alpha1 then ran its RESTful server, here the cluster idles")
 
 
@@ -725,6 +737,7 @@ def _snippets_v1alpha1(place: str, container: Map, report: _Report) -> None:
     commands = _map(container, "commands")
     if not any(commands.values()):
         _drop(place, container, "command", "v1alpha1 ran the image's entrypoint unless commands were set", report)
+        container["noWrapEntrypoint"] = True
         return
     texts = [_text(commands, key) for key in ("brokerPre", "workerPre", "pre")]
     if any(texts):
