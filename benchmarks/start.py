@@ -2,10 +2,12 @@
 
     python benchmarks/start.py [--runs 20] [--size 4] [--context NAME]
 
-Each run times, one after the other: an Indexed Job of the same pods whose containers only echo (bare), the
-chart with the view as an image volume (image), and with the view copied (copy). The time of the output is
-the container runtime's timestamp of the line, so the cluster's clock must be this machine's.
-Needs kubectl, helm and minicluster in PATH, and Kubernetes 1.36 for the mode `image`.
+Each run times, one after the other, an Indexed Job of the same images whose containers
+  echo    only print the line: what Kubernetes itself takes,
+  bare    start Flux by the shortest script that does, with the certificate and broker.toml of the chart,
+and the chart with the view as an image volume (image), and with the view copied (copy). The time of the
+output is the container runtime's timestamp of the line, so the cluster's clock must be this machine's.
+Needs kubectl, helm and minicluster in PATH, and Kubernetes 1.36 for image volumes.
 """
 
 import argparse
@@ -56,17 +58,29 @@ def rendered(mode: str, options: argparse.Namespace, kubectl: list[str]) -> list
     return [d for d in yaml.safe_load_all(run("minicluster", "render", "--random-curve", stdin=manifests)) if d]
 
 
-def bare(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the Job alone, its containers with nothing to do but the echo."""
-    text = json.dumps(next(d for d in documents if d["kind"] == "Job")).replace("bench-image", "bench-bare")
-    job: dict[str, Any] = json.loads(text)
-    pod = job["spec"]["template"]["spec"]
-    pod["containers"][0].pop("startupProbe")
-    pod["containers"][0]["command"] = ["echo", LINE]
-    own = ("minicluster-config", "minicluster-curve")
-    pod["volumes"] = [v for v in pod["volumes"] if v["name"] not in own]
-    pod["containers"][0]["volumeMounts"] = [m for m in pod["containers"][0]["volumeMounts"] if m["name"] not in own]
-    return [job]
+def renamed(documents: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Return the manifests of the chart under another name."""
+    copied: list[dict[str, Any]] = json.loads(json.dumps(documents).replace("bench-image", name))
+    return copied
+
+
+def with_command(documents: list[dict[str, Any]], command: list[str]) -> list[dict[str, Any]]:
+    """Return the manifests with another command in the containers, and no probe."""
+    container = next(d for d in documents if d["kind"] == "Job")["spec"]["template"]["spec"]["containers"][0]
+    container.pop("startupProbe")
+    container["command"] = command
+    return documents
+
+
+BARE = f"""
+set -e
+flux=/opt/views/view/bin/flux state=/mnt/flux/config
+mkdir -p $state/curve $state/etc/flux/system
+(umask 0377 && cat /mnt/flux/curve/curve.cert >$state/curve/curve.cert)
+$flux R encode --hosts=bench-bare-[0-LAST] --local >$state/etc/flux/system/R
+[ $JOB_COMPLETION_INDEX = 0 ] && set -- $flux submit --quiet --watch echo {LINE}
+exec $flux start -c /mnt/flux/minicluster/broker.toml -Stbon.connect_timeout=5s "$@"
+"""
 
 
 def seconds_to_output(name: str, documents: list[dict[str, Any]], kubectl: list[str]) -> float:
@@ -108,7 +122,13 @@ def main() -> None:
         *(["--context", options.context] if options.context else []),
     ]
     image, copy = (rendered(mode, options, kubectl) for mode in ("image", "copy"))
-    ways = {"bare": bare(image), "image": image, "copy": copy}
+    script = BARE.replace("LAST", str(options.size - 1))
+    ways = {
+        "echo": with_command(renamed(image, "bench-echo"), ["echo", LINE]),
+        "bare": with_command(renamed(image, "bench-bare"), ["sh", "-c", script]),
+        "image": image,
+        "copy": copy,
+    }
     times: dict[str, list[float]] = {way: [] for way in ways}
     for count in range(options.runs):
         for way, documents in ways.items():

@@ -10,7 +10,7 @@ from typing import Any
 import tomli_w
 
 from minicluster.errors import SpecError
-from minicluster.hostlist import hosts
+from minicluster.hostlist import count, hosts, table
 from minicluster.spec import MiniCluster
 
 PORT = 8050
@@ -23,7 +23,8 @@ def quorum(cluster: MiniCluster) -> int | None:
     min_size: int | None = cluster.spec["minSize"]
     if min_size is not None:
         return min_size
-    return None if cluster.max_size == cluster.size else cluster.size
+    registered = sum(count(part.hostlist) for part in table(cluster))
+    return None if registered == cluster.size else cluster.size
 
 
 def config(cluster: MiniCluster) -> str:
@@ -52,7 +53,7 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
             "default_port": PORT,
             "default_bind": f"tcp://{network['interface']}:%p",
             "default_connect": f"tcp://%h.{domain}:%p",
-            "hosts": [{"host": hosts(cluster.name, cluster.max_size)}],
+            "hosts": _hosts(cluster),
         },
         # what a container sees of a node is not what it may use: R is right, detection isn't
         "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
@@ -65,17 +66,28 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
     return tables
 
 
+def _hosts(cluster: MiniCluster) -> list[dict[str, str]]:
+    entries = [{"host": part.hostlist} for part in table(cluster)]
+    if not cluster.joins:
+        return entries
+    lead = cluster.flux["bursting"]["leadBroker"]
+    address = f"tcp://{lead['address']}:{lead.get('port', PORT)}"
+    others = [{"host": hosts(lead["name"], lead["size"] - 1, first=1)}] if lead["size"] > 1 else []
+    return [{"host": hosts(lead["name"], 1), "connect": address}, *others, *entries[1:]]
+
+
 def start(cluster: MiniCluster) -> list[str]:
     """Return the words that start a broker, without the initial program."""
     flux, logging = cluster.flux, cluster.spec["logging"]
     words = ["flux", "start", f"--config-path={cluster.files}/broker.toml"]
     if flux["wrap"]:
         words.append(f"--wrap={flux['wrap']}")
-    attributes: dict[str, object] = {"statedir": f"{cluster.state}/var/lib/flux"}
+    run = f"{cluster.state}/run/flux"
+    attributes: dict[str, object] = {"statedir": f"{cluster.state}/var/lib/flux", "rundir": run}
     if not flux["disableSocket"]:
-        attributes["rundir"] = f"{cluster.state}/run/flux"
-        attributes["local-uri"] = f"local://{cluster.state}/run/flux/local"
-    attributes["tbon.topo"] = flux["topology"] or f"kary:{FANOUT}"
+        attributes["local-uri"] = f"local://{run}/local"
+    # every broker of a burst reaches rank 0 only, so it is the parent of all
+    attributes["tbon.topo"] = flux["topology"] or f"kary:{0 if cluster.bursts else FANOUT}"
     if _seconds(flux["connectTimeout"]):
         attributes["tbon.connect_timeout"] = flux["connectTimeout"]
     if logging["zeromq"]:
@@ -83,6 +95,8 @@ def start(cluster: MiniCluster) -> list[str]:
     needed = quorum(cluster)
     if needed is not None:
         attributes["broker.quorum"] = needed
+    # told to stop, a broker has the pod's grace period, 30 s by default: time for the dump must be left
+    attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = "10s"
     attributes["log-stderr-mode"] = "local"
     attributes["log-stderr-level"] = 0 if logging["quiet"] else flux["logLevel"]
     return words + [f"-S{key}={value}" for key, value in attributes.items()]

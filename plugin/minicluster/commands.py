@@ -1,6 +1,7 @@
 """The command line of ``minicluster`` outside Helm."""
 
 import sys
+from pathlib import Path
 from typing import IO
 
 import click
@@ -39,7 +40,7 @@ def cli(context: click.Context) -> None:
 )
 @click.option("--random-curve", is_flag=True, help="Let new certificates be random: the output differs each time.")
 def render(source: IO[bytes], curve_seed_file: IO[bytes] | None, random_curve: bool) -> None:
-    r"""Render the MiniClusters in the output of `helm template`, reproducibly.
+    """Render the MiniClusters in the output of `helm template`, reproducibly.
 
     \b
     Examples:
@@ -53,3 +54,40 @@ def render(source: IO[bytes], curve_seed_file: IO[bytes] | None, random_curve: b
         sys.stdout.buffer.write(front.render(source.read(), seed, random_curve))
     except MiniClusterError as error:
         front.fail(error)
+
+
+@cli.command()
+@click.argument("source", metavar="FILE", type=click.File("rb"))
+@click.option(
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write NAME-values.yaml for each MiniCluster into this folder instead of to standard output.",
+)
+def convert(source: IO[bytes], output_dir: Path | None) -> None:
+    r"""Convert flux-operator MiniClusters (v1alpha2, v1alpha1) in FILE, or - for standard input, to values.
+
+    What can't be carried over is an error; what changes, or has no meaning any more, a warning. The values
+    begin with the command that installs them.
+
+    \b
+    Examples:
+      minicluster convert minicluster.yaml > flux-sample-values.yaml
+      kubectl get minicluster flux-sample -o yaml | minicluster convert - > flux-sample-values.yaml
+      kubectl get miniclusters -o yaml | minicluster convert - --output-dir values
+    """
+    from minicluster import convert as converter  # noqa: PLC0415 - the others do without it
+
+    try:
+        values, warnings = converter.convert(source.read())
+        if len(values) > 1 and output_dir is None:
+            raise converter.ConvertError(f"there are {len(values)} MiniClusters in the file: give --output-dir")
+    except MiniClusterError as error:
+        front.fail(error)
+    for warning in [*warnings, *(text for one in values for text in one.warnings)]:
+        click.echo(f"minicluster: warning: {warning}", err=True)
+    if output_dir is None:
+        sys.stdout.buffer.write(values[0].text.encode())
+        return
+    output_dir.mkdir(parents=True, exist_ok=True)
+    for one in values:
+        (output_dir / f"{one.name}-values.yaml").write_text(one.text, encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import Any
 
 from minicluster import broker, curve
 from minicluster.errors import SpecError
-from minicluster.hostlist import hosts
+from minicluster.hostlist import count, table
 from minicluster.spec import MiniCluster
 
 #: File of a ConfigMap by the key of ``commands`` that it holds.
@@ -64,34 +64,83 @@ def _metadata(cluster: MiniCluster, suffix: str) -> dict[str, Any]:
 def _data(cluster: MiniCluster) -> dict[str, str]:
     scripts = {file.name: file.read_text(encoding="utf-8") for file in sorted(SCRIPTS.glob("*.sh"))}
     commands = cluster.runner.get("commands", {})
-    snippets = {file: commands[key] for key, file in SNIPPETS.items() if commands.get(key)}
-    work = {"command": cluster.runner.get("command"), "script": commands.get("script")}
-    texts = {name: text for name, text in work.items() if isinstance(text, str) and text}
-    return scripts | {"broker.toml": broker.config(cluster), "settings.sh": settings(cluster)} | snippets | texts
+    data = scripts | {"broker.toml": broker.config(cluster), "settings.sh": settings(cluster)}
+    data |= {file: commands[key] for key, file in SNIPPETS.items() if commands.get(key)}
+    data |= {name: text for name, text in _work_files(cluster).items() if text}
+    for container in [*cluster.sidecars, *cluster.spec["services"]]:
+        data |= _container_files(container)
+    return data
+
+
+def _work_files(cluster: MiniCluster) -> dict[str, str]:
+    runner = cluster.runner
+    command = runner.get("command", "")
+    if runner.get("batch"):
+        return {"batch": command if runner.get("batchRaw") else batch_script(command, _logs(cluster))}
+    return {
+        "command": command if isinstance(command, str) else "",
+        "script": runner.get("commands", {}).get("script", ""),
+    }
+
+
+def _container_files(container: Mapping[str, Any]) -> dict[str, str]:
+    """Return the files of a container that is not the runner; no name of a container has a dot."""
+    name, command, commands = container["name"], container.get("command", ""), container.get("commands", {})
+    files = {
+        f"{name}.command": command if isinstance(command, str) else "",
+        f"{name}.words": "" if isinstance(command, str) else shlex.join(command),
+        f"{name}.script": commands.get("script", ""),
+        f"{name}.init.sh": commands.get("init", ""),
+        f"{name}.pre.sh": commands.get("servicePre", ""),
+        f"{name}.post.sh": commands.get("post", ""),
+    }
+    return {file: text for file, text in files.items() if text}
+
+
+def batch_script(command: str, logs: str) -> str:
+    """Return a batch script that submits each line as a job and fails when one of them does.
+
+    Raises SpecError for a line that would run into the next.
+    """
+    lines = [line.strip() for line in command.splitlines() if line.strip()]
+    script = []
+    for number, line in enumerate(lines, 1):
+        if line.endswith("\\") or not _words(f"line {number} of the batch", line):
+            raise SpecError(
+                f"line {number} of the batch is {line!r}: a line is one job; use batchRaw for more than that"
+            )
+        output = f"--output={shlex.quote(f'{logs}/job-{number}.out')} --error={shlex.quote(f'{logs}/job-{number}.err')}"
+        script.append(f"flux submit --flags=waitable {output} {line}")
+    return "\n".join([*script, "flux job wait --all"]) + "\n"
 
 
 def settings(cluster: MiniCluster) -> str:
     """Return the settings file: assignments whose values are quoted, ``mc_*_words`` each a quoted list."""
     runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
+    commands = runner.get("commands", {})
     command = runner.get("command")
-    script = runner.get("commands", {}).get("script", "")
     values: dict[str, object] = {
         "mc_name": cluster.name,
         "mc_size": cluster.size,
         "mc_max_size": cluster.max_size,
         "mc_view": "" if container["disable"] else "/opt/views/view",
         "mc_python_path": container["pythonPath"],
-        "mc_hosts": hosts(cluster.name, cluster.max_size),
-        "mc_cores": cores(runner) or "",
-        "mc_gpus": gpus(runner) or "",
+        "mc_joins": _flag(cluster.joins),
+        "mc_hosts_count": sum(count(part.hostlist) for part in table(cluster)),
+        "mc_resources": resources(cluster),
+        "mc_archive": cluster.spec["archive"]["path"],
+        "mc_work": work(cluster),
         "mc_start_words": shlex.join(broker.start(cluster)),
         "mc_submit_words": shlex.join(submit(cluster)),
+        "mc_batch_words": shlex.join(batch(cluster)),
+        "mc_prefix_words": shlex.join(prefix(cluster)),
         "mc_command_words": shlex.join(command) if isinstance(command, list) else "",
-        "mc_script_has_interpreter": _flag(script.startswith("#!")),
-        "mc_logs": runner.get("logs", ""),
+        "mc_script_has_interpreter": _flag(commands.get("script", "").startswith("#!")),
+        "mc_logs": _logs(cluster),
         "mc_quiet": _flag(logging["quiet"]),
         "mc_strict": _flag(logging["strict"]),
         "mc_timed": _flag(logging["timed"]),
+        "mc_no_wait_socket": _flag(cluster.flux["noWaitSocket"] or cluster.flux["disableSocket"]),
         "mc_complete_workers": _flag(cluster.flux["completeWorkers"]),
     }
     lines = [f"{key}={shlex.quote(str(value))}" for key, value in values.items()]
@@ -103,24 +152,63 @@ def _flag(value: object) -> str:
     return "1" if value else ""
 
 
+def _logs(cluster: MiniCluster) -> str:
+    return cluster.runner.get("logs") or "/tmp/fluxout"  # noqa: S108 - flux-operator's
+
+
+def work(cluster: MiniCluster) -> str:
+    """Return what the lead does once the quorum is there: idle, diagnose, launch, batch or submit."""
+    runner = cluster.runner
+    if runner.get("diagnostics"):
+        return "diagnose"
+    if not (runner.get("command") or runner.get("commands", {}).get("script")):
+        return "idle"
+    if runner.get("launcher"):
+        return "launch"
+    return "batch" if runner.get("batch") else "submit"
+
+
+def resources(cluster: MiniCluster) -> str:
+    """Return what R is made of: lines of ranks, hosts, cores and GPUs of a node; cores `-` where the node tells."""
+    own_cores, own_gpus = cores(cluster.runner), gpus(cluster.runner)
+    lines = []
+    first = 0
+    for part in table(cluster):
+        size = count(part.hostlist)
+        part_cores = own_cores if part.cores is None else part.cores
+        part_gpus = own_gpus if part.gpus is None else part.gpus
+        ranks = f"{first}-{first + size - 1}" if size > 1 else str(first)
+        lines.append(f"{ranks} {part.hostlist} {part_cores or '-'} {part_gpus}")
+        first += size
+    return "\n".join(lines)
+
+
+def prefix(cluster: MiniCluster) -> list[str]:
+    """Return the words before what submits or launches the work."""
+    return _words("commands.prefix", cluster.runner.get("commands", {}).get("prefix", ""))
+
+
+def _task_flags(cluster: MiniCluster) -> list[str]:
+    tasks, size = int(cluster.spec["tasks"]), cluster.size
+    nodes = ["-N", str(size)] if tasks == 0 or tasks >= size else []
+    count = ["-n", str(tasks)] if tasks else []
+    return [*nodes, *count, *_words("flux.optionFlags", cluster.flux["optionFlags"])]
+
+
 def submit(cluster: MiniCluster) -> list[str]:
     """Return the words that submit the command: prefix, verb, task flags, the user's flags.
 
     Raises SpecError for an open quote.
     """
-    tasks, size = int(cluster.spec["tasks"]), cluster.size
-    nodes = ["-N", str(size)] if tasks == 0 or tasks >= size else []
-    count = ["-n", str(tasks)] if tasks else []
-    loud = ["-vvv"] if cluster.spec["logging"]["debug"] else ["--quiet"]
-    return [
-        *_words("containers[0].commands.prefix", cluster.runner.get("commands", {}).get("prefix", "")),
-        *_words("flux.submitCommand", cluster.flux["submitCommand"]),
-        *nodes,
-        *count,
-        *_words("flux.optionFlags", cluster.flux["optionFlags"]),
-        *loud,
-        "--watch",
-    ]
+    verb = _words("flux.submitCommand", cluster.flux["submitCommand"])
+    loud = "-vvv" if cluster.spec["logging"]["debug"] else "--quiet"
+    return [*prefix(cluster), *verb, *_task_flags(cluster), loud, "--watch"]
+
+
+def batch(cluster: MiniCluster) -> list[str]:
+    """Return the words that submit the batch script; its output is kept for the log."""
+    output = ["-o", "output.stdout.type=kvs", "-o", "output.stderr.type=kvs"]
+    return [*prefix(cluster), "flux", "batch", *_task_flags(cluster), *output]
 
 
 def _words(name: str, text: str) -> list[str]:

@@ -1,10 +1,65 @@
-"""Host names of a cluster in Flux's compact hostlist form (RFC 29)."""
+"""The host table of a cluster: who has which rank, in Flux's compact hostlist form (RFC 29)."""
+
+import math
+import re
+from dataclasses import dataclass
+
+from minicluster.errors import SpecError
+from minicluster.spec import MiniCluster
 
 
-def hosts(name: str, size: int) -> str:
+@dataclass(frozen=True)
+class Hosts:
+    """Hosts of consecutive ranks; ``cores`` and ``gpus`` of each, None where the cluster's own hold."""
+
+    hostlist: str
+    cores: int | None = None
+    gpus: int | None = None
+
+
+def hosts(name: str, size: int, first: int = 0) -> str:
     """Return the hosts of the pods of an Indexed Job, ``name-0`` or ``name-[0-N]``.
 
     >>> hosts("flux-sample", 4)
     'flux-sample-[0-3]'
     """
-    return f"{name}-0" if size == 1 else f"{name}-[0-{size - 1}]"
+    last = first + size - 1
+    return f"{name}-{first}" if size == 1 else f"{name}-[{first}-{last}]"
+
+
+def count(hostlist: str) -> int:
+    """Return how many hosts a hostlist has.
+
+    Raises SpecError when it isn't one.
+
+    >>> count("proto-[0-3],burst-0-[0-1,7]")
+    7
+    """
+    parts = re.findall(r"((?:[^,\[\]]|\[[^\[\]]*\])+)(?:,|$)", hostlist)
+    if not parts or ",".join(parts) != hostlist:
+        raise SpecError(f"flux.bursting.hostlist is {hostlist}: it is no hostlist; write it as proto-[0-3],other-0")
+    return sum(math.prod(_numbers(ranges) for ranges in re.findall(r"\[([^\]]*)\]", part)) for part in parts)
+
+
+def _numbers(ranges: str) -> int:
+    total = 0
+    for part in ranges.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if not match or int(match[2] or match[1]) < int(match[1]):
+            raise SpecError(f"flux.bursting.hostlist has [{ranges}]: {part or 'nothing'} is no range; write it as 0-3")
+        total += int(match[2] or match[1]) - int(match[1]) + 1
+    return total
+
+
+def table(cluster: MiniCluster) -> list[Hosts]:
+    """Return the hosts in the order of their ranks.
+
+    A root's own hosts come first, all that may ever be, then the clusters that may join it; a cluster that
+    joins has its lead's table, rank for rank.
+    """
+    bursting = cluster.flux["bursting"]
+    if bursting["hostlist"]:
+        return [Hosts(bursting["hostlist"])]
+    lead = bursting["leadBroker"]
+    own = Hosts(hosts(lead["name"], lead["size"]) if cluster.joins else hosts(cluster.name, cluster.max_size))
+    return [own, *(Hosts(hosts(c["name"], c["size"]), c.get("cores"), c.get("gpus")) for c in cluster.bursts)]

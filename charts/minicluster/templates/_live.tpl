@@ -12,6 +12,12 @@ What is true of the live cluster. Offline (helm template, GitOps) there is none,
 {{- and ($root.Capabilities.APIVersions.Has "batch/v1/Job") (semverCompare (printf ">=%s-0" (last .)) $root.Capabilities.KubeVersion.Version) -}}
 {{- end }}
 
+{{/* "true" when Helm talks to a cluster that is older than this version. */}}
+{{- define "minicluster.olderThan" -}}
+{{- $root := first . -}}
+{{- and ($root.Capabilities.APIVersions.Has "batch/v1/Job") (semverCompare (printf "<%s-0" (last .)) $root.Capabilities.KubeVersion.Version) -}}
+{{- end }}
+
 {{/* How the view comes into the pods: none, image or copy. A live cluster keeps its way. */}}
 {{- define "minicluster.viewMode" -}}
 {{- $recorded := fromJson (include "minicluster.recorded" .) -}}
@@ -49,7 +55,7 @@ instead, so that it never stands in an annotation.
 */}}
 {{- define "minicluster.frozen" -}}
 {{- $values := deepCopy .Values -}}
-{{- range list "global" "nameOverride" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" }}
+{{- range list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" }}
 {{- $_ := unset $values . }}
 {{- end -}}
 {{- $_ := unset $values.flux "curveCert" -}}
@@ -80,6 +86,12 @@ instead, so that it never stands in an annotation.
 {{- $root := . -}}
 {{- $name := include "minicluster.name" . -}}
 {{- $old := fromJson (include "minicluster.recorded" .) -}}
+{{- if and (include "minicluster.sidecars" . | fromJsonArray) (eq (include "minicluster.olderThan" (list . "1.29")) "true") }}
+{{- fail (printf "containers beside the one that runs Flux need Kubernetes 1.29, this is %s: use services" .Capabilities.KubeVersion.Version) }}
+{{- end }}
+{{- if and .Values.flux.minimalService (eq (include "minicluster.olderThan" (list . "1.28")) "true") }}
+{{- fail (printf "flux.minimalService needs Kubernetes 1.28, this is %s: drop it" .Capabilities.KubeVersion.Version) }}
+{{- end }}
 {{- $way := printf "uninstall %s first, or install under another name" .Release.Name -}}
 {{- if $old -}}
 {{- $new := fromJson (include "minicluster.frozen" .) -}}

@@ -10,13 +10,24 @@
 
 {{- define "minicluster.selector" -}}
 app.kubernetes.io/name: minicluster
-app.kubernetes.io/instance: {{ include "minicluster.name" . }}
+app.kubernetes.io/instance: {{ include "minicluster.name" . | quote }}
+{{- end }}
+
+{{/* Label that selects all that has a host name in the cluster's domain: brokers and services. */}}
+{{- define "minicluster.hostSelector" -}}
+minicluster/domain: {{ include "minicluster.service" . | quote }}
 {{- end }}
 
 {{/* Labels that select this cluster's brokers; stable for its life. */}}
 {{- define "minicluster.brokerSelector" -}}
 {{ include "minicluster.selector" . }}
 app.kubernetes.io/component: broker
+{{- end }}
+
+{{/* Labels that select the pod of the services. */}}
+{{- define "minicluster.servicesSelector" -}}
+{{ include "minicluster.selector" . }}
+app.kubernetes.io/component: services
 {{- end }}
 
 {{/* Labels of every object; never in the pod template, which must not change with the chart's version. */}}
@@ -26,11 +37,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* The runner: the container that runs Flux, as JSON. */}}
+{{/* The runner: the container that runs Flux, as JSON. The only one needs no runFlux. */}}
 {{- define "minicluster.runner" -}}
 {{- $runner := first .Values.containers -}}
-{{- range reverse .Values.containers }}{{ if ne (toString .runFlux) "false" }}{{ $runner = . }}{{ end }}{{ end -}}
+{{- range .Values.containers }}{{ if .runFlux }}{{ $runner = . }}{{ end }}{{ end -}}
 {{- $runner | toJson -}}
+{{- end }}
+
+{{/* The other containers of the brokers' pods, as JSON. */}}
+{{- define "minicluster.sidecars" -}}
+{{- $sidecars := list -}}
+{{- if gt (len .Values.containers) 1 }}{{ range .Values.containers }}{{ if not .runFlux }}{{ $sidecars = append $sidecars . }}{{ end }}{{ end }}{{ end -}}
+{{- toJson $sidecars -}}
 {{- end }}
 
 {{- define "minicluster.runnerName" -}}

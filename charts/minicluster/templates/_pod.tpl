@@ -1,45 +1,32 @@
 {{/*
-The pod template. It must not depend on size, on the chart's version or on what is in the configuration:
-Kubernetes lets nothing in it change on a live Job.
+The pod template of the brokers. It must not depend on size, on the chart's version or on what is in the
+configuration: Kubernetes lets nothing in it change on a live Job.
 */}}
 {{- define "minicluster.podTemplate" -}}
 {{- $runner := fromJson (include "minicluster.runner" .) -}}
-{{- $name := include "minicluster.runnerName" . -}}
 {{- $view := .Values.flux.container -}}
 {{- $mode := include "minicluster.viewMode" . -}}
 {{- $pod := .Values.pod -}}
+{{- $default := dict "kubectl.kubernetes.io/default-container" (include "minicluster.runnerName" .) -}}
 metadata:
-  labels: {{- merge (include "minicluster.brokerSelector" . | fromYaml) $pod.labels | toYaml | nindent 4 }}
-  annotations: {{- merge $pod.annotations (dict "kubectl.kubernetes.io/default-container" $name) | toYaml | nindent 4 }}
+  labels: {{- merge (include "minicluster.brokerSelector" . | fromYaml) (include "minicluster.hostSelector" . | fromYaml) $pod.labels | toYaml | nindent 4 }}
+  annotations: {{- merge $pod.annotations $default | toYaml | nindent 4 }}
 spec:
-  subdomain: {{ include "minicluster.service" . }}
+  subdomain: {{ include "minicluster.service" . | quote }}
   restartPolicy: {{ $pod.restartPolicy }}
-  automountServiceAccountToken: {{ $pod.automountServiceAccountToken }}
-  enableServiceLinks: false
   {{- if .Values.shareProcessNamespace }}
   shareProcessNamespace: true
   {{- end }}
-  {{- range $field := list "schedulerName" "serviceAccountName" "runtimeClassName" "dnsPolicy" "hostIPC" "hostPID" "hostNetwork" "priorityClassName" "nodeSelector" "tolerations" "topologySpreadConstraints" "securityContext" }}
-  {{- with get $pod $field }}
-  {{ $field }}: {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- end }}
-  {{- with $pod.resources }}
-  overhead: {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "minicluster.podFields" (list . .Values.containers) | nindent 2 }}
   {{- if kindIs "float64" $pod.terminationGracePeriodSeconds | or (kindIs "int64" $pod.terminationGracePeriodSeconds) }}
   terminationGracePeriodSeconds: {{ int64 $pod.terminationGracePeriodSeconds }}
   {{- end }}
-  {{- with concat $pod.imagePullSecrets (list $runner.imagePullSecret $view.imagePullSecret) | compact | uniq }}
-  imagePullSecrets:
-    {{- range . }}
-    - name: {{ . }}
-    {{- end }}
-  {{- end }}
   {{- include "minicluster.affinity" . | nindent 2 }}
-  {{- if eq $mode "copy" }}
+  {{- $sidecars := include "minicluster.sidecars" . | fromJsonArray }}
+  {{- if or (eq $mode "copy") $sidecars }}
   initContainers:
-    - name: {{ $view.name }}
+    {{- if eq $mode "copy" }}
+    - name: {{ $view.name | quote }}
       image: {{ include "minicluster.viewImage" . | quote }}
       imagePullPolicy: {{ include "minicluster.pullPolicy" $view }}
       command: [/bin/sh, {{ $view.mountPath }}/minicluster/view.sh]
@@ -56,66 +43,27 @@ spec:
           mountPath: {{ $view.mountPath }}/copy
         - name: minicluster-config
           mountPath: {{ $view.mountPath }}/minicluster
+    {{- end }}
+    {{- range $sidecars }}
+    - {{ include "minicluster.container" (dict "root" $ "container" . "kind" "sidecar") | nindent 6 | trim }}
+    {{- end }}
   {{- end }}
   containers:
-    - name: {{ $name }}
-      image: {{ include "minicluster.image" $runner | quote }}
-      imagePullPolicy: {{ include "minicluster.pullPolicy" $runner }}
-      command: [/bin/sh, {{ $view.mountPath }}/minicluster/entrypoint.sh]
-      {{- range $field := list "workingDir" "resources" "securityContext" }}
-      {{- with get $runner $field }}
-      {{ $field }}: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- end }}
-      env:
-        - name: MINICLUSTER_HOME
-          value: {{ $view.mountPath }}
-        {{- range $name, $value := $runner.environment }}
-        - name: {{ $name }}
-          value: {{ include "minicluster.literal" $value | toJson }}
-        {{- end }}
-        {{- range $name, $secret := $runner.secrets }}
-        - name: {{ $name }}
-          valueFrom:
-            secretKeyRef: {name: {{ $secret.name }}, key: {{ $secret.key | quote }}}
-        {{- end }}
-      startupProbe:
-        exec:
-          command: [/bin/sh, {{ $view.mountPath }}/minicluster/ready.sh]
-        periodSeconds: 1
-        timeoutSeconds: 5
-        # a broker waits for the others as long as it takes: the probe must never end it
-        failureThreshold: 2147483647
-      volumeMounts:
-        - name: minicluster
-          mountPath: {{ $view.mountPath }}
-        - name: minicluster-config
-          mountPath: {{ $view.mountPath }}/minicluster
-        - name: minicluster-curve
-          mountPath: {{ $view.mountPath }}/curve
-        {{- if ne $mode "none" }}
-        {{- $under := ternary "opt/" "" (eq $mode "image") }}
-        - name: minicluster-view
-          mountPath: /opt/software
-          subPath: {{ $under }}software
-          readOnly: true
-        - name: minicluster-view
-          mountPath: /opt/views
-          subPath: {{ $under }}views
-          readOnly: true
-        {{- end }}
+    - {{ include "minicluster.container" (dict "root" . "container" $runner "kind" "runner") | nindent 6 | trim }}
   volumes:
     - name: minicluster
       emptyDir: {}
-    - name: minicluster-config
-      configMap:
-        name: {{ include "minicluster.name" . }}-config
-        defaultMode: 0555
+    {{- include "minicluster.configVolume" . | nindent 4 }}
     - name: minicluster-curve
       secret:
-        secretName: {{ include "minicluster.curveSecret" . }}
+        secretName: {{ include "minicluster.curveSecret" . | quote }}
         items:
           - {key: curve.cert, path: curve.cert}
+    {{- with .Values.flux.mungeSecret }}
+    - name: minicluster-munge
+      secret:
+        secretName: {{ . | quote }}
+    {{- end }}
     {{- if eq $mode "image" }}
     - name: minicluster-view
       image:
@@ -125,6 +73,38 @@ spec:
     - name: minicluster-view
       emptyDir: {}
     {{- end }}
+    {{- include "minicluster.volumes" .Values.containers | nindent 4 }}
+{{- end }}
+
+{{- define "minicluster.configVolume" -}}
+- name: minicluster-config
+  configMap:
+    name: "{{ include "minicluster.name" . }}-config"
+    defaultMode: 0555
+{{- end }}
+
+{{/* Fields that the brokers' pods and the services' pod share. Arguments: root, containers. */}}
+{{- define "minicluster.podFields" -}}
+{{- $root := first . -}}
+{{- $pod := $root.Values.pod -}}
+automountServiceAccountToken: {{ $pod.automountServiceAccountToken }}
+enableServiceLinks: false
+{{- range $field := list "schedulerName" "serviceAccountName" "runtimeClassName" "dnsPolicy" "hostIPC" "hostPID" "hostNetwork" "priorityClassName" "nodeSelector" "tolerations" "topologySpreadConstraints" "securityContext" }}
+{{- with get $pod $field }}
+{{ $field }}: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- with $pod.resources }}
+overhead: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- $secrets := concat $pod.imagePullSecrets (list $root.Values.flux.container.imagePullSecret) }}
+{{- range last . }}{{ $secrets = append $secrets .imagePullSecret }}{{ end }}
+{{- with $secrets | compact | uniq }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . | quote }}
+  {{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Preferred: the same zone, and a host for each pod. */}}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC2154,SC2329,SC3040,SC3041 # mc_* come from settings.sh, functions run by trap, bash by test
+# shellcheck disable=SC2154,SC2329 # mc_* come from settings.sh and environment.sh, functions run by trap
 # Entrypoint of the container that runs Flux: starts this pod's broker and ends with an exit code that
 # Kubernetes can act on:
 #   lead    the job's own exit code, or a failing snippet's
@@ -12,25 +12,10 @@ if [ -z "${BASH_VERSION:-}" ] && command -v bash >/dev/null; then exec bash "$0"
 
 RETRY=85
 
-say() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
-warn() { printf 'minicluster: %s\n' "$*" >&2; }
-
-# Ends with an exit code that is not one of those that Kubernetes takes for a pod to replace.
-end() {
-  case $1 in
-  "$RETRY" | 137)
-    warn "exit code $1 would mean to Kubernetes that the pod was killed: it becomes 1"
-    exit 1
-    ;;
-  esac
-  exit "$1"
-}
-
 # Told to stop: the broker is, and whatever it then exits with, this pod must come back.
-stop() {
-  : >"$mc_stopping"
-  mc_stopped=1
-  [ -z "$mc_broker" ] || kill -TERM "$mc_broker" 2>/dev/null || true
+on_stop() {
+  : >"$MINICLUSTER_HOME/config/run/stopping"
+  stop
 }
 
 # A user of any uid, perhaps without a passwd entry or a writable file system; an image perhaps without bash,
@@ -52,83 +37,91 @@ find_home() {
 
 prepare() {
   mkdir -p "$mc_run" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$mc_state/curve" "$MINICLUSTER_HOME/bin"
-  rm -f "$mc_stopping" "$mc_state/run/ready" "$mc_state/run/ended" "$mc_state/run/exit-code"
+  rm -f "$mc_state/run/stopping" "$mc_state/run/ready" "$mc_state/run/ended" "$mc_state/run/exit-code"
   command -v bash >/dev/null || { mkdir -p "$mc_rc_bin" && ln -sf "$SHELL" "$mc_rc_bin/bash"; }
   ln -sf ../minicluster/flux.sh "$MINICLUSTER_HOME/bin/flux"
   ln -sf minicluster/flux-view.sh "$MINICLUSTER_HOME/flux-view.sh"
   [ -z "$mc_view" ] || ln -sfn "$mc_view" "$MINICLUSTER_HOME/view"
-  # Flux wants the certificate to be its user's own, and nobody else's to read.
-  (umask 0377 && rm -f "$mc_state/curve/curve.cert" &&
-    cat "$MINICLUSTER_HOME/curve/curve.cert" >"$mc_state/curve/curve.cert")
-  FLUX_OUTPUT_DIR=${mc_logs:-/tmp/fluxout}
+  secret_file curve/curve.cert
+  FLUX_OUTPUT_DIR=$mc_logs
   export FLUX_OUTPUT_DIR
   mkdir -p "$FLUX_OUTPUT_DIR" 2>/dev/null || true
 }
 
+# Flux and munge want their keys to be their user's own, and nobody else's to read.
+secret_file() {
+  mkdir -p "$mc_state/${1%/*}"
+  (umask 0377 && rm -f "$mc_state/$1" && cat "$MINICLUSTER_HOME/$1" >"$mc_state/$1")
+}
+
+munge() {
+  [ -e "$MINICLUSTER_HOME/munge/munge.key" ] || return 0
+  if ! command -v munged >/dev/null; then
+    warn "flux.mungeSecret is set and this image has no munged: use an image that has it, or drop the secret"
+    end 127
+  fi
+  secret_file munge/munge.key
+  munged --key-file="$mc_state/munge/munge.key" --pid-file="$mc_state/munge/pid" \
+    --log-file="$mc_state/munge/log" --seed-file="$mc_state/munge/seed"
+}
+
 version() { "$mc_flux" --version | sed -n 's/^commands:[[:space:]]*//p'; }
 
-# The resource set R, over all hosts that may ever come.
+# So many ids from 0 on, as an idset (RFC 22).
+ids() { if [ "$1" = 1 ]; then echo 0; else echo "0-$(($1 - 1))"; fi; }
+
+# The resource set R, over all hosts that may ever come: a line of mc_resources has ranks, hosts, cores and
+# GPUs of a node.
 resources() {
-  cores=${mc_cores:-$("$mc_flux" R encode --local | "$mc_flux" R decode --count=core)}
-  set -- --hosts="$mc_hosts" --cores="0-$((cores - 1))"
-  [ -z "$mc_gpus" ] || set -- "$@" --gpus="0-$((mc_gpus - 1))"
-  "$mc_flux" R encode "$@" >"$mc_state/etc/flux/system/R"
-}
-
-# Runs a text of the user's in this shell, so that what it exports stays; quiet hides what it prints.
-snippet() {
-  [ -e "$mc_files/$1" ] || return 0
-  mc_snippet=$1
-  if [ -z "$mc_strict" ]; then set +eu; elif [ -n "${BASH_VERSION:-}" ]; then set -E -o pipefail; fi
-  # shellcheck source=/dev/null
-  if [ -n "$mc_quiet" ]; then . "$mc_files/$1" >/dev/null 2>&1; else . "$mc_files/$1"; fi
-  set -eu
-  if [ -n "${BASH_VERSION:-}" ]; then set +E +o pipefail; fi
-  mc_snippet=
-}
-
-# A strict snippet that fails ends the shell where it stands: this says so.
-on_exit() {
-  mc_code=$?
-  trap - EXIT
-  if [ -n "$mc_snippet" ] && [ "$mc_code" != 0 ]; then
-    warn "$mc_snippet failed with exit code $mc_code"
-    end "$mc_code"
-  fi
+  printf '%s\n' "$mc_resources" | while read -r ranks hosts cores gpus; do
+    [ "$cores" != - ] || cores=$("$mc_flux" R encode --local | "$mc_flux" R decode --count=core)
+    set -- --ranks="$ranks" --hosts="$hosts" --cores="$(ids "$cores")"
+    [ "$gpus" = 0 ] || set -- "$@" --gpus="$(ids "$gpus")"
+    "$mc_flux" R encode "$@"
+  done | "$mc_flux" R append >"$mc_state/etc/flux/system/R"
 }
 
 # Runs a broker to its end, with the words of its initial program; its exit code is in mc_code.
 run_broker() {
   rm -rf "$mc_run"
   mkdir -p "$mc_run"
-  mc_code=0
-  [ -z "$mc_stopped" ] || return 0
-  mc_begin=$(centiseconds)
+  begin=$(centiseconds)
   eval "set -- $mc_start_words -Shostname='$mc_name-$JOB_COMPLETION_INDEX' \"\$@\""
   shift
   unset FLUX_URI
-  PATH=$PATH:$mc_rc_bin "$mc_flux" "$@" &
-  mc_broker=$!
-  # a stop that came meanwhile had no broker to tell
-  [ -z "$mc_stopped" ] || kill -TERM "$mc_broker" 2>/dev/null || true
-  # a trapped signal ends wait before the broker has ended
-  while :; do
-    mc_code=0
-    wait "$mc_broker" || mc_code=$?
-    kill -0 "$mc_broker" 2>/dev/null || break
-  done
-  mc_broker=
-  [ -z "$mc_timed" ] || timed fluxstart "$mc_begin"
+  run env "PATH=$PATH:$mc_rc_bin" "$mc_flux" "$@"
+  [ -z "$mc_timed" ] || timed fluxstart "$begin"
+}
+
+# Restores the state from the archive and has it dumped at the end, beside the last good one.
+use_archive() {
+  [ -n "$mc_archive" ] || return 0
+  mkdir -p "${mc_archive%/*}"
+  [ ! -e "$mc_archive" ] || mc_start_words="$mc_start_words -Scontent.restore=\"\$mc_archive\""
+  mc_start_words="$mc_start_words -Scontent.dump=\"\$mc_archive.new.tgz\""
+  rm -f "$mc_archive.new.tgz"
+}
+
+# A dump replaces the last good one only when it is whole; it may have been cut short by a kill.
+keep_archive() {
+  [ -n "$mc_archive" ] || return 0
+  if "$mc_flux" python -m tarfile -l "$mc_archive.new.tgz" >/dev/null 2>&1; then
+    mv -f "$mc_archive.new.tgz" "$mc_archive"
+  else
+    warn "the state was not dumped: $mc_archive is what it was"
+  fi
 }
 
 lead() {
   snippet broker-pre.sh
+  use_archive
   run_broker sh "$mc_files/job.sh"
+  keep_archive
   if [ -e "$mc_state/run/exit-code" ]; then
-    read -r code <"$mc_state/run/exit-code"
-    [ "$code" = 0 ] || warn "the job failed with exit code $code"
+    read -r mc_result <"$mc_state/run/exit-code"
+    [ "$mc_result" = 0 ] || warn "the job failed with exit code $mc_result"
     snippet post.sh
-    end "$code"
+    end "$mc_result"
   fi
   [ -z "$mc_stopped" ] || exit "$RETRY"
   if ! [ -e "$mc_state/run/ready" ]; then
@@ -153,27 +146,26 @@ worker() {
     if [ "$mc_code" = 0 ]; then say "the instance ended: this broker starts again"; else
       warn "the broker ended with exit code $mc_code and starts again in $pause s"
     fi
-    # a pause between tries, so that a broker that can't start doesn't spin; a signal ends it
-    sleep "$pause" &
-    wait $! || true
+    # between tries, so that a broker that can't start doesn't spin
+    run sleep "$pause"
     pause=$((pause < 8 ? pause * 2 : 8))
   done
+  mc_result=0
   snippet post.sh
   exit 0
 }
 
 main() {
-  mc_broker='' mc_stopped='' mc_snippet=''
-  mc_stopping=$MINICLUSTER_HOME/config/run/stopping
-  trap stop TERM INT
-  trap on_exit EXIT
   # flux puts the view's modules into PYTHONPATH: the job gets the image's own back
   MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
   export MINICLUSTER_PYTHONPATH
-  # shellcheck source=environment.sh
-  . "$MINICLUSTER_HOME/minicluster/environment.sh"
-  # shellcheck source=time.sh
-  . "$mc_files/time.sh"
+  for file in environment time process; do
+    # shellcheck source=/dev/null
+    . "$MINICLUSTER_HOME/minicluster/$file.sh"
+  done
+  mkdir -p "$mc_state/run"
+  trap on_stop TERM INT
+  trap on_exit EXIT
   find_home
   prepare
   snippet init.sh
@@ -182,9 +174,10 @@ main() {
     end 127
   fi
   snippet pre.sh
+  munge
   resources
   [ -n "$mc_quiet" ] || say "$mc_name-$JOB_COMPLETION_INDEX of $mc_size (max $mc_max_size), Flux $(version)"
-  if [ "$JOB_COMPLETION_INDEX" = 0 ]; then lead; else worker; fi
+  if [ "$JOB_COMPLETION_INDEX" = 0 ] && [ -z "$mc_joins" ]; then lead; else worker; fi
 }
 
 main

@@ -1,7 +1,7 @@
 #!/bin/sh
-# shellcheck disable=SC2154 # mc_* come from settings.sh
-# Initial program of the lead's broker, started once the quorum is there: submits the work, waits for its
-# end and leaves its exit code. Without work it waits for `flux shutdown`.
+# shellcheck disable=SC2034,SC2154 # mc_* come from settings.sh, some are for eval
+# Initial program of the lead's broker, started once the quorum is there: does the work of the runner, waits
+# for its end and leaves its exit code. Without work it waits for `flux shutdown`.
 set -eu
 # shellcheck source=environment.sh
 . "$MINICLUSTER_HOME/minicluster/environment.sh"
@@ -14,7 +14,7 @@ finish() {
   # a lead that was told to stop leaves no word: whoever replaces it starts afresh
   [ ! -e "$mc_state/run/stopping" ] || exit "$1"
   echo "$1" >"$mc_state/run/exit-code"
-  [ "$mc_max_size" = 1 ] ||
+  [ "$mc_hosts_count" = 1 ] ||
     timeout 10 "$mc_flux" exec -q -r all -x 0 sh -c ": >'$mc_state/run/ended'" >/dev/null 2>&1 || true
   exit "$1"
 }
@@ -23,25 +23,14 @@ idle() {
   trap 'finish 0' HUP
   while :; do
     sleep 3600 &
-    wait $! || true
+    wait $! 2>/dev/null || true
   done
 }
 
-# Submits the command: a file's text for a shell, a script, or the words of a list.
+tell() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
+
+# Does a function of the work, timed, and ends with its exit code.
 work() {
-  if command -v bash >/dev/null; then shell='bash'; else shell='sh'; fi
-  if [ -e "$mc_files/command" ]; then
-    set -- "$shell" -c "$(cat "$mc_files/command")"
-  elif [ -n "$mc_script_has_interpreter" ]; then
-    set -- "$mc_files/script"
-  elif [ -e "$mc_files/script" ]; then
-    set -- "$shell" "$mc_files/script"
-  else
-    eval "set -- $mc_command_words"
-  fi
-  [ -z "$MINICLUSTER_PYTHONPATH" ] || set -- "--env=PYTHONPATH=$MINICLUSTER_PYTHONPATH" "$@"
-  eval "set -- $mc_submit_words --env=-PYTHONPATH \"\$@\""
-  [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$mc_submit_words" >&2
   begin=$(centiseconds)
   code=0
   "$@" || code=$?
@@ -49,5 +38,63 @@ work() {
   finish "$code"
 }
 
+# The command, one set of tasks: a file's text for a shell, a script, or the words of a list.
+submit() {
+  task_words
+  tell "$mc_submit_words"
+  eval "$mc_submit_words $mc_own_pythonpath $mc_task_words"
+}
+
+# The command, as the instance's program: it submits its own jobs.
+launch() {
+  task_words
+  if [ -n "$MINICLUSTER_PYTHONPATH" ]; then
+    PYTHONPATH=$MINICLUSTER_PYTHONPATH
+  else
+    unset PYTHONPATH
+  fi
+  tell "launcher: $mc_prefix_words"
+  eval "$mc_prefix_words $mc_task_words"
+}
+
+# The words that run the task, quoted, in mc_task_words.
+task_words() {
+  if [ -e "$mc_files/command" ]; then
+    mc_text=$(cat "$mc_files/command")
+    mc_task_words="$mc_shell -c \"\$mc_text\""
+  elif [ -n "$mc_script_has_interpreter" ]; then
+    mc_task_words="\"\$mc_files/script\""
+  elif [ -e "$mc_files/script" ]; then
+    mc_task_words="$mc_shell \"\$mc_files/script\""
+  else
+    mc_task_words=$mc_command_words
+  fi
+}
+
+# The lines of a batch script, each a job; it fails when one of them does.
+batch() {
+  script=$mc_state/run/batch
+  { printf '#!%s\n' "$(command -v "$mc_shell")" && cat "$mc_files/batch"; } >"$script"
+  chmod +x "$script"
+  tell "$mc_batch_words"
+  id=$(eval "$mc_batch_words $mc_own_pythonpath \"\$script\"")
+  "$mc_flux" job attach "$id"
+}
+
+diagnose() {
+  "$mc_flux" overlay status || true
+  "$mc_flux" resource list || true
+  "$mc_flux" --version || true
+  env | sort
+}
+
+# the job's PYTHONPATH is the image's, not the view's
+mc_own_pythonpath='--env=-PYTHONPATH'
+[ -z "$MINICLUSTER_PYTHONPATH" ] || mc_own_pythonpath="$mc_own_pythonpath \"--env=PYTHONPATH=\$MINICLUSTER_PYTHONPATH\""
+if command -v bash >/dev/null; then mc_shell='bash'; else mc_shell='sh'; fi
 : >"$mc_state/run/ready"
-if [ -n "$mc_command_words" ] || [ -e "$mc_files/command" ] || [ -e "$mc_files/script" ]; then work; else idle; fi
+case $mc_work in
+submit | launch | batch) work "$mc_work" ;;
+diagnose) diagnose && idle ;;
+idle) idle ;;
+esac

@@ -1,4 +1,12 @@
 #!/bin/sh
+# shellcheck disable=SC2154 # mc_joins comes from settings.sh
 # Startup probe: the lead is ready when the quorum is there, a worker when its broker is.
+
+# shellcheck source=/dev/null
+. "$MINICLUSTER_HOME/minicluster/settings.sh"
 run=$MINICLUSTER_HOME/config/run
-[ -e "$run/ready" ] || { [ "$JOB_COMPLETION_INDEX" != 0 ] && [ -n "$(ls "$run"/flux/local* 2>/dev/null)" ]; }
+if [ "$JOB_COMPLETION_INDEX" = 0 ] && [ -z "$mc_joins" ]; then
+  [ -e "$run/ready" ]
+else
+  [ -n "$(ls "$run"/flux/local* 2>/dev/null)" ]
+fi

@@ -1,0 +1,166 @@
+{{/*
+A container of the spec as Kubernetes' own. Arguments: root, container, kind (runner, sidecar or service).
+A runner and what has a command run through our shell; the rest keeps the entrypoint of its image.
+*/}}
+{{- define "minicluster.container" -}}
+{{- $root := .root -}}{{- $c := .container -}}{{- $kind := .kind -}}
+{{- $home := $root.Values.flux.container.mountPath -}}
+{{- $wrapped := eq (include "minicluster.wrapped" .) "true" -}}
+name: {{ $c.name | default (include "minicluster.name" $root) | quote }}
+image: {{ include "minicluster.image" $c | quote }}
+imagePullPolicy: {{ include "minicluster.pullPolicy" $c }}
+{{- if eq $kind "runner" }}
+command: [/bin/sh, {{ $home }}/minicluster/entrypoint.sh]
+{{- else if $wrapped }}
+command: [/bin/sh, {{ $home }}/minicluster/container.sh, {{ $c.name }}, {{ $kind }}]
+{{- end }}
+{{- if eq $kind "sidecar" }}
+# a sidecar to Kubernetes too: it ends with the runner, and its end is not the pod's
+restartPolicy: Always
+{{- end }}
+{{- range $field := list "workingDir" "resources" "securityContext" }}
+{{- with get $c $field }}
+{{ $field }}: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- with $c.ports }}
+ports:
+  {{- range . }}
+  - {name: port-{{ int64 . }}, containerPort: {{ int64 . }}}
+  {{- end }}
+{{- end }}
+env:
+  - name: MINICLUSTER_HOME
+    value: {{ $home }}
+  {{- range $name, $value := $c.environment }}
+  - name: {{ $name | quote }}
+    value: {{ include "minicluster.literal" $value | toJson }}
+  {{- end }}
+  {{- range $name, $secret := $c.secrets }}
+  - name: {{ $name | quote }}
+    valueFrom:
+      secretKeyRef: {name: {{ $secret.name | quote }}, key: {{ $secret.key | quote }}}
+  {{- end }}
+{{- with $c.lifeCycle }}
+{{- $hooks := dict "postStart" .postStartExec "preStop" .preStopExec }}
+{{- if or .postStartExec .preStopExec }}
+lifecycle:
+  {{- range $hook, $text := $hooks }}
+  {{- if $text }}
+  {{ $hook }}:
+    exec:
+      command: [/bin/sh, -c, {{ toJson $text }}]
+  {{- end }}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- if eq $kind "runner" }}
+startupProbe:
+  exec:
+    command: [/bin/sh, {{ $home }}/minicluster/ready.sh]
+  periodSeconds: 1
+  timeoutSeconds: 5
+  # a broker waits for the others as long as it takes: the probe must never end it
+  failureThreshold: 2147483647
+{{- end }}
+{{- include "minicluster.mounts" . }}
+{{- end }}
+
+{{/* "true" when our shell starts a container. */}}
+{{- define "minicluster.wrapped" -}}
+{{- $commands := .container.commands | default dict -}}
+{{- or (eq .kind "runner") (and (not .container.noWrapEntrypoint) (or (not (empty .container.command)) (not (empty $commands.script)))) -}}
+{{- end }}
+
+{{/* What a container mounts: the cluster's own files, the view, and its own volumes. */}}
+{{- define "minicluster.mounts" -}}
+{{- $root := .root -}}
+{{- $home := $root.Values.flux.container.mountPath -}}
+{{- $mode := include "minicluster.viewMode" $root -}}
+{{- $broker := ne .kind "service" -}}
+{{- $wrapped := eq (include "minicluster.wrapped" .) "true" -}}
+{{- if or $broker $wrapped .container.volumes }}
+volumeMounts:
+  {{- if $broker }}
+  - name: minicluster
+    mountPath: {{ $home }}
+  {{- end }}
+  {{- if or $broker $wrapped }}
+  - name: minicluster-config
+    mountPath: {{ $home }}/minicluster
+  {{- end }}
+  {{- if eq .kind "runner" }}
+  - name: minicluster-curve
+    mountPath: {{ $home }}/curve
+  {{- if $root.Values.flux.mungeSecret }}
+  - name: minicluster-munge
+    mountPath: {{ $home }}/munge
+  {{- end }}
+  {{- end }}
+  {{- if and $broker (ne $mode "none") }}
+  {{- $under := ternary "opt/" "" (eq $mode "image") }}
+  - name: minicluster-view
+    mountPath: /opt/software
+    subPath: {{ $under }}software
+    readOnly: true
+  - name: minicluster-view
+    mountPath: /opt/views
+    subPath: {{ $under }}views
+    readOnly: true
+  {{- end }}
+  {{- range $name, $volume := .container.volumes }}
+  - name: {{ $name | quote }}
+    mountPath: {{ $volume.path | default "/dev/shm" | quote }}
+    {{- if $volume.readOnly }}
+    readOnly: true
+    {{- end }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The volumes of containers, each name once. */}}
+{{- define "minicluster.volumes" -}}
+{{- $volumes := dict -}}
+{{- range . }}{{ range $name, $volume := .volumes }}{{ $_ := set $volumes $name $volume }}{{ end }}{{ end -}}
+{{- range $name, $v := $volumes }}
+- name: {{ $name | quote }}
+  {{- if $v.claimName }}
+  persistentVolumeClaim:
+    claimName: {{ $v.claimName | quote }}
+  {{- else if $v.hostPath }}
+  hostPath: {path: {{ $v.hostPath | quote }}, type: Directory}
+  {{- else if $v.secretName }}
+  secret:
+    secretName: {{ $v.secretName | quote }}
+    {{- include "minicluster.items" $v.items | nindent 4 }}
+  {{- else if $v.configMapName }}
+  configMap:
+    name: {{ $v.configMapName | quote }}
+    {{- include "minicluster.items" $v.items | nindent 4 }}
+  {{- else if $v.csiDriver }}
+  csi:
+    driver: {{ $v.csiDriver | quote }}
+    {{- with $v.csiDriverAttributes }}
+    volumeAttributes: {{- toYaml . | nindent 6 }}
+    {{- end }}
+  {{- else }}
+  emptyDir:
+    {{- if not (or $v.emptyDirMedium $v.emptyDirSizeLimit) }} {}{{ end }}
+    {{- if eq (lower (toString $v.emptyDirMedium)) "memory" }}
+    medium: Memory
+    {{- end }}
+    {{- with $v.emptyDirSizeLimit }}
+    sizeLimit: {{ . | quote }}
+    {{- end }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "minicluster.items" -}}
+{{- with . -}}
+items:
+  {{- range $key, $path := . }}
+  - {key: {{ $key | quote }}, path: {{ $path | quote }}}
+  {{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,197 @@
+"""What no schema can say of a spec: values that contradict each other, each in a sentence."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minicluster.spec import MiniCluster
+
+#: One argument of a program can't be longer (MAX_ARG_STRLEN, execve(2)).
+MAX_COMMAND = 131_071
+#: A DNS label, and so a pod's host name.
+MAX_NAME = 63
+#: Where a volume can come from.
+SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver")
+
+
+def refusals(cluster: "MiniCluster") -> Iterator[str]:
+    """Yield what no schema can say: values that contradict each other."""
+    runners = [c for c in cluster.spec["containers"] if c.get("runFlux")]
+    if len(cluster.spec["containers"]) > 1 and len(runners) != 1:
+        yield f"{len(runners)} containers have runFlux: give it to exactly one, the one that runs Flux"
+        return
+    yield from _sizes(cluster)
+    yield from _containers(cluster)
+    yield from _volumes(cluster)
+    yield from _work(cluster)
+    yield from _flux(cluster)
+    yield from _bursting(cluster)
+    yield from _hidden_by_broker_config(cluster)
+
+
+def _sizes(cluster: "MiniCluster") -> Iterator[str]:
+    size, max_size, min_size = cluster.size, cluster.max_size, cluster.spec["minSize"]
+    if max_size < size:
+        yield f"size is {size}, maxSize {max_size}: lower size, or install with a larger maxSize"
+    if min_size is not None and min_size > size:
+        yield f"minSize is {min_size}, size {size}: minSize can't be above size; lower minSize"
+    last = f"{cluster.name}-{max_size - 1}"
+    if len(last) > MAX_NAME:
+        yield f"the last pod would be {last}, {len(last)} characters: {MAX_NAME} are allowed; shorten nameOverride"
+    if cluster.spec["services"] and len(cluster.name) > MAX_NAME - len("-services"):
+        yield f"the host {cluster.name}-services has over {MAX_NAME} characters: shorten nameOverride"
+
+
+def _containers(cluster: "MiniCluster") -> Iterator[str]:
+    runner = cluster.runner
+    if runner.get("noWrapEntrypoint"):
+        yield "noWrapEntrypoint is set on the container that runs Flux: Flux is its entrypoint; drop it"
+    names = [cluster.flux["container"]["name"], runner.get("name") or cluster.name]
+    for place, container in _named(cluster):
+        if not container.get("name"):
+            yield f"{place} has no name: all but the one that runs Flux need one"
+        commands = container.get("commands", {})
+        wrapped = not container.get("noWrapEntrypoint") and (container.get("command") or commands.get("script"))
+        set_commands = [key for key, value in commands.items() if value]
+        if set_commands and not wrapped:
+            yield f"{place}.commands.{set_commands[0]} is set and the image's own entrypoint runs: give a command"
+        if container.get("command") and container.get("noWrapEntrypoint"):
+            yield f"{place} has command and noWrapEntrypoint: drop one of them"
+        if container.get("command") and commands.get("script"):
+            yield f"{place} has command and commands.script: give the one that is the work"
+        allowed = {"servicePre"} if place.startswith("services") else {"servicePre", "init", "post", "script"}
+        for key in [key for key in set_commands if key not in allowed]:
+            yield f"{place}.commands.{key} is set: it is for the container that runs Flux; use servicePre"
+        for key in ("launcher", "batch", "batchRaw", "diagnostics", "cores", "logs"):
+            if container.get(key):
+                yield f"{place}.{key} is set: it is for the container that runs Flux; drop it"
+        if place.startswith("services"):
+            continue
+        if container.get("name") in names:
+            yield f"two containers are named {container.get('name')}: rename one of them"
+        names.append(container.get("name"))
+    services = [c.get("name") for c in cluster.spec["services"]]
+    for name in {name for name in services if services.count(name) > 1}:
+        yield f"two services are named {name}: rename one of them"
+
+
+def _named(cluster: "MiniCluster") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the containers that need a name, with their places in the spec."""
+    for n, container in enumerate(cluster.spec["containers"]):
+        if container is not cluster.runner:
+            yield f"containers[{n}]", container
+    for n, container in enumerate(cluster.spec["services"]):
+        yield f"services[{n}]", container
+
+
+def _volumes(cluster: "MiniCluster") -> Iterator[str]:
+    for group in ("containers", "services"):
+        seen: dict[str, Mapping[str, Any]] = {}
+        for n, container in enumerate(cluster.spec[group]):
+            for name, volume in container.get("volumes", {}).items():
+                place = f"{group}[{n}].volumes.{name}"
+                yield from _volume(place, name, volume)
+                settings = {key: value for key, value in volume.items() if key not in ("path", "readOnly")}
+                if seen.setdefault(name, settings) != settings:
+                    yield f"{place} has other settings than the volume {name} of another container: rename one of them"
+
+
+def _volume(place: str, name: str, volume: Mapping[str, Any]) -> Iterator[str]:
+    sources = [key for key in SOURCES if volume.get(key)]
+    if name.startswith("minicluster"):
+        yield f"{place}: names that begin with minicluster are the cluster's own; rename it"
+    if len(sources) != 1:
+        yield f"{place} has {' and '.join(sources) or 'no source'}: give exactly one of {', '.join(SOURCES)}"
+    elif not volume.get("path") and sources != ["emptyDir"]:
+        yield f"{place} has no path: say where to mount it"
+    parts = {
+        "items": ("configMapName", "secretName"),
+        "emptyDirMedium": ("emptyDir",),
+        "emptyDirSizeLimit": ("emptyDir",),
+    }
+    for key, owners in (parts | {"csiDriverAttributes": ("csiDriver",)}).items():
+        if volume.get(key) and not set(owners) & set(sources):
+            yield f"{place}.{key} is set without {' or '.join(owners)}: drop it"
+
+
+def _work(cluster: "MiniCluster") -> Iterator[str]:
+    runner = cluster.runner
+    commands, command = runner.get("commands", {}), runner.get("command")
+    script = commands.get("script")
+    place = f"containers[{cluster.spec['containers'].index(runner)}]"
+    if command and script:
+        yield f"{place} has command and commands.script: give the one that is the work"
+    if cluster.spec["interactive"] and (command or script):
+        yield "interactive is true and there is a command: an interactive cluster runs none; drop one of them"
+    if isinstance(command, str) and len(command.encode()) > MAX_COMMAND and not runner.get("batch"):
+        yield f"{place}.command is {len(command.encode())} bytes, {MAX_COMMAND} are allowed: use commands.script"
+    if runner.get("batch") and runner.get("launcher"):
+        yield f"{place} has batch and launcher: give the one that fits"
+    if runner.get("batchRaw") and not runner.get("batch"):
+        yield f"{place}.batchRaw is set without batch: set batch too"
+    if runner.get("batch") and not isinstance(command, str):
+        yield f"{place}.batch is set: its command must be a text, each line a job"
+    for key in ("batch", "launcher"):
+        if runner.get(key) and not (command or script):
+            yield f"{place}.{key} is set and there is no command: give one"
+    if runner.get("diagnostics") and (runner.get("batch") or runner.get("launcher")):
+        yield f"{place}.diagnostics is set beside batch or launcher: diagnostics runs instead of the command; drop one"
+    if commands.get("servicePre"):
+        yield f"{place}.commands.servicePre is for the other containers: use pre"
+    if cluster.joins and (command or script or cluster.spec["interactive"]):
+        yield "flux.bursting.leadBroker is set and there is a command: the work is the lead cluster's; drop the command"
+
+
+def _flux(cluster: "MiniCluster") -> Iterator[str]:
+    flux = cluster.flux
+    policy = flux["scheduler"]["queuePolicy"]
+    if flux["scheduler"]["simple"] and policy not in ("", "fcfs"):
+        yield f"flux.scheduler.queuePolicy is {policy} and simple is true: sched-simple knows fcfs only"
+    if flux["curveCert"] and flux["curveCertSecret"]:
+        yield "flux.curveCert and flux.curveCertSecret are both set: give one of them"
+    if flux["container"]["disable"] and flux["container"]["mode"] != "auto":
+        mode = flux["container"]["mode"]
+        yield f"flux.container.disable is true and mode is {mode}: without a view there is no mode; drop it"
+
+
+def _bursting(cluster: "MiniCluster") -> Iterator[str]:
+    bursting = cluster.flux["bursting"]
+    lead = bursting["leadBroker"]
+    if bursting["hostlist"] and bursting["clusters"]:
+        yield "flux.bursting has hostlist and clusters: give one of them"
+    for key in [key for key in ("name", "address", "size") if cluster.joins and not lead.get(key)]:
+        yield f"flux.bursting.leadBroker has no {key}: name, address and size are needed"
+    if (cluster.joins or bursting["clusters"]) and cluster.flux["topology"] not in ("", "kary:0"):
+        topology = cluster.flux["topology"]
+        yield f"flux.topology is {topology} with bursting: every broker must reach rank 0 directly; drop it"
+    names = [burst["name"] for burst in cluster.bursts]
+    for name in {name for name in names if names.count(name) > 1}:
+        yield f"two bursts are named {name}: rename one of them"
+    if not cluster.joins and cluster.name in names:
+        yield f"flux.bursting.clusters has {cluster.name}, this cluster's own name: rename one of them"
+    if cluster.joins and not bursting["hostlist"]:
+        mine = [burst for burst in cluster.bursts if burst["name"] == cluster.name]
+        if not mine:
+            yield f"flux.bursting.clusters has no {cluster.name}: give the lead cluster's list, with this cluster"
+        elif cluster.max_size > mine[0]["size"]:
+            size = mine[0]["size"]
+            yield f"size is {cluster.max_size}, flux.bursting.clusters has {size} for {cluster.name}: lower size"
+    if not bursting["expose"]["type"] and (bursting["expose"]["nodePort"] or bursting["expose"]["annotations"]):
+        yield "flux.bursting.expose has settings and no type: give NodePort or LoadBalancer"
+
+
+def _hidden_by_broker_config(cluster: "MiniCluster") -> Iterator[str]:
+    """Yield the values that a broker.toml of the user's own would silently override."""
+    if not cluster.flux["brokerConfig"]:
+        return
+    scheduler, network, bursting = cluster.flux["scheduler"], cluster.spec["network"], cluster.flux["bursting"]
+    computed = {
+        "flux.scheduler.queuePolicy": scheduler["queuePolicy"] not in ("", "fcfs"),
+        "flux.scheduler.simple": scheduler["simple"],
+        "flux.bursting": bursting["clusters"] or bursting["leadBroker"] or bursting["hostlist"],
+        "network.interface": network["interface"] != "eth0",
+        "network.clusterDomain": network["clusterDomain"] != "cluster.local",
+    }
+    for name, is_set in computed.items():
+        if is_set:
+            yield f"{name} and flux.brokerConfig are both set: brokerConfig is used as given; say it there"

@@ -1,0 +1,74 @@
+"""What the chart's values.schema.json says of a spec, in sentences."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SCHEMA = Path(__file__).parent / "schema.json"
+
+
+def problems(spec: Any) -> Iterator[str]:
+    """Yield what the schema has against a spec, shallow before deep."""
+    from jsonschema import Draft202012Validator, ValidationError, validators  # noqa: PLC0415 - 50 ms
+
+    def pattern(_validator: Any, expression: str, text: Any, _schema: Any) -> Iterator[Any]:
+        # Python's $ also matches before a last newline; Helm's, as JSON Schema's, doesn't
+        if isinstance(text, str) and not re.search(re.sub(r"\$$", r"\\Z", expression), text):
+            yield ValidationError(f"{text!r} does not match {expression!r}")
+
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    extend: Any = validators.extend
+    validator = extend(Draft202012Validator, {"pattern": pattern})(schema)
+    for error in sorted(validator.iter_errors(spec), key=lambda e: (len(e.absolute_path), str(e.absolute_path))):
+        yield _sentence(error)
+
+
+def _sentence(error: Any) -> str:
+    """Say in one line which value is wrong, how, and what would be right."""
+    path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path).lstrip(".")
+    if error.validator == "additionalProperties":
+        known = error.schema.get("properties", {})
+        unknown = next(key for key in error.instance if key not in known)
+        near = difflib.get_close_matches(unknown, known, 1, 0)
+        where = f"{path}.{unknown}" if path else unknown
+        return f"{where} is not a field" + (f"; did you mean {near[0]}?" if near else "")
+    shown = _short(error.instance)
+    if "propertyNames" in error.absolute_schema_path:
+        return f"{path}: {shown} can't be a name here; use letters, digits and _"
+    return f"{path or 'the spec'} is {shown}: {_want(error)}"
+
+
+def _want(error: Any) -> str:  # noqa: PLR0911 - a table
+    rule = error.validator_value
+    match error.validator:
+        case "type":
+            return f"must be {' or '.join(t for t in ([rule] if isinstance(rule, str) else rule) if t != 'null')}"
+        case "enum":
+            return f"must be one of {', '.join(str(value) or '(empty)' for value in rule)}"
+        case "minimum":
+            return f"must be at least {rule}"
+        case "maximum":
+            return f"must be at most {rule}"
+        case "minLength":
+            return "must not be empty"
+        case "maxLength":
+            return f"must be at most {rule} characters"
+        case "minItems" | "maxItems":
+            return f"must have at {error.validator[:3].replace('min', 'least').replace('max', 'most')} {rule} item"
+        case "required":
+            return f"needs {' and '.join(key for key in rule if key not in error.instance)}"
+        case "anyOf":
+            return "must be a string or a list of strings without control characters"
+        case "pattern" if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", error.instance):
+            return "control characters are not allowed"
+        case "pattern":
+            return f"must match {rule}"
+    return str(error.message)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,64 @@
+#!/bin/sh
+# shellcheck disable=SC2154 # mc_* come from settings.sh and environment.sh
+# container.sh NAME sidecar|service: starts the command of a container that is not the runner. A sidecar
+# first waits for the broker of its pod, and has the environment to use it.
+set -eu
+
+if [ -z "${BASH_VERSION:-}" ] && command -v bash >/dev/null; then exec bash "$0" "$@"; fi
+
+WAIT=600 # seconds
+
+wait_for_broker() {
+  end=$(($(date +%s) + WAIT))
+  until [ -S "$mc_run/local" ] || [ -n "$mc_stopped" ]; do
+    if [ "$(date +%s)" -ge "$end" ]; then
+      warn "$mc_container: no broker within $WAIT s"
+      exit 1
+    fi
+    run sleep 0.2
+  done
+  # the socket comes before the broker's modules do
+  run "$mc_flux" python -c 'import flux; flux.Flux().rpc("state-machine.wait").get()'
+}
+
+work() {
+  if command -v bash >/dev/null; then shell='bash'; else shell='sh'; fi
+  if [ -e "$mc_files/$mc_container.script" ]; then
+    run "$shell" "$mc_files/$mc_container.script"
+  elif [ -e "$mc_files/$mc_container.command" ]; then
+    run "$shell" -c "$(cat "$mc_files/$mc_container.command")"
+  else
+    eval "run $(cat "$mc_files/$mc_container.words")"
+  fi
+}
+
+main() {
+  mc_container=$1
+  # shellcheck source=/dev/null
+  if [ "$2" = sidecar ]; then
+    . "$MINICLUSTER_HOME/minicluster/flux-view.sh"
+  else
+    . "$MINICLUSTER_HOME/minicluster/settings.sh"
+    mc_files=$MINICLUSTER_HOME/minicluster
+  fi
+  # shellcheck source=/dev/null
+  . "$mc_files/process.sh"
+  trap stop TERM INT
+  trap on_exit EXIT
+  snippet "$mc_container.init.sh"
+  if [ "$2" = sidecar ] && [ -z "$mc_no_wait_socket" ]; then wait_for_broker; fi
+  snippet "$mc_container.pre.sh"
+  work
+  mc_result=$mc_code
+  snippet "$mc_container.post.sh"
+  [ -z "$mc_stopped" ] || exit 0
+  [ "$mc_result" = 0 ] || warn "$mc_container: the command failed with exit code $mc_result"
+  # a sidecar whose work is done stays until the runner ends: Kubernetes would start it again
+  if [ "$2 $mc_result" = "sidecar 0" ]; then
+    run sleep infinity
+    exit 0
+  fi
+  exit "$mc_result"
+}
+
+main "$@"
