@@ -4,6 +4,7 @@ The ConfigMap has the static shell of ``scripts/`` as it is, the settings as quo
 text of the user in a file of its own: nothing of theirs is pasted into a line that a shell reads.
 """
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -78,17 +79,21 @@ def _work_files(cluster: MiniCluster) -> dict[str, str]:
     if runner.get("batch"):
         return {"batch": command if runner.get("batchRaw") else batch_script(command, _logs(cluster))}
     return {
-        "command": command if isinstance(command, str) else "",
+        "command": _command(command),
         "script": runner.get("commands", {}).get("script", ""),
     }
+
+
+def _command(command: str | list[str]) -> str:
+    """Return a command as the text of a shell script; the words of a list become the program itself."""
+    return command if isinstance(command, str) else f"exec {shlex.join(command)}\n"
 
 
 def _container_files(container: Mapping[str, Any]) -> dict[str, str]:
     """Return the files of a container that is not the runner; no name of a container has a dot."""
     name, command, commands = container["name"], container.get("command", ""), container.get("commands", {})
     files = {
-        f"{name}.command": command if isinstance(command, str) else "",
-        f"{name}.words": "" if isinstance(command, str) else shlex.join(command),
+        f"{name}.command": _command(command),
         f"{name}.script": commands.get("script", ""),
         f"{name}.init.sh": commands.get("init", ""),
         f"{name}.pre.sh": commands.get("servicePre", ""),
@@ -118,7 +123,6 @@ def settings(cluster: MiniCluster) -> str:
     """Return the settings file: assignments whose values are quoted, ``mc_*_words`` each a quoted list."""
     runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
     commands = runner.get("commands", {})
-    command = runner.get("command")
     values: dict[str, object] = {
         "mc_name": cluster.name,
         "mc_size": cluster.size,
@@ -134,7 +138,6 @@ def settings(cluster: MiniCluster) -> str:
         "mc_submit_words": shlex.join(submit(cluster)),
         "mc_batch_words": shlex.join(batch(cluster)),
         "mc_prefix_words": shlex.join(prefix(cluster)),
-        "mc_command_words": shlex.join(command) if isinstance(command, list) else "",
         "mc_script_has_interpreter": _flag(commands.get("script", "").startswith("#!")),
         "mc_logs": _logs(cluster),
         "mc_quiet": _flag(logging["quiet"]),
@@ -144,8 +147,13 @@ def settings(cluster: MiniCluster) -> str:
         "mc_complete_workers": _flag(cluster.flux["completeWorkers"]),
     }
     lines = [f"{key}={shlex.quote(str(value))}" for key, value in values.items()]
-    exports = [f"export {key}={shlex.quote(value)}" for key, value in sorted(cluster.flux["environment"].items())]
-    return "\n".join(["# shellcheck shell=sh disable=SC2034", *lines, *exports]) + "\n"
+    return "\n".join(["# shellcheck shell=sh disable=SC2034", *lines, *_environment(cluster)]) + "\n"
+
+
+def _environment(cluster: MiniCluster) -> list[str]:
+    """Return lines that export flux.environment once, so that what a snippet or a job sets later stays."""
+    exports = [f"  export {key}={shlex.quote(value)}" for key, value in sorted(cluster.flux["environment"].items())]
+    return ['if [ -z "${MINICLUSTER_ENVIRONMENT:-}" ]; then', *exports, "  export MINICLUSTER_ENVIRONMENT=set", "fi"]
 
 
 def _flag(value: object) -> str:
@@ -242,10 +250,10 @@ def quantity(name: str, value: object) -> float:
 
     Raises SpecError when it isn't one.
     """
+    # apimachinery/pkg/api/resource/quantity.go
     suffixes = {"m": 1e-3, "k": 1e3, "Ki": 2**10, "M": 1e6, "Mi": 2**20, "": 1}
     text = str(value).strip()
-    number = text.rstrip("mkKMi")
-    try:
-        return float(number) * suffixes[text[len(number) :]]
-    except (KeyError, ValueError):
-        raise SpecError(f"resources: {name} is {text!r}: give a number, e.g. 4 or 500m") from None
+    match = re.fullmatch(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(m|k|Ki|M|Mi|)", text)
+    if not match:
+        raise SpecError(f"resources: {name} is {text!r}: give a number, e.g. 4 or 500m")
+    return float(match[1]) * suffixes[match[2]]

@@ -42,7 +42,8 @@ def certificate(cluster: MiniCluster, keypair: Keypair) -> str | None:
     given: str = cluster.flux["curveCert"]
     if cluster.flux["curveCertSecret"]:
         return None
-    if given and {match[1] for match in _KEYS.finditer(given)} != {"public", "secret"}:
+    keys = {match[1] for match in _KEYS.finditer(given)}
+    if given and (keys != {"public", "secret"} or not all(c.isprintable() or c in "\n\t" for c in given)):
         raise CurveError("flux.curveCert is not a CURVE certificate: give the text that `flux keygen FILE` writes")
     if given or cluster.certificate:
         return given or cluster.certificate

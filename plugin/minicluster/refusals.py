@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from minicluster.spec import MiniCluster
 
-#: One argument of a program can't be longer (MAX_ARG_STRLEN, execve(2)).
-MAX_COMMAND = 131_071
 #: A DNS label, and so a pod's host name.
 MAX_NAME = 63
 #: Where a volume can come from.
@@ -123,8 +121,6 @@ def _work(cluster: "MiniCluster") -> Iterator[str]:
         yield f"{place} has command and commands.script: give the one that is the work"
     if cluster.spec["interactive"] and (command or script):
         yield "interactive is true and there is a command: an interactive cluster runs none; drop one of them"
-    if isinstance(command, str) and len(command.encode()) > MAX_COMMAND and not runner.get("batch"):
-        yield f"{place}.command is {len(command.encode())} bytes, {MAX_COMMAND} are allowed: use commands.script"
     if runner.get("batch") and runner.get("launcher"):
         yield f"{place} has batch and launcher: give the one that fits"
     if runner.get("batchRaw") and not runner.get("batch"):

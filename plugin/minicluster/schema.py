@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+#: What no error may show.
+HIDDEN = "flux.curveCert"
 SCHEMA = Path(__file__).parent / "schema.json"
 
 
@@ -29,16 +31,19 @@ def problems(spec: Any) -> Iterator[str]:
 def _sentence(error: Any) -> str:
     """Say in one line which value is wrong, how, and what would be right."""
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path).lstrip(".")
+    if error.validator == "additionalProperties" and "patternProperties" in error.schema:
+        (allowed,) = error.schema["patternProperties"]
+        unknown = next(key for key in error.instance if not re.search(allowed, key))
+        return f"{path}: {_short(unknown)} can't be a name here: it must match {allowed}"
     if error.validator == "additionalProperties":
         known = error.schema.get("properties", {})
         unknown = next(key for key in error.instance if key not in known)
         near = difflib.get_close_matches(unknown, known, 1, 0)
         where = f"{path}.{unknown}" if path else unknown
         return f"{where} is not a field" + (f"; did you mean {near[0]}?" if near else "")
-    shown = _short(error.instance)
-    if "propertyNames" in error.absolute_schema_path:
-        return f"{path}: {shown} can't be a name here; use letters, digits and _"
-    return f"{path or 'the spec'} is {shown}: {_want(error)}"
+    if re.fullmatch(re.escape(HIDDEN) + r"([.\[].*)?", path, re.DOTALL):
+        return f"{path} is not what it must be: {_want(error)}"
+    return f"{path or 'the spec'} is {_short(error.instance)}: {_want(error)}"
 
 
 def _want(error: Any) -> str:  # noqa: PLR0911 - a table
@@ -62,7 +67,7 @@ def _want(error: Any) -> str:  # noqa: PLR0911 - a table
             return f"needs {' and '.join(key for key in rule if key not in error.instance)}"
         case "anyOf":
             return "must be a string or a list of strings without control characters"
-        case "pattern" if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", error.instance):
+        case "pattern" if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]", error.instance):
             return "control characters are not allowed"
         case "pattern":
             return f"must match {rule}"

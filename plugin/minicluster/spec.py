@@ -15,9 +15,9 @@ import yaml
 
 from minicluster import refusals, schema
 from minicluster.errors import SpecError
+from minicluster.stream import Loader
 
 DEFAULTS = Path(__file__).parent / "defaults.yaml"
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
         namespace=str(metadata.get("namespace") or "default"),
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
-        spec=_merge(yaml.load(DEFAULTS.read_text(encoding="utf-8"), Loader=_LOADER), spec),  # noqa: S506 - a safe loader
+        spec=_merge(yaml.load(DEFAULTS.read_text(encoding="utf-8"), Loader=Loader), spec),  # noqa: S506 - a safe loader
         certificate=str(document.get("certificate") or ""),
     )
     refusal = next(refusals.refusals(cluster), None)
@@ -144,8 +144,11 @@ def _rename(place: dict[str, Any], alias: str, target: dict[str, Any], name: str
 
 
 def _without_null(value: Any) -> Any:
-    """Drop keys that are null: unset, as Helm takes them."""
+    """Drop keys that are null: unset, as Helm takes them. Raises SpecError for a key that is no text."""
     if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise SpecError(f"{key!r} is not a text, and so no field or name: write it in quotes")
         return {key: _without_null(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         return [_without_null(item) for item in value]

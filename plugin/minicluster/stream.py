@@ -21,7 +21,18 @@ KIND = "MiniCluster"
 # A line that starts with `---` at the margin separates documents, whatever stands around it:
 # YAML 1.2, 9.1.4 (a block scalar's own lines are indented).
 _MARKER = re.compile(rb"^---(?=[ \t\r\n]|$)[^\n]*\n?", re.MULTILINE)
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads YAML as Helm writes it: what looks like a date, `=` and `<<` are texts."""
+
+
+Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in ("timestamp", "value", "merge")
+    ]
+    for first, resolvers in Loader.yaml_implicit_resolvers.items()
+}
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
@@ -54,7 +65,7 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
     if GROUP.encode() not in chunk:
         return None
     try:
-        document = yaml.load(chunk, Loader=_LOADER)  # noqa: S506 - a safe loader
+        document = yaml.load(chunk, Loader=Loader)  # noqa: S506 - a safe loader
     except yaml.YAMLError as error:
         raise StreamError(f"a MiniCluster document is not YAML: {_problem(error)}") from None
     if not isinstance(document, dict):
@@ -124,7 +135,7 @@ def _check_unique(document: Mapping[str, Any], seen: set[tuple[str, str]]) -> No
 def _check_yaml(data: bytes) -> None:
     """Tell a stream without a MiniCluster, which may pass, from what isn't YAML at all."""
     try:
-        for document in yaml.load_all(data, Loader=_LOADER):
+        for document in yaml.load_all(data, Loader=Loader):
             if document is not None and not isinstance(document, dict):
                 raise StreamError("the stream is not Kubernetes manifests: pipe the output of `helm template` in")
     except yaml.YAMLError as error:

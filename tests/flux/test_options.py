@@ -79,15 +79,15 @@ def test_the_certificate_is_its_user_s_own_and_no_argument(make: Make) -> None:
     assert not [name for name, text in cluster.data["minicluster"].items() for key in keys(cluster) if key in text]
 
 
-def test_no_socket(make: Make) -> None:
-    cluster = make(
-        {"size": 2, **QUIET, "flux": {"disableSocket": True}}, {"command": "flux getattr size; echo $FLUX_URI"}
-    )
-    assert cluster.run() == [0, 0]
-    size, uri = cluster.lead.log.splitlines()
-    assert size == "2"
-    assert not uri.startswith(f"local://{MOUNT}")
+def test_no_socket_where_flux_of_an_exec_looks(make: Make) -> None:
+    values = {"size": 2, **QUIET, "flux": {"disableSocket": True}}
+    cluster = make(values, {"command": "flux getattr size; until [ -e /tmp/end ]; do sleep 0.1; done"}).start()
+    cluster.wait_for_ready()
+    assert cluster.lead.run(f"{MOUNT}/bin/flux", "getattr", "size").returncode != 0
     assert not (cluster.lead.state / "config/run/flux/local").exists()
+    cluster.lead.run("touch", "/tmp/end")
+    assert cluster.wait() == [0, 0]
+    assert cluster.lead.log == "2\n"
 
 
 def test_the_socket_s_path(make: Make) -> None:
@@ -207,3 +207,9 @@ def test_ready_is_the_quorum_for_the_lead_and_the_broker_for_a_worker(make: Make
     assert not cluster.lead.ready
     cluster.start([2])
     until(lambda: cluster.lead.ready)
+
+
+def test_the_broker_s_stand_in_for_bash_is_not_the_jobs(make: Make) -> None:
+    cluster = make(QUIET, {"command": "command -v bash || echo none"}, sh="dash", hide="bash")
+    assert cluster.run() == [0]
+    assert cluster.lead.log == "none\n"

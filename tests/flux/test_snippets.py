@@ -28,7 +28,6 @@ def test_order_and_environment(make: Make) -> None:
     assert own_lines(cluster.pods[1].log) == [*first, "workerPre init,pre", "post init,pre,workerPre echo job $A"]
 
 
-@pytest.mark.xfail(strict=True, reason="job.sh and every call of flux set flux.environment again")
 def test_what_a_snippet_or_a_job_exports_wins_over_the_environment(make: Make) -> None:
     values = {"tasks": 1, **QUIET, "flux": {"environment": {"A": "0"}}}
     commands = {"init": "A=$A,init"}
@@ -62,10 +61,6 @@ def test_a_failing_snippet_fails_the_pod(make: Make, text: str, code: int) -> No
     assert f"minicluster: init.sh failed with exit code {code}\n" in cluster.lead.log
 
 
-#: The shell ends inside `. FILE >/dev/null 2>&1`, and so does what the EXIT trap prints.
-QUIET_HIDES = pytest.mark.xfail(strict=True, reason="quiet also hides the entrypoint's own word on a failing snippet")
-
-
 @pytest.mark.parametrize(("key", "file"), [("pre", "pre.sh"), ("brokerPre", "broker-pre.sh"), ("post", "post.sh")])
 def test_a_failing_snippet_fails_the_pod_quietly(make: Make, key: str, file: str) -> None:
     cluster = make(QUIET, {"command": "echo job", "commands": {key: "exit 9"}})
@@ -73,7 +68,6 @@ def test_a_failing_snippet_fails_the_pod_quietly(make: Make, key: str, file: str
     assert file not in cluster.lead.log.replace(f"minicluster: {file} failed with exit code 9\n", "")
 
 
-@QUIET_HIDES
 @pytest.mark.parametrize(("key", "file"), [("pre", "pre.sh"), ("brokerPre", "broker-pre.sh"), ("post", "post.sh")])
 def test_which_snippet_failed_is_said(make: Make, key: str, file: str) -> None:
     cluster = make(QUIET, {"command": "echo job", "commands": {key: "exit 9"}})
@@ -88,7 +82,6 @@ def test_a_worker_s_snippet_fails_the_worker(make: Make) -> None:
     assert cluster.pods[1].log.endswith("minicluster: worker-pre.sh failed with exit code 9\n")
 
 
-@pytest.mark.xfail(strict=True, reason="a post snippet that exits 0 makes a failed job a success")
 def test_the_job_s_failure_outlives_a_failing_post(make: Make) -> None:
     cluster = make(QUIET, {"command": "exit 5", "commands": {"post": "exit 0"}})
     assert cluster.run() == [5]

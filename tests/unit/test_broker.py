@@ -21,6 +21,8 @@ START = [
     "-Slocal-uri=local:///mnt/flux/config/run/flux/local",
     "-Stbon.topo=kary:256",
     "-Stbon.connect_timeout=5s",
+    "-Sbroker.cleanup-timeout=10s",
+    "-Sbroker.shutdown-timeout=10s",
     "-Slog-stderr-mode=local",
     "-Slog-stderr-level=6",
 ]
@@ -130,7 +132,7 @@ def _replaced(old: str, *new: str) -> list[str]:
         ("flux.logLevel", 0, _replaced("-Slog-stderr-level", "-Slog-stderr-level=0")),
         ("flux.logLevel", 7, _replaced("-Slog-stderr-level", "-Slog-stderr-level=7")),
         ("logging.quiet", True, _replaced("-Slog-stderr-level", "-Slog-stderr-level=0")),
-        ("flux.disableSocket", True, [w for w in START if "run/flux" not in w]),
+        ("flux.disableSocket", True, [w for w in START if "local-uri" not in w]),
         ("logging.zeromq", True, [*START[:8], "-Stbon.zmqdebug=1", *START[8:]]),
         ("flux.container.mountPath", "/x", [word.replace("/mnt/flux", "/x") for word in START]),
     ],

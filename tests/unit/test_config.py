@@ -1,5 +1,6 @@
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -151,17 +152,22 @@ SETTINGS = {
     "mc_max_size": "1",
     "mc_view": "/opt/views/view",
     "mc_python_path": "",
-    "mc_hosts": "flux-sample-0",
-    "mc_cores": "",
-    "mc_gpus": "",
-    "mc_command_words": "",
+    "mc_joins": "",
+    "mc_hosts_count": "1",
+    "mc_resources": "0 flux-sample-0 - 0",
+    "mc_archive": "",
+    "mc_work": "idle",
     "mc_script_has_interpreter": "",
-    "mc_logs": "",
+    "mc_logs": "/tmp/fluxout",
     "mc_quiet": "",
     "mc_strict": "1",
     "mc_timed": "",
+    "mc_no_wait_socket": "",
     "mc_complete_workers": "",
 }
+
+
+WORDS = {"mc_start_words", "mc_submit_words", "mc_batch_words", "mc_prefix_words"}
 
 
 def runner(**fields: Any) -> dict[str, Any]:
@@ -173,21 +179,43 @@ def runner(**fields: Any) -> dict[str, Any]:
     ("spec", "expected"),
     [
         ({}, {}),
-        ({"size": 3}, {"mc_size": "3", "mc_max_size": "3", "mc_hosts": "flux-sample-[0-2]"}),
-        ({"size": 1, "maxSize": 9}, {"mc_max_size": "9", "mc_hosts": "flux-sample-[0-8]"}),
+        (
+            {"size": 3},
+            {
+                "mc_size": "3",
+                "mc_max_size": "3",
+                "mc_hosts_count": "3",
+                "mc_resources": "0-2 flux-sample-[0-2] - 0",
+            },
+        ),
+        (
+            {"size": 1, "maxSize": 9},
+            {"mc_max_size": "9", "mc_hosts_count": "9", "mc_resources": "0-8 flux-sample-[0-8] - 0"},
+        ),
         ({"flux": {"container": {"disable": True}}}, {"mc_view": ""}),
         ({"flux": {"container": {"pythonPath": "/py x"}}}, {"mc_python_path": "/py x"}),
         ({"flux": {"completeWorkers": True}}, {"mc_complete_workers": "1"}),
+        ({"flux": {"noWaitSocket": True}}, {"mc_no_wait_socket": "1"}),
+        ({"flux": {"disableSocket": True}}, {"mc_no_wait_socket": "1"}),
+        ({"archive": {"path": "/data/state.tar"}}, {"mc_archive": "/data/state.tar"}),
         (
             {"logging": {"quiet": True, "strict": False, "timed": True}},
             {"mc_quiet": "1", "mc_strict": "", "mc_timed": "1"},
         ),
-        (runner(logs="/tmp/it's here"), {"mc_logs": "/tmp/it's here"}),
-        (runner(commands={"script": "#!/usr/bin/env python3\n"}), {"mc_script_has_interpreter": "1"}),
-        (runner(commands={"script": "echo #!\n"}), {}),
-        (runner(cores=3), {"mc_cores": "3"}),
-        (runner(resources={"limits": {"cpu": "2500m"}}), {"mc_cores": "2"}),
-        (runner(resources={"limits": {"nvidia.com/gpu": 4}}), {"mc_gpus": "4"}),
+        (runner(logs="/tmp/out"), {"mc_logs": "/tmp/out"}),
+        (runner(command="x"), {"mc_work": "submit"}),
+        (runner(command=["x"]), {"mc_work": "submit"}),
+        (runner(command="x", launcher=True), {"mc_work": "launch"}),
+        (runner(command="x", batch=True), {"mc_work": "batch"}),
+        (runner(command="x", diagnostics=True), {"mc_work": "diagnose"}),
+        (
+            runner(commands={"script": "#!/usr/bin/env python3\n"}),
+            {"mc_script_has_interpreter": "1", "mc_work": "submit"},
+        ),
+        (runner(commands={"script": "echo #!\n"}), {"mc_work": "submit"}),
+        (runner(cores=3), {"mc_resources": "0 flux-sample-0 3 0"}),
+        (runner(resources={"limits": {"cpu": "2500m"}}), {"mc_resources": "0 flux-sample-0 2 0"}),
+        (runner(resources={"limits": {"nvidia.com/gpu": 4}}), {"mc_resources": "0 flux-sample-0 - 4"}),
     ],
 )
 def test_settings_follow_the_spec(cluster_of: Make, shell: str, spec: dict[str, Any], expected: dict[str, str]) -> None:
@@ -197,7 +225,7 @@ def test_settings_follow_the_spec(cluster_of: Make, shell: str, spec: dict[str, 
 
 def test_all_settings_are_tested_and_the_scripts_use_them(cluster_of: Make) -> None:
     assigned = set(re.findall(r"^(mc_\w+)=", config.settings(cluster_of()), re.MULTILINE))
-    assert assigned == set(SETTINGS) | {"mc_start_words", "mc_submit_words"}
+    assert assigned == set(SETTINGS) | WORDS
     shell = "".join(scripts().values())
     assert [name for name in assigned if f"${name}" not in shell and f"${{{name}" not in shell] == []
 
@@ -218,8 +246,19 @@ def test_the_environment_of_flux_is_exported_unchanged(
 @given(environment=st.dictionaries(NAMES, TEXTS, max_size=5))
 def test_the_environment_changes_nothing_else(cluster_of: Make, environment: dict[str, str]) -> None:
     before, after = (config.settings(cluster_of({"flux": {"environment": e}})) for e in ({}, environment))
-    assert after.startswith(before)
-    assert len(shlex.split(after.removeprefix(before))) == 2 * len(environment)
+    begin, end = before.split("then\n")
+    assert after.startswith(f"{begin}then\n")
+    assert after.endswith(end)
+    assert len(shlex.split(after)) - len(shlex.split(before)) == 2 * len(environment)
+
+
+@pytest.mark.parametrize("shell", shells())
+def test_what_a_job_sets_later_stays(cluster_of: Make, shell: str) -> None:
+    text = config.settings(cluster_of({"flux": {"environment": {"T": "ours"}}}))
+    script = 'eval "$1"; T=theirs; export T; exec "$0" -c \'eval "$1"; printf %s "$T"\' "$0" "$1"'
+    if shell != "busybox":
+        script = script.replace('exec "$0"', f"exec {shutil.which(shell)}").replace('"$0" "$1"', 'sh "$1"')
+        assert run_shell(shell, script, text, env={"PATH": "/nowhere"}) == b"theirs"
 
 
 @pytest.mark.parametrize("shell", shells())
@@ -227,8 +266,14 @@ def test_the_environment_changes_nothing_else(cluster_of: Make, environment: dic
 @settings(max_examples=25)
 def test_a_command_that_is_a_list_is_an_exact_argv(cluster_of: Make, shell: str, words: list[str]) -> None:
     files = data(cluster_of(runner(command=words)))
-    assert set(files) == {"broker.toml", "settings.sh"}
-    assert words_of(files["settings.sh"], shell, "mc_command_words") == words
+    assert set(files) == {"broker.toml", "settings.sh", "command"}
+    show = 'exec() { printf "%s\\0" "$@"; }\n'
+    assert (
+        run_shell(shell, show.replace("exec()", "show()") + files["command"].replace("exec ", "show ", 1))
+        .decode()
+        .split("\0")[:-1]
+        == words
+    )
 
 
 SNIPPETS = {
@@ -249,8 +294,9 @@ def test_a_text_of_the_users_is_a_file_as_given(cluster_of: Make, key: str, text
     files, without = data(cluster_of(spec)), data(cluster_of())
     file = SNIPPETS.get(key, key)
     assert files.pop(file, "") == text
-    if key == "script" and text.startswith("#!"):
+    if key in ("script", "command") and text:
         files["settings.sh"] = files["settings.sh"].replace("interpreter=1", "interpreter=''")
+        files["settings.sh"] = files["settings.sh"].replace("mc_work=submit", "mc_work=idle")
     assert files == without
 
 

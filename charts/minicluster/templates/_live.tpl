@@ -64,21 +64,26 @@ instead, so that it never stands in an annotation.
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
 {{- end }}
 
-{{/* Lines `path: value` for all that is set in a value; long texts as their digest. */}}
+{{/* Lines `path: value` for all leaves of a value, as JSON; long texts as their digest. */}}
 {{- define "minicluster.flatten" -}}
 {{- $path := first . -}}{{- $value := last . -}}
-{{- if kindIs "map" $value }}
+{{- if and (kindIs "map" $value) $value }}
 {{- range $key, $item := $value }}
 {{- include "minicluster.flatten" (list (ternary $key (printf "%s.%s" $path $key) (empty $path)) $item) }}
 {{- end }}
-{{- else if kindIs "slice" $value }}
+{{- else if and (kindIs "slice" $value) $value }}
 {{- range $index, $item := $value }}
 {{- include "minicluster.flatten" (list (printf "%s[%d]" $path $index) $item) }}
 {{- end }}
-{{- else if not (or (kindIs "invalid" $value) (eq (toString $value) "") (eq (toString $value) "false")) }}
-{{- $text := toString $value }}
+{{- else if not (kindIs "invalid" $value) }}
+{{- $text := kindIs "string" $value | ternary (toString $value) (toJson $value) }}
 {{ toJson $path }}: {{ ternary $text (printf "sha256:%s" (sha256sum $text)) (le (len $text) 64) | toJson }}
 {{- end }}
+{{- end }}
+
+{{/* Values of our own that have a default: one that the live cluster has not is new in the chart. */}}
+{{- define "minicluster.closed" -}}
+^((flux\.((scheduler|container|bursting|bursting\.expose)\.)?|network\.|logging\.|archive\.|pod\.)?[a-zA-Z]+)$
 {{- end }}
 
 {{/* Fails, naming the value, where an upgrade asks for what a live cluster can't become. */}}
@@ -93,12 +98,23 @@ instead, so that it never stands in an annotation.
 {{- fail (printf "flux.minimalService needs Kubernetes 1.28, this is %s: drop it" .Capabilities.KubeVersion.Version) }}
 {{- end }}
 {{- $way := printf "uninstall %s first, or install under another name" .Release.Name -}}
+{{- if and .Release.IsUpgrade (not $old) -}}
+{{- range (lookup "batch/v1" "Job" .Release.Namespace "").items }}
+{{- $annotations := .metadata.annotations | default dict }}
+{{- if and (eq (get $annotations "meta.helm.sh/release-name") $root.Release.Name) (hasKey $annotations "minicluster/frozen") }}
+{{- fail (printf "nameOverride can't change on the live MiniCluster %s: asked is %s; %s" .metadata.name $name $way) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- if $old -}}
 {{- $new := fromJson (include "minicluster.frozen" .) -}}
+{{- $empty := list "{}" "[]" "null" -}}
 {{- range $path := concat (keys $old) (keys $new) | uniq | sortAlpha }}
-{{- $was := get $old $path | default "(unset)" }}{{ $is := get $new $path | default "(unset)" }}
-{{- if ne $was $is }}
-{{- fail (printf "%s can't change on the live MiniCluster %s: it is %s, asked is %s; %s" $path $name $was $is $way) }}
+{{- $was := hasKey $old $path | ternary (get $old $path) "null" }}{{ $is := hasKey $new $path | ternary (get $new $path) "null" }}
+{{- $new_in_chart := and (not (hasKey $old $path)) (regexMatch (include "minicluster.closed" $root) $path) }}
+{{- if not (or (eq $was $is) $new_in_chart (and (has $was $empty) (has $is $empty))) }}
+{{- $shown := printf "it is %s, asked is %s" (has $was $empty | ternary "(unset)" $was) (has $is $empty | ternary "(unset)" $is) }}
+{{- fail (printf "%s can't change on the live MiniCluster %s: %s; %s" $path $name $shown $way) }}
 {{- end }}
 {{- end }}
 {{- if not .Values.flux.curveCertSecret }}

@@ -18,9 +18,7 @@ spec:
   shareProcessNamespace: true
   {{- end }}
   {{- include "minicluster.podFields" (list . .Values.containers) | nindent 2 }}
-  {{- if kindIs "float64" $pod.terminationGracePeriodSeconds | or (kindIs "int64" $pod.terminationGracePeriodSeconds) }}
   terminationGracePeriodSeconds: {{ int64 $pod.terminationGracePeriodSeconds }}
-  {{- end }}
   {{- include "minicluster.affinity" . | nindent 2 }}
   {{- $sidecars := include "minicluster.sidecars" . | fromJsonArray }}
   {{- if or (eq $mode "copy") $sidecars }}

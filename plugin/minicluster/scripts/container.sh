@@ -23,13 +23,9 @@ wait_for_broker() {
 
 work() {
   if command -v bash >/dev/null; then shell='bash'; else shell='sh'; fi
-  if [ -e "$mc_files/$mc_container.script" ]; then
-    run "$shell" "$mc_files/$mc_container.script"
-  elif [ -e "$mc_files/$mc_container.command" ]; then
-    run "$shell" -c "$(cat "$mc_files/$mc_container.command")"
-  else
-    eval "run $(cat "$mc_files/$mc_container.words")"
-  fi
+  file=$mc_files/$mc_container.command
+  [ -e "$file" ] || file=$mc_files/$mc_container.script
+  run "$shell" "$file"
 }
 
 main() {

@@ -38,36 +38,32 @@ work() {
   finish "$code"
 }
 
-# The command, one set of tasks: a file's text for a shell, a script, or the words of a list.
+# The command, one set of tasks.
 submit() {
-  task_words
   tell "$mc_submit_words"
-  eval "$mc_submit_words $mc_own_pythonpath $mc_task_words"
+  task "$mc_submit_words $mc_own_pythonpath"
 }
 
 # The command, as the instance's program: it submits its own jobs.
 launch() {
-  task_words
   if [ -n "$MINICLUSTER_PYTHONPATH" ]; then
     PYTHONPATH=$MINICLUSTER_PYTHONPATH
   else
     unset PYTHONPATH
   fi
   tell "launcher: $mc_prefix_words"
-  eval "$mc_prefix_words $mc_task_words"
+  task "$mc_prefix_words"
 }
 
-# The words that run the task, quoted, in mc_task_words.
-task_words() {
-  if [ -e "$mc_files/command" ]; then
-    mc_text=$(cat "$mc_files/command")
-    mc_task_words="$mc_shell -c \"\$mc_text\""
-  elif [ -n "$mc_script_has_interpreter" ]; then
-    mc_task_words="\"\$mc_files/script\""
-  elif [ -e "$mc_files/script" ]; then
-    mc_task_words="$mc_shell \"\$mc_files/script\""
+# Runs quoted words with those of the task behind them: a shell and its file, or a script that says itself
+# what it is for. Never the text as an argument, in which Flux would expand {{id}}.
+task() {
+  file=$mc_files/command
+  [ -e "$file" ] || file=$mc_files/script
+  if [ "$file" = "$mc_files/script" ] && [ -n "$mc_script_has_interpreter" ]; then
+    eval "$1 \"\$file\""
   else
-    mc_task_words=$mc_command_words
+    eval "$1 \"\$mc_shell\" \"\$file\""
   fi
 }
 
