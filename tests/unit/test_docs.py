@@ -1,0 +1,93 @@
+"""The documentation names what exists: files, fields, make targets."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support import CHART, ROOT
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("charts/*/*.md")])
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+#: Repeat the fields of another: one line in the reference for all of theirs.
+REPEATED = {"services[]", "flux.leadBroker"}
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub gives a page's headings."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(text)}
+
+
+def rows(text: str) -> list[list[str]]:
+    """Return the cells of all table rows but headers."""
+    lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def fields(schema: dict[str, Any], definitions: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the path of each field, maps of the user's and objects of Kubernetes' as one."""
+    reference = schema.get("$ref", "").rpartition("/")[2]
+    schema = definitions[reference] if reference else schema
+    values = schema.get("additionalProperties")
+    if path in REPEATED:
+        yield path
+    elif schema.get("type") == "array" and schema["items"].keys() & {"$ref", "properties"}:
+        yield from fields(schema["items"], definitions, f"{path}[]")
+    elif values and "$ref" in values:
+        yield from fields(values, definitions, f"{path}.NAME")
+    elif "properties" in schema and reference != "resources":
+        for name, item in schema["properties"].items():
+            yield from fields(item, definitions, f"{path}.{name}".lstrip("."))
+    else:
+        yield path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_resolve(page):
+    broken = []
+    for target, anchor in LINK.findall(CODE.sub("", page.read_text())):
+        path = page.parent / target if target else page
+        if not path.exists() or (anchor and anchor not in anchors(path.read_text())):
+            broken.append(f"{target}#{anchor}")
+    assert not broken
+
+
+def test_the_code_map_names_what_exists():
+    text = (ROOT / "docs/architecture.md").read_text()
+    table = rows(text.partition("## Where do I change")[2])[1:]
+    named = [path for row in table for path in re.findall(r"`([^`]+)`", row[1]) if not path.startswith("_")]
+    assert len(named) >= len(table)
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_code_map_leaves_out_no_source():
+    text = (ROOT / "docs/architecture.md").read_text()
+    sources = [
+        path
+        for pattern in (
+            "plugin/minicluster/*.py",
+            "plugin/minicluster/scripts/*",
+            "charts/minicluster/templates/**/*.*",
+        )
+        for path in ROOT.glob(pattern)
+        if path.is_file() and not path.name.startswith("__")
+    ]
+    assert sources
+    assert [str(path.relative_to(ROOT)) for path in sources if f"`{path.relative_to(ROOT)}`" not in text] == []
+
+
+def test_the_reference_has_each_field_once():
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    described = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs/spec.md").read_text(), re.MULTILINE)
+    assert sorted(described) == sorted(fields(schema, schema["$defs"]))
+
+
+def test_make_targets_exist():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = "".join(page.read_text() for page in PAGES)
+    named = set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE))
+    assert named
+    assert named <= targets
