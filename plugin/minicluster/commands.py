@@ -64,7 +64,7 @@ def render(source: IO[bytes], curve_seed_file: IO[bytes] | None, random_curve: b
     help="Write NAME-values.yaml for each MiniCluster into this folder instead of to standard output.",
 )
 def convert(source: IO[bytes], output_dir: Path | None) -> None:
-    r"""Convert flux-operator MiniClusters (v1alpha2, v1alpha1) in FILE, or - for standard input, to values.
+    """Convert flux-operator MiniClusters (v1alpha2, v1alpha1) in FILE, or - for standard input, to values.
 
     What can't be carried over is an error; what changes, or has no meaning any more, a warning. The values
     begin with the command that installs them.

@@ -139,6 +139,7 @@ def _cluster(document: Map) -> Values:
         raise ConvertError(f"MiniCluster {name} has no spec: give the whole document")
     if _text(document, "apiVersion").endswith("/v1alpha1"):
         _from_v1alpha1(values, report)
+    _volumes_v1alpha1(values, report)
     for step in STEPS:
         step(values, report)
     release = str(name)[:MAX_RELEASE].rstrip("-.")
@@ -654,24 +655,26 @@ def _shared(containers: list[tuple[str, Map]], report: _Report) -> None:
     last = {name: v for _, c in containers for name, v in _map(c, "volumes").items() if _is_map(v)}
     settled: Map = {}
     for place, container in containers:
-        for name, volume in _map(container, "volumes").items():
-            if not _is_map(volume):
-                return
-            source = {key: value for key, value in last[name].items() if key not in _MOUNT}
-            mount = {key: value for key, value in (settled.get(name) or volume).items() if key in _MOUNT}
-            if volume != mount | source:
-                report.warn(
-                    f"{place}.volumes.{name}", "is as flux-operator made it: one volume of a name, mounted once"
-                )
-                volume.clear()
-                volume.update(mount | source)
-        inherited = {name: dict(v) for name, v in settled.items() if name not in _map(container, "volumes")}
+        volumes = _map(container, "volumes")
+        if not all(map(_is_map, volumes.values())):
+            return
+        for name, volume in volumes.items():
+            _settle(f"{place}.volumes.{name}", volume, settled.get(name) or volume, last[name], report)
+        inherited = {name: dict(volume) for name, volume in settled.items() if name not in volumes}
         if inherited:
             _at(container, "volumes").update(inherited)
-            report.note(
-                f"{place}.volumes: flux-operator mounts {', '.join(inherited)} here, from the containers before"
-            )
-        settled |= {name: v for name, v in _map(container, "volumes").items() if name not in settled}
+            names = ", ".join(inherited)
+            report.note(f"{place}.volumes: flux-operator mounts {names} here, from the containers before")
+        settled |= {name: volume for name, volume in volumes.items() if name not in settled}
+
+
+def _settle(place: str, volume: Map, first: Map, last: Map, report: _Report) -> None:
+    mount = {key: value for key, value in first.items() if key in _MOUNT}
+    whole = mount | {key: value for key, value in last.items() if key not in _MOUNT}
+    if volume != whole:
+        report.warn(place, "is as flux-operator made it: one volume of a name, mounted once")
+        volume.clear()
+        volume.update(whole)
 
 
 STEPS: tuple[Callable[[Map, _Report], None], ...] = (
@@ -703,10 +706,8 @@ def _from_v1alpha1(values: Map, report: _Report) -> None:
         report.note("flux.connectTimeout: without flux, flux-operator has none; the chart has 5s")
     _at(_at(values, "flux"), "container")["disable"] = True
     report.note("flux.container.disable: with v1alpha1 Flux comes in the application's image")
-    volumes = values.pop("volumes", {})
     for place, container in [*_containers(values), *_containers(values, "services")]:
         _container_v1alpha1(place, container, values, report)
-        _volumes_v1alpha1(place, container, volumes if _is_map(volumes) else {}, report)
     for place, runner in _runners(values):
         command = _text(runner, "command")
         if command and not re.search("[\"']", command) and not runner.get("batch"):
@@ -747,24 +748,31 @@ def _snippets_v1alpha1(place: str, container: Map, report: _Report) -> None:
         report.warn(f"{place}.commands", "have pre, brokerPre and workerPre as servicePre here")
 
 
-def _volumes_v1alpha1(place: str, container: Map, defined: Map, report: _Report) -> None:
-    """Give a container's volumes the host's folders that v1alpha1 defined for the cluster.
+def _volumes_v1alpha1(values: Map, report: _Report) -> None:
+    """Take over volumes as v1alpha1 had them, also from a document that says it is of v1alpha2.
 
-    Raises ConvertError for a volume of another storage class, which its operator made.
+    Raises ConvertError for what its operator would have made a volume of.
     """
-    for name, volume in _map(container, "volumes").items():
-        source = _map(defined, name)
-        storage = source.get("storageClass", "hostpath")
-        if storage != "hostpath":
-            raise ConvertError(
-                f"volumes.{name} is of the storage class {storage}, made by the operator: make a claim of it, and "
-                f"give its name as {place}.volumes.{name}.claimName"
-            )
-        if source and _is_map(volume):
-            volume["hostPath"] = source.get("path")
-            report.warn(f"{place}.volumes.{name}", "is the host's folder itself: v1alpha1 made a claim and a volume")
-    existing = _map(container, "existingVolumes")
-    if existing:
-        del container["existingVolumes"]
-        _at(container, "volumes").update(existing)
-        report.warn(f"{place}.existingVolumes", "are volumes here")
+    defined = _map(values, "volumes")
+    for place, container in [*_containers(values), *_containers(values, "services")]:
+        for name, volume in _map(container, "volumes").items():
+            if name in defined and _is_map(volume):
+                _of_the_host(f"{place}.volumes.{name}", volume, _map(defined, name), report)
+        existing = _map(container, "existingVolumes")
+        if existing:
+            del container["existingVolumes"]
+            _at(container, "volumes").update(existing)
+            report.warn(f"{place}.existingVolumes", "are volumes here")
+    values.pop("volumes", None)
+
+
+def _of_the_host(place: str, volume: Map, source: Map, report: _Report) -> None:
+    """Give a volume the host's folder that it was defined by."""
+    storage = source.get("storageClass", "hostpath")
+    if storage != "hostpath":
+        raise ConvertError(
+            f"{place} is of the storage class {storage}, made by the operator: make a claim of it, and give its name "
+            f"as {place}.claimName"
+        )
+    volume["hostPath"] = source.get("path")
+    report.warn(place, "is the host's folder itself: v1alpha1 made a claim and a volume")

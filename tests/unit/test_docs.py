@@ -12,6 +12,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("char
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+#: Repeat the fields of another: one line in the reference for all of theirs.
+REPEATED = {"services[]", "flux.leadBroker"}
 
 
 def anchors(text: str) -> set[str]:
@@ -29,8 +31,13 @@ def fields(schema: dict[str, Any], definitions: dict[str, Any], path: str = "") 
     """Yield the path of each field, maps of the user's and objects of Kubernetes' as one."""
     reference = schema.get("$ref", "").rpartition("/")[2]
     schema = definitions[reference] if reference else schema
-    if schema.get("type") == "array" and not schema["items"].keys() <= {"type", "pattern", "maxLength"}:
+    values = schema.get("additionalProperties")
+    if path in REPEATED:
+        yield path
+    elif schema.get("type") == "array" and schema["items"].keys() & {"$ref", "properties"}:
         yield from fields(schema["items"], definitions, f"{path}[]")
+    elif values and "$ref" in values:
+        yield from fields(values, definitions, f"{path}.NAME")
     elif "properties" in schema and reference != "resources":
         for name, item in schema["properties"].items():
             yield from fields(item, definitions, f"{path}.{name}".lstrip("."))

@@ -1,0 +1,32 @@
+"""A real API server accepts what each file of values-examples/ renders to."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_release import new_namespace
+from embedded import EmbeddedCluster
+from minicluster import cli
+from support import ROOT, Helm
+
+FILES = sorted((ROOT / "values-examples").glob("*.yaml"))
+#: The portable way of the view, and that of a cluster that mounts images.
+VERSIONS = {"offline": (), "live": ("--api-versions", "batch/v1/Job", "--kube-version", "1.36.0")}
+
+
+@pytest.fixture(scope="module")
+def place(cluster: EmbeddedCluster) -> Iterator[str]:
+    """Make a namespace for all of them: nothing stays in it."""
+    name = new_namespace(cluster)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_api_server_accepts_it(cluster: EmbeddedCluster, place: str, helm4: Helm, file: Path, version: str) -> None:
+    stream = helm4.template(*VERSIONS[version], "--namespace", place, values=file.read_text(), release=file.stem)
+    manifests = cli.render(stream.encode(), seed=None, allow_random=True).decode()
+    applied = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename=-", stdin=manifests)
+    assert f"job.batch/{file.stem} created (server dry run)" in applied
+    assert f"configmap/{file.stem}-config created (server dry run)" in applied
