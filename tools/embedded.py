@@ -144,7 +144,7 @@ class EmbeddedCluster:
             f"""--etcd-servers={clients} --cert-dir=. --secure-port={port}
             --bind-address=127.0.0.1 --advertise-address=127.0.0.1 --endpoint-reconciler-type=none
             --service-cluster-ip-range=10.96.0.0/16
-            --authorization-mode=RBAC --token-auth-file=tokens.csv
+            --authorization-mode=RBAC --token-auth-file=tokens.csv --allow-privileged=true
             --service-account-issuer=https://kubernetes.default.svc
             --service-account-key-file=apiserver.key --service-account-signing-key-file=apiserver.key""",
         )

@@ -52,7 +52,8 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
             "curve_cert": f"{cluster.state}/curve/curve.cert",
             "default_port": PORT,
             "default_bind": f"tcp://{network['interface']}:%p",
-            "default_connect": f"tcp://%h.{domain}:%p",
+            # the dot ends the name: no search domain is tried while the name isn't there yet
+            "default_connect": f"tcp://%h.{domain}.:%p",
             "hosts": _hosts(cluster),
         },
         # what a container sees of a node is not what it may use: R is right, detection isn't

@@ -110,7 +110,7 @@ def batch_script(command: str, logs: str) -> str:
     lines = [line.strip() for line in command.splitlines() if line.strip()]
     script = []
     for number, line in enumerate(lines, 1):
-        if line.endswith("\\") or not _words(f"line {number} of the batch", line):
+        if line.startswith("#") or line.endswith("\\") or not _words(f"line {number} of the batch", line):
             raise SpecError(
                 f"line {number} of the batch is {line!r}: a line is one job; use batchRaw for more than that"
             )
@@ -209,6 +209,8 @@ def submit(cluster: MiniCluster) -> list[str]:
     Raises SpecError for an open quote.
     """
     verb = _words("flux.submitCommand", cluster.flux["submitCommand"])
+    if verb[-1:] == ["run"]:
+        raise SpecError(f"flux.submitCommand is {' '.join(verb)!r}: it has no --watch; use submit, which is watched")
     loud = "-vvv" if cluster.spec["logging"]["debug"] else "--quiet"
     return [*prefix(cluster), *verb, *_task_flags(cluster), loud, "--watch"]
 

@@ -44,33 +44,38 @@ def _containers(cluster: "MiniCluster") -> Iterator[str]:
     runner = cluster.runner
     if runner.get("noWrapEntrypoint"):
         yield "noWrapEntrypoint is set on the container that runs Flux: Flux is its entrypoint; drop it"
-    names = [cluster.flux["container"]["name"], runner.get("name") or cluster.name]
     for place, container in _named(cluster):
-        if not container.get("name"):
-            yield f"{place} has no name: all but the one that runs Flux need one"
-        commands = container.get("commands", {})
-        wrapped = not container.get("noWrapEntrypoint") and (container.get("command") or commands.get("script"))
-        set_commands = [key for key, value in commands.items() if value]
-        if set_commands and not wrapped:
-            yield f"{place}.commands.{set_commands[0]} is set and the image's own entrypoint runs: give a command"
-        if container.get("command") and container.get("noWrapEntrypoint"):
-            yield f"{place} has command and noWrapEntrypoint: drop one of them"
-        if container.get("command") and commands.get("script"):
-            yield f"{place} has command and commands.script: give the one that is the work"
-        allowed = {"servicePre"} if place.startswith("services") else {"servicePre", "init", "post", "script"}
-        for key in [key for key in set_commands if key not in allowed]:
-            yield f"{place}.commands.{key} is set: it is for the container that runs Flux; use servicePre"
-        for key in ("launcher", "batch", "batchRaw", "diagnostics", "cores", "logs"):
-            if container.get(key):
-                yield f"{place}.{key} is set: it is for the container that runs Flux; drop it"
-        if place.startswith("services"):
-            continue
-        if container.get("name") in names:
-            yield f"two containers are named {container.get('name')}: rename one of them"
-        names.append(container.get("name"))
-    services = [c.get("name") for c in cluster.spec["services"]]
-    for name in {name for name in services if services.count(name) > 1}:
-        yield f"two services are named {name}: rename one of them"
+        yield from _container(place, container)
+    sidecars = [str(c.get("name")) for c in cluster.sidecars]
+    taken = [cluster.flux["container"]["name"], runner.get("name") or cluster.name]
+    for names in (taken + sidecars, [str(c.get("name")) for c in cluster.spec["services"]]):
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield f"two containers are named {name}: rename one of them"
+    for name in [str(c.get("name")) for c in cluster.sidecars if c.get("ports")]:
+        service = f"{cluster.name}-{name}"
+        if len(service) > MAX_NAME or name in ("lead", "ready"):
+            yield f"the Service of a sidecar's ports would be {service}: over {MAX_NAME} characters or taken; rename it"
+
+
+def _container(place: str, container: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a container that is not the runner can't have."""
+    commands, command = container.get("commands", {}), container.get("command")
+    given = [key for key, value in commands.items() if value]
+    wrapped = not container.get("noWrapEntrypoint") and (command or commands.get("script"))
+    if not container.get("name"):
+        yield f"{place} has no name: all but the one that runs Flux need one"
+    if given and not wrapped:
+        yield f"{place}.commands.{given[0]} is set and the image's own entrypoint runs: give a command"
+    if command and container.get("noWrapEntrypoint"):
+        yield f"{place} has command and noWrapEntrypoint: drop one of them"
+    if command and commands.get("script"):
+        yield f"{place} has command and commands.script: give the one that is the work"
+    allowed = {"servicePre"} if place.startswith("services") else {"servicePre", "init", "post", "script"}
+    for key in [f"commands.{key}" for key in given if key not in allowed]:
+        yield f"{place}.{key} is set: it is for the container that runs Flux; use servicePre"
+    for key in ("launcher", "batch", "batchRaw", "diagnostics", "cores", "logs", "runFlux"):
+        if container.get(key):
+            yield f"{place}.{key} is set: it is for the container that runs Flux; drop it"
 
 
 def _named(cluster: "MiniCluster") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -153,8 +158,11 @@ def _flux(cluster: "MiniCluster") -> Iterator[str]:
 def _bursting(cluster: "MiniCluster") -> Iterator[str]:
     bursting = cluster.flux["bursting"]
     lead = bursting["leadBroker"]
-    if bursting["hostlist"] and bursting["clusters"]:
-        yield "flux.bursting has hostlist and clusters: give one of them"
+    if bursting["hostlist"] and (bursting["clusters"] or cluster.joins):
+        other = "leadBroker" if cluster.joins else "clusters"
+        yield f"flux.bursting has hostlist and {other}: give one of them"
+    if cluster.joins and cluster.spec["archive"]["path"]:
+        yield "archive.path and flux.bursting.leadBroker are both set: the lead cluster has the state; drop archive.path"
     for key in [key for key in ("name", "address", "size") if cluster.joins and not lead.get(key)]:
         yield f"flux.bursting.leadBroker has no {key}: name, address and size are needed"
     if (cluster.joins or bursting["clusters"]) and cluster.flux["topology"] not in ("", "kary:0"):

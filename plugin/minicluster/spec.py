@@ -67,7 +67,10 @@ class MiniCluster:
     def bursts(self) -> list[Mapping[str, Any]]:
         """The clusters that may join the root, each with a name and a size."""
         clusters = self.flux["bursting"]["clusters"]
-        return [{"name": f"burst-{n}", "size": self.size} | c for n, c in enumerate(clusters)]
+        return [
+            c | {"name": c.get("name") or f"burst-{n}", "size": c.get("size", self.size)}
+            for n, c in enumerate(clusters)
+        ]
 
     @property
     def service(self) -> str:

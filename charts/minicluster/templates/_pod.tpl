@@ -61,6 +61,8 @@ spec:
     - name: minicluster-munge
       secret:
         secretName: {{ . | quote }}
+        items:
+          - {key: munge.key, path: munge.key}
     {{- end }}
     {{- if eq $mode "image" }}
     - name: minicluster-view

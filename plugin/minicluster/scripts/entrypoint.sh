@@ -1,5 +1,6 @@
 #!/bin/sh
-# shellcheck disable=SC2154,SC2329 # mc_* come from settings.sh and environment.sh, functions run by trap
+# shellcheck disable=SC2154,SC2329,SC3067 # mc_* come from settings.sh and environment.sh, functions run by trap; -O is
+# in every shell there is
 # Entrypoint of the container that runs Flux: starts this pod's broker and ends with an exit code that
 # Kubernetes can act on:
 #   lead    the job's own exit code, or a failing snippet's
@@ -61,6 +62,12 @@ munge() {
     end 127
   fi
   secret_file munge/munge.key
+  # where clients look for munged; it wants the folder to be its user's own
+  mkdir -p /run/munge 2>/dev/null || true
+  if ! [ -O /run/munge ] && ! chown "$(id -u)" /run/munge 2>/dev/null; then
+    warn "munged needs /run/munge to be of user $(id -u): mount an emptyDir there, or run as root"
+    end 1
+  fi
   munged --key-file="$mc_state/munge/munge.key" --pid-file="$mc_state/munge/pid" \
     --log-file="$mc_state/munge/log" --seed-file="$mc_state/munge/seed"
 }
@@ -96,7 +103,7 @@ run_broker() {
 # Restores the state from the archive and has it dumped at the end, beside the last good one.
 use_archive() {
   [ -n "$mc_archive" ] || return 0
-  mkdir -p "${mc_archive%/*}"
+  [ -z "${mc_archive%/*}" ] || mkdir -p "${mc_archive%/*}"
   [ ! -e "$mc_archive" ] || mc_start_words="$mc_start_words -Scontent.restore=\"\$mc_archive\""
   mc_start_words="$mc_start_words -Scontent.dump=\"\$mc_archive.new.tgz\""
   rm -f "$mc_archive.new.tgz"

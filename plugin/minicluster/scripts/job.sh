@@ -51,7 +51,7 @@ launch() {
   else
     unset PYTHONPATH
   fi
-  tell "launcher: $mc_prefix_words"
+  tell "$mc_prefix_words launcher"
   task "$mc_prefix_words"
 }
 
