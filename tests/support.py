@@ -34,11 +34,11 @@ curve
 
 
 class StringLoader(yaml.SafeLoader):
-    """Loads YAML without timestamps and `=`, as Kubernetes' own parsers do."""
+    """Loads YAML without timestamps, `=` and `<<`, as Helm writes it."""
 
 
 StringLoader.yaml_implicit_resolvers = {
-    first: [(tag, regex) for tag, regex in resolvers if tag.rpartition(":")[2] not in ("timestamp", "value")]
+    first: [(tag, regex) for tag, regex in resolvers if tag.rpartition(":")[2] not in ("timestamp", "value", "merge")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 

@@ -73,6 +73,9 @@ def _hosts(cluster: MiniCluster) -> list[dict[str, str]]:
         return entries
     lead = cluster.flux["bursting"]["leadBroker"]
     address = f"tcp://{lead['address']}:{lead.get('port', PORT)}"
+    if cluster.flux["bursting"]["hostlist"]:
+        # a host that is listed again is updated: flux-config-bootstrap(5)
+        return [*entries, {"host": hosts(lead["name"], 1), "connect": address}]
     others = [{"host": hosts(lead["name"], lead["size"] - 1, first=1)}] if lead["size"] > 1 else []
     return [{"host": hosts(lead["name"], 1), "connect": address}, *others, *entries[1:]]
 

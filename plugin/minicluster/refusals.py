@@ -54,7 +54,7 @@ def _containers(cluster: "MiniCluster") -> Iterator[str]:
     for name in [str(c.get("name")) for c in cluster.sidecars if c.get("ports")]:
         service = f"{cluster.name}-{name}"
         if len(service) > MAX_NAME or name in ("lead", "ready"):
-            yield f"the Service of a sidecar's ports would be {service}: over {MAX_NAME} characters or taken; rename it"
+            yield f"a sidecar's ports would have the Service {service}: over {MAX_NAME} characters, or taken; rename it"
 
 
 def _container(place: str, container: Mapping[str, Any]) -> Iterator[str]:
@@ -158,11 +158,10 @@ def _flux(cluster: "MiniCluster") -> Iterator[str]:
 def _bursting(cluster: "MiniCluster") -> Iterator[str]:
     bursting = cluster.flux["bursting"]
     lead = bursting["leadBroker"]
-    if bursting["hostlist"] and (bursting["clusters"] or cluster.joins):
-        other = "leadBroker" if cluster.joins else "clusters"
-        yield f"flux.bursting has hostlist and {other}: give one of them"
+    if bursting["hostlist"] and bursting["clusters"]:
+        yield "flux.bursting has hostlist and clusters: give one of them"
     if cluster.joins and cluster.spec["archive"]["path"]:
-        yield "archive.path and flux.bursting.leadBroker are both set: the lead cluster has the state; drop archive.path"
+        yield "archive.path and flux.bursting.leadBroker are both set: the lead cluster has the state; drop the path"
     for key in [key for key in ("name", "address", "size") if cluster.joins and not lead.get(key)]:
         yield f"flux.bursting.leadBroker has no {key}: name, address and size are needed"
     if (cluster.joins or bursting["clusters"]) and cluster.flux["topology"] not in ("", "kary:0"):

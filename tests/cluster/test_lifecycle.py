@@ -226,7 +226,7 @@ def test_uninstall_leaves_nothing(release: Release) -> None:
         ({"size": 3, "minSize": 4}, "MiniCluster mc: minSize is 4, size 3: minSize can't be above size; lower minSize"),
         ({"flux": {"curveCert": SECRET}}, "flux.curveCert is not a CURVE certificate"),
         ({"flux": {"brokerConfig": "["}}, "flux.brokerConfig is not TOML"),
-        ({"nameOverride": "a" * 62}, "64 characters: 63 are allowed; use a shorter nameOverride"),
+        ({"nameOverride": "a" * 62}, "64 characters: 63 are allowed; shorten nameOverride"),
     ],
     ids=str,
 )

@@ -96,7 +96,7 @@ REFUSED: list[Any] = [
     ({"size": 2, "minSize": 3}, "MiniCluster x: minSize is 3, size 2: minSize can't be above size; lower minSize"),
     (
         runner(command="x", commands={"script": "y"}),
-        "MiniCluster x: containers[0].command and commands.script are both set: give the one that is the work",
+        "MiniCluster x: containers[0] has command and commands.script: give the one that is the work",
     ),
     (
         {"interactive": True, **runner(command=["x"])},
@@ -119,6 +119,10 @@ REFUSED: list[Any] = [
         "flux.curveCert is not a CURVE certificate: give the text that `flux keygen FILE` writes",
     ),
     (
+        {"flux": {"curveCert": f'secret-key = "{SECRET}"\x01'}},
+        "flux.curveCert is not a CURVE certificate: give the text that `flux keygen FILE` writes",
+    ),
+    (
         {"flux": {"brokerConfig": "[a"}},
         "flux.brokerConfig is not TOML: Expected ']' at the end of a table declaration (at end of document)",
     ),
@@ -138,7 +142,7 @@ REFUSED: list[Any] = [
     (
         {"nameOverride": "a" * 62},
         f"MiniCluster {'a' * 62}: the last pod would be {'a' * 62}-0, 64 characters: "
-        "63 are allowed; use a shorter nameOverride",
+        "63 are allowed; shorten nameOverride",
     ),
     (
         runner(commands={"script": "x" * 1_048_576}),

@@ -55,7 +55,7 @@ def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
             "curve_cert": "/mnt/flux/config/curve/curve.cert",
             "default_port": 8050,
             "default_bind": "tcp://eth0:%p",
-            "default_connect": "tcp://%h.flux-sample.ns.svc.cluster.local:%p",
+            "default_connect": "tcp://%h.flux-sample.ns.svc.cluster.local.:%p",
             "hosts": [{"host": "flux-sample-[0-3]"}],
         },
         "resource": {"path": "/mnt/flux/config/etc/flux/system/R", "noverify": True},
@@ -70,7 +70,7 @@ def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
         (
             {"network": {"headlessName": "net", "clusterDomain": "k8s.example"}},
             ["bootstrap", "default_connect"],
-            "tcp://%h.net.ns.svc.k8s.example:%p",
+            "tcp://%h.net.ns.svc.k8s.example.:%p",
         ),
         ({"network": {"interface": "*"}}, ["bootstrap", "default_bind"], "tcp://*:%p"),
         (
@@ -153,5 +153,5 @@ def test_broker_toml_reads_back(cluster_of: Make, interface: str, domain: str, m
     }
     bootstrap = tomllib.loads(broker.config(cluster_of(spec)))["bootstrap"]
     assert bootstrap["default_bind"] == f"tcp://{interface}:%p"
-    assert bootstrap["default_connect"] == f"tcp://%h.flux-sample.ns.svc.{domain}:%p"
+    assert bootstrap["default_connect"] == f"tcp://%h.flux-sample.ns.svc.{domain}.:%p"
     assert bootstrap["curve_cert"] == f"{mount}/config/curve/curve.cert"

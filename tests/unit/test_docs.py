@@ -31,7 +31,7 @@ def fields(schema: dict[str, Any], definitions: dict[str, Any], path: str = "") 
     """Yield the path of each field, maps of the user's and objects of Kubernetes' as one."""
     reference = schema.get("$ref", "").rpartition("/")[2]
     schema = definitions[reference] if reference else schema
-    values = schema.get("additionalProperties")
+    values = next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))
     if path in REPEATED:
         yield path
     elif schema.get("type") == "array" and schema["items"].keys() & {"$ref", "properties"}:
