@@ -229,7 +229,12 @@ def base(helm4: Helm) -> Base:
 
 
 #: What has one value; other names, and what the runner can't have, tested below.
-ELSEWHERE = ("pod.restartPolicy", "flux.leadBroker.", "containers.0.commands.servicePre", "containers.0.noWrapEntrypoint")
+ELSEWHERE = (
+    "pod.restartPolicy",
+    "flux.leadBroker.",
+    "containers.0.commands.servicePre",
+    "containers.0.noWrapEntrypoint",
+)
 
 
 @pytest.mark.parametrize("path", [path for path in LEAVES if not path.startswith(ELSEWHERE)])

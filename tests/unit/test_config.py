@@ -345,7 +345,7 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
         ({"size": 4, "tasks": 5}, "flux submit -N 4 -n 5 --quiet --watch"),
         ({"size": 2, "maxSize": 8, "tasks": 0}, "flux submit -N 2 --quiet --watch"),
         ({"size": 4, "logging": {"debug": True}}, "flux submit -n 1 -vvv --watch"),
-        ({"size": 4, "flux": {"submitCommand": "flux run -q"}}, "flux run -q -n 1 --quiet --watch"),
+        ({"size": 4, "flux": {"submitCommand": "flux submit -q batch"}}, "flux submit -q batch -n 1 --quiet --watch"),
         ({"size": 4, "flux": {"optionFlags": "-o 'a b' -x"}}, "flux submit -n 1 -o 'a b' -x --quiet --watch"),
         (
             {"size": 4} | runner(commands={"prefix": "time -p"}),

@@ -113,7 +113,7 @@ instead, so that it never stands in an annotation.
 {{- $was := hasKey $old $path | ternary (get $old $path) "null" }}{{ $is := hasKey $new $path | ternary (get $new $path) "null" }}
 {{- $new_in_chart := and (not (hasKey $old $path)) (regexMatch (include "minicluster.closed" $root) $path) }}
 {{- if not (or (eq $was $is) $new_in_chart (and (has $was $empty) (has $is $empty))) }}
-{{- $shown := printf "it is %s, asked is %s" (has $was $empty | ternary "(unset)" $was) (has $is $empty | ternary "(unset)" $is) }}
+{{- $shown := printf "it is %s, asked is %s" (has $was (append $empty "") | ternary "(unset)" $was) (has $is (append $empty "") | ternary "(unset)" $is) }}
 {{- fail (printf "%s can't change on the live MiniCluster %s: %s; %s" $path $name $shown $way) }}
 {{- end }}
 {{- end }}
