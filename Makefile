@@ -68,7 +68,7 @@ $(VENV)/installed: pyproject.toml tools/constraints.txt
 	@touch $@
 
 test: setup tools ## run the tests; ARGS="…" goes to pytest
-	$(WITH) pytest $(ARGS)
+	$(WITH) pytest -n auto --dist loadgroup $(ARGS)
 
 SHELL_FILES = .ci/run $(shell find plugin tests -name '*.sh')
 
