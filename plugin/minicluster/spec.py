@@ -134,7 +134,8 @@ def _resolve_aliases(spec: dict[str, Any]) -> None:
             _rename(container.get("commands", {}), alias, container.get("commands", {}), name)
     flux = spec.get("flux", {})
     if "leadBroker" in flux:
-        _rename(flux, "leadBroker", flux.setdefault("bursting", {}), "leadBroker")
+        flux["flux.leadBroker"] = flux.pop("leadBroker")
+        _rename(flux, "flux.leadBroker", flux.setdefault("bursting", {}), "leadBroker")
 
 
 def _rename(place: dict[str, Any], alias: str, target: dict[str, Any], name: str) -> None:
@@ -142,7 +143,7 @@ def _rename(place: dict[str, Any], alias: str, target: dict[str, Any], name: str
         return
     value = place.pop(alias)
     if target.get(name):
-        raise SpecError(f"{alias} and {name} are both set: they are the same; give one of them")
+        raise SpecError(f"{alias} and {name} are both set: the one is another name of the other; give one of them")
     target[name] = value
 
 

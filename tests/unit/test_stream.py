@@ -89,6 +89,24 @@ def test_a_document_passes_beside_a_minicluster(other: bytes, order: str) -> Non
     assert render(before + newline + b"---\n" + MINE + after) == before + newline + MADE + after
 
 
+@pytest.mark.parametrize(
+    ("data", "parts"),
+    [
+        (b"a\n---\nb\n", 2),
+        (b"a\n--- # c\nb\n", 2),
+        (b"a\n---\tb\n", 2),
+        (b"a\r\n---\r\nb", 2),
+        (b"a\n---", 2),
+        (b"a\n----\nb\n", 1),
+        (b"a\n---b: 1\n", 1),
+        (b"a\n ---\nb\n", 1),
+        (b"a: |\n  x\n  ---\n  y\n", 1),
+    ],
+)
+def test_what_separates_documents(data: bytes, parts: int) -> None:
+    assert len(list(stream.split(data))) == parts
+
+
 def test_a_minicluster_after_an_open_line_starts_a_new_one() -> None:
     assert render(b"kind: A\n---\n" + MINE) == b"kind: A\n" + MADE
     assert list(stream.split(b"a: 1\n---\nb: 2")) == [b"a: 1\n", b"---\nb: 2"]

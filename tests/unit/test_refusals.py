@@ -1,0 +1,195 @@
+"""Each refusal of contradicting values, with its whole message."""
+
+from typing import Any
+
+import pytest
+from minicluster.errors import SpecError
+from minicluster.spec import load
+
+LEAD = {"name": "root", "address": "10.0.0.1", "size": 3}
+RUNNER: dict[str, Any] = {"image": "a", "runFlux": True}
+HOST = "it is for the container that runs Flux"
+
+
+def sidecar(**fields: Any) -> dict[str, Any]:
+    return {"containers": [RUNNER, {"name": "side", "image": "b", **fields}]}
+
+
+def service(**fields: Any) -> dict[str, Any]:
+    return {"services": [{"name": "web", "image": "b", **fields}]}
+
+
+def runner(**fields: Any) -> dict[str, Any]:
+    return {"containers": [{"image": "a", **fields}]}
+
+
+def volume(**fields: Any) -> dict[str, Any]:
+    return runner(volumes={"v": fields})
+
+
+def bursting(**fields: Any) -> dict[str, Any]:
+    return {"flux": {"bursting": fields}}
+
+
+SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver"
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"size": 4, "maxSize": 2}, "size is 4, maxSize 2: lower size, or install with a larger maxSize"),
+    ({"size": 2, "minSize": 3}, "minSize is 3, size 2: minSize can't be above size; lower minSize"),
+    # containers
+    ({"containers": [{"name": "a"}, {"name": "b"}]}, "0 containers have runFlux: give it to exactly one, "),
+    ({"containers": [RUNNER, {**RUNNER, "name": "b"}]}, "2 containers have runFlux: give it to exactly one, "),
+    ({"containers": [RUNNER, {"image": "b"}]}, "containers[1] has no name: all but the one that runs Flux need one"),
+    ({"services": [{"image": "b"}]}, "services[0] has no name: all but the one that runs Flux need one"),
+    (runner(noWrapEntrypoint=True), "noWrapEntrypoint is set on the container that runs Flux: "),
+    ({"containers": [RUNNER, {"name": "mc"}]}, "two containers are named mc: rename one of them"),
+    ({"containers": [RUNNER, {"name": "flux-view"}]}, "two containers are named flux-view: rename one of them"),
+    ({"services": [{"name": "w"}, {"name": "w"}]}, "two containers are named w: rename one of them"),
+    (
+        sidecar(commands={"servicePre": "true"}),
+        "containers[1].commands.servicePre is set and the image's own entrypoint runs: give a command",
+    ),
+    (sidecar(command="a", noWrapEntrypoint=True), "containers[1] has command and noWrapEntrypoint: drop one of them"),
+    (
+        sidecar(command="a", commands={"script": "b"}),
+        "containers[1] has command and commands.script: give the one that is the work",
+    ),
+    (sidecar(command="a", commands={"pre": "b"}), f"containers[1].commands.pre is set: {HOST}; use servicePre"),
+    (service(command="a", commands={"post": "b"}), f"services[0].commands.post is set: {HOST}; use servicePre"),
+    (service(runFlux=True), f"services[0].runFlux is set: {HOST}; drop it"),
+    *((sidecar(**{key: True}), f"containers[1].{key} is set: {HOST}; drop it") for key in ("launcher", "batch")),
+    (sidecar(cores=2), f"containers[1].cores is set: {HOST}; drop it"),
+    (
+        {"containers": [RUNNER, {"name": "lead", "ports": [80]}]},
+        "a sidecar's ports would have the Service mc-lead: over 63 characters, or taken; rename it",
+    ),
+    (
+        {"containers": [RUNNER, {"name": "s" * 61, "ports": [80]}]},
+        f"a sidecar's ports would have the Service mc-{'s' * 61}: over 63 characters, or taken; rename it",
+    ),
+    # volumes
+    (volume(path="/d"), f"containers[0].volumes.v has no source: give exactly one of {SOURCES}"),
+    (
+        volume(path="/d", claimName="c", hostPath="/h"),
+        f"containers[0].volumes.v has claimName and hostPath: give exactly one of {SOURCES}",
+    ),
+    (volume(claimName="c"), "containers[0].volumes.v has no path: say where to mount it"),
+    (
+        volume(path="/d", claimName="c", items={"a": "b"}),
+        "containers[0].volumes.v.items is set without configMapName or secretName: drop it",
+    ),
+    (
+        volume(path="/d", claimName="c", emptyDirMedium="memory"),
+        "containers[0].volumes.v.emptyDirMedium is set without emptyDir: drop it",
+    ),
+    (
+        runner(volumes={"minicluster-x": {"emptyDir": True}}),
+        "containers[0].volumes.minicluster-x: names that begin with minicluster are the cluster's own; rename it",
+    ),
+    (
+        {
+            "containers": [
+                {**RUNNER, "volumes": {"v": {"path": "/d", "claimName": "c"}}},
+                {"name": "side", "volumes": {"v": {"path": "/d", "claimName": "other"}}},
+            ]
+        },
+        "containers[1].volumes.v has other settings than the volume v of another container: rename one of them",
+    ),
+    # work
+    (
+        runner(command="a", commands={"script": "b"}),
+        "containers[0] has command and commands.script: give the one that is the work",
+    ),
+    (
+        {"interactive": True, **runner(command="a")},
+        "interactive is true and there is a command: an interactive cluster runs none; drop one of them",
+    ),
+    (runner(command="a", batch=True, launcher=True), "containers[0] has batch and launcher: give the one that fits"),
+    (runner(command="a", batchRaw=True), "containers[0].batchRaw is set without batch: set batch too"),
+    (runner(command=["a"], batch=True), "containers[0].batch is set: its command must be a text, each line a job"),
+    (runner(launcher=True), "containers[0].launcher is set and there is no command: give one"),
+    (runner(command="a", batch=True, diagnostics=True), "containers[0].diagnostics is set beside batch or launcher: "),
+    (runner(command="a", commands={"servicePre": "b"}), "containers[0].commands.servicePre is for the other "),
+    # flux
+    (
+        {"flux": {"scheduler": {"simple": True, "queuePolicy": "easy"}}},
+        "flux.scheduler.queuePolicy is easy and simple is true: sched-simple knows fcfs only",
+    ),
+    (
+        {"flux": {"curveCert": "a", "curveCertSecret": "b"}},
+        "flux.curveCert and flux.curveCertSecret are both set: give one of them",
+    ),
+    (
+        {"flux": {"container": {"disable": True, "mode": "copy"}}},
+        "flux.container.disable is true and mode is copy: without a view there is no mode; drop it",
+    ),
+    (
+        {"flux": {"brokerConfig": "a = 1", "scheduler": {"simple": True}}},
+        "flux.scheduler.simple and flux.brokerConfig are both set: brokerConfig is used as given; say it there",
+    ),
+    (
+        {"flux": {"brokerConfig": "a = 1", "bursting": {"hostlist": "a-[0-1]"}}},
+        "flux.bursting and flux.brokerConfig are both set: brokerConfig is used as given; say it there",
+    ),
+    # bursting
+    (bursting(hostlist="a-0", clusters=[{"size": 1}]), "flux.bursting has hostlist and clusters: give one of them"),
+    *(
+        (
+            bursting(leadBroker={k: v for k, v in LEAD.items() if k != key}, hostlist="a-0"),
+            f"flux.bursting.leadBroker has no {key}: name, address and size are needed",
+        )
+        for key in LEAD
+    ),
+    (
+        {"flux": {"topology": "binomial", "bursting": {"clusters": [{"size": 1}]}}},
+        "flux.topology is binomial with bursting: every broker must reach rank 0 directly; drop it",
+    ),
+    (
+        bursting(clusters=[{"name": "b"}, {"name": "b"}]),
+        "two bursts are named b: rename one of them",
+    ),
+    (
+        bursting(clusters=[{"name": "mc"}]),
+        "flux.bursting.clusters has mc, this cluster's own name: rename one of them",
+    ),
+    (
+        bursting(clusters=[{"name": "b"}], leadBroker=LEAD),
+        "flux.bursting.clusters has no mc: give the lead cluster's list, with this cluster",
+    ),
+    (
+        {"size": 3, **bursting(clusters=[{"name": "mc", "size": 2}], leadBroker=LEAD)},
+        "size is 3, flux.bursting.clusters has 2 for mc: lower size",
+    ),
+    (
+        {**runner(command="a"), **bursting(leadBroker=LEAD, hostlist="a-0")},
+        "flux.bursting.leadBroker is set and there is a command: the work is the lead cluster's; drop the command",
+    ),
+    (
+        {"archive": {"path": "/a/b"}, **bursting(leadBroker=LEAD, hostlist="a-0")},
+        "archive.path and flux.bursting.leadBroker are both set: the lead cluster has the state; drop the path",
+    ),
+    (
+        bursting(expose={"nodePort": 30000}),
+        "flux.bursting.expose has settings and no type: give NodePort or LoadBalancer",
+    ),
+    # aliases
+    (
+        {"flux": {"leadBroker": LEAD, "bursting": {"leadBroker": LEAD}}},
+        "flux.leadBroker and leadBroker are both set: the one is another name of the other; give one of them",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "message"), REFUSED, ids=lambda x: x[:50] if isinstance(x, str) else "")
+def test_what_contradicts_is_refused(spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load({"metadata": {"name": "mc", "namespace": "ns"}, "spec": spec})
+    text = str(caught.value).removeprefix("MiniCluster mc: ")
+    assert text == message or (message.endswith(" ") and text.startswith(message))
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"), [("preWorker", "workerPre"), ("preBroker", "brokerPre")], ids=["worker", "broker"]
+)
+def test_an_alias_is_what_it_stands_for(alias: str, name: str) -> None:
+    document = {"metadata": {"name": "mc"}, "spec": runner(command="a", commands={alias: "echo"})}
+    assert load(document).runner["commands"] == {name: "echo"}
