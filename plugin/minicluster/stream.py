@@ -103,19 +103,14 @@ def render(data: bytes, expand: Callable[[dict[str, Any]], Iterable[Mapping[str,
     if not data.strip():
         raise StreamError("the stream is empty: pipe the output of `helm template` in, or use --post-renderer")
     seen: set[tuple[str, str]] = set()
-    line_open = False
     for chunk in split(data):
         document = parse(chunk)
         if document is None:
             yield chunk
-            line_open = not chunk.endswith(b"\n")
             continue
         _check_unique(document, seen)
-        if line_open:
-            yield b"\n"
         for made in expand(document):
             yield dump(made)
-        line_open = False
     if not seen:
         _check_yaml(data)
 

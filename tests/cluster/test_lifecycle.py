@@ -319,7 +319,7 @@ def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Rele
     release.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
-#: Examples whose pods run on any node with nothing beside them; tests/cluster/test_examples.py validates all.
+#: Examples whose pods run on any node with nothing beside them; test_api_examples.py validates all.
 PLAIN = (
     "hello-world",
     "interactive",
