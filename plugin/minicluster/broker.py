@@ -10,7 +10,7 @@ from typing import Any
 import tomli_w
 
 from minicluster.errors import SpecError
-from minicluster.hostlist import count, hosts, table
+from minicluster.hostlist import hosts, registered, table
 from minicluster.spec import MiniCluster
 
 PORT = 8050
@@ -23,8 +23,7 @@ def quorum(cluster: MiniCluster) -> int | None:
     min_size: int | None = cluster.spec["minSize"]
     if min_size is not None:
         return min_size
-    registered = sum(count(part.hostlist) for part in table(cluster))
-    return None if registered == cluster.size else cluster.size
+    return None if registered(cluster) == cluster.size else cluster.size
 
 
 def config(cluster: MiniCluster) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from minicluster import broker, curve
 from minicluster.errors import SpecError
-from minicluster.hostlist import count, table
+from minicluster.hostlist import count, registered, table
 from minicluster.spec import MiniCluster
 
 #: File of a ConfigMap by the key of ``commands`` that it holds.
@@ -130,7 +130,7 @@ def settings(cluster: MiniCluster) -> str:
         "mc_view": "" if container["disable"] else "/opt/views/view",
         "mc_python_path": container["pythonPath"],
         "mc_joins": _flag(cluster.joins),
-        "mc_hosts_count": sum(count(part.hostlist) for part in table(cluster)),
+        "mc_hosts_count": registered(cluster),
         "mc_resources": resources(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
         "mc_work": work(cluster),

@@ -63,3 +63,8 @@ def table(cluster: MiniCluster) -> list[Hosts]:
     lead = bursting["leadBroker"]
     own = Hosts(hosts(lead["name"], lead["size"]) if cluster.joins else hosts(cluster.name, cluster.max_size))
     return [own, *(Hosts(hosts(c["name"], c["size"]), c.get("cores"), c.get("gpus")) for c in cluster.bursts)]
+
+
+def registered(cluster: MiniCluster) -> int:
+    """Return how many hosts the table has, those of bursts too."""
+    return sum(count(part.hostlist) for part in table(cluster))

@@ -134,16 +134,17 @@ def _resolve_aliases(spec: dict[str, Any]) -> None:
             _rename(container.get("commands", {}), alias, container.get("commands", {}), name)
     flux = spec.get("flux", {})
     if "leadBroker" in flux:
-        flux["flux.leadBroker"] = flux.pop("leadBroker")
-        _rename(flux, "flux.leadBroker", flux.setdefault("bursting", {}), "leadBroker")
+        _rename(flux, "leadBroker", flux.setdefault("bursting", {}), "leadBroker", place="flux.")
 
 
-def _rename(place: dict[str, Any], alias: str, target: dict[str, Any], name: str) -> None:
-    if alias not in place:
+def _rename(source: dict[str, Any], alias: str, target: dict[str, Any], name: str, place: str = "") -> None:
+    if alias not in source:
         return
-    value = place.pop(alias)
+    value = source.pop(alias)
     if target.get(name):
-        raise SpecError(f"{alias} and {name} are both set: the one is another name of the other; give one of them")
+        raise SpecError(
+            f"{place}{alias} and {name} are both set: the one is another name of the other; give one of them"
+        )
     target[name] = value
 
 
