@@ -1,0 +1,24 @@
+"""The command line of ``minicluster`` outside Helm: a module for each command."""
+
+import click
+
+from minicluster.commands.convert import convert
+from minicluster.commands.render import render
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="minicluster")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Flux Framework on Kubernetes as a plain Helm release: the post-renderer of the minicluster chart.
+
+    Helm calls it without arguments:
+
+        helm install flux-sample charts/minicluster --post-renderer minicluster
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for command in (convert, render):
+    cli.add_command(command)

@@ -1,0 +1,46 @@
+"""``minicluster convert``: a flux-operator MiniCluster as values."""
+
+import sys
+from pathlib import Path
+from typing import IO
+
+import click
+
+from minicluster import cli as front
+from minicluster import convert as converter
+from minicluster.errors import MiniClusterError
+
+
+@click.command()
+@click.argument("source", metavar="FILE", type=click.File("rb"))
+@click.option(
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write NAME-values.yaml for each MiniCluster into this folder instead of to standard output.",
+)
+def convert(source: IO[bytes], output_dir: Path | None) -> None:
+    """Convert flux-operator MiniClusters (v1alpha2, v1alpha1) in FILE, or - for standard input, to values.
+
+    What can't be carried over is an error; what changes, or has no meaning any more, a warning. The values
+    begin with the command that installs them.
+
+    \b
+    Examples:
+      minicluster convert minicluster.yaml > flux-sample-values.yaml
+      kubectl get minicluster flux-sample -o yaml | minicluster convert - > flux-sample-values.yaml
+      kubectl get miniclusters -o yaml | minicluster convert - --output-dir values
+    """
+    try:
+        values, warnings = converter.convert(source.read())
+        if len(values) > 1 and output_dir is None:
+            raise converter.ConvertError(f"there are {len(values)} MiniClusters in the file: give --output-dir")
+    except MiniClusterError as error:
+        front.fail(error)
+    for warning in [*warnings, *(text for one in values for text in one.warnings)]:
+        click.echo(f"minicluster: warning: {warning}", err=True)
+    if output_dir is None:
+        sys.stdout.buffer.write(values[0].text.encode())
+        return
+    output_dir.mkdir(parents=True, exist_ok=True)
+    for one in values:
+        (output_dir / f"{one.name}-values.yaml").write_text(one.text, encoding="utf-8")
