@@ -76,6 +76,7 @@ lint: setup ## check the style of Python, shell and YAML
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	cd plugin/minicluster/scripts && $(CURDIR)/$(VENV)/bin/mypy --config-file $(CURDIR)/pyproject.toml --explicit-package-bases --cache-dir $(CURDIR)/.mypy_cache/scripts *.py
 	$(VENV)/bin/shellcheck --external-sources --source-path=SCRIPTDIR $(SHELL_FILES)
 	$(VENV)/bin/yamllint --strict .
 

@@ -23,6 +23,9 @@ def quorum(cluster: MiniCluster) -> int | None:
     min_size: int | None = cluster.spec["minSize"]
     if min_size is not None:
         return min_size
+    if cluster.autoscaling:
+        # a lead that comes back must not wait for nodes that were scaled away
+        return int(cluster.autoscaling["min"])
     return None if registered(cluster) == cluster.size else cluster.size
 
 
@@ -58,6 +61,9 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
         # what a container sees of a node is not what it may use: R is right, detection isn't
         "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
     }
+    if cluster.spec["state"]["claimName"]:
+        # what a kill can lose (flux-config-kvs(5))
+        tables["kvs"] = {"checkpoint-period": "5s"}
     scheduler = cluster.flux["scheduler"]
     if scheduler["simple"]:
         tables["modules"] = {"alternatives": {"sched": "sched-simple"}}

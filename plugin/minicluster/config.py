@@ -1,9 +1,10 @@
 """The ConfigMap and the Secret of a cluster.
 
-The ConfigMap has the static shell of ``scripts/`` as it is, the settings as quoted assignments, and each
+The ConfigMap has the static programs of ``scripts/`` as it is, the settings as quoted assignments, and each
 text of the user in a file of its own: nothing of theirs is pasted into a line that a shell reads.
 """
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ SNIPPETS = {
     "workerPre": "worker-pre.sh",
     "post": "post.sh",
 }
-#: The shell that runs in the pods.
+#: The programs that run in the pods.
 SCRIPTS = Path(__file__).parent / "scripts"
 GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 #: What a ConfigMap may hold (Kubernetes' limit on all its data).
@@ -63,9 +64,11 @@ def _metadata(cluster: MiniCluster, suffix: str) -> dict[str, Any]:
 
 
 def _data(cluster: MiniCluster) -> dict[str, str]:
-    scripts = {file.name: file.read_text(encoding="utf-8") for file in sorted(SCRIPTS.glob("*.sh"))}
+    files = (file for file in sorted(SCRIPTS.iterdir()) if file.suffix in (".sh", ".py"))
+    scripts = {file.name: file.read_text(encoding="utf-8") for file in files}
     commands = cluster.runner.get("commands", {})
     data = scripts | {"broker.toml": broker.config(cluster), "settings.sh": settings(cluster)}
+    data["agent.json"] = json.dumps(agent(cluster), indent=2) + "\n"
     data |= {file: commands[key] for key, file in SNIPPETS.items() if commands.get(key)}
     data |= {name: text for name, text in _work_files(cluster).items() if text}
     for container in [*cluster.sidecars, *cluster.spec["services"]]:
@@ -133,6 +136,8 @@ def settings(cluster: MiniCluster) -> str:
         "mc_hosts_count": registered(cluster),
         "mc_resources": resources(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
+        "mc_state_volume": _flag(cluster.spec["state"]["claimName"]),
+        "mc_leave_seconds": leave_seconds(int(cluster.spec["pod"]["terminationGracePeriodSeconds"])),
         "mc_work": work(cluster),
         "mc_start_words": shlex.join(broker.start(cluster)),
         "mc_submit_words": shlex.join(submit(cluster)),
@@ -148,6 +153,40 @@ def settings(cluster: MiniCluster) -> str:
     }
     lines = [f"{key}={shlex.quote(str(value))}" for key, value in values.items()]
     return "\n".join(["# shellcheck shell=sh disable=SC2034", *lines, *_environment(cluster)]) + "\n"
+
+
+def leave_seconds(grace: int) -> int:
+    """Return how long jobs may go on in a pod that was told to stop; the rest is for ending them and the broker."""
+    return max(grace - 10, grace // 2)
+
+
+def agent(cluster: MiniCluster) -> dict[str, Any]:
+    """Return the agent's settings: what it is to do, over which Job; without a policy it leaves the size alone."""
+    scaling, runner = cluster.autoscaling, cluster.runner
+    policy = (
+        {
+            "min": scaling["min"],
+            "max": scaling["max"],
+            "backlog": scaling["backlogSeconds"],
+            "idle": scaling["idleSeconds"],
+            "step_up": scaling["maxStepUp"],
+            "step_down": scaling["maxStepDown"],
+            "cpu_target": scaling["targetCPUUtilizationPercentage"],
+        }
+        if scaling
+        else None
+    )
+    return {
+        "name": cluster.name,
+        "namespace": cluster.namespace,
+        "size": cluster.size,
+        "max_size": cluster.max_size,
+        "period": cluster.spec["agent"]["periodSeconds"],
+        "policy": policy,
+        "port": cluster.spec["metrics"]["port"] if cluster.spec["metrics"]["enabled"] else None,
+        "container": runner.get("name") or cluster.name,
+        "cpu_request": quantity("cpu", _resource(runner, "cpu", first="requests") or 0),
+    }
 
 
 def _environment(cluster: MiniCluster) -> list[str]:
@@ -212,13 +251,18 @@ def submit(cluster: MiniCluster) -> list[str]:
     if verb[-1:] == ["run"]:
         raise SpecError(f"flux.submitCommand is {' '.join(verb)!r}: it has no --watch; use submit, which is watched")
     loud = "-vvv" if cluster.spec["logging"]["debug"] else "--quiet"
-    return [*prefix(cluster), *verb, *_task_flags(cluster), loud, "--watch"]
+    return [*prefix(cluster), *verb, *_task_flags(cluster), *_mark(cluster), loud, "--watch"]
 
 
 def batch(cluster: MiniCluster) -> list[str]:
     """Return the words that submit the batch script; its output is kept for the log."""
     output = ["-o", "output.stdout.type=kvs", "-o", "output.stderr.type=kvs"]
-    return [*prefix(cluster), "flux", "batch", *_task_flags(cluster), *output]
+    return [*prefix(cluster), "flux", "batch", *_task_flags(cluster), *_mark(cluster), *output]
+
+
+def _mark(cluster: MiniCluster) -> list[str]:
+    """Return what tells the cluster's own work from other jobs, for a lead that finds it in a queue that was kept."""
+    return ["--setattr=user.minicluster=work"] if cluster.keeps_state else []
 
 
 def _words(name: str, text: str) -> list[str]:
@@ -242,9 +286,10 @@ def gpus(runner: Mapping[str, Any]) -> int:
     return sum(int(quantity(name, limits[name])) for name in GPUS if name in limits)
 
 
-def _resource(runner: Mapping[str, Any], name: str) -> Any:
+def _resource(runner: Mapping[str, Any], name: str, first: str = "limits") -> Any:
     resources = runner.get("resources", {})
-    return resources.get("limits", {}).get(name, resources.get("requests", {}).get(name))
+    other = "requests" if first == "limits" else "limits"
+    return resources.get(first, {}).get(name, resources.get(other, {}).get(name))
 
 
 def quantity(name: str, value: object) -> float:

@@ -24,6 +24,8 @@ def refusals(cluster: "MiniCluster") -> Iterator[str]:
     yield from _work(cluster)
     yield from _flux(cluster)
     yield from _bursting(cluster)
+    yield from _scaling(cluster)
+    yield from _state(cluster)
     yield from _hidden_by_broker_config(cluster)
 
 
@@ -40,6 +42,43 @@ def _sizes(cluster: "MiniCluster") -> Iterator[str]:
         yield f"the host {cluster.name}-services has over {MAX_NAME} characters: shorten nameOverride"
 
 
+def _scaling(cluster: "MiniCluster") -> Iterator[str]:
+    scaling, metrics = cluster.autoscaling, cluster.spec["metrics"]
+    if (scaling or metrics["enabled"]) and cluster.joins:
+        yield "autoscaling or metrics is on beside flux.bursting.leadBroker: they are the lead cluster's; turn them off"
+    if (scaling or metrics["enabled"]) and cluster.flux["disableSocket"]:
+        yield "autoscaling or metrics is on with flux.disableSocket: they need the broker's socket; drop one of them"
+    if not scaling:
+        return
+    low, high, size = scaling["min"], scaling["max"], cluster.size
+    if high > cluster.max_size:
+        yield f"autoscaling.max is {high}, maxSize {cluster.max_size}: lower it, or install with a larger maxSize"
+    if low > high:
+        yield f"autoscaling.min is {low}, autoscaling.max {high}: lower min"
+    if not low <= size <= high:
+        yield f"size is {size}, autoscaling goes from {low} to {high}: choose a size between"
+    if cluster.spec["minSize"] and cluster.spec["minSize"] > low:
+        yield (
+            f"minSize is {cluster.spec['minSize']}, autoscaling.min {low}: a lead that comes back would wait for "
+            "nodes that were scaled away; lower minSize"
+        )
+    request = cluster.runner.get("resources", {})
+    if scaling["targetCPUUtilizationPercentage"] and not any(
+        "cpu" in request.get(k, {}) for k in ("requests", "limits")
+    ):
+        yield (
+            "autoscaling.targetCPUUtilizationPercentage is set and the runner requests no CPU: "
+            "set resources.requests.cpu, of which it is a part"
+        )
+
+
+def _state(cluster: "MiniCluster") -> Iterator[str]:
+    if cluster.spec["state"]["claimName"] and cluster.joins:
+        yield "state.claimName and flux.bursting.leadBroker are both set: the lead has the state; drop the claim"
+    if cluster.spec["state"]["claimName"] and cluster.spec["archive"]["path"]:
+        yield "state.claimName and archive.path are both set: each brings the queue back; drop one of them"
+
+
 def _containers(cluster: "MiniCluster") -> Iterator[str]:
     runner = cluster.runner
     if runner.get("noWrapEntrypoint"):
@@ -47,7 +86,7 @@ def _containers(cluster: "MiniCluster") -> Iterator[str]:
     for place, container in _named(cluster):
         yield from _container(place, container)
     sidecars = [str(c.get("name")) for c in cluster.sidecars]
-    taken = [cluster.flux["container"]["name"], runner.get("name") or cluster.name]
+    taken = [cluster.flux["container"]["name"], runner.get("name") or cluster.name, "minicluster-agent"]
     for names in (taken + sidecars, [str(c.get("name")) for c in cluster.spec["services"]]):
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield f"two containers are named {name}: rename one of them"

@@ -72,6 +72,17 @@ class MiniCluster:
             for n, c in enumerate(clusters)
         ]
 
+    @cached_property
+    def autoscaling(self) -> Mapping[str, Any]:
+        """How the cluster scales by itself, ``max`` resolved; empty when it doesn't."""
+        autoscaling: Mapping[str, Any] = self.spec["autoscaling"]
+        return {**autoscaling, "max": autoscaling["max"] or self.max_size} if autoscaling["enabled"] else {}
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the queue outlives the lead's pod."""
+        return bool(self.spec["archive"]["path"] or self.spec["state"]["claimName"])
+
     @property
     def service(self) -> str:
         """Name of the headless Service, part of every host's domain."""

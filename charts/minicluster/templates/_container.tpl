@@ -1,5 +1,5 @@
 {{/*
-A container of the spec as Kubernetes' own. Arguments: root, container, kind (runner, sidecar or service).
+A container of the spec as Kubernetes' own. Arguments: root, container, kind (runner, sidecar, agent or service).
 A runner and what has a command run through our shell; the rest keeps the entrypoint of its image.
 */}}
 {{- define "minicluster.container" -}}
@@ -14,7 +14,7 @@ command: [/bin/sh, {{ $home }}/minicluster/entrypoint.sh]
 {{- else if $wrapped }}
 command: [/bin/sh, {{ $home }}/minicluster/container.sh, {{ $c.name }}, {{ $kind }}]
 {{- end }}
-{{- if eq $kind "sidecar" }}
+{{- if or (eq $kind "sidecar") (eq $kind "agent") }}
 # a sidecar to Kubernetes too: it ends with the runner, and its end is not the pod's
 restartPolicy: Always
 {{- end }}
@@ -66,10 +66,24 @@ startupProbe:
 {{- include "minicluster.mounts" . }}
 {{- end }}
 
+{{/* The agent, as a container of the spec: the runner's image and user, for the broker's socket is that user's. */}}
+{{- define "minicluster.agentContainer" -}}
+{{- $runner := fromJson (include "minicluster.runner" .) -}}
+{{- $agent := pick $runner "image" "imagePullPolicy" "pullAlways" -}}
+{{- $_ := set $agent "name" "minicluster-agent" -}}
+{{- $_ := set $agent "ports" (list .Values.metrics.port) -}}
+{{- $_ := set $agent "resources" .Values.agent.resources -}}
+{{- $_ := set $agent "securityContext" (omit ($runner.securityContext | default dict) "privileged" "capabilities") -}}
+{{- if dig "securityContext" "capabilities" "drop" list $runner }}
+{{- $_ := set $agent.securityContext "capabilities" (pick $runner.securityContext.capabilities "drop") -}}
+{{- end }}
+{{- toJson $agent -}}
+{{- end }}
+
 {{/* "true" when our shell starts a container. */}}
 {{- define "minicluster.wrapped" -}}
 {{- $commands := .container.commands | default dict -}}
-{{- or (eq .kind "runner") (and (not .container.noWrapEntrypoint) (or (not (empty .container.command)) (not (empty $commands.script)))) -}}
+{{- or (eq .kind "runner") (eq .kind "agent") (and (not .container.noWrapEntrypoint) (or (not (empty .container.command)) (not (empty $commands.script)))) -}}
 {{- end }}
 
 {{/* What a container mounts: the cluster's own files, the view, and its own volumes. */}}
@@ -92,10 +106,19 @@ volumeMounts:
   {{- if eq .kind "runner" }}
   - name: minicluster-curve
     mountPath: {{ $home }}/curve
+  {{- if $root.Values.state.claimName }}
+  - name: minicluster-state
+    mountPath: {{ $home }}/state
+  {{- end }}
   {{- if $root.Values.flux.mungeSecret }}
   - name: minicluster-munge
     mountPath: {{ $home }}/munge
   {{- end }}
+  {{- end }}
+  {{- if and (eq .kind "agent") (eq (include "minicluster.agent" $root) "autoscaling") }}
+  - name: minicluster-token
+    mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+    readOnly: true
   {{- end }}
   {{- if and $broker (ne $mode "none") }}
   {{- $under := ternary "opt/" "" (eq $mode "image") }}

@@ -43,6 +43,27 @@ What is true of the live cluster. Offline (helm template, GitOps) there is none,
 {{- .Values.maxSize | default (get $recorded "maxSize") | default .Values.size | int64 -}}
 {{- end }}
 
+{{/*
+What the sidecar of the lead may do: none (there is no such sidecar), metrics, or autoscaling, which has a token.
+A live cluster keeps what it was installed with.
+*/}}
+{{- define "minicluster.agent" -}}
+{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
+{{- if $recorded }}{{ get $recorded "agent.does" | default "none" }}
+{{- else }}{{ include "minicluster.agentAsked" . }}
+{{- end -}}
+{{- end }}
+
+{{- define "minicluster.agentAsked" -}}
+{{- if .Values.autoscaling.enabled }}autoscaling{{ else if .Values.metrics.enabled }}metrics{{ else }}none{{ end -}}
+{{- end }}
+
+{{/* Pods of the Job: `size`, but a live cluster that scales itself has the size that it has. */}}
+{{- define "minicluster.completions" -}}
+{{- $job := fromJson (include "minicluster.liveJob" .) -}}
+{{- if .Values.autoscaling.enabled }}{{ dig "spec" "completions" .Values.size $job | int64 }}{{ else }}{{ int64 .Values.size }}{{ end -}}
+{{- end }}
+
 {{/* What the live Job was made of, as recorded on it: a flat map of path to value. */}}
 {{- define "minicluster.recorded" -}}
 {{- $job := fromJson (include "minicluster.liveJob" .) -}}
@@ -55,9 +76,12 @@ instead, so that it never stands in an annotation.
 */}}
 {{- define "minicluster.frozen" -}}
 {{- $values := deepCopy .Values -}}
-{{- range list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" }}
+{{- range list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" "autoscaling" "metrics" }}
 {{- $_ := unset $values . }}
 {{- end -}}
+{{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
+{{- $_ := set $values.agent "port" .Values.metrics.port -}}
+{{- $_ := unset $values.agent "periodSeconds" -}}
 {{- $_ := unset $values.flux "curveCert" -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
 {{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
@@ -83,7 +107,7 @@ instead, so that it never stands in an annotation.
 
 {{/* Values of our own that have a default: one that the live cluster has not is new in the chart. */}}
 {{- define "minicluster.closed" -}}
-^((flux\.((scheduler|container|bursting|bursting\.expose)\.)?|network\.|logging\.|archive\.|pod\.)?[a-zA-Z]+)$
+^((flux\.((scheduler|container|bursting|bursting\.expose)\.)?|agent\.|state\.|network\.|logging\.|archive\.|pod\.)?[a-zA-Z]+)$
 {{- end }}
 
 {{/* Fails, naming the value, where an upgrade asks for what a live cluster can't become. */}}
@@ -91,6 +115,9 @@ instead, so that it never stands in an annotation.
 {{- $root := . -}}
 {{- $name := include "minicluster.name" . -}}
 {{- $old := fromJson (include "minicluster.recorded" .) -}}
+{{- if and (ne (include "minicluster.agent" .) "none") (eq (include "minicluster.olderThan" (list . "1.29")) "true") }}
+{{- fail (printf "autoscaling and metrics need Kubernetes 1.29, this is %s: turn them off" .Capabilities.KubeVersion.Version) }}
+{{- end }}
 {{- if and (include "minicluster.sidecars" . | fromJsonArray) (eq (include "minicluster.olderThan" (list . "1.29")) "true") }}
 {{- fail (printf "containers beside the one that runs Flux need Kubernetes 1.29, this is %s: use services" .Capabilities.KubeVersion.Version) }}
 {{- end }}
@@ -108,6 +135,11 @@ instead, so that it never stands in an annotation.
 {{- end }}
 {{- if $old -}}
 {{- $new := fromJson (include "minicluster.frozen" .) -}}
+{{- $does := get $old "agent.does" | default "none" -}}
+{{- $asked := include "minicluster.agentAsked" . -}}
+{{- if or (and (eq $asked "autoscaling") (ne $does "autoscaling")) (and (eq $asked "metrics") (eq $does "none")) }}
+{{- fail (printf "%s.enabled can't be turned on on the live MiniCluster %s, which was installed without it; %s" $asked $name $way) }}
+{{- end }}
 {{- $empty := list "{}" "[]" "null" -}}
 {{- range $path := concat (keys $old) (keys $new) | uniq | sortAlpha }}
 {{- $was := hasKey $old $path | ternary (get $old $path) "null" }}{{ $is := hasKey $new $path | ternary (get $new $path) "null" }}

@@ -73,6 +73,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.flux.curveCertSecret | default (printf "%s-curve" (include "minicluster.name" .)) -}}
 {{- end }}
 
+{{/* Service account of the pods, for the agent's sake. */}}
+{{- define "minicluster.agentAccount" -}}
+{{- .Values.pod.serviceAccountName | default (printf "%s-agent" (include "minicluster.name" .)) -}}
+{{- end }}
+
 {{/* Text for a place where Kubernetes expands $(NAME): no expansion. */}}
 {{- define "minicluster.literal" -}}
 {{- replace "$" "$$" . -}}

@@ -18,10 +18,14 @@ spec:
   shareProcessNamespace: true
   {{- end }}
   {{- include "minicluster.podFields" (list . .Values.containers) | nindent 2 }}
+  {{- $agent := include "minicluster.agent" . }}
+  {{- if and (eq $agent "autoscaling") (not $pod.serviceAccountName) }}
+  serviceAccountName: {{ include "minicluster.agentAccount" . | quote }}
+  {{- end }}
   terminationGracePeriodSeconds: {{ int64 $pod.terminationGracePeriodSeconds }}
   {{- include "minicluster.affinity" . | nindent 2 }}
   {{- $sidecars := include "minicluster.sidecars" . | fromJsonArray }}
-  {{- if or (eq $mode "copy") $sidecars }}
+  {{- if or (eq $mode "copy") $sidecars (ne $agent "none") }}
   initContainers:
     {{- if eq $mode "copy" }}
     - name: {{ $view.name | quote }}
@@ -45,6 +49,10 @@ spec:
     {{- range $sidecars }}
     - {{ include "minicluster.container" (dict "root" $ "container" . "kind" "sidecar") | nindent 6 | trim }}
     {{- end }}
+    {{- if ne $agent "none" }}
+    {{- $container := fromJson (include "minicluster.agentContainer" .) }}
+    - {{ include "minicluster.container" (dict "root" $ "container" $container "kind" "agent") | nindent 6 | trim }}
+    {{- end }}
   {{- end }}
   containers:
     - {{ include "minicluster.container" (dict "root" . "container" $runner "kind" "runner") | nindent 6 | trim }}
@@ -63,6 +71,22 @@ spec:
         secretName: {{ . | quote }}
         items:
           - {key: munge.key, path: munge.key}
+    {{- end }}
+    {{- with .Values.state.claimName }}
+    - name: minicluster-state
+      persistentVolumeClaim:
+        claimName: {{ . | quote }}
+    {{- end }}
+    {{- if eq $agent "autoscaling" }}
+    # for the agent alone
+    - name: minicluster-token
+      projected:
+        sources:
+          - serviceAccountToken: {path: token}
+          - configMap:
+              name: kube-root-ca.crt
+              items:
+                - {key: ca.crt, path: ca.crt}
     {{- end }}
     {{- if eq $mode "image" }}
     - name: minicluster-view

@@ -4,6 +4,7 @@ import click
 
 from minicluster.commands.convert import convert
 from minicluster.commands.render import render
+from minicluster.commands.status import status
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,5 +21,5 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (convert, render):
+for command in (convert, render, status):
     cli.add_command(command)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC2154 # mc_* come from settings.sh and environment.sh
-# container.sh NAME sidecar|service: starts the command of a container that is not the runner. A sidecar
-# first waits for the broker of its pod, and has the environment to use it.
+# container.sh NAME sidecar|service|agent: starts the command of a container that is not the runner. A sidecar
+# first waits for the broker of its pod, and has the environment to use it. The agent is a sidecar of the lead.
 set -eu
 
 if [ -z "${BASH_VERSION:-}" ] && command -v bash >/dev/null; then exec bash "$0" "$@"; fi
@@ -22,6 +22,13 @@ wait_for_broker() {
   run "$mc_flux" python -c 'import flux; flux.Flux().rpc("state-machine.wait").get()'
 }
 
+agent() {
+  mc_code=0
+  [ "$JOB_COMPLETION_INDEX" = 0 ] || return 0
+  wait_for_broker
+  run "$mc_flux" python "$mc_files/agent.py" "$mc_files/agent.json"
+}
+
 work() {
   if command -v bash >/dev/null; then shell='bash'; else shell='sh'; fi
   file=$mc_files/$mc_container.command
@@ -32,7 +39,7 @@ work() {
 main() {
   mc_container=$1
   # shellcheck source=/dev/null
-  if [ "$2" = sidecar ]; then
+  if [ "$2" != service ]; then
     . "$MINICLUSTER_HOME/minicluster/flux-view.sh"
   else
     . "$MINICLUSTER_HOME/minicluster/settings.sh"
@@ -45,16 +52,18 @@ main() {
   snippet "$mc_container.init.sh"
   if [ "$2" = sidecar ] && [ -z "$mc_no_wait_socket" ]; then wait_for_broker; fi
   snippet "$mc_container.pre.sh"
-  work
+  if [ "$2" = agent ]; then agent; else work; fi
   mc_result=$mc_code
   snippet "$mc_container.post.sh"
   [ -z "$mc_stopped" ] || exit 0
   [ "$mc_result" = 0 ] || warn "$mc_container: the command failed with exit code $mc_result"
   # a sidecar whose work is done stays until the runner ends: Kubernetes would start it again
-  if [ "$2 $mc_result" = "sidecar 0" ]; then
+  case "$2 $mc_result" in
+  'sidecar 0' | 'agent 0')
     run sleep infinity
     exit 0
-  fi
+    ;;
+  esac
   exit "$mc_result"
 }
 

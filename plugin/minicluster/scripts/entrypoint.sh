@@ -13,10 +13,30 @@ if [ -z "${BASH_VERSION:-}" ] && command -v bash >/dev/null; then exec bash "$0"
 
 RETRY=85
 
-# Told to stop: the broker is, and whatever it then exits with, this pod must come back.
+# Told to stop: what runs may end first. Then the broker is stopped, and whatever it exits with, this pod must
+# come back.
 on_stop() {
+  trap '' TERM INT
+  leave
   : >"$MINICLUSTER_HOME/config/run/stopping"
   stop
+}
+
+# Takes no more jobs and waits for those there are, within the grace period.
+leave() {
+  uri=$(broker_uri) || return 0
+  # when the instance ends by itself meanwhile there is nobody to ask any more
+  FLUX_URI=$uri timeout $((mc_leave_seconds + 9)) "$mc_flux" python "$mc_files/leave.py" \
+    "$mc_role" "$mc_leave_seconds" "$mc_state/run/stopping" >&3 2>"$mc_state/run/leave" ||
+    [ -e "$mc_state/run/exit-code" ] || [ -e "$mc_state/run/ended" ] || cat "$mc_state/run/leave" >&3
+}
+
+# The socket of this pod's broker; flux.disableSocket gives it another name.
+broker_uri() {
+  for socket in "$mc_run"/local*; do
+    [ ! -S "$socket" ] || { echo "local://$socket" && return 0; }
+  done
+  return 1
 }
 
 # A user of any uid, perhaps without a passwd entry or a writable file system; an image perhaps without bash,
@@ -41,6 +61,7 @@ prepare() {
   rm -f "$mc_state/run/stopping" "$mc_state/run/ready" "$mc_state/run/ended" "$mc_state/run/exit-code"
   command -v bash >/dev/null || { mkdir -p "$mc_rc_bin" && ln -sf "$SHELL" "$mc_rc_bin/bash"; }
   ln -sf ../minicluster/flux.sh "$MINICLUSTER_HOME/bin/flux"
+  ln -sf ../minicluster/scale.sh "$MINICLUSTER_HOME/bin/minicluster-scale"
   ln -sf minicluster/flux-view.sh "$MINICLUSTER_HOME/flux-view.sh"
   [ -z "$mc_view" ] || ln -sfn "$mc_view" "$MINICLUSTER_HOME/view"
   secret_file curve/curve.cert
@@ -92,6 +113,7 @@ resources() {
 run_broker() {
   rm -rf "$mc_run"
   mkdir -p "$mc_run"
+  [ "$mc_role" = lead ] || rejoin >/dev/null 2>&1 3>&- &
   begin=$(centiseconds)
   eval "set -- $mc_start_words -Shostname='$mc_name-$JOB_COMPLETION_INDEX' \"\$@\""
   shift
@@ -109,6 +131,13 @@ use_archive() {
   rm -f "$mc_archive.new.tgz"
 }
 
+# The state of Flux on a volume, from which a lead that comes back goes on.
+use_state_volume() {
+  [ -n "$mc_state_volume" ] || return 0
+  mkdir -p "$MINICLUSTER_HOME/state/$mc_name"
+  mc_start_words="$mc_start_words -Sstatedir=\"\$MINICLUSTER_HOME/state/\$mc_name\""
+}
+
 # A dump replaces the last good one only when it is whole; it may have been cut short by a kill.
 keep_archive() {
   [ -n "$mc_archive" ] || return 0
@@ -122,6 +151,7 @@ keep_archive() {
 lead() {
   snippet broker-pre.sh
   use_archive
+  use_state_volume
   run_broker sh "$mc_files/job.sh"
   keep_archive
   if [ -e "$mc_state/run/exit-code" ]; then
@@ -141,6 +171,19 @@ lead() {
   warn "the broker died, exit code $mc_code: this pod is to be replaced"
   exit "$RETRY"
 }
+
+# The rank of a pod that left is drained: it takes jobs again once this one is in its place.
+rejoin() (
+  until FLUX_URI=$(broker_uri); do
+    kill -0 "$$" 2>/dev/null || exit 0
+    sleep 0.2
+  done
+  export FLUX_URI
+  # starting Python on every node would slow the start of them all
+  if "$mc_flux" kvs eventlog get resource.eventlog | grep -q '"minicluster: '; then
+    "$mc_flux" python "$mc_files/rejoin.py"
+  fi
+)
 
 # A worker comes back by itself until the instance ends or this pod is told to stop.
 worker() {
@@ -170,6 +213,7 @@ main() {
     # shellcheck source=/dev/null
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done
+  if [ "$JOB_COMPLETION_INDEX" = 0 ] && [ -z "$mc_joins" ]; then mc_role='lead'; else mc_role='worker'; fi
   mkdir -p "$mc_state/run"
   trap on_stop TERM INT
   trap on_exit EXIT
@@ -184,7 +228,7 @@ main() {
   munge
   resources
   [ -n "$mc_quiet" ] || say "$mc_name-$JOB_COMPLETION_INDEX of $mc_size (max $mc_max_size), Flux $(version)"
-  if [ "$JOB_COMPLETION_INDEX" = 0 ] && [ -z "$mc_joins" ]; then lead; else worker; fi
+  "$mc_role"
 }
 
 main

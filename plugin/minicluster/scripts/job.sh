@@ -38,8 +38,14 @@ work() {
   finish "$code"
 }
 
+# In a queue that was kept there may be this work already.
+forget_earlier() {
+  [ -z "$mc_archive$mc_state_volume" ] || "$mc_flux" python "$mc_files/earlier.py"
+}
+
 # The command, one set of tasks.
 submit() {
+  forget_earlier
   tell "$mc_submit_words"
   task "$mc_submit_words $mc_own_pythonpath"
 }
@@ -72,6 +78,7 @@ batch() {
   script=$mc_state/run/batch
   { printf '#!%s\n' "$(command -v "$mc_shell")" && cat "$mc_files/batch"; } >"$script"
   chmod +x "$script"
+  forget_earlier
   tell "$mc_batch_words"
   id=$(eval "$mc_batch_words $mc_own_pythonpath \"\$script\"")
   "$mc_flux" job attach "$id"

@@ -1,0 +1,169 @@
+"""agent.py SETTINGS: beside the lead broker, scales the cluster by what Flux needs and serves metrics.
+
+SETTINGS is a JSON file, read anew each period: what an upgrade changes counts without a restart. Decisions
+are one line each on stderr, and events of the Job.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, Iterator
+
+import flux
+import flux.kvs
+import metrics
+import state
+from autoscale import Autoscaler, Policy, Request, Seen, need, request
+from kube import Kube, KubeError, server
+
+REASON = "minicluster: scaling down"
+
+
+def say(text: str) -> None:
+    """Write a line of the log."""
+    print(f"minicluster-agent: {text}", file=sys.stderr, flush=True)
+
+
+class Agent:
+    """What the agent remembers from one period to the next."""
+
+    def __init__(self, handle: Any, file: Path) -> None:
+        """Connect to nothing yet."""
+        self.handle, self.file = handle, file
+        self.autoscaler = Autoscaler()
+        self.requests: dict[int, Request] = {}
+        self.board = metrics.Board()
+        self.said = ""
+
+    def period(self, now: float) -> float:
+        """Look, decide, do, at a time of the monotonic clock; return after how many seconds to do so again."""
+        settings = json.loads(self.file.read_text(encoding="utf-8"))
+        policy = Policy(**settings["policy"]) if settings["policy"] else None
+        nodes = state.nodes(self.handle)
+        waiting = state.waiting(self.handle)
+        seen = None
+        try:
+            if policy:
+                seen = self._scale(settings, policy, nodes.first(settings["max_size"]), waiting, now)
+        except KubeError as error:
+            self._tell(f"the size can't be read or changed now: {error}")
+        if settings["port"]:
+            wait = state.queue_wait(waiting, time.time())
+            size = seen.size if seen else settings["size"]
+            found = metrics.Found(size, settings["max_size"], nodes, state.counts(self.handle), wait)
+            self.board.show(settings["port"], metrics.text(found, seen.wishes(policy) if seen and policy else {}))
+        return float(settings["period"])
+
+    def _tell(self, text: str) -> None:
+        """Say what is new."""
+        if text != self.said:
+            self.said = text
+            say(text)
+
+    def _scale(
+        self,
+        settings: dict[str, Any],
+        policy: Policy,
+        nodes: state.Nodes,
+        waiting: list[dict[str, Any]],
+        now: float,
+    ) -> Seen:
+        kube = Kube(server(), settings["namespace"], settings["name"])
+        job = kube.get_job()
+        size = int(job["spec"]["completions"])
+        self._undrain(nodes, size)
+        seen = Seen(
+            now=now,
+            size=size,
+            nodes=nodes,
+            need=need(nodes, size, policy.max, self._requests(waiting)),
+            waiting=len(waiting),
+            asked=self._asked(),
+            cpu=self._cpu(kube, settings, policy, size),
+        )
+        wanted, why = self.autoscaler.decide(policy, seen)
+        if wanted == size:
+            self._tell(f"size {size}: {why}")
+        elif self._resize(kube, job, size, wanted):
+            self._tell(f"size {size} -> {wanted}: {why}")
+            self._event(kube, job, f"size {size} -> {wanted}: {why}")
+        return seen
+
+    def _resize(self, kube: Kube, job: dict[str, Any], size: int, wanted: int) -> bool:
+        """Change the size; a smaller one only once nothing can start on what goes."""
+        leaving = range(wanted, size)
+        if leaving:
+            self._rpc("resource.drain", {"targets": state.idset(leaving), "reason": REASON, "mode": "update"})
+            nodes = state.nodes(self.handle)
+            if any(rank in nodes.used for rank in leaving):
+                self._undrain(nodes, size)
+                self._tell(f"size {size}: a job started on a node that was to go")
+                return False
+        try:
+            kube.resize(job, wanted)
+        except KubeError:
+            self._undrain(state.nodes(self.handle), size)
+            raise
+        return True
+
+    def _event(self, kube: Kube, job: dict[str, Any], text: str) -> None:
+        try:
+            kube.event(job, "Scaled", text)
+        except KubeError as error:
+            say(f"no event: {error}")
+
+    def _undrain(self, nodes: state.Nodes, size: int) -> None:
+        """Undrain what we drained and is to stay."""
+        ours = [rank for rank, reason in nodes.drained.items() if reason == REASON and rank < size]
+        if ours:
+            self._rpc("resource.undrain", {"targets": state.idset(ours), "mode": "update"})
+
+    def _rpc(self, topic: str, payload: dict[str, Any]) -> None:
+        self.handle.rpc(topic, payload, nodeid=0).get()
+
+    def _requests(self, waiting: list[dict[str, Any]]) -> Iterator[Request]:
+        """Yield what the waiting jobs ask for; each is looked up once."""
+        from flux.job import job_kvs_lookup
+
+        active = {job["id"] for job in waiting}
+        self.requests = {job: asked for job, asked in self.requests.items() if job in active}
+        for job in waiting:
+            if job["id"] not in self.requests:
+                found = job_kvs_lookup(self.handle, job["id"], keys=["jobspec"])
+                if not found:
+                    continue
+                self.requests[job["id"]] = request(found["jobspec"]["resources"])
+            yield self.requests[job["id"]]
+
+    def _asked(self) -> int:
+        try:
+            return int(flux.kvs.get(self.handle, state.ASKED))
+        except (OSError, ValueError, TypeError):
+            return 0
+
+    def _cpu(self, kube: Kube, settings: dict[str, Any], policy: Policy, size: int) -> float | None:
+        """Return the CPU use as a part of the request; None when it can't be had."""
+        if not policy.cpu_target:
+            return None
+        try:
+            return kube.cpu(settings["container"]) / (size * float(settings["cpu_request"]))
+        except KubeError as error:
+            self._tell(f"CPU use can't be read: {error}")
+            return None
+
+
+def main() -> None:
+    """Look, decide and do, until the pod ends."""
+    agent = Agent(flux.Flux(), Path(sys.argv[1]))
+    while True:
+        begin = time.monotonic()
+        period = agent.period(begin)
+        time.sleep(max(0.1, begin + period - time.monotonic()))
+
+
+if __name__ == "__main__":
+    main()

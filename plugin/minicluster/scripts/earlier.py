@@ -1,0 +1,24 @@
+"""Cancels the cluster's own work of an earlier lead, found in a queue that was kept: this lead does it anew.
+
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import flux
+from flux.job import cancel, job_kvs_lookup
+from state import jobs
+
+
+def main() -> None:
+    """Cancel the active jobs that config.py marked."""
+    handle = flux.Flux()
+    for job in [*jobs(handle, "pending", []), *jobs(handle, "running", [])]:
+        found = job_kvs_lookup(handle, job["id"], keys=["jobspec"])
+        user = (found or {"jobspec": {}})["jobspec"].get("attributes", {}).get("user") or {}
+        if user.get("minicluster") == "work":
+            cancel(handle, job["id"], "minicluster: a lead that came back does this work anew")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""What the agent asks of Kubernetes, with the pod's own token: its one Job, events on it, and pods' CPU use.
+
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+from time import gmtime, strftime
+from typing import Any, Mapping
+
+TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+TIMEOUT = 10.0  # seconds
+#: Who changes the Job, as Kubernetes records it
+MANAGER = "minicluster-agent"
+MERGE = "application/merge-patch+json"
+
+
+class KubeError(Exception):
+    """Kubernetes refused, or can't be reached: one line."""
+
+
+class Kube:
+    """The API server, as one Job's agent sees it."""
+
+    def __init__(self, server: str, namespace: str, job: str, token: Path = TOKEN) -> None:
+        """Keep where things are: the token is read anew each time, for Kubernetes renews it."""
+        self.server, self.namespace, self.name, self.token = server, namespace, job, token
+        self.job = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}"
+
+    def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        """Call the API. Raises KubeError."""
+        headers = {"Content-Type": kind, "Authorization": f"Bearer {(self.token / 'token').read_text().strip()}"}
+        data = None if body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(self.server + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(asked, timeout=TIMEOUT, context=self._tls()) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise KubeError(f"{method} {path}: {error.code} {_message(error)}") from None
+        except (OSError, ValueError) as error:
+            raise KubeError(f"{method} {path}: {error}") from None
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if not self.server.startswith("https:"):
+            return None
+        return ssl.create_default_context(cafile=str(self.token / "ca.crt"))
+
+    def get_job(self) -> dict[str, Any]:
+        """Return the Job."""
+        job: dict[str, Any] = self.call("GET", self.job)
+        return job
+
+    def resize(self, job: Mapping[str, Any], size: int) -> None:
+        """Change the size of the Job, unless somebody else changed the Job since it was read.
+
+        We then give up what Kubernetes records as ours: Helm 4 would take a later size of its own for a conflict.
+        """
+        version = {"resourceVersion": job["metadata"]["resourceVersion"]}
+        change = {"metadata": version, "spec": {"completions": size, "parallelism": size}}
+        query = f"?fieldManager={MANAGER}"
+        after = self.call("PATCH", self.job + query, change, MERGE)
+        fields = [entry for entry in after["metadata"]["managedFields"] if entry["manager"] != MANAGER]
+        version = {"resourceVersion": after["metadata"]["resourceVersion"]}
+        # when somebody changed the Job meanwhile, the next change of ours gives it up
+        with contextlib.suppress(KubeError):
+            self.call("PATCH", self.job + query, {"metadata": {**version, "managedFields": fields}}, MERGE)
+
+    def event(self, job: Mapping[str, Any], reason: str, message: str) -> None:
+        """Record an event on the Job."""
+        now = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime())
+        about = {"kind": "Job", "apiVersion": "batch/v1", "name": self.name, "namespace": self.namespace}
+        body = {
+            "metadata": {"generateName": f"{self.name}-", "namespace": self.namespace},
+            "involvedObject": {**about, "uid": job["metadata"]["uid"]},
+            "reason": reason,
+            "message": message,
+            "type": "Normal",
+            "source": {"component": MANAGER},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        self.call("POST", f"/api/v1/namespaces/{self.namespace}/events", body)
+
+    def cpu(self, container: str) -> float:
+        """Return the CPU that the brokers' containers use, in cores. Needs a metrics API (metrics-server)."""
+        path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
+        found = self.call("GET", f"{path}?labelSelector=batch.kubernetes.io%2Fjob-name%3D{self.name}")
+        usage = [c["usage"]["cpu"] for pod in found["items"] for c in pod["containers"] if c["name"] == container]
+        return sum(cores(text) for text in usage)
+
+
+def server() -> str:
+    """Return where the API server is, from the pod's environment."""
+    host = os.environ["KUBERNETES_SERVICE_HOST"]
+    return f"https://{f'[{host}]' if ':' in host else host}:{os.environ['KUBERNETES_SERVICE_PORT']}"
+
+
+def cores(quantity: str) -> float:
+    """Return a CPU quantity as cores, e.g. ``250m``."""
+    scale = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3}.get(quantity[-1:])
+    return float(quantity) if scale is None else float(quantity[:-1]) * scale
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    """Return what the API server says of an error."""
+    try:
+        return str(json.load(error)["message"])
+    except (ValueError, KeyError, TypeError, OSError):
+        return str(error.reason)

@@ -1,0 +1,99 @@
+"""Metrics of the cluster in Prometheus' text format (version 0.0.4), and the port that they are served on.
+
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Iterator, Mapping
+
+from state import RESULTS, Nodes, totals
+
+STATES = ("depend", "priority", "sched", "run", "cleanup")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a scrape shows; the queue's wait in seconds."""
+
+    size: int
+    max_size: int
+    nodes: Nodes
+    jobs: Mapping[str, int]
+    queue_wait: float
+
+
+def text(found: Found, wishes: Mapping[str, int]) -> str:
+    """Return the metrics; ``wishes`` is the size that each of the autoscaler's reasons wishes, {} without it."""
+    return "".join(_lines(found, wishes))
+
+
+def _lines(found: Found, wishes: Mapping[str, int]) -> Iterator[str]:
+    nodes = found.nodes
+    used, online = totals(nodes.used.values()), totals(nodes.all[r] for r in nodes.online if r in nodes.all)
+    own = range(found.size)
+    by_state = {
+        "allocated": len(nodes.used),
+        "drained": len(nodes.drained),
+        "missing": sum(rank not in nodes.online for rank in own),
+        "online": len(nodes.online),
+        "registered": len(nodes.all),
+    }
+    yield _metric("size", "Pods that the Job has", {"": found.size})
+    yield _metric("max_size", "Hosts of this cluster that are registered", {"": found.max_size})
+    yield _metric("nodes", "Nodes by state; a node can be in several", _label("state", by_state))
+    for kind in ("cores", "gpus"):
+        values = {"allocated": used[kind], "online": online[kind]}
+        yield _metric(kind, f"{kind} of the nodes that are online", _label("state", values))
+    active = {state: found.jobs.get(state, 0) for state in STATES}
+    yield _metric("jobs", "Active jobs by state", _label("state", active))
+    results = {result: found.jobs.get(result, 0) for result in RESULTS}
+    yield _metric("jobs_done_total", "Jobs that ended, by how", _label("result", results), "counter")
+    yield _metric("queue_wait_seconds", "Wait of the job that has waited longest", {"": found.queue_wait})
+    if wishes:
+        yield _metric("autoscaler_wish", "Size that each reason wishes", _label("reason", wishes))
+
+
+def _label(name: str, values: Mapping[str, float]) -> dict[str, float]:
+    return {f'{{{name}="{value}"}}': number for value, number in values.items()}
+
+
+def _metric(name: str, about: str, values: Mapping[str, float], kind: str = "gauge") -> str:
+    full = f"minicluster_{name}"
+    lines = [f"# HELP {full} {about}.", f"# TYPE {full} {kind}"]
+    return "\n".join(lines + [f"{full}{labels} {value:g}" for labels, value in values.items()]) + "\n"
+
+
+class Board:
+    """Serves the last text that was shown, on /metrics."""
+
+    def __init__(self) -> None:
+        """Serve nothing yet."""
+        self._text = b""
+        self._server: ThreadingHTTPServer | None = None
+
+    def show(self, port: int, body: str) -> None:
+        """Serve this text from now on."""
+        self._text = body.encode()
+        if self._server is None:
+            self._server = ThreadingHTTPServer(("", port), self._handler())
+            threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        board = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                found = self.path.split("?")[0] == "/metrics"
+                self.send_response(200 if found else 404)
+                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+                self.end_headers()
+                self.wfile.write(board._text if found else b"see /metrics\n")
+
+            def log_message(self, *args: object) -> None:
+                """Scrapes are no news."""
+
+        return Handler

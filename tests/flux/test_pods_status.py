@@ -1,0 +1,143 @@
+"""`minicluster status` of MiniClusters on a real Kubernetes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from broker_pods import until
+from releases import NAME, PATIENCE, Release, environment, run
+from test_pods import QUIET, Install, pytestmark, release  # noqa: F401 - a fixture and a mark
+
+THREE = {"size": 3, "maxSize": 5, **QUIET}
+TWO_CORES = {"cores": 2}
+
+
+def status(cluster: Release, *options: str) -> str:
+    """Return what the command prints."""
+    return run("minicluster", "status", NAME, "-n", cluster.namespace, *options).stdout
+
+
+def found(cluster: Release) -> dict[str, Any]:
+    """Return the JSON but for what differs each time."""
+    document: dict[str, Any] = json.loads(status(cluster, "-o", "json"))
+    assert document.pop("age") < 600
+    assert document.pop("flux") or document["state"] != "Running"
+    return document
+
+
+def idle(cluster: Release) -> dict[str, Any]:
+    """Return the JSON of the cluster while nothing happens."""
+    return {
+        "name": NAME,
+        "namespace": cluster.namespace,
+        "state": "Running",
+        "why": "",
+        "size": 3,
+        "sizeFrom": "job",
+        "maxSize": 5,
+        "pods": [{"ranks": "0-2", "reason": "Running"}],
+        "autoscaling": None,
+        "quorum": {"needed": 3, "reached": True},
+        "nodes": {"up": 3, "drained": 0, "missing": 0, "notStarted": 2},
+        "drained": [],
+        "missing": [],
+        "cores": {"free": 6, "allocated": 0, "total": 6},
+        "gpus": {"free": 0, "allocated": 0, "total": 0},
+        "jobs": {"pending": 0, "running": 0, "done": 0, "failed": 0, "canceled": 0, "timeout": 0},
+        "longestWait": 0,
+        "bursts": {"registered": 0, "up": 0},
+    }
+
+
+def test_status_of_a_cluster_that_lives(release: Install) -> None:  # noqa: F811
+    cluster = release(THREE, TWO_CORES)
+    cluster.wait_for("0-2")
+    assert found(cluster) == idle(cluster)
+    cluster.flux(0, "run", "true")
+    assert cluster.flux(0, "run", "false") == ""
+    cluster.flux(0, "submit", "--requires=rank:1", "-c2", "sleep", "600")
+    cluster.flux(0, "submit", "-N3", "sleep", "1")
+    cluster.flux(0, "resource", "drain", "2", "bad DIMM")
+    until(lambda: found(cluster)["jobs"]["running"] == 1)
+    wait = found(cluster)["longestWait"]
+    until(lambda: found(cluster)["longestWait"] > wait)
+    busy = found(cluster)
+    del busy["longestWait"]
+    expected = idle(cluster) | {
+        "nodes": {"up": 2, "drained": 1, "missing": 0, "notStarted": 2},
+        "drained": [{"ranks": "2", "reason": "bad DIMM"}],
+        "cores": {"free": 2, "allocated": 2, "total": 6},
+        "jobs": {"pending": 1, "running": 1, "done": 2, "failed": 1, "canceled": 0, "timeout": 0},
+    }
+    del expected["longestWait"]
+    assert busy == expected
+
+
+def test_status_of_a_cluster_that_grows_and_loses_its_lead(release: Install) -> None:  # noqa: F811
+    cluster = release(THREE, TWO_CORES)
+    cluster.wait_for("0-2")
+    cluster.upgrade("--set", "size=5")
+    until(lambda: found(cluster)["nodes"] == {"up": 5, "drained": 0, "missing": 0, "notStarted": 0})
+    cluster.upgrade("--set", "size=3")
+    until(lambda: found(cluster)["nodes"] == {"up": 3, "drained": 0, "missing": 0, "notStarted": 2})
+    cluster.kubectl("delete", "pod", cluster.pod(0), "--wait=false")
+    until(lambda: found(cluster)["state"] == "Starting")
+    until(lambda: found(cluster)["state"] == "Running", PATIENCE)
+    cluster.flux(0, "shutdown")
+    assert "Complete" in cluster.wait_for_end()
+    assert "\nState        Complete: SuccessPolicy" in status(cluster)
+
+
+def test_status_of_a_cluster_whose_image_is_not_there(release: Install) -> None:  # noqa: F811
+    cluster = release({"size": 2, **QUIET}, {"image": "localhost:1/not-there"})
+    until(lambda: found_waits(cluster))
+    assert "localhost:1/not-there" in status(cluster)
+
+
+def found_waits(cluster: Release) -> bool:
+    """Say whether the status tells that the lead waits for its image; never that it runs."""
+    text = status(cluster)
+    assert "State        Starting: " in text
+    return "ErrImagePull" in text or "ImagePullBackOff" in text
+
+
+def test_status_for_a_user_who_may_only_see_pods_and_exec(
+    release: Install,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = release(THREE, TWO_CORES)
+    cluster.wait_for("0-2")
+    cluster.kubectl("create", "serviceaccount", "viewer")
+    words = ("minicluster", "status", NAME, "-n", cluster.namespace)
+    config = yaml.safe_load(Path(environment()["KUBECONFIG"]).read_text())
+    config["users"] = [{"name": "viewer", "user": {"token": cluster.kubectl("create", "token", "viewer").strip()}}]
+    config["contexts"][0]["context"]["user"] = "viewer"
+    config["current-context"] = config["contexts"][0]["name"]
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+
+    def grant(name: str, verb: str, resource: str) -> None:
+        cluster.kubectl("create", "role", name, f"--verb={verb}", f"--resource={resource}")
+        cluster.kubectl("create", "rolebinding", name, f"--role={name}", f"--serviceaccount={cluster.namespace}:viewer")
+
+    def as_viewer() -> tuple[int, str, str]:
+        with monkeypatch.context() as patch:
+            patch.setenv("MINICLUSTER_TEST_KUBECONFIG", str(tmp_path / "kubeconfig"))
+            done = run(*words, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    code, out, error = as_viewer()
+    assert (code, out, error.count("\n")) == (1, "", 1)
+    assert 'cannot list resource "pods"' in error
+    grant("see", "list", "pods")
+    code, out, error = as_viewer()
+    assert (code, out, error.count("\n")) == (1, "", 1)
+    assert 'cannot get resource "pods"' in error or 'cannot create resource "pods/exec"' in error
+    grant("find", "get", "pods")
+    grant("exec", "create", "pods/exec")
+    code, out, error = as_viewer()
+    assert (code, error) == (0, "")
+    assert "\nSize         3 of at most 5 (counted by its pods: jobs can't be read)\n" in out
+    assert "\nNodes        3 up " in out
