@@ -167,7 +167,8 @@ class Pod:
 
     def kill_broker(self) -> None:
         """Kill the broker, not the pod."""
-        assert self.run("kill", "-9", self.flux("getattr", "broker.pid").strip()).returncode == 0
+        # the pod's end may take the command with it
+        assert self.run("kill", "-9", self.flux("getattr", "broker.pid").strip()).returncode in (0, -9, 137)
 
     def wait_for_ready(self) -> None:
         """Wait until the startup probe passes."""

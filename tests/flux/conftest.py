@@ -1,6 +1,7 @@
 """Where Flux is on this machine, and clusters of it."""
 
 import os
+import secrets
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from broker_pods import UNSHARE, Cluster, Image, Make
+from releases import Install, Release, create_namespace, run, values_of
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +37,22 @@ def make(flux: Path, tmp_path: Path) -> Iterator[Make]:
     yield make
     for cluster in clusters:
         cluster.end()
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Iterator[Install]:
+    """Installs clusters that go with the test: values, then what the runner has."""
+    namespaces: list[str] = []
+
+    def release(values: dict[str, Any], runner: dict[str, Any] | None = None, **how: Any) -> Release:
+        namespaces.append(f"minicluster-test-{secrets.token_hex(4)}")
+        create_namespace(namespaces[-1], how.get("labels", ()))
+        all_values = values_of(values, runner or {}, how.get("mode", "image"))
+        options = how.get("options", ())
+        return Release(namespaces[-1], how.get("helm", "helm"), all_values, tmp_path).install(*options)
+
+    yield release
+    for name in namespaces:
+        # a namespace that goes with a Job that has backoffLimitPerIndex never goes: the Job first
+        run("kubectl", "-n", name, "delete", "jobs", "--all", "--wait=false", "--ignore-not-found")
+        run("kubectl", "delete", "namespace", name, "--wait=false", "--ignore-not-found")

@@ -4,12 +4,17 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from broker_pods import MOUNT, until
 
+IN_PODS = pytest.mark.skipif(
+    "MINICLUSTER_TEST_KUBECONFIG" not in os.environ,
+    reason="MINICLUSTER_TEST_KUBECONFIG names no cluster to run pods on",
+)
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts/minicluster"
 NAME = "mini"
@@ -169,3 +174,6 @@ def create_namespace(name: str, labels: Sequence[str] = ()) -> None:
     run("kubectl", "create", "namespace", name)
     if labels:
         run("kubectl", "label", "namespace", name, *labels)
+
+
+Install = Callable[..., Release]

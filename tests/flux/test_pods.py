@@ -1,25 +1,18 @@
 """The same truths on a real Kubernetes, with both Helms and both ways of bringing the view."""
 
-import os
 import re
-import secrets
 import time
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from broker_pods import until
-from releases import PATIENCE, ROOT, Release, create_namespace, run, values_of
+from releases import IN_PODS, PATIENCE, ROOT, Install, Release, run
 
-pytestmark = pytest.mark.skipif(
-    "MINICLUSTER_TEST_KUBECONFIG" not in os.environ,
-    reason="MINICLUSTER_TEST_KUBECONFIG names no cluster to run pods on",
-)
-Install = Callable[..., Release]
+pytestmark = IN_PODS
 
 QUIET = {"logging": {"quiet": True}}
 FOUR = {"size": 4, **QUIET}
@@ -27,25 +20,6 @@ UNTIL_TOLD = "until [ -e /tmp/end ]; do sleep 0.2; done; echo done"
 BOTH_HELMS = pytest.mark.parametrize("helm", ["helm", "helm3"])
 BOTH_MODES = pytest.mark.parametrize("mode", ["image", "copy"])
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
-
-
-@pytest.fixture
-def release(tmp_path: Path) -> Iterator[Install]:
-    """Installs clusters that go with the test: values, then what the runner has."""
-    namespaces: list[str] = []
-
-    def release(values: dict[str, Any], runner: dict[str, Any] | None = None, **how: Any) -> Release:
-        namespaces.append(f"minicluster-test-{secrets.token_hex(4)}")
-        create_namespace(namespaces[-1], how.get("labels", ()))
-        all_values = values_of(values, runner or {}, how.get("mode", "image"))
-        options = how.get("options", ())
-        return Release(namespaces[-1], how.get("helm", "helm"), all_values, tmp_path).install(*options)
-
-    yield release
-    for name in namespaces:
-        # a namespace that goes with a Job that has backoffLimitPerIndex never goes: the Job first
-        run("kubectl", "-n", name, "delete", "jobs", "--all", "--wait=false", "--ignore-not-found")
-        run("kubectl", "delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
 @BOTH_HELMS

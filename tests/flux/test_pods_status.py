@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import yaml
 from broker_pods import until
-from releases import NAME, PATIENCE, Release, environment, run
-from test_pods import QUIET, Install, pytestmark, release  # noqa: F401 - a fixture and a mark
+from releases import IN_PODS, NAME, PATIENCE, Install, Release, environment, run
 
-THREE = {"size": 3, "maxSize": 5, **QUIET}
+pytestmark = IN_PODS
+
+THREE = {"size": 3, "maxSize": 5, "logging": {"quiet": True}}
 TWO_CORES = {"cores": 2}
 
 
@@ -51,7 +52,7 @@ def idle(cluster: Release) -> dict[str, Any]:
     }
 
 
-def test_status_of_a_cluster_that_lives(release: Install) -> None:  # noqa: F811
+def test_status_of_a_cluster_that_lives(release: Install) -> None:
     cluster = release(THREE, TWO_CORES)
     cluster.wait_for("0-2")
     assert found(cluster) == idle(cluster)
@@ -75,7 +76,7 @@ def test_status_of_a_cluster_that_lives(release: Install) -> None:  # noqa: F811
     assert busy == expected
 
 
-def test_status_of_a_cluster_that_grows_and_loses_its_lead(release: Install) -> None:  # noqa: F811
+def test_status_of_a_cluster_that_grows_and_loses_its_lead(release: Install) -> None:
     cluster = release(THREE, TWO_CORES)
     cluster.wait_for("0-2")
     cluster.upgrade("--set", "size=5")
@@ -90,8 +91,8 @@ def test_status_of_a_cluster_that_grows_and_loses_its_lead(release: Install) -> 
     assert "\nState        Complete: SuccessPolicy" in status(cluster)
 
 
-def test_status_of_a_cluster_whose_image_is_not_there(release: Install) -> None:  # noqa: F811
-    cluster = release({"size": 2, **QUIET}, {"image": "localhost:1/not-there"})
+def test_status_of_a_cluster_whose_image_is_not_there(release: Install) -> None:
+    cluster = release({"size": 2, "logging": {"quiet": True}}, {"image": "localhost:1/not-there"})
     until(lambda: found_waits(cluster))
     assert "localhost:1/not-there" in status(cluster)
 
@@ -104,7 +105,7 @@ def found_waits(cluster: Release) -> bool:
 
 
 def test_status_for_a_user_who_may_only_see_pods_and_exec(
-    release: Install,  # noqa: F811
+    release: Install,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

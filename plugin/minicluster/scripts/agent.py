@@ -37,7 +37,7 @@ class Agent:
         self.autoscaler = Autoscaler()
         self.requests: dict[int, Request] = {}
         self.board = metrics.Board()
-        self.said = ""
+        self.said: dict[str, str] = {}
 
     def period(self, now: float) -> float:
         """Look, decide, do, at a time of the monotonic clock; return after how many seconds to do so again."""
@@ -58,11 +58,12 @@ class Agent:
             self.board.show(settings["port"], metrics.text(found, seen.wishes(policy) if seen and policy else {}))
         return float(settings["period"])
 
-    def _tell(self, text: str) -> None:
-        """Say what is new."""
-        if text != self.said:
-            self.said = text
-            say(text)
+    def _tell(self, text: str, about: str = "size") -> None:
+        """Say what is new about something; "" when there is nothing to say."""
+        if text != self.said.get(about, ""):
+            self.said[about] = text
+            if text:
+                say(text)
 
     def _scale(
         self,
@@ -73,7 +74,7 @@ class Agent:
         now: float,
     ) -> Seen:
         kube = Kube(server(), settings["namespace"], settings["name"])
-        job = kube.get_job()
+        job = kube.give_up(kube.get_job())
         size = int(job["spec"]["completions"])
         self._undrain(nodes, size)
         seen = Seen(
@@ -150,10 +151,12 @@ class Agent:
         if not policy.cpu_target:
             return None
         try:
-            return kube.cpu(settings["container"]) / (size * float(settings["cpu_request"]))
+            used = kube.cpu(settings["container"])
         except KubeError as error:
-            self._tell(f"CPU use can't be read: {error}")
+            self._tell(f"CPU use can't be read: {error}", "cpu")
             return None
+        self._tell("", "cpu")
+        return used / (size * float(settings["cpu_request"]))
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping
 
-from state import Nodes, minus
+from state import OURS, Nodes, minus
 
 #: CPU use this near to the target is on target, as with Kubernetes' HorizontalPodAutoscaler
 TOLERANCE = 0.1
@@ -74,8 +74,12 @@ class Room:
     """Room on the first ranks: those that can take jobs, as they are, and as many more as are opened."""
 
     def __init__(self, nodes: Nodes, size: int, most: int) -> None:
-        """Take ranks below ``size`` as there (those that start too), up to ``most`` as possible."""
-        ranks = [rank for rank in sorted(nodes.all) if rank < most and (rank >= size or rank not in nodes.drained)]
+        """Take ranks below ``size`` as there (those that start too), up to ``most`` as possible.
+
+        What we drained ourselves takes jobs again once its pod has started.
+        """
+        broken = {rank for rank, reason in nodes.drained.items() if rank < size and not reason.startswith(OURS)}
+        ranks = [rank for rank in sorted(nodes.all) if rank < most and rank not in broken]
         self.whole = {rank: nodes.all[rank] for rank in ranks}
         self.free = {rank: minus(nodes.all[rank], nodes.used.get(rank, (0, 0))) for rank in ranks}
         self.top = size  #: ranks below are there
@@ -148,7 +152,7 @@ class Seen:
         """Return the size that each reason wishes."""
         found = {"queue": self.need, "asked": self.asked, "min": policy.min}
         if policy.cpu_target and self.cpu is not None:
-            ratio = self.cpu * 100 / policy.cpu_target
+            ratio = round(self.cpu * 100) / policy.cpu_target  # whole percents, as there
             found["cpu"] = self.size if abs(ratio - 1) <= TOLERANCE else math.ceil(self.size * ratio)
         return found
 
@@ -184,7 +188,7 @@ class Autoscaler:
             return seen.size, f"waits: nodes are idle since under {policy.idle:g} s"
         size = seen.size
         least = max(wish, seen.size - (policy.step_down or seen.size))
-        while size > least and seen.now - self.idle.get(size - 1, seen.now) >= policy.idle:
+        while size > least and seen.now - self.idle.get(size - 1, math.inf) >= policy.idle:
             size -= 1
         return size, f"nodes idle for {policy.idle:g} s" if size < seen.size else "waits: the highest nodes have jobs"
 

@@ -33,6 +33,7 @@ tell() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
 work() {
   begin=$(centiseconds)
   code=0
+  : >"$mc_state/run/working"
   "$@" || code=$?
   [ -z "$mc_timed" ] || timed fluxsubmit "$begin"
   finish "$code"

@@ -6,6 +6,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import ssl
@@ -36,15 +37,15 @@ class Kube:
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
         """Call the API. Raises KubeError."""
-        headers = {"Content-Type": kind, "Authorization": f"Bearer {(self.token / 'token').read_text().strip()}"}
         data = None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(self.server + path, data, headers, method=method)
         try:
+            headers = {"Content-Type": kind, "Authorization": f"Bearer {(self.token / 'token').read_text().strip()}"}
+            asked = urllib.request.Request(self.server + path, data, headers, method=method)
             with urllib.request.urlopen(asked, timeout=TIMEOUT, context=self._tls()) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise KubeError(f"{method} {path}: {error.code} {_message(error)}") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise KubeError(f"{method} {path}: {error}") from None
 
     def _tls(self) -> ssl.SSLContext | None:
@@ -58,19 +59,36 @@ class Kube:
         return job
 
     def resize(self, job: Mapping[str, Any], size: int) -> None:
-        """Change the size of the Job, unless somebody else changed the Job since it was read.
-
-        We then give up what Kubernetes records as ours: Helm 4 would take a later size of its own for a conflict.
-        """
+        """Change the size of the Job, unless somebody else changed the Job since it was read."""
         version = {"resourceVersion": job["metadata"]["resourceVersion"]}
         change = {"metadata": version, "spec": {"completions": size, "parallelism": size}}
-        query = f"?fieldManager={MANAGER}"
-        after = self.call("PATCH", self.job + query, change, MERGE)
-        fields = [entry for entry in after["metadata"]["managedFields"] if entry["manager"] != MANAGER]
-        version = {"resourceVersion": after["metadata"]["resourceVersion"]}
-        # when somebody changed the Job meanwhile, the next change of ours gives it up
+        after = self._patch(change)
+        # the size is changed, whatever becomes of this: it is tried again at the next look
         with contextlib.suppress(KubeError):
-            self.call("PATCH", self.job + query, {"metadata": {**version, "managedFields": fields}}, MERGE)
+            self.give_up(after)
+
+    def give_up(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Give up what Kubernetes records as ours, and return the Job: Helm 4 would take its own size for a conflict.
+
+        The Job's controller answers a new size with a change of its own, which can come before ours: a few tries.
+        """
+        for last in (False, False, False, True):
+            metadata = job["metadata"]
+            fields = [entry for entry in metadata["managedFields"] if entry["manager"] != MANAGER]
+            if len(fields) == len(metadata["managedFields"]):
+                break
+            change = {"metadata": {"resourceVersion": metadata["resourceVersion"], "managedFields": fields}}
+            try:
+                return self._patch(change)
+            except KubeError:
+                if last:
+                    raise
+                job = self.get_job()
+        return job
+
+    def _patch(self, change: Any) -> dict[str, Any]:
+        job: dict[str, Any] = self.call("PATCH", f"{self.job}?fieldManager={MANAGER}", change, MERGE)
+        return job
 
     def event(self, job: Mapping[str, Any], reason: str, message: str) -> None:
         """Record an event on the Job."""
@@ -110,8 +128,8 @@ def cores(quantity: str) -> float:
 
 
 def _message(error: urllib.error.HTTPError) -> str:
-    """Return what the API server says of an error."""
+    """Return what the API server says of an error, on one line."""
     try:
-        return str(json.load(error)["message"])
-    except (ValueError, KeyError, TypeError, OSError):
+        return " ".join(str(json.load(error)["message"]).split())
+    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
         return str(error.reason)

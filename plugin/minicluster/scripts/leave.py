@@ -1,7 +1,7 @@
-"""leave.py lead|worker SECONDS FILE: told to stop, this pod takes no more jobs and lets those it has end.
+"""leave.py lead|worker SECONDS FOLDER: told to stop, this pod takes no more jobs and lets those it has end.
 
-A worker drains its own rank; the lead stops the queue. What still runs after SECONDS is cancelled; FILE is made
-before that, for what ends from then on did not end by itself.
+A worker drains its own rank; the lead stops the queue. What still runs after SECONDS is cancelled; the file
+FOLDER/stopping is made before that, for what ends from then on did not end by itself.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -21,6 +21,8 @@ REASON = "minicluster: the pod was told to stop"
 POLL = 0.5
 #: Seconds for a cancelled job to end: SIGTERM, and SIGKILL 5 s later (exec.kill-timeout)
 KILL = 8.0
+#: Seconds for the lead's work to leave its exit code, once its jobs have ended
+WORD = 5.0
 
 
 def drain(handle: Any, rank: int) -> None:
@@ -48,7 +50,14 @@ def wait(handle: Any, rank: int | None, seconds: float) -> bool:
         time.sleep(POLL)
 
 
-def main(role: str, seconds: float, file: str) -> None:
+def hear(folder: Path) -> None:
+    """Wait until the lead's work has left its exit code."""
+    end = time.monotonic() + WORD
+    while time.monotonic() < end and not (folder / "exit-code").exists():
+        time.sleep(POLL / 5)
+
+
+def main(role: str, seconds: float, folder: Path) -> None:
     """Leave: after this the broker can be told to stop."""
     handle = flux.Flux()
     if handle.rpc("state-machine.get").get()["state"] != "run":
@@ -59,9 +68,12 @@ def main(role: str, seconds: float, file: str) -> None:
         handle.rpc("job-manager.queue-start", stop, nodeid=0).get()
     else:
         drain(handle, rank)
+    had_jobs = bool(running(handle, rank))
     if wait(handle, rank, seconds):
+        if had_jobs and (folder / "working").exists():
+            hear(folder)
         return
-    Path(file).touch()
+    (folder / "stopping").touch()
     for job in running(handle, rank):
         print(f"minicluster: job {JobID(job['id']).f58plain} is cancelled: the pod's grace period is over", flush=True)
         cancel(handle, job["id"], f"{REASON} and its grace period is over")
@@ -70,7 +82,7 @@ def main(role: str, seconds: float, file: str) -> None:
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1], float(sys.argv[2]), sys.argv[3])
+        main(sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]))
     except OSError as error:
         # the instance ended meanwhile, or the lead is gone: there is nobody to tell
         sys.exit(f"minicluster: the broker can't be asked about its jobs: {error}")

@@ -64,7 +64,7 @@ def _label(name: str, values: Mapping[str, float]) -> dict[str, float]:
 def _metric(name: str, about: str, values: Mapping[str, float], kind: str = "gauge") -> str:
     full = f"minicluster_{name}"
     lines = [f"# HELP {full} {about}.", f"# TYPE {full} {kind}"]
-    return "\n".join(lines + [f"{full}{labels} {value:g}" for labels, value in values.items()]) + "\n"
+    return "\n".join(lines + [f"{full}{labels} {value:.15g}" for labels, value in values.items()]) + "\n"
 
 
 class Board:

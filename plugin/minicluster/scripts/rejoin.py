@@ -6,10 +6,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import flux
-from state import nodes
-
-#: How the reasons of our own drains begin
-OURS = "minicluster: "
+from state import OURS, nodes
 
 
 def main() -> None:

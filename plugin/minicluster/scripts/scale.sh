@@ -2,7 +2,8 @@
 # shellcheck disable=SC2154 # set by environment.sh
 # minicluster-scale, as PATH shows it: asks the autoscaler of this cluster, wherever the job that asks runs.
 set -eu
-unset FLUX_URI
+# a job may be in an instance of its own, and has a KVS namespace of its own
+unset FLUX_URI FLUX_KVS_NAMESPACE
 # shellcheck source=/dev/null
 . "$MINICLUSTER_HOME/minicluster/flux-view.sh"
 exec "$mc_flux" python "$mc_files/scale.py" "$mc_files/agent.json" "$@"

@@ -12,6 +12,8 @@ from typing import Any, Iterable, Mapping
 
 #: KVS key under which minicluster-scale leaves the size that it asks for
 ASKED = "minicluster.size"
+#: How the reasons of our own drains begin
+OURS = "minicluster: "
 #: How a job can have ended (job-list.job-stats)
 RESULTS = ("successful", "failed", "canceled", "timeout")
 
@@ -19,7 +21,8 @@ RESULTS = ("successful", "failed", "canceled", "timeout")
 def ids(text: str) -> list[int]:
     """Return the numbers of an idset (RFC 22), e.g. ``0-2,5`` or ``[0-2,5]``."""
     numbers: list[int] = []
-    for part in text.strip("[]").split(",") if text else []:
+    text = text.strip("[]")
+    for part in text.split(",") if text else []:
         first, _, last = part.partition("-")
         numbers += range(int(first), int(last or first) + 1)
     return numbers

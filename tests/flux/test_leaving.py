@@ -1,0 +1,96 @@
+"""A pod that is told to stop: what runs there may end, what starts afterwards starts elsewhere."""
+
+import signal
+
+import pytest
+from broker_pods import MOUNT, Cluster, Make, until
+
+RETRY = 85
+FLUX = f"{MOUNT}/bin/flux"
+QUIET = {"logging": {"quiet": True}}
+TWO = {"size": 2, **QUIET}
+#: Jobs may go on for 6 s
+SHORT = {**TWO, "pod": {"terminationGracePeriodSeconds": 12}}
+TOLD = "minicluster: the pod was told to stop"
+
+
+def shown(cluster: Cluster, job: str, what: str) -> str:
+    """Return a field of a job."""
+    return cluster.lead.flux("jobs", "-n", "-o", f"{{{what}}}", job).strip()
+
+
+def started(cluster: Cluster, *words: str) -> str:
+    """Return the id of a new job that runs."""
+    job = cluster.lead.flux("submit", *words).strip()
+    until(lambda: shown(cluster, job, "state") == "RUN")
+    return job
+
+
+def drains(cluster: Cluster) -> str:
+    """Return the ranks that are drained, and why."""
+    return cluster.lead.flux("resource", "drain", "-n", "-o", "{ranks} {reason}").strip()
+
+
+def test_a_worker_drains_its_rank_lets_its_job_end_and_is_used_again_when_it_is_back(make: Make) -> None:
+    cluster = make(TWO).start().wait_for_ready()
+    job = started(cluster, "-N2", "-n2", "sh", "-c", "until [ -e /tmp/end ]; do sleep 0.1; done")
+    cluster.pods[1].signal(signal.SIGTERM)
+    assert until(lambda: drains(cluster)) == f"1 {TOLD}"
+    other = cluster.lead.flux("submit", "--requires=rank:1", "true").strip()
+    for pod in cluster.pods.values():
+        pod.run("touch", "/tmp/end")
+    assert cluster.pods[1].wait() == RETRY
+    assert cluster.pods[1].log == ""
+    assert (shown(cluster, job, "result"), shown(cluster, other, "state")) == ("COMPLETED", "SCHED")
+    cluster.start([1])
+    assert until(lambda: shown(cluster, other, "result")) == "COMPLETED"
+    assert drains(cluster) == ""
+
+
+def test_what_others_drained_stays_drained(make: Make) -> None:
+    cluster = make(TWO).start().wait_for_ready()
+    cluster.lead.flux("resource", "drain", "1", "bad DIMM")
+    cluster.pods[1].signal(signal.SIGTERM)
+    assert cluster.pods[1].wait() == RETRY
+    cluster.start([1])
+    cluster.pods[1].wait_for_ready()
+    # the new pod has asked for its rank's drain once this job, which comes after it, has run
+    assert cluster.pods[1].flux("run", "--requires=rank:0", "echo", "up") == "up\n"
+    assert drains(cluster) == "1 bad DIMM"
+
+
+def test_a_job_that_goes_on_is_cancelled_when_the_grace_period_is_over(make: Make) -> None:
+    cluster = make(SHORT).start().wait_for_ready()
+    job = started(cluster, "-N2", "-n2", "sleep", "600")
+    cluster.pods[1].signal(signal.SIGTERM)
+    assert cluster.pods[1].wait() == RETRY
+    assert shown(cluster, job, "result") == "CANCELED"
+    assert shown(cluster, job, "exception.note") == f"{TOLD} and its grace period is over"
+    name = cluster.lead.flux("job", "id", "--to=f58plain", job).strip()
+    assert cluster.pods[1].log == f"minicluster: job {name} is cancelled: the pod's grace period is over\n"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_work_that_ends_while_the_lead_leaves_counts(make: Make, code: int) -> None:
+    script = f"touch /tmp/runs; until [ -e /tmp/end ]; do sleep 0.1; done; echo done; exit {code}"
+    cluster = make(TWO, {"command": script}).start()
+    until(lambda: cluster.lead.run("test", "-e", "/tmp/runs").returncode == 0)
+    cluster.lead.signal(signal.SIGTERM)
+    until(lambda: "Scheduling is stopped" in cluster.lead.flux("queue", "status"))
+    cluster.lead.run("touch", "/tmp/end")
+    assert cluster.lead.wait() == code
+    assert cluster.lead.log.splitlines()[0] == "done"
+
+
+def test_work_that_goes_on_is_done_anew_by_the_next_lead(make: Make) -> None:
+    cluster = make(SHORT, {"command": "until [ -e /tmp/end ]; do sleep 0.1; done"}).start().wait_for_ready()
+    until(lambda: cluster.lead.flux("jobs", "-n", "-o", "{state}").strip() == "RUN")
+    cluster.lead.signal(signal.SIGTERM)
+    assert cluster.lead.wait() == RETRY
+
+
+def test_a_pod_without_jobs_leaves_at_once(make: Make) -> None:
+    cluster = make({**TWO, "pod": {"terminationGracePeriodSeconds": 3600}}).start().wait_for_ready()
+    for index in (1, 0):
+        cluster.pods[index].signal(signal.SIGTERM)
+    assert cluster.wait() == [RETRY, RETRY]
