@@ -48,6 +48,9 @@ def _scaling(cluster: "MiniCluster") -> Iterator[str]:
         yield "autoscaling or metrics is on beside flux.bursting.leadBroker: they are the lead cluster's; turn them off"
     if (scaling or metrics["enabled"]) and cluster.flux["disableSocket"]:
         yield "autoscaling or metrics is on with flux.disableSocket: they need the broker's socket; drop one of them"
+    ports = [port for container in cluster.spec["containers"] for port in container.get("ports", [])]
+    if (scaling or metrics["enabled"]) and metrics["port"] in ports:
+        yield f"metrics.port is {metrics['port']}, a port of another container of the pod: choose another"
     if not scaling:
         return
     low, high, size = scaling["min"], scaling["max"], cluster.size

@@ -18,7 +18,8 @@ CASES = sorted(path.stem for path in (HERE / "cases").glob("*.yaml"))
 
 
 def scripts() -> dict[str, str]:
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted((PACKAGE / "scripts").glob("*.sh"))}
+    files = [path for path in (PACKAGE / "scripts").iterdir() if path.suffix in (".sh", ".py")]
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(files)}
 
 
 def template(helm: Helm, case: str) -> str:

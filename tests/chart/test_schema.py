@@ -128,10 +128,26 @@ CHANGEABLE = {
         "cleanup",
         "jobLabels",
         "flux.curveCert",
+        "agent.periodSeconds",
+        "metrics.podMonitor",
+    ),
+    *(
+        f"autoscaling.{key}"
+        for key in (
+            "min",
+            "max",
+            "backlogSeconds",
+            "idleSeconds",
+            "maxStepUp",
+            "maxStepDown",
+            "targetCPUUtilizationPercentage",
+            "rbac",
+        )
     ),
 }
 #: Values where any would not do.
 SPECIAL: dict[str, Any] = {
+    "autoscaling.min": 2,
     "flux.bursting.leadBroker.port": 8051,
     "flux.bursting.hostlist": "a-[0-7]",
     "flux.bursting.expose.nodePort": 30050,
@@ -145,16 +161,24 @@ SPECIAL: dict[str, Any] = {
 }
 LEAD = {"name": "lead", "address": "a", "size": 2}
 JOINS = {"flux": {"bursting": {"leadBroker": LEAD, "clusters": [{"name": "flux-sample", "size": 8}]}}}
+SCALES = {"autoscaling": {"enabled": True}}
 EXPOSED = {"flux": {"bursting": {"expose": {"type": "NodePort"}}}}
 #: Values that a field needs beside it.
 BESIDE: dict[str, dict[str, Any]] = {
     "containers.0.launcher": runner(command="x"),
     "containers.0.batchRaw": runner(command="x", batch=True),
     "containers.0.batch": runner(command="x"),
+    "autoscaling.enabled": {},
+    "autoscaling.targetCPU": SCALES | runner(resources={"requests": {"cpu": 1}}),
+    "autoscaling.": SCALES,
+    "agent.": SCALES,
+    "metrics.enabled": {},
+    "metrics.": {"metrics": {"enabled": True}},
     "flux.bursting.leadBroker": JOINS,
     "flux.bursting.expose.nodePort": EXPOSED,
     "flux.bursting.expose.annotations": EXPOSED,
 }
+PROMETHEUS = ("--api-versions", "monitoring.coreos.com/v1/PodMonitor")
 CANDIDATES: list[Any] = [
     *(True, False, 3, 5, "x1", "/x1", "7s", "binomial", "Never", "arm", "Default"),
     *("NodePort", [80], {"x": {"path": "/x", "emptyDir": True}}, [{"name": "x", "size": 1}], [{"name": "x"}]),
@@ -205,7 +229,8 @@ def rendered(helm: Helm, values: dict[str, Any]) -> tuple[Any, Any]:
     """Return all objects after the post-renderer, and what is recorded of the values on the Job."""
     documents: list[dict[str, Any]] = []
     recorded = None
-    for document in load_all(helm.template(values=deep({"size": 2, "maxSize": 8}, values))):
+    text = helm.template(*PROMETHEUS, values=deep({"size": 2, "maxSize": 8}, values))
+    for document in load_all(text):
         if document["kind"] == "MiniCluster":
             documents += config.documents(load(document), lambda: (b"p" * 40, b"s" * 40))
             continue

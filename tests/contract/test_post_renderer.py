@@ -146,7 +146,7 @@ REFUSED: list[Any] = [
     ),
     (
         runner(commands={"script": "x" * 1_048_576}),
-        r"re:MiniCluster x: its texts are 10\d{5} bytes, a ConfigMap holds 1048576: mount them",
+        r"re:MiniCluster x: its texts are 1\d{6} bytes, a ConfigMap holds 1048576: mount them",
     ),
 ]
 

@@ -1,3 +1,4 @@
+import json
 import re
 import shlex
 import shutil
@@ -87,7 +88,8 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).map(lambda
 
 @cache
 def scripts() -> dict[str, str]:
-    return {path.name: path.read_text(encoding="utf-8") for path in (PACKAGE / "scripts").glob("*.sh")}
+    folder = PACKAGE / "scripts"
+    return {path.name: path.read_text(encoding="utf-8") for path in [*folder.glob("*.sh"), *folder.glob("*.py")]}
 
 
 def rendered(cluster: MiniCluster) -> dict[str, dict[str, Any]]:
@@ -97,9 +99,9 @@ def rendered(cluster: MiniCluster) -> dict[str, dict[str, Any]]:
 
 
 def data(cluster: MiniCluster) -> dict[str, str]:
-    """Return what the ConfigMap holds beside the static scripts."""
+    """Return what the ConfigMap holds beside the static scripts and the agent's settings, which have a test."""
     found: dict[str, str] = rendered(cluster)["ConfigMap"]["data"]
-    return {key: text for key, text in found.items() if key not in scripts()}
+    return {key: text for key, text in found.items() if key not in scripts() and key != "agent.json"}
 
 
 def settings_of(data: dict[str, str], shell: str, names: list[str]) -> list[str]:
@@ -123,6 +125,61 @@ def test_the_scripts_are_the_files_as_they_are(cluster_of: Make) -> None:
 
 def test_the_files_of_the_defaults(cluster_of: Make) -> None:
     assert set(data(cluster_of())) == {"broker.toml", "settings.sh"}
+
+
+AGENT = {
+    "name": "flux-sample",
+    "namespace": "ns",
+    "size": 2,
+    "max_size": 8,
+    "period": 10,
+    "policy": None,
+    "port": None,
+    "container": "flux-sample",
+    "cpu_request": 0.0,
+}
+POLICY = {"min": 1, "max": 8, "backlog": 10, "idle": 60, "step_up": 0, "step_down": 0, "cpu_target": 0}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, {}),
+        ({"agent": {"periodSeconds": 3}}, {"period": 3}),
+        ({"metrics": {"enabled": True}}, {"port": 8051}),
+        ({"metrics": {"enabled": True, "port": 9100}}, {"port": 9100}),
+        # off, the rest of it means nothing
+        ({"autoscaling": {"max": 4}, "metrics": {"port": 9100}}, {}),
+        ({"autoscaling": {"enabled": True}}, {"policy": POLICY}),
+        (
+            {
+                "autoscaling": {
+                    "enabled": True,
+                    "min": 2,
+                    "max": 4,
+                    "backlogSeconds": 1,
+                    "idleSeconds": 2,
+                    "maxStepUp": 3,
+                    "maxStepDown": 5,
+                }
+            },
+            {"policy": {"min": 2, "max": 4, "backlog": 1, "idle": 2, "step_up": 3, "step_down": 5, "cpu_target": 0}},
+        ),
+        (
+            {
+                "autoscaling": {"enabled": True, "targetCPUUtilizationPercentage": 60},
+                "containers": [{"name": "app", "resources": {"requests": {"cpu": "1500m"}, "limits": {"cpu": 4}}}],
+            },
+            {"policy": {**POLICY, "cpu_target": 60}, "container": "app", "cpu_request": 1.5},
+        ),
+        ({"containers": [{"resources": {"limits": {"cpu": 4}}}]}, {"cpu_request": 4.0}),
+    ],
+    ids=str,
+)
+def test_the_agents_settings(cluster_of: Make, spec: dict[str, Any], expected: dict[str, Any]) -> None:
+    cluster = cluster_of({"size": 2, "maxSize": 8, **spec})
+    text = rendered(cluster)["ConfigMap"]["data"]["agent.json"]
+    assert json.loads(text) == AGENT | expected
 
 
 def test_objects_carry_the_names_labels_and_annotations_of_the_document(cluster_of: Make) -> None:
@@ -158,6 +215,8 @@ SETTINGS = {
     "mc_hosts_count": "1",
     "mc_resources": "0 flux-sample-0 - 0",
     "mc_archive": "",
+    "mc_state_volume": "",
+    "mc_leave_seconds": "20",
     "mc_work": "idle",
     "mc_script_has_interpreter": "",
     "mc_logs": "/tmp/fluxout",
@@ -200,6 +259,11 @@ def runner(**fields: Any) -> dict[str, Any]:
         ({"flux": {"noWaitSocket": True}}, {"mc_no_wait_socket": "1"}),
         ({"flux": {"disableSocket": True}}, {"mc_no_wait_socket": "1"}),
         ({"archive": {"path": "/data/state.tar"}}, {"mc_archive": "/data/state.tar"}),
+        ({"state": {"claimName": "queue"}}, {"mc_state_volume": "1"}),
+        *(
+            ({"pod": {"terminationGracePeriodSeconds": grace}}, {"mc_leave_seconds": jobs})
+            for grace, jobs in ((0, "0"), (1, "0"), (8, "4"), (20, "10"), (300, "290"))
+        ),
         (
             {"logging": {"quiet": True, "strict": False, "timed": True}},
             {"mc_quiet": "1", "mc_strict": "", "mc_timed": "1"},
@@ -345,6 +409,11 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
         ({"size": 4, "tasks": 5}, "flux submit -N 4 -n 5 --quiet --watch"),
         ({"size": 2, "maxSize": 8, "tasks": 0}, "flux submit -N 2 --quiet --watch"),
         ({"size": 4, "logging": {"debug": True}}, "flux submit -n 1 -vvv --watch"),
+        *(
+            # so that a lead that finds its queue again knows it
+            ({"size": 4, **keeps}, "flux submit -n 1 --setattr=user.minicluster=work --quiet --watch")
+            for keeps in ({"archive": {"path": "/a/b"}}, {"state": {"claimName": "queue"}})
+        ),
         ({"size": 4, "flux": {"submitCommand": "flux submit -q batch"}}, "flux submit -q batch -n 1 --quiet --watch"),
         ({"size": 4, "flux": {"optionFlags": "-o 'a b' -x"}}, "flux submit -n 1 -o 'a b' -x --quiet --watch"),
         (
@@ -453,6 +522,6 @@ def test_what_does_not_fit_into_a_config_map_is_refused(cluster_of: Make) -> Non
     with pytest.raises(SpecError) as caught:
         rendered(cluster)
     assert re.fullmatch(
-        r"MiniCluster flux-sample: its texts are 10\d{5} bytes, a ConfigMap holds 1048576: mount them",
+        r"MiniCluster flux-sample: its texts are 1\d{6} bytes, a ConfigMap holds 1048576: mount them",
         str(caught.value),
     )

@@ -31,6 +31,10 @@ def bursting(**fields: Any) -> dict[str, Any]:
     return {"flux": {"bursting": fields}}
 
 
+def scaling(size: int, max_size: int, **fields: Any) -> dict[str, Any]:
+    return {"size": size, "maxSize": max_size, "autoscaling": {"enabled": True, **fields}}
+
+
 SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver"
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"size": 4, "maxSize": 2}, "size is 4, maxSize 2: lower size, or install with a larger maxSize"),
@@ -130,6 +134,48 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"flux": {"brokerConfig": "a = 1", "bursting": {"hostlist": "a-[0-1]"}}},
         "flux.bursting and flux.brokerConfig are both set: brokerConfig is used as given; say it there",
     ),
+    # autoscaling and metrics
+    *(
+        (
+            {**values, **bursting(leadBroker=LEAD, hostlist="mc-0")},
+            "autoscaling or metrics is on beside flux.bursting.leadBroker: they are the lead cluster's; turn them off",
+        )
+        for values in ({"autoscaling": {"enabled": True}}, {"metrics": {"enabled": True}})
+    ),
+    *(
+        (
+            {**values, "flux": {"disableSocket": True}},
+            "autoscaling or metrics is on with flux.disableSocket: they need the broker's socket; drop one of them",
+        )
+        for values in ({"autoscaling": {"enabled": True}}, {"metrics": {"enabled": True}})
+    ),
+    (scaling(2, 8, max=9), "autoscaling.max is 9, maxSize 8: lower it, or install with a larger maxSize"),
+    (scaling(3, 8, min=4, max=3), "autoscaling.min is 4, autoscaling.max 3: lower min"),
+    (scaling(1, 8, min=2), "size is 1, autoscaling goes from 2 to 8: choose a size between"),
+    (scaling(5, 8, max=4), "size is 5, autoscaling goes from 1 to 4: choose a size between"),
+    (
+        {**scaling(4, 8, min=2), "minSize": 3},
+        "minSize is 3, autoscaling.min 2: a lead that comes back would wait for nodes that were scaled away; "
+        "lower minSize",
+    ),
+    (
+        scaling(2, 8, targetCPUUtilizationPercentage=50),
+        "autoscaling.targetCPUUtilizationPercentage is set and the runner requests no CPU: "
+        "set resources.requests.cpu, of which it is a part",
+    ),
+    (
+        {"containers": [RUNNER, {"name": "minicluster-agent"}]},
+        "two containers are named minicluster-agent: rename one of them",
+    ),
+    # state
+    (
+        {"state": {"claimName": "c"}, **bursting(leadBroker=LEAD, hostlist="mc-0")},
+        "state.claimName and flux.bursting.leadBroker are both set: the lead has the state; drop the claim",
+    ),
+    (
+        {"state": {"claimName": "c"}, "archive": {"path": "/a/b"}},
+        "state.claimName and archive.path are both set: each brings the queue back; drop one of them",
+    ),
     # bursting
     (bursting(hostlist="a-0", clusters=[{"size": 1}]), "flux.bursting has hostlist and clusters: give one of them"),
     *(
@@ -185,6 +231,21 @@ def test_what_contradicts_is_refused(spec: dict[str, Any], message: str) -> None
         load({"metadata": {"name": "mc", "namespace": "ns"}, "spec": spec})
     text = str(caught.value).removeprefix("MiniCluster mc: ")
     assert text == message or (message.endswith(" ") and text.startswith(message))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        scaling(1, 8),
+        scaling(8, 8, min=8, max=8),
+        {**scaling(2, 8, min=2), "minSize": 2},
+        {"size": 9, "maxSize": 9, "autoscaling": {"max": 3}},
+        {**scaling(2, 8, targetCPUUtilizationPercentage=50), **runner(resources={"limits": {"cpu": 1}})},
+    ],
+    ids=str,
+)
+def test_what_scales_is_taken(spec: dict[str, Any]) -> None:
+    load({"metadata": {"name": "mc", "namespace": "ns"}, "spec": spec})
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ instead, so that it never stands in an annotation.
 {{- $_ := unset $values . }}
 {{- end -}}
 {{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
-{{- $_ := set $values.agent "port" .Values.metrics.port -}}
+{{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
 {{- $_ := unset $values.agent "periodSeconds" -}}
 {{- $_ := unset $values.flux "curveCert" -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
@@ -107,7 +107,7 @@ instead, so that it never stands in an annotation.
 
 {{/* Values of our own that have a default: one that the live cluster has not is new in the chart. */}}
 {{- define "minicluster.closed" -}}
-^((flux\.((scheduler|container|bursting|bursting\.expose)\.)?|agent\.|state\.|network\.|logging\.|archive\.|pod\.)?[a-zA-Z]+)$
+^((flux\.((scheduler|container|bursting|bursting\.expose)\.)?|agent\.|metrics\.|state\.|network\.|logging\.|archive\.|pod\.)?[a-zA-Z]+)$
 {{- end }}
 
 {{/* Fails, naming the value, where an upgrade asks for what a live cluster can't become. */}}

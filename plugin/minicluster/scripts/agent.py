@@ -35,6 +35,7 @@ class Agent:
         """Connect to nothing yet."""
         self.handle, self.file = handle, file
         self.autoscaler = Autoscaler()
+        self.seen: Seen | None = None  #: last, for metrics while the API server is away
         self.requests: dict[int, Request] = {}
         self.board = metrics.Board()
         self.said: dict[str, str] = {}
@@ -45,17 +46,17 @@ class Agent:
         policy = Policy(**settings["policy"]) if settings["policy"] else None
         nodes = state.nodes(self.handle)
         waiting = state.waiting(self.handle)
-        seen = None
         try:
             if policy:
-                seen = self._scale(settings, policy, nodes.first(settings["max_size"]), waiting, now)
+                self.seen = self._scale(settings, policy, nodes.first(settings["max_size"]), waiting, now)
         except KubeError as error:
             self._tell(f"the size can't be read or changed now: {error}")
         if settings["port"]:
             wait = state.queue_wait(waiting, time.time())
-            size = seen.size if seen else settings["size"]
+            size = self.seen.size if self.seen else settings["size"]
+            wishes = self.seen.wishes(policy) if self.seen and policy else {}
             found = metrics.Found(size, settings["max_size"], nodes, state.counts(self.handle), wait)
-            self.board.show(settings["port"], metrics.text(found, seen.wishes(policy) if seen and policy else {}))
+            self.board.show(settings["port"], metrics.text(found, wishes))
         return float(settings["period"])
 
     def _tell(self, text: str, about: str = "size") -> None:
@@ -89,25 +90,26 @@ class Agent:
         wanted, why = self.autoscaler.decide(policy, seen)
         if wanted == size:
             self._tell(f"size {size}: {why}")
-        elif self._resize(kube, job, size, wanted):
+        elif self._resize(kube, job, seen, wanted):
             self._tell(f"size {size} -> {wanted}: {why}")
             self._event(kube, job, f"size {size} -> {wanted}: {why}")
         return seen
 
-    def _resize(self, kube: Kube, job: dict[str, Any], size: int, wanted: int) -> bool:
+    def _resize(self, kube: Kube, job: dict[str, Any], seen: Seen, wanted: int) -> bool:
         """Change the size; a smaller one only once nothing can start on what goes."""
-        leaving = range(wanted, size)
+        # a size set by hand may be beyond what Flux knows
+        leaving = [rank for rank in range(wanted, seen.size) if rank in seen.nodes.all]
         if leaving:
             self._rpc("resource.drain", {"targets": state.idset(leaving), "reason": REASON, "mode": "update"})
             nodes = state.nodes(self.handle)
             if any(rank in nodes.used for rank in leaving):
-                self._undrain(nodes, size)
-                self._tell(f"size {size}: a job started on a node that was to go")
+                self._undrain(nodes, seen.size)
+                self._tell(f"size {seen.size}: a job started on a node that was to go")
                 return False
         try:
             kube.resize(job, wanted)
         except KubeError:
-            self._undrain(state.nodes(self.handle), size)
+            self._undrain(state.nodes(self.handle), seen.size)
             raise
         return True
 

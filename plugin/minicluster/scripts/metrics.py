@@ -37,7 +37,7 @@ def _lines(found: Found, wishes: Mapping[str, int]) -> Iterator[str]:
     own = range(found.size)
     by_state = {
         "allocated": len(nodes.used),
-        "drained": len(nodes.drained),
+        "drained": sum(rank in nodes.online for rank in nodes.drained),
         "missing": sum(rank not in nodes.online for rank in own),
         "online": len(nodes.online),
         "registered": len(nodes.all),

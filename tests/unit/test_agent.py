@@ -1,0 +1,291 @@
+"""The agent's periods, with a Flux and a Kubernetes that are none."""
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import metrics
+import pytest
+from fake_flux import FakeFlux, modules
+from kube import KubeError
+
+POLICY = {"min": 1, "max": 8, "backlog": 10, "idle": 60, "step_up": 0, "step_down": 0, "cpu_target": 0}
+SETTINGS = {
+    "name": "mc",
+    "namespace": "ns",
+    "size": 1,
+    "max_size": 8,
+    "period": 10,
+    "policy": POLICY,
+    "port": None,
+    "container": "app",
+    "cpu_request": 2.0,
+}
+
+
+@dataclass
+class FakeKube:
+    """The Job's size, and errors that the calls are to end with."""
+
+    flux: FakeFlux
+    size: int = 1
+    use: float = 0.0
+    errors: dict[str, str] = field(default_factory=dict)
+    events: list[str] = field(default_factory=list)
+
+    def _fail(self, call: str) -> None:
+        if call in self.errors:
+            raise KubeError(self.errors[call])
+
+    def get_job(self) -> dict[str, Any]:
+        self._fail("get")
+        return {"spec": {"completions": self.size, "parallelism": self.size}}
+
+    def give_up(self, job: dict[str, Any]) -> dict[str, Any]:
+        return job
+
+    def resize(self, job: dict[str, Any], size: int) -> None:
+        self.flux.done.append(("resize", job["spec"]["completions"], size))
+        self._fail("resize")
+        self.size = size
+
+    def event(self, _: dict[str, Any], reason: str, text: str) -> None:
+        self._fail("event")
+        self.events.append(f"{reason}: {text}")
+
+    def cpu(self, container: str) -> float:
+        assert container == "app"
+        self._fail("cpu")
+        return self.use
+
+
+@dataclass
+class Setup:
+    """An agent, and what it sees and does."""
+
+    flux: FakeFlux
+    kube: FakeKube
+    agent: Any
+    file: Path
+    shown: list[tuple[int, str]]
+
+    def settings(self, **changes: Any) -> None:
+        self.file.write_text(json.dumps({**SETTINGS, **changes}))
+
+    def at(self, *times: float) -> list[float]:
+        return [self.agent.period(now) for now in times]
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    for name, module in modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    yield importlib.import_module("agent")
+    del sys.modules["agent"]
+
+
+@pytest.fixture
+def mc(program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Setup:
+    flux = FakeFlux(dict.fromkeys(range(8), (1, 0)), set(range(8)))
+    kube, shown = FakeKube(flux), []
+    where = []
+    monkeypatch.setattr(program, "server", lambda: "https://api")
+    monkeypatch.setattr(program, "Kube", lambda *args: where.append(args) or kube)
+    monkeypatch.setattr(metrics.Board, "show", lambda _, port, text: shown.append((port, text)))
+    setup = Setup(flux, kube, program.Agent(flux, tmp_path / "agent.json"), tmp_path / "agent.json", shown)
+    setup.settings()
+    return setup
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    out, err = capsys.readouterr()
+    assert out == ""
+    return [line.removeprefix("minicluster-agent: ") for line in err.splitlines()]
+
+
+def test_it_grows_and_says_so_once(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.flux.used = {0: (1, 0)}
+    mc.flux.submit(1, nodes=2)
+    mc.flux.submit(2)
+    assert mc.at(0, 5, 10, 20, 30) == [10.0] * 5
+    assert mc.flux.done == [("resize", 1, 4)]
+    assert mc.kube.size == 4
+    assert said(capsys) == [
+        "size 1: waits: 2 jobs wait for nodes since under 10 s",
+        "size 1 -> 4: 2 jobs wait for nodes",
+        "size 4: nothing to do",
+    ]
+    assert mc.kube.events == ["Scaled: size 1 -> 4: 2 jobs wait for nodes"]
+    assert mc.flux.lookups == [1, 2], "a jobspec is looked up once"
+
+
+def test_it_drains_before_it_shrinks(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.kube.size = 4
+    mc.at(0, 60)
+    assert mc.flux.done == [("drain", "1-3"), ("resize", 4, 1)]
+    assert mc.flux.drained == dict.fromkeys((1, 2, 3), "minicluster: scaling down")
+    assert said(capsys) == [
+        "size 4: waits: nodes are idle since under 60 s",
+        "size 4 -> 1: nodes idle for 60 s",
+    ]
+    # and when they are wanted again, they take jobs
+    mc.flux.used = {0: (1, 0)}
+    mc.flux.submit(1)
+    mc.flux.done.clear()
+    mc.at(70, 80, 90)
+    assert mc.flux.done == [("resize", 1, 2), ("undrain", "1")]
+
+
+def test_what_somebody_else_drained_stays_so(mc: Setup) -> None:
+    mc.kube.size = 4
+    mc.flux.drained = {1: "broken", 2: "minicluster: the pod was told to stop"}
+    mc.kube.errors = {"resize": "no"}
+    mc.at(0, 60)
+    assert mc.flux.done == [("drain", "1-3"), ("resize", 4, 1), ("undrain", "3")]
+    assert mc.flux.drained == {1: "broken", 2: "minicluster: the pod was told to stop"}
+
+
+def test_a_job_that_started_meanwhile_keeps_its_node(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.kube.size = 3
+    mc.at(0)
+    drain = mc.flux.resource_drain
+
+    def start_and_drain(payload: Any, nodeid: int | None) -> None:
+        mc.flux.used = {2: (1, 0)}
+        drain(payload, nodeid)
+
+    mc.flux.resource_drain = start_and_drain  # type: ignore[method-assign]
+    mc.at(60)
+    assert mc.flux.done == [("drain", "1-2"), ("undrain", "1-2")]
+    assert (mc.kube.size, mc.flux.drained, mc.kube.events) == (3, {}, [])
+    assert said(capsys)[-1] == "size 3: a job started on a node that was to go"
+
+
+def test_a_patch_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.kube.size = 3
+    mc.kube.errors = {"resize": "PATCH: 409 the object has been modified"}
+    mc.at(0, 60)
+    assert mc.flux.done == [("drain", "1-2"), ("resize", 3, 1), ("undrain", "1-2")]
+    assert mc.flux.drained == {}
+    assert said(capsys)[-1] == "the size can't be read or changed now: PATCH: 409 the object has been modified"
+    mc.kube.errors = {}
+    mc.at(70)
+    assert mc.kube.size == 1
+
+
+def test_it_goes_on_when_the_api_is_away_for_a_while(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.settings(port=8051)
+    mc.flux.used = {0: (1, 0)}
+    mc.flux.submit(1)
+    mc.at(0)
+    mc.kube.errors = {"get": "GET: Connection refused"}
+    assert mc.at(10, 20, 30) == [10.0] * 3
+    assert len(mc.shown) == 4, "metrics are served all the same"
+    mc.kube.errors = {}
+    mc.at(40)
+    assert mc.kube.size == 2
+    assert said(capsys) == [
+        "size 1: waits: 1 jobs wait for nodes since under 10 s",
+        "the size can't be read or changed now: GET: Connection refused",
+        "size 1 -> 2: 1 jobs wait for nodes",
+    ]
+
+
+def test_no_event_is_no_obstacle(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.kube.errors = {"event": "POST: 403 forbidden"}
+    mc.kube.size = 2
+    mc.at(0, 60)
+    assert mc.kube.size == 1
+    assert said(capsys)[-2:] == ["size 2 -> 1: nodes idle for 60 s", "no event: POST: 403 forbidden"]
+
+
+def test_the_cpu_use_counts_where_it_is_a_target(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.settings(policy={**POLICY, "cpu_target": 50})
+    mc.kube.size, mc.kube.use = 2, 4.0  # of twice 2 cores
+    mc.at(0, 10)
+    assert mc.kube.size == 4
+    assert said(capsys)[-1] == "size 2 -> 4: CPU use is 100% of the request"
+
+
+def test_cpu_use_that_can_not_be_had_is_said_once_and_the_queue_counts(
+    mc: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mc.settings(policy={**POLICY, "cpu_target": 50})
+    mc.kube.errors = {"cpu": "GET: 404 not found"}
+    mc.at(0, 10, 20)
+    assert said(capsys) == ["CPU use can't be read: GET: 404 not found", "size 1: nothing to do"]
+    mc.kube.errors, mc.kube.use = {}, 1.0
+    mc.at(30)
+    mc.kube.errors = {"cpu": "GET: 404 not found"}
+    mc.flux.used = {0: (1, 0)}
+    mc.flux.submit(1)
+    mc.at(40, 50)
+    assert said(capsys)[0] == "CPU use can't be read: GET: 404 not found", "a new time, it is news"
+    assert mc.kube.size == 2
+
+
+def test_a_size_that_was_asked_for(mc: Setup) -> None:
+    mc.flux.kvs["minicluster.size"] = 5
+    mc.at(0, 10)
+    assert mc.kube.size == 5
+    mc.at(20, 80, 140)
+    assert mc.kube.size == 5
+    mc.flux.kvs["minicluster.size"] = 0
+    mc.at(150, 210)
+    assert mc.kube.size == 1
+
+
+@pytest.mark.parametrize("value", [None, "many", [3]])
+def test_what_is_no_size_asks_for_nothing(mc: Setup, value: Any) -> None:
+    mc.flux.kvs["minicluster.size"] = value
+    mc.at(0, 10)
+    assert mc.kube.size == 1
+
+
+def test_settings_are_read_anew(mc: Setup) -> None:
+    mc.flux.used = {0: (1, 0)}
+    for number in range(9):
+        mc.flux.submit(number)
+    mc.settings(policy={**POLICY, "max": 3})
+    assert mc.at(0, 10, 20, 30) == [10.0] * 4
+    assert mc.kube.size == 3
+    mc.settings(period=2)
+    assert mc.at(40, 50) == [2.0] * 2
+    assert mc.kube.size == 8
+
+
+def test_without_a_policy_kubernetes_is_left_alone(mc: Setup) -> None:
+    mc.settings(policy=None)
+    mc.kube.errors = dict.fromkeys(("get", "resize", "event", "cpu"), "must not be asked")
+    mc.flux.submit(1, nodes=4)
+    mc.at(0, 100)
+    assert (mc.flux.done, mc.shown) == ([], [])
+
+
+def test_what_the_metrics_show(mc: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 130.0)
+    mc.settings(port=9100)
+    mc.flux.submit(1)
+    mc.kube.size = 2
+    mc.at(0)
+    [(port, text)] = mc.shown
+    assert port == 9100
+    lines = text.splitlines()
+    for line in (
+        "minicluster_size 2",
+        "minicluster_max_size 8",
+        'minicluster_jobs{state="sched"} 1',
+        "minicluster_queue_wait_seconds 30",
+        'minicluster_autoscaler_wish{reason="queue"} 2',
+        'minicluster_autoscaler_wish{reason="min"} 1',
+    ):
+        assert line in lines
+    mc.settings(policy=None, port=9100, size=3)
+    mc.at(10)
+    assert "minicluster_size 3" in mc.shown[1][1].splitlines()
+    assert "autoscaler" not in mc.shown[1][1]

@@ -1,0 +1,336 @@
+"""The autoscaler's policy: what the queue needs, and when the cluster grows and shrinks."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from autoscale import Autoscaler, Policy, Request, Room, Seen, need, request
+from hypothesis import given
+from hypothesis import strategies as st
+from state import Nodes
+
+POLICY = Policy(min=1, max=8, backlog=10, idle=60)
+NODE = Request(1, 1, 0, apart=True)
+
+
+def nodes(
+    most: int = 8,
+    pair: tuple[int, int] = (4, 0),
+    used: dict[int, tuple[int, int]] | None = None,
+    drained: tuple[int, ...] = (),
+) -> Nodes:
+    """Return nodes that are alike."""
+    return Nodes(dict.fromkeys(range(most), pair), used or {}, frozenset(range(most)), dict.fromkeys(drained, "x"))
+
+
+# What jobs ask for -------------------------------------------------------------------------------------------
+
+
+def level(kind: str, count: Any, *below: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "count": count, **({"with": list(below)} if below else {}), **fields}
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        # flux submit -n 3 -c 2 -g 1
+        (level("slot", 3, level("core", 2), level("gpu", 1)), Request(3, 2, 1)),
+        # flux submit -N 2 -n 4
+        (level("node", 2, level("slot", 2, level("core", 1))), Request(2, 2, 0, apart=True)),
+        # flux submit -N 2 --exclusive
+        (
+            level("node", 2, level("slot", 1, level("core", 1)), exclusive=True),
+            Request(2, 1, 0, apart=True, exclusive=True),
+        ),
+        # flux submit --tasks-per-node: nodes below a slot
+        (level("slot", 3, level("node", 1, level("core", 2))), Request(1, 6, 0, apart=True)),
+        (level("node", {"min": 2, "max": 4}, level("slot", 1, level("core", 1))), Request(2, 1, 0, apart=True)),
+        *(
+            (level("node", count, level("slot", 1, level("core", 1))), Request(least, 1, 0, apart=True))
+            for count, least in (("3+", 3), ("2-4", 2), ("2,4", 2), ("2-8:2:*", 2), ("5", 5))
+        ),
+    ],
+)
+def test_request(resources: dict[str, Any], expected: Request) -> None:
+    assert request([resources]) == expected
+
+
+# What the queue needs ----------------------------------------------------------------------------------------
+
+BUSY = dict.fromkeys(range(2), (4, 0))
+
+
+@pytest.mark.parametrize(
+    ("seen", "size", "pending", "expected"),
+    [
+        # nothing waits: what jobs hold
+        (nodes(), 3, [], 0),
+        (nodes(used={1: (1, 0)}), 3, [], 2),
+        # there is room, or soon will be: never less than there is
+        (nodes(), 3, [NODE], 3),
+        (nodes(used=BUSY), 2, [NODE], 3),
+        (nodes(used=BUSY), 2, [NODE] * 40, 8),
+        (nodes(used=BUSY), 2, [Request(3, 1, 0, apart=True)], 5),
+        # several jobs share a node, as do slots without nodes
+        (nodes(used=BUSY), 2, [NODE] * 4, 3),
+        (nodes(used=BUSY), 2, [NODE] * 5, 4),
+        (nodes(used=BUSY), 2, [Request(4, 1, 0)], 3),
+        (nodes(used=BUSY), 2, [Request(9, 1, 0)], 5),
+        (nodes(used=BUSY), 2, [Request(3, 3, 0)], 5),
+        (nodes(used={0: (1, 0)}), 1, [Request(5, 1, 0)], 2),
+        # whole nodes
+        (nodes(used={0: (1, 0)}), 1, [replace(NODE, exclusive=True)], 2),
+        (nodes(), 1, [replace(NODE, exclusive=True)] * 2, 2),
+        # a job larger than what is free next to what runs: when that has ended
+        (nodes(used=BUSY), 2, [Request(8, 1, 0, apart=True)], 8),
+        # what not even an empty cluster could run
+        (nodes(used=BUSY), 2, [Request(9, 1, 0, apart=True)], 2),
+        (nodes(used=BUSY), 2, [Request(1, 5, 0)], 2),
+        (nodes(used=BUSY), 2, [Request(1, 5, 0), NODE], 3),
+        (nodes(), 2, [Request(1, 1, 1)], 0),
+        # GPUs
+        (nodes(pair=(4, 2)), 1, [Request(1, 1, 2, apart=True)] * 3, 3),
+        (nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 1)], 1),
+        (nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 2)], 2),
+        (nodes(pair=(4, 2)), 1, [Request(1, 0, 3)], 0),
+        # drained nodes that are there take no jobs; those to come are undrained
+        (nodes(drained=(0, 1)), 2, [NODE], 3),
+        (nodes(drained=(1,)), 2, [NODE] * 5, 3),
+        (nodes(drained=(2,)), 2, [Request(3, 1, 0, apart=True)], 3),
+        (nodes(drained=(0,)), 2, [Request(8, 1, 0, apart=True)], 0),
+        # we drained it, and its pod starts again
+        (replace(nodes(), drained={1: "minicluster: the pod was told to stop"}), 2, [NODE] * 5, 2),
+    ],
+)
+def test_need(seen: Nodes, size: int, pending: list[Request], expected: int) -> None:
+    assert need(seen, size, 8, pending) == expected
+
+
+def test_need_stops_at_the_most() -> None:
+    assert need(nodes(used=BUSY), 2, 4, [NODE] * 40) == 4
+    assert need(nodes(used={5: (1, 0)}), 6, 4, []) == 0
+
+
+def test_need_reads_no_more_of_the_queue_than_decides() -> None:
+    read = []
+
+    def pending() -> Iterator[Request]:
+        for number in range(1000):
+            read.append(number)
+            yield replace(NODE, cores=4)
+
+    assert need(nodes(), 1, 8, pending()) == 8
+    assert len(read) == 8
+
+
+@given(
+    seen=st.builds(
+        nodes,
+        pair=st.tuples(st.integers(1, 8), st.integers(0, 4)),
+        drained=st.sets(st.integers(0, 7)).map(tuple),
+    ),
+    size=st.integers(1, 8),
+    asked=st.builds(Request, st.integers(1, 9), st.integers(0, 9), st.integers(0, 5), st.booleans(), st.booleans()),
+)
+def test_a_job_is_placed_as_a_count_by_hand_says(seen: Nodes, size: int, asked: Request) -> None:
+    """On empty nodes that are alike, room is a multiplication."""
+    by_kind = zip(seen.all[0], (asked.cores, asked.gpus), strict=True)
+    fits = min((room // wanted for room, wanted in by_kind if wanted), default=1)
+    each = min(fits, 1) if asked.apart else fits
+    usable = [rank for rank in range(8) if rank >= size or rank not in seen.drained]
+    wanted = -(-asked.chunks // each) if each else 99
+    room = Room(seen, size, 8)
+    assert room.place(asked) == (wanted <= len(usable))
+    assert room.top == (max(size, usable[wanted - 1] + 1) if wanted <= len(usable) else size)
+
+
+# When it grows and shrinks -----------------------------------------------------------------------------------
+
+
+def look(size: int, wish: int = 0, now: float = 0, used: tuple[int, ...] = (), **fields: Any) -> Seen:
+    there = nodes(used=dict.fromkeys(used, (4, 0)))
+    return Seen(now=now, size=size, nodes=there, **{"need": wish, "waiting": 3, **fields})
+
+
+GROWS = "3 jobs wait for nodes"
+WAITS = f"waits: {GROWS} since under 10 s"
+IDLE = "waits: nodes are idle since under 60 s"
+
+
+@pytest.mark.parametrize(
+    ("policy", "seen", "expected"),
+    [
+        ({}, [look(2, 2)], (2, "nothing to do")),
+        # the backlog's window
+        ({}, [look(1, 4)], (1, WAITS)),
+        ({}, [look(1, 4), look(1, 4, 9.9)], (1, WAITS)),
+        ({}, [look(1, 4), look(1, 4, 10)], (4, GROWS)),
+        ({}, [look(1, 4), look(1, 1, 5), look(1, 4, 10)], (1, WAITS)),
+        ({"backlog": 0}, [look(1, 4)], (4, GROWS)),
+        # limits
+        ({}, [look(1, 40), look(1, 40, 10)], (8, GROWS)),
+        ({"max": 3}, [look(1, 40), look(1, 40, 10)], (3, GROWS)),
+        ({"step_up": 2}, [look(1, 8), look(1, 8, 10)], (3, GROWS)),
+        ({"step_up": 2}, [look(1, 2), look(1, 2, 10)], (2, GROWS)),
+        ({"min": 3}, [look(1)], (3, "autoscaling.min")),
+        ({"min": 3}, [look(5), look(5, 0, 60)], (3, "nodes idle for 60 s")),
+        # the idle window, of the whole cluster and of each node
+        ({}, [look(4)], (4, IDLE)),
+        ({}, [look(4), look(4, 0, 59.9)], (4, IDLE)),
+        ({}, [look(4), look(4, 0, 60)], (1, "nodes idle for 60 s")),
+        ({}, [look(4), look(4, 4, 30, used=(3,)), look(4, 0, 60)], (4, IDLE)),
+        ({"idle": 0}, [look(4)], (1, "nodes idle for 0 s")),
+        ({"step_down": 2}, [look(4), look(4, 0, 60)], (2, "nodes idle for 60 s")),
+        # over idle nodes alone, though less is wished
+        ({}, [look(4, 2, used=(1,)), look(4, 2, 60, used=(1,))], (2, "nodes idle for 60 s")),
+        ({}, [look(4, 1, used=(3,)), look(4, 1, 60, used=(3,))], (4, "waits: the highest nodes have jobs")),
+        ({}, [look(4, 1), look(4, 1, 30, used=(2,)), look(4, 1, 60)], (3, "nodes idle for 60 s")),
+        # size set by hand, or max lowered: down to max
+        ({"max": 3}, [look(6, 6), look(6, 6, 60)], (3, "nodes idle for 60 s")),
+        # minicluster-scale
+        ({}, [look(1, asked=5), look(1, now=10, asked=5)], (5, "minicluster-scale asked")),
+        ({}, [look(5, asked=5), look(5, now=60, asked=5)], (5, "nothing to do")),
+        ({}, [look(5, asked=9), look(5, now=60, asked=9)], (8, "minicluster-scale asked")),
+        # CPU
+        (
+            {"cpu_target": 50},
+            [look(2, cpu=1.0), look(2, now=10, cpu=1.0)],
+            (4, "CPU use is 100% of the request"),
+        ),
+        ({"cpu_target": 50}, [look(4, cpu=0.1), look(4, now=60, cpu=0.1)], (1, "nodes idle for 60 s")),
+        ({"cpu_target": 50}, [look(4, cpu=0.5), look(4, now=60, cpu=0.5)], (4, "nothing to do")),
+        ({"cpu_target": 50}, [look(4, 4, cpu=None), look(4, 4, 60, cpu=None)], (4, "nothing to do")),
+    ],
+)
+def test_decision(policy: dict[str, Any], seen: list[Seen], expected: tuple[int, str]) -> None:
+    autoscaler = Autoscaler()
+    decisions = [autoscaler.decide(replace(POLICY, **policy), each) for each in seen]
+    assert decisions[-1] == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "use", "target", "expected"),
+    [
+        # desiredReplicas = ceil(currentReplicas * currentMetric / desiredMetric); within 10 % it stays
+        (4, 1.0, 50, 8),
+        (4, 0.5, 50, 4),
+        (4, 0.54, 50, 4),
+        (4, 0.56, 50, 5),
+        (4, 0.45, 50, 4),
+        (4, 0.44, 50, 4),
+        (4, 0.37, 50, 3),
+        (8, 0.01, 50, 1),
+        (3, 0.0, 50, 0),
+        # whole percents, as with Kubernetes: no more nodes by a rounding of floats
+        (3, 1.1, 55, 6),
+        (1, 2.5, 80, 4),
+    ],
+)
+def test_cpu_use_as_kubernetes_own_autoscaler_has_it(size: int, use: float, target: int, expected: int) -> None:
+    policy = replace(POLICY, cpu_target=target)
+    wishes = look(size, cpu=use).wishes(policy)
+    assert wishes == {"queue": 0, "asked": 0, "min": 1, "cpu": expected}
+    assert "cpu" not in look(size, cpu=use).wishes(POLICY)
+
+
+POLICIES = st.builds(
+    Policy,
+    min=st.integers(1, 4),
+    max=st.integers(4, 8),
+    backlog=st.sampled_from([0, 10, 25]),
+    idle=st.sampled_from([0, 10, 25]),
+    step_up=st.integers(0, 3),
+    step_down=st.integers(0, 3),
+)
+LOOKS = st.lists(
+    st.tuples(st.integers(0, 10), st.integers(0, 10), st.sets(st.integers(0, 7)), st.sampled_from([1, 10, 30])),
+    max_size=20,
+)
+
+
+@given(policy=POLICIES, first=st.integers(1, 8), looks=LOOKS)
+def test_what_always_holds(policy: Policy, first: int, looks: list[Any]) -> None:
+    autoscaler, size, now = Autoscaler(), first, 0.0
+    idle: dict[int, float] = {}
+    wanted: float | None = None
+    for wish, asked, busy, seconds in looks:
+        now += seconds
+        used = {rank for rank in busy if rank < size}
+        idle = {rank: idle.get(rank, now) for rank in range(size) if rank not in used}
+        more = min(max(wish, asked), policy.max) > size
+        wanted = (now if wanted is None else wanted) if more else None
+        after, _ = autoscaler.decide(policy, look(size, wish, now, used=tuple(used), asked=asked))
+        assert min(size, policy.min) <= after <= max(size, policy.max)
+        assert after >= policy.min
+        if after > size >= policy.min:
+            assert wanted is not None
+            assert now - wanted >= policy.backlog
+            assert after - size <= (policy.step_up or 8)
+        for rank in range(after, size):
+            assert rank not in used
+            assert now - idle[rank] >= policy.idle
+        assert size - after <= (policy.step_down or 8)
+        size = after
+
+
+# A run -------------------------------------------------------------------------------------------------------
+
+
+def run(
+    policy: Policy, arrivals: list[float], lasts: float, until: int, *, period: int = 10, start: int = 15
+) -> list[int]:
+    """Return the size at each period, with one-node jobs that arrive and last so long, on nodes that start so long."""
+    autoscaler, size, sizes = Autoscaler(), policy.min, []
+    ready = dict.fromkeys(range(size), 0)
+    running: dict[int, float] = {}
+    queue = sorted(arrivals)
+    for now in range(until):
+        running = {rank: end for rank, end in running.items() if end > now}
+        for rank in sorted(ready):
+            if queue and queue[0] <= now and ready[rank] <= now and rank not in running:
+                running[rank] = now + lasts
+                queue.pop(0)
+        if now % period:
+            continue
+        waiting = sum(arrival <= now for arrival in queue)
+        used = dict.fromkeys(running, (1, 0))
+        seen = nodes(pair=(1, 0), used=used)
+        wish = need(seen, size, policy.max, [NODE] * waiting)
+        after, _ = autoscaler.decide(policy, Seen(float(now), size, seen, wish, waiting))
+        assert all(rank < after for rank in running), "a node went that had a job"
+        ready = {rank: ready.get(rank, now + start) for rank in range(after)}
+        size = after
+        sizes.append(size)
+    assert not queue
+    return sizes
+
+
+def turns(sizes: list[int]) -> list[int]:
+    """Return the sizes without repetitions."""
+    return [size for index, size in enumerate(sizes) if index == 0 or size != sizes[index - 1]]
+
+
+@pytest.mark.parametrize("lasts", [1, 5, 30, 47, 200])
+def test_forty_jobs_from_one_node_to_eight_and_back(lasts: float) -> None:
+    sizes = run(POLICY, [0.0] * 40, lasts, until=2000)
+    top = sizes.index(max(sizes))
+    assert sizes[:top] == sorted(sizes[:top])
+    assert sizes[top:] == sorted(sizes[top:], reverse=True)
+    assert sizes[-1] == 1
+    if lasts >= 5:
+        # what is needed, at the second look
+        assert sizes[:3] == [1, 8, 8]
+
+
+def test_forty_jobs_by_steps() -> None:
+    sizes = turns(run(replace(POLICY, step_up=3, step_down=2), [0.0] * 40, 60, until=2000))
+    assert sizes == [1, 4, 7, 8, 6, 4, 2, 1]
+
+
+@pytest.mark.parametrize(("every", "lasts"), [(10, 25), (5, 30), (20, 10), (7, 23), (10, 65), (60, 50)])
+def test_a_constant_load_has_a_constant_size(every: int, lasts: int) -> None:
+    sizes = run(POLICY, [float(at) for at in range(0, 6000, every)], lasts, until=6000 + lasts)
+    settled = sizes[100:-10]
+    assert len(set(settled)) == 1, turns(sizes)
+    assert settled[0] >= -(-lasts // every) * 0.9

@@ -1,0 +1,232 @@
+"""What the agent asks of Kubernetes, against a server that records it."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import kube
+import pytest
+from kube import Kube, KubeError
+
+TOKEN = "ey-the-token-of-the-pod"
+JOB = "/apis/batch/v1/namespaces/ns/jobs/mc"
+PATCH = f"PATCH {JOB}?fieldManager=minicluster-agent"
+MERGE = "application/merge-patch+json"
+
+
+def job(version: str, *managers: str) -> dict[str, Any]:
+    entries = [{"manager": manager, "operation": "Update"} for manager in managers]
+    return {"metadata": {"uid": "u-1", "resourceVersion": version, "managedFields": entries}}
+
+
+@dataclass
+class Api:
+    """Answers in turn, and what was asked: method and path, type, token, body."""
+
+    answers: list[tuple[int, bytes]] = field(default_factory=list)
+    asked: list[tuple[str, str, str, Any]] = field(default_factory=list)
+
+    def answer(self, *bodies: Any) -> None:
+        self.answers += [(200, json.dumps(body).encode()) for body in bodies]
+
+    def refuse(self, code: int, body: str) -> None:
+        self.answers.append((code, body.encode()))
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
+
+
+@pytest.fixture
+def url(api: Api) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            what = (f"{self.command} {self.path}", self.headers["Content-Type"], self.headers["Authorization"])
+            api.asked.append((*what, json.loads(body) if body else None))
+            code, text = api.answers.pop(0)
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(text) or 1000))  # none: the answer breaks off
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_GET = do_PATCH = do_POST = answer  # noqa: N815
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.fixture
+def pod(url: str, tmp_path: Path) -> Kube:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    return Kube(url, "ns", "mc", tmp_path)
+
+
+def test_the_job_is_read(pod: Kube, api: Api) -> None:
+    api.answer(job("7"))
+    assert pod.get_job() == job("7")
+    assert api.asked == [(f"GET {JOB}", "application/json", f"Bearer {TOKEN}", None)]
+
+
+def test_the_token_is_read_anew_each_time(pod: Kube, api: Api) -> None:
+    api.answer(job("1"), job("2"))
+    pod.get_job()
+    (pod.token / "token").write_text("renewed")
+    pod.get_job()
+    assert [asked[2] for asked in api.asked] == [f"Bearer {TOKEN}", "Bearer renewed"]
+
+
+def test_a_resize_is_a_merge_patch_that_leaves_no_managed_fields_of_ours(pod: Kube, api: Api) -> None:
+    api.answer(job("8", "helm", "minicluster-agent", "kube-controller-manager"), job("9"))
+    pod.resize(job("7"), 3)
+    change = {"metadata": {"resourceVersion": "7"}, "spec": {"completions": 3, "parallelism": 3}}
+    given_up = {"metadata": {**job("8", "helm", "kube-controller-manager")["metadata"]}}
+    del given_up["metadata"]["uid"]
+    assert api.asked == [
+        (PATCH, MERGE, f"Bearer {TOKEN}", change),
+        (PATCH, MERGE, f"Bearer {TOKEN}", given_up),
+    ]
+
+
+MODIFIED = '{"message": "the object has been modified"}'
+
+
+def test_the_fields_are_given_up_though_the_controller_changes_the_job(pod: Kube, api: Api) -> None:
+    api.answer(job("8", "minicluster-agent"))
+    api.refuse(409, MODIFIED)
+    api.answer(job("9", "helm", "minicluster-agent"), job("10", "helm"))
+    pod.resize(job("7"), 3)
+    assert [what for what, *_ in api.asked] == [PATCH, PATCH, f"GET {JOB}", PATCH]
+    assert api.asked[-1][3] == {
+        "metadata": {"resourceVersion": "9", "managedFields": job("9", "helm")["metadata"]["managedFields"]}
+    }
+
+
+def test_a_resize_is_done_though_the_fields_can_not_be_given_up_now(pod: Kube, api: Api) -> None:
+    for version in range(8, 12):
+        api.answer(job(str(version), "minicluster-agent"))
+        api.refuse(409, MODIFIED)
+    pod.resize(job("7"), 3)
+    assert len(api.asked) == 8
+    # at the next look
+    api.answer(job("12"))
+    assert pod.give_up(job("11", "minicluster-agent")) == job("12")
+    assert pod.give_up(job("12", "helm")) == job("12", "helm")
+    assert len(api.asked) == 9
+
+
+def test_a_resize_of_what_somebody_changed_meanwhile_fails(pod: Kube, api: Api) -> None:
+    api.refuse(409, '{"message": "the object has been modified"}')
+    with pytest.raises(KubeError) as caught:
+        pod.resize(job("7"), 3)
+    assert str(caught.value) == f"{PATCH}: 409 the object has been modified"
+    assert len(api.asked) == 1
+
+
+def test_an_event(pod: Kube, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kube, "strftime", lambda *_: "2026-01-02T03:04:05Z")
+    api.answer({})
+    pod.event(job("7"), "Scaled", "size 1 -> 3: 2 jobs wait for nodes")
+    body = {
+        "metadata": {"generateName": "mc-", "namespace": "ns"},
+        "involvedObject": {"kind": "Job", "apiVersion": "batch/v1", "name": "mc", "namespace": "ns", "uid": "u-1"},
+        "reason": "Scaled",
+        "message": "size 1 -> 3: 2 jobs wait for nodes",
+        "type": "Normal",
+        "source": {"component": "minicluster-agent"},
+        "firstTimestamp": "2026-01-02T03:04:05Z",
+        "lastTimestamp": "2026-01-02T03:04:05Z",
+        "count": 1,
+    }
+    assert api.asked == [("POST /api/v1/namespaces/ns/events", "application/json", f"Bearer {TOKEN}", body)]
+
+
+def test_cpu_use_is_that_of_the_brokers(pod: Kube, api: Api) -> None:
+    def containers(**use: str) -> dict[str, Any]:
+        return {"containers": [{"name": name, "usage": {"cpu": cpu}} for name, cpu in use.items()]}
+
+    api.answer({"items": [containers(app="1500m", side="9"), containers(app="2"), containers(side="9")]})
+    assert pod.cpu("app") == 3.5
+    path = "/apis/metrics.k8s.io/v1beta1/namespaces/ns/pods?labelSelector=batch.kubernetes.io%2Fjob-name%3Dmc"
+    assert [asked[0] for asked in api.asked] == [f"GET {path}"]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "expected"),
+    [("0", 0), ("2", 2), ("250m", 0.25), ("1500000u", 1.5), ("123456789n", 0.123456789), ("1k", 1000), ("0.5", 0.5)],
+)
+def test_cores(quantity: str, expected: float) -> None:
+    assert kube.cores(quantity) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "expected"),
+    [
+        (403, '{"message": "jobs.batch \\"mc\\" is forbidden"}', '403 jobs.batch "mc" is forbidden'),
+        (500, '{"message": "several\\nlines of\\r\\n a webhook\\n"}', "500 several lines of a webhook"),
+        (401, '{"message": 5}', "401 5"),
+        (502, "<html>\nBad gateway", "502 Bad Gateway"),
+        (503, "[]", "503 Service Unavailable"),
+        (500, '{"kind": "Status"}', "500 Internal Server Error"),
+        (500, "", "500 Internal Server Error"),
+        (200, "{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (200, "", "IncompleteRead(0 bytes read, 1000 more expected)"),
+    ],
+)
+def test_an_error_is_one_line_with_what_the_server_says(
+    pod: Kube, api: Api, code: int, body: str, expected: str
+) -> None:
+    api.refuse(code, body)
+    with pytest.raises(KubeError) as caught:
+        pod.get_job()
+    assert str(caught.value) == f"GET {JOB}: {expected}"
+
+
+def no_server(pod: Kube) -> None:
+    pod.server = "http://127.0.0.1:1"
+
+
+def no_tls(pod: Kube) -> None:
+    (pod.token / "ca.crt").write_text("no certificate")
+    pod.server = pod.server.replace("http:", "https:")
+
+
+def no_token(pod: Kube) -> None:
+    (pod.token / "token").unlink()
+
+
+@pytest.mark.parametrize(
+    ("breaks", "expected"),
+    [(no_server, "Connection refused"), (no_tls, "certificate"), (no_token, "No such file or directory")],
+)
+def test_what_can_not_be_asked_is_an_error_of_one_line(
+    pod: Kube, breaks: Callable[[Kube], None], expected: str
+) -> None:
+    breaks(pod)
+    with pytest.raises(KubeError) as caught:
+        pod.get_job()
+    text = str(caught.value)
+    assert text.startswith(f"GET {JOB}: ")
+    assert expected in text
+    assert "\n" not in text
+    assert TOKEN not in text
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"), [("10.0.0.1", "https://10.0.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
+)
+def test_where_the_server_is(monkeypatch: pytest.MonkeyPatch, host: str, expected: str) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    assert kube.server() == expected

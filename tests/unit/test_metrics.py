@@ -1,0 +1,91 @@
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from metrics import Board, Found, text
+from state import Nodes
+
+NODES = Nodes(
+    {0: (4, 1), 1: (4, 1), 2: (4, 1), 3: (4, 1)}, {0: (4, 1), 1: (2, 0)}, frozenset({0, 1, 9}), {1: "broken", 3: "gone"}
+)
+JOBS = {"sched": 5, "run": 2, "inactive": 9, "successful": 1234567, "failed": 1}
+FOUND = Found(size=3, max_size=4, nodes=NODES, jobs=JOBS, queue_wait=12.5)
+TEXT = """\
+# HELP minicluster_size Pods that the Job has.
+# TYPE minicluster_size gauge
+minicluster_size 3
+# HELP minicluster_max_size Hosts of this cluster that are registered.
+# TYPE minicluster_max_size gauge
+minicluster_max_size 4
+# HELP minicluster_nodes Nodes by state; a node can be in several.
+# TYPE minicluster_nodes gauge
+minicluster_nodes{state="allocated"} 2
+minicluster_nodes{state="drained"} 2
+minicluster_nodes{state="missing"} 1
+minicluster_nodes{state="online"} 3
+minicluster_nodes{state="registered"} 4
+# HELP minicluster_cores cores of the nodes that are online.
+# TYPE minicluster_cores gauge
+minicluster_cores{state="allocated"} 6
+minicluster_cores{state="online"} 8
+# HELP minicluster_gpus gpus of the nodes that are online.
+# TYPE minicluster_gpus gauge
+minicluster_gpus{state="allocated"} 1
+minicluster_gpus{state="online"} 2
+# HELP minicluster_jobs Active jobs by state.
+# TYPE minicluster_jobs gauge
+minicluster_jobs{state="depend"} 0
+minicluster_jobs{state="priority"} 0
+minicluster_jobs{state="sched"} 5
+minicluster_jobs{state="run"} 2
+minicluster_jobs{state="cleanup"} 0
+# HELP minicluster_jobs_done_total Jobs that ended, by how.
+# TYPE minicluster_jobs_done_total counter
+minicluster_jobs_done_total{result="successful"} 1234567
+minicluster_jobs_done_total{result="failed"} 1
+minicluster_jobs_done_total{result="canceled"} 0
+minicluster_jobs_done_total{result="timeout"} 0
+# HELP minicluster_queue_wait_seconds Wait of the job that has waited longest.
+# TYPE minicluster_queue_wait_seconds gauge
+minicluster_queue_wait_seconds 12.5
+"""
+WISHES = """\
+# HELP minicluster_autoscaler_wish Size that each reason wishes.
+# TYPE minicluster_autoscaler_wish gauge
+minicluster_autoscaler_wish{reason="queue"} 8
+minicluster_autoscaler_wish{reason="min"} 1
+"""
+
+
+def test_the_whole_text() -> None:
+    assert text(FOUND, {}) == TEXT
+    assert text(FOUND, {"queue": 8, "min": 1}) == TEXT + WISHES
+
+
+@pytest.fixture
+def board() -> Iterator[Board]:
+    board = Board()
+    yield board
+    if board._server:
+        board._server.shutdown()
+        board._server.server_close()
+
+
+def test_the_last_text_is_served_and_nothing_else(board: Board) -> None:
+    board.show(0, "first\n")
+    server = board._server
+    assert server
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    for shown in ("first\n", "second é\n"):
+        board.show(0, shown)
+        for path in ("/metrics", "/metrics?name=x"):
+            with urllib.request.urlopen(url + path, timeout=10) as answer:
+                assert answer.read().decode() == shown
+                assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert board._server is server
+    for path in ("/", "/metrics/x", "/../metrics"):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(url + path, timeout=10)
+        assert (caught.value.code, caught.value.read()) == (404, b"see /metrics\n")
+        caught.value.close()

@@ -1,0 +1,145 @@
+import json
+import sys
+from typing import Any
+
+import pytest
+import state
+from fake_flux import FakeFlux, modules, resource_set
+from hypothesis import given
+from hypothesis import strategies as st
+
+PAIRS = st.tuples(st.integers(0, 300), st.integers(0, 16))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("[]", []),
+        ("0", [0]),
+        ("0-2,5", [0, 1, 2, 5]),
+        ("[0-2,5]", [0, 1, 2, 5]),
+        ("7-7,10-11", [7, 10, 11]),
+    ],
+)
+def test_ids(text: str, expected: list[int]) -> None:
+    assert state.ids(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [([], ""), ([3], "3"), ([1, 0], "0-1"), ([5, 0, 1, 1, 2], "0-2,5"), (range(8), "0-7"), ([0, 2, 4], "0,2,4")],
+)
+def test_idset(numbers: list[int], expected: str) -> None:
+    assert state.idset(numbers) == expected
+
+
+@given(numbers=st.lists(st.integers(0, 200)), brackets=st.booleans())
+def test_an_idset_is_read_as_it_was_written(numbers: list[int], brackets: bool) -> None:
+    text = state.idset(numbers)
+    assert state.ids(f"[{text}]" if brackets else text) == sorted(set(numbers))
+
+
+@pytest.mark.parametrize(
+    ("lite", "expected"),
+    [
+        ([], {}),
+        ([{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}], {0: (4, 1), 1: (4, 1)}),
+        (
+            [{"rank": "0,2", "children": {"core": "0,3"}}, {"rank": "1", "children": {"gpu": "0-7", "core": "0"}}],
+            {0: (2, 0), 2: (2, 0), 1: (1, 8)},
+        ),
+    ],
+)
+def test_by_rank(lite: list[Any], expected: dict[int, tuple[int, int]]) -> None:
+    assert state.by_rank({"execution": {"R_lite": lite}}) == expected
+    assert state.by_rank(None) == {}
+
+
+@given(pairs=st.dictionaries(st.integers(0, 500), PAIRS))
+def test_resources_are_read_as_they_were_written(pairs: dict[int, tuple[int, int]]) -> None:
+    assert state.by_rank(resource_set(pairs)) == pairs
+
+
+@given(pairs=st.lists(PAIRS))
+def test_totals(pairs: list[tuple[int, int]]) -> None:
+    assert state.totals(iter(pairs)) == {"cores": sum(p[0] for p in pairs), "gpus": sum(p[1] for p in pairs)}
+
+
+@pytest.mark.parametrize(
+    ("whole", "used", "left"),
+    [((4, 2), (0, 0), (4, 2)), ((4, 2), (3, 2), (1, 0)), ((1, 0), (2, 1), (0, 0))],
+)
+def test_minus(whole: tuple[int, int], used: tuple[int, int], left: tuple[int, int]) -> None:
+    assert state.minus(whole, used) == left
+
+
+def test_the_first_nodes() -> None:
+    nodes = state.Nodes({0: (1, 0), 1: (2, 0), 2: (3, 0)}, {1: (1, 0), 2: (1, 0)}, frozenset({0, 2}), {1: "a", 2: "b"})
+    assert nodes.first(2) == state.Nodes({0: (1, 0), 1: (2, 0)}, {1: (1, 0)}, frozenset({0}), {1: "a"})
+    assert nodes.first(3) == nodes
+    assert nodes.first(0) == state.Nodes({}, {}, frozenset(), {})
+
+
+@pytest.mark.parametrize(
+    ("pending", "expected"),
+    [([], 0.0), ([{"t_depend": 90.0}, {"t_depend": 70.5}], 29.5), ([{}], 0.0), ([{"t_depend": 101.0}], 0.0)],
+)
+def test_the_queues_wait(pending: list[dict[str, float]], expected: float) -> None:
+    assert state.queue_wait(pending, 100.0) == expected
+
+
+# Asked of Flux -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
+    for name, module in modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return FakeFlux(
+        {0: (4, 1), 1: (4, 1), 2: (4, 1), 3: (4, 1)}, {0, 1, 2}, used={1: (3, 1)}, drained={2: "broken", 3: "gone"}
+    )
+
+
+def test_the_nodes(flux: FakeFlux) -> None:
+    assert state.nodes(flux) == state.Nodes(flux.all, flux.used, frozenset({0, 1, 2}), {2: "broken", 3: "gone"})
+    flux.used = {}
+    assert state.nodes(flux).used == {}
+
+
+def test_the_jobs_that_wait_come_by_priority_and_age_and_held_ones_not(flux: FakeFlux) -> None:
+    flux.submit(7)
+    flux.submit(5, priority=0)
+    flux.submit(3)
+    flux.submit(9, priority=31)
+    assert [job["id"] for job in state.waiting(flux)] == [9, 3, 7]
+
+
+def test_the_summary(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+    flux.submit(1)
+    monkeypatch.setattr(state.time, "time", lambda: 112.34)
+    summary = state.summary(flux)
+    assert json.loads(json.dumps(summary)) == {
+        "version": "0.88.0",
+        "quorum": 1,
+        "registered": 4,
+        "online": "0-2",
+        "allocated": "1",
+        "drained": {"2": "broken", "3": "gone"},
+        "total": {"cores": 12, "gpus": 3},
+        "free": {"cores": 5, "gpus": 1},
+        "used": {"cores": 3, "gpus": 1},
+        "jobs": {
+            "depend": 0,
+            "priority": 0,
+            "sched": 1,
+            "run": 1,
+            "cleanup": 0,
+            "inactive": 3,
+            "successful": 2,
+            "failed": 1,
+            "canceled": 0,
+            "timeout": 0,
+        },
+        "queue_wait": 12.3,
+    }
