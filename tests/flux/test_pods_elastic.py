@@ -258,3 +258,54 @@ def test_metrics_are_served_beside_the_lead(release: Install) -> None:
     text = until(lambda: cluster.flux(0, "python", "-c", ask), PATIENCE)
     until(lambda: 'minicluster_nodes{state="online"} 2\n' in cluster.flux(0, "python", "-c", ask), PATIENCE)
     assert "minicluster_size 2\n" in text
+
+
+#: What becomes of a job that runs and of one that waits: by what keeps the state and by how the lead is lost
+SURVIVES = {
+    ("archive", "kill"): ("", ""),
+    ("archive", "evict"): ("CANCELED", "COMPLETED"),
+    ("archive", "reinstall"): ("CANCELED", "COMPLETED"),
+    ("claim", "kill"): ("FAILED", "COMPLETED"),
+    ("claim", "evict"): ("CANCELED", "COMPLETED"),
+    ("claim", "reinstall"): ("CANCELED", "COMPLETED"),
+}
+
+
+@pytest.mark.parametrize(("kept", "loss"), SURVIVES)
+def test_what_survives_the_lead(release: Install, claim: str, tmp_path: Path, kept: str, loss: str) -> None:
+    values: dict[str, Any] = {"size": 1, **QUIET, "pod": {"terminationGracePeriodSeconds": 12}}
+    runner: dict[str, Any] = dict(ONE_CORE)
+    (tmp_path / "archive").mkdir()
+    if kept == "archive":
+        values["archive"] = {"path": "/archive/state.tgz"}
+        runner["volumes"] = {"archive": {"path": "/archive", "hostPath": str(tmp_path / "archive")}}
+    else:
+        values["state"] = {"claimName": "state"}
+    cluster = release(values, runner)
+    if kept == "claim":
+        bind(cluster, claim, tmp_path / "state")
+    cluster.wait_for("0")
+    runs = submit(cluster, "sleep", "600")
+    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", runs).strip() == "RUN")
+    waits = submit(cluster, "true")
+    first = cluster.pod(0)
+    if loss == "kill":
+        checkpointed(cluster, kept)
+        cluster.kill_broker(0)
+    elif loss == "evict":
+        cluster.evict(first)
+    else:
+        run("helm", "uninstall", NAME, "-n", cluster.namespace)
+        until(lambda: not cluster.pods(), PATIENCE)
+        cluster.install()
+    until(lambda: cluster.pod(0) not in ("", first) and cluster.up() == "0", PATIENCE)
+    until(lambda: cluster.flux(0, "run", "echo", "up") == "up\n", PATIENCE)
+    assert (ended(cluster, runs), ended(cluster, waits)) == SURVIVES[kept, loss]
+
+
+def checkpointed(cluster: Release, kept: str) -> None:
+    """Wait until what is there is on the volume: a kill loses what came after the last checkpoint."""
+    begin = time.time()
+    ask = "import flux,flux.kvs; print(flux.kvs.kvs_checkpoint_lookup(flux.Flux())[0]['timestamp'])"
+    if kept == "claim":
+        until(lambda: float(cluster.flux(0, "python", "-c", ask) or 0) > begin, PATIENCE)
