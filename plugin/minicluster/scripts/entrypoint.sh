@@ -16,7 +16,8 @@ RETRY=85
 # Told to stop: what runs may end first. Then the broker is stopped, and whatever it exits with, this pod must
 # come back.
 on_stop() {
-  trap '' TERM INT
+  # once is enough; ignored, it would be by the children too
+  trap : TERM INT
   leave
   : >"$MINICLUSTER_HOME/config/run/stopping"
   stop
