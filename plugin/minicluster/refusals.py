@@ -1,5 +1,6 @@
 """What no schema can say of a spec: values that contradict each other, each in a sentence."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +66,9 @@ def _scaling(cluster: "MiniCluster") -> Iterator[str]:
             f"minSize is {cluster.spec['minSize']}, autoscaling.min {low}: a lead that comes back would wait for "
             "nodes that were scaled away; lower minSize"
         )
-    request = cluster.runner.get("resources", {})
-    if scaling["targetCPUUtilizationPercentage"] and not any(
-        "cpu" in request.get(k, {}) for k in ("requests", "limits")
-    ):
+    resources = cluster.runner.get("resources", {})
+    requested = resources.get("requests", {}).get("cpu", resources.get("limits", {}).get("cpu", 0))
+    if scaling["targetCPUUtilizationPercentage"] and re.fullmatch(r"0*(\.0*)?[a-zA-Z]*", str(requested)):
         yield (
             "autoscaling.targetCPUUtilizationPercentage is set and the runner requests no CPU: "
             "set resources.requests.cpu, of which it is a part"

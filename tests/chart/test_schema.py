@@ -129,7 +129,8 @@ CHANGEABLE = {
         "jobLabels",
         "flux.curveCert",
         "agent.periodSeconds",
-        "metrics.podMonitor",
+        "metrics.podMonitor.enabled",
+        "metrics.podMonitor.labels",
     ),
     *(
         f"autoscaling.{key}"

@@ -150,6 +150,12 @@ def test_what_somebody_else_drained_stays_so(mc: Setup) -> None:
     assert mc.flux.drained == {1: "broken", 2: "minicluster: the pod was told to stop"}
 
 
+def test_a_size_set_by_hand_beyond_what_flux_knows_is_brought_back(mc: Setup) -> None:
+    mc.kube.size = 12
+    mc.at(0, 60)
+    assert mc.flux.done == [("drain", "1-7"), ("resize", 12, 1)]
+
+
 def test_a_job_that_started_meanwhile_keeps_its_node(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.kube.size = 3
     mc.at(0)
@@ -178,14 +184,18 @@ def test_a_patch_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys: pyt
     assert mc.kube.size == 1
 
 
-def test_it_goes_on_when_the_api_is_away_for_a_while(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
-    mc.settings(port=8051)
+def test_it_goes_on_when_the_api_is_away_for_a_while(
+    mc: Setup, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: 130.0)
+    mc.settings(port=8051, size=3)
     mc.flux.used = {0: (1, 0)}
     mc.flux.submit(1)
     mc.at(0)
     mc.kube.errors = {"get": "GET: Connection refused"}
     assert mc.at(10, 20, 30) == [10.0] * 3
     assert len(mc.shown) == 4, "metrics are served all the same"
+    assert mc.shown[-1] == mc.shown[0], "with the size that was seen last"
     mc.kube.errors = {}
     mc.at(40)
     assert mc.kube.size == 2

@@ -21,7 +21,7 @@ minicluster_max_size 4
 # HELP minicluster_nodes Nodes by state; a node can be in several.
 # TYPE minicluster_nodes gauge
 minicluster_nodes{state="allocated"} 2
-minicluster_nodes{state="drained"} 2
+minicluster_nodes{state="drained"} 1
 minicluster_nodes{state="missing"} 1
 minicluster_nodes{state="online"} 3
 minicluster_nodes{state="registered"} 4
@@ -87,5 +87,5 @@ def test_the_last_text_is_served_and_nothing_else(board: Board) -> None:
     for path in ("/", "/metrics/x", "/../metrics"):
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(url + path, timeout=10)
-        assert (caught.value.code, caught.value.read()) == (404, b"see /metrics\n")
+        assert (caught.value.code, caught.value.read()) == (404, b"see /metrics, where metrics.enabled is true\n")
         caught.value.close()

@@ -167,6 +167,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"containers": [RUNNER, {"name": "minicluster-agent"}]},
         "two containers are named minicluster-agent: rename one of them",
     ),
+    *(
+        (
+            {**values, "metrics": {**values.get("metrics", {}), "port": 9100}, **runner(ports=[80, 9100])},
+            "metrics.port is 9100, a port of another container of the pod: choose another",
+        )
+        for values in ({"autoscaling": {"enabled": True}}, {"metrics": {"enabled": True}})
+    ),
     # state
     (
         {"state": {"claimName": "c"}, **bursting(leadBroker=LEAD, hostlist="mc-0")},

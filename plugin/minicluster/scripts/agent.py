@@ -49,15 +49,25 @@ class Agent:
         try:
             if policy:
                 self.seen = self._scale(settings, policy, nodes.first(settings["max_size"]), waiting, now)
+            else:
+                self.seen = None
         except KubeError as error:
             self._tell(f"the size can't be read or changed now: {error}")
-        if settings["port"]:
+        if not settings["port"]:
+            self.board.hide()
+        else:
             wait = state.queue_wait(waiting, time.time())
             size = self.seen.size if self.seen else settings["size"]
             wishes = self.seen.wishes(policy) if self.seen and policy else {}
             found = metrics.Found(size, settings["max_size"], nodes, state.counts(self.handle), wait)
-            self.board.show(settings["port"], metrics.text(found, wishes))
+            self._show(settings["port"], metrics.text(found, wishes))
         return float(settings["period"])
+
+    def _show(self, port: int, text: str) -> None:
+        try:
+            self.board.show(port, text)
+        except OSError as error:
+            self._tell(f"metrics.port {port} can't be served: {error}", "port")
 
     def _tell(self, text: str, about: str = "size") -> None:
         """Say what is new about something; "" when there is nothing to say."""

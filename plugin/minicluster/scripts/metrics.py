@@ -75,8 +75,12 @@ class Board:
         self._text = b""
         self._server: ThreadingHTTPServer | None = None
 
+    def hide(self) -> None:
+        """Serve nothing from now on."""
+        self._text = b""
+
     def show(self, port: int, body: str) -> None:
-        """Serve this text from now on."""
+        """Serve this text from now on. Raises OSError when the port is taken."""
         self._text = body.encode()
         if self._server is None:
             self._server = ThreadingHTTPServer(("", port), self._handler())
@@ -87,11 +91,11 @@ class Board:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                found = self.path.split("?")[0] == "/metrics"
+                found = self.path.split("?")[0] == "/metrics" and bool(board._text)
                 self.send_response(200 if found else 404)
                 self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
                 self.end_headers()
-                self.wfile.write(board._text if found else b"see /metrics\n")
+                self.wfile.write(board._text if found else b"see /metrics, where metrics.enabled is true\n")
 
             def log_message(self, *args: object) -> None:
                 """Scrapes are no news."""
