@@ -7,12 +7,13 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from broker_pods import MOUNT, until
-from releases import IN_PODS, NAME, PATIENCE, Install, Release, run
+from releases import IN_PODS, NAME, PATIENCE, Install, Release, environment, run
 
 pytestmark = IN_PODS
 
@@ -95,7 +96,24 @@ def test_a_command_that_ends_while_the_lead_is_told_to_stop_counts(release: Inst
     assert cluster.created(0) == 1
 
 
-def test_random_sizes_lose_no_job_and_run_none_twice(release: Install) -> None:
+@contextmanager
+def watched(cluster: Release, file: Path) -> Iterator[Path]:
+    """Write the name of each pod that is ever there to a file: events of a kind are merged, and can't be counted."""
+    words = ("kubectl", "-n", cluster.namespace, "get", "pods", "-w", "-o", "name")
+    with file.open("w") as out, subprocess.Popen(words, stdout=out, env=environment()) as watch:
+        try:
+            yield file
+        finally:
+            watch.terminate()
+
+
+def made(file: Path) -> list[int]:
+    """Return how many pods of each index there were."""
+    names = set(file.read_text().split())
+    return [sum(name.startswith(f"pod/{NAME}-{index}-") for name in names) for index in range(MAX)]
+
+
+def test_random_sizes_lose_no_job_and_run_none_twice(release: Install, tmp_path: Path) -> None:
     """MINICLUSTER_TEST_SCALES sets how many sizes (50), MINICLUSTER_TEST_SEED which."""
     steps = int(os.environ.get("MINICLUSTER_TEST_SCALES", "50"))
     seed = int(os.environ.get("MINICLUSTER_TEST_SEED", str(random.randrange(1_000_000))))
@@ -103,32 +121,36 @@ def test_random_sizes_lose_no_job_and_run_none_twice(release: Install) -> None:
     print(f"MINICLUSTER_TEST_SEED={seed}")
     cluster = release({"size": 2, "maxSize": MAX, **QUIET}, ONE_CORE)
     cluster.wait_for("0-1")
+    with watched(cluster, tmp_path / "pods") as pods:
+        jobs, asked = scaled_at_random(cluster, chance, steps)
+        until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{id}") == "", 10 * PATIENCE)
+        cluster.wait_for("0-2")
+    results = cluster.flux(0, "jobs", "-a", "-n", "--count=0", "-o", "{result}").split()
+    print(f"{steps} sizes, {len(jobs)} jobs, pods made {made(pods)}, asked for {asked}")
+    assert results == ["COMPLETED"] * len(jobs)
+    assert runs_of(cluster) == sorted(jobs)
+    # the Job may see a size only after the next one was set
+    assert all(count <= wanted for count, wanted in zip(made(pods), asked, strict=True))
+    assert not [c for pod in cluster.pods() for c in pod["status"]["containerStatuses"] if c["restartCount"]]
+    until(lambda: drained(cluster) in ("", "3", "4", "3-4"))
+
+
+def scaled_at_random(cluster: Release, chance: random.Random, steps: int) -> tuple[list[str], list[int]]:
+    """Submit jobs between changes of the size, the last to 3; return them, and the pods of each index asked for."""
     jobs: list[str] = []
     asked, now = [1, 1] + [0] * (MAX - 2), 2
-    for _ in range(steps):
+    for step in range(steps + 1):
         for _ in range(chance.randint(0, 3)):
             script = f"{noted()}; sleep {chance.uniform(0.2, 4):.1f}"
             nodes = chance.choice((1, 1, 1, 2, 3))
             jobs.append(submit(cluster, f"-N{nodes}", f"-n{nodes}", "--exclusive", "sh", "-c", script))
-        new = chance.randint(1, MAX)
+        new = chance.randint(1, MAX) if step < steps else 3
         asked = [n + (now <= index < new) for index, n in enumerate(asked)]
         now = new
         cluster.upgrade("--set", f"size={new}")
         if chance.random() < 0.5:
             until(lambda size=new: len(cluster.uids()) == size, PATIENCE)
-    cluster.upgrade("--set", "size=3")
-    asked = [n + (now <= index < 3) for index, n in enumerate(asked)]
-    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{id}") == "", 10 * PATIENCE)
-    cluster.wait_for("0-2")
-    results = cluster.flux(0, "jobs", "-a", "-n", "--count=0", "-o", "{result}").split()
-    runs = runs_of(cluster)
-    assert results == ["COMPLETED"] * len(jobs)
-    assert runs == sorted(jobs)
-    created = [cluster.created(index) for index in range(MAX)]
-    print(f"{steps} sizes, {len(jobs)} jobs, pods made {created}, asked for {asked}")
-    assert all(made <= wanted for made, wanted in zip(created, asked, strict=True))
-    assert not [c for pod in cluster.pods() for c in pod["status"]["containerStatuses"] if c["restartCount"]]
-    until(lambda: drained(cluster) in ("", "3", "4", "3-4"))
+    return jobs, asked
 
 
 @pytest.fixture

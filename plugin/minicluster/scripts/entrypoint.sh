@@ -175,15 +175,14 @@ lead() {
 
 # The rank of a pod that left is drained: it takes jobs again once this one is in its place.
 rejoin() (
-  until FLUX_URI=$(broker_uri); do
+  # the socket comes before the broker has joined, the KVS after that
+  until FLUX_URI=$(broker_uri) && drains=$(FLUX_URI=$FLUX_URI "$mc_flux" kvs eventlog get resource.eventlog); do
     kill -0 "$$" 2>/dev/null || exit 0
     sleep 0.2
   done
   export FLUX_URI
   # starting Python on every node would slow the start of them all
-  if "$mc_flux" kvs eventlog get resource.eventlog | grep -q '"minicluster: '; then
-    "$mc_flux" python "$mc_files/rejoin.py"
-  fi
+  case $drains in *'"minicluster: '*) "$mc_flux" python "$mc_files/rejoin.py" ;; esac
 )
 
 # A worker comes back by itself until the instance ends or this pod is told to stop.
