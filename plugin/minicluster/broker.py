@@ -79,12 +79,18 @@ def bootstrap(cluster: MiniCluster) -> list[dict[str, str]]:
     if not cluster.joins:
         return entries
     lead = cluster.flux["bursting"]["leadBroker"]
-    address = f"tcp://{lead['address']}:{lead.get('port', PORT)}"
+    address = f"tcp://{lead_address(cluster)}"
     if cluster.flux["bursting"]["hostlist"]:
         # a host that is listed again is updated: flux-config-bootstrap(5)
         return [*entries, {"host": hosts(lead["name"], 1), "connect": address}]
     others = [{"host": hosts(lead["name"], lead["size"] - 1, first=1)}] if lead["size"] > 1 else []
     return [{"host": hosts(lead["name"], 1), "connect": address}, *others, *entries[1:]]
+
+
+def lead_address(cluster: MiniCluster) -> str:
+    """Return where a burst reaches its lead, as HOST:PORT."""
+    lead = cluster.flux["bursting"]["leadBroker"]
+    return f"{lead['address']}:{lead.get('port', PORT)}"
 
 
 def start(cluster: MiniCluster) -> list[str]:

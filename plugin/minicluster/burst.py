@@ -148,13 +148,14 @@ def values(root: MiniCluster, burst: Burst, size: int, address: Address) -> dict
     bursting = {"clusters": [dict(one) for one in root.bursts], "hostlist": root.flux["bursting"]["hostlist"]}
     lead = {"name": root.name, "address": address.host, "port": address.port, "size": root.max_size}
     flux = {key: value for key, value in root.flux.items() if key not in ROOTS_FLUX}
+    secret = {"curveCertSecret": secret_name(burst)} if burst.is_release else {}
     made: dict[str, Any] = {
         "size": size,
         "maxSize": burst.size,
         **{key: value for key, value in root.spec.items() if key not in ROOTS},
         "containers": [_worker(c) if c is root.runner else dict(c) for c in root.spec["containers"]],
         "network": {key: value for key, value in root.spec["network"].items() if key not in ROOTS_NETWORK},
-        "flux": {**flux, "curveCertSecret": secret_name(burst), "bursting": {**bursting, "leadBroker": lead}},
+        "flux": {**flux, **secret, "bursting": {**bursting, "leadBroker": lead}},
     }
     defaults = yaml.load(spec.DEFAULTS.read_text(encoding="utf-8"), Loader=Loader)  # noqa: S506 - a safe loader
     found: dict[str, Any] = _differing(made, defaults | {"size": None})

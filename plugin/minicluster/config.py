@@ -125,14 +125,14 @@ def batch_script(command: str, logs: str) -> str:
 def settings(cluster: MiniCluster) -> str:
     """Return the settings file: assignments whose values are quoted, ``mc_*_words`` each a quoted list."""
     runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
-    commands = runner.get("commands", {})
+    commands, lead = runner.get("commands", {}), cluster.flux["bursting"]["leadBroker"]
     values: dict[str, object] = {
         "mc_name": cluster.name,
         "mc_size": cluster.size,
         "mc_max_size": cluster.max_size,
         "mc_view": "" if container["disable"] else "/opt/views/view",
         "mc_python_path": container["pythonPath"],
-        "mc_joins": _flag(cluster.joins),
+        "mc_joins": f"{lead['name']} at {broker.lead_address(cluster)}" if cluster.joins else "",
         "mc_hosts_count": registered(cluster),
         "mc_resources": resources(cluster),
         "mc_archive": cluster.spec["archive"]["path"],

@@ -135,10 +135,7 @@ def read_root(release: str, options: dict[str, Any]) -> tuple[MiniCluster, Place
     """
     place = Place(options["root_context"], options["root_namespace"])
     file = options["values"]
-    if file:
-        values = bursts.document(file.read())
-    else:
-        values = json.loads(place.helm("get", "values", release, "--all", "-o", "json"))
+    values = bursts.document(file.read()) if file else _release_values(release, place)
     name = str(values.get("nameOverride") or release)
     if not file and not values.get("maxSize"):
         # the size that it was installed with, which may have changed since
@@ -146,6 +143,16 @@ def read_root(release: str, options: dict[str, Any]) -> tuple[MiniCluster, Place
         values["maxSize"] = int(json.loads(annotations.get("minicluster/frozen", "{}")).get("maxSize") or 0) or None
     metadata = {"name": name, "namespace": options["root_namespace"]}
     return spec.load({"metadata": metadata, "spec": values}), place
+
+
+def _release_values(release: str, place: Place) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = json.loads(place.helm("get", "values", release, "--all", "-o", "json"))
+    except ToolError as error:
+        raise BurstError(
+            f"{release} in {place} can't be read: {error}; --root-namespace and --root-context say where it is"
+        ) from None
+    return values
 
 
 def find_address(root: Root, given: str | None) -> Address:
