@@ -22,7 +22,10 @@ from minicluster.stream import Loader
 #: What the reason of a drain of ours begins with: whoever brings the hosts back undrains these, and no others.
 OURS = "minicluster: "
 #: Values that are the root's alone: its sizes, its work, its state, and what only its lead reads.
-ROOTS = ("nameOverride", "size", "maxSize", "minSize", "tasks", "interactive", "archive", "services", "global")
+ROOTS = (
+    *("nameOverride", "size", "maxSize", "minSize", "tasks", "interactive", "archive", "state", "services", "global"),
+    *("autoscaling", "metrics", "agent"),
+)
 ROOTS_FLUX = ("submitCommand", "optionFlags", "scheduler", "minimalService", "curveCert", "curveCertSecret", "bursting")
 ROOTS_NETWORK = ("headlessName", "clusterDomain")
 ROOTS_RUNNER = ("command", "launcher", "batch", "batchRaw", "diagnostics")

@@ -179,11 +179,11 @@ def test_install(run: Run, tmp_path: Path) -> None:
     )
     assert (done.exit_code, done.stdout) == (0, "")
     assert changes(tmp_path) == [
+        "kubectl exec flux-0-x -- /mnt/flux/bin/flux resource undrain --update 4",
         "kubectl --context=other --namespace=there apply --server-side --force-conflicts "
         "--field-manager=minicluster -f -",
         f"helm --kube-context=other --namespace=there upgrade --install b0 {CHART} --values - --values {own} "
         "--post-renderer minicluster",
-        "kubectl exec flux-0-x -- /mnt/flux/bin/flux resource undrain 4",
     ]
     assert json.dumps({**MADE, "size": 1}) in (tmp_path / "stdin").read_text()
 
@@ -248,7 +248,7 @@ def waiting(*pods: Any) -> dict[str, Any]:
         (["--install"], {"job-name=flux": {"items": [pod("x", phase="Pending")]}}, "the lead of flux doesn't run in "
          "the namespace of the context: see `kubectl get pods`", 0),
         (["--install"], {"helm upgrade": [1, "Error: size can't\nchange"]}, "helm upgrade --install: size can't change",
-         3),
+         4),
         (["--install"], waiting(), LATE + "it has no pod; see `kubectl describe job b0`", 3),
         (["--install"], waiting(pod("p", containerStatuses=[{"state": IMAGE}])),
          LATE + "pod p is ImagePullBackOff: no such image", 3),

@@ -53,7 +53,7 @@ class Root:
         drains = self.flux("resource", "drain", "-n", "-o", "{ranks}|{reason}")
         ours = bursts.drained_by_us(self.burst, drains.splitlines())
         if ours:
-            self.flux("resource", "undrain", ",".join(map(str, ours)))
+            self.flux("resource", "undrain", "--update", ",".join(map(str, ours)))
 
 
 def _flux(cluster: MiniCluster, place: Place, pod: dict[str, Any], *words: str) -> str:
@@ -255,7 +255,8 @@ def install(root: Root, there: Place, made: dict[str, Any], certificate: str, op
     chart = options["chart"] or bursts.chart()
     if chart is None:
         raise BurstError("this package comes without the chart: give --chart")
-    root.online()  # a root that can't be asked is known before anything is made
+    # before its pods come, which undrain their own ranks; a root that can't be asked is known before anything is made
+    root.undrain()
     secret = bursts.secret(root.cluster, root.burst, certificate)
     is_new = not there.get("secret", secret["metadata"]["name"])
     # on the server's side: else the certificate would be in an annotation too
@@ -269,7 +270,6 @@ def install(root: Root, there: Place, made: dict[str, Any], certificate: str, op
         if is_new:
             there.kubectl("delete", "secret", secret["metadata"]["name"])
         raise
-    root.undrain()
     size = int(there.get("job", name)["spec"]["completions"])
     wanted = set(bursts.members(root.burst.ranks(size)))
     say(f"installed {name} in {there}: waiting for ranks {root.burst.ranks(size)} of {root.cluster.name}")
