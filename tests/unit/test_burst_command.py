@@ -214,7 +214,10 @@ def test_hosts_of_a_hostlist(run: Run, tmp_path: Path) -> None:
             "minicluster-burst.service": 0o644,
         }
     done = run("flux", "vm-[0-1]", "--remove", answers={**answers, "-s allocated": "0\n"})
-    assert done.stderr.endswith("minicluster: no job runs on vm-[0-1]: stop the brokers there\n")
+    assert done.stderr.splitlines()[-1] == (
+        "minicluster: no job runs on vm-[0-1]: stop the brokers there, and `flux resource undrain vm-[0-1]` before "
+        "they come back"
+    )
     assert [line for line in changes(tmp_path) if "uninstall" in line] == []
 
 

@@ -358,7 +358,7 @@ def remove(root: Root, there: Place, timeout: int) -> None:
             "jobs that `flux jobs` shows"
         )
     if not root.burst.is_release:
-        say(f"no job runs on {name}: stop the brokers there")
+        say(f"no job runs on {name}: stop the brokers there, and `flux resource undrain {name}` before they come back")
         return
     uninstall = ("uninstall", name, "--ignore-not-found", "--cascade", "foreground", "--wait", "--timeout")
     there.helm(*uninstall, f"{max(timeout, 1)}s")
