@@ -222,7 +222,7 @@ def _bursting(cluster: "MiniCluster") -> Iterator[str]:
             key = "size" if cluster.size > (size := mine[0]["size"]) else "maxSize"
             yield (f"{key} is {cluster.spec[key]}, flux.bursting.clusters has {size} for {cluster.name}: lower {key}")
     if not bursting["expose"]["type"] and (bursting["expose"]["nodePort"] or bursting["expose"]["annotations"]):
-        yield "flux.bursting.expose has settings and no type: give NodePort or LoadBalancer"
+        yield "flux.bursting.expose has a port or annotations and no type: give NodePort or LoadBalancer"
 
 
 def _hidden_by_broker_config(cluster: "MiniCluster") -> Iterator[str]:

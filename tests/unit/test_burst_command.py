@@ -155,6 +155,20 @@ def test_without_a_cluster_nothing_is_asked(run: Run, tmp_path: Path) -> None:
     assert list(asked(tmp_path)) == []
 
 
+@pytest.mark.parametrize(
+    ("expose", "expected"),
+    [
+        ({"address": "hpc.example"}, ("hpc.example", 8050)),
+        ({"address": "hpc.example:443"}, ("hpc.example", 443)),
+        ({"address": "hpc.example", "type": "NodePort"}, ("hpc.example", 30001)),
+    ],
+)
+def test_the_root_may_know_its_address(run: Run, expose: dict[str, str], expected: tuple[str, int]) -> None:
+    values = {**VALUES, "flux": {"bursting": {"clusters": [{"name": "b0"}], "expose": expose}}}
+    lead = yaml.safe_load(run("flux", "b0", answers={"get values": values}).stdout)["flux"]["bursting"]["leadBroker"]
+    assert (lead["address"], lead["port"]) == expected
+
+
 def test_the_secret_is_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "secret.yaml"
     path.write_text("old")

@@ -230,7 +230,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         bursting(expose={"nodePort": 30000}),
-        "flux.bursting.expose has settings and no type: give NodePort or LoadBalancer",
+        "flux.bursting.expose has a port or annotations and no type: give NodePort or LoadBalancer",
     ),
     # aliases
     (

@@ -156,12 +156,15 @@ def _release_values(release: str, place: Place) -> dict[str, Any]:
 
 
 def find_address(root: Root, given: str | None) -> Address:
-    """Return where the lead is reached from outside: as given, else as its Service says it."""
+    """Return where the lead is reached from outside: as given, as the root's values have it, else as its Service says.
+
+    Nothing is asked for HOST:PORT, nor where the root has no Service.
+    """
+    expose = root.cluster.flux["bursting"]["expose"]
+    given = given or expose["address"]
     if given and re.search(r"[^:\]]:[0-9]+$|\]:[0-9]+$", given):
         return Address.parse(given, 0)
-    service: dict[str, Any] = {}
-    if not (given and not root.cluster.flux["bursting"]["expose"]["type"]):
-        service = root.place.get("service", f"{root.cluster.name}-lead")
+    service = root.place.get("service", f"{root.cluster.name}-lead") if expose["type"] or not given else {}
     if given:
         return Address.parse(given, bursts.service_port(root.cluster, service))
     pod: dict[str, Any] = next(iter(root.place.pods(root.cluster.name, 0)), {})
