@@ -267,7 +267,7 @@ def drained_by_us(burst: Burst, drains: Iterable[str]) -> list[int]:
     return sorted(mine & {rank for ranks, _, reason in lines if reason.startswith(OURS) for rank in members(ranks)})
 
 
-def document(text: str) -> Any:
+def document(text: bytes) -> dict[str, Any]:
     """Return a file of values. Raises BurstError when it is no map in YAML."""
     try:
         found = yaml.load(text, Loader=Loader)  # noqa: S506 - a safe loader
@@ -275,9 +275,10 @@ def document(text: str) -> Any:
         raise BurstError(
             f"the values are not YAML: {getattr(error, 'problem', None) or 'they can not be read'}"
         ) from None
-    if not isinstance(found or {}, dict):
+    found = {} if found is None else found
+    if not isinstance(found, dict):
         raise BurstError(f"the values are a {type(found).__name__}: they must be a map")
-    return found or {}
+    return found
 
 
 def chart() -> Path | None:

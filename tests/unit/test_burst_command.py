@@ -52,7 +52,7 @@ ANSWERS: dict[str, Any] = {
     r"^kubectl get secret flux-curve ": {"data": {"curve.cert": base64.b64encode(CERTIFICATE.encode()).decode()}},
     r"^kubectl get secret b0-root-curve ": "",
     r"^kubectl (apply|delete) ": "",
-    r"^helm (upgrade|uninstall) ": "",
+    r"^helm (upgrade|uninstall|status) ": "",
     r"^kubectl get job b0 ": burst_job(2),
     r"^kubectl get pods -l .*job-name=b0": {"items": [pod("b0-0-x")]},
     r"flux resource drain -n -o ": "4|minicluster: b0 is being removed\n5|disk\n",
@@ -210,7 +210,7 @@ def test_remove(run: Run, tmp_path: Path) -> None:
     )
     assert changes(tmp_path) == [
         "kubectl exec flux-0-x -- /mnt/flux/bin/flux resource drain --update 4-5 minicluster: b0 is being removed",
-        "helm --namespace=there uninstall b0 --ignore-not-found --cascade foreground --wait --timeout 5s",
+        "helm --namespace=there uninstall b0 --cascade foreground --wait --timeout 5s",
         "kubectl --namespace=there delete secret b0-root-curve --ignore-not-found",
     ]
 
@@ -286,6 +286,8 @@ def waiting(*pods: Any) -> dict[str, Any]:
             "view by --burst-values",
             3,
         ),
+        (["--remove", "-n", "there"], {"helm status b0": [1, "Error: release: not found"]}, "b0 can't be removed from "
+         "namespace there: helm status b0: release: not found; --namespace and --kube-context say where it is", 0),
         (["--remove"], {"-s allocated": "0-4"}, "after 0 s jobs still run on b0: its hosts take no new ones; run this "
          "again, or cancel the jobs that `flux jobs` shows", 1),
         (["--install"], {"get values": HOSTLIST}, "flux has no hosts b0 for a burst: name consecutive hosts of "

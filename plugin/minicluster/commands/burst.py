@@ -63,7 +63,7 @@ def _flux(cluster: MiniCluster, place: Place, pod: dict[str, Any], *words: str) 
 @click.command()
 @click.argument("release")
 @click.argument("burst")
-@click.option("-f", "--values", type=click.File("r"), help="The values of the root, instead of those of its release.")
+@click.option("-f", "--values", type=click.File("rb"), help="The values of the root, instead of those of its release.")
 @click.option("--root-context", default="", help="Context of the kubeconfig where the root runs.")
 @click.option("--root-namespace", default="", help="Namespace of the root.")
 @click.option("--address", metavar="HOST[:PORT]", help="Where the burst reaches the lead; else its Service says it.")
@@ -222,15 +222,15 @@ def write_secret(path: Path, secret: dict[str, Any]) -> None:
 
 def write_folder(folder: Path, files: list[hosts.File]) -> None:
     """Write the files of hosts. Raises BurstError when the folder has others in it."""
-    others = sorted({path.name for path in folder.iterdir()} - set(hosts.NAMES)) if folder.exists() else []
-    if others:
-        raise BurstError(f"{folder} has other files, such as {others[0]}: give a new or empty folder")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        others = sorted({path.name for path in folder.iterdir()} - set(hosts.NAMES))
+        if others:
+            raise BurstError(f"{folder} has other files, such as {others[0]}: give a new or empty folder")
+        for name in hosts.NAMES:
+            (folder / name).unlink(missing_ok=True)
     except OSError as error:
-        raise BurstError(f"{folder} can't be made: {error.strerror}") from None
-    for name in hosts.NAMES:
-        (folder / name).unlink(missing_ok=True)
+        raise BurstError(f"{folder} can't be written: {error.strerror}") from None
     for file in files:
         _write(folder / file.name, file.text.encode(), file.mode)
     say(f"wrote {folder}: copy it to each host as {hosts.FOLDER}; {hosts.UNIT} says how to start it, as does start.sh")
@@ -273,7 +273,7 @@ def install(root: Root, there: Place, made: dict[str, Any], certificate: str, op
         if is_new:
             there.kubectl("delete", "secret", secret["metadata"]["name"])
         raise
-    size = int(there.get("job", name)["spec"]["completions"])
+    size = int(there.get("job", name).get("spec", {}).get("completions", made["size"]))
     wanted = set(bursts.members(root.burst.ranks(size)))
     say(f"installed {name} in {there}: waiting for ranks {root.burst.ranks(size)} of {root.cluster.name}")
     if not until(_joined(root, there, wanted), options["timeout"]):
@@ -353,6 +353,8 @@ def remove(root: Root, there: Place, timeout: int) -> None:
     Raises BurstError when jobs still run there after the time; the hosts stay drained.
     """
     name, ranks = root.burst.name, root.burst.ranks()
+    if root.burst.is_release:
+        _find_release(there, name)
     root.flux("resource", "drain", "--update", ranks, f"{bursts.OURS}{name} is being removed")
     say(f"drained ranks {ranks} of {root.cluster.name}: waiting for the jobs that run there")
     if not until(lambda: not root.busy(), timeout):
@@ -363,7 +365,17 @@ def remove(root: Root, there: Place, timeout: int) -> None:
     if not root.burst.is_release:
         say(f"no job runs on {name}: stop the brokers there, and `flux resource undrain {name}` before they come back")
         return
-    uninstall = ("uninstall", name, "--ignore-not-found", "--cascade", "foreground", "--wait", "--timeout")
-    there.helm(*uninstall, f"{max(timeout, 1)}s")
+    # with its pods, so that none of them is there when it is installed again
+    there.helm("uninstall", name, "--cascade", "foreground", "--wait", "--timeout", f"{max(timeout, 1)}s")
     there.kubectl("delete", "secret", bursts.secret_name(root.burst), "--ignore-not-found")
     say(f"removed {name}; its hosts stay drained until it is installed again")
+
+
+def _find_release(there: Place, name: str) -> None:
+    """Raise BurstError when there is nothing to remove: its hosts would be drained for nothing."""
+    try:
+        there.helm("status", name)
+    except ToolError as error:
+        raise BurstError(
+            f"{name} can't be removed from {there}: {error}; --namespace and --kube-context say where it is"
+        ) from None
