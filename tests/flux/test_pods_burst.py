@@ -18,7 +18,6 @@ pytestmark = pytest.mark.skipif(
     "MINICLUSTER_TEST_KUBECONFIG" not in os.environ,
     reason="MINICLUSTER_TEST_KUBECONFIG names no cluster to run pods on",
 )
-PREFIX = os.environ.get("MINICLUSTER_TEST_NAMESPACE", "minicluster-test")
 CLUSTERS = [{"name": "b0", "size": 2}, {"name": "b1", "size": 1}]
 BURSTING = {"bursting": {"clusters": CLUSTERS, "expose": {"type": "NodePort"}}}
 VALUES = {"size": 3, "logging": {"quiet": True}, "flux": BURSTING}
@@ -37,7 +36,7 @@ class Bursts:
 
     def namespace(self) -> str:
         """Return a new namespace."""
-        self.namespaces.append(f"{PREFIX}-{secrets.token_hex(4)}")
+        self.namespaces.append(f"minicluster-test-{secrets.token_hex(4)}")
         create_namespace(self.namespaces[-1])
         return self.namespaces[-1]
 
