@@ -5,6 +5,7 @@ and flux-broker-attributes(7), Flux 0.88.
 """
 
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 import tomli_w
@@ -56,7 +57,7 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
             "default_bind": f"tcp://{network['interface']}:%p",
             # the dot ends the name: no search domain is tried while the name isn't there yet
             "default_connect": f"tcp://%h.{domain}.:%p",
-            "hosts": _hosts(cluster),
+            "hosts": bootstrap(cluster),
         },
         # what a container sees of a node is not what it may use: R is right, detection isn't
         "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
@@ -72,12 +73,13 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
     return tables
 
 
-def _hosts(cluster: MiniCluster) -> list[dict[str, str]]:
+def bootstrap(cluster: MiniCluster) -> list[dict[str, str]]:
+    """Return the table of hosts; in that of a burst rank 0 has the address of its lead."""
     entries = [{"host": part.hostlist} for part in table(cluster)]
     if not cluster.joins:
         return entries
     lead = cluster.flux["bursting"]["leadBroker"]
-    address = f"tcp://{lead['address']}:{lead.get('port', PORT)}"
+    address = f"tcp://{lead_address(cluster)}"
     if cluster.flux["bursting"]["hostlist"]:
         # a host that is listed again is updated: flux-config-bootstrap(5)
         return [*entries, {"host": hosts(lead["name"], 1), "connect": address}]
@@ -85,9 +87,15 @@ def _hosts(cluster: MiniCluster) -> list[dict[str, str]]:
     return [{"host": hosts(lead["name"], 1), "connect": address}, *others, *entries[1:]]
 
 
+def lead_address(cluster: MiniCluster) -> str:
+    """Return where a burst reaches its lead, as HOST:PORT."""
+    lead = cluster.flux["bursting"]["leadBroker"]
+    return f"{lead['address']}:{lead.get('port', PORT)}"
+
+
 def start(cluster: MiniCluster) -> list[str]:
     """Return the words that start a broker, without the initial program."""
-    flux, logging = cluster.flux, cluster.spec["logging"]
+    flux = cluster.flux
     words = ["flux", "start", f"--config-path={cluster.files}/broker.toml"]
     if flux["wrap"]:
         words.append(f"--wrap={flux['wrap']}")
@@ -95,20 +103,37 @@ def start(cluster: MiniCluster) -> list[str]:
     attributes: dict[str, object] = {"statedir": f"{cluster.state}/var/lib/flux", "rundir": run}
     if not flux["disableSocket"]:
         attributes["local-uri"] = f"local://{run}/local"
-    # every broker of a burst reaches rank 0 only, so it is the parent of all
-    attributes["tbon.topo"] = flux["topology"] or f"kary:{0 if cluster.bursts else FANOUT}"
-    if _seconds(flux["connectTimeout"]):
-        attributes["tbon.connect_timeout"] = flux["connectTimeout"]
-    if logging["zeromq"]:
-        attributes["tbon.zmqdebug"] = 1
+    attributes |= tree(cluster)
     needed = quorum(cluster)
     if needed is not None:
         attributes["broker.quorum"] = needed
     # told to stop, a broker has the pod's grace period, 30 s by default: time for the dump must be left
     attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = "10s"
-    attributes["log-stderr-mode"] = "local"
-    attributes["log-stderr-level"] = 0 if logging["quiet"] else flux["logLevel"]
-    return words + [f"-S{key}={value}" for key, value in attributes.items()]
+    attributes |= log(cluster)
+    return words + setting(attributes)
+
+
+def tree(cluster: MiniCluster) -> dict[str, object]:
+    """Return the attributes of the tree of brokers."""
+    flux = cluster.flux
+    # every broker of a burst reaches rank 0 only, so it is the parent of all
+    attributes: dict[str, object] = {"tbon.topo": flux["topology"] or f"kary:{0 if cluster.spans else FANOUT}"}
+    if _seconds(flux["connectTimeout"]):
+        attributes["tbon.connect_timeout"] = flux["connectTimeout"]
+    if cluster.spec["logging"]["zeromq"]:
+        attributes["tbon.zmqdebug"] = 1
+    return attributes
+
+
+def log(cluster: MiniCluster) -> dict[str, object]:
+    """Return the attributes of a broker's log."""
+    level = 0 if cluster.spec["logging"]["quiet"] else cluster.flux["logLevel"]
+    return {"log-stderr-mode": "local", "log-stderr-level": level}
+
+
+def setting(attributes: Mapping[str, object]) -> list[str]:
+    """Return the words that set attributes of a broker."""
+    return [f"-S{key}={value}" for key, value in attributes.items()]
 
 
 def _seconds(duration: str) -> float:

@@ -125,14 +125,14 @@ def batch_script(command: str, logs: str) -> str:
 def settings(cluster: MiniCluster) -> str:
     """Return the settings file: assignments whose values are quoted, ``mc_*_words`` each a quoted list."""
     runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
-    commands = runner.get("commands", {})
+    commands, lead = runner.get("commands", {}), cluster.flux["bursting"]["leadBroker"]
     values: dict[str, object] = {
         "mc_name": cluster.name,
         "mc_size": cluster.size,
         "mc_max_size": cluster.max_size,
         "mc_view": "" if container["disable"] else "/opt/views/view",
         "mc_python_path": container["pythonPath"],
-        "mc_joins": _flag(cluster.joins),
+        "mc_joins": f"{lead['name']} at {broker.lead_address(cluster)}" if cluster.joins else "",
         "mc_hosts_count": registered(cluster),
         "mc_resources": resources(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
@@ -215,19 +215,26 @@ def work(cluster: MiniCluster) -> str:
     return "batch" if runner.get("batch") else "submit"
 
 
-def resources(cluster: MiniCluster) -> str:
-    """Return what R is made of: lines of ranks, hosts, cores and GPUs of a node; cores `-` where the node tells."""
+def nodes(cluster: MiniCluster) -> Iterator[tuple[str, str, int | None, int]]:
+    """Yield what R is made of: ranks, hosts, cores and GPUs of a node; cores None where the node tells."""
     own_cores, own_gpus = cores(cluster.runner), gpus(cluster.runner)
-    lines = []
     first = 0
     for part in table(cluster):
         size = count(part.hostlist)
         part_cores = own_cores if part.cores is None else part.cores
         part_gpus = own_gpus if part.gpus is None else part.gpus
-        ranks = f"{first}-{first + size - 1}" if size > 1 else str(first)
-        lines.append(f"{ranks} {part.hostlist} {part_cores or '-'} {part_gpus}")
+        yield ids(size, first), part.hostlist, part_cores, part_gpus
         first += size
-    return "\n".join(lines)
+
+
+def ids(size: int, first: int = 0) -> str:
+    """Return so many ids as an idset (RFC 22)."""
+    return f"{first}-{first + size - 1}" if size > 1 else str(first)
+
+
+def resources(cluster: MiniCluster) -> str:
+    """Return what the pods make R of: a line for each of the nodes, cores `-` where the node tells."""
+    return "\n".join(f"{ranks} {hosts} {cores or '-'} {gpus}" for ranks, hosts, cores, gpus in nodes(cluster))
 
 
 def prefix(cluster: MiniCluster) -> list[str]:

@@ -9,7 +9,7 @@ from minicluster.spec import MiniCluster
 #: Makes a key pair, (public, secret), both Z85 text of 40 characters.
 Keypair = Callable[[], tuple[bytes, bytes]]
 
-_KEYS = re.compile(r'^\s*(public|secret)-key\s*=\s*"[0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{40}"\s*$', re.MULTILINE)
+_KEYS = re.compile(r'^\s*(public|secret)-key\s*=\s*"([0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{40})"\s*$', re.MULTILINE)
 
 
 def random_keypair() -> tuple[bytes, bytes]:
@@ -33,6 +33,17 @@ def seeded_keypair(seed: bytes, cluster: MiniCluster) -> tuple[bytes, bytes]:
     return zmq.curve_public(secret), secret
 
 
+def keys(certificate: str) -> tuple[bytes, bytes]:
+    """Return the key pair of a certificate, (public, secret).
+
+    Raises CurveError, which does not show the text, when it is none.
+    """
+    found = {match[1]: match[2].encode() for match in _KEYS.finditer(certificate)}
+    if found.keys() != {"public", "secret"}:
+        raise CurveError("this is no CURVE certificate: give the text that `flux keygen FILE` writes")
+    return found["public"], found["secret"]
+
+
 def certificate(cluster: MiniCluster, keypair: Keypair) -> str | None:
     """Return the text of the certificate; None when an existing Secret has it.
 
@@ -42,8 +53,8 @@ def certificate(cluster: MiniCluster, keypair: Keypair) -> str | None:
     given: str = cluster.flux["curveCert"]
     if cluster.flux["curveCertSecret"]:
         return None
-    keys = {match[1] for match in _KEYS.finditer(given)}
-    if given and (keys != {"public", "secret"} or not all(c.isprintable() or c in "\n\t" for c in given)):
+    found = {match[1] for match in _KEYS.finditer(given)}
+    if given and (found != {"public", "secret"} or not all(c.isprintable() or c in "\n\t" for c in given)):
         raise CurveError("flux.curveCert is not a CURVE certificate: give the text that `flux keygen FILE` writes")
     if given or cluster.certificate:
         return given or cluster.certificate

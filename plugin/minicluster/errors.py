@@ -19,3 +19,11 @@ class SpecError(MiniClusterError):
 
 class CurveError(MiniClusterError):
     """There is no usable CURVE certificate."""
+
+
+class BurstError(MiniClusterError):
+    """A burst can't be made, joined or removed."""
+
+
+class ToolError(MiniClusterError):
+    """A program that is asked, helm or kubectl, is missing or fails."""

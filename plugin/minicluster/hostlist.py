@@ -1,7 +1,9 @@
 """The host table of a cluster: who has which rank, in Flux's compact hostlist form (RFC 29)."""
 
+import itertools
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from minicluster.errors import SpecError
@@ -35,20 +37,48 @@ def count(hostlist: str) -> int:
     >>> count("proto-[0-3],burst-0-[0-1,7]")
     7
     """
+    return sum(
+        math.prod(sum(last - first + 1 for first, last, _ in ranges) for ranges in _brackets(part))
+        for part in _parts(hostlist)
+    )
+
+
+def expand(hostlist: str) -> Iterator[str]:
+    """Yield the hosts of a hostlist, in its order.
+
+    Raises SpecError when it isn't one.
+
+    >>> list(expand("proto-[0-1],vm[08-10]"))
+    ['proto-0', 'proto-1', 'vm08', 'vm09', 'vm10']
+    """
+    for part in _parts(hostlist):
+        texts = re.split(r"\[[^\]]*\]", part)
+        for numbers in itertools.product(*(_numbers(ranges) for ranges in _brackets(part))):
+            yield "".join(itertools.chain(*zip(texts, numbers, strict=False), texts[-1:]))
+
+
+def _parts(hostlist: str) -> list[str]:
+    """Return the parts of a hostlist between its commas."""
     parts = re.findall(r"((?:[^,\[\]]|\[[^\[\]]*\])+)(?:,|$)", hostlist)
     if not parts or ",".join(parts) != hostlist:
         raise SpecError(f"flux.bursting.hostlist is {hostlist}: it is no hostlist; write it as proto-[0-3],other-0")
-    return sum(math.prod(_numbers(ranges) for ranges in re.findall(r"\[([^\]]*)\]", part)) for part in parts)
+    return parts
 
 
-def _numbers(ranges: str) -> int:
-    total = 0
-    for part in ranges.split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
-        if not match or int(match[2] or match[1]) < int(match[1]):
-            raise SpecError(f"flux.bursting.hostlist has [{ranges}]: {part or 'nothing'} is no range; write it as 0-3")
-        total += int(match[2] or match[1]) - int(match[1]) + 1
-    return total
+def _brackets(part: str) -> list[list[tuple[int, int, int]]]:
+    """Return the ranges of each bracket, as first, last and the digits of the first."""
+    return [[_range(ranges, part) for part in ranges.split(",")] for ranges in re.findall(r"\[([^\]]*)\]", part)]
+
+
+def _range(ranges: str, part: str) -> tuple[int, int, int]:
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+    if not match or int(match[2] or match[1]) < int(match[1]):
+        raise SpecError(f"flux.bursting.hostlist has [{ranges}]: {part or 'nothing'} is no range; write it as 0-3")
+    return int(match[1]), int(match[2] or match[1]), len(match[1])
+
+
+def _numbers(ranges: list[tuple[int, int, int]]) -> list[str]:
+    return [f"{number:0{digits}}" for first, last, digits in ranges for number in range(first, last + 1)]
 
 
 def table(cluster: MiniCluster) -> list[Hosts]:

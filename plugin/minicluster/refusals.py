@@ -206,7 +206,7 @@ def _bursting(cluster: "MiniCluster") -> Iterator[str]:
         yield "archive.path and flux.bursting.leadBroker are both set: the lead cluster has the state; drop the path"
     for key in [key for key in ("name", "address", "size") if cluster.joins and not lead.get(key)]:
         yield f"flux.bursting.leadBroker has no {key}: name, address and size are needed"
-    if (cluster.joins or bursting["clusters"]) and cluster.flux["topology"] not in ("", "kary:0"):
+    if cluster.spans and cluster.flux["topology"] not in ("", "kary:0"):
         topology = cluster.flux["topology"]
         yield f"flux.topology is {topology} with bursting: every broker must reach rank 0 directly; drop it"
     names = [burst["name"] for burst in cluster.bursts]
@@ -219,10 +219,10 @@ def _bursting(cluster: "MiniCluster") -> Iterator[str]:
         if not mine:
             yield f"flux.bursting.clusters has no {cluster.name}: give the lead cluster's list, with this cluster"
         elif cluster.max_size > mine[0]["size"]:
-            size = mine[0]["size"]
-            yield f"size is {cluster.max_size}, flux.bursting.clusters has {size} for {cluster.name}: lower size"
+            key = "size" if cluster.size > (size := mine[0]["size"]) else "maxSize"
+            yield (f"{key} is {cluster.spec[key]}, flux.bursting.clusters has {size} for {cluster.name}: lower {key}")
     if not bursting["expose"]["type"] and (bursting["expose"]["nodePort"] or bursting["expose"]["annotations"]):
-        yield "flux.bursting.expose has settings and no type: give NodePort or LoadBalancer"
+        yield "flux.bursting.expose has a port or annotations and no type: give NodePort or LoadBalancer"
 
 
 def _hidden_by_broker_config(cluster: "MiniCluster") -> Iterator[str]:

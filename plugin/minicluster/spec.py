@@ -63,13 +63,21 @@ class MiniCluster:
         """Whether this cluster is a burst: all its pods are workers of another cluster's lead."""
         return bool(self.flux["bursting"]["leadBroker"])
 
+    @property
+    def spans(self) -> bool:
+        """Whether the table has hosts of several clusters."""
+        bursting = self.flux["bursting"]
+        return bool(self.joins or bursting["clusters"] or bursting["hostlist"])
+
     @cached_property
     def bursts(self) -> list[Mapping[str, Any]]:
-        """The clusters that may join the root, each with a name and a size."""
-        clusters = self.flux["bursting"]["clusters"]
+        """The clusters that may join the root, each with a name and a size; unset, it is the root's maxSize."""
+        bursting = self.flux["bursting"]
+        # not `size`, which changes while the table of hosts can't, and is not the same on both sides
+        size = bursting["leadBroker"].get("size", 1) if self.joins else self.max_size
         return [
-            c | {"name": c.get("name") or f"burst-{n}", "size": c.get("size", self.size)}
-            for n, c in enumerate(clusters)
+            c | {"name": c.get("name") or f"burst-{n}", "size": c.get("size", size)}
+            for n, c in enumerate(bursting["clusters"])
         ]
 
     @cached_property

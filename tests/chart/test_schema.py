@@ -110,6 +110,7 @@ def test_helm_takes(helm: Helm, values: dict[str, Any]) -> None:
 NO_EFFECT = {
     "global": "Helm's own, for the charts above",
     "interactive": "without a command, which excludes it, a cluster is interactive",
+    "flux.bursting.expose.address": "is for the notes and for `minicluster burst`",
     "containers.0.runFlux": "the only container is the runner",
     "pod.restartPolicy": "has one value",
     "containers.0.commands.runFluxAsRoot": "flux-operator's; one user runs everything",
@@ -132,6 +133,7 @@ CHANGEABLE = {
         "metrics.podMonitor.enabled",
         "metrics.podMonitor.labels",
     ),
+    *(f"flux.bursting.expose.{key}" for key in ("type", "address", "nodePort", "annotations")),
     *(
         f"autoscaling.{key}"
         for key in (
@@ -151,6 +153,7 @@ SPECIAL: dict[str, Any] = {
     "autoscaling.min": 2,
     "flux.bursting.leadBroker.port": 8051,
     "flux.bursting.hostlist": "a-[0-7]",
+    "flux.bursting.expose.address": "192.0.2.7:30050",
     "flux.bursting.expose.nodePort": 30050,
     "flux.brokerConfig": "a = 1\n",
     "flux.container.mode": "image",

@@ -1,5 +1,6 @@
 import pytest
-from minicluster.hostlist import hosts
+from minicluster.errors import SpecError
+from minicluster.hostlist import count, expand, hosts
 
 
 @pytest.mark.parametrize(
@@ -12,3 +13,25 @@ def test_hosts_are_compact(size: int, expected: str) -> None:
 
 def test_a_name_that_ends_in_a_digit_stays_apart_from_the_index() -> None:
     assert hosts("a1", 2) == "a1-[0-1]"
+
+
+@pytest.mark.parametrize(
+    ("hostlist", "expected"),
+    [
+        ("a", ["a"]),
+        ("a-[0-1],b", ["a-0", "a-1", "b"]),
+        ("a[08-10,3]", ["a08", "a09", "a10", "a3"]),
+        ("r[0-1]n[1-2].x,y", ["r0n1.x", "r0n2.x", "r1n1.x", "r1n2.x", "y"]),
+    ],
+)
+def test_a_hostlist_is_expanded_in_its_order(hostlist: str, expected: list[str]) -> None:
+    assert list(expand(hostlist)) == expected
+    assert count(hostlist) == len(expected)
+
+
+@pytest.mark.parametrize("hostlist", ["", "a,", "a[", "a[]", "a[1-0]", "a[x]", ",a"])
+def test_what_is_no_hostlist_is_refused(hostlist: str) -> None:
+    with pytest.raises(SpecError):
+        list(expand(hostlist))
+    with pytest.raises(SpecError):
+        count(hostlist)

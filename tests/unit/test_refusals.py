@@ -213,6 +213,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "size is 3, flux.bursting.clusters has 2 for mc: lower size",
     ),
     (
+        {"maxSize": 3, **bursting(clusters=[{"name": "mc", "size": 2}], leadBroker=LEAD)},
+        "maxSize is 3, flux.bursting.clusters has 2 for mc: lower maxSize",
+    ),
+    (
+        {"flux": {"topology": "kary:2", "bursting": {"hostlist": "mc-0,vm-0"}}},
+        "flux.topology is kary:2 with bursting: every broker must reach rank 0 directly; drop it",
+    ),
+    (
         {**runner(command="a"), **bursting(leadBroker=LEAD, hostlist="a-0")},
         "flux.bursting.leadBroker is set and there is a command: the work is the lead cluster's; drop the command",
     ),
@@ -222,7 +230,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         bursting(expose={"nodePort": 30000}),
-        "flux.bursting.expose has settings and no type: give NodePort or LoadBalancer",
+        "flux.bursting.expose has a port or annotations and no type: give NodePort or LoadBalancer",
     ),
     # aliases
     (

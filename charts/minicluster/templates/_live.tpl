@@ -83,6 +83,7 @@ instead, so that it never stands in an annotation.
 {{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
 {{- $_ := unset $values.agent "periodSeconds" -}}
 {{- $_ := unset $values.flux "curveCert" -}}
+{{- $_ := unset $values.flux.bursting "expose" -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
 {{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}

@@ -2,6 +2,7 @@
 
 import click
 
+from minicluster.commands.burst import burst
 from minicluster.commands.convert import convert
 from minicluster.commands.render import render
 from minicluster.commands.status import status
@@ -21,5 +22,5 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (convert, render, status):
+for command in (burst, convert, render, status):
     cli.add_command(command)

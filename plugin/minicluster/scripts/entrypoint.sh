@@ -185,16 +185,27 @@ rejoin() (
   case $drains in *'"minicluster: '*) "$mc_flux" python "$mc_files/rejoin.py" ;; esac
 )
 
+# The broker of a burst waits for its lead without a word, also when the address or the certificate is wrong.
+warn_while_alone() {
+  sleep 60
+  case " $(FLUX_URI=$(broker_uri) "$mc_flux" uptime 2>/dev/null) " in
+  *" join "*) warn "no answer for 60 s from the lead, $mc_joins: check address, network and certificate" ;;
+  esac
+}
+
 # A worker comes back by itself until the instance ends or this pod is told to stop.
 worker() {
   snippet worker-pre.sh
+  hint=${mc_joins:+"; the log of its lead, $mc_joins, may say why"}
   pause=1
   while :; do
+    if [ -n "$mc_joins" ]; then warn_while_alone & watch=$!; fi
     run_broker
+    [ -z "$mc_joins" ] || kill "$watch" 2>/dev/null || true
     [ -z "$mc_stopped" ] || exit "$RETRY"
     if [ -e "$mc_state/run/ended" ] || [ -n "$mc_complete_workers" ]; then break; fi
     if [ "$mc_code" = 0 ]; then say "the instance ended: this broker starts again"; else
-      warn "the broker ended with exit code $mc_code and starts again in $pause s"
+      warn "the broker ended with exit code $mc_code and starts again in $pause s$hint"
     fi
     # between tries, so that a broker that can't start doesn't spin
     run sleep "$pause"

@@ -1,0 +1,116 @@
+"""The files of a burst's hosts that are no pods: what a machine that has Flux needs to join a root.
+
+They are the same for all hosts of a burst: a broker finds its rank by the name of its host. Paths in them are
+relative, but for that of the folder in the unit.
+"""
+
+import json
+import shlex
+from dataclasses import dataclass
+
+import tomli_w
+
+from minicluster import broker
+from minicluster.config import ids, nodes
+from minicluster.spec import MiniCluster
+
+#: Where the unit expects the folder on each host.
+FOLDER = "/etc/minicluster"
+UNIT = "minicluster-burst.service"
+#: What the folder may have.
+NAMES = ("broker.toml", "curve.cert", "R", "start.sh", UNIT)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of the folder."""
+
+    name: str
+    text: str
+    mode: int
+
+
+def files(burst: MiniCluster, certificate: str) -> list[File]:
+    """Return the files of a burst. R is among them where the cores of all hosts are known: the lead's counts."""
+    r = resource_set(burst)
+    return [
+        File("broker.toml", configuration(burst, has_r=r is not None), 0o644),
+        File("curve.cert", certificate, 0o400),
+        *([File("R", r, 0o644)] if r is not None else []),
+        File("start.sh", start(burst), 0o755),
+        File(UNIT, unit(burst), 0o644),
+    ]
+
+
+def configuration(burst: MiniCluster, has_r: bool) -> str:
+    """Return broker.toml; without R the broker asks the lead's for it."""
+    tables = {
+        "access": {"allow-guest-user": True, "allow-root-owner": True},
+        "bootstrap": {"curve_cert": "curve.cert", "hosts": broker.bootstrap(burst)},
+        "resource": {"path": "R", "noverify": True} if has_r else {"noverify": True},
+    }
+    return tomli_w.dumps(tables)
+
+
+def resource_set(burst: MiniCluster) -> str | None:
+    """Return R (RFC 20) on a line, None where the cores of some host are not known before Flux is asked there."""
+    execution: dict[str, object] = {"R_lite": [], "starttime": 0.0, "expiration": 0.0, "nodelist": []}
+    lite, nodelist = [], []
+    for ranks, hosts, cores, gpus in nodes(burst):
+        if cores is None:
+            return None
+        lite.append({"rank": ranks, "children": {"core": ids(cores), **({"gpu": ids(gpus)} if gpus else {})}})
+        nodelist.append(hosts)
+    execution |= {"R_lite": lite, "nodelist": nodelist}
+    return json.dumps({"version": 1, "execution": execution}) + "\n"
+
+
+_START = """\
+#!/bin/sh
+# start.sh [HOST]: joins the MiniCluster as HOST, which is this machine's name when it is not given.
+set -eu
+cd "$(dirname "$0")"
+name=$(uname -n)
+host=${{1:-${{name%%.*}}}}
+state=${{STATE_DIRECTORY:-$PWD/state}}
+run=${{RUNTIME_DIRECTORY:-$PWD/run}}
+rm -rf "$run"/*
+mkdir -p "$state" "$run"
+exec {words} -Sstatedir="$state" -Srundir="$run" -Slocal-uri="local://$run/local" -Shostname="$host"
+"""
+
+
+def start(burst: MiniCluster) -> str:
+    """Return the script that starts a host's broker."""
+    words = ["flux", "start", "--config-path=broker.toml"]
+    return _START.format(words=shlex.join([*words, *broker.setting(broker.tree(burst) | broker.log(burst))]))
+
+
+_UNIT = """\
+# The broker of a host that joins the MiniCluster {lead}, of the same user as the lead's:
+#   cp -a DIR {folder} && chown -R {user} {folder} && systemctl enable --now {folder}/{unit}
+[Unit]
+Description=Flux broker of the MiniCluster {lead}
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+User={user}
+ExecStart={folder}/start.sh
+StateDirectory=minicluster
+RuntimeDirectory=minicluster
+KillMode=mixed
+Restart=always
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def unit(burst: MiniCluster) -> str:
+    """Return the systemd unit."""
+    context = burst.runner.get("securityContext", {})
+    user = context.get("runAsUser", burst.spec["pod"]["securityContext"].get("runAsUser", 0))
+    lead = burst.flux["bursting"]["leadBroker"]["name"]
+    return _UNIT.format(lead=lead, user=int(user), folder=FOLDER, unit=UNIT)

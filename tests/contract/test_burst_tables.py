@@ -1,0 +1,62 @@
+"""A root and its burst, as both Helms and `minicluster render` make them: one table of hosts, rank by rank."""
+
+import json
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from minicluster.commands import cli
+from minicluster.hostlist import expand
+from support import Helm, one
+
+ROOTS: dict[str, dict[str, Any]] = {
+    "sizes": {"size": 3, "flux": {"bursting": {"clusters": [{"name": "b0", "size": 2}, {"name": "b1", "size": 1}]}}},
+    "elastic": {"size": 2, "maxSize": 9, "flux": {"bursting": {"clusters": [{"size": 12}, {"name": "b1"}]}}},
+    "one": {"nameOverride": "root", "flux": {"bursting": {"clusters": [{"name": "b1"}]}}},
+    "resources": {
+        "size": 2,
+        "containers": [{"image": "i", "cores": 2}],
+        "flux": {"bursting": {"clusters": [{"size": 3, "cores": 8, "gpus": 1}, {"name": "b1", "size": 4}]}},
+    },
+}
+
+
+def rendered(helm: Helm, release: str, values: dict[str, Any], way: str) -> dict[str, str]:
+    """Return the files of a cluster's ConfigMap."""
+    if way == "post-renderer":
+        stream = helm.template("--post-renderer", "minicluster", values=values, release=release)
+    else:
+        plain = helm.template("--skip-tests", values=values, release=release)
+        stream = CliRunner().invoke(cli, ["render", "--random-curve"], input=plain).stdout
+    files: dict[str, str] = one(stream, "ConfigMap")["data"]
+    return files
+
+
+def hosts(files: dict[str, str]) -> list[str]:
+    """Return the host of each rank."""
+    entries = tomllib.loads(files["broker.toml"])["bootstrap"]["hosts"]
+    return [host for entry in entries for host in expand(entry["host"])]
+
+
+def setting(files: dict[str, str], name: str) -> str:
+    """Return a setting."""
+    words = dict(word.partition("=")[::2] for word in shlex.split(files["settings.sh"], comments=True) if "=" in word)
+    return words[name]
+
+
+@pytest.mark.parametrize("way", ["post-renderer", "render"])
+@pytest.mark.parametrize("name", ROOTS)
+def test_root_and_burst_agree(helm: Helm, tmp_path: Path, name: str, way: str) -> None:
+    file = tmp_path / "root.json"
+    file.write_text(json.dumps(ROOTS[name]))
+    made = CliRunner().invoke(cli, ["burst", "root", "b1", "-f", str(file), "--address", "192.0.2.7:30093"])
+    assert made.exit_code == 0, made.output
+    root = rendered(helm, "root", ROOTS[name], way)
+    burst = rendered(helm, "b1", yaml.safe_load(made.stdout), way)
+    assert hosts(root) == hosts(burst)
+    assert setting(root, "mc_resources") == setting(burst, "mc_resources")
+    assert setting(burst, "mc_joins") == "root at 192.0.2.7:30093"

@@ -1,0 +1,88 @@
+"""A root and its bursts without Kubernetes: pods of several MiniClusters with the configuration that is computed.
+
+All reach the lead at a loopback address of the root's own, as they would reach its node port.
+"""
+
+import random
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from broker_pods import MOUNT, Cluster, Image
+from minicluster import burst, config, curve, spec
+from minicluster.burst import Address
+from minicluster.spec import MiniCluster
+
+ROOT = "root"
+
+
+class Side(Cluster):
+    """A root or one of its bursts; ``certificate`` is what a burst has of its root."""
+
+    def __init__(self, folder: Path, cluster: MiniCluster, address: str, certificate: str, image: Image) -> None:
+        self.root, self.image, self.cluster, self.address = folder, image, cluster, address
+        self.size, self.max_size = cluster.size, cluster.max_size
+        documents = list(config.documents(cluster, curve.random_keypair))
+        self.certificate: str = certificate or documents[1]["stringData"]["curve.cert"]
+        data: dict[str, str] = documents[0]["data"]
+        # there is no DNS here: the root's own workers reach the lead as the bursts do
+        toml = tomllib.loads(data["broker.toml"])
+        toml["bootstrap"]["default_connect"] = f"tcp://{address}:%p"
+        self.data = {
+            # nobody waits for a minute here
+            "minicluster": {name: text.replace("sleep 60", "sleep 1") for name, text in data.items()}
+            | {"broker.toml": tomli_w.dumps(toml)},
+            "curve": {"curve.cert": self.certificate},
+        }
+        self.pods, self.gone = {}, []
+
+
+class Sides:
+    """A root, and what joins it."""
+
+    def __init__(self, folder: Path, flux: Path) -> None:
+        self.folder, self.flux = folder, flux
+        self.address = f"127.{random.randrange(1, 255)}.{random.randrange(256)}.1"
+        self.all: list[Side] = []
+
+    def start_root(self, values: Mapping[str, Any]) -> Side:
+        """Start a root and wait for it."""
+        values = {**values, "network": {"interface": self.address}, "containers": [{"image": "none", "cores": 1}]}
+        self.lead = self._side(ROOT, values)
+        self.lead.start().wait_for_ready()
+        return self.lead
+
+    def burst(self, name: str, size: int, certificate: str = "", change: Callable[[Any], None] | None = None) -> Side:
+        """Return a burst as `minicluster burst` makes it, with its values changed."""
+        root = self.lead.cluster
+        found = burst.find(root, name)
+        values = burst.values(root, found, size, Address(self.address, 8050))
+        if change:
+            change(values)
+        return self._side(name, values, certificate or self.lead.certificate)
+
+    def _side(self, name: str, values: Mapping[str, Any], certificate: str = "") -> Side:
+        flux = {**values.get("flux", {}), "container": {"disable": True}}
+        cluster = spec.load({"metadata": {"name": name, "namespace": "default"}, "spec": {**values, "flux": flux}})
+        folder = self.folder / f"{name}-{len(self.all)}"
+        self.all.append(Side(folder, cluster, self.address, certificate, Image(self.flux)))
+        return self.all[-1]
+
+    def end(self) -> None:
+        """Kill all pods."""
+        for side in self.all:
+            side.end()
+
+
+def submit(side: Side, rank: int, *words: str) -> str:
+    """Return the id of a job that runs on a rank."""
+    job = side.lead.flux("submit", f"--requires=rank:{rank}", *words).strip()
+    side.lead.flux("job", "wait-event", "-t60", job, "start")
+    return job
+
+
+def status(side: Side, job: str) -> int:
+    """Return what a job ended with."""
+    return side.lead.run(f"{MOUNT}/bin/flux", "job", "status", job).returncode

@@ -1,0 +1,173 @@
+"""Clusters that join another one's lead: jobs over all of them, losses, and whatever can be wrong on their side."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from broker_pods import PATIENCE, UNSHARE, until
+from burst_pods import Sides, status, submit
+from minicluster import burst, curve, hosts, spec
+from minicluster.burst import Address
+
+BURSTS = [{"name": "b0", "size": 2}, {"name": "b1", "size": 2, "cores": 2}]
+QUIET = {"logging": {"quiet": True}}
+VALUES = {"size": 2, "flux": {"bursting": {"clusters": BURSTS}}}
+
+
+@pytest.fixture
+def sides(flux: Path, tmp_path: Path) -> Iterator[Sides]:
+    sides = Sides(tmp_path, flux)
+    yield sides
+    sides.end()
+
+
+def hostnames(side: Any, nodes: int) -> list[str]:
+    """Return the hosts that the tasks of a job over so many nodes run on."""
+    printed = side.lead.flux("run", f"-N{nodes}", f"-n{nodes}", "flux", "getattr", "hostname")
+    return sorted(printed.split())
+
+
+def test_a_job_over_the_root_and_two_bursts_that_come_and_go(sides: Sides) -> None:
+    root = sides.start_root({**VALUES, **QUIET})
+    assert root.up() == "0-1"
+    first = sides.burst("b0", 1).start()
+    second = sides.burst("b1", 2).start()
+    until(lambda: root.up() == "0-2,4-5")
+    assert hostnames(root, 5) == ["b0-0", "b1-0", "b1-1", "root-0", "root-1"]
+    # it grows up to what is registered, and its cores are those that were registered
+    first.start([1])
+    until(lambda: root.up() == "0-5")
+    assert root.lead.flux("resource", "list", "-n", "-s", "up", "-o", "{nnodes} {ncores}") == "6 8\n"
+    second.end()
+    until(lambda: root.up() == "0-3")
+    assert hostnames(root, 4) == ["b0-0", "b0-1", "root-0", "root-1"]
+    sides.burst("b1", 1).start()
+    until(lambda: root.up() == "0-4")
+    # the end of the instance is the end of the bursts
+    root.lead.flux("shutdown")
+    assert root.wait() == [0, 0]
+    assert first.wait() == [0, 0]
+    assert [pod.log for pod in [*root.pods.values(), *first.pods.values()]] == [""] * 4
+
+
+def test_a_burst_that_is_killed_takes_its_own_jobs_with_it_only(sides: Sides) -> None:
+    root = sides.start_root(VALUES)
+    side = sides.burst("b0", 2).start()
+    until(lambda: root.up() == "0-3")
+    theirs, ours = submit(root, 2, "sleep", "600"), submit(root, 1, "sleep", "1")
+    both = root.lead.flux("submit", "-N4", "-n4", "true").strip()
+    side.end()
+    assert status(root, theirs) != 0
+    assert status(root, ours) == 0
+    until(lambda: root.up() == "0-1")
+    side.start()
+    until(lambda: root.up() == "0-3")
+    assert status(root, both) == 0
+
+
+def swap(values: Any) -> None:
+    values["flux"]["bursting"]["clusters"].reverse()
+
+
+def enlarge(values: Any) -> None:
+    values["flux"]["bursting"]["clusters"][0]["size"] = 3
+
+
+def shrink_root(values: Any) -> None:
+    values["flux"]["bursting"]["leadBroker"]["size"] = 1
+
+
+def move(values: Any) -> None:
+    values["flux"]["bursting"]["leadBroker"]["port"] = 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "complaint"),
+    [
+        ("b0", swap, "b0-0 (rank 4): b1-0 is configured as rank 4: mismatched config?"),
+        ("b1", enlarge, "b1-0 (rank 5): b1-1 is configured as rank 5: mismatched config?"),
+        ("b0", shrink_root, "b0-0 (rank 1): root-1 is configured as rank 1: mismatched config?"),
+    ],
+    ids=["order", "size", "root's size"],
+)
+def test_another_table_is_refused_by_the_lead(
+    sides: Sides, name: str, change: Callable[[Any], None], complaint: str
+) -> None:
+    root = sides.start_root(VALUES)
+    side = sides.burst(name, 1, change=change).start()
+    hint = f"starts again in 1 s; the log of its lead, root at {sides.address}:8050, may say why\n"
+    until(lambda: hint in side.lead.log)
+    assert f"rejecting connection from {complaint}" in root.lead.log
+    assert root.up() == "0-1"
+    assert hostnames(root, 2) == ["root-0", "root-1"]
+
+
+@pytest.mark.parametrize("wrong", ["certificate", "address"])
+def test_a_lead_that_does_not_answer_is_named(sides: Sides, wrong: str) -> None:
+    root = sides.start_root(VALUES)
+    if wrong == "certificate":
+        cluster = spec.load({"metadata": {"name": "other"}})
+        side = sides.burst("b0", 1, certificate=curve.certificate(cluster, curve.random_keypair) or "")
+    else:
+        side = sides.burst("b0", 1, change=move)
+    side.start()
+    port = 8050 if wrong == "certificate" else 1
+    until(lambda: "no answer" in side.lead.log)
+    assert side.lead.log.splitlines()[-1] == (
+        f"minicluster: no answer for 60 s from the lead, root at {sides.address}:{port}: "
+        "check address, network and certificate"
+    )
+    assert side.lead.process.poll() is None
+    assert root.up() == "0-1"
+    assert hostnames(root, 2) == ["root-0", "root-1"]
+
+
+def test_a_burst_joins_the_lead_that_replaces_another(sides: Sides) -> None:
+    root = sides.start_root({**VALUES, **QUIET})
+    side = sides.burst("b0", 1).start()
+    until(lambda: root.up() == "0-2")
+    root.lead.kill()
+    root.start([0])
+    until(lambda: root.up() == "0-2")
+    assert side.lead.process.poll() is None
+
+
+HOSTLIST = {"size": 1, "flux": {"bursting": {"hostlist": "root-0,vm-[0-1]"}}}
+
+
+def test_hosts_that_are_no_pods(sides: Sides, flux: Path, tmp_path: Path) -> None:
+    root = sides.start_root({**HOSTLIST, **QUIET})
+    found = burst.find(root.cluster, "vm-[0-1]")
+    address = Address(sides.address, 8050)
+    member = burst.member(root.cluster, found, burst.values(root.cluster, found, found.size, address))
+    environment = {**os.environ, "PATH": f"{flux.parent}:{os.environ['PATH']}"}
+    decoded = subprocess.run(
+        ["flux", "R", "decode", "--short"],
+        input=hosts.resource_set(member),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert decoded.stdout == "rank[0-2]/core0\n"
+    processes = []
+    for name in ("vm-0", "vm-1"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file in hosts.files(member, root.certificate):
+            (folder / file.name).write_text(file.text)
+            (folder / file.name).chmod(file.mode)
+        with (folder / "log").open("wb") as log:
+            words = [*UNSHARE, "sh", str(folder / "start.sh"), name]
+            processes.append(subprocess.Popen(words, env=environment, cwd="/", stdout=log, stderr=log))
+    try:
+        until(lambda: root.up() == "0-2")
+        assert hostnames(root, 3) == ["root-0", "vm-0", "vm-1"]
+        root.lead.flux("shutdown")
+        assert [process.wait(PATIENCE) for process in processes] == [0, 0]
+    finally:
+        for process in processes:
+            process.kill()

@@ -1,0 +1,175 @@
+"""`minicluster burst` on a real Kubernetes: root and bursts are in namespaces of their own, joined by a node port."""
+
+import json
+import os
+import re
+import secrets
+import subprocess
+import time
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from broker_pods import until
+from releases import NAME, PATIENCE, ROOT, Release, create_namespace, environment, run, values_of
+
+pytestmark = pytest.mark.skipif(
+    "MINICLUSTER_TEST_KUBECONFIG" not in os.environ,
+    reason="MINICLUSTER_TEST_KUBECONFIG names no cluster to run pods on",
+)
+CLUSTERS = [{"name": "b0", "size": 2}, {"name": "b1", "size": 1}]
+BURSTING = {"bursting": {"clusters": CLUSTERS, "expose": {"type": "NodePort"}}}
+VALUES = {"size": 3, "logging": {"quiet": True}, "flux": BURSTING}
+UNTIL_TOLD = "until [ -e /tmp/end ]; do sleep 0.2; done"
+
+
+class Bursts:
+    """A root and its bursts, by the command."""
+
+    def __init__(self, folder: Path, helm: str) -> None:
+        self.folder, self.helm = folder, helm
+        self.namespaces: list[str] = []
+        (folder / "helm").symlink_to(ROOT / ".tools/bin" / helm)
+        self.root = Release(self.namespace(), helm, values_of(VALUES, {"cores": 1}, "image"), folder).install()
+        self.root.wait_for("0-2")
+
+    def namespace(self) -> str:
+        """Return a new namespace."""
+        self.namespaces.append(f"minicluster-test-{secrets.token_hex(4)}")
+        create_namespace(self.namespaces[-1])
+        return self.namespaces[-1]
+
+    def start(self, name: str, namespace: str, *words: str) -> subprocess.Popen[str]:
+        """Start the command."""
+        env = environment()
+        env["PATH"] = f"{self.folder}:{env['PATH']}"
+        command = ["minicluster", "burst", NAME, name, "--root-namespace", self.root.namespace, "-n", namespace]
+        return subprocess.Popen([*command, *words], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def fails(self, name: str, namespace: str, *words: str) -> str:
+        """Return what the command says when it must fail."""
+        process = self.start(name, namespace, *words)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 1, out + err
+        return err
+
+    def ok(self, name: str, namespace: str, *words: str) -> str:
+        """Return what the command prints; it must end well."""
+        begin = time.monotonic()
+        process = self.start(name, namespace, *words)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, out + err
+        print(f"{self.helm} {name} {' '.join(words)}: {time.monotonic() - begin:.1f} s")
+        return out + err
+
+    def hosts(self, nodes: int) -> list[str]:
+        """Return the hosts of a job over so many nodes."""
+        return sorted(self.root.flux(0, "run", f"-N{nodes}", f"-n{nodes}", "cat", "/etc/hostname").split())
+
+    def kubectl(self, namespace: str, *words: str) -> str:
+        """Return what kubectl prints of a namespace."""
+        return run("kubectl", "-n", namespace, *words).stdout
+
+    def end(self) -> None:
+        """Remove all."""
+        for name in self.namespaces:
+            run("kubectl", "-n", name, "delete", "jobs", "--all", "--wait=false", "--ignore-not-found")
+            run("kubectl", "delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+@pytest.fixture
+def bursts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bursts]:
+    made = Bursts(tmp_path, getattr(request, "param", "helm"))
+    yield made
+    made.end()
+
+
+def test_bursts_come_work_and_go(bursts: Bursts) -> None:
+    root, first, second = bursts.root, bursts.namespace(), bursts.namespace()
+    assert "b0 has joined: 1 of 2 hosts, ranks 3" in bursts.ok("b0", first, "--install", "--size", "1")
+    assert "b0 has joined: 2 of 2 hosts, ranks 3-4" in bursts.ok("b0", first, "--install")
+    bursts.ok("b1", second, "--install")
+    everyone = ["b0-0", "b0-1", "b1-0", "mini-0", "mini-1", "mini-2"]
+    assert bursts.hosts(6) == everyone
+    no_key_is_seen(bursts, first)
+
+    # a burst that is killed comes back, and what runs elsewhere goes on
+    elsewhere = root.flux(0, "submit", "--requires=rank:1", "sh", "-c", UNTIL_TOLD).strip()
+    lost = root.flux(0, "submit", "--requires=rank:5", "sleep", "600").strip()
+    root.flux(0, "job", "wait-event", "-t60", lost, "start")
+    bursts.kubectl(second, "delete", "pods", "--all", "--grace-period=0", "--force")
+    assert "exception" in root.flux(0, "job", "wait-event", "-t60", lost, "exception")
+    root.wait_for("0-5")
+
+    # the job ends first, then the burst goes
+    job = root.flux(0, "submit", "--requires=rank:4", "sh", "-c", UNTIL_TOLD).strip()
+    root.flux(0, "job", "wait-event", "-t60", job, "start")
+    process = bursts.start("b0", first, "--remove")
+    until(lambda: root.flux(0, "resource", "status", "-n", "-s", "draining", "-o", "{ranks}").strip() == "4")
+    assert process.poll() is None
+    pods = json.loads(bursts.kubectl(first, "get", "pods", "-o", "json"))["items"]
+    (pod,) = [pod["metadata"]["name"] for pod in pods if Release.index(pod) == "1"]
+    bursts.kubectl(first, "exec", pod, "--", "touch", "/tmp/end")
+    _, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err.splitlines()[-1]) == (
+        0,
+        "minicluster: removed b0; its hosts stay drained until it is installed again",
+    )
+    assert '"status":0' in root.flux(0, "job", "eventlog", "--format=json", job)
+    assert bursts.kubectl(first, "get", "jobs,pods,configmaps,secrets", "-o", "name").split() == [
+        "configmap/kube-root-ca.crt"
+    ]
+
+    # it comes again, to other hosts of the queue it is as new
+    bursts.ok("b0", first, "--install")
+    root.exec(1, "touch", "/tmp/end")
+    root.flux(0, "job", "wait-event", "-t60", elsewhere, "clean")
+    assert bursts.hosts(6) == everyone
+    assert root.conditions() == {}
+
+
+def no_key_is_seen(bursts: Bursts, namespace: str) -> None:
+    """The certificate is in Secrets only, and in no annotation of theirs."""
+    data = bursts.root.json("secret", f"{NAME}-curve")["data"]["curve.cert"]
+    keys = [data, *re.findall(r'-key = "(.{40})"', b64decode(data).decode())]
+    secret = json.loads(bursts.kubectl(namespace, "get", "secret", "b0-root-curve", "-o", "json"))
+    assert secret["data"] == {"curve.cert": data}
+    seen = [
+        json.dumps(secret["metadata"]),
+        bursts.kubectl(namespace, "get", "configmaps,jobs,pods,services,events", "-o", "yaml"),
+        bursts.kubectl(namespace, "logs", "-l", "batch.kubernetes.io/job-name=b0", "--tail=-1"),
+        run(bursts.helm, "get", "all", "b0", "-n", namespace).stdout,
+        bursts.ok("b0", namespace),
+    ]
+    assert not [key for key in keys for text in seen if key in text]
+
+
+@pytest.mark.parametrize("bursts", ["helm3"], indirect=True)
+def test_what_is_wrong_is_said_and_harms_nobody(bursts: Bursts) -> None:
+    namespace = bursts.namespace()
+    said = bursts.fails("b0", namespace, "--install", "--address", "192.0.2.2:1", "--timeout", "3")
+    assert "minicluster: warning: no lead answers at 192.0.2.2:1 from here" in said
+    assert re.search(
+        r"minicluster: 2 of 2 hosts of b0 have not joined mini within 3 s, such as rank 3: pod b0-0-\w+ ", said
+    )
+    bursts.ok("b0", namespace, "--remove")
+
+    other = values_of({**VALUES, "flux": {**BURSTING, "curveCert": CERTIFICATE}}, {}, "image")
+    file = bursts.folder / "other.json"
+    file.write_text(json.dumps(other))
+    said = bursts.fails("b0", namespace, "--install", "-f", str(file))
+    assert re.search(r"minicluster: what answers at \S+ has another certificate than mini: give the --address", said)
+    said = bursts.fails("b0", namespace, "--install", "--size", "3")
+    assert said.startswith("minicluster: the size 3 is not what mini has registered for b0: 1 to 2 hosts")
+    said = bursts.fails("b0", f"{namespace}-none", "--install")
+    assert re.search(r'namespaces "\S+" not found', said)
+    assert bursts.kubectl(namespace, "get", "jobs,pods,secrets", "-o", "name") == ""
+    assert bursts.hosts(3) == ["mini-0", "mini-1", "mini-2"]
+
+
+CERTIFICATE = f"""metadata
+curve
+    public-key = "{"a" * 40}"
+    secret-key = "{"b" * 40}"
+"""

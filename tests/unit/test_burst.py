@@ -1,0 +1,309 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from minicluster import broker, burst, config, hostlist, spec
+from minicluster.burst import Address
+from minicluster.errors import BurstError
+from minicluster.spec import MiniCluster
+from support import CERTIFICATE, CHART, deep
+
+ADDRESS = Address("192.0.2.7", 30093)
+CLUSTERS = [{"name": "burst-0", "size": 2}, {"name": "burst-1", "cores": 8, "gpus": 1}]
+ROOT = {"size": 3, "flux": {"bursting": {"clusters": CLUSTERS}}}
+HOSTLIST = {"size": 2, "flux": {"bursting": {"hostlist": "root-[0-1],vm-[0-3],other"}}}
+Clusters = Callable[..., MiniCluster]
+
+
+def root_of(values: dict[str, Any]) -> MiniCluster:
+    return spec.load({"metadata": {"name": "root", "namespace": "jobs"}, "spec": values})
+
+
+def test_a_burst_of_the_root_s_pods_without_its_work(cluster_of: Clusters) -> None:
+    runner = {
+        "image": "app",
+        "cores": 4,
+        "command": "lammps",
+        "batch": True,
+        "logs": "/logs",
+        "environment": {"A": "b"},
+        "commands": {"init": "init", "brokerPre": "lead", "workerPre": "worker", "prefix": "time"},
+        "runFlux": True,
+    }
+    values = {
+        "nameOverride": "root",
+        "size": 3,
+        "maxSize": 5,
+        "minSize": 1,
+        "tasks": 4,
+        "services": [{"name": "db"}],
+        "containers": [runner, {"name": "monitor", "image": "monitor"}],
+        "archive": {"path": "/a/state.tgz"},
+        "flux": {
+            "curveCert": CERTIFICATE,
+            "optionFlags": "-o x",
+            "connectTimeout": "9s",
+            "scheduler": {"queuePolicy": "easy"},
+            "container": {"image": "view"},
+            "bursting": {"clusters": CLUSTERS, "expose": {"type": "NodePort"}},
+        },
+        "network": {"headlessName": "head", "interface": "eth1"},
+        "logging": {"quiet": True},
+        "pod": {"nodeSelector": {"pool": "hpc"}},
+    }
+    root = cluster_of(values, name="root")
+    assert burst.values(root, burst.find(root, "burst-0"), 1, ADDRESS) == {
+        "size": 1,
+        "maxSize": 2,
+        "containers": [
+            {
+                "image": "app",
+                "cores": 4,
+                "logs": "/logs",
+                "environment": {"A": "b"},
+                "commands": {"init": "init", "workerPre": "worker"},
+                "runFlux": True,
+            },
+            {"name": "monitor", "image": "monitor"},
+        ],
+        "flux": {
+            "connectTimeout": "9s",
+            "container": {"image": "view"},
+            "curveCertSecret": "burst-0-root-curve",
+            "bursting": {
+                "clusters": [CLUSTERS[0], {"name": "burst-1", "size": 5, "cores": 8, "gpus": 1}],
+                "leadBroker": {"name": "root", "address": "192.0.2.7", "port": 30093, "size": 5},
+            },
+        },
+        "network": {"interface": "eth1"},
+        "logging": {"quiet": True},
+        "pod": {"nodeSelector": {"pool": "hpc"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "expected"),
+    [
+        (ROOT, "burst-0", ("3-4", "burst-0-[0-1]", True)),
+        (ROOT, "burst-1", ("5-7", "burst-1-[0-2]", True)),
+        ({**ROOT, "maxSize": 8}, "burst-1", ("10-17", "burst-1-[0-7]", True)),
+        ({"flux": {"bursting": {"clusters": [{}]}}}, "burst-0", ("1", "burst-0-0", True)),
+        (HOSTLIST, "vm-[1-2]", ("3-4", "vm-[1-2]", False)),
+        (HOSTLIST, "vm-3,other", ("5-6", "vm-3,other", False)),
+    ],
+)
+def test_a_burst_has_its_ranks(values: dict[str, Any], name: str, expected: tuple[str, str, bool]) -> None:
+    found = burst.find(root_of(values), name)
+    assert (found.ranks(), found.hosts, found.is_release) == expected
+
+
+def sizes(root: MiniCluster, size: int) -> None:
+    burst.values(root, burst.find(root, "burst-0"), size, ADDRESS)
+
+
+JOINS = deep(ROOT, {"size": 2, "flux": {"bursting": {"leadBroker": {"name": "top", "address": "h", "size": 1}}}})
+UNREGISTERED = "it is root-[0-1],vm-[0-3],other"
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: burst.find(root_of(ROOT), "x"), "root has no burst x: flux.bursting.clusters has burst-0, burst-1"),
+        (
+            lambda: burst.find(root_of({}), "x"),
+            "root has no flux.bursting.clusters: the hosts of bursts are registered when it is installed; uninstall it "
+            "and install it with them",
+        ),
+        (
+            lambda: burst.find(spec.load({"metadata": {"name": "burst-0"}, "spec": JOINS}), "burst-1"),
+            "burst-0 is a burst itself: a burst joins the root, which is top",
+        ),
+        *(
+            (
+                lambda name=name: burst.find(root_of(HOSTLIST), name),
+                f"root has no hosts {name} for a burst: name "
+                f"consecutive hosts of flux.bursting.hostlist that are not its own; {UNREGISTERED}",
+            )
+            for name in ("vm-[2-4]", "vm-1,vm-0", "root-1,vm-0", "burst-0", "vm-[0-1],other")
+        ),
+        (
+            lambda: sizes(root_of(ROOT), 3),
+            "the size 3 is not what root has registered for burst-0: 1 to 2 hosts; what a root registers can't grow "
+            "while it lives",
+        ),
+        *(
+            (
+                lambda text=text: Address.parse(text, 8050),
+                f"the address {text!r} is none: write it as HOST or HOST:PORT, an IPv6 host in brackets",
+            )
+            for text in ("", "a b", "host:0", "host:65536", "::1", "a;b", "http://a", "host:")
+        ),
+        (
+            lambda: burst.lead_address(root_of(ROOT), {}, {}, {}),
+            "there is no Service root-lead: install root with flux.bursting.expose.type, or give --address",
+        ),
+        (
+            lambda: burst.lead_address(root_of(ROOT), {"spec": {"type": "LoadBalancer"}}, {}, {}),
+            "the load balancer of the Service root-lead has no address yet: wait for it, or give --address",
+        ),
+        (
+            lambda: burst.lead_address(root_of(ROOT), {"spec": {"type": "NodePort"}}, {}, {}),
+            "the lead of root runs on no node: wait for its pod, or give --address",
+        ),
+        (lambda: burst.document(b"a: ["), "the values are not YAML: did not find expected node content"),
+        (lambda: burst.document(b"a: \xff"), "the values are not YAML: they can not be read"),
+        (lambda: burst.document(b"- a"), "the values are a list: they must be a map"),
+    ],
+)
+def test_what_can_t_be_is_refused(ask: Callable[[], object], message: str) -> None:
+    with pytest.raises(BurstError) as caught:
+        ask()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("host", "host:1"), ("10.0.0.1:30000", "10.0.0.1:30000"), ("[::1]", "[::1]:1"), ("[::1]:2", "[::1]:2")],
+)
+def test_addresses(text: str, expected: str) -> None:
+    assert str(Address.parse(text, 1)) == expected
+
+
+POD = {"status": {"hostIP": "10.0.0.1"}}
+NODE = {
+    "status": {
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "ExternalIP", "address": "192.0.2.1"}]
+    }
+}
+
+
+def service(kind: str, **status: Any) -> dict[str, Any]:
+    return {"spec": {"type": kind, "ports": [{"port": 8050, "nodePort": 30001}]}, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        ((service("NodePort"), POD, {}), "10.0.0.1:30001"),
+        ((service("NodePort"), POD, NODE), "192.0.2.1:30001"),
+        ((service("NodePort"), {"status": {"hostIP": "fd00::1"}}, {}), "[fd00::1]:30001"),
+        ((service("LoadBalancer", loadBalancer={"ingress": [{"ip": "192.0.2.2"}]}), POD, NODE), "192.0.2.2:8050"),
+        ((service("LoadBalancer", loadBalancer={"ingress": [{"hostname": "lb.example"}]}), {}, {}), "lb.example:8050"),
+    ],
+)
+def test_the_address_is_what_the_service_says(objects: tuple[Any, Any, Any], expected: str) -> None:
+    assert str(burst.lead_address(root_of(ROOT), *objects)) == expected
+
+
+def test_the_port_without_a_service_is_that_of_the_values() -> None:
+    expose = {"type": "NodePort", "nodePort": 30093}
+    assert burst.service_port(root_of(deep(ROOT, {"flux": {"bursting": {"expose": expose}}})), {}) == 30093
+    assert burst.service_port(root_of(ROOT), {}) == 8050
+
+
+def test_what_a_namespace_needs() -> None:
+    values = {
+        "containers": [
+            {
+                "volumes": {"a": {"claimName": "data"}, "b": {"configMapName": "c"}, "d": {"emptyDir": True}},
+                "secrets": {"TOKEN": {"name": "token", "key": "k"}},
+                "imagePullSecret": "pull",
+            },
+            {"volumes": {"s": {"secretName": "token"}}},
+        ],
+        "flux": {"mungeSecret": "munge", "container": {"imagePullSecret": "pull-view"}},
+        "pod": {"imagePullSecrets": ["pull"], "serviceAccountName": "worker"},
+    }
+    assert burst.needs(values) == [
+        *("ConfigMap c", "PersistentVolumeClaim data", "Secret munge", "Secret pull", "Secret pull-view"),
+        *("Secret token", "ServiceAccount worker"),
+    ]
+
+
+def test_only_our_drains_are_ours() -> None:
+    found = burst.find(root_of(ROOT), "burst-1")
+    drains = ["4-5|minicluster: burst-1 is being removed", "6|broken: minicluster: x", "7|minicluster: |", "|"]
+    assert burst.drained_by_us(found, drains) == [5, 7]
+
+
+def test_the_secret_is_the_burst_s() -> None:
+    root = root_of(ROOT)
+    assert burst.secret(root, burst.find(root, "burst-0"), "text", "there") == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "burst-0-root-curve",
+            "namespace": "there",
+            "labels": {
+                "app.kubernetes.io/name": "minicluster",
+                "app.kubernetes.io/instance": "burst-0",
+                "app.kubernetes.io/part-of": "root",
+            },
+        },
+        "type": "Opaque",
+        "stringData": {"curve.cert": "text"},
+    }
+
+
+def test_the_chart_is_the_one_beside_the_package() -> None:
+    assert burst.chart() == CHART
+
+
+SIZES = st.integers(1, 300)
+
+
+@st.composite
+def roots(draw: st.DrawFn) -> dict[str, Any]:
+    """Roots with bursts of any sizes, some of them unset."""
+    size = draw(SIZES)
+    clusters = draw(
+        st.lists(
+            st.fixed_dictionaries({}, optional={"size": SIZES, "cores": SIZES, "gpus": SIZES}), min_size=1, max_size=5
+        )
+    )
+    max_size = draw(st.none() | st.integers(size, 400))
+    runner = {"image": "i", **draw(st.fixed_dictionaries({}, optional={"cores": SIZES}))}
+    return {
+        "size": size,
+        "maxSize": max_size,
+        "containers": [runner],
+        "flux": {"bursting": {"clusters": clusters}},
+    }
+
+
+def names(entries: list[dict[str, str]]) -> list[str]:
+    return [host for entry in entries for host in hostlist.expand(entry["host"])]
+
+
+@settings(max_examples=20)
+@given(roots(), st.data())
+def test_root_and_burst_have_one_table_rank_by_rank(values: dict[str, Any], data: st.DataObject) -> None:
+    root = root_of(values)
+    one = data.draw(st.sampled_from(root.bursts))
+    found = burst.find(root, one["name"])
+    member = burst.member(root, found, burst.values(root, found, data.draw(st.integers(1, one["size"])), ADDRESS))
+    ours, theirs = broker.bootstrap(root), broker.bootstrap(member)
+    assert names(ours) == names(theirs)
+    assert [names(theirs)[rank] for rank in burst.members(found.ranks())] == [
+        f"{one['name']}-{index}" for index in range(one["size"])
+    ]
+    assert [entry for entry in theirs if "connect" in entry] == [{"host": "root-0", "connect": "tcp://192.0.2.7:30093"}]
+    assert config.resources(root) == config.resources(member)
+    assert broker.tree(root) == broker.tree(member)
+
+
+@settings(max_examples=10)
+@given(SIZES, st.integers(0, 1000), st.integers(1, 1000))
+def test_a_size_that_changes_leaves_the_table(first: int, more: int, size: int) -> None:
+    """Root and burst alike: a table in which `size` counted would be another after scaling."""
+    max_size = first + more
+    tables = [root_of(deep(ROOT, {"size": s, "maxSize": max_size})) for s in (first, min(size, max_size))]
+    assert hostlist.table(tables[0]) == hostlist.table(tables[1])
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_idsets(numbers: set[int]) -> None:
+    assert list(burst.members(",".join(map(str, sorted(numbers))))) == sorted(numbers)
+    assert list(burst.members("[0-2,5]\n")) == [0, 1, 2, 5]

@@ -1,0 +1,63 @@
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+import zmq
+from minicluster import curve, probe
+from minicluster.errors import CurveError
+from minicluster.probe import Answer
+from support import SECRET
+
+
+def certificate() -> str:
+    public, secret = curve.random_keypair()
+    return f'metadata\ncurve\n    public-key = "{public.decode()}"\n    secret-key = "{secret.decode()}"\n'
+
+
+@pytest.fixture
+def lead() -> Iterator[tuple[str, str]]:
+    """A socket such as the lead broker's: its endpoint and its certificate."""
+    text = certificate()
+    public, secret = curve.keys(text)
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+        router.curve_server = True
+        router.curve_publickey, router.curve_secretkey = public, secret
+        port = router.bind_to_random_port("tcp://127.0.0.1")
+        yield f"127.0.0.1:{port}", text
+
+
+@pytest.fixture
+def other() -> Iterator[str]:
+    """Something that takes connections and speaks no CURVE."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            try:
+                while True:
+                    connection, _ = server.accept()
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    connection.close()
+            except OSError:
+                return
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_lead_is_known_by_its_certificate(lead: tuple[str, str]) -> None:
+    assert probe.ask(lead[0], lead[1]) is Answer.LEAD
+    assert probe.ask(lead[0], certificate()) is Answer.OTHER
+
+
+def test_what_is_no_lead_is_none(other: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoints = [other, f"127.0.0.1:{silent.getsockname()[1]}", "127.0.0.1:1", "nowhere.invalid:8050", "[::1]:1"]
+        assert [probe.ask(endpoint, certificate(), 0.3) for endpoint in endpoints] == [Answer.NONE] * 5
+
+
+def test_what_is_no_certificate_is_not_shown() -> None:
+    with pytest.raises(CurveError) as caught:
+        probe.ask("127.0.0.1:1", f'curve\n  secret-key = "{SECRET}"\n')
+    assert str(caught.value) == "this is no CURVE certificate: give the text that `flux keygen FILE` writes"
