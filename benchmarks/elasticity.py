@@ -75,7 +75,7 @@ class Cluster:
 
     def changes(self) -> list[tuple[float, str, set[int]]]:
         """Return when which ranks went online or offline, as Flux recorded it."""
-        lines = self.flux("kvs", "eventlog", "get", "--unformatted", "resource.eventlog").splitlines()
+        lines = self.flux("resource", "eventlog", "-f", "json").splitlines()
         events = [json.loads(line) for line in lines]
         return [
             (event["timestamp"], event["name"], ids(event["context"]["idset"]))
@@ -178,7 +178,8 @@ def picture(options: argparse.Namespace, kubectl: list[str]) -> None:
         sizes = sorted((e["firstTimestamp"], int(e["message"].split(":")[0].split()[-1])) for e in events)
     finally:
         cluster.remove()
-    wanted = [(max(0.0, datetime.fromisoformat(at).timestamp() - begin), size) for at, size in sizes]
+    changed = [(datetime.fromisoformat(at).timestamp() - begin, size) for at, size in sizes]
+    wanted = [(at, size) for at, size in changed if at > 0]  # events of an earlier run may be there still
     series = {
         "jobs that wait": summed(0, [(job[0], 1) for job in jobs] + [(job[1], -1) for job in jobs]),
         "jobs that run": summed(0, [(job[1], 1) for job in jobs] + [(job[2], -1) for job in jobs]),

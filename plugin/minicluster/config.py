@@ -157,7 +157,7 @@ def settings(cluster: MiniCluster) -> str:
 
 def leave_seconds(grace: int) -> int:
     """Return how long jobs may go on in a pod that was told to stop; the rest is for ending them and the broker."""
-    return max(grace - 10, grace // 2)
+    return max(grace - 15, grace // 2)
 
 
 def agent(cluster: MiniCluster) -> dict[str, Any]:

@@ -295,7 +295,7 @@ SURVIVES = {
 
 @pytest.mark.parametrize(("kept", "loss"), SURVIVES)
 def test_what_survives_the_lead(release: Install, claim: str, tmp_path: Path, kept: str, loss: str) -> None:
-    values: dict[str, Any] = {"size": 1, **QUIET, "pod": {"terminationGracePeriodSeconds": 12}}
+    values: dict[str, Any] = {"size": 1, **QUIET, "pod": {"terminationGracePeriodSeconds": 20}}
     runner: dict[str, Any] = dict(ONE_CORE)
     (tmp_path / "archive").mkdir()
     if kept == "archive":

@@ -216,7 +216,7 @@ SETTINGS = {
     "mc_resources": "0 flux-sample-0 - 0",
     "mc_archive": "",
     "mc_state_volume": "",
-    "mc_leave_seconds": "20",
+    "mc_leave_seconds": "15",
     "mc_work": "idle",
     "mc_script_has_interpreter": "",
     "mc_logs": "/tmp/fluxout",
@@ -262,7 +262,7 @@ def runner(**fields: Any) -> dict[str, Any]:
         ({"state": {"claimName": "queue"}}, {"mc_state_volume": "1"}),
         *(
             ({"pod": {"terminationGracePeriodSeconds": grace}}, {"mc_leave_seconds": jobs})
-            for grace, jobs in ((0, "0"), (1, "0"), (8, "4"), (20, "10"), (300, "290"))
+            for grace, jobs in ((0, "0"), (1, "0"), (8, "4"), (20, "10"), (30, "15"), (300, "285"))
         ),
         (
             {"logging": {"quiet": True, "strict": False, "timed": True}},
