@@ -3,8 +3,9 @@
     python benchmarks/elasticity.py scale [--runs 10] [--nodes 4]
     python benchmarks/elasticity.py picture FILE.svg [--jobs 40] [--seconds 8]
 
-`scale` times in turns, from the change of a Job's size: new nodes of a MiniCluster until Flux has them (Flux's own
-timestamps), and as many bare pods of the same images and volumes that only print a line (the container runtime's).
+`scale` times in turns new nodes of a MiniCluster, from the change of its Job's size until Flux has them (flux), as
+many bare pods of the same images that start Flux by the shortest script that does (bare), and as many that only
+print a line (echo). Times are Flux's own and the container runtime's.
 `picture` lets the autoscaler follow a queue of one-node jobs from 1 node to 8 and back, and draws what Flux and
 Kubernetes recorded. The cluster's clock must be this machine's. Needs kubectl, helm and minicluster in PATH.
 """
@@ -44,34 +45,36 @@ def until(found: Callable[[], Any]) -> Any:
 class Cluster:
     """The MiniCluster that is measured."""
 
-    def __init__(self, values: dict[str, Any], kubectl: list[str], namespace: str) -> None:
+    def __init__(self, values: dict[str, Any], kubectl: list[str], namespace: str, name: str = NAME) -> None:
         """Install it and wait for its lead."""
-        self.kubectl, self.namespace = kubectl, namespace
+        self.kubectl, self.namespace, self.name = kubectl, namespace, name
         text = json.dumps({"logging": {"quiet": True}, "containers": [{"image": "ubuntu:noble", "cores": 1}], **values})
         words = ("--namespace", namespace, "--post-renderer", "minicluster", "-f", "-")
-        run("helm", "install", NAME, str(CHART), *words, stdin=text)
+        run("helm", "install", name, str(CHART), *words, stdin=text)
         self.lead = until(self._lead)
 
+    words: tuple[str, ...] = (FLUX,)
+
     def _lead(self) -> str:
-        selector = f"batch.kubernetes.io/job-name={NAME},batch.kubernetes.io/job-completion-index=0"
+        selector = f"batch.kubernetes.io/job-name={self.name},batch.kubernetes.io/job-completion-index=0"
         pods = json.loads(run(*self.kubectl, "get", "pods", "-l", selector, "-o", "json"))["items"]
         ready = [p for p in pods if p["status"].get("containerStatuses", [{}])[0].get("started")]
         return str(ready[0]["metadata"]["name"]) if ready else ""
 
     def flux(self, *words: str) -> str:
         """Return what flux prints on the lead."""
-        return run(*self.kubectl, "exec", self.lead, "-c", NAME, "--", FLUX, *words)
+        return run(*self.kubectl, "exec", self.lead, "-c", self.name, "--", *self.words, *words)
 
     def resize(self, size: int) -> float:
         """Change the size; return when."""
         begin = time.time()
         change = json.dumps({"spec": {"completions": size, "parallelism": size}})
-        run(*self.kubectl, "patch", "job", NAME, "--type=merge", "-p", change)
+        run(*self.kubectl, "patch", "job", self.name, "--type=merge", "-p", change)
         return begin
 
     def size(self) -> int:
         """Return the size of the Job."""
-        return int(json.loads(run(*self.kubectl, "get", "job", NAME, "-o", "json"))["spec"]["completions"])
+        return int(json.loads(run(*self.kubectl, "get", "job", self.name, "-o", "json"))["spec"]["completions"])
 
     def changes(self) -> list[tuple[float, str, set[int]]]:
         """Return when which ranks went online or offline, as Flux recorded it."""
@@ -93,12 +96,49 @@ class Cluster:
 
     def pods(self) -> int:
         """Return how many pods there are."""
-        return run(*self.kubectl, "get", "pods", "-l", f"batch.kubernetes.io/job-name={NAME}", "-o", "name").count("\n")
+        return run(*self.kubectl, "get", "pods", "-l", f"batch.kubernetes.io/job-name={self.name}", "-o", "name").count(
+            "\n"
+        )
 
     def remove(self) -> None:
         """Uninstall it and wait until its pods are gone."""
-        run("helm", "uninstall", NAME, "--namespace", self.namespace)
+        run("helm", "uninstall", self.name, "--namespace", self.namespace)
         until(lambda: not self.pods())
+
+
+#: The least that starts a broker of the chart's configuration
+BROKER = f"""
+set -e
+flux=/opt/views/view/bin/flux state=/mnt/flux/config
+mkdir -p $state/curve $state/etc/flux/system
+(umask 0377 && cat /mnt/flux/curve/curve.cert >$state/curve/curve.cert)
+$flux R encode --hosts={NAME}-bare-[0-LAST] --local >$state/etc/flux/system/R
+[ $JOB_COMPLETION_INDEX != 0 ] || set -- sleep inf
+exec $flux start -c /mnt/flux/minicluster/broker.toml -Shostname={NAME}-bare-$JOB_COMPLETION_INDEX \\
+  -Slocal-uri=local:///mnt/flux/local -Sbroker.quorum=1 -Slog-stderr-level=3 "$@"
+"""
+
+
+class BareCluster(Cluster):
+    """Pods that start Flux by the shortest script, with the configuration of a MiniCluster that made room for them."""
+
+    words = ("env", "FLUX_URI=local:///mnt/flux/local", "/opt/views/view/bin/flux")
+
+    def __init__(self, most: int, kubectl: list[str], namespace: str) -> None:
+        """Install a MiniCluster and put another Job in the place of its own."""
+        super().__init__({"size": 1, "maxSize": most}, kubectl, namespace, f"{NAME}-bare")
+        job = json.loads(run(*kubectl, "get", "job", self.name, "-o", "json"))
+        run(*kubectl, "delete", "job", self.name, "--cascade=foreground", "--wait")
+        template = job["spec"]["template"]
+        container = template["spec"]["containers"][0]
+        container.pop("startupProbe")
+        container["command"] = ["sh", "-c", BROKER.replace("LAST", str(most - 1))]
+        for label in ("controller-uid", "batch.kubernetes.io/controller-uid"):
+            template["metadata"]["labels"].pop(label, None)
+        spec = {"completionMode": "Indexed", "completions": 1, "parallelism": 1, "template": template}
+        manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": self.name}, "spec": spec}
+        run(*kubectl, "create", "-f", "-", stdin=json.dumps(manifest))
+        self.lead = until(self._lead)
 
 
 def ids(text: str) -> set[int]:
@@ -107,9 +147,9 @@ def ids(text: str) -> set[int]:
     return {n for first, _, last in parts for n in range(int(first), int(last or first) + 1)}
 
 
-def bare(job: dict[str, Any], nodes: int, kubectl: list[str]) -> float:
-    """Return the seconds from making a Job of bare pods until the last of them has printed a line."""
-    name = f"{NAME}-bare"
+def echo(job: dict[str, Any], nodes: int, kubectl: list[str]) -> float:
+    """Return the seconds from making a Job of pods until the last of them has printed a line."""
+    name = f"{NAME}-echo"
     pod = json.loads(json.dumps(job["spec"]["template"]))
     container = pod["spec"]["containers"][0]
     container.pop("startupProbe")
@@ -132,25 +172,34 @@ def bare(job: dict[str, Any], nodes: int, kubectl: list[str]) -> float:
         run(*kubectl, "delete", "job", name, "--cascade=foreground", "--wait")
 
 
+def grow(cluster: Cluster, most: int) -> float:
+    """Return the seconds from the change of the size until Flux has the last node; shrink again."""
+    begin = cluster.resize(most)
+    until(lambda: cluster.up() == most)
+    seconds = max(cluster.online(begin).values()) - begin
+    cluster.resize(1)
+    until(lambda: cluster.up() == 1 and cluster.pods() == 1)
+    return seconds
+
+
 def scale(options: argparse.Namespace, kubectl: list[str]) -> None:
     """Time growing by some nodes beside bare pods."""
     most = options.nodes + 1
-    cluster = Cluster({"size": 1, "maxSize": most}, kubectl, options.namespace)
-    times: dict[str, list[float]] = {"bare": [], "flux": []}
+    clusters: list[Cluster] = []
+    times: dict[str, list[float]] = {"echo": [], "bare": [], "flux": []}
     try:
-        until(lambda: cluster.up() == 1)
+        clusters.append(BareCluster(most, kubectl, options.namespace))
+        clusters.append(Cluster({"size": 1, "maxSize": most}, kubectl, options.namespace))
+        until(lambda: all(cluster.up() == 1 for cluster in clusters))
         for count in range(options.runs):
             job = json.loads(run(*kubectl, "get", "job", NAME, "-o", "json"))
-            times["bare"].append(bare(job, options.nodes, kubectl))
-            begin = cluster.resize(most)
-            until(lambda: cluster.up() == most)
-            times["flux"].append(max(cluster.online(begin).values()) - begin)
-            cluster.resize(1)
-            until(lambda: cluster.up() == 1)
-            until(lambda: cluster.pods() == 1)
+            times["echo"].append(echo(job, options.nodes, kubectl))
+            times["bare"].append(grow(clusters[0], most))
+            times["flux"].append(grow(clusters[1], most))
             print(f"{count + 1:2}", *(f"{way} {all_[-1]:.2f} s" for way, all_ in times.items()), sep="  ", flush=True)
     finally:
-        cluster.remove()
+        for cluster in clusters:
+            cluster.remove()
     base = statistics.median(times["bare"])
     for way, all_ in times.items():
         print(f"{way} median {statistics.median(all_):5.2f} s  {statistics.median(all_) / base:4.2f} x bare")

@@ -175,10 +175,11 @@ lead() {
 
 # The rank of a pod that left is drained: it takes jobs again once this one is in its place.
 rejoin() (
-  # the socket comes before the broker has joined, the KVS after that
+  # the socket comes before the broker has joined, the KVS after that; asking often would slow that down
+  sleep 1
   until FLUX_URI=$(broker_uri) && drains=$(FLUX_URI=$FLUX_URI "$mc_flux" kvs eventlog get resource.eventlog); do
     kill -0 "$$" 2>/dev/null || exit 0
-    sleep 0.2
+    sleep 1
   done
   export FLUX_URI
   # starting Python on every node would slow the start of them all
