@@ -17,8 +17,8 @@ DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, nam
 WRONG = DOCUMENT + "spec: {size: 0}\n"
 MESSAGE = "MiniCluster a: size is 0: must be at least 1"
 NO_CERTIFICATE = (
-    "MiniCluster a has no certificate, and a random one would differ each time: set flux.curveCertSecret, "
-    "or give --curve-seed-file (or --random-curve)"
+    "MiniCluster a has no certificate, and a random one would differ each time: set flux.curveCertSecret to "
+    "a Secret that `minicluster keygen` makes once, or give --curve-seed-file"
 )
 
 
@@ -161,7 +161,7 @@ def test_help_and_version() -> None:
         assert "Flux Framework on Kubernetes as a plain Helm release" in result.output
         assert "render" in result.output
     result = CliRunner().invoke(commands, ["--version"])
-    assert importlib.metadata.version("minicluster") in result.output
+    assert result.output == f"minicluster, version {importlib.metadata.version('minicluster')}\n"
     assert "--curve-seed-file" in CliRunner().invoke(commands, ["render", "--help"]).output
 
 
