@@ -62,9 +62,12 @@ def impossible(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     for one in objects:
         path = folder / one.file
         if one.kind == "Job" and path.is_file():
-            old, new = _frozen(yaml.load(path.read_bytes(), Loader=Loader)), _frozen(one.document)  # noqa: S506
-            for key in sorted(old.keys() | new.keys()) if old else []:
-                was, now = old.get(key, "(unset)"), new.get(key, "(unset)")
+            before = yaml.load(path.read_bytes(), Loader=Loader)  # noqa: S506 - a safe loader
+            old, new = _frozen(before), _frozen(one.document)
+            # another version of the chart may record what is new in it
+            keys = old.keys() | (new.keys() if old and _chart(before) == _chart(one.document) else [])
+            for key in sorted(keys):
+                was, now = old.get(key) or "(unset)", new.get(key) or "(unset)"
                 if was != now:
                     change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
                     yield f"{change}: delete the Job, or undo it"
@@ -115,3 +118,7 @@ def _text(document: Any, *path: str) -> str:
 def _frozen(job: Mapping[str, Any]) -> dict[str, Any]:
     record: dict[str, Any] = json.loads(job["metadata"].get("annotations", {}).get(FROZEN, "{}"))
     return record
+
+
+def _chart(job: Mapping[str, Any]) -> Any:
+    return job["metadata"].get("labels", {}).get("helm.sh/chart")

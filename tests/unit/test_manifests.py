@@ -20,8 +20,9 @@ def an_object(kind: str, name: str = "a", **fields: Any) -> str:
     return f"---\n{json.dumps({'kind': kind, 'metadata': {'name': name}, **fields})}\n"
 
 
-def job(**frozen: str) -> list[Manifest]:
-    metadata = {"name": "a", "annotations": {"minicluster/frozen": json.dumps(frozen)}}
+def job(chart: str = "minicluster-1", /, **frozen: str) -> list[Manifest]:
+    annotations = {"minicluster/frozen": json.dumps(frozen)}
+    metadata = {"name": "a", "labels": {"helm.sh/chart": chart}, "annotations": annotations}
     return of(json.dumps({"kind": "Job", "metadata": metadata}))
 
 
@@ -147,3 +148,10 @@ def test_what_a_live_job_can_not_become_is_told(tmp_path: Path) -> None:
 def test_a_job_of_another_make_is_not_compared(tmp_path: Path) -> None:
     (tmp_path / "job-a.yaml").write_text(an_object("Job"))
     assert list(manifests.impossible(job(maxSize="3"), tmp_path)) == []
+
+
+def test_what_is_new_in_another_chart_is_no_change(tmp_path: Path) -> None:
+    manifests.write(job("minicluster-1", maxSize="2", old="x"), tmp_path, "ns/a")
+    assert list(manifests.impossible(job("minicluster-2", maxSize="2", old="", new="y"), tmp_path)) == [
+        "old can't change on a live Job a, was x, is (unset): delete the Job, or undo it",
+    ]
