@@ -15,73 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import BIN, CHART, ROOT, Done, by_name, lines_with, tool
-
-sys.path.insert(0, str(ROOT / "tools"))
-import release
+from newcomer import OFFLINE, VERSION, User, build, need_wheels
+from support import BIN, CHART, ROOT, Done, by_name, lines_with
 
 # what is built and installed serves all of them
 pytestmark = pytest.mark.xdist_group("packages")
-VERSION = release.version(ROOT)
-WHEELS = Path(sys.prefix) / "wheels"
-OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}
 POST = ("--post-renderer", "minicluster")
 NAMED = ("--set", "flux.curveCertSecret=x")
-#: What scripts of a plugin may use beside Python.
-PROGRAMS = ("sh", "dirname", "tail", "cat", "rm", "env")
 AGAIN = "then: helm plugin uninstall minicluster, and install it again"
-
-
-def environment(home: Path, *programs: str) -> dict[str, str]:
-    """Return the environment of a user with an empty home and these programs only."""
-    path = home / "bin"
-    path.mkdir(parents=True, exist_ok=True)
-    for name in programs:
-        found = sys._base_executable if name == "python3" else shutil.which(name)
-        assert found
-        (path / name).symlink_to(found)
-    return {"HOME": str(home), "PATH": str(path), **OFFLINE}
-
-
-class User:
-    """A user with Helm 4 and an empty home."""
-
-    def __init__(self, home: Path, *programs: str) -> None:
-        self.home = home
-        self.env = environment(home, *PROGRAMS, *programs)
-        self.plugins = home / ".local" / "share" / "helm" / "plugins"
-
-    def run(self, *args: object, helm: str = "helm") -> Done:
-        command = [BIN / helm, *map(str, args)]
-        done = subprocess.run(command, env=self.env, cwd=self.home, capture_output=True, text=True, check=False)
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    def ok(self, *args: object) -> str:
-        done = self.run(*args)
-        assert done.code == 0, done.both
-        return done.out
-
-    def left(self) -> list[str]:
-        """Return what is in the folder of plugins."""
-        return sorted(path.name for path in self.plugins.iterdir()) if self.plugins.exists() else []
-
-
-def need_wheels() -> None:
-    """Skip where there are no wheels to install from."""
-    if not WHEELS.is_dir():
-        pytest.skip(f"{WHEELS} is missing: run `make setup`")
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build all that is released, without signatures."""
-    if not tool("helm"):
-        pytest.skip("helm is missing: run `make tools`")
-    target = tmp_path_factory.mktemp("release") / "dist"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
-        release.build(ROOT, target, isolated=False)
-    return target
 
 
 def test_what_is_built(built: Path) -> None:
@@ -206,7 +147,7 @@ def test_what_is_missing_is_told(
     assert user.left() == []
 
 
-def test_a_signed_plugin_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signed_plugin_is_verified(tmp_path: Path) -> None:
     if not shutil.which("gpg"):
         pytest.skip("gpg is missing: it makes the key that signs")
     gpg = ["gpg", "--homedir", str(tmp_path / "gpg"), "--batch", "--pinentry-mode", "loopback", "--passphrase", ""]
@@ -215,9 +156,7 @@ def test_a_signed_plugin_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyP
     keys = tmp_path / "secret.gpg", tmp_path / "public.gpg"
     for kind, path in zip(("--export-secret-keys", "--export"), keys, strict=True):
         path.write_bytes(subprocess.run([*gpg, kind], check=True, capture_output=True).stdout)
-    monkeypatch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
-    target = tmp_path / "dist"
-    release.build(ROOT, target, ["--key=tester", f"--keyring={keys[0]}"], isolated=False)
+    target = build(tmp_path / "dist", "--key=tester", f"--keyring={keys[0]}")
     helm = User(tmp_path / "home")
     chart, plugin = target / f"minicluster-{VERSION}.tgz", target / "plugin" / f"minicluster-{VERSION}.tgz"
     helm.ok("verify", chart, "--keyring", keys[1])
@@ -241,9 +180,9 @@ def venv(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-def minicluster(venv: Path, user: User, *args: object, helm: str = "helm") -> Done:
+def minicluster(venv: Path, user: User, *args: object) -> Done:
     command = [venv / "minicluster", *map(str, args)]
-    env = user.env | {"HELM_BIN": str(BIN / helm)}
+    env = user.env | {"HELM_BIN": str(BIN / user.helm)}
     done = subprocess.run(command, env=env, cwd=user.home, capture_output=True, text=True, check=False)
     return Done(done.returncode, done.stdout, done.stderr)
 
@@ -280,8 +219,8 @@ def test_helm_itself_can_remove_it(venv: Path, tmp_path: Path) -> None:
 
 
 def test_helm_3_finds_it_in_path(venv: Path, tmp_path: Path) -> None:
-    user = User(tmp_path)
-    assert minicluster(venv, user, "plugin", "install", helm="helm3") == Done(
+    user = User(tmp_path, helm="helm3")
+    assert minicluster(venv, user, "plugin", "install") == Done(
         1,
         "",
         "minicluster: helm is Helm 3, which needs no plugin: "
@@ -289,8 +228,7 @@ def test_helm_3_finds_it_in_path(venv: Path, tmp_path: Path) -> None:
     )
     assert user.left() == []
     user.env["PATH"] += f"{os.pathsep}{venv}"
-    done = user.run("template", "a", CHART, *POST, helm="helm3")
-    assert ("Job", "a") in by_name(done.out)
+    assert ("Job", "a") in by_name(user.ok("template", "a", CHART, *POST))
 
 
 FOREIGN: list[Any] = [
