@@ -22,7 +22,6 @@ from embedded import wait
 FOLDER = ROOT / "gitops" / "argocd"
 PLUGIN = yaml.safe_load((FOLDER / "plugin.yaml").read_text())
 FAILED = "rpc error: code = Unknown desc = error generating manifests: `minicluster argocd` failed exit status 1: "
-pytestmark = pytest.mark.xdist_group("argocd")
 
 
 @dataclass

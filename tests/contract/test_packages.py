@@ -18,8 +18,6 @@ import pytest
 from newcomer import OFFLINE, VERSION, User, build, need_wheels
 from support import BIN, CHART, ROOT, Done, by_name, lines_with
 
-# what is built and installed serves all of them
-pytestmark = pytest.mark.xdist_group("packages")
 POST = ("--post-renderer", "minicluster")
 NAMED = ("--set", "flux.curveCertSecret=x")
 AGAIN = "then: helm plugin uninstall minicluster, and install it again"
