@@ -1,10 +1,10 @@
 """A release: one version, its notes, and what is published.
 
-    python tools/release.py set 0.2.0     writes the version, and dates the changelog's Unreleased part
-    python tools/release.py notes 0.2.0   prints that version's part of the changelog; fails when a file has another
-    python tools/release.py build dist    builds chart, wheel, source archive and plugin archive into a new folder
-
-With --key and --keyring, Helm signs its archives and writes a provenance file beside each.
+python tools/release.py set 0.2.0     writes the version, and dates the changelog's Unreleased part
+python tools/release.py notes 0.2.0   prints that version's part of the changelog; fails when a file has another
+python tools/release.py build dist    builds chart, wheel, source archive and plugin archive into a new folder
+python tools/release.py build dist -- --key NAME --keyring FILE [--passphrase-file FILE]
+                                      Helm signs its archives too, with a provenance file beside each
 """
 
 import argparse
@@ -109,8 +109,7 @@ def main() -> None:
     commands.add_parser("notes").add_argument("version")
     builder = commands.add_parser("build")
     builder.add_argument("folder", type=Path)
-    builder.add_argument("--key", help="name of the OpenPGP key")
-    builder.add_argument("--keyring", help="file that has the secret key")
+    builder.add_argument("sign", nargs="*", help="options by which Helm signs")
     args = parser.parse_args()
     try:
         if args.command == "set":
@@ -118,7 +117,7 @@ def main() -> None:
         elif args.command == "notes":
             sys.stdout.write(notes(ROOT, args.version))
         else:
-            build(ROOT, args.folder, [f"--key={args.key}", f"--keyring={args.keyring}"] if args.key else [])
+            build(ROOT, args.folder, args.sign)
     except ReleaseError as error:
         sys.exit(f"release: {error}")
 

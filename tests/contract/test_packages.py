@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from newcomer import OFFLINE, VERSION, User, build, need_wheels
-from support import BIN, CHART, ROOT, Done, by_name, lines_with
+from support import BIN, CHART, ROOT, Done, Helm, by_name, lines_with, one
 
 POST = ("--post-renderer", "minicluster")
 NAMED = ("--set", "flux.curveCertSecret=x")
@@ -49,6 +50,13 @@ def test_each_of_them_has_the_whole_chart(built: Path) -> None:
             assert [m.name for m in tar if m.issym() or "__pycache__" in m.name] == []
     with tarfile.open(built / f"minicluster-{VERSION}.tgz") as tar:
         assert chart_files(tar.getnames(), "minicluster/") == chart - {".helmignore"} | {".helmignore"}
+
+
+def test_the_chart_names_the_images_that_it_uses(helm4: Helm) -> None:
+    annotations = yaml.safe_load((CHART / "Chart.yaml").read_text())["annotations"]
+    pod = one(helm4.template(), "Job")["spec"]["template"]["spec"]
+    used = {container["image"] for container in [*pod["initContainers"], *pod["containers"]]}
+    assert {image["image"] for image in yaml.safe_load(annotations["artifacthub.io/images"])} == used
 
 
 # The plugin --------------------------------------------------------------------------------------------------
