@@ -102,7 +102,8 @@ def test_a_new_size_in_git_changes_two_fields_of_the_job(synced: Synced, helm4: 
         ".spec.parallelism": (2, 3),
     }
     assert changes(before["Service", "mc"], after["Service", "mc"]) == {}
-    assert set(changes(before["ConfigMap", "mc-config"], after["ConfigMap", "mc-config"])) == {".data.settings.sh"}
+    configured = set(changes(before["ConfigMap", "mc-config"], after["ConfigMap", "mc-config"]))
+    assert configured == {".data.settings.sh", ".data.agent.json"}
 
 
 def test_what_git_has_no_more_is_pruned(synced: Synced, helm4: Helm) -> None:

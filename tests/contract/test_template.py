@@ -89,7 +89,7 @@ def test_a_new_size_changes_two_fields_of_the_job(helm: Helm, tmp_path: Path) ->
     }
     assert changed == {
         "service-a.yaml": [],
-        "configmap-a-config.yaml": [(b"    mc_size=2", b"    mc_size=3")],
+        "configmap-a-config.yaml": [(b"    mc_size=2", b"    mc_size=3"), (b'      "size": 2,', b'      "size": 3,')],
         "job-a.yaml": [(b"  completions: 2", b"  completions: 3"), (b"  parallelism: 2", b"  parallelism: 3")],
     }
 
