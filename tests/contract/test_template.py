@@ -160,9 +160,12 @@ def test_another_chart(helm: Helm, tmp_path: Path) -> None:
     dependency = {"name": "minicluster", "version": ">=0", "alias": "mc"}
     text = yaml.safe_dump({"apiVersion": "v2", "name": "around", "version": "1.0.0", "dependencies": [dependency]})
     (chart / "Chart.yaml").write_text(text)
-    (chart / "templates" / "claim.yaml").write_text("kind: PersistentVolumeClaim\nmetadata: {name: data}\n")
+    text = "kind: ConfigMap\nmetadata: {name: about}\ndata: {kubernetes: {{ .Capabilities.KubeVersion.Version }}}\n"
+    (chart / "templates" / "about.yaml").write_text(text)
     made = by_name(template(helm, "--chart", chart, "--set", "mc.flux.curveCertSecret=x"))
-    assert set(made) == {("ConfigMap", "a-config"), ("PersistentVolumeClaim", "data"), ("Service", "a"), ("Job", "a")}
+    assert set(made) == {("ConfigMap", "a-config"), ("ConfigMap", "about"), ("Service", "a"), ("Job", "a")}
+    # not that of this Helm
+    assert made["ConfigMap", "about"]["data"] == {"kubernetes": "v1.27"}
 
 
 # Errors ------------------------------------------------------------------------------------------------------
