@@ -51,6 +51,8 @@ tools: $(GO_TOOLS) $(KUBERNETES) ## build Helm 4 and 3, kubectl, a local control
 $(GO_TOOLS): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 	$(call go-build,$*,$@)
 
+$(BIN)/argocd-cmp: tools/argocd-cmp/main.go
+
 # one build for all: they share most of their packages
 $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
 	$(call go-build,kubernetes,$(BIN)/)
