@@ -1,4 +1,3 @@
-import importlib.metadata
 import io
 import json
 import os
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from minicluster import cli
+from minicluster import cli, helm
 from minicluster.commands import cli as commands
 from minicluster.errors import CurveError, MiniClusterError, SpecError, StreamError
 from support import CERTIFICATE, GROUP, SECRET, SEED, Done, by_name, one
@@ -161,7 +160,7 @@ def test_help_and_version() -> None:
         assert "Flux Framework on Kubernetes as a plain Helm release" in result.output
         assert "render" in result.output
     result = CliRunner().invoke(commands, ["--version"])
-    assert result.output == f"minicluster, version {importlib.metadata.version('minicluster')}\n"
+    assert result.output == f"minicluster, version {helm.version()}\n"
     assert "--curve-seed-file" in CliRunner().invoke(commands, ["render", "--help"]).output
 
 
