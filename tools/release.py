@@ -21,6 +21,13 @@ ROOT = Path(__file__).resolve().parent.parent
 CHANGELOG = "CHANGELOG.md"
 #: The files with a line `version: X`; the package takes the chart's.
 VERSIONED = ("charts/minicluster/Chart.yaml", "plugin/plugin.yaml")
+#: Files that tell users what to install.
+NAMING = (
+    "docs/gitops.md",
+    "docs/install.md",
+    "gitops/argocd/repo-server-patch.yaml",
+    "gitops/github-actions/render.yaml",
+)
 VERSION = re.compile(r"^version: (\S+)$", re.MULTILINE)
 UNRELEASED = "## [Unreleased]\n"
 
@@ -55,7 +62,7 @@ def _up_to_next(changes: str) -> str:
 
 
 def set_version(root: Path, new: str, date: datetime.date) -> None:
-    """Write a version into the files that have it, and under it what the changelog has as Unreleased.
+    """Write a version into the files that have or name it, and under it what the changelog has as Unreleased.
 
     Raises ReleaseError, with nothing written, for a version that is none or is there, or when nothing is Unreleased.
     """
@@ -67,9 +74,11 @@ def set_version(root: Path, new: str, date: datetime.date) -> None:
     before, _, after = changes.partition(UNRELEASED)
     if not _up_to_next("\n" + after.lstrip()):
         raise ReleaseError(f"{CHANGELOG} has nothing under Unreleased: there is nothing to release")
-    for file in VERSIONED:
+    old = version(root)
+    for file in (*VERSIONED, *NAMING):
         text = (root / file).read_text(encoding="utf-8")
-        (root / file).write_text(VERSION.sub(f"version: {new}", text), encoding="utf-8")
+        made = VERSION.sub(f"version: {new}", text) if file in VERSIONED else text.replace(old, new)
+        (root / file).write_text(made, encoding="utf-8")
     dated = f"{before}{UNRELEASED}\n## [{new}] - {date.isoformat()}\n{after}"
     (root / CHANGELOG).write_text(dated, encoding="utf-8")
 

@@ -56,13 +56,6 @@ def test_the_sidecar_has_what_it_mounts() -> None:
     assert {mount["name"] for mount in pod["containers"][0]["volumeMounts"]} == own | {"var-files", "plugins"}
 
 
-def test_files_name_the_version_of_the_chart() -> None:
-    version = yaml.safe_load((ROOT / "charts/minicluster/Chart.yaml").read_text())["version"]
-    image = load("argocd/repo-server-patch.yaml")["spec"]["template"]["spec"]["containers"][0]["image"]
-    assert image.rpartition(":")[2] == version
-    assert f"pip install minicluster=={version}" in (GITOPS / "github-actions/render.yaml").read_text()
-
-
 def test_they_name_the_helm_that_is_tested() -> None:
     wanted = re.search(r"helm\.sh/helm/v4 v(\S+)", (ROOT / "tools/helm/go.mod").read_text())
     assert wanted

@@ -19,9 +19,10 @@ CHANGES = f"{HEAD}## [Unreleased]\n\n### Added\n\n- B.\n\n## [0.1.0] - 2030-01-0
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Make a repository of version 0.1.0."""
-    for file in release.VERSIONED:
-        (tmp_path / file).parent.mkdir(parents=True)
-        (tmp_path / file).write_text("name: x\nversion: 0.1.0\nappVersion: 0.1.0\n")
+    for file in (*release.VERSIONED, *release.NAMING):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        named = file in release.NAMING
+        (tmp_path / file).write_text("x:0.1.0 y 0.1.0\n" if named else "name: x\nversion: 0.1.0\nappVersion: 0.1.0\n")
     (tmp_path / release.CHANGELOG).write_text(CHANGES)
     return tmp_path
 
@@ -31,13 +32,15 @@ def files(root: Path) -> dict[str, str]:
 
 
 def test_this_repository_has_one_version() -> None:
-    assert release.version(ROOT)
+    version = release.version(ROOT)
+    assert [file for file in release.NAMING if version not in (ROOT / file).read_text()] == []
 
 
 def test_set(root: Path) -> None:
     release.set_version(root, "0.2.0", DAY)
     assert files(root) == {
         **dict.fromkeys(release.VERSIONED, "name: x\nversion: 0.2.0\nappVersion: 0.1.0\n"),
+        **dict.fromkeys(release.NAMING, "x:0.2.0 y 0.2.0\n"),
         "CHANGELOG.md": f"{HEAD}## [Unreleased]\n\n## [0.2.0] - 2031-02-03\n\n### Added\n\n- B.\n\n"
         "## [0.1.0] - 2030-01-01\n\n- A.\n",
     }
