@@ -10,8 +10,8 @@ PYTHON := python3
 # for commands that use the tools and the package
 WITH := PATH="$(CURDIR)/$(BIN):$(CURDIR)/$(VENV)/bin:$$PATH"
 
-# tools/NAME/go.mod pins the tool that becomes $(BIN)/NAME
-GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok)
+# tools/NAME/go.mod pins the tool that becomes $(BIN)/NAME; registry and argocd-cmp are for the tests
+GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok registry argocd-cmp)
 # tools/kubernetes/go.mod pins these
 KUBERNETES := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler kubectl)
 
@@ -51,13 +51,15 @@ tools: $(GO_TOOLS) $(KUBERNETES) ## build Helm 4 and 3, kubectl, a local control
 $(GO_TOOLS): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 	$(call go-build,$*,$@)
 
+$(BIN)/argocd-cmp: tools/argocd-cmp/main.go
+
 # one build for all: they share most of their packages
 $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
 	$(call go-build,kubernetes,$(BIN)/)
 
 setup: $(VENV)/installed ## make .venv with the package and what the tests need
 
-$(VENV)/installed: pyproject.toml tools/constraints.txt
+$(VENV)/installed: pyproject.toml plugin/requirements.txt tools/constraints.txt
 	$(call need,$(PYTHON),install Python 3.11 or later)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "make: $$($(PYTHON) --version) is too old: make PYTHON=python3.11, or later" >&2; exit 1; }
@@ -65,6 +67,7 @@ $(VENV)/installed: pyproject.toml tools/constraints.txt
 		{ echo "make: Python's venv is missing: install it (Debian: python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --constraint tools/constraints.txt --editable '.[test]'
+	$(VENV)/bin/pip download --quiet --dest $(VENV)/wheels --requirement plugin/requirements.txt
 	@touch $@
 
 test: setup tools ## run the tests; ARGS="…" goes to pytest

@@ -74,3 +74,13 @@ def seed_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("seed") / "seed"
     path.write_bytes(SEED)
     return path
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build all that is released, without signatures."""
+    from newcomer import build  # noqa: PLC0415
+
+    if not tool("helm"):
+        pytest.skip("helm is missing: run `make tools`")
+    return build(tmp_path_factory.mktemp("release") / "dist")

@@ -7,7 +7,6 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -279,9 +278,3 @@ def document(text: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise BurstError(f"the values are a {type(found).__name__}: they must be a map")
     return found
-
-
-def chart() -> Path | None:
-    """Return the folder of the chart that this package's schema and defaults are of, None where it is apart."""
-    folder = spec.DEFAULTS.resolve().parent
-    return folder if (folder / "Chart.yaml").exists() else None

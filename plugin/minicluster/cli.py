@@ -41,7 +41,7 @@ def _keypair(cluster: spec.MiniCluster, seed: bytes | None, allow_random: bool) 
         return curve.random_keypair()
     raise CurveError(
         f"MiniCluster {cluster.name} has no certificate, and a random one would differ each time: set "
-        "flux.curveCertSecret, or give --curve-seed-file (or --random-curve)"
+        "flux.curveCertSecret to a Secret that `minicluster keygen` makes once, or give --curve-seed-file"
     )
 
 

@@ -58,10 +58,14 @@ def certificate(cluster: MiniCluster, keypair: Keypair) -> str | None:
         raise CurveError("flux.curveCert is not a CURVE certificate: give the text that `flux keygen FILE` writes")
     if given or cluster.certificate:
         return given or cluster.certificate
-    public, secret = keypair()
+    return text(cluster.name, *keypair())
+
+
+def text(name: str, public: bytes, secret: bytes) -> str:
+    """Return a key pair as the text of a certificate."""
     return (
         "#  ZeroMQ CURVE **Secret** Certificate\n"
         "#  DO NOT DISTRIBUTE\n\n"
-        f'metadata\n    name = "{cluster.name}"\n'
+        f'metadata\n    name = "{name}"\n'
         f'curve\n    public-key = "{public.decode()}"\n    secret-key = "{secret.decode()}"\n'
     )

@@ -25,5 +25,9 @@ class BurstError(MiniClusterError):
     """A burst can't be made, joined or removed."""
 
 
+class ManifestError(MiniClusterError):
+    """The manifests can't be written as asked."""
+
+
 class ToolError(MiniClusterError):
-    """A program that is asked, helm or kubectl, is missing or fails."""
+    """Helm, kubectl, or a program of the user's, is missing or fails."""

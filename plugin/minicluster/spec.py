@@ -17,7 +17,7 @@ from minicluster import refusals, schema
 from minicluster.errors import SpecError
 from minicluster.stream import Loader
 
-DEFAULTS = Path(__file__).parent / "defaults.yaml"
+DEFAULTS = Path(__file__).parent / "chart" / "values.yaml"
 
 
 @dataclass(frozen=True)

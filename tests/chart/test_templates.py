@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster import config, stream
+from minicluster.helm import version
 from minicluster.spec import MiniCluster, load
 from support import CHART, GROUP, Helm, as_container_sees, by_name, deep, load_all, nested, one, values_text
 
@@ -101,7 +102,9 @@ def test_the_pod_template_does_not_depend_on_the_charts_version(helm: Helm, tmp_
     shutil.copytree(CHART, tmp_path / "minicluster")
     path = tmp_path / "minicluster" / "Chart.yaml"
     path.write_text(
-        path.read_text().replace("version: 0.1.0", "version: 9.8.7+x.y").replace("appVersion: 0.88", "appVersion: 9")
+        path.read_text()
+        .replace(f"version: {version()}", "version: 9.8.7+x.y")
+        .replace("appVersion: 0.88", "appVersion: 9")
     )
     old, new = helm.template(), helm.template(chart=tmp_path / "minicluster")
     assert "helm.sh/chart: minicluster-9.8.7_x.y" in new

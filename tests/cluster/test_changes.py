@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from cluster_release import Release, new_namespace
 from embedded import EmbeddedCluster
+from minicluster.helm import version
 from support import CHART, Helm, deep, lines_with, nested
 
 Copy = Callable[..., Path]
@@ -151,10 +152,10 @@ def test_the_charts_version_may_change(release: Release, copy_of_chart: Copy) ->
     release.install(**CHANGE)
     uids = release.running(2)
     spec = release.get("job")["spec"]
-    release.chart = copy_of_chart({"Chart.yaml": {"version: 0.1.0": "version: 0.2.0"}})
+    release.chart = copy_of_chart({"Chart.yaml": {f"version: {version()}": "version: 9.8.7"}})
     release.upgrade()
     job = release.get("job")
-    assert job["metadata"]["labels"]["helm.sh/chart"] == "minicluster-0.2.0"
+    assert job["metadata"]["labels"]["helm.sh/chart"] == "minicluster-9.8.7"
     assert job["spec"] == spec
     assert release.running(2) == uids
 

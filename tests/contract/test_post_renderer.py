@@ -4,12 +4,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from minicluster.helm import version
 from support import CERTIFICATE, CHART, GROUP, ROOT, SECRET, Helm, by_name, lines_with, load_all, one, values_text
 
 POST = ("--post-renderer", "minicluster")
@@ -78,14 +78,8 @@ def test_it_passes_through_itself(helm: Helm) -> None:
 
 
 def test_helm_knows_the_plugin(helm4: Helm) -> None:
-    assert re.search(r"^minicluster\s+0\.1\.0\s+postrenderer/v1", helm4.ok("plugin", "list"), re.MULTILINE)
-
-
-def test_the_parts_have_one_version() -> None:
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
-    plugin = yaml.safe_load((ROOT / "plugin" / "plugin.yaml").read_text())["version"]
-    package = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert chart == plugin == package
+    line = rf"^minicluster\s+{re.escape(version())}\s+postrenderer/v1"
+    assert re.search(line, helm4.ok("plugin", "list"), re.MULTILINE)
 
 
 # Errors ------------------------------------------------------------------------------------------------------
@@ -198,7 +192,7 @@ def umbrella(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in TEMPLATES.items():
         (path / "templates" / name).write_bytes(text.encode())
     shutil.copytree(CHART, path / "charts" / "minicluster")
-    dependency = {"name": "minicluster", "version": "0.1.0", "repository": ""}
+    dependency = {"name": "minicluster", "version": version(), "repository": ""}
     chart = {
         "apiVersion": "v2",
         "name": "umbrella",

@@ -8,7 +8,7 @@ from minicluster import broker, burst, config, hostlist, spec
 from minicluster.burst import Address
 from minicluster.errors import BurstError
 from minicluster.spec import MiniCluster
-from support import CERTIFICATE, CHART, deep
+from support import CERTIFICATE, deep
 
 ADDRESS = Address("192.0.2.7", 30093)
 CLUSTERS = [{"name": "burst-0", "size": 2}, {"name": "burst-1", "cores": 8, "gpus": 1}]
@@ -245,10 +245,6 @@ def test_the_secret_is_the_burst_s() -> None:
         "type": "Opaque",
         "stringData": {"curve.cert": "text"},
     }
-
-
-def test_the_chart_is_the_one_beside_the_package() -> None:
-    assert burst.chart() == CHART
 
 
 SIZES = st.integers(1, 300)

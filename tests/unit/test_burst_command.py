@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from minicluster import burst, probe
+from minicluster import probe
 from minicluster.commands import cli
 from support import CERTIFICATE, CHART, PUBLIC, SECRET, deep
 
@@ -345,12 +345,6 @@ def test_a_missing_tool_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
         "minicluster: flux in the namespace of the context can't be read: helm can't be run: No such file or "
         "directory; install it, or put it in PATH; --root-namespace and --root-context say where it is\n"
     )
-
-
-def test_without_the_chart_it_must_be_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(burst, "chart", lambda: None)
-    assert run("flux", "b0", "--install").stderr.endswith("this package comes without the chart: give --chart\n")
-    assert run("flux", "b0", "--install", "--chart", "oci://x").exit_code == 0
 
 
 def test_the_certificate_is_no_argument_and_no_output(run: Run, tmp_path: Path) -> None:

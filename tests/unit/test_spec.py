@@ -263,9 +263,8 @@ def test_the_defaults_are_those_of_the_chart(cluster_of: Make) -> None:
     assert cluster_of().spec == DEFAULTS
 
 
-def test_the_schema_and_the_defaults_are_the_files_of_the_chart() -> None:
-    for name, original in {"schema.json": "values.schema.json", "defaults.yaml": "values.yaml"}.items():
-        assert (PACKAGE / name).resolve() == CHART / original
+def test_the_package_carries_the_chart() -> None:
+    assert (PACKAGE / "chart").resolve() == CHART
 
 
 def test_values_are_merged_over_the_defaults_and_null_is_unset(cluster_of: Make) -> None:

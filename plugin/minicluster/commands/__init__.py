@@ -2,14 +2,20 @@
 
 import click
 
+from minicluster import helm
+from minicluster.commands.argocd import argocd
 from minicluster.commands.burst import burst
+from minicluster.commands.chart import chart
 from minicluster.commands.convert import convert
+from minicluster.commands.keygen import keygen
+from minicluster.commands.plugin import plugin
 from minicluster.commands.render import render
 from minicluster.commands.status import status
+from minicluster.commands.template import template
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="minicluster")
+@click.version_option(helm.version(), prog_name="minicluster")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Flux Framework on Kubernetes as a plain Helm release: the post-renderer of the minicluster chart.
@@ -22,5 +28,5 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (burst, convert, render, status):
+for command in (argocd, burst, chart, convert, keygen, plugin, render, status, template):
     cli.add_command(command)

@@ -14,7 +14,7 @@ import click
 
 from minicluster import burst as bursts
 from minicluster import cli as front
-from minicluster import hosts, probe, spec, stream
+from minicluster import helm, hosts, probe, spec, stream
 from minicluster.burst import Address, Burst
 from minicluster.commands.tools import Place, until
 from minicluster.errors import BurstError, MiniClusterError, ToolError
@@ -255,9 +255,7 @@ def install(root: Root, there: Place, made: dict[str, Any], certificate: str, op
     Raises BurstError when they haven't within the time, with what the first pod that hasn't says.
     """
     name = root.burst.name
-    chart = options["chart"] or bursts.chart()
-    if chart is None:
-        raise BurstError("this package comes without the chart: give --chart")
+    chart = options["chart"] or helm.CHART
     # before its pods come, which undrain their own ranks; a root that can't be asked is known before anything is made
     root.undrain()
     secret = bursts.secret(root.cluster, root.burst, certificate)

@@ -6,6 +6,7 @@ from typing import IO
 import click
 
 from minicluster import cli as front
+from minicluster.commands.options import curve_seed
 from minicluster.errors import MiniClusterError
 
 
@@ -18,13 +19,9 @@ from minicluster.errors import MiniClusterError
     default="-",
     help="The stream; standard input when not given.",
 )
-@click.option(
-    "--curve-seed-file",
-    type=click.File("rb"),
-    help="Derive new certificates from this secret seed: the same seed and cluster give the same certificate.",
-)
+@curve_seed
 @click.option("--random-curve", is_flag=True, help="Let new certificates be random: the output differs each time.")
-def render(source: IO[bytes], curve_seed_file: IO[bytes] | None, random_curve: bool) -> None:
+def render(source: IO[bytes], seed: bytes | None, random_curve: bool) -> None:
     """Render the MiniClusters in the output of `helm template`, reproducibly.
 
     \b
@@ -32,9 +29,6 @@ def render(source: IO[bytes], curve_seed_file: IO[bytes] | None, random_curve: b
       helm template flux-sample charts/minicluster --set flux.curveCertSecret=my-curve | minicluster render
       helm template flux-sample charts/minicluster | minicluster render --curve-seed-file seed > manifests.yaml
     """
-    seed = curve_seed_file.read().strip() if curve_seed_file else None
-    if seed is not None and len(seed) < 16:
-        raise click.UsageError("the curve seed has under 16 bytes: make one with `openssl rand -hex 32`")
     try:
         sys.stdout.buffer.write(front.render(source.read(), seed, random_curve))
     except MiniClusterError as error:

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Run by `helm plugin install`: makes a Python environment beside the plugin's folder, with the packages that
+# requirements.txt names, and checks that the post-renderer runs in it. All or nothing.
+set -u
+
+fail() {
+  rm -rf "$environment"
+  echo "minicluster: $1; then: helm plugin uninstall minicluster, and install it again" >&2
+  exit 1
+}
+
+# usable PYTHON: new enough, and able to make an environment?
+usable() {
+  "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+find_python() {
+  for python in python3 python3.14 python3.13 python3.12 python3.11; do
+    if usable "$python"; then
+      return
+    fi
+  done
+  found=$(python3 --version 2>&1) || found="no python3"
+  fail "needs Python 3.11 or later with venv, and found $found in PATH: install it (Debian: python3-venv)"
+}
+
+main() {
+  environment=$HELM_PLUGIN_DIR.env
+  find_python
+  rm -rf "$environment"
+  problem=$("$python" -m venv "$environment" 2>&1) || fail "can't make an environment: $(last "$problem")"
+  # wheels only: what would have to be compiled is said to be missing
+  problem=$("$environment/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+    --requirement "$HELM_PLUGIN_DIR/requirements.txt" 2>&1) ||
+    fail "pip can't get its packages: $(last "$problem"): connect to an index, or have wheels in PIP_FIND_LINKS"
+  problem=$(minicluster | sh "$HELM_PLUGIN_DIR/run.sh" render --random-curve 2>&1 >/dev/null) ||
+    fail "does not render: $(last "$problem")"
+}
+
+# A document as the chart makes it.
+minicluster() {
+  cat <<'EOF'
+apiVersion: post-renderer-required.add--post-renderer-minicluster/v1
+kind: MiniCluster
+metadata: {name: check}
+EOF
+}
+
+# last TEXT: its last line
+last() {
+  printf '%s\n' "$1" | tail -n 1
+}
+
+main

@@ -1,0 +1,69 @@
+"""What an Argo CD Application asks its plugin for, see gitops/argocd/."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
+
+from minicluster.errors import SpecError
+from minicluster.helm import Release
+from minicluster.stream import Loader
+
+#: The values file by which Argo CD discovers a folder.
+VALUES = "minicluster-values.yaml"
+#: What an Application may say, and in which field of a parameter.
+PARAMETERS = {"name": "string", "values-files": "array", "set": "map", "kube-version": "string"}
+
+
+def release(environ: Mapping[str, str], folder: Path) -> Release:
+    """Return the release that Argo CD's environment describes, folder being the Application's. Raises SpecError."""
+    given = dict(_parameters(environ.get("ARGOCD_APP_PARAMETERS") or "[]"))
+    root = folder.resolve()
+    for _ in PurePosixPath(environ.get("ARGOCD_APP_SOURCE_PATH", ".")).parts:
+        root = root.parent
+    files = [_inside(root, folder, file) for file in given.get("values-files") or [VALUES]]
+    sets = [f"--set-json={key}={_json(key, text)}" for key, text in sorted(given.get("set", {}).items())]
+    return Release(
+        name=given.get("name") or _variable(environ, "ARGOCD_APP_NAME"),
+        namespace=_variable(environ, "ARGOCD_APP_NAMESPACE"),
+        values=[*(f"--values={file}" for file in files), *sets],
+        kube_version=given.get("kube-version"),
+    )
+
+
+def _variable(environ: Mapping[str, str], name: str) -> str:
+    if not environ.get(name):
+        raise SpecError(f"{name} is not set: Argo CD's plugin sets it; elsewhere use `minicluster template`")
+    return environ[name]
+
+
+def _parameters(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each parameter in Argo CD's JSON. Raises SpecError for one that is not announced."""
+    for item in json.loads(text) or []:
+        name = item.get("name")
+        field = PARAMETERS.get(name)
+        if field is None:
+            raise SpecError(f"the parameter {name!r} is unknown: there are {', '.join(PARAMETERS)}")
+        if item.get(field) is None:
+            raise SpecError(f"the parameter {name} has no {field}: give it as `{field}:`")
+        yield name, item[field]
+
+
+def _inside(root: Path, folder: Path, file: str) -> Path:
+    """Return the path of a values file. Raises SpecError when it is none, or not of the repository."""
+    path = (folder / file).resolve()
+    if not path.is_relative_to(root):
+        raise SpecError(f"the values file {file} is not in the repository: give a path in it")
+    if not path.is_file():
+        raise SpecError(f"the values file {file} is missing: add it, or name another in the parameter values-files")
+    return path
+
+
+def _json(key: str, text: str) -> str:
+    """Return a parameter's text as JSON, read as in a values file: a number, true, null, or else a text."""
+    try:
+        return json.dumps(yaml.load(text, Loader=Loader))  # noqa: S506 - a safe loader
+    except yaml.YAMLError:
+        raise SpecError(f"the parameter set has for {key} what is not YAML: {text!r}") from None

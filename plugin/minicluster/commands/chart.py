@@ -1,0 +1,21 @@
+"""``minicluster chart``: the chart that came with the package."""
+
+import click
+
+from minicluster import helm
+
+
+@click.group()
+def chart() -> None:
+    """Find the chart that this package carries."""
+
+
+@chart.command()
+def path() -> None:
+    """Print the chart's folder.
+
+    \b
+    Examples:
+      helm install flux-sample "$(minicluster chart path)" -f values.yaml --post-renderer minicluster
+    """
+    click.echo(helm.CHART)

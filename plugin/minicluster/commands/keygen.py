@@ -1,0 +1,68 @@
+"""``minicluster keygen``: a certificate in a Secret, made once."""
+
+import re
+import shlex
+import subprocess
+import sys
+
+import click
+
+from minicluster import cli as front
+from minicluster import curve, stream
+from minicluster.errors import MiniClusterError, SpecError, ToolError
+
+#: A DNS subdomain.
+NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@click.command()
+@click.argument("name")
+@click.option("-n", "--namespace", help="Namespace of the Secret; not in the manifest when not given.")
+@click.option("--seal-with", metavar="CMD", help="Pipe the Secret through this command, and print what it makes of it.")
+def keygen(name: str, namespace: str | None, seal_with: str | None) -> None:
+    """Print a Secret NAME with a new certificate, for flux.curveCertSecret. It differs each time: make it once.
+
+    CMD is run without a shell: the Secret is its standard input.
+
+    \b
+    Examples:
+      minicluster keygen flux-curve -n team | kubectl create -f -
+      minicluster keygen flux-curve -n team --seal-with kubeseal > flux-curve.yaml
+    """
+    for text in (name, namespace or name):
+        if not NAME.fullmatch(text):
+            front.fail(SpecError(f"{text!r} is not a name in Kubernetes: use a-z, 0-9, - and ."))
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    certificate = curve.text(name, *curve.random_keypair())
+    secret = stream.dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": metadata,
+            "type": "Opaque",
+            "stringData": {"curve.cert": certificate},
+        }
+    )
+    try:
+        sys.stdout.buffer.write(secret if seal_with is None else seal(secret, seal_with))
+    except MiniClusterError as error:
+        front.fail(error)
+
+
+def seal(secret: bytes, command: str) -> bytes:
+    """Return what a command makes of a Secret. Raises ToolError when it is missing or fails, or prints nothing."""
+    try:
+        words = shlex.split(command)
+        if not words:
+            raise ToolError("--seal-with is empty: give a command, e.g. kubeseal")
+        # its stderr is the user's to see, and none of our business: it may quote what it read
+        done = subprocess.run(words, input=secret, stdout=subprocess.PIPE, check=False)  # noqa: S603 - no shell
+    except ValueError as error:
+        raise ToolError(f"--seal-with {command!r}: {error}") from None
+    except OSError as error:
+        raise ToolError(f"--seal-with {words[0]}: {error.strerror}: install it, or give its path") from None
+    if done.returncode:
+        raise ToolError(f"--seal-with {words[0]} ended with {done.returncode}: nothing was sealed")
+    if not done.stdout.strip():
+        raise ToolError(f"--seal-with {words[0]} printed nothing: it must print what it made of its standard input")
+    return done.stdout

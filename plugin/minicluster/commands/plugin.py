@@ -1,0 +1,101 @@
+"""``minicluster plugin``: this package as a plugin of Helm 4, for those who installed it by pip."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import click
+import yaml
+
+from minicluster import cli as front
+from minicluster import helm
+from minicluster.errors import MiniClusterError, ToolError
+
+NAME = "minicluster"
+#: The first line of what this command wrote.
+MARK = "# Written by `minicluster plugin install`.\n"
+
+
+@click.group()
+def plugin() -> None:
+    """Make this package a plugin of Helm 4. Helm 3 needs none: it finds `minicluster` in PATH."""
+
+
+@plugin.command()
+def install() -> None:
+    """Make Helm 4 find this package; to be repeated after the package moved.
+
+    \b
+    Examples:
+      minicluster plugin install && helm install flux-sample "$(minicluster chart path)" --post-renderer minicluster
+    """
+    try:
+        folder = _folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "plugin.yaml").write_text(MARK + manifest(sys.executable), encoding="utf-8")
+    except MiniClusterError as error:
+        front.fail(error)
+    click.echo(f"installed {folder}")
+
+
+@plugin.command()
+def uninstall() -> None:
+    """Undo `minicluster plugin install`."""
+    try:
+        folder = _folder()
+    except MiniClusterError as error:
+        front.fail(error)
+    if folder.exists():
+        shutil.rmtree(folder)
+        click.echo(f"removed {folder}")
+
+
+def manifest(python: str) -> str:
+    """Return the plugin.yaml of a plugin that runs this package by an interpreter.
+
+    Helm splits a command at spaces, and not its arguments. Raises ToolError for a path that Helm can't take.
+    """
+    if "$" in python:
+        raise ToolError(f"Helm takes the $ in {python} for a variable: install the package in another place")
+    command = [python] if os.name == "nt" else ["env", python]
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "type": "postrenderer/v1",
+            "name": NAME,
+            "version": helm.version(),
+            "runtime": "subprocess",
+            "runtimeConfig": {
+                "platformCommand": [{"command": command[0], "args": [*command[1:], "-P", "-m", "minicluster"]}]
+            },
+        },
+        sort_keys=False,
+    )
+
+
+def _folder() -> Path:
+    """Return the folder of our plugin, there or not. Raises ToolError where another's would be in its way."""
+    if helm.run("version", "--template={{.Version}}").startswith(b"v3."):
+        raise ToolError(
+            "helm is Helm 3, which needs no plugin: `--post-renderer minicluster` works while minicluster is in PATH"
+        )
+    plugins = Path(helm.run("env", "HELM_PLUGINS").decode().strip().partition(os.pathsep)[0])
+    folder = plugins / NAME
+    for path in sorted(plugins.glob("*/plugin.yaml")):
+        text = path.read_text(encoding="utf-8")
+        ours = path.parent == folder and text.startswith(MARK)
+        if not ours and (path.parent == folder or _name(text) == NAME):
+            raise ToolError(
+                f"{path.parent} is a plugin {NAME} already, and not of this command: "
+                f"`helm plugin uninstall {NAME}` first"
+            )
+    return folder
+
+
+def _name(text: str) -> object:
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None
+    return document.get("name") if isinstance(document, dict) else None

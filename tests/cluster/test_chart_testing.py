@@ -1,0 +1,52 @@
+"""chart-testing's `ct lint` and `ct install` of charts/minicluster/ci, with the post-renderer, by ct.yaml."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from embedded import EmbeddedCluster
+from support import BIN, CHART, ROOT, Helm, tool
+
+VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
+
+
+@pytest.fixture
+def environment(helm: Helm, cluster: EmbeddedCluster, tmp_path: Path) -> dict[str, str]:
+    """Return an environment for ct: `helm` is one of the two, the cluster is there."""
+    if not tool("ct"):
+        pytest.skip("ct is missing: run `make tools`")
+    if not (ROOT / ".git").exists():
+        pytest.skip("ct works in a git repository only")
+    (tmp_path / "helm").symlink_to(BIN / helm.name)
+    path = f"{tmp_path}{os.pathsep}{helm.environment['PATH']}"
+    return helm.environment | {"PATH": path, "HELM_BIN": "helm", "KUBECONFIG": str(cluster.kubeconfig)}
+
+
+def test_lint(environment: dict[str, str]) -> None:
+    done = subprocess.run(["ct", "lint"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "All charts linted successfully" in done.stdout
+
+
+def test_install(environment: dict[str, str], cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(["ct", "install"], cwd=ROOT, env=environment, stdout=out, stderr=out) as ct,
+    ):
+
+        def ended() -> bool:
+            # the pod of `helm test` has nothing to run in: it ends well when the lead runs
+            for pod in cluster.get("pods", "--all-namespaces")["items"]:
+                name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+                if name.endswith("-quorum") and pod["status"]["phase"] == "Running":
+                    annotation = "kwok.x-k8s.io/exit-code=0"
+                    cluster.kubectl("annotate", "--overwrite", "pod", name, annotation, "--namespace", namespace)
+            return ct.poll() is not None
+
+        cluster.wait("the end of ct", ended, 300)
+    text = log.read_text()
+    assert ct.returncode == 0, text
+    assert text.count("Installing chart with values file") == len(VALUES), text
+    assert "All charts installed successfully" in text

@@ -1,0 +1,147 @@
+"""Rendered manifests on a cluster: applied once and again, and synced as Argo CD and Flux CD do."""
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster_release import Release
+from embedded import CommandError
+from support import BIN, SECRET, Helm, load_all
+
+#: What Argo CD, and Flux CD alike, applies by.
+APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=sync", "--filename=-")
+VALUES = {"size": 2, "maxSize": 4, "flux": {"curveCertSecret": "flux-curve"}}
+Objects = dict[tuple[str, str], dict[str, Any]]
+
+
+def run(helm: Helm, *args: object) -> str:
+    """Return what `minicluster` prints where this Helm is the only one."""
+    command = [sys.executable, "-m", "minicluster", *map(str, args)]
+    env = helm.environment | {"HELM_BIN": str(BIN / helm.name)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+class Synced:
+    """A MiniCluster that a folder in git describes."""
+
+    def __init__(self, release: Release, folder: Path) -> None:
+        self.release = release
+        self.folder = folder
+        self.objects: set[tuple[str, str]] = set()
+        release.kubectl("create", "--filename=-", stdin=run(release.helm, "keygen", "flux-curve"))
+
+    def render(self, helm: Helm, **values: Any) -> str:
+        """Write the folder anew and return all that is in it."""
+        file = self.folder.parent / "values.json"
+        file.write_text(json.dumps(VALUES | values))
+        place = ("-n", self.release.namespace, "--output-dir", self.folder)
+        run(helm, "template", "mc", "-f", file, *place, "--kube-version", "1.36")
+        return "---\n".join(path.read_text() for path in sorted(self.folder.glob("*.yaml")))
+
+    def sync(self, stream: str) -> None:
+        """Apply, then prune what was there and is not described any more."""
+        self.release.kubectl(*APPLY, stdin=stream)
+        described = {(d["kind"], d["metadata"]["name"]) for d in load_all(stream)}
+        for kind, name in self.objects - described:
+            self.release.kubectl("delete", kind.lower(), name)
+        self.objects = described
+
+    def live(self) -> Objects:
+        """Return the objects that are described, as they are, but for their status."""
+        found = {key: self.release.get(*key) for key in self.objects}
+        for item in found.values():
+            if item.pop("status", None):
+                # the version counts changes of the status too
+                item["metadata"].pop("resourceVersion")
+        return found
+
+
+@pytest.fixture
+def synced(release4: Release, tmp_path: Path) -> Synced:
+    return Synced(release4, tmp_path / "rendered")
+
+
+def test_applied_again_nothing_changes(synced: Synced, helm3: Helm, helm4: Helm) -> None:
+    synced.sync(synced.render(helm4))
+    uids = synced.release.running(2)
+    before = synced.live()
+    assert set(before) == {("ConfigMap", "mc-config"), ("Service", "mc"), ("Job", "mc")}
+    for helm in (helm4, helm3):
+        synced.sync(synced.render(helm))
+        assert synced.live() == before
+    assert synced.release.running(2) == uids
+    certificate = base64.b64decode(synced.release.get("secret", "flux-curve")["data"]["curve.cert"]).decode()
+    assert 'secret-key = "' in certificate
+    assert SECRET not in certificate
+
+
+def changes(old: Any, new: Any, path: str = "") -> dict[str, tuple[Any, Any]]:
+    """Return what differs, by path."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        parts = (changes(old.get(key), new.get(key), f"{path}.{key}") for key in sorted({*old, *new}))
+        return {key: value for part in parts for key, value in part.items()}
+    return {} if old == new else {path: (old, new)}
+
+
+def test_a_new_size_in_git_changes_two_fields_of_the_job(synced: Synced, helm4: Helm) -> None:
+    synced.sync(synced.render(helm4))
+    first = synced.release.running(2)
+    before = synced.live()
+    synced.sync(synced.render(helm4, size=3))
+    assert {index: uid for index, uid in synced.release.running(3).items() if index in first} == first
+    after = synced.live()
+    for item in (*before.values(), *after.values()):
+        for field in ("managedFields", "generation", "resourceVersion"):
+            item["metadata"].pop(field, None)
+    assert changes(before["Job", "mc"], after["Job", "mc"]) == {
+        ".spec.completions": (2, 3),
+        ".spec.parallelism": (2, 3),
+    }
+    assert changes(before["Service", "mc"], after["Service", "mc"]) == {}
+    configured = set(changes(before["ConfigMap", "mc-config"], after["ConfigMap", "mc-config"]))
+    assert configured == {".data.settings.sh", ".data.agent.json"}
+
+
+def test_what_git_has_no_more_is_pruned(synced: Synced, helm4: Helm) -> None:
+    services = [{"name": "db", "image": "redis"}]
+    synced.sync(synced.render(helm4, services=services))
+    uids = synced.release.running(2)
+    assert synced.release.get("deployment", "mc-services")
+    synced.sync(synced.render(helm4))
+    with pytest.raises(CommandError, match="not found"):
+        synced.release.get("deployment", "mc-services")
+    assert synced.release.running(2) == uids
+    synced.sync(synced.render(helm4, services=services))
+    assert synced.release.get("deployment", "mc-services")
+    assert synced.release.running(2) == uids
+
+
+def test_what_can_not_change_is_refused_and_the_work_goes_on(synced: Synced, helm4: Helm) -> None:
+    synced.sync(synced.render(helm4))
+    uids = synced.release.running(2)
+    with pytest.raises(CommandError, match="field is immutable"):
+        synced.sync(synced.render(helm4, shareProcessNamespace=True))
+    assert synced.release.running(2) == uids
+    # as `argocd app sync --force --replace` does it, for this one object
+    job = (synced.folder / "job-mc.yaml").read_text()
+    synced.release.kubectl("replace", "--force", "--filename=-", stdin=job)
+    assert not set(synced.release.running(2).values()) & set(uids.values())
+
+
+def test_a_size_that_something_else_set_is_reset_unless_git_leaves_it(synced: Synced, helm4: Helm) -> None:
+    stream = synced.render(helm4)
+    synced.sync(stream)
+    patch = '{"spec": {"completions": 4, "parallelism": 4}}'
+    synced.release.kubectl("patch", "job", "mc", "--field-manager=autoscaler", "--patch", patch)
+    synced.release.running(4)
+    # ignoreDifferences with RespectIgnoreDifferences: the live values take the place of git's
+    left = stream.replace("completions: 2", "completions: 4").replace("parallelism: 2", "parallelism: 4")
+    assert left != stream
+    synced.sync(left)
+    uids = synced.release.running(4)
+    synced.sync(stream)
+    assert synced.release.running(2) == {index: uids[index] for index in range(2)}

@@ -1,0 +1,97 @@
+"""A new user's way from an empty home: plugin, chart from an OCI registry, scale, roll back, remove."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_release import Release
+from embedded import CommandError, EmbeddedCluster, wait
+from newcomer import VERSION, User, need_wheels
+from support import tool
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a registry on this machine; return its address."""
+    program = tool("registry")
+    if not program:
+        pytest.skip("registry is missing: run `make tools`")
+    home = tmp_path_factory.mktemp("registry")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"localhost:{probe.getsockname()[1]}"
+    config = {
+        "version": 0.1,
+        "storage": {"filesystem": {"rootdirectory": str(home / "data")}},
+        "http": {"addr": address},
+    }
+    (home / "config.json").write_text(json.dumps(config))
+    env = {**os.environ, "OTEL_TRACES_EXPORTER": "none"}
+    command = [program, "serve", home / "config.json"]
+
+    def answers() -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{address}/v2/") as response:
+                return bool(response.status == 200)
+        except OSError as error:
+            raise CommandError(str(error)) from None
+
+    with (home / "log").open("wb") as log, subprocess.Popen(command, env=env, stdout=log, stderr=log) as process:
+        try:
+            wait("the registry", answers)
+            yield address
+        finally:
+            process.kill()
+
+
+@pytest.fixture(params=["helm", "helm3"])
+def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: EmbeddedCluster) -> User:
+    """A user of one of the Helms, who installed the post-renderer by its documented way, with a cluster."""
+    if not tool(request.param):
+        pytest.skip(f"{request.param} is missing: run `make tools`")
+    user = User(tmp_path / "home", "python3", helm=request.param)
+    user.env["KUBECONFIG"] = str(cluster.kubeconfig)
+    if user.helm == "helm":
+        need_wheels()
+        user.ok("plugin", "install", "--verify=false", built / "plugin" / f"minicluster-{VERSION}.tgz")
+    else:
+        # pip install
+        (user.bin / "minicluster").symlink_to(Path(sys.executable).parent / "minicluster")
+    return user
+
+
+def test_from_an_empty_home(registry: str, user: User, built: Path, release4: Release) -> None:
+    chart = [f"oci://{registry}/charts/minicluster", "--version", VERSION, "--plain-http"]
+    place = ["--namespace", release4.namespace]
+    post = ["--post-renderer", "minicluster"]
+    user.ok("push", built / f"minicluster-{VERSION}.tgz", f"oci://{registry}/charts", "--plain-http")
+    user.ok("install", "mc", *chart, *place, *post, "--set", "size=2,maxSize=4")
+    first = release4.running(2)
+    certificate = release4.certificate()
+
+    user.ok("upgrade", "mc", *chart, *place, *post, "--reuse-values", "--set", "size=3")
+    assert {index: uid for index, uid in release4.running(3).items() if index in first} == first
+    # without the post-renderer, and from what Helm stored
+    user.ok("rollback", "mc", "1", *place)
+    assert release4.running(2) == first
+    assert release4.certificate() == certificate
+
+    user.ok("uninstall", "mc", *place, "--wait")
+    release4.cluster.wait("nothing", lambda: release4.items() == [])
+    if user.helm == "helm":
+        user.ok("plugin", "uninstall", "minicluster")
+    assert user.left() == []
+
+
+def test_a_forgotten_post_renderer(registry: str, user: User, built: Path, release4: Release) -> None:
+    user.ok("push", built / f"minicluster-{VERSION}.tgz", f"oci://{registry}/charts", "--plain-http")
+    chart = [f"oci://{registry}/charts/minicluster", "--plain-http", "--namespace", release4.namespace]
+    done = user.run("install", "mc", *chart)
+    assert "add--post-renderer-minicluster" in done.err
+    assert release4.items() == []

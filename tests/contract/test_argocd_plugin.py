@@ -1,0 +1,185 @@
+"""Argo CD's own plugin server (3.5) with gitops/argocd/plugin.yaml, asked as its repo-server does."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from minicluster import argocd
+from support import ROOT, SEED, Done, Helm, by_name, one, tool, values_text
+
+sys.path.insert(0, str(ROOT / "tools"))
+from embedded import wait
+
+FOLDER = ROOT / "gitops" / "argocd"
+PLUGIN = yaml.safe_load((FOLDER / "plugin.yaml").read_text())
+FAILED = "rpc error: code = Unknown desc = error generating manifests: `minicluster argocd` failed exit status 1: "
+
+
+@dataclass
+class Server:
+    """A running server and how it is asked."""
+
+    program: Path
+    socket: Path
+    env: dict[str, str]
+
+    def ask(self, what: str, repository: Path, path: str, *parameters: object, name: str = "app") -> Done:
+        """Stream a repository and return the answer."""
+        application = {
+            "ARGOCD_APP_NAME": name,
+            "ARGOCD_APP_NAMESPACE": "team",
+            "ARGOCD_APP_SOURCE_PATH": path,
+            "ARGOCD_APP_PARAMETERS": json.dumps(parameters),
+            "KUBE_VERSION": "1.36",
+        }
+        done = subprocess.run(
+            [self.program, what, self.socket, repository, repository / path],
+            env={"PATH": os.environ["PATH"], **application},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=90,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def generate(self, repository: Path, path: str, *parameters: object, name: str = "app") -> str:
+        done = self.ask("generate", repository, path, *parameters, name=name)
+        assert done.code == 0, done.err
+        return done.out
+
+    def refuse(self, repository: Path, path: str, *parameters: object) -> str:
+        done = self.ask("generate", repository, path, *parameters)
+        assert (done.code, done.out) == (1, "")
+        return done.err
+
+
+@pytest.fixture(scope="module", params=["", "seed"])
+def server(request: pytest.FixtureRequest, helm4: Helm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Start the server as its sidecar does, without and with a seed."""
+    program = tool("argocd-cmp")
+    if not program:
+        pytest.skip("argocd-cmp is missing: run `make tools`")
+    home = tmp_path_factory.mktemp("cmp")  # short enough for a socket
+    for name in ("config", "work", "sockets"):
+        (home / name).mkdir()
+    shutil.copy(FOLDER / "plugin.yaml", home / "config")
+    (home / "seed").write_bytes(SEED)
+    env = helm4.environment | {
+        "ARGOCD_PLUGINSOCKFILEPATH": str(home / "sockets"),
+        "ARGOCD_CMP_WORKDIR": str(home / "work"),
+        **({"MINICLUSTER_CURVE_SEED_FILE": str(home / "seed")} if request.param else {}),
+    }
+    socket = home / "sockets" / "minicluster.sock"
+    command = [program, "serve", "--config-dir-path", home / "config", "--loglevel", "warn"]
+    with (home / "log").open("wb") as log, subprocess.Popen(command, env=env, stdout=log, stderr=log) as process:
+        try:
+            wait("the socket", socket.exists)
+            yield Server(program, socket, env)
+        finally:
+            process.kill()  # it waits for streams that are open
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Make a repository of values; nothing in it can be executed, or will be."""
+    for path, values in {
+        "team/named": {"size": 2, "maxSize": 4, "flux": {"curveCertSecret": "mine"}},
+        "team/unnamed": {"size": 2},
+        "team/wrong": {"size": 4, "maxSize": 3, "flux": {"curveCertSecret": "mine"}},
+        "team/removed": {"cleanup": True, "flux": {"curveCertSecret": "mine"}},
+    }.items():
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / argocd.VALUES).write_text(values_text(values))
+    (tmp_path / "chart").mkdir()
+    (tmp_path / "chart" / "values.yaml").write_text("size: 1\n")
+    (tmp_path / "common.yaml").write_text("tasks: 2\nsize: 9\n")
+    return tmp_path
+
+
+def seeded(server: Server) -> bool:
+    return "MINICLUSTER_CURVE_SEED_FILE" in server.env
+
+
+def test_what_a_folder_has_says_whose_it_is(server: Server, repository: Path) -> None:
+    assert server.ask("match", repository, "team/named").out == "true\n"
+    assert server.ask("match", repository, "chart").out == "false\n"
+
+
+def test_the_parameters_are_announced(server: Server, repository: Path) -> None:
+    announced = json.loads(server.ask("parameters", repository, "team/named").out)
+    assert announced == PLUGIN["spec"]["parameters"]["static"]
+    assert {one["name"]: one.get("collectionType", "string") for one in announced} == argocd.PARAMETERS
+
+
+def test_the_manifests(server: Server, repository: Path) -> None:
+    made = server.generate(repository, "team/named")
+    assert set(by_name(made)) == {("ConfigMap", "app-config"), ("Service", "app"), ("Job", "app")}
+    job = one(made, "Job")
+    assert (job["metadata"]["namespace"], job["spec"]["completions"]) == ("team", 2)
+    # the cluster's version, which Argo CD tells too, is not what chooses what can't change later
+    assert "successPolicy" not in job["spec"]
+    assert server.generate(repository, "team/named") == made
+
+
+def test_parameters_change_them(server: Server, repository: Path) -> None:
+    parameters: list[Any] = [
+        {"name": "name", "string": "other"},
+        {"name": "values-files", "array": ["../../common.yaml", argocd.VALUES]},
+        {"name": "set", "map": {"size": "3", "containers[0].command": "echo a, b=c"}},
+        {"name": "kube-version", "string": "1.36"},
+    ]
+    made = server.generate(repository, "team/named", *parameters)
+    job = one(made, "Job", "other")
+    assert job["spec"]["completions"] == 3
+    assert job["spec"]["successPolicy"] == {"rules": [{"succeededIndexes": "0"}]}
+    data = one(made, "ConfigMap")["data"]
+    assert data["command"] == "echo a, b=c"
+    assert "-n 2" in data["settings.sh"]
+
+
+def test_an_error_arrives(server: Server, repository: Path) -> None:
+    assert server.refuse(repository, "team/wrong") == (
+        FAILED + "minicluster: MiniCluster app: size is 4, maxSize 3: lower size, or install with a larger maxSize\n"
+    )
+    assert server.refuse(repository, "team/named", {"name": "set", "map": {"size": "x"}}) == (
+        FAILED + "minicluster: helm template: values don't meet the specifications of the schema(s) in the following "
+        "chart(s): minicluster: - at '/size': got string, want integer\n"
+    )
+    assert server.refuse(repository, "chart") == (
+        FAILED + f"minicluster: the values file {argocd.VALUES} is missing: add it, or name another in the parameter "
+        "values-files\n"
+    )
+
+
+def test_a_job_that_argo_cd_would_run_again_and_again_is_refused(server: Server, repository: Path) -> None:
+    assert server.refuse(repository, "team/removed") == (
+        FAILED + "minicluster: the Job app goes when it has ended, and a sync makes and runs it again: drop cleanup\n"
+    )
+
+
+def test_without_a_certificate(server: Server, repository: Path) -> None:
+    if seeded(server):
+        made = server.generate(repository, "team/unnamed")
+        assert 'secret-key = "' in one(made, "Secret", "app-curve")["stringData"]["curve.cert"]
+        assert server.generate(repository, "team/unnamed") == made
+    else:
+        assert server.refuse(repository, "team/unnamed") == (
+            FAILED + "minicluster: MiniCluster app has no certificate, and a random one would differ each time: set "
+            "flux.curveCertSecret to a Secret that `minicluster keygen` makes once, or give --curve-seed-file\n"
+        )
+
+
+def test_requests_at_the_same_time(server: Server, repository: Path) -> None:
+    names = [f"app-{n}" for n in range(8)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        made = list(pool.map(lambda name: server.generate(repository, "team/named", name=name), names))
+    assert [one(text, "Job")["metadata"]["name"] for text in made] == names

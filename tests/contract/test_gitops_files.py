@@ -1,0 +1,149 @@
+"""The files in gitops/ are what the programs that they are for take."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from minicluster import argocd
+from support import BIN, ROOT, Helm, one, tool
+
+GITOPS = ROOT / "gitops"
+APPLICATIONS = sorted((GITOPS / "argocd").glob("application*.yaml"))
+
+
+def load(file: str) -> Any:
+    return yaml.safe_load((GITOPS / file).read_text())
+
+
+def test_argo_cd_knows_each_field_of_the_applications() -> None:
+    program = tool("argocd-cmp")
+    if not program:
+        pytest.skip("argocd-cmp is missing: run `make tools`")
+    assert APPLICATIONS
+    subprocess.run([program, "check", *APPLICATIONS], check=True)
+
+
+@pytest.mark.parametrize("file", APPLICATIONS, ids=lambda path: path.stem)
+def test_the_plugin_knows_what_an_application_says(tmp_path: Path, file: Path) -> None:
+    application = yaml.safe_load(file.read_text())
+    source = application["spec"].get("template", application)["spec"]["source"]
+    if "plugin" not in source:
+        assert source["path"].startswith("rendered/")
+        return
+    assert source["plugin"]["name"] == load("argocd/plugin.yaml")["metadata"]["name"]
+    folder = tmp_path / "team" / "flux-sample"
+    folder.mkdir(parents=True)
+    (folder / argocd.VALUES).touch()
+    (tmp_path / "common-values.yaml").touch()
+    environment = {
+        "ARGOCD_APP_NAME": "app",
+        "ARGOCD_APP_NAMESPACE": "team",
+        "ARGOCD_APP_SOURCE_PATH": "team/flux-sample",
+        "ARGOCD_APP_PARAMETERS": json.dumps(source["plugin"]["parameters"]),
+    }
+    assert argocd.release(environment, folder).namespace == "team"
+
+
+def test_the_sidecar_has_what_it_mounts() -> None:
+    pod = load("argocd/repo-server-patch.yaml")["spec"]["template"]["spec"]
+    own = {volume["name"] for volume in pod["volumes"]}
+    # volumes that Argo CD's own Deployment has
+    assert {mount["name"] for mount in pod["containers"][0]["volumeMounts"]} == own | {"var-files", "plugins"}
+
+
+def test_they_name_the_helm_that_is_tested() -> None:
+    wanted = re.search(r"helm\.sh/helm/v4 v(\S+)", (ROOT / "tools/helm/go.mod").read_text())
+    assert wanted
+    assert f"helm:{wanted[1]} AS helm" in (GITOPS / "argocd/Containerfile").read_text()
+
+
+def test_flux_cd_applies_what_is_rendered() -> None:
+    repository, kustomization = yaml.safe_load_all((GITOPS / "fluxcd/minicluster.yaml").read_text())
+    assert kustomization["spec"]["sourceRef"] == {"kind": repository["kind"], "name": repository["metadata"]["name"]}
+    assert kustomization["spec"]["force"] is False
+
+
+def test_what_helmfile_calls(helm: Helm) -> None:
+    # helmfile hands chart, values and post-renderer over to Helm
+    release = load("helmfile/helmfile.yaml")["releases"][0]
+    folder = GITOPS / "helmfile"
+    values = [option for file in release["values"] for option in ("--values", folder / file)]
+    post = ("--post-renderer", load("helmfile/helmfile.yaml")["helmDefaults"]["postRenderer"])
+    made = helm.ok("template", release["name"], folder / release["chart"], *values, *post)
+    assert one(made, "Job")["spec"]["completions"] == 2
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """Make a repository of values, as the example for GitHub Actions wants it."""
+    for path, size in {"team/a": 1, "team/b": 2, "other/a": 3}.items():
+        file = tmp_path / "values" / f"{path}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"size: {size}\nmaxSize: 4\nflux: {{curveCertSecret: mine}}\n")
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message=values")
+    return tmp_path
+
+
+def git(folder: Path, *args: str) -> str:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+    return subprocess.run(
+        ["git", *identity, *args], cwd=folder, check=True, capture_output=True, text=True, env=os.environ | NO_GIT
+    ).stdout
+
+
+NO_GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+
+
+def step(clone: Path, helm: Helm, name: str) -> str:
+    """Run a step of the example as GitHub does."""
+    script = next(
+        s["run"] for s in load("github-actions/render.yaml")["jobs"]["render"]["steps"] if s.get("name") == name
+    )
+    env = (
+        helm.environment
+        | NO_GIT
+        | {"HELM_BIN": str(BIN / helm.name), "GITHUB_STEP_SUMMARY": str(clone.parent / "summary")}
+    )
+    shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    done = subprocess.run(shell, cwd=clone, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_github_actions_render_and_show_what_changes(clone: Path, helm: Helm) -> None:
+    step(clone, helm, "Render")
+    assert sorted(str(path.relative_to(clone)) for path in clone.glob("rendered/*/*")) == [
+        "rendered/other/a",
+        "rendered/team/a",
+        "rendered/team/b",
+    ]
+    step(clone, helm, "Show")
+    git(clone, "commit", "--quiet", "--message=rendered")
+    # nothing new in the values: nothing new in what is rendered
+    step(clone, helm, "Render")
+    assert step(clone, helm, "Show") == "```diff\n```\n"
+    (clone / "values/team/b.yaml").unlink()
+    (clone / "values/team/a.yaml").write_text("size: 3\nmaxSize: 4\nflux: {curveCertSecret: mine}\n")
+    step(clone, helm, "Render")
+    shown = step(clone, helm, "Show").splitlines()
+    assert [line for line in shown if re.match(r"[-+] +(completions|parallelism): [13]$", line)] == [
+        "-  completions: 1",
+        "-  parallelism: 1",
+        "+  completions: 3",
+        "+  parallelism: 3",
+    ]
+    changed = git(clone, "diff", "--cached", "--name-status").split("\n")[:-1]
+    assert changed == [
+        "M\trendered/team/a/configmap-a-config.yaml",
+        "M\trendered/team/a/job-a.yaml",
+        "D\trendered/team/b/configmap-b-config.yaml",
+        "D\trendered/team/b/job-b.yaml",
+        "D\trendered/team/b/service-b.yaml",
+    ]

@@ -1,0 +1,277 @@
+"""What is released, installed as a new user does: the plugin of Helm 4, from its archive and its folder, and the wheel.
+
+Nothing is downloaded: pip finds the wheels that `make setup` keeps, and builds with what is in .venv.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from newcomer import OFFLINE, VERSION, User, build, need_wheels
+from support import BIN, CHART, ROOT, Done, Helm, by_name, lines_with, one
+
+POST = ("--post-renderer", "minicluster")
+NAMED = ("--set", "flux.curveCertSecret=x")
+AGAIN = "then: helm plugin uninstall minicluster, and install it again"
+
+
+def test_what_is_built(built: Path) -> None:
+    assert {str(path.relative_to(built)) for path in built.rglob("*") if path.is_file()} == {
+        f"minicluster-{VERSION}.tgz",
+        f"minicluster-{VERSION}.tar.gz",
+        f"minicluster-{VERSION}-py3-none-any.whl",
+        f"plugin/minicluster-{VERSION}.tgz",
+    }
+
+
+def chart_files(names: list[str], prefix: str) -> set[str]:
+    return {name.removeprefix(prefix) for name in names if name.startswith(prefix) and not name.endswith("/")}
+
+
+def test_each_of_them_has_the_whole_chart(built: Path) -> None:
+    chart = {str(path.relative_to(CHART)) for path in CHART.rglob("*") if path.is_file()}
+    with zipfile.ZipFile(built / f"minicluster-{VERSION}-py3-none-any.whl") as wheel:
+        assert chart_files(wheel.namelist(), "minicluster/chart/") == chart
+    for archive, prefix in (
+        (f"minicluster-{VERSION}.tar.gz", f"minicluster-{VERSION}/charts/minicluster/"),
+        (f"plugin/minicluster-{VERSION}.tgz", "minicluster/minicluster/chart/"),
+    ):
+        with tarfile.open(built / archive) as tar:
+            assert chart_files([m.name for m in tar if m.isfile()], prefix) == chart
+            assert [m.name for m in tar if m.issym() or "__pycache__" in m.name] == []
+    with tarfile.open(built / f"minicluster-{VERSION}.tgz") as tar:
+        assert chart_files(tar.getnames(), "minicluster/") == chart - {".helmignore"} | {".helmignore"}
+
+
+def test_the_chart_names_the_images_that_it_uses(helm4: Helm) -> None:
+    annotations = yaml.safe_load((CHART / "Chart.yaml").read_text())["annotations"]
+    pod = one(helm4.template(), "Job")["spec"]["template"]["spec"]
+    used = {container["image"] for container in [*pod["initContainers"], *pod["containers"]]}
+    assert {image["image"] for image in yaml.safe_load(annotations["artifacthub.io/images"])} == used
+
+
+# The plugin --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["archive", "folder"])
+def installed(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    """A user who installed the plugin, and at the end uninstalls it: nothing is left."""
+    need_wheels()
+    user = User(tmp_path_factory.mktemp("home"), "python3")
+    archive = built / "plugin" / f"minicluster-{VERSION}.tgz"
+    source = [archive, "--verify=false"] if request.param == "archive" else [ROOT / "plugin"]
+    assert "Installed plugin: minicluster" in user.ok("plugin", "install", *source)
+    yield user
+    assert "Uninstalled plugin: minicluster" in user.ok("plugin", "uninstall", "minicluster")
+    assert user.left() == []
+
+
+def test_the_plugin_needs_nothing_else(installed: User) -> None:
+    assert re.search(rf"^minicluster\s+{VERSION}\s+postrenderer/v1", installed.ok("plugin", "list"), re.MULTILINE)
+    made = by_name(installed.ok("template", "a", CHART, *POST))
+    assert {("Job", "a"), ("ConfigMap", "a-config"), ("Secret", "a-curve")} <= set(made)
+
+
+def test_its_errors_reach_the_person(installed: User) -> None:
+    done = installed.run("template", "a", CHART, *POST, "--set", "size=4,maxSize=3")
+    assert done.code == 1
+    assert lines_with(
+        done.err, "minicluster: MiniCluster a: size is 4, maxSize 3: lower size, or install with a larger"
+    )
+
+
+def test_its_commands_can_be_called(installed: User) -> None:
+    script = next(installed.plugins.glob("*/run.sh"))
+    command = ["sh", script, "template", "a", *NAMED]
+    env = installed.env | {"HELM_BIN": str(BIN / "helm")}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("Job", "a") in by_name(done.stdout)
+
+
+def test_what_lies_in_the_current_folder_is_not_run(installed: User) -> None:
+    folder = installed.home / "minicluster"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("raise SystemExit('not this one')")
+    assert ("Job", "a") in by_name(installed.ok("template", "a", CHART, *POST, *NAMED))
+    shutil.rmtree(folder)
+
+
+OLD = '#!/bin/sh\n[ "$1" != --version ] || echo Python 3.9.2\nexit $(( $# > 1 ))\n'
+
+
+@pytest.mark.parametrize(
+    ("programs", "env", "message"),
+    [
+        (
+            [],
+            {},
+            "minicluster: needs Python 3.11 or later with venv, and found no python3 in PATH: "
+            "install it (Debian: python3-venv)",
+        ),
+        (
+            ["old"],
+            {},
+            "minicluster: needs Python 3.11 or later with venv, and found Python 3.9.2 in PATH: "
+            "install it (Debian: python3-venv)",
+        ),
+        (
+            ["python3"],
+            {"PIP_FIND_LINKS": "/nowhere"},
+            "minicluster: pip can't get its packages: ERROR: No matching distribution found for attrs==",
+        ),
+    ],
+    ids=["no Python", "old Python", "no wheels"],
+)
+def test_what_is_missing_is_told(
+    built: Path, tmp_path: Path, programs: list[str], env: dict[str, str], message: str
+) -> None:
+    user = User(tmp_path, *(name for name in programs if name != "old"))
+    user.env |= env
+    if "old" in programs:
+        (tmp_path / "bin" / "python3").write_text(OLD)
+        (tmp_path / "bin" / "python3").chmod(0o755)
+    archive = built / "plugin" / f"minicluster-{VERSION}.tgz"
+    done = user.run("plugin", "install", archive, "--verify=false")
+    assert done.code == 1
+    lines = lines_with(done.err, message)
+    assert len(lines) == 1, done.both
+    assert lines[0].endswith(AGAIN)
+    # until then it says so too, and does nothing
+    text = user.run("template", "a", CHART, *POST)
+    assert lines_with(text.err, "minicluster: the plugin has no environment of its own, and there is no minicluster")
+    user.ok("plugin", "uninstall", "minicluster")
+    assert user.left() == []
+
+
+def test_a_signed_plugin_is_verified(tmp_path: Path) -> None:
+    if not shutil.which("gpg"):
+        pytest.skip("gpg is missing: it makes the key that signs")
+    gpg = ["gpg", "--homedir", str(tmp_path / "gpg"), "--batch", "--pinentry-mode", "loopback", "--passphrase", ""]
+    (tmp_path / "gpg").mkdir(mode=0o700)
+    subprocess.run([*gpg, "--quick-generate-key", "tester", "rsa2048"], check=True, capture_output=True)
+    keys = tmp_path / "secret.gpg", tmp_path / "public.gpg"
+    for kind, path in zip(("--export-secret-keys", "--export"), keys, strict=True):
+        path.write_bytes(subprocess.run([*gpg, kind], check=True, capture_output=True).stdout)
+    target = build(tmp_path / "dist", "--key=tester", f"--keyring={keys[0]}")
+    helm = User(tmp_path / "home")
+    chart, plugin = target / f"minicluster-{VERSION}.tgz", target / "plugin" / f"minicluster-{VERSION}.tgz"
+    helm.ok("verify", chart, "--keyring", keys[1])
+    helm.ok("plugin", "verify", plugin, "--keyring", keys[1])
+    plugin.write_bytes(plugin.read_bytes() + b"\0")
+    assert "sha256 sum does not match" in helm.run("plugin", "verify", plugin, "--keyring", keys[1]).err
+
+
+# The wheel ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def venv(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel into a new environment, in a folder with a space; return its programs."""
+    need_wheels()
+    folder = tmp_path_factory.mktemp("a venv")
+    subprocess.run([sys._base_executable, "-m", "venv", folder], check=True)
+    wheel = next(built.glob("*.whl"))
+    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--constraint", ROOT / "plugin" / "requirements.txt", wheel], check=True, env=OFFLINE)
+    return folder / "bin"
+
+
+def minicluster(venv: Path, user: User, *args: object) -> Done:
+    command = [venv / "minicluster", *map(str, args)]
+    env = user.env | {"HELM_BIN": str(BIN / user.helm)}
+    done = subprocess.run(command, env=env, cwd=user.home, capture_output=True, text=True, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def test_the_wheel_does_what_the_clone_does(venv: Path, tmp_path: Path) -> None:
+    user = User(tmp_path)
+    assert minicluster(venv, user, "--version").out == f"minicluster, version {VERSION}\n"
+    chart = Path(minicluster(venv, user, "chart", "path").out.strip())
+    assert chart.is_relative_to(venv.parent)
+    here = [sys.executable, "-m", "minicluster", "template", "a", *NAMED]
+    ours = subprocess.run(
+        here, env=user.env | {"HELM_BIN": str(BIN / "helm")}, capture_output=True, text=True, check=True
+    )
+    assert minicluster(venv, user, "template", "a", *NAMED).out == ours.stdout
+    assert user.run("lint", "--strict", chart).code == 0
+
+
+def test_its_plugin_comes_and_goes(venv: Path, tmp_path: Path) -> None:
+    user = User(tmp_path)
+    folder = user.plugins / "minicluster"
+    for _ in range(2):
+        assert minicluster(venv, user, "plugin", "install") == Done(0, f"installed {folder}\n", "")
+    assert ("Job", "a") in by_name(user.ok("template", "a", CHART, *POST))
+    assert minicluster(venv, user, "plugin", "uninstall") == Done(0, f"removed {folder}\n", "")
+    assert minicluster(venv, user, "plugin", "uninstall") == Done(0, "", "")
+    assert user.left() == []
+
+
+def test_helm_itself_can_remove_it(venv: Path, tmp_path: Path) -> None:
+    user = User(tmp_path)
+    minicluster(venv, user, "plugin", "install")
+    user.ok("plugin", "uninstall", "minicluster")
+    assert user.left() == []
+
+
+def test_helm_3_finds_it_in_path(venv: Path, tmp_path: Path) -> None:
+    user = User(tmp_path, helm="helm3")
+    assert minicluster(venv, user, "plugin", "install") == Done(
+        1,
+        "",
+        "minicluster: helm is Helm 3, which needs no plugin: "
+        "`--post-renderer minicluster` works while minicluster is in PATH\n",
+    )
+    assert user.left() == []
+    user.env["PATH"] += f"{os.pathsep}{venv}"
+    assert ("Job", "a") in by_name(user.ok("template", "a", CHART, *POST))
+
+
+FOREIGN: list[Any] = [
+    ("minicluster", "name: minicluster\n"),
+    ("minicluster", "# mine\n"),
+    ("other", "name: minicluster\n"),
+]
+
+
+@pytest.mark.parametrize(("folder", "text"), FOREIGN)
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_plugin_of_others_is_not_touched(venv: Path, tmp_path: Path, folder: str, text: str, command: str) -> None:
+    user = User(tmp_path)
+    path = user.plugins / folder
+    path.mkdir(parents=True)
+    (path / "plugin.yaml").write_text(text)
+    done = minicluster(venv, user, "plugin", command)
+    assert (done.code, done.out) == (1, "")
+    # Helm may have said before what it thinks of that plugin
+    assert done.err.splitlines()[-1] == (
+        f"minicluster: {path} is a plugin minicluster already, and not of this command: "
+        "`helm plugin uninstall minicluster` first"
+    )
+    assert user.left() == [folder]
+    assert (path / "plugin.yaml").read_text() == text
+
+
+def test_the_plugins_packages_are_pinned() -> None:
+    from importlib.metadata import requires, version  # noqa: PLC0415
+
+    from packaging.requirements import Requirement  # noqa: PLC0415
+
+    def needed(name: str) -> set[str]:
+        wanted = [Requirement(text) for text in requires(name) or []]
+        direct = {r.name for r in wanted if not r.marker or r.marker.evaluate({"extra": ""})}
+        return direct.union(*(needed(one) for one in direct))
+
+    lines = (ROOT / "plugin" / "requirements.txt").read_text().splitlines()
+    pins = dict(line.lower().replace("_", "-").split("==") for line in lines if not line.startswith("#"))
+    assert pins == {name.lower().replace("_", "-"): version(name) for name in needed("minicluster")}

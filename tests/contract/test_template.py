@@ -1,0 +1,229 @@
+"""`minicluster template`: the same manifests with both Helms, twice, without a cluster and without a network."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import BIN, CERTIFICATE, CHART, ROOT, SECRET, Done, Helm, by_name, lines_with, load_all, one, values_text
+
+CASES = sorted((ROOT / "tests" / "chart" / "cases").glob("*.yaml"))
+EXAMPLES = [
+    ROOT / "values-examples" / f"{name}.yaml" for name in ("bursting-root", "services", "sidecar-monitor", "batch")
+]
+NAMED = ("--set", "flux.curveCertSecret=mine")
+NO_CERTIFICATE = (
+    "minicluster: MiniCluster a has no certificate, and a random one would differ each time: set flux.curveCertSecret "
+    "to a Secret that `minicluster keygen` makes once, or give --curve-seed-file\n"
+)
+
+
+def run(helm: Helm, *args: object, prefix: tuple[str, ...] = (), **env: str) -> Done:
+    """Run `minicluster` where this Helm is the only one."""
+    done = subprocess.run(
+        [*prefix, sys.executable, "-m", "minicluster", *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=helm.home,
+        env=helm.environment | {"HELM_BIN": str(BIN / helm.name)} | env,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def template(helm: Helm, *args: object, **env: str) -> str:
+    done = run(helm, "template", "a", "-n", "ns", *args, **env)
+    assert (done.code, done.err) == (0, "")
+    return done.out
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("file", [*CASES, *EXAMPLES], ids=lambda path: path.stem)
+def test_the_same_bytes_with_both_helms_and_twice(helm3: Helm, helm4: Helm, seed_file: Path, file: Path) -> None:
+    args = ("-f", file, "--curve-seed-file", seed_file)
+    first, second, third = (template(helm, *args) for helm in (helm4, helm3, helm4))
+    assert first == second == third
+    assert one(first, "Job")
+
+
+def test_it_is_what_helm_and_render_make(helm: Helm, seed_file: Path) -> None:
+    render = [sys.executable, "-m", "minicluster", "render", "--curve-seed-file", seed_file]
+    stream = helm.ok("template", "a", CHART, "-n", "ns", "--skip-tests", "--set", "size=3")
+    piped = subprocess.run(render, input=stream, capture_output=True, text=True, check=True).stdout
+    made = template(helm, "--set", "size=3", "--curve-seed-file", seed_file)
+    assert by_name(made) == by_name(piped)
+    assert [d["kind"] for d in load_all(made)] == ["ConfigMap", "Secret", "Service", "Job"]
+
+
+def test_a_folder_has_the_same_manifests(helm: Helm, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert template(helm, *NAMED, "--output-dir", folder) == ""
+    mark = b"# ns/a, by `minicluster template`: change its values, not this file\n"
+    made = files(folder)
+    assert set(made) == {"configmap-a-config.yaml", "job-a.yaml", "service-a.yaml"}
+    assert all(text.startswith(mark) for text in made.values())
+    stream = b"".join(
+        b"---\n" + made[name].removeprefix(mark) for name in sorted(made, key=lambda name: "csj".index(name[0]))
+    )
+    assert stream.decode() == template(helm, *NAMED)
+
+
+def test_a_new_size_changes_two_fields_of_the_job(helm: Helm, tmp_path: Path) -> None:
+    for size in (2, 3):
+        template(helm, *NAMED, "--set", f"size={size},maxSize=4", "--output-dir", tmp_path / str(size))
+    old, new = (files(tmp_path / str(size)) for size in (2, 3))
+    changed = {
+        name: [
+            (was, now)
+            for was, now in zip(text.splitlines(), new[name].splitlines(), strict=True)
+            if was != now and b"mc_start_words" not in was  # the quorum in it
+        ]
+        for name, text in old.items()
+    }
+    assert changed == {
+        "service-a.yaml": [],
+        "configmap-a-config.yaml": [(b"    mc_size=2", b"    mc_size=3"), (b'      "size": 2,', b'      "size": 3,')],
+        "job-a.yaml": [(b"  completions: 2", b"  completions: 3"), (b"  parallelism: 2", b"  parallelism: 3")],
+    }
+
+
+def test_what_a_live_job_can_not_become_is_told(helm: Helm, tmp_path: Path) -> None:
+    folder = ("--output-dir", tmp_path)
+    template(helm, *NAMED, *folder)
+    done = run(helm, "template", "a", "-n", "ns", *NAMED, "--set", "size=2,tasks=2", *folder)
+    assert done == Done(
+        0,
+        "",
+        "minicluster: warning: maxSize can't change on a live Job a, was 1, is 2: delete the Job, or undo it\n"
+        "minicluster: warning: tasks can't change on a live Job a, was 1, is 2: delete the Job, or undo it\n",
+    )
+
+
+def test_a_job_that_removes_itself_is_told(helm4: Helm, tmp_path: Path) -> None:
+    done = run(helm4, "template", "a", *NAMED, "--set", "cleanup=true", "--output-dir", tmp_path)
+    assert (done.code, done.err) == (
+        0,
+        "minicluster: warning: the Job a goes when it has ended, and a sync makes and runs it again: drop cleanup\n",
+    )
+
+
+def test_what_is_gone_goes(helm4: Helm, tmp_path: Path) -> None:
+    service = ("--set", "services[0].name=db,services[0].image=redis")
+    template(helm4, *NAMED, *service, "--output-dir", tmp_path)
+    assert "deployment-a-services.yaml" in files(tmp_path)
+    (tmp_path / "note.yaml").write_text("a: note\n")
+    template(helm4, *NAMED, "--output-dir", tmp_path)
+    assert set(files(tmp_path)) == {"configmap-a-config.yaml", "job-a.yaml", "service-a.yaml", "note.yaml"}
+
+
+@pytest.mark.parametrize("version", [None, "1.27", "1.31", "1.36"])
+def test_the_clusters_version_is_asked_for_and_never_guessed(helm: Helm, version: str | None) -> None:
+    spec = one(template(helm, *NAMED, *(["--kube-version", version] if version else [])), "Job")["spec"]
+    init = [container["name"] for container in spec["template"]["spec"].get("initContainers", [])]
+    assert ("successPolicy" in spec) == (version in ("1.31", "1.36"))
+    assert init == ([] if version == "1.36" else ["flux-view"])
+
+
+def test_an_older_cluster_is_refused(helm: Helm) -> None:
+    done = run(helm, "template", "a", *NAMED, "--kube-version", "1.26")
+    assert (done.code, done.out) == (1, "")
+    assert lines_with(done.err, "minicluster: helm template: chart requires kubeVersion: >=1.27.0-0")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_it_needs_no_network(helm: Helm, seed_file: Path) -> None:
+    alone = ("unshare", "--net", "--map-root-user")
+    if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine makes no network namespaces (unshare --net)")
+    done = run(helm, "template", "a", "-n", "ns", "--curve-seed-file", seed_file, prefix=alone)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == template(helm, "--curve-seed-file", seed_file)
+
+
+def test_a_seed_by_the_environment(helm4: Helm, seed_file: Path) -> None:
+    assert template(helm4, MINICLUSTER_CURVE_SEED_FILE=str(seed_file)) == template(
+        helm4, "--curve-seed-file", seed_file
+    )
+
+
+def test_another_chart(helm: Helm, tmp_path: Path) -> None:
+    chart = tmp_path / "around"
+    (chart / "templates").mkdir(parents=True)
+    shutil.copytree(CHART, chart / "charts" / "minicluster")
+    dependency = {"name": "minicluster", "version": ">=0", "alias": "mc"}
+    text = yaml.safe_dump({"apiVersion": "v2", "name": "around", "version": "1.0.0", "dependencies": [dependency]})
+    (chart / "Chart.yaml").write_text(text)
+    text = "kind: ConfigMap\nmetadata: {name: about}\ndata: {kubernetes: {{ .Capabilities.KubeVersion.Version }}}\n"
+    (chart / "templates" / "about.yaml").write_text(text)
+    made = by_name(template(helm, "--chart", chart, "--set", "mc.flux.curveCertSecret=x"))
+    assert set(made) == {("ConfigMap", "a-config"), ("ConfigMap", "about"), ("Service", "a"), ("Job", "a")}
+    # not that of this Helm
+    assert made["ConfigMap", "about"]["data"] == {"kubernetes": "v1.27"}
+
+
+# Errors ------------------------------------------------------------------------------------------------------
+
+REFUSED: list[Any] = [
+    ((), NO_CERTIFICATE),
+    (
+        ("--set", "size=0"),
+        "minicluster: helm template: values don't meet the specifications of the schema(s) in the following chart(s): "
+        "minicluster: - at '/size': minimum: got 0, want 1\n",
+    ),
+    (
+        (*NAMED, "--set", "size=4,maxSize=3"),
+        "minicluster: MiniCluster a: size is 4, maxSize 3: lower size, or install with a larger maxSize\n",
+    ),
+    (
+        ("-f", "no-such-file.yaml"),
+        "minicluster: helm template: open no-such-file.yaml: no such file or directory\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("args", "message"), REFUSED, ids=["certificate", "schema", "refusal", "file"])
+def test_refused_in_one_line(helm: Helm, tmp_path: Path, args: tuple[str, ...], message: str) -> None:
+    folder = tmp_path / "out"
+    assert run(helm, "template", "a", *args, "--output-dir", folder) == Done(1, "", message)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("certificate", ["seed", "given"])
+def test_no_folder_gets_a_secret(helm4: Helm, seed_file: Path, tmp_path: Path, certificate: str) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(values_text({"flux": {"curveCert": CERTIFICATE}} if certificate == "given" else {}))
+    folder = tmp_path / "out"
+    args = ("-f", values, "--curve-seed-file", seed_file, "--output-dir", folder)
+    assert run(helm4, "template", "a", *args) == Done(
+        1,
+        "",
+        f"minicluster: the Secret a-curve would be in {folder} in plain text: set flux.curveCertSecret to a Secret "
+        "that `minicluster keygen` makes once, or leave out --output-dir and pipe the manifests to kubectl\n",
+    )
+    assert not folder.exists()
+
+
+def test_a_certificate_given_in_values_is_in_the_secret_only(helm4: Helm, tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(values_text({"flux": {"curveCert": CERTIFICATE}}))
+    documents = load_all(template(helm4, "-f", values))
+    assert [d["kind"] for d in documents if SECRET in yaml.safe_dump(d)] == ["Secret"]
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ({"HELM_BIN": ""}, "minicluster: there is no helm in PATH: "),
+        ({"HELM_BIN": "/no/helm"}, "minicluster: HELM_BIN is /no/helm: there is no such program: "),
+    ],
+)
+def test_without_helm(helm4: Helm, env: dict[str, str], message: str) -> None:
+    done = run(helm4, "template", "a", **({"PATH": "/nowhere"} | env))
+    assert done == Done(1, "", f"{message}install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path\n")

@@ -1,0 +1,71 @@
+"""A user with an empty home, and what is released, for tests that install as that user does.
+
+Nothing is downloaded: pip finds the wheels that `make setup` keeps.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import BIN, ROOT, Done
+
+sys.path.insert(0, str(ROOT / "tools"))
+import release
+
+VERSION = release.version(ROOT)
+WHEELS = Path(sys.prefix) / "wheels"
+OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}
+#: What scripts of the plugin may use beside Python.
+PROGRAMS = ("sh", "dirname", "tail", "cat", "rm", "env")
+
+
+class User:
+    """A user with an empty home and few programs."""
+
+    def __init__(self, home: Path, *programs: str, helm: str = "helm") -> None:
+        """Make the home; of the programs, python3 is one without packages; helm is the user's usual one."""
+        self.home = home
+        self.helm = helm
+        self.bin = home / "bin"
+        self.bin.mkdir(parents=True, exist_ok=True)
+        for name in (*PROGRAMS, *programs):
+            found = sys._base_executable if name == "python3" else shutil.which(name)
+            assert found
+            (self.bin / name).symlink_to(found)
+        self.env = {"HOME": str(home), "PATH": str(self.bin), **OFFLINE}
+        self.plugins = home / ".local" / "share" / "helm" / "plugins"
+
+    def run(self, *args: object) -> Done:
+        """Run Helm to its end, whatever that is."""
+        command = [BIN / self.helm, *map(str, args)]
+        done = subprocess.run(
+            command, env=self.env, cwd=self.home, capture_output=True, text=True, check=False, timeout=120
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def ok(self, *args: object) -> str:
+        """Return what Helm prints; it must end well."""
+        done = self.run(*args)
+        assert done.code == 0, done.both
+        return done.out
+
+    def left(self) -> list[str]:
+        """Return what is in Helm's folder of plugins."""
+        return sorted(path.name for path in self.plugins.iterdir()) if self.plugins.exists() else []
+
+
+def need_wheels() -> None:
+    """Skip where there are no wheels to install from."""
+    if not WHEELS.is_dir():
+        pytest.skip(f"{WHEELS} is missing: run `make setup`")
+
+
+def build(target: Path, *sign: str) -> Path:
+    """Build all that is released into a new folder, signed with these options of Helm."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
+        release.build(ROOT, target, sign, isolated=False)
+    return target

@@ -1,0 +1,115 @@
+"""What an Argo CD Application says, as the plugin reads it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from minicluster import argocd, helm
+from minicluster.errors import SpecError
+
+APPLICATION = {"ARGOCD_APP_NAME": "app", "ARGOCD_APP_NAMESPACE": "team", "ARGOCD_APP_SOURCE_PATH": "team/app"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Make a repository and return the Application's folder in it."""
+    path = tmp_path / "repository" / "team" / "app"
+    path.mkdir(parents=True)
+    for file in (path / argocd.VALUES, path.parent / "team.yaml", path.parents[1] / "all.yaml", tmp_path / "secret"):
+        file.write_text("size: 1\n")
+    return path
+
+
+@pytest.fixture
+def release(folder: Path) -> Any:
+    """Return the release that parameters make of an Application."""
+
+    def of(*parameters: object, **environment: str) -> helm.Release:
+        return argocd.release(APPLICATION | {"ARGOCD_APP_PARAMETERS": json.dumps(parameters)} | environment, folder)
+
+    return of
+
+
+def test_nothing_said(release: Any, folder: Path) -> None:
+    wanted = helm.Release("app", "team", [f"--values={folder / argocd.VALUES}"])
+    assert release() == wanted
+    for nothing in ("", "null", "[]"):
+        assert release(ARGOCD_APP_PARAMETERS=nothing) == wanted
+
+
+def test_all_parameters(release: Any, folder: Path) -> None:
+    made = release(
+        {"name": "name", "string": "other"},
+        {"name": "values-files", "array": ["../../all.yaml", "../team.yaml"]},
+        {"name": "set", "map": {"size": "4", "b": "true", "c": "a,b=c", "d": "{x: 1}", "e": "", "f": "2001-01-01"}},
+        {"name": "kube-version", "string": "1.36"},
+    )
+    assert made == helm.Release(
+        "other",
+        "team",
+        [
+            f"--values={folder.parents[1] / 'all.yaml'}",
+            f"--values={folder.parent / 'team.yaml'}",
+            "--set-json=b=true",
+            '--set-json=c="a,b=c"',
+            '--set-json=d={"x": 1}',
+            "--set-json=e=null",
+            '--set-json=f="2001-01-01"',
+            "--set-json=size=4",
+        ],
+        kube_version="1.36",
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        (
+            {"name": "values-files", "array": ["../../../secret"]},
+            "the values file ../../../secret is not in the repository: give a path in it",
+        ),
+        (
+            {"name": "values-files", "array": ["/etc/passwd"]},
+            "the values file /etc/passwd is not in the repository: give a path in it",
+        ),
+        (
+            {"name": "values-files", "array": ["https://a/b"]},
+            "the values file https://a/b is missing: add it, or name another in the parameter values-files",
+        ),
+        (
+            {"name": "values-files", "array": [".."]},
+            "the values file .. is missing: add it, or name another in the parameter values-files",
+        ),
+        (
+            {"name": "values", "array": ["a"]},
+            "the parameter 'values' is unknown: there are name, values-files, set, kube-version",
+        ),
+        ({"name": "set", "string": "a"}, "the parameter set has no map: give it as `map:`"),
+        ({"name": "set", "map": {"a": "{"}}, "the parameter set has for a what is not YAML: '{'"),
+    ],
+)
+def test_refused(release: Any, parameter: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        release(parameter)
+    assert str(caught.value) == message
+
+
+def test_a_link_out_of_the_repository_is_refused(release: Any, folder: Path) -> None:
+    (folder / "link.yaml").symlink_to(folder.parents[2] / "secret")
+    with pytest.raises(SpecError, match=r"the values file link\.yaml is not in the repository"):
+        release({"name": "values-files", "array": ["link.yaml"]})
+
+
+def test_an_application_at_the_root_of_its_repository(release: Any, folder: Path) -> None:
+    with pytest.raises(SpecError, match="is not in the repository"):
+        release({"name": "values-files", "array": ["../team.yaml"]}, ARGOCD_APP_SOURCE_PATH=".")
+    assert release(ARGOCD_APP_SOURCE_PATH=".").values == [f"--values={folder / argocd.VALUES}"]
+
+
+def test_it_is_for_argo_cd_only(release: Any) -> None:
+    with pytest.raises(SpecError) as caught:
+        release(ARGOCD_APP_NAMESPACE="")
+    assert str(caught.value) == (
+        "ARGOCD_APP_NAMESPACE is not set: Argo CD's plugin sets it; elsewhere use `minicluster template`"
+    )

@@ -1,0 +1,157 @@
+"""Manifests in a folder."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from minicluster import manifests
+from minicluster.errors import ManifestError
+from minicluster.manifests import Manifest
+
+MARK = b"# ns/a, by `minicluster template`: change its values, not this file\n"
+
+
+def of(text: str) -> list[Manifest]:
+    return list(manifests.manifests(text.encode()))
+
+
+def an_object(kind: str, name: str = "a", **fields: Any) -> str:
+    return f"---\n{json.dumps({'kind': kind, 'metadata': {'name': name}, **fields})}\n"
+
+
+def job(chart: str = "minicluster-1", /, **frozen: str) -> list[Manifest]:
+    annotations = {"minicluster/frozen": json.dumps(frozen)}
+    metadata = {"name": "a", "labels": {"helm.sh/chart": chart}, "annotations": annotations}
+    return of(json.dumps({"kind": "Job", "metadata": metadata}))
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_objects_keep_their_text() -> None:
+    first = "# Source: x\nkind: A  # b\nmetadata: {name: x.y:z}\n"
+    text = f"# a comment\n---\n{first}\n  \n---\n\n--- \nkind: B\nmetadata: {{name: b}}"
+    found = of(text)
+    assert [(one.kind, one.name, one.text) for one in found] == [
+        ("A", "x.y:z", first.encode()),
+        ("B", "b", b"kind: B\nmetadata: {name: b}\n"),
+    ]
+    assert found[0].file == "a-x.y:z.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a\n", "an object's kind is None: mend the chart's template"),
+        ("kind: A\n", "an object's metadata.name is None: mend the chart's template"),
+        ("kind: A\nmetadata: [name]\n", "an object's metadata.name is None: mend the chart's template"),
+        ("kind: A\nmetadata: {name: 3}\n", "an object's metadata.name is 3: mend the chart's template"),
+        ("kind: A\nmetadata: {name: ../b}\n", "an object's metadata.name is '../b': mend the chart's template"),
+        ("kind: /etc/x\nmetadata: {name: b}\n", "an object's kind is '/etc/x': mend the chart's template"),
+    ],
+)
+def test_what_has_no_name_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        of(text)
+    assert str(caught.value) == message
+
+
+def test_what_pods_mount_comes_before_them() -> None:
+    stream = "".join(an_object(kind) for kind in ("Service", "Job", "ConfigMap", "Role", "Secret"))
+    assert [one.kind for one in of(manifests.joined(of(stream)).decode())] == [
+        "ConfigMap",
+        "Secret",
+        "Service",
+        "Job",
+        "Role",
+    ]
+
+
+def test_a_folder_has_a_file_for_each_object(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    manifests.write(of(an_object("Job") + an_object("ConfigMap", "a-config")), folder, "ns/a")
+    assert written(folder) == {
+        "job-a.yaml": MARK + b'{"kind": "Job", "metadata": {"name": "a"}}\n',
+        "configmap-a-config.yaml": MARK + b'{"kind": "ConfigMap", "metadata": {"name": "a-config"}}\n',
+    }
+
+
+def test_what_is_gone_goes_and_what_is_of_others_stays(tmp_path: Path) -> None:
+    manifests.write(of(an_object("Job") + an_object("Service")), tmp_path, "ns/a")
+    manifests.write(of(an_object("Job", "b")), tmp_path, "ns/b")
+    (tmp_path / "kustomization.yaml").write_text("resources: []\n")
+    (tmp_path / "folder.yaml").mkdir()
+    manifests.write(of(an_object("Job", size=2)), tmp_path, "ns/a")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "job-a.yaml",
+        "job-b.yaml",
+        "kustomization.yaml",
+        "folder.yaml",
+    }
+    assert b'"size": 2' in (tmp_path / "job-a.yaml").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        (
+            an_object("Secret"),
+            "the Secret a would be in {folder} in plain text: set flux.curveCertSecret to a Secret that "
+            "`minicluster keygen` makes once, or leave out --output-dir and pipe the manifests to kubectl",
+        ),
+        (
+            an_object("Job", "b") + an_object("Job", "b"),
+            "two objects would be in {folder}/job-b.yaml: rename one, or leave out --output-dir",
+        ),
+        (
+            an_object("Job", "mine"),
+            "{folder}/job-mine.yaml is not of ns/a: move it, or give another --output-dir",
+        ),
+        (
+            an_object("Job", "theirs"),
+            "{folder}/job-theirs.yaml is not of ns/a: move it, or give another --output-dir",
+        ),
+    ],
+    ids=["secret", "twice", "users", "others"],
+)
+def test_what_can_not_be_written_leaves_the_folder_as_it_was(tmp_path: Path, stream: str, message: str) -> None:
+    (tmp_path / "job-mine.yaml").write_text("kind: Job\n")
+    manifests.write(of(an_object("Job", "theirs")), tmp_path, "ns/other")
+    manifests.write(of(an_object("Job")), tmp_path, "ns/a")
+    before = written(tmp_path)
+    with pytest.raises(ManifestError) as caught:
+        manifests.write(of(an_object("Service") + stream), tmp_path, "ns/a")
+    assert str(caught.value) == message.format(folder=tmp_path)
+    assert written(tmp_path) == before
+
+
+def test_a_job_that_removes_itself_is_told() -> None:
+    assert manifests.vanishing(of(an_object("Job", spec={}) + an_object("Service"))) is None
+    assert manifests.vanishing(of(an_object("Job", spec={"ttlSecondsAfterFinished": 0}))) == (
+        "the Job a goes when it has ended, and a sync makes and runs it again: drop cleanup"
+    )
+
+
+def test_what_a_live_job_can_not_become_is_told(tmp_path: Path) -> None:
+    assert list(manifests.impossible(job(maxSize="2"), tmp_path)) == []
+    manifests.write(job(maxSize="2", tasks="1", wrap="x"), tmp_path, "ns/a")
+    assert list(manifests.impossible(job(maxSize="2", tasks="1", wrap="x"), tmp_path)) == []
+    assert list(manifests.impossible(job(maxSize="3", tasks="1", cores="4"), tmp_path)) == [
+        "cores can't change on a live Job a, was (unset), is 4: delete the Job, or undo it",
+        "maxSize can't change on a live Job a, was 2, is 3: delete the Job, or undo it",
+        "wrap can't change on a live Job a, was x, is (unset): delete the Job, or undo it",
+    ]
+
+
+def test_a_job_of_another_make_is_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "job-a.yaml").write_text(an_object("Job"))
+    assert list(manifests.impossible(job(maxSize="3"), tmp_path)) == []
+
+
+def test_what_is_new_in_another_chart_is_no_change(tmp_path: Path) -> None:
+    manifests.write(job("minicluster-1", maxSize="2", old="x"), tmp_path, "ns/a")
+    assert list(manifests.impossible(job("minicluster-2", maxSize="2", old="", new="y"), tmp_path)) == [
+        "old can't change on a live Job a, was x, is (unset): delete the Job, or undo it",
+    ]

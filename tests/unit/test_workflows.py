@@ -1,0 +1,41 @@
+"""What the workflows of GitHub run is sound shell, and names the tools that are tested here."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from support import ROOT
+
+FILES = [*sorted((ROOT / ".github" / "workflows").glob("*.yaml")), ROOT / "gitops" / "github-actions" / "render.yaml"]
+SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_the_shell_of_the_steps(file: Path) -> None:
+    assert SHELLCHECK, "`make setup` installs it"
+    jobs = yaml.safe_load(file.read_text())["jobs"]
+    scripts = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert scripts
+    for script in scripts:
+        # what GitHub pastes into a line is pasted unquoted
+        assert "${{" not in script
+        subprocess.run([SHELLCHECK, "--shell=bash", "-"], input=script, text=True, check=True)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_the_versions_of_helm(file: Path) -> None:
+    pins = [
+        re.findall(rf"helm\.sh/helm/v{major} (v\S+)", (ROOT / "tools" / folder / "go.mod").read_text())[0]
+        for major, folder in ((3, "helm3"), (4, "helm"))
+    ]
+    named = re.findall(r"\bv[34]\.\d+\.\d+", file.read_text())
+    assert named
+    assert set(named) <= set(pins)
+
+
+def test_they_check_what_every_change_has_to_pass() -> None:
+    assert "run: .ci/run" in FILES[1].read_text()

@@ -1,0 +1,135 @@
+"""A release: one version, its notes, and what is published.
+
+python tools/release.py set 0.2.0     writes the version, and dates the changelog's Unreleased part
+python tools/release.py notes 0.2.0   prints that version's part of the changelog; fails when a file has another
+python tools/release.py build dist    builds chart, wheel, source archive and plugin archive into a new folder
+python tools/release.py build dist -- --key NAME --keyring FILE [--passphrase-file FILE]
+                                      Helm signs its archives too, with a provenance file beside each
+"""
+
+import argparse
+import datetime
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CHANGELOG = "CHANGELOG.md"
+#: The files with a line `version: X`; the package takes the chart's.
+VERSIONED = ("charts/minicluster/Chart.yaml", "plugin/plugin.yaml")
+#: Files that tell users what to install.
+NAMING = (
+    "docs/gitops.md",
+    "docs/install.md",
+    "gitops/argocd/repo-server-patch.yaml",
+    "gitops/github-actions/render.yaml",
+)
+VERSION = re.compile(r"^version: (\S+)$", re.MULTILINE)
+UNRELEASED = "## [Unreleased]\n"
+
+
+class ReleaseError(RuntimeError):
+    """A release can't be made like this; the text says why."""
+
+
+def version(root: Path) -> str:
+    """Return the version. Raises ReleaseError when the files differ."""
+    found = {file: VERSION.findall((root / file).read_text(encoding="utf-8")) for file in VERSIONED}
+    versions: set[str] = {text for texts in found.values() for text in texts}
+    if len(versions) != 1 or not all(found.values()):
+        raise ReleaseError(f"the versions differ: {found}: run `python tools/release.py set VERSION`")
+    return versions.pop()
+
+
+def notes(root: Path, wanted: str) -> str:
+    """Return a version's part of the changelog. Raises ReleaseError when it is not that of the files, or is empty."""
+    if version(root) != wanted:
+        raise ReleaseError(f"the version is {version(root)}, not {wanted}: run `python tools/release.py set {wanted}`")
+    changes = (root / CHANGELOG).read_text(encoding="utf-8")
+    found = re.search(rf"^## \[{re.escape(wanted)}\] - \d{{4}}-\d\d-\d\d\n", changes, re.MULTILINE)
+    text = _up_to_next(changes[found.end() :]) if found else ""
+    if not text:
+        raise ReleaseError(f"{CHANGELOG} says nothing of {wanted}: run `python tools/release.py set {wanted}`")
+    return text + "\n"
+
+
+def _up_to_next(changes: str) -> str:
+    return changes.partition("\n## [")[0].strip()
+
+
+def set_version(root: Path, new: str, date: datetime.date) -> None:
+    """Write a version into the files that have or name it, and under it what the changelog has as Unreleased.
+
+    Raises ReleaseError, with nothing written, for a version that is none or is there, or when nothing is Unreleased.
+    """
+    if not re.fullmatch(r"\d+\.\d+\.\d+", new):
+        raise ReleaseError(f"{new} is not a version of three numbers, such as 0.2.0")
+    changes = (root / CHANGELOG).read_text(encoding="utf-8")
+    if f"\n## [{new}]" in changes:
+        raise ReleaseError(f"{CHANGELOG} has {new} already: give the next version")
+    before, _, after = changes.partition(UNRELEASED)
+    if not _up_to_next("\n" + after.lstrip()):
+        raise ReleaseError(f"{CHANGELOG} has nothing under Unreleased: there is nothing to release")
+    old = version(root)
+    for file in (*VERSIONED, *NAMING):
+        text = (root / file).read_text(encoding="utf-8")
+        made = VERSION.sub(f"version: {new}", text) if file in VERSIONED else text.replace(old, new)
+        (root / file).write_text(made, encoding="utf-8")
+    dated = f"{before}{UNRELEASED}\n## [{new}] - {date.isoformat()}\n{after}"
+    (root / CHANGELOG).write_text(dated, encoding="utf-8")
+
+
+def build(root: Path, target: Path, sign: Sequence[str] = (), isolated: bool = True) -> None:
+    """Build all that is published into a folder that is not there yet. `sign` are Helm's options for it.
+
+    Raises ReleaseError.
+    """
+    version(root)
+    if target.exists():
+        raise ReleaseError(f"{target} exists: remove it, or give another folder")
+    target.mkdir(parents=True)
+    chart = root / "charts" / "minicluster"
+    _run("helm", "package", chart, "--destination", target, *(["--sign", *sign] if sign else []))
+    # Helm packs a link as a link, and the chart is one
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "minicluster")
+        shutil.copytree(root / "plugin", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        signing = sign or ["--sign=false"]
+        # chart and plugin have one file name
+        _run("helm", "plugin", "package", copy, "--destination", target / "plugin", *signing)
+    _run(sys.executable, "-m", "build", root, "--outdir", target, *([] if isolated else ["--no-isolation"]))
+
+
+def _run(*command: object) -> None:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ReleaseError(f"{command[0]} {command[1]}: {' '.join((done.stderr or done.stdout).split())}")
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("set").add_argument("version")
+    commands.add_parser("notes").add_argument("version")
+    builder = commands.add_parser("build")
+    builder.add_argument("folder", type=Path)
+    builder.add_argument("sign", nargs="*", help="options by which Helm signs")
+    args = parser.parse_args()
+    try:
+        if args.command == "set":
+            set_version(ROOT, args.version, datetime.datetime.now(tz=datetime.UTC).date())
+        elif args.command == "notes":
+            sys.stdout.write(notes(ROOT, args.version))
+        else:
+            build(ROOT, args.folder, args.sign)
+    except ReleaseError as error:
+        sys.exit(f"release: {error}")
+
+
+if __name__ == "__main__":
+    main()
