@@ -140,6 +140,11 @@ class BareCluster(Cluster):
         run(*kubectl, "create", "-f", "-", stdin=json.dumps(manifest))
         self.lead = until(self._lead)
 
+    def remove(self) -> None:
+        """Remove the Job, which is not Helm's."""
+        run(*self.kubectl, "delete", "job", self.name, "--cascade=foreground", "--wait")
+        super().remove()
+
 
 def ids(text: str) -> set[int]:
     """Return the numbers of an idset."""

@@ -114,7 +114,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
     _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err.splitlines()[-1]) == (
         0,
-        "minicluster: removed b0; its hosts stay drained until it is installed again",
+        "minicluster: removed b0; its hosts are down until it is installed again",
     )
     assert '"status":0' in root.flux(0, "job", "eventlog", "--format=json", job)
     assert bursts.kubectl(first, "get", "jobs,pods,configmaps,secrets", "-o", "name").split() == [

@@ -206,7 +206,7 @@ def test_remove(run: Run, tmp_path: Path) -> None:
     done = run("flux", "b0", "--remove", "-n", "there")
     assert done.stderr == (
         "minicluster: drained ranks 4-5 of flux: waiting for the jobs that run there\n"
-        "minicluster: removed b0; its hosts stay drained until it is installed again\n"
+        "minicluster: removed b0; its hosts are down until it is installed again\n"
     )
     assert changes(tmp_path) == [
         "kubectl exec flux-0-x -- /mnt/flux/bin/flux resource drain --update 4-5 minicluster: b0 is being removed",

@@ -256,7 +256,7 @@ def install(root: Root, there: Place, made: dict[str, Any], certificate: str, op
     """
     name = root.burst.name
     chart = options["chart"] or helm.CHART
-    # before its pods come, which undrain their own ranks; a root that can't be asked is known before anything is made
+    # before its pods come: hosts whose brokers were killed are drained still; a root that can't be asked is known before anything is made
     root.undrain()
     secret = bursts.secret(root.cluster, root.burst, certificate)
     is_new = not there.get("secret", secret["metadata"]["name"])
@@ -366,7 +366,7 @@ def remove(root: Root, there: Place, timeout: int) -> None:
     # with its pods, so that none of them is there when it is installed again
     there.helm("uninstall", name, "--cascade", "foreground", "--wait", "--timeout", f"{max(timeout, 1)}s")
     there.kubectl("delete", "secret", bursts.secret_name(root.burst), "--ignore-not-found")
-    say(f"removed {name}; its hosts stay drained until it is installed again")
+    say(f"removed {name}; its hosts are down until it is installed again")
 
 
 def _find_release(there: Place, name: str) -> None:

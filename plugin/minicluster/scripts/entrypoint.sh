@@ -26,6 +26,8 @@ on_stop() {
 # Takes no more jobs and waits for those there are, within the grace period.
 leave() {
   uri=$(broker_uri) || return 0
+  # wakes the lead's keeper
+  [ "$mc_role" = lead ] || FLUX_URI=$uri timeout 5 "$mc_flux" event pub minicluster.leave >/dev/null 2>&1 || true
   # when the instance ends by itself meanwhile there is nobody to ask any more
   FLUX_URI=$uri timeout $((mc_leave_seconds + 9)) "$mc_flux" python "$mc_files/leave.py" \
     "$mc_role" "$mc_leave_seconds" "$mc_state/run" >&3 2>"$mc_state/run/leave" ||
@@ -114,7 +116,6 @@ resources() {
 run_broker() {
   rm -rf "$mc_run"
   mkdir -p "$mc_run"
-  [ "$mc_role" = lead ] || rejoin >/dev/null 2>&1 3>&- &
   begin=$(centiseconds)
   eval "set -- $mc_start_words -Shostname='$mc_name-$JOB_COMPLETION_INDEX' \"\$@\""
   shift
@@ -171,27 +172,6 @@ lead() {
   fi
   warn "the broker died, exit code $mc_code: this pod is to be replaced"
   exit "$RETRY"
-}
-
-# The rank of a pod that left is drained: it takes jobs again once this one is in its place.
-rejoin() (
-  # the socket comes before the broker has joined, the KVS after that; asking often would slow that down
-  sleep 1
-  until FLUX_URI=$(broker_uri) && drains=$(FLUX_URI=$FLUX_URI "$mc_flux" kvs eventlog get resource.eventlog); do
-    kill -0 "$$" 2>/dev/null || exit 0
-    sleep 1
-  done
-  export FLUX_URI
-  # starting Python on every node would slow the start of them all
-  case $drains in *'"minicluster: '*) "$mc_flux" python "$mc_files/rejoin.py" ;; esac
-)
-
-# The broker of a burst waits for its lead without a word, also when the address or the certificate is wrong.
-warn_while_alone() {
-  sleep 60
-  case " $(FLUX_URI=$(broker_uri) "$mc_flux" uptime 2>/dev/null) " in
-  *" join "*) warn "no answer for 60 s from the lead, $mc_joins: check address, network and certificate" ;;
-  esac
 }
 
 # A worker comes back by itself until the instance ends or this pod is told to stop.

@@ -27,6 +27,13 @@ idle() {
   done
 }
 
+# Undrains the ranks of pods that are gone, from the first that leaves on: Python would slow the start. Drains of
+# an earlier life are kept with the queue.
+keep() {
+  [ -n "$mc_archive$mc_state_volume" ] || "$mc_flux" event sub --count=1 minicluster.leave
+  exec "$mc_flux" python "$mc_files/keeper.py"
+}
+
 tell() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
 
 # Does a function of the work, timed, and ends with its exit code.
@@ -97,6 +104,7 @@ mc_own_pythonpath='--env=-PYTHONPATH'
 [ -z "$MINICLUSTER_PYTHONPATH" ] || mc_own_pythonpath="$mc_own_pythonpath \"--env=PYTHONPATH=\$MINICLUSTER_PYTHONPATH\""
 if command -v bash >/dev/null; then mc_shell='bash'; else mc_shell='sh'; fi
 : >"$mc_state/run/ready"
+keep >/dev/null 2>&1 &
 case $mc_work in
 submit | launch | batch) work "$mc_work" ;;
 diagnose) diagnose && idle ;;

@@ -1,0 +1,38 @@
+"""On the lead: undrains the ranks that we drained once they are gone, so that who comes back takes jobs at once.
+
+What others drained stays so. The first pod that leaves starts it; it ends with the lead's broker.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import flux
+from flux.resource.journal import ResourceJournalConsumer
+from state import OURS, idset, nodes
+
+
+def gone(found: Any) -> list[int]:
+    """Return the ranks that we drained and that are no longer there."""
+    return [rank for rank, reason in found.drained.items() if reason.startswith(OURS) and rank not in found.online]
+
+
+def main() -> None:
+    """Undrain at each change of what is there."""
+    handle = flux.Flux()
+    journal = ResourceJournalConsumer(flux.Flux(), include_sentinel=True).start()
+    while True:
+        event = journal.poll()
+        # the sentinel comes once what happened before has been told
+        if event is not None and (event.is_empty() or event.name == "offline"):
+            ranks = gone(nodes(handle))
+            if ranks:
+                handle.rpc("resource.undrain", {"targets": idset(ranks), "mode": "update"}, nodeid=0).get()
+
+
+if __name__ == "__main__":
+    # the end of the broker ends the journal
+    with suppress(OSError):
+        main()
