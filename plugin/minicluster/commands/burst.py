@@ -256,7 +256,8 @@ def install(root: Root, there: Place, made: dict[str, Any], certificate: str, op
     """
     name = root.burst.name
     chart = options["chart"] or helm.CHART
-    # before its pods come: hosts whose brokers were killed are drained still; a root that can't be asked is known before anything is made
+    # first, for hosts whose brokers were killed are drained still; and a root that can't be asked is known before
+    # anything is made
     root.undrain()
     secret = bursts.secret(root.cluster, root.burst, certificate)
     is_new = not there.get("secret", secret["metadata"]["name"])
