@@ -174,6 +174,14 @@ lead() {
   exit "$RETRY"
 }
 
+# The broker of a burst waits for its lead without a word, also when the address or the certificate is wrong.
+warn_while_alone() {
+  sleep 60
+  case " $(FLUX_URI=$(broker_uri) "$mc_flux" uptime 2>/dev/null) " in
+  *" join "*) warn "no answer for 60 s from the lead, $mc_joins: check address, network and certificate" ;;
+  esac
+}
+
 # A worker comes back by itself until the instance ends or this pod is told to stop.
 worker() {
   snippet worker-pre.sh
