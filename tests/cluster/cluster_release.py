@@ -86,7 +86,8 @@ class Release:
         found = {(o["kind"], o["metadata"]["name"]): o for o in self.items("jobs,services,configmaps,secrets")}
         for item in found.values():
             item["metadata"].pop("managedFields", None)
-            if item.pop("status", None) and item["kind"] == "Job":
+            item.pop("status", None)
+            if item["kind"] == "Job":
                 item["metadata"].pop("resourceVersion")
         return {key: item for key, item in found.items() if not key[1].startswith("sh.helm.release")}
 
