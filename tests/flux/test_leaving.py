@@ -1,6 +1,9 @@
 """A pod that is told to stop: what runs there may end, what starts afterwards starts elsewhere."""
 
 import signal
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from broker_pods import MOUNT, Cluster, Make, until
@@ -94,3 +97,27 @@ def test_a_pod_without_jobs_leaves_at_once(make: Make) -> None:
     for index in (1, 0):
         cluster.pods[index].signal(signal.SIGTERM)
     assert cluster.wait() == [RETRY, RETRY]
+
+
+@pytest.fixture
+def volume() -> Iterator[Path]:
+    """A folder that all pods see: they have a /tmp of their own."""
+    with TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Path(folder)
+
+
+def test_a_job_whose_nodes_were_being_given_at_a_kill_does_not_stop_the_queue(make: Make, volume: Path) -> None:
+    """What such a kill leaves in the KVS is put there by hand: resources of a job without a word of it."""
+    cluster = make({**QUIET, "archive": {"path": f"{volume}/state.tgz"}}).start().wait_for_ready()
+    lead = cluster.lead
+    stuck, behind = (lead.flux("submit", "--urgency=hold", "true").strip() for _ in range(2))
+    resources = lead.flux("job", "info", lead.flux("submit", "--wait", "true").strip(), "R").strip()
+    lead.flux("kvs", "put", "--raw", f"{lead.flux('job', 'id', '--to=kvs', stuck).strip()}.R={resources}")
+    lead.signal(signal.SIGTERM)
+    assert lead.wait() == RETRY
+    cluster.start([0]).wait_for_ready()
+    for job in (stuck, behind):
+        cluster.lead.flux("job", "urgency", job, "16")
+    assert until(lambda: shown(cluster, behind, "result")) == "COMPLETED"
+    assert shown(cluster, stuck, "result") == "CANCELED"
+    assert "submit it again" in shown(cluster, stuck, "exception.note")

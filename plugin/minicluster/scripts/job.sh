@@ -30,8 +30,10 @@ idle() {
 # Undrains the ranks of pods that are gone, from the first that leaves on: Python would slow the start. Drains of
 # an earlier life are kept with the queue.
 keep() {
-  [ -n "$mc_archive$mc_state_volume" ] || "$mc_flux" event sub --count=1 minicluster.leave
-  exec "$mc_flux" python "$mc_files/keeper.py"
+  if [ -n "$mc_archive$mc_state_volume" ]; then set -- kept; else
+    "$mc_flux" event sub --count=1 minicluster.leave
+  fi
+  exec "$mc_flux" python "$mc_files/keeper.py" "$@"
 }
 
 tell() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
