@@ -17,6 +17,10 @@ from minicluster.spec import MiniCluster
 PORT = 8050
 #: Children of a broker when no topology is asked for; one more than a flat tree can have is another level.
 FANOUT = 256
+#: Of Fluxion's policies the one that starts most jobs and lets a job wait for nodes that are not up; fcfs fails it.
+QUEUE_POLICY = "easy"
+#: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
+MATCH_POLICY = "lonode"
 
 
 def quorum(cluster: MiniCluster) -> int | None:
@@ -67,9 +71,11 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
         tables["kvs"] = {"checkpoint-period": "5s"}
     scheduler = cluster.flux["scheduler"]
     if scheduler["simple"]:
-        tables["modules"] = {"alternatives": {"sched": "sched-simple"}}
+        # Fluxion's own check of feasibility would load its resource module beside sched-simple
+        tables["modules"] = {"alternatives": {"sched": "sched-simple", "feasibility": "sched-simple"}}
     else:
-        tables["sched-fluxion-qmanager"] = {"queue-policy": scheduler["queuePolicy"] or "fcfs"}
+        tables["sched-fluxion-qmanager"] = {"queue-policy": scheduler["queuePolicy"] or QUEUE_POLICY}
+        tables["sched-fluxion-resource"] = {"match-policy": scheduler["matchPolicy"] or MATCH_POLICY}
     return tables
 
 

@@ -64,7 +64,7 @@ def _metadata(cluster: MiniCluster, suffix: str) -> dict[str, Any]:
 
 
 def _data(cluster: MiniCluster) -> dict[str, str]:
-    files = (file for file in sorted(SCRIPTS.iterdir()) if file.suffix in (".sh", ".py"))
+    files = (file for file in sorted(SCRIPTS.iterdir()) if file.suffix in (".sh", ".py", ".lua"))
     scripts = {file.name: file.read_text(encoding="utf-8") for file in files}
     commands = cluster.runner.get("commands", {})
     data = scripts | {"broker.toml": broker.config(cluster), "settings.sh": settings(cluster)}
@@ -132,6 +132,10 @@ def settings(cluster: MiniCluster) -> str:
         "mc_max_size": cluster.max_size,
         "mc_view": "" if container["disable"] else "/opt/views/view",
         "mc_python_path": container["pythonPath"],
+        "mc_simple": _flag(cluster.flux["scheduler"]["simple"]),
+        "mc_needs_fluxion": needs_fluxion(cluster),
+        "mc_affinity": cluster.flux["affinity"],
+        "mc_cpus": cpus(runner) or "",
         "mc_joins": f"{lead['name']} at {broker.lead_address(cluster)}" if cluster.joins else "",
         "mc_hosts_count": registered(cluster),
         "mc_resources": resources(cluster),
@@ -255,10 +259,10 @@ def submit(cluster: MiniCluster) -> list[str]:
     Raises SpecError for an open quote.
     """
     verb = _words("flux.submitCommand", cluster.flux["submitCommand"])
-    if verb[-1:] == ["run"]:
-        raise SpecError(f"flux.submitCommand is {' '.join(verb)!r}: it has no --watch; use submit, which is watched")
-    loud = "-vvv" if cluster.spec["logging"]["debug"] else "--quiet"
-    return [*prefix(cluster), *verb, *_task_flags(cluster), *_mark(cluster), loud, "--watch"]
+    debug = ["-vvv"] if cluster.spec["logging"]["debug"] else []
+    # `flux run` prints no id and shows the output by itself
+    watch = debug if verb[-1:] == ["run"] else [*(debug or ["--quiet"]), "--watch"]
+    return [*prefix(cluster), *verb, *_task_flags(cluster), *_mark(cluster), *watch]
 
 
 def batch(cluster: MiniCluster) -> list[str]:
@@ -285,6 +289,19 @@ def cores(runner: Mapping[str, Any]) -> int | None:
         return int(runner["cores"])
     cpu = _resource(runner, "cpu")
     return None if cpu is None else max(1, int(quantity("cpu", cpu)))
+
+
+def cpus(runner: Mapping[str, Any]) -> int | None:
+    """Return the whole CPUs that the container asks Kubernetes for; None for none, or a part of one."""
+    asked = quantity("cpu", _resource(runner, "cpu", first="requests") or 0)
+    return int(asked) if asked and asked == int(asked) else None
+
+
+def needs_fluxion(cluster: MiniCluster) -> str:
+    """Return the first value that only Fluxion can do, as `name value`; "" for none."""
+    scheduler = cluster.flux["scheduler"]
+    asked = [f"flux.scheduler.{key} {scheduler[key]}" for key in ("queuePolicy", "matchPolicy") if scheduler[key]]
+    return asked[0] if asked and not scheduler["simple"] else ""
 
 
 def gpus(runner: Mapping[str, Any]) -> int:

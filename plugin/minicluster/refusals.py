@@ -190,6 +190,13 @@ def _flux(cluster: "MiniCluster") -> Iterator[str]:
     policy = flux["scheduler"]["queuePolicy"]
     if flux["scheduler"]["simple"] and policy not in ("", "fcfs"):
         yield f"flux.scheduler.queuePolicy is {policy} and simple is true: sched-simple knows fcfs only"
+    if flux["scheduler"]["simple"] and flux["scheduler"]["matchPolicy"]:
+        yield f"flux.scheduler.matchPolicy is {flux['scheduler']['matchPolicy']} and simple is true: it is Fluxion's; drop it"
+    if policy == "fcfs" and not flux["scheduler"]["simple"]:
+        yield (
+            "flux.scheduler.queuePolicy is fcfs: Fluxion's fcfs fails a job that needs a node that is not up yet; "
+            "use easy, or simple: true, which is first come, first served and lets it wait"
+        )
     if flux["curveCert"] and flux["curveCertSecret"]:
         yield "flux.curveCert and flux.curveCertSecret are both set: give one of them"
     if flux["container"]["disable"] and flux["container"]["mode"] != "auto":
@@ -231,7 +238,8 @@ def _hidden_by_broker_config(cluster: "MiniCluster") -> Iterator[str]:
         return
     scheduler, network, bursting = cluster.flux["scheduler"], cluster.spec["network"], cluster.flux["bursting"]
     computed = {
-        "flux.scheduler.queuePolicy": scheduler["queuePolicy"] not in ("", "fcfs"),
+        "flux.scheduler.queuePolicy": scheduler["queuePolicy"],
+        "flux.scheduler.matchPolicy": scheduler["matchPolicy"],
         "flux.scheduler.simple": scheduler["simple"],
         "flux.bursting": bursting["clusters"] or bursting["leadBroker"] or bursting["hostlist"],
         "network.interface": network["interface"] != "eth0",

@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,15 +40,50 @@ def until(found: Callable[[], T], seconds: float = PATIENCE) -> T:
 
 
 @dataclass(frozen=True)
+class Flux:
+    """A Flux of this machine, with one of its schedulers."""
+
+    path: Path
+    view: Path | None  #: the tree when it is a view
+    scheduler: str
+
+    @property
+    def image(self) -> dict[str, Any]:
+        """How a pod comes to it."""
+        return {"flux": None, "view": self.view} if self.view else {"flux": self.path}
+
+    def values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values that choose the scheduler, where they leave it open."""
+        return choose_scheduler(values, self.scheduler)
+
+
+SCHEDULERS = ("sched-simple", "Fluxion")
+
+
+def choose_scheduler(values: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
+    """Return values that choose one, where they leave it open."""
+    flux = values.get("flux", {})
+    if scheduler == "Fluxion" or "scheduler" in flux or "brokerConfig" in flux:
+        return {**values}
+    return {**values, "flux": {**flux, "scheduler": {"simple": True}}}
+
+
+@dataclass(frozen=True)
 class Image:
     """What is particular about the container that a pod runs."""
 
-    flux: Path | None
+    flux: Path | None = None  #: what PATH has; None where Flux comes with a view
+    view: Path | None = None  #: a view's tree
     environment: Mapping[str, str] = field(default_factory=dict)
     hide: str = ""  #: commands that it lacks
     sh: str = ""  #: what its sh is, unset: this host's
     read_only: bool = False
     user: int = 0
+
+    def on_this_machine(self, data: dict[str, str]) -> dict[str, str]:
+        """Return the files of a ConfigMap with the view where it is here."""
+        at = f"mc_view={self.view or '/opt/views/view'}\n"
+        return {**data, "settings.sh": data["settings.sh"].replace("mc_view=/opt/views/view\n", at)}
 
 
 class Pod:
@@ -189,26 +225,25 @@ class Cluster:
         self.max_size: int = values.get("maxSize") or self.size
         network = f"127.{random.randrange(1, 255)}.{random.randrange(256)}"
         self.addresses = [f"tcp://{network}.{index + 1}:8050" for index in range(self.max_size)]
-        flux: dict[str, Any] = {"brokerConfig": self.broker_toml(), **values.get("flux", {})}
+        flux: dict[str, Any] = {**values.get("flux", {})}
         flux["container"] = {"disable": image.flux is not None, **flux.get("container", {})}
         document = {
             "metadata": {"name": NAME, "namespace": "default"},
             "spec": {**values, "containers": [{"image": "none", **runner}], "flux": flux},
         }
         config_map, secret = config.documents(spec.load(yaml.safe_load(yaml.safe_dump(document))), curve.random_keypair)
-        self.data = {"minicluster": config_map["data"], "curve": secret["stringData"]}
+        data = image.on_this_machine(config_map["data"])
+        self.data = {"minicluster": data, "curve": secret["stringData"]}
+        if "brokerConfig" not in flux:
+            data["broker.toml"] = self.broker_toml(data["broker.toml"])
         self.pods: dict[int, Pod] = {}
         self.gone: list[Pod] = []
 
-    def broker_toml(self) -> str:
-        """Return the configuration of brokers on loopback addresses."""
+    def broker_toml(self, computed: str = "") -> str:
+        """Return the computed configuration with brokers on loopback addresses."""
         hosts = [{"host": f"{NAME}-{i}", "bind": a, "connect": a} for i, a in enumerate(self.addresses)]
-        state = f"{MOUNT}/config"
-        tables = {
-            "bootstrap": {"curve_cert": f"{state}/curve/curve.cert", "hosts": hosts},
-            "resource": {"path": f"{state}/etc/flux/system/R", "noverify": True},
-        }
-        return tomli_w.dumps(tables)
+        bootstrap = {"curve_cert": f"{MOUNT}/config/curve/curve.cert", "hosts": hosts}
+        return tomli_w.dumps({**tomllib.loads(computed), "bootstrap": bootstrap})
 
     def start(self, indices: Sequence[int] = ()) -> "Cluster":
         """Start pods, all of `size` when none is named; where there was one, the one that replaces it."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from broker_pods import MOUNT, Cluster, Image
+from broker_pods import MOUNT, Cluster, Flux, Image
 from minicluster import burst, config, curve, spec
 from minicluster.burst import Address
 from minicluster.spec import MiniCluster
@@ -26,7 +26,7 @@ class Side(Cluster):
         self.size, self.max_size = cluster.size, cluster.max_size
         documents = list(config.documents(cluster, curve.random_keypair))
         self.certificate: str = certificate or documents[1]["stringData"]["curve.cert"]
-        data: dict[str, str] = documents[0]["data"]
+        data: dict[str, str] = image.on_this_machine(documents[0]["data"])
         # there is no DNS here: the root's own workers reach the lead as the bursts do
         toml = tomllib.loads(data["broker.toml"])
         toml["bootstrap"]["default_connect"] = f"tcp://{address}:%p"
@@ -42,14 +42,15 @@ class Side(Cluster):
 class Sides:
     """A root, and what joins it."""
 
-    def __init__(self, folder: Path, flux: Path) -> None:
+    def __init__(self, folder: Path, flux: Flux) -> None:
         self.folder, self.flux = folder, flux
         self.address = f"127.{random.randrange(1, 255)}.{random.randrange(256)}.1"
         self.all: list[Side] = []
 
     def start_root(self, values: Mapping[str, Any]) -> Side:
         """Start a root and wait for it."""
-        values = {**values, "network": {"interface": self.address}, "containers": [{"image": "none", "cores": 1}]}
+        values = self.flux.values(values)
+        values |= {"network": {"interface": self.address}, "containers": [{"image": "none", "cores": 1}]}
         self.lead = self._side(ROOT, values)
         self.lead.start().wait_for_ready()
         return self.lead
@@ -64,10 +65,10 @@ class Sides:
         return self._side(name, values, certificate or self.lead.certificate)
 
     def _side(self, name: str, values: Mapping[str, Any], certificate: str = "") -> Side:
-        flux = {**values.get("flux", {}), "container": {"disable": True}}
+        flux = {**values.get("flux", {}), "container": {"disable": not self.flux.view}}
         cluster = spec.load({"metadata": {"name": name, "namespace": "default"}, "spec": {**values, "flux": flux}})
         folder = self.folder / f"{name}-{len(self.all)}"
-        self.all.append(Side(folder, cluster, self.address, certificate, Image(self.flux)))
+        self.all.append(Side(folder, cluster, self.address, certificate, Image(**self.flux.image)))
         return self.all[-1]
 
     def end(self) -> None:

@@ -9,29 +9,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import UNSHARE, Cluster, Image, Make
+from broker_pods import SCHEDULERS, UNSHARE, Cluster, Flux, Image, Make
 from releases import Install, Release, create_namespace, run, values_of
 
 
-@pytest.fixture(scope="session")
-def flux() -> Path:
-    """The flux of this machine; a skip where there is none, or where it can't be given pods."""
+@pytest.fixture(scope="session", params=SCHEDULERS)
+def flux(request: pytest.FixtureRequest) -> Flux:
+    """The Flux of this machine with each scheduler; a skip where it is missing, or where it can't be given pods."""
     prefix = os.environ.get("FLUX_PREFIX")
     found = shutil.which("flux", path=f"{prefix}/bin" if prefix else None)
     if not found:
         pytest.skip("flux is neither in PATH nor in $FLUX_PREFIX/bin")
     if not shutil.which("unshare") or subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no namespaces of one's own here (unshare --mount --pid)")
-    return Path(found)
+    path = Path(found)
+    tree = path.parents[1]
+    if request.param == "Fluxion" and not list(tree.glob("lib*/**/flux/modules/sched-fluxion-qmanager.so")):
+        pytest.skip(f"no Fluxion (flux-sched) in {tree}")
+    # a view is a tree of links over the prefixes of flux-core, flux-sched and more
+    return Flux(path, tree if path.is_symlink() else None, request.param)
 
 
 @pytest.fixture
-def make(flux: Path, tmp_path: Path) -> Iterator[Make]:
+def make(flux: Flux, tmp_path: Path) -> Iterator[Make]:
     """Makes clusters that end with the test: values, what the runner has, what its image is."""
     clusters: list[Cluster] = []
 
     def make(values: dict[str, Any], runner: dict[str, Any] | None = None, **image: Any) -> Cluster:
-        clusters.append(Cluster(tmp_path / str(len(clusters)), values, runner or {}, Image(**{"flux": flux, **image})))
+        folder = tmp_path / str(len(clusters))
+        clusters.append(Cluster(folder, flux.values(values), runner or {}, Image(**{**flux.image, **image})))
         return clusters[-1]
 
     yield make

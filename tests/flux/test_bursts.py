@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import PATIENCE, UNSHARE, until
+from broker_pods import PATIENCE, UNSHARE, Flux, until
 from burst_pods import Sides, status, submit
 from minicluster import burst, curve, hosts, spec
 from minicluster.burst import Address
@@ -18,7 +18,7 @@ VALUES = {"size": 2, "flux": {"bursting": {"clusters": BURSTS}}}
 
 
 @pytest.fixture
-def sides(flux: Path, tmp_path: Path) -> Iterator[Sides]:
+def sides(flux: Flux, tmp_path: Path) -> Iterator[Sides]:
     sides = Sides(tmp_path, flux)
     yield sides
     sides.end()
@@ -138,12 +138,12 @@ def test_a_burst_joins_the_lead_that_replaces_another(sides: Sides) -> None:
 HOSTLIST = {"size": 1, "flux": {"bursting": {"hostlist": "root-0,vm-[0-1]"}}}
 
 
-def test_hosts_that_are_no_pods(sides: Sides, flux: Path, tmp_path: Path) -> None:
+def test_hosts_that_are_no_pods(sides: Sides, flux: Flux, tmp_path: Path) -> None:
     root = sides.start_root({**HOSTLIST, **QUIET})
     found = burst.find(root.cluster, "vm-[0-1]")
     address = Address(sides.address, 8050)
     member = burst.member(root.cluster, found, burst.values(root.cluster, found, found.size, address))
-    environment = {**os.environ, "PATH": f"{flux.parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": f"{flux.path.parent}:{os.environ['PATH']}"}
     decoded = subprocess.run(
         ["flux", "R", "decode", "--short"],
         input=hosts.resource_set(member),

@@ -61,7 +61,7 @@ find_home() {
 
 prepare() {
   mkdir -p "$mc_run" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$mc_state/curve" "$MINICLUSTER_HOME/bin"
-  for file in stopping ready working ended exit-code; do rm -f "$mc_state/run/$file"; done
+  for file in stopping ready working ended exit-code unbound; do rm -f "$mc_state/run/$file"; done
   command -v bash >/dev/null || { mkdir -p "$mc_rc_bin" && ln -sf "$SHELL" "$mc_rc_bin/bash"; }
   ln -sf ../minicluster/flux.sh "$MINICLUSTER_HOME/bin/flux"
   ln -sf ../minicluster/scale.sh "$MINICLUSTER_HOME/bin/minicluster-scale"
@@ -110,6 +110,27 @@ resources() {
     [ "$gpus" = 0 ] || set -- "$@" --gpus="$(ids "$gpus")"
     "$mc_flux" R encode "$@"
   done | "$mc_flux" R append >"$mc_state/etc/flux/system/R"
+}
+
+# How many CPUs this pod may run on.
+cpus() {
+  while read -r name spans; do
+    [ "$name" != Cpus_allowed_list: ] || break
+  done </proc/self/status
+  count=0
+  IFS=,
+  for span in $spans; do count=$((count + ${span#*-} - ${span%-*} + 1)); done
+  echo "$count"
+}
+
+# Flux binds the tasks of a job to CPUs that it numbers from 0 in each pod. Those are this pod's own only where it may
+# run on as many as it asks for: an exclusive cpuset, or the whole node.
+choose_affinity() {
+  case $mc_affinity in
+  on) return 0 ;;
+  auto) [ "$(cpus)" != "$mc_cpus" ] || return 0 ;;
+  esac
+  : >"$mc_state/run/unbound"
 }
 
 # Runs a broker to its end, with the words of its initial program; its exit code is in mc_code.
@@ -226,6 +247,7 @@ main() {
   fi
   snippet pre.sh
   munge
+  choose_affinity
   resources
   [ -n "$mc_quiet" ] || say "$mc_name-$JOB_COMPLETION_INDEX of $mc_size (max $mc_max_size), Flux $(version)"
   "$mc_role"

@@ -20,20 +20,38 @@ case ":$PATH:" in
 esac
 export PATH
 
+# with LIST FOLDER: sets mc_list to a list of folders that has this one, at its end where it is new
+with() { case ":$1:" in *":$2:"*) mc_list=$1 ;; *) mc_list=${1:+$1:}$2 ;; esac; }
+
+# Fluxion has a prefix of its own in a Spack view: where Flux finds its modules, commands and start-up files.
+# Flux with `flux modprobe` reads modprobe/, an older one runs rc1.d/ of FLUX_RC_EXTRA; each leaves the other alone.
+find_fluxion() {
+  with "${FLUX_MODULE_PATH_PREPEND:-}" "$mc_view/lib/flux/modules"
+  FLUX_MODULE_PATH_PREPEND=$mc_list
+  with "${FLUX_EXEC_PATH_PREPEND:-}" "$mc_view/libexec/flux/cmd"
+  FLUX_EXEC_PATH_PREPEND=$mc_list
+  with "${FLUX_MODPROBE_PATH_APPEND:-}" "$mc_view/etc/flux/modprobe"
+  FLUX_MODPROBE_PATH_APPEND=$mc_list
+  with "${FLUX_RC_EXTRA:-}" "$mc_view/etc/flux"
+  FLUX_RC_EXTRA=$mc_list
+  export FLUX_MODULE_PATH_PREPEND FLUX_EXEC_PATH_PREPEND FLUX_MODPROBE_PATH_APPEND FLUX_RC_EXTRA
+}
+
 if [ -n "$mc_view" ]; then
   mc_flux=$mc_view/bin/flux
   # Flux's own Python commands find the view's modules (a Spack view has them apart from its Python).
   for mc_python in "$mc_view"/lib/python3*/site-packages; do
     FLUX_PYTHONPATH_PREPEND=${mc_python_path:-$mc_python}
   done
-  # Fluxion has a prefix of its own in a Spack view: Flux looks for its modules and scripts there.
-  if [ -e "$mc_view/etc/flux/rc1.d/01-sched-fluxion" ]; then
-    FLUX_RC_EXTRA=$mc_view/etc/flux
-    FLUX_MODULE_PATH_PREPEND=$mc_view/lib/flux/modules
-    export FLUX_RC_EXTRA FLUX_MODULE_PATH_PREPEND
-  fi
+  if [ -z "$mc_simple" ] && [ -e "$mc_view/etc/flux/rc1.d/01-sched-fluxion" ]; then find_fluxion; fi
 else
   FLUX_PYTHONPATH_PREPEND=$mc_python_path
   mc_flux=$(PATH=${PATH#"$MINICLUSTER_HOME/bin:"} command -v flux || true)
 fi
 [ -z "${FLUX_PYTHONPATH_PREPEND:-}" ] || export FLUX_PYTHONPATH_PREPEND
+# an older Flux takes Fluxion by its rc1.d/, whatever broker.toml says
+[ -z "$mc_simple" ] || export FLUXION_RESOURCE_RC_NOOP=1 FLUXION_QMANAGER_RC_NOOP=1
+# minicluster.lua is for the shells of jobs
+with "${FLUX_SHELL_RC_PATH:-}" "$mc_files"
+FLUX_SHELL_RC_PATH=$mc_list
+export FLUX_SHELL_RC_PATH

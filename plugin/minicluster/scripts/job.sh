@@ -57,18 +57,38 @@ forget_earlier() {
 submit() {
   forget_earlier
   tell "$mc_submit_words"
-  task "$mc_submit_words $mc_own_pythonpath"
+  task "$mc_submit_words"
+}
+
+# Says which scheduler runs; a policy that only Fluxion has is not ignored.
+check_scheduler() {
+  if "$mc_flux" module stats sched-fluxion-qmanager >/dev/null 2>&1; then
+    tell 'scheduler: Fluxion'
+  elif [ -n "$mc_needs_fluxion" ]; then
+    echo "minicluster: $mc_needs_fluxion is set and this Flux has no Fluxion: drop it, or use a view with flux-sched" >&2
+    finish 1
+  else
+    tell 'scheduler: sched-simple'
+  fi
 }
 
 # The command, as the instance's program: it submits its own jobs.
 launch() {
-  if [ -n "$MINICLUSTER_PYTHONPATH" ]; then
-    PYTHONPATH=$MINICLUSTER_PYTHONPATH
-  else
-    unset PYTHONPATH
-  fi
+  offer_bindings
   tell "$mc_prefix_words launcher"
   task "$mc_prefix_words"
+}
+
+# A launcher's `import flux`: the view's bindings, and nothing else of it, behind the image's own modules.
+offer_bindings() {
+  for bindings in "$mc_view"/lib/flux/python3*; do
+    [ -n "$mc_view" ] && [ -d "$bindings" ] && command -v python3 >/dev/null || return 0
+    PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$bindings
+    export PYTHONPATH
+    own=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || return 0
+    [ "$own" = "${bindings##*/python}" ] ||
+      tell "the launcher can't import flux: the image's Python is $own, that of Flux ${bindings##*/python}"
+  done
 }
 
 # Runs quoted words with those of the task behind them: a shell and its file, or a script that says itself
@@ -90,7 +110,7 @@ batch() {
   chmod +x "$script"
   forget_earlier
   tell "$mc_batch_words"
-  id=$(eval "$mc_batch_words $mc_own_pythonpath \"\$script\"")
+  id=$(eval "$mc_batch_words \"\$script\"")
   "$mc_flux" job attach "$id"
 }
 
@@ -101,12 +121,14 @@ diagnose() {
   env | sort
 }
 
-# the job's PYTHONPATH is the image's, not the view's
-mc_own_pythonpath='--env=-PYTHONPATH'
-[ -z "$MINICLUSTER_PYTHONPATH" ] || mc_own_pythonpath="$mc_own_pythonpath \"--env=PYTHONPATH=\$MINICLUSTER_PYTHONPATH\""
+# the image's own again, without what flux puts before it
+PYTHONPATH=$MINICLUSTER_PYTHONPATH
+export PYTHONPATH
+[ -n "$PYTHONPATH" ] || unset PYTHONPATH
 if command -v bash >/dev/null; then mc_shell='bash'; else mc_shell='sh'; fi
 : >"$mc_state/run/ready"
 keep >/dev/null 2>&1 &
+check_scheduler
 case $mc_work in
 submit | launch | batch) work "$mc_work" ;;
 diagnose) diagnose && idle ;;

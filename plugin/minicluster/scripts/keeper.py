@@ -7,48 +7,14 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
 from contextlib import suppress
 from typing import Any
 
 import flux
-import flux.kvs
-from flux.job import JobID, cancel
 from flux.resource.journal import ResourceJournalConsumer
-from state import OURS, idset, jobs, nodes
-
-#: What Flux says when its scheduler gave up, and for how many seconds after the start that is looked at
-OFFLINE = "Scheduler is offline"
-LOOK = 15.0
-NOTE = "minicluster: the lead was killed while Flux gave this job its nodes: submit it again"
-
-
-def gave_up(handle: Any) -> bool:
-    """Say whether the scheduler is there and yet has stopped."""
-    try:
-        status = handle.rpc("job-manager.queue-status", {}, nodeid=0).get()
-    except OSError:  # named queues: there is no one status
-        return False
-    return OFFLINE in str(status.get("stop_reason", ""))
-
-
-def recover(handle: Any) -> None:
-    """Let the scheduler go on when it stumbles over a job that has resources in the KVS and no word of it.
-
-    Flux writes the two one after the other; a kill between them leaves a job that Flux 0.88 refuses to schedule
-    ("already allocated"), and with it all others. It can only be cancelled.
-    """
-    end = time.monotonic() + LOOK
-    while time.monotonic() < end:
-        if gave_up(handle):
-            for job in jobs(handle, "sched", []):
-                if flux.kvs.exists(handle, f"{JobID(job['id']).kvs}.R"):
-                    cancel(handle, job["id"], NOTE)
-            for module in ("sched-simple", "sched-fluxion-qmanager"):
-                subprocess.run(["flux", "module", "reload", module], capture_output=True, check=False)
-        time.sleep(1)
+from recovery import recover
+from state import OURS, idset, nodes
 
 
 def gone(found: Any) -> list[int]:

@@ -49,6 +49,13 @@ def by_rank(resources: Mapping[str, Any] | None) -> dict[int, tuple[int, int]]:
     return found
 
 
+def cores(resources: str | Mapping[str, Any] | None) -> set[tuple[int, int]]:
+    """Return the cores of a resource set (RFC 20), a text or read, as (rank, core); None is the empty one."""
+    found = json.loads(resources) if isinstance(resources, str) else resources
+    lite = (found or {}).get("execution", {}).get("R_lite") or []
+    return {(rank, core) for e in lite for rank in ids(e["rank"]) for core in ids(e["children"].get("core", ""))}
+
+
 @dataclass(frozen=True)
 class Nodes:
     """The nodes that Flux knows, those that never came too."""
@@ -79,6 +86,20 @@ def nodes(handle: Any) -> Nodes:
         frozenset(ids(status["online"])),
         {rank: entry["reason"] for targets, entry in status["drain"].items() for rank in ids(targets)},
     )
+
+
+def modules(handle: Any) -> dict[str, list[str]]:
+    """Return the modules of this rank's broker, with the services of each."""
+    return {module["name"]: module["services"] for module in handle.rpc("module.list").get()["mods"]}
+
+
+def scheduler(handle: Any) -> dict[str, str]:
+    """Return the scheduler's module and, of Fluxion, its policies."""
+    found = {"module": next((name for name, services in modules(handle).items() if "sched" in services), "none")}
+    if found["module"] == "sched-fluxion-qmanager":
+        queue, match = (handle.rpc(f"{module}.params").get() for module in (found["module"], "sched-fluxion-resource"))
+        found |= {"queue_policy": queue["queue-policy"], "match_policy": match["match-policy"]}
+    return found
 
 
 def jobs(handle: Any, states: str, attributes: list[str]) -> list[dict[str, Any]]:
