@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from minicluster import spec, upgrade
 from minicluster.errors import ManifestError
 from minicluster.stream import Loader, split
 
@@ -59,18 +60,19 @@ def vanishing(objects: Sequence[Manifest]) -> str | None:
 
 def impossible(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     """Yield what has changed since a folder was written and can't on a Job that is there."""
+    defaults = dict(upgrade.flat(spec.defaults()))
     for one in objects:
         path = folder / one.file
         if one.kind == "Job" and path.is_file():
             before = yaml.load(path.read_bytes(), Loader=Loader)  # noqa: S506 - a safe loader
-            old, new = _frozen(before), _frozen(one.document)
-            # another version of the chart may record what is new in it
-            keys = old.keys() | (new.keys() if old and _chart(before) == _chart(one.document) else [])
-            for key in sorted(keys):
-                was, now = old.get(key) or "(unset)", new.get(key) or "(unset)"
-                if was != now:
-                    change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
-                    yield f"{change}: delete the Job, or undo it"
+            old = _frozen(before)
+            found = list(upgrade.changes(old, _frozen(one.document), defaults)) if old else []
+            for key, was, now in found:
+                change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
+                yield f"{change}: delete the Job, or undo it"
+            if not found and upgrade.fixed(before) != upgrade.fixed(one.document):
+                charts = f"{_chart(one.document)} makes other pods than {_chart(before)}"
+                yield f"{charts}, and a live Job {one.name} can't: delete the Job, or render with its own version"
 
 
 def write(objects: Sequence[Manifest], folder: Path, release: str) -> None:

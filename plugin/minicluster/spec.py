@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from minicluster import refusals, schema
+from minicluster import refusals, schema, upgrade
 from minicluster.errors import SpecError
 from minicluster.stream import Loader
 
@@ -30,6 +30,7 @@ class MiniCluster:
     annotations: Mapping[str, str]
     spec: Mapping[str, Any]
     certificate: str  #: of the live release, "" when there is none
+    live: upgrade.Live | None = None  #: the live cluster that this upgrades
 
     @property
     def size(self) -> int:
@@ -112,6 +113,12 @@ class MiniCluster:
         return f"{self.mount}/config"
 
 
+def defaults() -> dict[str, Any]:
+    """Return the chart's values."""
+    values: dict[str, Any] = yaml.load(DEFAULTS.read_text(encoding="utf-8"), Loader=Loader)  # noqa: S506 - a safe loader
+    return values
+
+
 def load(document: Mapping[str, Any]) -> MiniCluster:
     """Return the cluster of a hand-over document.
 
@@ -128,17 +135,21 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     if problem:
         raise SpecError(f"MiniCluster {name}: {problem}")
     _resolve_aliases(spec)
+    given = defaults()
     cluster = MiniCluster(
         name=name,
         namespace=str(metadata.get("namespace") or "default"),
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
-        spec=_merge(yaml.load(DEFAULTS.read_text(encoding="utf-8"), Loader=Loader), spec),  # noqa: S506 - a safe loader
+        spec=_merge(given, spec),
         certificate=str(document.get("certificate") or ""),
+        live=upgrade.load(document.get("live")),
     )
     refusal = next(refusals.refusals(cluster), None)
     if refusal:
         raise SpecError(f"MiniCluster {name}: {refusal}")
+    if cluster.live:
+        upgrade.refuse(cluster.live, name, dict(upgrade.flat(given)))
     return cluster
 
 
