@@ -65,15 +65,19 @@ def changes(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield path, old and new of what differs in two records of values.
 
-    What one of them doesn't have has its default: it is of another version of the chart, or was left out.
+    What one of them doesn't have has its default: it is of another version of the chart, or was left out. A default of
+    then stays where one of now is asked for.
     """
     for path in sorted(was.keys() | asked.keys()):
         default = defaults.get(path, "null")
         old, new = was.get(path, default), asked.get(path, default)
-        if old != new and not (old in _EMPTY and new in _EMPTY):
+        same = old == new or (old in _EMPTY and new in _EMPTY)
+        if not same and not (old == FORMER.get(path) and new == default):
             yield path, _shown(old), _shown(new)
 
 
+#: Defaults of older versions, by path, that are others now.
+FORMER: Mapping[str, str] = {}
 _EMPTY = ("{}", "[]", "null")
 
 

@@ -103,6 +103,8 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     change(f"{chart}/Chart.yaml", f"\nversion: {version()}\n", "\nversion: 9.8.7\n")
     change(f"{chart}/values.yaml", "  logLevel: 6\n", "  logLevel: 6\n  novelty: calm\n")
     change(f"{chart}/values.schema.json", '"logLevel":', '"novelty": {"type": "string"}, "logLevel":')
+    change(f"{chart}/values.yaml", "connectTimeout: 5s", "connectTimeout: 7s")
+    change("plugin/minicluster/upgrade.py", "] = {}", '] = {"flux.connectTimeout": "5s"}')
     change("plugin/minicluster/scripts/leave.py", "def main(", "def other(")
     change("plugin/minicluster/config.py", '"mc_quiet"', '"mc_silent"')
     change("plugin/minicluster/broker.py", '"tbon.topo"', '"tbon.tree"')
@@ -241,6 +243,7 @@ def test_what_its_version_can_not_is_refused(
     text = release.refuse(mode, flux={"novelty": "loud"})
     way = "it is calm, asked is loud; uninstall mc first, or install under another name"
     assert len(lines_with(text, f"flux.novelty can't change on the live MiniCluster mc: {way}")) == 1
+    assert lines_with(release.refuse(mode, flux={"connectTimeout": "6s"}), "it is 5s, asked is 6s")
     # its default is what the cluster has
     assert release.run("upgrade", mode, values={"flux": {"novelty": "calm"}}).code == 0
     before.stays(release, 2)

@@ -2,14 +2,19 @@
 
 import base64
 import json
+import tarfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from minicluster import config, curve, spec, upgrade
 from minicluster.errors import SpecError
 from minicluster.spec import MiniCluster
+from support import ROOT
 
+OLDER = ROOT / "tests" / "cluster" / "older"
 Cluster = Callable[..., MiniCluster]
 WAY = "uninstall rel first, or install under another name"
 SPEC: dict[str, Any] = {
@@ -157,6 +162,27 @@ def test_what_can_not_change_is_refused(
         cluster_of({}, name="mc", **handed(was=was, asked=asked))
     assert str(caught.value).startswith(message)
     assert str(caught.value).endswith(WAY)
+
+
+def test_a_default_of_then_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrade, "FORMER", {"a": "old"})
+    defaults = {"a": "new", "b": "new"}
+    assert list(upgrade.changes({"a": "old"}, {"a": "new"}, defaults)) == []
+    assert list(upgrade.changes({"a": "old"}, {}, defaults)) == []
+    assert list(upgrade.changes({"a": "old"}, {"a": "x"}, defaults)) == [("a", "old", "x")]
+    assert list(upgrade.changes({"a": "x"}, {"a": "new"}, defaults)) == [("a", "x", "new")]
+    assert list(upgrade.changes({"b": "old"}, {"b": "new"}, defaults)) == [("b", "old", "new")]
+
+
+@pytest.mark.parametrize("older", sorted(OLDER.glob("*.tar.gz")), ids=lambda path: path.name)
+def test_a_default_that_is_another_now_is_known(older: Path) -> None:
+    with tarfile.open(older) as archive:
+        text = archive.extractfile("charts/minicluster/values.yaml")
+        assert text
+        then = dict(upgrade.flat(yaml.safe_load(text)))
+    now = dict(upgrade.flat(spec.defaults()))
+    others = {path: text for path, text in then.items() if now.get(path, text) != text}
+    assert others.items() <= upgrade.FORMER.items(), "add them to FORMER"
 
 
 def test_paths_and_texts() -> None:
