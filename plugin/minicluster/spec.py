@@ -5,8 +5,8 @@ file mean the same and get the same errors.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -145,12 +145,24 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
         certificate=str(document.get("certificate") or ""),
         live=upgrade.load(document.get("live")),
     )
-    refusal = next(refusals.refusals(cluster), None)
+    refusal = next(_refusals(cluster, given), None)
     if refusal:
         raise SpecError(f"MiniCluster {name}: {refusal}")
     if cluster.live:
         upgrade.refuse(cluster.live, name, dict(upgrade.flat(given)))
     return cluster
+
+
+def _refusals(cluster: MiniCluster, given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what contradicts what; on a live cluster only where a value that may change has a part in it.
+
+    What it was installed with it can't get rid of, whatever a newer version thinks of that.
+    """
+    settled: set[str] = set()
+    if cluster.live:
+        free = {key: given[key] for key in upgrade.FREE}
+        settled = set(refusals.refusals(replace(cluster, spec={**cluster.spec, **free})))
+    return (refusal for refusal in refusals.refusals(cluster) if refusal not in settled)
 
 
 #: Names that flux-operator's documentation and its API spell differently: the documentation's, the API's.

@@ -76,6 +76,8 @@ def changes(
             yield path, _shown(old), _shown(new)
 
 
+#: Values that may change, in whole or in part
+FREE = ("size", "minSize", "services", "autoscaling", "metrics", "agent", "backoffLimit", "deadlineSeconds", "cleanup")
 #: Defaults of older versions, by path, that are others now.
 FORMER: Mapping[str, str] = {}
 _EMPTY = ("{}", "[]", "null")

@@ -164,6 +164,18 @@ def test_what_can_not_change_is_refused(
     assert str(caught.value).endswith(WAY)
 
 
+def test_what_it_was_installed_with_is_not_refused_later(cluster_of: Cluster) -> None:
+    bad: dict[str, Any] = {"maxSize": 4, "flux": {"curveCert": "x", "curveCertSecret": "y"}}
+    message = "flux.curveCert and flux.curveCertSecret are both set"
+    with pytest.raises(SpecError, match=message):
+        cluster_of(bad)
+    assert cluster_of({**bad, "size": 3}, **handed()).size == 3
+    with pytest.raises(SpecError, match="minSize is 4, size 3"):
+        cluster_of({**bad, "size": 3, "minSize": 4}, **handed())
+    with pytest.raises(SpecError, match="size is 5, maxSize 4"):
+        cluster_of({**bad, "size": 5}, **handed())
+
+
 def test_a_default_of_then_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upgrade, "FORMER", {"a": "old"})
     defaults = {"a": "new", "b": "new"}
