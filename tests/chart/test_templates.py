@@ -258,7 +258,7 @@ def test_a_fragment_is_merged_last(helm4: Helm) -> None:
     container, sidecar = template["spec"]["containers"]
     assert container["image"] == "other"
     assert container["env"] == [{"name": "MINICLUSTER_HOME", "value": "/x"}, {"name": "A", "value": "b"}]
-    assert container["command"] == ["/bin/sh", "/mnt/flux/minicluster/entrypoint.sh"]
+    assert container["command"] == ["/bin/sh", "/mnt/flux/configmap/start.sh", "entrypoint.sh"]
     assert sidecar == {"name": "sidecar", "image": "side"}
     assert template["spec"]["tolerations"] == [{"key": "b"}]
     assert template["spec"]["terminationGracePeriodSeconds"] == 0

@@ -10,9 +10,10 @@ name: {{ $c.name | default (include "minicluster.name" $root) | quote }}
 image: {{ include "minicluster.image" $c | quote }}
 imagePullPolicy: {{ include "minicluster.pullPolicy" $c }}
 {{- if eq $kind "runner" }}
-command: [/bin/sh, {{ $home }}/minicluster/entrypoint.sh]
+command: [/bin/sh, {{ $home }}/configmap/start.sh, entrypoint.sh]
 {{- else if $wrapped }}
-command: [/bin/sh, {{ $home }}/minicluster/container.sh, {{ $c.name }}, {{ $kind }}]
+{{- $program := eq $kind "service" | ternary "minicluster/container.sh" "configmap/start.sh, container.sh" }}
+command: [/bin/sh, {{ $home }}/{{ $program }}, {{ $c.name }}, {{ $kind }}]
 {{- end }}
 {{- if or (eq $kind "sidecar") (eq $kind "agent") }}
 # a sidecar to Kubernetes too: it ends with the runner, and its end is not the pod's
@@ -101,7 +102,7 @@ volumeMounts:
   {{- end }}
   {{- if or $broker $wrapped }}
   - name: minicluster-config
-    mountPath: {{ $home }}/minicluster
+    mountPath: {{ $home }}/{{ ternary "configmap" "minicluster" $broker }}
   {{- end }}
   {{- if eq .kind "runner" }}
   - name: minicluster-curve
