@@ -158,11 +158,11 @@ def _refusals(cluster: MiniCluster, given: Mapping[str, Any]) -> Iterator[str]:
 
     What it was installed with it can't get rid of, whatever a newer version thinks of that.
     """
-    settled: set[str] = set()
+    known: set[str] = set()
     if cluster.live:
-        free = {key: given[key] for key in upgrade.FREE}
-        settled = set(refusals.refusals(replace(cluster, spec={**cluster.spec, **free})))
-    return (refusal for refusal in refusals.refusals(cluster) if refusal not in settled)
+        settled = upgrade.settled(cluster.live, cluster.spec, given)
+        known = set(refusals.refusals(replace(cluster, spec=settled)))
+    return (refusal for refusal in refusals.refusals(cluster) if refusal not in known)
 
 
 #: Names that flux-operator's documentation and its API spell differently: the documentation's, the API's.

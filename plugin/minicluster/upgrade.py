@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ class Live:
     was: Mapping[str, str]  #: what it was made of, by path
     asked: Mapping[str, str]  #: the same of the values now
     files: Mapping[str, str]  #: of its ConfigMap
+    free: Sequence[str]  #: paths of the values that may change
 
 
 def load(text: object) -> Live | None:
@@ -39,7 +40,7 @@ def load(text: object) -> Live | None:
     try:
         found = json.loads(base64.b64decode(str(text), validate=True))
         was, asked, held = (dict(found[key]) for key in ("was", "asked", "files"))
-        return Live(str(found["release"]), was, asked, held)
+        return Live(str(found["release"]), was, asked, held, [str(path) for path in found["free"]])
     except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
         raise SpecError("live is not what the chart writes: leave it out") from None
 
@@ -76,8 +77,6 @@ def changes(
             yield path, _shown(old), _shown(new)
 
 
-#: Values that may change, in whole or in part
-FREE = ("size", "minSize", "services", "autoscaling", "metrics", "agent", "backoffLimit", "deadlineSeconds", "cleanup")
 #: Defaults of older versions, by path, that are others now.
 FORMER: Mapping[str, str] = {}
 _EMPTY = ("{}", "[]", "null")
@@ -85,6 +84,21 @@ _EMPTY = ("{}", "[]", "null")
 
 def _shown(text: str) -> str:
     return "(unset)" if text in (*_EMPTY, "") else text
+
+
+def settled(live: Live, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with the defaults of what may change."""
+    result = dict(values)
+    for path in live.free:
+        result = _with_default(result, defaults, path.split("."))
+    return result
+
+
+def _with_default(values: Mapping[str, Any], defaults: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    key, *more = path
+    if key not in defaults:
+        return dict(values)
+    return {**values, key: _with_default(values[key], defaults[key], more) if more else defaults[key]}
 
 
 def refuse(live: Live, name: str, defaults: Mapping[str, str]) -> None:

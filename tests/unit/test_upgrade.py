@@ -16,6 +16,7 @@ from support import ROOT
 
 OLDER = ROOT / "tests" / "cluster" / "older"
 Cluster = Callable[..., MiniCluster]
+FREE = ["global", "size", "minSize", "services", "flux.bursting.expose", "agent.periodSeconds"]
 WAY = "uninstall rel first, or install under another name"
 SPEC: dict[str, Any] = {
     "size": 2,
@@ -39,7 +40,7 @@ def files(cluster: MiniCluster) -> dict[str, str]:
 
 def handed(files: Any = None, was: Any = None, asked: Any = None, **more: Any) -> dict[str, Any]:
     """Return what a hand-over document has of a live cluster."""
-    found = {"release": "rel", "was": was or {}, "asked": asked or {}, "files": files or {}, **more}
+    found = {"release": "rel", "was": was or {}, "asked": asked or {}, "files": files or {}, "free": FREE, **more}
     return {"live": base64.b64encode(json.dumps(found).encode()).decode()}
 
 
@@ -166,14 +167,18 @@ def test_what_can_not_change_is_refused(
 
 def test_what_it_was_installed_with_is_not_refused_later(cluster_of: Cluster) -> None:
     bad: dict[str, Any] = {"maxSize": 4, "flux": {"curveCert": "x", "curveCertSecret": "y"}}
-    message = "flux.curveCert and flux.curveCertSecret are both set"
-    with pytest.raises(SpecError, match=message):
+    with pytest.raises(SpecError, match="are both set"):
         cluster_of(bad)
     assert cluster_of({**bad, "size": 3}, **handed()).size == 3
-    with pytest.raises(SpecError, match="minSize is 4, size 3"):
-        cluster_of({**bad, "size": 3, "minSize": 4}, **handed())
-    with pytest.raises(SpecError, match="size is 5, maxSize 4"):
-        cluster_of({**bad, "size": 5}, **handed())
+    exposed = {**bad["flux"], "bursting": {"expose": {"type": "", "nodePort": 30000}}}
+    for values, message in (
+        ({"size": 3, "minSize": 4}, "minSize is 4, size 3"),
+        ({"size": 5}, "size is 5, maxSize 4"),
+        ({"flux": exposed}, "flux.bursting.expose"),
+        ({"services": [{"name": "a", "commands": {"init": "x"}}]}, "commands.init is set"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            cluster_of({**bad, **values}, **handed())
 
 
 def test_a_default_of_then_stays(monkeypatch: pytest.MonkeyPatch) -> None:

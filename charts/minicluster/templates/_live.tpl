@@ -79,15 +79,15 @@ change, so it is rendered as it is: another chart's pod template, or another cho
 {{- end }}
 
 {{/*
-What the post-renderer is told of the live cluster: what its Job was made of, what is asked now, and the files that its
-pods read. As JSON in base64, so that any text arrives as it is; "" when there is none.
+What the post-renderer is told of the live cluster: what its Job was made of, what is asked now, what may change, and the
+files that its pods read. As JSON in base64, so that any text arrives as it is; "" when there is none.
 */}}
 {{- define "minicluster.live" -}}
 {{- $recorded := fromJson (include "minicluster.recorded" .) -}}
 {{- if $recorded -}}
 {{- $config := lookup "v1" "ConfigMap" .Release.Namespace (printf "%s-config" (include "minicluster.name" .)) -}}
 {{- $asked := fromJson (include "minicluster.frozen" .) -}}
-{{- dict "release" .Release.Name "was" $recorded "asked" $asked "files" (dig "data" dict $config) | toJson | b64enc -}}
+{{- dict "release" .Release.Name "was" $recorded "asked" $asked "free" (include "minicluster.free" . | fromJsonArray) "files" (dig "data" dict $config) | toJson | b64enc -}}
 {{- end -}}
 {{- end }}
 
@@ -118,20 +118,24 @@ upgrade finds it as the label, later ones as it was noted then.
 {{- toJson .Values.services | sha256sum -}}
 {{- end }}
 
+{{/* Values that may change on a live cluster, in whole; the certificate is compared with the Secret. */}}
+{{- define "minicluster.free" -}}
+{{- list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" "autoscaling" "metrics" "agent.periodSeconds" "flux.curveCert" "flux.bursting.expose" | toJson -}}
+{{- end }}
+
 {{/*
-What can't change on a live cluster: all values but these. The post-renderer compares (plugin/minicluster/upgrade.py); the
-certificate is compared with the Secret instead, so that it never stands in an annotation.
+What can't change on a live cluster: all other values, as a flat map. The post-renderer compares, see
+plugin/minicluster/upgrade.py.
 */}}
 {{- define "minicluster.frozen" -}}
 {{- $values := deepCopy .Values -}}
-{{- range list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" "autoscaling" "metrics" }}
-{{- $_ := unset $values . }}
+{{- range include "minicluster.free" . | fromJsonArray }}
+{{- $path := splitList "." . }}{{ $map := $values }}
+{{- range initial $path }}{{ $map = get $map . | default dict }}{{ end }}
+{{- $_ := unset $map (last $path) }}
 {{- end -}}
 {{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
 {{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
-{{- $_ := unset $values.agent "periodSeconds" -}}
-{{- $_ := unset $values.flux "curveCert" -}}
-{{- $_ := unset $values.flux.bursting "expose" -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
 {{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
