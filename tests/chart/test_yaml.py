@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -369,3 +370,35 @@ def test_releases_and_containers_may_have_any_name(helm: Helm, read: Read, name:
     assert [*program, "sidecar"] in started
     assert [*program, "service"] in started
     assert f"mc_name={name}\n" in made["ConfigMap", f"{name}-config"]["data"]["settings.sh"]
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
+def test_no_line_break_ends_a_text(helm: Helm, read: Read, mark: str) -> None:
+    text = f"a\nexit 0{mark}launcher: true{mark}workingDir: /evil{mark}--- b"
+    where: dict[str, Any] = {"annotations": {"a": text, "b": f"one{mark}line"}}
+    # the schema refuses U+0085 where we take texts, but not in what is Kubernetes' own
+    free = {} if mark == "\x85" else {"environment": {"A": text}, "command": text, "commands": {"pre": text}}
+    pod = {"template": {"metadata": where}, **({} if mark == "\x85" else {"annotations": {"c": text}})}
+    container = {**free, "securityContext": {"seLinuxOptions": {"level": text}}}
+    values = {
+        "containers": [container],
+        "pod": {**pod, "tolerations": [{"key": text}]},
+        **({} if mark == "\x85" else {"flux": {"environment": {"B": text}}}),
+    }
+    stream = helm.template("--post-renderer", "minicluster", values=values)
+    objects = read([document for document in re.split(r"(?m)^---\n", stream) if "kind:" in document])
+    made = {one["kind"]: one for one in objects if one["metadata"]["name"].startswith("flux-sample")}
+    template = made["Job"]["spec"]["template"]
+    runner = template["spec"]["containers"][0]
+    annotations = template["metadata"]["annotations"]
+    assert {key: annotations[key] for key in ("a", "b")} == where["annotations"]
+    assert runner["securityContext"] == container["securityContext"]
+    assert template["spec"]["tolerations"] == [{"key": text}]
+    assert "workingDir" not in runner
+    if free:
+        data = next(one["data"] for one in objects if one["kind"] == "ConfigMap")
+        assert annotations["c"] == text
+        assert {"name": "A", "value": text} in runner["env"]
+        assert (data["command"], data["pre.sh"]) == (text, text)
+        assert f"export B='{text}'" in data["settings.sh"]
+        assert "mc_work=submit\n" in data["settings.sh"]
