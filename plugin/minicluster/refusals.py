@@ -21,6 +21,7 @@ def refusals(cluster: "MiniCluster") -> Iterator[str]:
         return
     yield from _sizes(cluster)
     yield from _containers(cluster)
+    yield from _variables(cluster)
     yield from _volumes(cluster)
     yield from _work(cluster)
     yield from _flux(cluster)
@@ -127,6 +128,20 @@ def _named(cluster: "MiniCluster") -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield f"containers[{n}]", container
     for n, container in enumerate(cluster.spec["services"]):
         yield f"services[{n}]", container
+
+
+def _variables(cluster: "MiniCluster") -> Iterator[str]:
+    places = {"flux.environment": cluster.flux["environment"]}
+    for group in ("containers", "services"):
+        for n, container in enumerate(cluster.spec[group]):
+            variables, secrets = container.get("environment", {}), container.get("secrets", {})
+            places |= {f"{group}[{n}].environment": variables, f"{group}[{n}].secrets": secrets}
+            for name in sorted(variables.keys() & secrets.keys()):
+                yield f"{group}[{n}] has {name} in environment and in secrets: drop one of them"
+    for place, variables in places.items():
+        for name in variables:
+            if name.startswith(("mc_", "MINICLUSTER_")):
+                yield f"{place}.{name}: names that begin with mc_ or MINICLUSTER_ are the cluster's own; rename it"
 
 
 def _volumes(cluster: "MiniCluster") -> Iterator[str]:

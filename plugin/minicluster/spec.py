@@ -115,11 +115,13 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     Raises SpecError naming the first wrong value.
     """
     metadata = document["metadata"]
-    name = metadata.get("name")
-    if not isinstance(name, str) or not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+    name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
+    if not _is_label(name):
         raise SpecError(
             f"the name {name!r} is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)"
         )
+    if not _is_label(namespace):
+        raise SpecError(f"MiniCluster {name}: the namespace {namespace!r} is not a DNS label: use a-z, 0-9 and -")
     spec = _without_null(document.get("spec") or {})
     problem = next(schema.problems(spec), None)
     if problem:
@@ -127,7 +129,7 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     _resolve_aliases(spec)
     cluster = MiniCluster(
         name=name,
-        namespace=str(metadata.get("namespace") or "default"),
+        namespace=namespace,
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
         spec=_merge(yamlio.load(DEFAULTS.read_bytes()), spec),
@@ -137,6 +139,10 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     if refusal:
         raise SpecError(f"MiniCluster {name}: {refusal}")
     return cluster
+
+
+def _is_label(name: Any) -> bool:
+    return isinstance(name, str) and bool(re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name))
 
 
 #: Names that flux-operator's documentation and its API spell differently: the documentation's, the API's.

@@ -119,6 +119,10 @@ STREAMS: list[tuple[bytes, str]] = [
         yaml.safe_dump(document(ONE, name="../a")).encode(),
         "the name '../a' is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)",
     ),
+    (
+        yaml.safe_dump(document(ONE) | {"metadata": {"name": "a", "namespace": "team\nsize: 9"}}).encode(),
+        "MiniCluster a: the namespace 'team\\nsize: 9' is not a DNS label: use a-z, 0-9 and -",
+    ),
 ]
 
 

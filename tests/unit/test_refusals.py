@@ -70,6 +70,22 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"containers": [RUNNER, {"name": "s" * 61, "ports": [80]}]},
         f"a sidecar's ports would have the Service mc-{'s' * 61}: over 63 characters, or taken; rename it",
     ),
+    # variables
+    *(
+        (values, f"{place}.{name}: names that begin with mc_ or MINICLUSTER_ are the cluster's own; rename it")
+        for name in ("mc_work", "mc_submit_words", "MINICLUSTER_HOME", "MINICLUSTER_ENVIRONMENT")
+        for place, values in (
+            ("flux.environment", {"flux": {"environment": {name: "x"}}}),
+            ("containers[0].environment", runner(environment={name: "x"})),
+            ("containers[0].secrets", runner(secrets={name: {"name": "a", "key": "b"}})),
+            ("containers[1].environment", sidecar(environment={name: "x"})),
+            ("services[0].environment", service(environment={name: "x"})),
+        )
+    ),
+    (
+        runner(environment={"A": "x", "B": "y"}, secrets={"B": {"name": "a", "key": "b"}}),
+        "containers[0] has B in environment and in secrets: drop one of them",
+    ),
     # volumes
     (volume(path="/d"), f"containers[0].volumes.v has no source: give exactly one of {SOURCES}"),
     (
