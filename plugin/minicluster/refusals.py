@@ -26,6 +26,7 @@ def refusals(cluster: "MiniCluster") -> Iterator[str]:
     yield from _work(cluster)
     yield from _flux(cluster)
     yield from _bursting(cluster)
+    yield from _network(cluster)
     yield from _scaling(cluster)
     yield from _state(cluster)
     yield from _hidden_by_broker_config(cluster)
@@ -42,6 +43,11 @@ def _sizes(cluster: "MiniCluster") -> Iterator[str]:
         yield f"the last pod would be {last}, {len(last)} characters: {MAX_NAME} are allowed; shorten nameOverride"
     if cluster.spec["services"] and len(cluster.name) > MAX_NAME - len("-services"):
         yield f"the host {cluster.name}-services has over {MAX_NAME} characters: shorten nameOverride"
+
+
+def _network(cluster: "MiniCluster") -> Iterator[str]:
+    if cluster.spec["networkPolicy"]["enabled"] and cluster.spec["pod"]["hostNetwork"]:
+        yield "networkPolicy.enabled and pod.hostNetwork are both true: no policy holds there; drop one of them"
 
 
 def _scaling(cluster: "MiniCluster") -> Iterator[str]:

@@ -130,6 +130,7 @@ CHANGEABLE = {
         "jobLabels",
         "flux.curveCert",
         "agent.periodSeconds",
+        "networkPolicy.enabled",
         "metrics.podMonitor.enabled",
         "metrics.podMonitor.labels",
     ),

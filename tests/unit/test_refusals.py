@@ -150,6 +150,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"flux": {"brokerConfig": "a = 1", "bursting": {"hostlist": "a-[0-1]"}}},
         "flux.bursting and flux.brokerConfig are both set: brokerConfig is used as given; say it there",
     ),
+    (
+        {"networkPolicy": {"enabled": True}, "pod": {"hostNetwork": True}},
+        "networkPolicy.enabled and pod.hostNetwork are both true: no policy holds there; drop one of them",
+    ),
     # autoscaling and metrics
     *(
         (
