@@ -27,6 +27,7 @@ class MiniCluster:
     annotations: Mapping[str, str]
     spec: Mapping[str, Any]
     certificate: str  #: of the live release, "" when there is none
+    kubernetes: str = ""  #: version of the live cluster, "" when Helm talks to none
 
     @property
     def size(self) -> int:
@@ -134,6 +135,7 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
         annotations=metadata.get("annotations") or {},
         spec=_merge(yamlio.load(DEFAULTS.read_bytes()), spec),
         certificate=str(document.get("certificate") or ""),
+        kubernetes=str(document.get("kubernetes") or ""),
     )
     refusal = next(refusals.refusals(cluster), None)
     if refusal:

@@ -587,7 +587,10 @@ RUNNER = st.fixed_dictionaries(
         "batchRaw": FLAG,
         "runFlux": st.just(True),
         "commands": st.fixed_dictionaries({}, optional=dict.fromkeys(SNIPPETS, LINES)),
-        "volumes": st.dictionaries(WORD, VOLUME, max_size=2),
+        # two volumes can't be at one path, and each emptyDir is at /dev/shm
+        "volumes": st.dictionaries(WORD, VOLUME, max_size=2)
+        .map(lambda volumes: {name: {**one, "path": f"/m/{name}"} for name, one in volumes.items()})
+        .filter(lambda volumes: [*map(set, volumes.values())].count({"path", "emptyDir"}) < 2),
     },
 )
 FLUX = st.fixed_dictionaries(
