@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from minicluster import spec, upgrade
+from minicluster import spec, upgrade, yamlio
 from minicluster.errors import ManifestError
-from minicluster.stream import Loader, split
+from minicluster.stream import split
 
 #: The chart's record, on a Job, of what can't change while that Job exists: a flat map as JSON.
 FROZEN = "minicluster/frozen"
@@ -39,7 +37,7 @@ def manifests(stream: bytes) -> Iterator[Manifest]:
     """
     for chunk in split(stream):
         text = re.sub(rb"\A---[ \t]*\r?\n", b"", chunk).strip() + b"\n"
-        document = yaml.load(text, Loader=Loader)  # noqa: S506 - a safe loader
+        document = yamlio.load(text)
         if document is not None:
             yield Manifest(_text(document, "kind"), _text(document, "metadata", "name"), text, document)
 
@@ -64,7 +62,7 @@ def impossible(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     for one in objects:
         path = folder / one.file
         if one.kind == "Job" and path.is_file():
-            before = yaml.load(path.read_bytes(), Loader=Loader)  # noqa: S506 - a safe loader
+            before = yamlio.load(path.read_bytes())
             old = _frozen(before)
             found = list(upgrade.changes(old, _frozen(one.document), defaults)) if old else []
             for key, was, now in found:

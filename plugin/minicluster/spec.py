@@ -11,11 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from minicluster import refusals, schema, upgrade
+from minicluster import refusals, schema, upgrade, yamlio
 from minicluster.errors import SpecError
-from minicluster.stream import Loader
 
 DEFAULTS = Path(__file__).parent / "chart" / "values.yaml"
 
@@ -31,6 +28,7 @@ class MiniCluster:
     spec: Mapping[str, Any]
     certificate: str  #: of the live release, "" when there is none
     live: upgrade.Live | None = None  #: the live cluster that this upgrades
+    kubernetes: str = ""  #: version of the live cluster, "" when Helm talks to none
 
     @property
     def size(self) -> int:
@@ -115,7 +113,7 @@ class MiniCluster:
 
 def defaults() -> dict[str, Any]:
     """Return the chart's values."""
-    values: dict[str, Any] = yaml.load(DEFAULTS.read_text(encoding="utf-8"), Loader=Loader)  # noqa: S506 - a safe loader
+    values: dict[str, Any] = yamlio.load(DEFAULTS.read_bytes())
     return values
 
 
@@ -125,11 +123,13 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     Raises SpecError naming the first wrong value.
     """
     metadata = document["metadata"]
-    name = metadata.get("name")
-    if not isinstance(name, str) or not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+    name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
+    if not _is_label(name):
         raise SpecError(
             f"the name {name!r} is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)"
         )
+    if not _is_label(namespace):
+        raise SpecError(f"MiniCluster {name}: the namespace {namespace!r} is not a DNS label: use a-z, 0-9 and -")
     spec = _without_null(document.get("spec") or {})
     problem = next(schema.problems(spec), None)
     if problem:
@@ -138,12 +138,13 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     given = defaults()
     cluster = MiniCluster(
         name=name,
-        namespace=str(metadata.get("namespace") or "default"),
+        namespace=namespace,
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
         spec=_merge(given, spec),
         certificate=str(document.get("certificate") or ""),
         live=upgrade.load(document.get("live")),
+        kubernetes=str(document.get("kubernetes") or ""),
     )
     refusal = next(_refusals(cluster, given), None)
     if refusal:
@@ -163,6 +164,10 @@ def _refusals(cluster: MiniCluster, given: Mapping[str, Any]) -> Iterator[str]:
         settled = upgrade.settled(cluster.live, cluster.spec, given)
         known = set(refusals.refusals(replace(cluster, spec=settled)))
     return (refusal for refusal in refusals.refusals(cluster) if refusal not in known)
+
+
+def _is_label(name: Any) -> bool:
+    return isinstance(name, str) and bool(re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name))
 
 
 #: Names that flux-operator's documentation and its API spell differently: the documentation's, the API's.

@@ -13,7 +13,7 @@ imagePullPolicy: {{ include "minicluster.pullPolicy" $c }}
 command: [/bin/sh, {{ $home }}/configmap/start.sh, entrypoint.sh]
 {{- else if $wrapped }}
 {{- $program := eq $kind "service" | ternary "minicluster/container.sh" "configmap/start.sh, container.sh" }}
-command: [/bin/sh, {{ $home }}/{{ $program }}, {{ $c.name }}, {{ $kind }}]
+command: [/bin/sh, {{ $home }}/{{ $program }}, {{ $c.name | quote }}, {{ $kind }}]
 {{- end }}
 {{- if or (eq $kind "sidecar") (eq $kind "agent") }}
 # a sidecar to Kubernetes too: it ends with the runner, and its end is not the pod's
@@ -21,7 +21,7 @@ restartPolicy: Always
 {{- end }}
 {{- range $field := list "workingDir" "resources" "securityContext" }}
 {{- with get $c $field }}
-{{ $field }}: {{- toYaml . | nindent 2 }}
+{{ $field }}: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}
 {{- end }}
 {{- with $c.ports }}
@@ -165,7 +165,7 @@ volumeMounts:
   csi:
     driver: {{ $v.csiDriver | quote }}
     {{- with $v.csiDriverAttributes }}
-    volumeAttributes: {{- toYaml . | nindent 6 }}
+    volumeAttributes: {{- include "minicluster.yaml" . | nindent 6 }}
     {{- end }}
   {{- else }}
   emptyDir:

@@ -120,7 +120,7 @@ upgrade finds it as the label, later ones as it was noted then.
 
 {{/* Values that may change on a live cluster, in whole; the certificate is compared with the Secret. */}}
 {{- define "minicluster.free" -}}
-{{- list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" "autoscaling" "metrics" "agent.periodSeconds" "flux.curveCert" "flux.bursting.expose" | toJson -}}
+{{- list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" "autoscaling" "metrics" "networkPolicy" "agent.periodSeconds" "flux.curveCert" "flux.bursting.expose" | toJson -}}
 {{- end }}
 
 {{/*
