@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from minicluster import broker, curve
+from minicluster import broker, curve, upgrade
 from minicluster.errors import SpecError
 from minicluster.hostlist import count, registered, table
 from minicluster.spec import MiniCluster
@@ -27,6 +27,7 @@ SNIPPETS = {
 #: The programs that run in the pods.
 SCRIPTS = Path(__file__).parent / "scripts"
 GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+BATCH = ("flux", "batch")
 #: What a ConfigMap may hold (Kubernetes' limit on all its data).
 MAX_DATA = 1_048_576
 
@@ -38,6 +39,9 @@ def documents(cluster: MiniCluster, keypair: curve.Keypair) -> Iterator[dict[str
     """
     certificate = curve.certificate(cluster, keypair)
     data = _data(cluster)
+    if cluster.live:
+        sidecars = {sidecar["name"] for sidecar in cluster.sidecars}
+        data = upgrade.files(cluster.live.files, data, sidecars, _verbs(cluster))
     size = sum(len(key) + len(text.encode()) for key, text in data.items())
     if size > MAX_DATA:
         raise SpecError(
@@ -246,6 +250,16 @@ def prefix(cluster: MiniCluster) -> list[str]:
     return _words("commands.prefix", cluster.runner.get("commands", {}).get("prefix", ""))
 
 
+def _verbs(cluster: MiniCluster) -> dict[str, int]:
+    """Return how many words come before the task flags, by setting."""
+    before = len(prefix(cluster))
+    return {"mc_submit_words": before + len(_verb(cluster)), "mc_batch_words": before + len(BATCH)}
+
+
+def _verb(cluster: MiniCluster) -> list[str]:
+    return _words("flux.submitCommand", cluster.flux["submitCommand"])
+
+
 def _task_flags(cluster: MiniCluster) -> list[str]:
     tasks, size = int(cluster.spec["tasks"]), cluster.size
     nodes = ["-N", str(size)] if tasks == 0 or tasks >= size else []
@@ -258,7 +272,7 @@ def submit(cluster: MiniCluster) -> list[str]:
 
     Raises SpecError for an open quote.
     """
-    verb = _words("flux.submitCommand", cluster.flux["submitCommand"])
+    verb = _verb(cluster)
     debug = ["-vvv"] if cluster.spec["logging"]["debug"] else []
     # `flux run` prints no id and shows the output by itself
     watch = debug if verb[-1:] == ["run"] else [*(debug or ["--quiet"]), "--watch"]
@@ -268,7 +282,7 @@ def submit(cluster: MiniCluster) -> list[str]:
 def batch(cluster: MiniCluster) -> list[str]:
     """Return the words that submit the batch script; its output is kept for the log."""
     output = ["-o", "output.stdout.type=kvs", "-o", "output.stderr.type=kvs"]
-    return [*prefix(cluster), "flux", "batch", *_task_flags(cluster), *_mark(cluster), *output]
+    return [*prefix(cluster), *BATCH, *_task_flags(cluster), *_mark(cluster), *output]
 
 
 def _mark(cluster: MiniCluster) -> list[str]:

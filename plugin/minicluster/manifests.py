@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from minicluster import spec, upgrade, yamlio
 from minicluster.errors import ManifestError
-from minicluster.stream import Loader, split
+from minicluster.stream import split
 
 #: The chart's record, on a Job, of what can't change while that Job exists: a flat map as JSON.
 FROZEN = "minicluster/frozen"
@@ -38,7 +37,7 @@ def manifests(stream: bytes) -> Iterator[Manifest]:
     """
     for chunk in split(stream):
         text = re.sub(rb"\A---[ \t]*\r?\n", b"", chunk).strip() + b"\n"
-        document = yaml.load(text, Loader=Loader)  # noqa: S506 - a safe loader
+        document = yamlio.load(text)
         if document is not None:
             yield Manifest(_text(document, "kind"), _text(document, "metadata", "name"), text, document)
 
@@ -59,18 +58,19 @@ def vanishing(objects: Sequence[Manifest]) -> str | None:
 
 def impossible(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     """Yield what has changed since a folder was written and can't on a Job that is there."""
+    defaults = dict(upgrade.flat(spec.defaults()))
     for one in objects:
         path = folder / one.file
         if one.kind == "Job" and path.is_file():
-            before = yaml.load(path.read_bytes(), Loader=Loader)  # noqa: S506 - a safe loader
-            old, new = _frozen(before), _frozen(one.document)
-            # another version of the chart may record what is new in it
-            keys = old.keys() | (new.keys() if old and _chart(before) == _chart(one.document) else [])
-            for key in sorted(keys):
-                was, now = old.get(key) or "(unset)", new.get(key) or "(unset)"
-                if was != now:
-                    change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
-                    yield f"{change}: delete the Job, or undo it"
+            before = yamlio.load(path.read_bytes())
+            old = _frozen(before)
+            found = list(upgrade.changes(old, _frozen(one.document), defaults)) if old else []
+            for key, was, now in found:
+                change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
+                yield f"{change}: delete the Job, or undo it"
+            if not found and upgrade.fixed(before) != upgrade.fixed(one.document):
+                charts = f"{_chart(one.document)} makes other pods than {_chart(before)}"
+                yield f"{charts}, and a live Job {one.name} can't: delete the Job, or render with its own version"
 
 
 def write(objects: Sequence[Manifest], folder: Path, release: str) -> None:

@@ -5,17 +5,14 @@ file mean the same and get the same errors.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from minicluster import refusals, schema
+from minicluster import refusals, schema, upgrade, yamlio
 from minicluster.errors import SpecError
-from minicluster.stream import Loader
 
 DEFAULTS = Path(__file__).parent / "chart" / "values.yaml"
 
@@ -30,6 +27,8 @@ class MiniCluster:
     annotations: Mapping[str, str]
     spec: Mapping[str, Any]
     certificate: str  #: of the live release, "" when there is none
+    live: upgrade.Live | None = None  #: the live cluster that this upgrades
+    kubernetes: str = ""  #: version of the live cluster, "" when Helm talks to none
 
     @property
     def size(self) -> int:
@@ -112,34 +111,63 @@ class MiniCluster:
         return f"{self.mount}/config"
 
 
+def defaults() -> dict[str, Any]:
+    """Return the chart's values."""
+    values: dict[str, Any] = yamlio.load(DEFAULTS.read_bytes())
+    return values
+
+
 def load(document: Mapping[str, Any]) -> MiniCluster:
     """Return the cluster of a hand-over document.
 
     Raises SpecError naming the first wrong value.
     """
     metadata = document["metadata"]
-    name = metadata.get("name")
-    if not isinstance(name, str) or not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+    name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
+    if not _is_label(name):
         raise SpecError(
             f"the name {name!r} is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)"
         )
+    if not _is_label(namespace):
+        raise SpecError(f"MiniCluster {name}: the namespace {namespace!r} is not a DNS label: use a-z, 0-9 and -")
     spec = _without_null(document.get("spec") or {})
     problem = next(schema.problems(spec), None)
     if problem:
         raise SpecError(f"MiniCluster {name}: {problem}")
     _resolve_aliases(spec)
+    given = defaults()
     cluster = MiniCluster(
         name=name,
-        namespace=str(metadata.get("namespace") or "default"),
+        namespace=namespace,
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
-        spec=_merge(yaml.load(DEFAULTS.read_text(encoding="utf-8"), Loader=Loader), spec),  # noqa: S506 - a safe loader
+        spec=_merge(given, spec),
         certificate=str(document.get("certificate") or ""),
+        live=upgrade.load(document.get("live")),
+        kubernetes=str(document.get("kubernetes") or ""),
     )
-    refusal = next(refusals.refusals(cluster), None)
+    refusal = next(_refusals(cluster, given), None)
     if refusal:
         raise SpecError(f"MiniCluster {name}: {refusal}")
+    if cluster.live:
+        upgrade.refuse(cluster.live, name, dict(upgrade.flat(given)))
     return cluster
+
+
+def _refusals(cluster: MiniCluster, given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what contradicts what; on a live cluster only where a value that may change has a part in it.
+
+    What it was installed with it can't get rid of, whatever a newer version thinks of that.
+    """
+    known: set[str] = set()
+    if cluster.live:
+        settled = upgrade.settled(cluster.live, cluster.spec, given)
+        known = set(refusals.refusals(replace(cluster, spec=settled)))
+    return (refusal for refusal in refusals.refusals(cluster) if refusal not in known)
+
+
+def _is_label(name: Any) -> bool:
+    return isinstance(name, str) and bool(re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name))
 
 
 #: Names that flux-operator's documentation and its API spell differently: the documentation's, the API's.

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster import config, stream
+from minicluster import config, stream, yamlio
 from minicluster.helm import version
 from minicluster.spec import MiniCluster, load
 from support import CHART, GROUP, Helm, as_container_sees, by_name, deep, load_all, nested, one, values_text
@@ -117,7 +117,7 @@ def test_rendering_costs_the_same_for_any_size(helm4: Helm) -> None:
     small, large = (helm4.template(values={"maxSize": n, "size": 2}) for n in (4, 100_000))
     assert len(large) - len(small) == 2 * (len("100000") - 1)
     documents = [
-        b"".join(map(stream.dump, config.documents(cluster(text), lambda: (b"p" * 40, b"s" * 40))))
+        b"".join(map(yamlio.dump, config.documents(cluster(text), lambda: (b"p" * 40, b"s" * 40))))
         for text in (small, large)
     ]
     assert len(documents[1]) - len(documents[0]) < 30
@@ -258,7 +258,7 @@ def test_a_fragment_is_merged_last(helm4: Helm) -> None:
     container, sidecar = template["spec"]["containers"]
     assert container["image"] == "other"
     assert container["env"] == [{"name": "MINICLUSTER_HOME", "value": "/x"}, {"name": "A", "value": "b"}]
-    assert container["command"] == ["/bin/sh", "/mnt/flux/minicluster/entrypoint.sh"]
+    assert container["command"] == ["/bin/sh", "/mnt/flux/configmap/start.sh", "entrypoint.sh"]
     assert sidecar == {"name": "sidecar", "image": "side"}
     assert template["spec"]["tolerations"] == [{"key": "b"}]
     assert template["spec"]["terminationGracePeriodSeconds"] == 0
@@ -497,3 +497,79 @@ def test_a_number_is_recorded_the_same_from_a_file_and_from_the_command_line(hel
     line = helm.template(*options)
     recorded = [job(text)["metadata"]["annotations"]["minicluster/frozen"] for text in (file, line)]
     assert recorded[0] == recorded[1]
+
+
+# NetworkPolicy ------------------------------------------------------------------------------------------------
+
+CLOSED: dict[str, Any] = {"networkPolicy": {"enabled": True}}
+BROKERS = {
+    "app.kubernetes.io/name": "minicluster",
+    "app.kubernetes.io/instance": "flux-sample",
+    "app.kubernetes.io/component": "broker",
+}
+SERVICES = {**BROKERS, "app.kubernetes.io/component": "services"}
+LEADS = {**BROKERS, "batch.kubernetes.io/job-completion-index": "0"}
+FROM_BROKERS = {"from": [{"podSelector": {"matchLabels": BROKERS}}]}
+
+
+def tcp(*ports: int) -> dict[str, Any]:
+    return {"ports": [{"protocol": "TCP", "port": port} for port in ports]}
+
+
+POLICIES: list[Any] = [
+    ({}, {"": (BROKERS, [FROM_BROKERS])}),
+    (
+        {
+            "containers": [
+                {"runFlux": True, "ports": [9000]},
+                {"name": "a", "ports": [80, 443]},
+                {"name": "b", "ports": [80]},
+            ]
+        },
+        {"": (BROKERS, [FROM_BROKERS, tcp(9000, 80, 443)])},
+    ),
+    ({"metrics": {"enabled": True, "port": 9100}}, {"": (BROKERS, [FROM_BROKERS, tcp(9100)])}),
+    ({"metrics": {"enabled": False, "port": 9100}}, {"": (BROKERS, [FROM_BROKERS])}),
+    *(
+        (
+            {"flux": {"bursting": {"expose": expose}}},
+            {"": (BROKERS, [FROM_BROKERS]), "-lead": (LEADS, [tcp(8050)])},
+        )
+        for expose in ({"type": "NodePort"}, {"type": "LoadBalancer"}, {"address": "192.0.2.7:30050"})
+    ),
+    ({"flux": {"bursting": {"clusters": [{"size": 1}]}}}, {"": (BROKERS, [FROM_BROKERS])}),
+    (
+        {"services": [{"name": "web", "ports": [80]}, {"name": "db"}]},
+        {"": (BROKERS, [FROM_BROKERS]), "-services": (SERVICES, [FROM_BROKERS, tcp(80)])},
+    ),
+    (
+        {"services": [{"name": "db"}]},
+        {"": (BROKERS, [FROM_BROKERS]), "-services": (SERVICES, [FROM_BROKERS])},
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "policies"), POLICIES)
+def test_who_may_connect(helm: Helm, values: dict[str, Any], policies: dict[str, Any]) -> None:
+    objects = by_name(helm.template(values={**values, **CLOSED}))
+    found = {name: one["spec"] for (kind, name), one in objects.items() if kind == "NetworkPolicy"}
+    assert found == {
+        f"flux-sample{suffix}": {
+            "podSelector": {"matchLabels": selector},
+            "policyTypes": ["Ingress"],
+            "ingress": ingress,
+        }
+        for suffix, (selector, ingress) in policies.items()
+    }
+
+
+def test_the_policies_select_the_pods(helm4: Helm) -> None:
+    objects = by_name(helm4.template(values={"services": [{"name": "web"}], **CLOSED}))
+    for kind, name, policy in (("Job", "", ""), ("Deployment", "-services", "-services")):
+        labels = objects[kind, f"flux-sample{name}"]["spec"]["template"]["metadata"]["labels"]
+        selector = objects["NetworkPolicy", f"flux-sample{policy}"]["spec"]["podSelector"]["matchLabels"]
+        assert selector.items() <= labels.items()
+
+
+def test_without_it_there_is_no_policy(helm: Helm) -> None:
+    assert "NetworkPolicy" not in helm.template(values={"flux": {"bursting": {"expose": {"type": "NodePort"}}}})

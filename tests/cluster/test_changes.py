@@ -170,10 +170,7 @@ def test_a_chart_with_a_new_value_may_come(release: Release, copy_of_chart: Copy
 
 OLDER = {
     "templates/_live.tpl": {'"1.36"': '"1.99"'},
-    "templates/job.yaml": {
-        '"successPolicy" "1.31"': '"successPolicy" "1.99"',
-        '"backoffLimitPerIndex" "1.29"': '"backoffLimitPerIndex" "1.99"',
-    },
+    "templates/job.yaml": {'"1.31"': '"1.99"', '"1.29"': '"1.99"'},
 }
 
 

@@ -269,6 +269,12 @@ def test_settings_are_read_anew(mc: Setup) -> None:
     assert mc.kube.size == 8
 
 
+def test_what_a_newer_version_adds_to_the_settings_is_passed_over(mc: Setup) -> None:
+    mc.settings(policy={**POLICY, "novelty": 1}, novelty=2)
+    mc.agent.period(0)
+    assert mc.agent.seen is not None
+
+
 def test_without_a_policy_kubernetes_is_left_alone(mc: Setup) -> None:
     mc.settings(policy=None)
     mc.kube.errors = dict.fromkeys(("get", "resize", "event", "cpu"), "must not be asked")

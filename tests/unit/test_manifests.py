@@ -152,6 +152,21 @@ def test_a_job_of_another_make_is_not_compared(tmp_path: Path) -> None:
 
 def test_what_is_new_in_another_chart_is_no_change(tmp_path: Path) -> None:
     manifests.write(job("minicluster-1", maxSize="2", old="x"), tmp_path, "ns/a")
-    assert list(manifests.impossible(job("minicluster-2", maxSize="2", old="", new="y"), tmp_path)) == [
+    new = {"flux.logLevel": "6", "flux.wrap": "", "logging.strict": "false"}
+    assert list(manifests.impossible(job("minicluster-2", maxSize="2", **new), tmp_path)) == [
+        "logging.strict can't change on a live Job a, was true, is false: delete the Job, or undo it",
         "old can't change on a live Job a, was x, is (unset): delete the Job, or undo it",
+    ]
+
+
+def test_other_pods_of_another_chart_are_told(tmp_path: Path) -> None:
+    def made(chart: str, **spec: Any) -> list[Manifest]:
+        metadata = {"name": "a", "labels": {"helm.sh/chart": chart}}
+        return of(json.dumps({"kind": "Job", "metadata": metadata, "spec": spec}))
+
+    manifests.write(made("minicluster-1", template={"a": 1}, completions=1), tmp_path, "ns/a")
+    assert list(manifests.impossible(made("minicluster-2", template={"a": 1}, completions=2), tmp_path)) == []
+    assert list(manifests.impossible(made("minicluster-2", template={"a": 2}), tmp_path)) == [
+        "minicluster-2 makes other pods than minicluster-1, and a live Job a can't: delete the Job, or render with its "
+        "own version"
     ]

@@ -10,9 +10,10 @@ name: {{ $c.name | default (include "minicluster.name" $root) | quote }}
 image: {{ include "minicluster.image" $c | quote }}
 imagePullPolicy: {{ include "minicluster.pullPolicy" $c }}
 {{- if eq $kind "runner" }}
-command: [/bin/sh, {{ $home }}/minicluster/entrypoint.sh]
+command: [/bin/sh, {{ $home }}/configmap/start.sh, entrypoint.sh]
 {{- else if $wrapped }}
-command: [/bin/sh, {{ $home }}/minicluster/container.sh, {{ $c.name }}, {{ $kind }}]
+{{- $program := eq $kind "service" | ternary "minicluster/container.sh" "configmap/start.sh, container.sh" }}
+command: [/bin/sh, {{ $home }}/{{ $program }}, {{ $c.name | quote }}, {{ $kind }}]
 {{- end }}
 {{- if or (eq $kind "sidecar") (eq $kind "agent") }}
 # a sidecar to Kubernetes too: it ends with the runner, and its end is not the pod's
@@ -20,7 +21,7 @@ restartPolicy: Always
 {{- end }}
 {{- range $field := list "workingDir" "resources" "securityContext" }}
 {{- with get $c $field }}
-{{ $field }}: {{- toYaml . | nindent 2 }}
+{{ $field }}: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}
 {{- end }}
 {{- with $c.ports }}
@@ -101,7 +102,7 @@ volumeMounts:
   {{- end }}
   {{- if or $broker $wrapped }}
   - name: minicluster-config
-    mountPath: {{ $home }}/minicluster
+    mountPath: {{ $home }}/{{ ternary "configmap" "minicluster" $broker }}
   {{- end }}
   {{- if eq .kind "runner" }}
   - name: minicluster-curve
@@ -164,7 +165,7 @@ volumeMounts:
   csi:
     driver: {{ $v.csiDriver | quote }}
     {{- with $v.csiDriverAttributes }}
-    volumeAttributes: {{- toYaml . | nindent 6 }}
+    volumeAttributes: {{- include "minicluster.yaml" . | nindent 6 }}
     {{- end }}
   {{- else }}
   emptyDir:

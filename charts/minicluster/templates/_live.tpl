@@ -30,13 +30,6 @@ What is true of the live cluster. Offline (helm template, GitOps) there is none,
 {{- end -}}
 {{- end }}
 
-{{/* "true" when a Job field that can't change later is to be set: as the live Job has it, else by version. */}}
-{{- define "minicluster.jobField" -}}
-{{- $root := index . 0 -}}
-{{- $job := fromJson (include "minicluster.liveJob" $root) -}}
-{{- if $job }}{{ hasKey $job.spec (index . 1) }}{{ else }}{{ include "minicluster.atLeast" (list $root (index . 2)) }}{{ end -}}
-{{- end }}
-
 {{/* Hosts that the broker configuration registers; unset, a live cluster keeps what it was installed with. */}}
 {{- define "minicluster.maxSize" -}}
 {{- $recorded := fromJson (include "minicluster.recorded" .) -}}
@@ -71,19 +64,78 @@ A live cluster keeps what it was installed with.
 {{- end }}
 
 {{/*
-What can't change on a live cluster: all values but these. The certificate is compared with the Secret
-instead, so that it never stands in an annotation.
+The spec of the live Job but for what may change on it, as JSON; "" when there is none. Kubernetes lets nothing of this
+change, so it is rendered as it is: another chart's pod template, or another choice by version, is for the next Job.
+*/}}
+{{- define "minicluster.liveSpec" -}}
+{{- if ne (include "minicluster.recorded" .) "{}" -}}
+{{- $spec := (fromJson (include "minicluster.liveJob" .)).spec -}}
+{{- /* what the API server adds to a Job is not ours to set: a manifest that has it could make no new Job */ -}}
+{{- $metadata := omit ($spec.template.metadata | default dict) "creationTimestamp" -}}
+{{- $_ := set $metadata "labels" (omit ($metadata.labels | default dict) "controller-uid" "job-name" "batch.kubernetes.io/controller-uid" "batch.kubernetes.io/job-name") -}}
+{{- $_ := set $spec.template "metadata" $metadata -}}
+{{- omit $spec "completions" "parallelism" "backoffLimit" "activeDeadlineSeconds" "ttlSecondsAfterFinished" "suspend" "selector" "manualSelector" | toJson -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+What the post-renderer is told of the live cluster: what its Job was made of, what is asked now, what may change, and the
+files that its pods read. As JSON in base64, so that any text arrives as it is; "" when there is none.
+*/}}
+{{- define "minicluster.live" -}}
+{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
+{{- if $recorded -}}
+{{- $config := lookup "v1" "ConfigMap" .Release.Namespace (printf "%s-config" (include "minicluster.name" .)) -}}
+{{- $asked := fromJson (include "minicluster.frozen" .) -}}
+{{- dict "release" .Release.Name "was" $recorded "asked" $asked "free" (include "minicluster.free" . | fromJsonArray) "files" (dig "data" dict $config) | toJson | b64enc -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+The chart's version at the install of the live cluster, whose programs its pods have; "" when there is none. A first
+upgrade finds it as the label, later ones as it was noted then.
+*/}}
+{{- define "minicluster.liveVersion" -}}
+{{- if ne (include "minicluster.recorded" .) "{}" -}}
+{{- $job := fromJson (include "minicluster.liveJob" .) -}}
+{{- $label := dig "metadata" "labels" "helm.sh/chart" "" $job | trimPrefix (printf "%s-" .Chart.Name) -}}
+{{- dig "metadata" "annotations" "minicluster/version" $label $job -}}
+{{- end -}}
+{{- end }}
+
+{{/* Selector and template of the live pod of the services, as JSON, while the services are what they were; else "". */}}
+{{- define "minicluster.liveServices" -}}
+{{- if ne (include "minicluster.recorded" .) "{}" -}}
+{{- $live := lookup "apps/v1" "Deployment" .Release.Namespace (printf "%s-services" (include "minicluster.name" .)) -}}
+{{- if eq (dig "spec" "template" "metadata" "annotations" "minicluster/services" "" $live) (include "minicluster.servicesDigest" .) -}}
+{{- $template := set $live.spec.template "metadata" (omit $live.spec.template.metadata "creationTimestamp") -}}
+{{- dict "selector" $live.spec.selector "template" $template | toJson -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "minicluster.servicesDigest" -}}
+{{- toJson .Values.services | sha256sum -}}
+{{- end }}
+
+{{/* Values that may change on a live cluster, in whole; the certificate is compared with the Secret. */}}
+{{- define "minicluster.free" -}}
+{{- list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" "autoscaling" "metrics" "networkPolicy" "agent.periodSeconds" "flux.curveCert" "flux.bursting.expose" | toJson -}}
+{{- end }}
+
+{{/*
+What can't change on a live cluster: all other values, as a flat map. The post-renderer compares, see
+plugin/minicluster/upgrade.py.
 */}}
 {{- define "minicluster.frozen" -}}
 {{- $values := deepCopy .Values -}}
-{{- range list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" "autoscaling" "metrics" }}
-{{- $_ := unset $values . }}
+{{- range include "minicluster.free" . | fromJsonArray }}
+{{- $path := splitList "." . }}{{ $map := $values }}
+{{- range initial $path }}{{ $map = get $map . | default dict }}{{ end }}
+{{- $_ := unset $map (last $path) }}
 {{- end -}}
 {{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
 {{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
-{{- $_ := unset $values.agent "periodSeconds" -}}
-{{- $_ := unset $values.flux "curveCert" -}}
-{{- $_ := unset $values.flux.bursting "expose" -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
 {{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
@@ -106,12 +158,10 @@ instead, so that it never stands in an annotation.
 {{- end }}
 {{- end }}
 
-{{/* Values of our own that have a default: one that the live cluster has not is new in the chart. */}}
-{{- define "minicluster.closed" -}}
-^((flux\.((scheduler|container|bursting|bursting\.expose)\.)?|agent\.|metrics\.|state\.|network\.|logging\.|archive\.|pod\.)?[a-zA-Z]+)$
-{{- end }}
-
-{{/* Fails, naming the value, where an upgrade asks for what a live cluster can't become. */}}
+{{/*
+Fails, naming the value, where an upgrade asks for what a live cluster can't become. Values that are recorded are the
+post-renderer's to compare.
+*/}}
 {{- define "minicluster.refuse" -}}
 {{- $root := . -}}
 {{- $name := include "minicluster.name" . -}}
@@ -135,22 +185,15 @@ instead, so that it never stands in an annotation.
 {{- end }}
 {{- end }}
 {{- if $old -}}
-{{- $new := fromJson (include "minicluster.frozen" .) -}}
+{{- if dig "metadata" "deletionTimestamp" "" (fromJson (include "minicluster.liveJob" .)) }}
+{{- fail (printf "the Job %s is being deleted: wait until it is gone, then upgrade again" $name) }}
+{{- end }}
 {{- $does := get $old "agent.does" | default "none" -}}
 {{- $asked := include "minicluster.agentAsked" . -}}
 {{- if or (and (eq $asked "autoscaling") (ne $does "autoscaling")) (and (eq $asked "metrics") (eq $does "none")) }}
 {{- fail (printf "%s.enabled can't be turned on on the live MiniCluster %s, which was installed without it; %s" $asked $name $way) }}
 {{- end }}
-{{- $empty := list "{}" "[]" "null" -}}
-{{- range $path := concat (keys $old) (keys $new) | uniq | sortAlpha }}
-{{- $was := hasKey $old $path | ternary (get $old $path) "null" }}{{ $is := hasKey $new $path | ternary (get $new $path) "null" }}
-{{- $new_in_chart := and (not (hasKey $old $path)) (regexMatch (include "minicluster.closed" $root) $path) }}
-{{- if not (or (eq $was $is) $new_in_chart (and (has $was $empty) (has $is $empty))) }}
-{{- $shown := printf "it is %s, asked is %s" (has $was (append $empty "") | ternary "(unset)" $was) (has $is (append $empty "") | ternary "(unset)" $is) }}
-{{- fail (printf "%s can't change on the live MiniCluster %s: %s; %s" $path $name $shown $way) }}
-{{- end }}
-{{- end }}
-{{- if not .Values.flux.curveCertSecret }}
+{{- if not (or .Values.flux.curveCertSecret (get $old "flux.curveCertSecret")) }}
 {{- $certificate := include "minicluster.liveCertificate" . }}
 {{- if not $certificate }}
 {{- fail (printf "the Secret %s-curve of the live MiniCluster %s is gone, and its brokers hold the old certificate: restore the Secret, or %s" $name $name $way) }}

@@ -8,7 +8,7 @@ import sys
 import click
 
 from minicluster import cli as front
-from minicluster import curve, stream
+from minicluster import curve, yamlio
 from minicluster.errors import MiniClusterError, SpecError, ToolError
 
 #: A DNS subdomain.
@@ -34,7 +34,7 @@ def keygen(name: str, namespace: str | None, seal_with: str | None) -> None:
             front.fail(SpecError(f"{text!r} is not a name in Kubernetes: use a-z, 0-9, - and ."))
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     certificate = curve.text(name, *curve.random_keypair())
-    secret = stream.dump(
+    secret = yamlio.dump(
         {
             "apiVersion": "v1",
             "kind": "Secret",

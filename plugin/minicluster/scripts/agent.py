@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -28,6 +29,12 @@ def say(text: str) -> None:
     print(f"minicluster-agent: {text}", file=sys.stderr, flush=True)
 
 
+def known(policy: dict[str, Any]) -> Policy:
+    """Return a policy of the settings; what a newer version adds to them is passed over."""
+    names = {field.name for field in fields(Policy)}
+    return Policy(**{name: value for name, value in policy.items() if name in names})
+
+
 class Agent:
     """What the agent remembers from one period to the next."""
 
@@ -43,7 +50,7 @@ class Agent:
     def period(self, now: float) -> float:
         """Look, decide, do, at a time of the monotonic clock; return after how many seconds to do so again."""
         settings = json.loads(self.file.read_text(encoding="utf-8"))
-        policy = Policy(**settings["policy"]) if settings["policy"] else None
+        policy = known(settings["policy"]) if settings["policy"] else None
         nodes = state.nodes(self.handle)
         waiting = state.waiting(self.handle)
         try:

@@ -1,0 +1,222 @@
+"""What becomes of a live cluster when its release is upgraded, perhaps with another version of the chart.
+
+Its pods, their template and the programs that they run stay those of the version that it was installed with: a file
+of a ConfigMap reaches running pods within a minute, and an old program must not call a new one. Only what may change
+is brought into the files that are there, in the form that they have.
+"""
+
+import ast
+import base64
+import binascii
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.errors import SpecError
+
+
+@dataclass(frozen=True)
+class Live:
+    """A live cluster, as the chart found it."""
+
+    release: str
+    was: Mapping[str, str]  #: what it was made of, by path
+    asked: Mapping[str, str]  #: the same of the values now
+    files: Mapping[str, str]  #: of its ConfigMap
+    free: Sequence[str]  #: paths of the values that may change
+
+
+def load(text: object) -> Live | None:
+    """Return what a hand-over document says of the live cluster; None when there is none.
+
+    Raises SpecError for what the chart didn't write.
+    """
+    if not text:
+        return None
+    try:
+        found = json.loads(base64.b64decode(str(text), validate=True))
+        was, asked, held = (dict(found[key]) for key in ("was", "asked", "files"))
+        return Live(str(found["release"]), was, asked, held, [str(path) for path in found["free"]])
+    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
+        raise SpecError("live is not what the chart writes: leave it out") from None
+
+
+# What is asked ------------------------------------------------------------------------------------------------
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield path and text of all leaves, as the chart records them (`minicluster.flatten`)."""
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from flat(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value:
+        for index, item in enumerate(value):
+            yield from flat(item, f"{path}[{index}]")
+    elif value is not None:
+        text = value if isinstance(value, str) else json.dumps(value)
+        yield path, text if len(text.encode()) <= 64 else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def changes(
+    was: Mapping[str, str], asked: Mapping[str, str], defaults: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield path, old and new of what differs in two records of values.
+
+    What one of them doesn't have has its default: it is of another version of the chart, or was left out. A default of
+    then stays where one of now is asked for.
+    """
+    for path in sorted(was.keys() | asked.keys()):
+        default = defaults.get(path, "null")
+        old, new = was.get(path, default), asked.get(path, default)
+        same = old == new or (old in _EMPTY and new in _EMPTY)
+        if not same and not (old == FORMER.get(path) and new == default):
+            yield path, _shown(old), _shown(new)
+
+
+#: Defaults of older versions, by path, that are others now.
+FORMER: Mapping[str, str] = {}
+_EMPTY = ("{}", "[]", "null")
+
+
+def _shown(text: str) -> str:
+    return "(unset)" if text in (*_EMPTY, "") else text
+
+
+def settled(live: Live, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with the defaults of what may change."""
+    result = dict(values)
+    for path in live.free:
+        result = _with_default(result, defaults, path.split("."))
+    return result
+
+
+def _with_default(values: Mapping[str, Any], defaults: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    key, *more = path
+    if key not in defaults:
+        return dict(values)
+    return {**values, key: _with_default(values[key], defaults[key], more) if more else defaults[key]}
+
+
+def refuse(live: Live, name: str, defaults: Mapping[str, str]) -> None:
+    """Raise SpecError for the first value that can't change."""
+    for path, was, asked in changes(live.was, live.asked, defaults):
+        raise SpecError(
+            f"{path} can't change on the live MiniCluster {name}: it is {was}, asked is {asked}; "
+            f"uninstall {live.release} first, or install under another name"
+        )
+
+
+#: Fields of a Job's spec that may change while it lives
+_FREE = ("completions", "parallelism", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "suspend")
+
+
+def fixed(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a Job's spec can't change while it lives."""
+    return {field: value for field, value in job.get("spec", {}).items() if field not in _FREE}
+
+
+# The files ----------------------------------------------------------------------------------------------------
+
+#: The files of a container that is not the runner.
+_OF_CONTAINER = re.compile(r"([^.]+)\.(?:command|script|(?:init|pre|post)\.sh)")
+#: Programs that nothing in the brokers' pods calls: those of what calls them now.
+_OTHERS = ("quorum.sh",)
+#: Of the agent's settings, what may change.
+_AGENT = ("size", "period", "policy", "port")
+_ASSIGNMENT = re.compile(r"""(mc_\w+)=((?:'[^']*'|"'"|[^\s'"])*)\n""")
+_COMMENT = re.compile(r"#.*\n")
+_QUORUM = "-Sbroker.quorum="
+
+
+def files(
+    held: Mapping[str, str], fresh: Mapping[str, str], sidecars: set[str], verbs: Mapping[str, int]
+) -> dict[str, str]:
+    """Return the files that a live cluster gets: those that it has, with what may change as this version makes it.
+
+    ``sidecars`` are the containers beside the runner, whose files stay; those of services come and go. ``verbs`` is, by
+    setting, how many words come before the flags of Flux.
+    """
+    if not {"settings.sh", "agent.json"} <= held.keys():  # somebody removed them: better new ones than none
+        return dict(fresh)
+    of_services = {
+        file for file in {*held, *fresh} if (match := _OF_CONTAINER.fullmatch(file)) and match[1] not in sidecars
+    }
+    kept = {file: text for file, text in held.items() if file not in of_services}
+    new = {file: fresh[file] for file in {*of_services, *_OTHERS} & fresh.keys()}
+    new["settings.sh"] = _settings(held["settings.sh"], fresh["settings.sh"], verbs)
+    new["agent.json"] = _agent(held["agent.json"], fresh["agent.json"], held.get("autoscale.py", ""))
+    return dict(sorted((kept | new).items()))
+
+
+def _assignments(text: str) -> Iterator[re.Match[str]]:
+    """Yield the settings; what comes after them, the user's environment, can look like one in its quotes."""
+    place = 0
+    while match := _COMMENT.match(text, place):
+        place = match.end()
+    while match := _ASSIGNMENT.match(text, place):
+        yield match
+        place = match.end()
+
+
+def _settings(held: str, fresh: str, verbs: Mapping[str, int]) -> str:
+    """Return settings with size, quorum and the work's nodes of others."""
+    new = {match[1]: match[2] for match in _assignments(fresh)}
+    lines, end = [], 0
+    for match in _assignments(held):
+        key, text, end = match[1], match[2], match.end()
+        if key == "mc_size":
+            text = new[key]
+        elif key == "mc_start_words":
+            text = _with_quorum(text, new[key])
+        elif key in verbs:
+            text = _with_nodes(text, new[key], verbs[key])
+        lines.append(f"{key}={text}\n")
+    begin = next((match.start() for match in _assignments(held)), 0)
+    return held[:begin] + "".join(lines) + held[max(begin, end) :]
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a setting, whose value is itself a quoted list."""
+    return shlex.split("".join(shlex.split(text)))
+
+
+def _quoted(words: list[str]) -> str:
+    return shlex.quote(shlex.join(words))
+
+
+def _with_quorum(held: str, fresh: str) -> str:
+    quorum = [word for word in _words(fresh) if word.startswith(_QUORUM)]
+    words = _words(held)
+    others = [word for word in words if not word.startswith(_QUORUM)]
+    # before the other attributes of its kind, where broker.start has it
+    place = next((index for index, word in enumerate(words) if word.startswith("-Sbroker.")), len(others))
+    return _quoted([*others[:place], *quorum, *others[place:]])
+
+
+def _with_nodes(held: str, fresh: str, before: int) -> str:
+    words, new = _words(held), _words(fresh)
+    nodes = new[before : before + 2] if new[before : before + 1] == ["-N"] else []
+    after = before + 2 if words[before : before + 1] == ["-N"] else before
+    return _quoted([*words[:before], *nodes, *words[after:]])
+
+
+def _agent(held: str, fresh: str, program: str) -> str:
+    """Return the agent's settings, with a policy of what its own program knows."""
+    was, new = json.loads(held), json.loads(fresh)
+    if new["policy"]:
+        known = set(was["policy"] or ()) | _fields(program, "Policy")
+        for key in new["policy"].keys() - known:
+            if new["policy"].pop(key):
+                raise SpecError(f"autoscaling: the agent of the live MiniCluster does not know {key}: unset it")
+    return json.dumps(was | {key: new[key] for key in _AGENT if key in was}, indent=2) + "\n"
+
+
+def _fields(program: str, name: str) -> set[str]:
+    """Return the names of the fields of a dataclass in a program."""
+    classes = [node for node in ast.parse(program).body if isinstance(node, ast.ClassDef) and node.name == name]
+    fields = [node for one in classes for node in one.body if isinstance(node, ast.AnnAssign)]
+    return {node.target.id for node in fields if isinstance(node.target, ast.Name)}

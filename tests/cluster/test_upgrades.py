@@ -1,0 +1,300 @@
+"""A release of an older version is upgraded with the chart and the post-renderer of this one, and of a later one.
+
+`older/` has the chart and the plugin of versions that releases are live of: `git archive` of a commit.
+"""
+
+import json
+import shutil
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster_release import Release
+from minicluster.helm import version
+from support import CHART, ROOT, Helm, lines_with
+
+OLDER = sorted((Path(__file__).parent / "older").glob("*.tar.gz"))
+VALUES: dict[str, Any] = {
+    "size": 2,
+    "maxSize": 4,
+    "tasks": 3,
+    "containers": [
+        {
+            "name": "app",
+            "image": "ubuntu:noble",
+            "runFlux": True,
+            "command": "sleep 'inf'\n",
+            "environment": {"EMPTY": "", "A": "$HOME 'b'\n \u2028c: d\n"},
+            "commands": {"prefix": "time -p", "pre": "true"},
+            "resources": {"limits": {"cpu": 1, "memory": "2048Mi"}},
+            "volumes": {"scratch": {"path": "/scratch", "emptyDir": True}},
+        },
+        {"name": "side", "image": "busybox", "command": "sleep inf", "ports": [80]},
+    ],
+    "services": [{"name": "db", "image": "busybox", "command": "sleep inf"}],
+    # what it exports looks like a setting
+    "flux": {"environment": {"TEXT": "a\nmc_size=7\n'\"\n"}, "optionFlags": "-N 9"},
+    "pod": {"labels": {"team": "a"}, "annotations": {"b/c": "d"}},
+}
+SCALED = {"autoscaling": {"enabled": True, "idleSeconds": 7}, "metrics": {"enabled": True}}
+MODES = ("--reuse-values", "--reset-then-reuse-values")
+#: What the size is in.
+SIZED = ("settings.sh", "agent.json")
+
+
+@dataclass(frozen=True)
+class Version:
+    """A chart with its post-renderer, in a folder that is laid out as the repository."""
+
+    root: Path
+
+    @property
+    def chart(self) -> Path:
+        """The chart."""
+        return self.root / "charts" / "minicluster"
+
+    def helm(self, helm: Helm) -> Helm:
+        """Return a Helm that has this post-renderer, in PATH and as a plugin."""
+        path = f"{self.root / 'bin'}:{helm.environment['PATH']}"
+        plugins = {"HELM_PLUGINS": str(self.root)} if helm.major == 4 else {}
+        return Helm(helm.name, helm.home, {**helm.env, "PATH": path, **plugins})
+
+    def install(self) -> "Version":
+        """Make the command `minicluster` of it."""
+        command = self.root / "bin" / "minicluster"
+        command.parent.mkdir()
+        python = f"exec '{sys.executable}' -m minicluster"
+        command.write_text(f"#!/bin/sh\nPYTHONPATH='{self.root / 'plugin'}' {python} \"$@\"\n")
+        command.chmod(0o755)
+        return self
+
+
+@pytest.fixture(scope="module", params=OLDER, ids=lambda path: path.name.partition(".")[0])
+def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Version:
+    """An older version."""
+    root = tmp_path_factory.mktemp("older")
+    with tarfile.open(request.param) as archive:
+        archive.extractall(root, filter="data")
+    return Version(root).install()
+
+
+@pytest.fixture(scope="module")
+def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    """A later version: other pods, other programs, and values that are new."""
+    root = tmp_path_factory.mktemp("later")
+    shutil.copytree(ROOT / "plugin", root / "plugin", symlinks=True)
+    shutil.copytree(CHART, root / "charts" / "minicluster")
+
+    def change(file: str, old: str, new: str) -> None:
+        path = root / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text, f"{file} has no {old!r}"
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    chart, templates = "charts/minicluster", "charts/minicluster/templates"
+    change(f"{templates}/_container.tpl", "entrypoint.sh]", "other.sh]")
+    change(f"{templates}/_pod.tpl", "enableServiceLinks: false", "enableServiceLinks: true")
+    change(f"{templates}/job.yaml", "values: [85, 137]", "values: [85]")
+    change(f"{templates}/services.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
+    change(f"{chart}/Chart.yaml", f"\nversion: {version()}\n", "\nversion: 9.8.7\n")
+    change(f"{chart}/values.yaml", "  logLevel: 6\n", "  logLevel: 6\n  novelty: calm\n")
+    change(f"{chart}/values.schema.json", '"logLevel":', '"novelty": {"type": "string"}, "logLevel":')
+    change(f"{chart}/values.yaml", "connectTimeout: 5s", "connectTimeout: 7s")
+    change("plugin/minicluster/upgrade.py", "] = {}", '] = {"flux.connectTimeout": "5s"}')
+    # what it doesn't like any more is what the live ones have
+    no_more = "if flux['optionFlags'] == '-N 9':\n        yield 'flux.optionFlags is -N 9: no more'\n    if"
+    change("plugin/minicluster/refusals.py", 'if flux["curveCert"] and', f'{no_more} flux["curveCert"] and')
+    change("plugin/minicluster/scripts/leave.py", "def main(", "def other(")
+    change("plugin/minicluster/config.py", '"mc_quiet"', '"mc_silent"')
+    change("plugin/minicluster/broker.py", '"tbon.topo"', '"tbon.tree"')
+    change("plugin/minicluster/config.py", '"idle":', '"lazy": 0, "idle":')
+    (root / "plugin/minicluster/scripts/new.sh").write_text("#!/bin/sh\n")
+    return Version(root).install()
+
+
+@pytest.fixture
+def now() -> Version:
+    """The version of the working tree."""
+    return Version(ROOT)
+
+
+@dataclass(frozen=True)
+class State:
+    """What of a live cluster must stay."""
+
+    job: str
+    spec: dict[str, Any]
+    frozen: str
+    pods: dict[int, str]
+    services: list[str]
+    certificate: str
+    files: dict[str, str]
+
+    @staticmethod
+    def of(release: Release, size: int) -> "State":
+        """Return the state once so many pods run."""
+        pods = release.running(size)
+        release.cluster.wait("the pod of the services", lambda: len(_services(release)) == 1)
+        job = release.get("job")
+        free = ("completions", "parallelism", "activeDeadlineSeconds")
+        return State(
+            job=job["metadata"]["uid"],
+            spec={key: value for key, value in job["spec"].items() if key not in free},
+            frozen=job["metadata"]["annotations"]["minicluster/frozen"],
+            pods=pods,
+            services=_services(release),
+            certificate=release.certificate(),
+            files=release.get("configmap", "mc-config")["data"],
+        )
+
+    def stays(self, release: Release, size: int) -> dict[str, str]:
+        """Check that nothing but the size has changed; return the files that the size is in."""
+        after = State.of(release, size)
+        both = min(size, len(self.pods))
+        assert {i: after.pods[i] for i in range(both)} == {i: self.pods[i] for i in range(both)}
+        for name in ("job", "spec", "frozen", "services", "certificate"):
+            assert getattr(after, name) == getattr(self, name), name
+        assert {f: t for f, t in after.files.items() if f not in SIZED} == {
+            f: t for f, t in self.files.items() if f not in (*SIZED, "quorum.sh")
+        } | {"quorum.sh": after.files["quorum.sh"]}
+        return {file: after.files[file] for file in SIZED}
+
+
+def _services(release: Release) -> list[str]:
+    selector = "app.kubernetes.io/component=services"
+    found = release.cluster.get("pods", "--namespace", release.namespace, f"--selector={selector}")["items"]
+    return [pod["metadata"]["uid"] for pod in found]
+
+
+@pytest.fixture
+def installed(release: Release, older: Version, connected: Helm) -> Iterator[Callable[..., Release]]:
+    """Install a release of an older version; what comes then is of others."""
+
+    def install(**values: Any) -> Release:
+        release.helm, release.chart = older.helm(connected), older.chart
+        release.install(**VALUES, **values)
+        release.values = {}
+        return release
+
+    return install
+
+
+def use(release: Release, version: Version, connected: Helm) -> None:
+    release.chart = version.chart
+    release.helm = connected if version.root == ROOT else version.helm(connected)
+
+
+def sized(text: str, old: int, new: int) -> str:
+    """Return settings of the older version with another size."""
+    return (
+        text.replace(f"mc_size={old}\n", f"mc_size={new}\n", 1)
+        .replace(f"-Sbroker.quorum={old} ", "" if new == VALUES["maxSize"] else f"-Sbroker.quorum={new} ")
+        .replace(f"-N {old} -n 3", f"-N {new} -n 3" if new <= 3 else "-n 3")
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("which", ["now", "later"])
+def test_a_live_cluster_goes_on_as_it_is(
+    installed: Callable[..., Release], connected: Helm, request: pytest.FixtureRequest, mode: str, which: str
+) -> None:
+    release = installed()
+    before = State.of(release, 2)
+    use(release, request.getfixturevalue(which), connected)
+    for size in (2, 3, 4, 1):
+        done = release.run("upgrade", mode, "--set", f"size={size}")
+        assert done.code == 0, done.both
+        files = before.stays(release, size)
+        assert files["settings.sh"] == sized(before.files["settings.sh"], 2, size)
+        assert json.loads(files["agent.json"]) == {**json.loads(before.files["agent.json"]), "size": size}
+    assert ("Its pods go on as version 0.1.0 made them" in done.out) == (which == "later")
+    shrunk = State.of(release, 1)
+    release.ok("rollback", "1")
+    assert shrunk.stays(release, 2) == {file: before.files[file] for file in SIZED}
+
+
+@pytest.mark.parametrize("which", ["now", "later"])
+def test_one_that_scales_itself(
+    installed: Callable[..., Release], connected: Helm, request: pytest.FixtureRequest, which: str
+) -> None:
+    release = installed(**SCALED)
+    before = State.of(release, 2)
+    settings = json.loads(before.files["agent.json"])
+    use(release, request.getfixturevalue(which), connected)
+    for asked, policy, size in (
+        ({"min": 2, "maxStepUp": 1}, {"min": 2, "step_up": 1}, 2),
+        ({"enabled": False}, None, 3),
+        ({"enabled": True, "min": 1}, {"min": 1, "step_up": 1}, 3),
+    ):
+        done = release.run("upgrade", MODES[0], values={"autoscaling": asked, "size": 3})
+        assert done.code == 0, done.both
+        found = json.loads(before.stays(release, size)["agent.json"])
+        assert found == {**settings, "size": 3, "policy": policy and {**settings["policy"], **policy}}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_its_version_can_not_is_refused(
+    installed: Callable[..., Release], connected: Helm, later: Version, mode: str
+) -> None:
+    release = installed()
+    before = State.of(release, 2)
+    use(release, later, connected)
+    text = release.refuse(mode, flux={"novelty": "loud"})
+    way = "it is calm, asked is loud; uninstall mc first, or install under another name"
+    assert len(lines_with(text, f"flux.novelty can't change on the live MiniCluster mc: {way}")) == 1
+    assert lines_with(release.refuse(mode, flux={"connectTimeout": "6s"}), "it is 5s, asked is 6s")
+    # its default is what the cluster has
+    assert release.run("upgrade", mode, values={"flux": {"novelty": "calm"}}).code == 0
+    before.stays(release, 2)
+    # also once the value is the release's
+    assert lines_with(release.refuse(mode, flux={"novelty": "loud"}), "flux.novelty can't change")
+
+
+def test_services_that_change_are_made_anew(installed: Callable[..., Release], connected: Helm, later: Version) -> None:
+    release = installed()
+    before = State.of(release, 2)
+    use(release, later, connected)
+    new = {"name": "web", "image": "busybox", "command": "httpd -f"}
+    assert release.run("upgrade", MODES[0], values={"services": [new]}).code == 0
+    release.cluster.wait("another pod", lambda: len(found := _services(release)) == 1 and found != before.services)
+    after = State.of(release, 2)
+    assert (after.job, after.pods) == (before.job, before.pods)
+    assert after.files["web.command"] == "httpd -f"
+    assert after.files["side.command"] == "sleep inf"
+    assert "db.command" not in after.files
+
+
+def test_what_is_installed_anew_is_of_the_version_that_installs(
+    installed: Callable[..., Release], connected: Helm, later: Version
+) -> None:
+    release = installed()
+    before = State.of(release, 2)
+    release.kubectl("delete", "job", "mc")
+    use(release, later, connected)
+    assert lines_with(release.refuse(MODES[1]), "MiniCluster mc: flux.optionFlags is -N 9: no more")
+    assert release.run("upgrade", MODES[1], "--set", "flux.optionFlags=").code == 0
+    after = State.of(release, 2)
+    assert after.files["new.sh"]
+    assert "mc_silent=" in after.files["settings.sh"]
+    assert after.spec["template"]["spec"]["enableServiceLinks"] is True
+    assert json.loads(after.frozen)["flux.novelty"] == "calm"
+    assert after.certificate == before.certificate
+    # and from then on it stays so
+    assert release.run("upgrade", MODES[0], "--set", "size=3").code == 0
+    after.stays(release, 3)
+
+
+def test_a_job_that_is_being_deleted_is_waited_for(release: Release) -> None:
+    release.install(size=1)
+    uids = release.running(1)
+    release.kubectl("patch", "job", "mc", "--type=merge", "--patch", '{"metadata":{"finalizers":["a.b/c"]}}')
+    release.kubectl("delete", "job", "mc", "--wait=false")
+    assert lines_with(release.refuse(), "the Job mc is being deleted: wait until it is gone, then upgrade again")
+    release.kubectl("patch", "job", "mc", "--type=merge", "--patch", '{"metadata":{"finalizers":null}}')
+    release.kubectl("wait", "--for=delete", "job/mc")
+    release.upgrade()
+    assert release.running(1) != uids

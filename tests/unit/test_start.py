@@ -1,0 +1,66 @@
+"""start.sh: what runs goes on with the files that it started with."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import PACKAGE, shells
+
+PROGRAM = 'echo "$MINICLUSTER_HOME/minicluster/me" version 1; cat "$MINICLUSTER_HOME/minicluster/other"; echo "$@"\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A pod's folder, with the ConfigMap as Kubernetes mounts it: links into a folder that is replaced."""
+    for version in ("1", "2"):
+        folder = tmp_path / "configmap" / f"..{version}"
+        folder.mkdir(parents=True)
+        shutil.copy(PACKAGE / "scripts" / "start.sh", folder)
+        (folder / "me.sh").write_text(PROGRAM.replace("1", version))
+        (folder / "other").write_text(f"other {version}\n")
+        (folder / "agent.json").write_text(version)
+        for file in folder.iterdir():
+            file.chmod(0o555)
+    (tmp_path / "configmap" / "..data").symlink_to("..1")
+    for name in ("start.sh", "me.sh", "other", "agent.json"):
+        (tmp_path / "configmap" / name).symlink_to(f"..data/{name}")
+    return tmp_path
+
+
+def start(shell: str, home: Path, *words: str) -> str:
+    command = [*([shell, "sh"] if shell == "busybox" else [shell]), str(home / "configmap" / "start.sh"), *words]
+    env = {**os.environ, "MINICLUSTER_HOME": str(home)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", shells())
+def test_a_pod_keeps_its_files(home: Path, shell: str) -> None:
+    assert start(shell, home, "me.sh", "a b", "c") == f"{home}/minicluster/me version 1\nother 1\na b c\n"
+    (home / "configmap" / "..data").unlink()
+    (home / "configmap" / "..data").symlink_to("..2")
+    # a container of the pod that starts again, and another
+    assert start(shell, home, "me.sh", "a b").splitlines()[:2] == [f"{home}/minicluster/me version 1", "other 1"]
+    assert start(shell, home, "me.sh", "side").splitlines()[1] == "other 1"
+    assert os.access(home / "minicluster" / "me.sh", os.X_OK)
+    # but for what the agent looks at again and again
+    assert (home / "minicluster" / "agent.json").read_text() == "2"
+
+
+@pytest.mark.parametrize("shell", shells())
+def test_containers_that_start_at_once(home: Path, shell: str) -> None:
+    # what a copy that was cut short left behind
+    (home / ".files-b").mkdir()
+    (home / ".files-b" / "other").write_text("half")
+    env = {**os.environ, "MINICLUSTER_HOME": str(home)}
+    command = [*([shell, "sh"] if shell == "busybox" else [shell]), str(home / "configmap" / "start.sh"), "me.sh"]
+    names = ("", "b", "c", "d", "e")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = [subprocess.Popen([*command, *([n] if n else [])], env=env, text=True, **pipes) for n in names]  # type: ignore[call-overload]
+    for one in running:
+        out, err = one.communicate(timeout=30)
+        assert (one.returncode, err) == (0, "")
+        assert out.splitlines()[1] == "other 1"

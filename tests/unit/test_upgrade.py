@@ -1,0 +1,221 @@
+"""What becomes of a live cluster at an upgrade."""
+
+import base64
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from minicluster import config, curve, spec, upgrade
+from minicluster.errors import SpecError
+from minicluster.spec import MiniCluster
+from support import ROOT
+
+OLDER = ROOT / "tests" / "cluster" / "older"
+Cluster = Callable[..., MiniCluster]
+FREE = ["global", "size", "minSize", "services", "flux.bursting.expose", "agent.periodSeconds"]
+WAY = "uninstall rel first, or install under another name"
+SPEC: dict[str, Any] = {
+    "size": 2,
+    "maxSize": 4,
+    "tasks": 3,
+    "containers": [
+        {"name": "app", "runFlux": True, "command": "a 'b'\n", "commands": {"prefix": "time -N 2", "pre": "true"}},
+        {"name": "side", "command": "x"},
+    ],
+    "services": [{"name": "db", "command": "y", "commands": {"servicePre": "z"}}],
+    "flux": {"environment": {"A": "'\nmc_size=9\nmc_start_words=x\n\""}, "submitCommand": "flux submit -N 7"},
+}
+SCALED = {"autoscaling": {"enabled": True, "min": 1}}
+
+
+def files(cluster: MiniCluster) -> dict[str, str]:
+    """Return the files of its ConfigMap."""
+    data: dict[str, str] = next(config.documents(cluster, curve.random_keypair))["data"]
+    return data
+
+
+def handed(files: Any = None, was: Any = None, asked: Any = None, **more: Any) -> dict[str, Any]:
+    """Return what a hand-over document has of a live cluster."""
+    found = {"release": "rel", "was": was or {}, "asked": asked or {}, "files": files or {}, "free": FREE, **more}
+    return {"live": base64.b64encode(json.dumps(found).encode()).decode()}
+
+
+CHANGES: list[Any] = [
+    ({}, {}),
+    ({}, {"size": 3}),
+    ({}, {"size": 4}),
+    ({"size": 4}, {"size": 1}),
+    ({"size": 4, "tasks": 0}, {"size": 3, "tasks": 0}),
+    ({"tasks": 1}, {"tasks": 1, "size": 1}),
+    ({"minSize": 1}, {}),
+    ({}, {"minSize": 2, "size": 3}),
+    ({"size": 4}, {"size": 4, "minSize": 2}),
+    (SCALED, {"autoscaling": {"enabled": False}}),
+    ({**SCALED, "size": 4}, {"autoscaling": {"enabled": True, "min": 2, "idleSeconds": 5, "max": 3}, "size": 3}),
+    ({"autoscaling": {"enabled": False}}, SCALED),
+    ({"metrics": {"enabled": True}}, {"agent": {"periodSeconds": 3}}),
+    ({}, {"services": []}),
+    ({}, {"services": [{"name": "web", "command": ["a", "b c"], "commands": {"servicePre": "p"}}]}),
+]
+
+
+@pytest.mark.parametrize("runner", [{}, {"batch": True}, {"launcher": True}], ids=["submit", "batch", "launcher"])
+@pytest.mark.parametrize(("before", "after"), CHANGES)
+def test_of_one_version_all_that_may_change_does(
+    cluster_of: Cluster, before: dict[str, Any], after: dict[str, Any], runner: dict[str, Any]
+) -> None:
+    containers = [{**SPEC["containers"][0], **runner}, SPEC["containers"][1]]
+    asked = {**SPEC, "containers": containers, **after}
+    held = files(cluster_of({**SPEC, "containers": containers, **before}))
+    assert files(cluster_of(asked, **handed(held))) == files(cluster_of(asked))
+
+
+def test_what_another_version_has_stays(cluster_of: Cluster) -> None:
+    held = files(cluster_of({**SPEC, **SCALED}))
+    held |= {"leave.py": "other", "new.sh": "new", "broker.toml": "other", "side.new": "n", "quorum.sh": "old"}
+    held["settings.sh"] = (
+        "# another\n# version\nmc_new='a'\nmc_size=2\nmc_start_words='flux other -Slast=1'\n"
+        "mc_submit_words='time -N 2 flux submit -N 7 -n 3 --other'\nother=1\nmc_size=5\n"
+    )
+    policy = {"min": 1, "max": 4, "backlog": 3, "new": 7}
+    held["agent.json"] = json.dumps({"size": 2, "period": 10, "policy": policy, "port": None, "new": 1})
+    held["autoscale.py"] = "class Policy:\n    idle: int\n    later: int = 0\nclass Other:\n    step_up: int\n"
+    made = files(cluster_of({**SPEC, "size": 3, "autoscaling": {"enabled": True, "min": 2}}, **handed(held)))
+    assert made["settings.sh"] == (
+        "# another\n# version\nmc_new='a'\nmc_size=3\nmc_start_words='flux other -Slast=1 -Sbroker.quorum=2'\n"
+        "mc_submit_words='time -N 2 flux submit -N 7 -N 3 -n 3 --other'\nother=1\nmc_size=5\n"
+    )
+    assert json.loads(made["agent.json"]) == {
+        "size": 3,
+        "period": 10,
+        "policy": {"min": 2, "max": 4, "backlog": 10, "idle": 60},
+        "port": None,
+        "new": 1,
+    }
+    assert made["quorum.sh"] != "old"
+    kept = {file: text for file, text in held.items() if file not in ("settings.sh", "agent.json", "quorum.sh")}
+    assert {file: text for file, text in made.items() if file in kept} == kept
+    assert made.keys() == held.keys()
+
+
+def test_the_agent_gets_the_policy_that_it_knows(cluster_of: Cluster) -> None:
+    held = files(cluster_of({**SPEC, **SCALED}))
+    settings = {"size": 2, "period": 10, "policy": None, "new": 1}
+    held["agent.json"] = json.dumps(settings)
+    held["autoscale.py"] = "class Policy:\n    min: int\n    max: int\n    backlog: float\n    idle: float\n"
+    asked = {**SPEC, "autoscaling": {"enabled": True, "idleSeconds": 5}, "metrics": {"enabled": True}}
+    made = json.loads(files(cluster_of(asked, **handed(held)))["agent.json"])
+    assert made == {**settings, "policy": {"min": 1, "max": 4, "backlog": 10, "idle": 5}}
+    asked["autoscaling"]["maxStepUp"] = 2
+    with pytest.raises(SpecError) as caught:
+        files(cluster_of(asked, **handed(held)))
+    assert str(caught.value) == "autoscaling: the agent of the live MiniCluster does not know step_up: unset it"
+
+
+@pytest.mark.parametrize("gone", ["settings.sh", "agent.json", None])
+def test_files_that_somebody_removed_are_made_anew(cluster_of: Cluster, gone: str | None) -> None:
+    held = {file: "old" for file in files(cluster_of(SPEC)) if gone and file != gone}
+    assert files(cluster_of(SPEC, **handed(held))) == files(cluster_of(SPEC))
+
+
+@pytest.mark.parametrize("text", ["x", "e30=", base64.b64encode(b"[1]").decode(), 7, ["a"], handed(was=[1])["live"]])
+def test_what_the_chart_did_not_write_is_refused(cluster_of: Cluster, text: Any) -> None:
+    with pytest.raises(SpecError) as caught:
+        cluster_of(SPEC, live=text)
+    assert str(caught.value) == "live is not what the chart writes: leave it out"
+
+
+@pytest.mark.parametrize(
+    ("was", "asked", "message"),
+    [
+        ({"a": "1"}, {"a": "1"}, None),
+        ({"a": "1", "b": "x"}, {"a": "2", "b": "y"}, "a can't change on the live MiniCluster mc: it is 1, asked is 2"),
+        ({"a": "{}"}, {"a": "[]"}, None),
+        ({"a.b": "1"}, {}, "a.b can't change on the live MiniCluster mc: it is 1, asked is (unset)"),
+        ({}, {"containers[0].x": ""}, "containers[0].x can't change on the live MiniCluster mc: it is (unset)"),
+        # what is new in the chart, or left out, has its default
+        ({}, {"flux.logLevel": "6", "pod.labels": "{}"}, None),
+        ({"flux.logLevel": "6"}, {}, None),
+        ({}, {"flux.logLevel": "7"}, "flux.logLevel can't change on the live MiniCluster mc: it is 6, asked is 7"),
+        (
+            {"logging.quiet": "true"},
+            {},
+            "logging.quiet can't change on the live MiniCluster mc: it is true, asked is false",
+        ),
+        (
+            {"pod.labels": "{}"},
+            {"pod.labels.a": "b"},
+            "pod.labels.a can't change on the live MiniCluster mc: it is (unset)",
+        ),
+    ],
+)
+def test_what_can_not_change_is_refused(
+    cluster_of: Cluster, was: dict[str, str], asked: dict[str, str], message: str | None
+) -> None:
+    if message is None:
+        assert cluster_of({}, name="mc", **handed(was=was, asked=asked)).live
+        return
+    with pytest.raises(SpecError) as caught:
+        cluster_of({}, name="mc", **handed(was=was, asked=asked))
+    assert str(caught.value).startswith(message)
+    assert str(caught.value).endswith(WAY)
+
+
+def test_what_it_was_installed_with_is_not_refused_later(cluster_of: Cluster) -> None:
+    bad: dict[str, Any] = {"maxSize": 4, "flux": {"curveCert": "x", "curveCertSecret": "y"}}
+    with pytest.raises(SpecError, match="are both set"):
+        cluster_of(bad)
+    assert cluster_of({**bad, "size": 3}, **handed()).size == 3
+    exposed = {**bad["flux"], "bursting": {"expose": {"type": "", "nodePort": 30000}}}
+    for values, message in (
+        ({"size": 3, "minSize": 4}, "minSize is 4, size 3"),
+        ({"size": 5}, "size is 5, maxSize 4"),
+        ({"flux": exposed}, "flux.bursting.expose"),
+        ({"services": [{"name": "a", "commands": {"init": "x"}}]}, "commands.init is set"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            cluster_of({**bad, **values}, **handed())
+
+
+def test_a_default_of_then_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrade, "FORMER", {"a": "old"})
+    defaults = {"a": "new", "b": "new"}
+    assert list(upgrade.changes({"a": "old"}, {"a": "new"}, defaults)) == []
+    assert list(upgrade.changes({"a": "old"}, {}, defaults)) == []
+    assert list(upgrade.changes({"a": "old"}, {"a": "x"}, defaults)) == [("a", "old", "x")]
+    assert list(upgrade.changes({"a": "x"}, {"a": "new"}, defaults)) == [("a", "x", "new")]
+    assert list(upgrade.changes({"b": "old"}, {"b": "new"}, defaults)) == [("b", "old", "new")]
+
+
+@pytest.mark.parametrize("older", sorted(OLDER.glob("*.tar.gz")), ids=lambda path: path.name)
+def test_a_default_that_is_another_now_is_known(older: Path) -> None:
+    with tarfile.open(older) as archive:
+        text = archive.extractfile("charts/minicluster/values.yaml")
+        assert text
+        then = dict(upgrade.flat(yaml.safe_load(text)))
+    now = dict(upgrade.flat(spec.defaults()))
+    others = {path: text for path, text in then.items() if now.get(path, text) != text}
+    assert others.items() <= upgrade.FORMER.items(), "add them to FORMER"
+
+
+def test_paths_and_texts() -> None:
+    value = {"a": {"b": [1, {"c": True}], "d": {}, "e": [], "n": None}, "long": "é" * 33, "f": 1.5, "g": "1"}
+    assert dict(upgrade.flat(value)) == {
+        "a.b[0]": "1",
+        "a.b[1].c": "true",
+        "a.d": "{}",
+        "a.e": "[]",
+        "long": "sha256:f696c24ae52af2f9f6d5feaed130d4d13b3cf173ebe41887cfb73d210f77ae87",
+        "f": "1.5",
+        "g": "1",
+    }
+
+
+def test_all_defaults_have_a_text() -> None:
+    found = dict(upgrade.flat(spec.defaults()))
+    assert found["flux.logLevel"] == "6"
+    assert found["containers[0].image"] == "ubuntu:noble"
