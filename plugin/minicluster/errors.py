@@ -4,6 +4,9 @@
 class MiniClusterError(Exception):
     """Base of all errors that a user can mend."""
 
+    #: The exit code.
+    code = 1
+
     def __str__(self) -> str:
         """Return the message on one line."""
         return " ".join(super().__str__().split())
@@ -31,3 +34,17 @@ class ManifestError(MiniClusterError):
 
 class ToolError(MiniClusterError):
     """Helm, kubectl, or a program of the user's, is missing or fails."""
+
+
+class OutputError(MiniClusterError):
+    """What was made can't be written."""
+
+
+class UsageError(MiniClusterError):
+    """The command line is wrong."""
+
+    code = 2
+
+
+class Interrupted(MiniClusterError):  # noqa: N818 - no error of anybody's
+    """Someone pressed Ctrl-C."""

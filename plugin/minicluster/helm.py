@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,8 @@ def run(*arguments: str) -> bytes:
     said = done.stderr.decode(errors="replace")
     if done.returncode:
         raise ToolError(f"helm {arguments[0]}: {said.removeprefix('Error: ').strip() or f'exit {done.returncode}'}")
-    sys.stderr.write(said)
+    with suppress(OSError):
+        sys.stderr.write(said)
     return done.stdout
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from minicluster import cli as front
+from minicluster import door
 from minicluster import status as view
 from minicluster.status import StatusError
 
@@ -127,10 +127,13 @@ def status(name: str, namespace: str | None, context: str | None, output: str, w
         while True:
             text, error = _look(kubectl, name, output)
             if error and not shown:
-                front.fail(error)
+                raise error
             if watch:
                 click.clear()
-            click.echo(f"minicluster: {error}\n" if error else text, err=error is not None, nl=False)
+            if error:
+                door.say(str(error))
+            else:
+                door.write(text.encode())
             if not watch:
                 return
             shown = True
