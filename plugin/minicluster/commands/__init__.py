@@ -32,7 +32,7 @@ class Commands(click.Group):
                 code = error.exit_code
             except click.UsageError as error:
                 where = error.ctx.command_path if error.ctx else "minicluster"
-                raise UsageError(f"{error.format_message().rstrip('.')}; see `{where} --help`") from None
+                raise UsageError(f"{error.format_message().rstrip('.?')}; see `{where} --help`") from None
             except click.ClickException as error:
                 raise MiniClusterError(error.format_message()) from None
         sys.exit(code)
