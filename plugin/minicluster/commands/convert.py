@@ -31,11 +31,15 @@ def convert(source: IO[bytes], output_dir: Path | None) -> None:
     values, warnings = converter.convert(door.read(source))
     if len(values) > 1 and output_dir is None:
         raise converter.ConvertError(f"there are {len(values)} MiniClusters in the file: give --output-dir")
+    files = {output_dir / f"{one.name}-values.yaml": one.text.encode() for one in values} if output_dir else {}
+    for path, data in files.items():
+        if path.exists() and path.read_bytes() != data:
+            raise converter.ConvertError(f"{path} is there and has other values: move it, or give another --output-dir")
     for warning in [*warnings, *(text for one in values for text in one.warnings)]:
         door.say(f"warning: {warning}")
     if output_dir is None:
         door.write(values[0].text.encode())
         return
     output_dir.mkdir(parents=True, exist_ok=True)
-    for one in values:
-        (output_dir / f"{one.name}-values.yaml").write_text(one.text, encoding="utf-8")
+    for path, data in files.items():
+        path.write_bytes(data)
