@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from minicluster import yamlio
 
 CHART = Path(__file__).parent.parent / "charts" / "minicluster"
 LINE = "hello world"
@@ -85,7 +86,7 @@ exec $flux start -c /mnt/flux/minicluster/broker.toml -Stbon.connect_timeout=5s 
 
 def seconds_to_output(name: str, documents: list[dict[str, Any]], kubectl: list[str]) -> float:
     """Apply the manifests and return the seconds until the lead prints the line; remove them again."""
-    manifests = yaml.safe_dump_all(documents)
+    manifests = b"".join(map(yamlio.dump, documents)).decode()
     begin = time.time()
     run(*kubectl, "apply", "-f", "-", stdin=manifests)
     selector = f"batch.kubernetes.io/job-name={name},batch.kubernetes.io/job-completion-index=0"

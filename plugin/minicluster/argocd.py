@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
+from minicluster import yamlio
 from minicluster.errors import SpecError
 from minicluster.helm import Release
-from minicluster.stream import Loader
 
 #: The values file by which Argo CD discovers a folder.
 VALUES = "minicluster-values.yaml"
@@ -64,6 +64,6 @@ def _inside(root: Path, folder: Path, file: str) -> Path:
 def _json(key: str, text: str) -> str:
     """Return a parameter's text as JSON, read as in a values file: a number, true, null, or else a text."""
     try:
-        return json.dumps(yaml.load(text, Loader=Loader))  # noqa: S506 - a safe loader
+        return json.dumps(yamlio.load(text))
     except yaml.YAMLError:
         raise SpecError(f"the parameter set has for {key} what is not YAML: {text!r}") from None

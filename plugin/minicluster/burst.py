@@ -11,12 +11,11 @@ from typing import Any
 
 import yaml
 
-from minicluster import broker, spec
+from minicluster import broker, spec, yamlio
 from minicluster.config import ids
 from minicluster.errors import BurstError
 from minicluster.hostlist import expand, hosts, table
 from minicluster.spec import MiniCluster
-from minicluster.stream import Loader
 
 #: What the reason of a drain of ours begins with: whoever brings the hosts back undrains these, and no others.
 OURS = "minicluster: "
@@ -159,7 +158,7 @@ def values(root: MiniCluster, burst: Burst, size: int, address: Address) -> dict
         "network": {key: value for key, value in root.spec["network"].items() if key not in ROOTS_NETWORK},
         "flux": {**flux, **secret, "bursting": {**bursting, "leadBroker": lead}},
     }
-    defaults = yaml.load(spec.DEFAULTS.read_text(encoding="utf-8"), Loader=Loader)  # noqa: S506 - a safe loader
+    defaults = yamlio.load(spec.DEFAULTS.read_bytes())
     found: dict[str, Any] = _differing(made, defaults | {"size": None})
     return found
 
@@ -269,7 +268,7 @@ def drained_by_us(burst: Burst, drains: Iterable[str]) -> list[int]:
 def document(text: bytes) -> dict[str, Any]:
     """Return a file of values. Raises BurstError when it is no map in YAML."""
     try:
-        found = yaml.load(text, Loader=Loader)  # noqa: S506 - a safe loader
+        found = yamlio.load(text)
     except yaml.YAMLError as error:
         raise BurstError(
             f"the values are not YAML: {getattr(error, 'problem', None) or 'they can not be read'}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from minicluster import config, spec, stream
+from minicluster import config, spec, yamlio
 from minicluster.errors import MiniClusterError, SpecError
 
 GROUP = "flux-framework.org"
@@ -161,7 +161,7 @@ def _check(name: str, namespace: str, values: Map) -> None:
 def _file(release: str, name: str, namespace: str, values: Map, notes: list[str]) -> str:
     where = f" -n {namespace}" if namespace else ""
     head = f"helm install {release} charts/minicluster{where} -f {name}-values.yaml --post-renderer minicluster"
-    body = stream.dump(values).decode().removeprefix("---\n")
+    body = yamlio.dump(values).decode().removeprefix("---\n")
     return "".join(f"# {line}\n" for line in [head, *notes]) + body
 
 

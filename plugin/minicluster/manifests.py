@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from minicluster import yamlio
 from minicluster.errors import ManifestError
-from minicluster.stream import Loader, split
+from minicluster.stream import split
 
 #: The chart's record, on a Job, of what can't change while that Job exists: a flat map as JSON.
 FROZEN = "minicluster/frozen"
@@ -38,7 +37,7 @@ def manifests(stream: bytes) -> Iterator[Manifest]:
     """
     for chunk in split(stream):
         text = re.sub(rb"\A---[ \t]*\r?\n", b"", chunk).strip() + b"\n"
-        document = yaml.load(text, Loader=Loader)  # noqa: S506 - a safe loader
+        document = yamlio.load(text)
         if document is not None:
             yield Manifest(_text(document, "kind"), _text(document, "metadata", "name"), text, document)
 
@@ -62,7 +61,7 @@ def impossible(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     for one in objects:
         path = folder / one.file
         if one.kind == "Job" and path.is_file():
-            before = yaml.load(path.read_bytes(), Loader=Loader)  # noqa: S506 - a safe loader
+            before = yamlio.load(path.read_bytes())
             old, new = _frozen(before), _frozen(one.document)
             # another version of the chart may record what is new in it
             keys = old.keys() | (new.keys() if old and _chart(before) == _chart(one.document) else [])

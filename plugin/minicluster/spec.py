@@ -11,11 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from minicluster import refusals, schema
+from minicluster import refusals, schema, yamlio
 from minicluster.errors import SpecError
-from minicluster.stream import Loader
 
 DEFAULTS = Path(__file__).parent / "chart" / "values.yaml"
 
@@ -133,7 +130,7 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
         namespace=str(metadata.get("namespace") or "default"),
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
-        spec=_merge(yaml.load(DEFAULTS.read_text(encoding="utf-8"), Loader=Loader), spec),  # noqa: S506 - a safe loader
+        spec=_merge(yamlio.load(DEFAULTS.read_bytes()), spec),
         certificate=str(document.get("certificate") or ""),
     )
     refusal = next(refusals.refusals(cluster), None)

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from minicluster import yamlio
 from minicluster.errors import StreamError
 
 #: Group of the hand-over document. No API server has it, so that a release without the
@@ -21,29 +22,6 @@ KIND = "MiniCluster"
 # A line that starts with `---` at the margin separates documents, whatever stands around it:
 # YAML 1.2, 9.1.4 (a block scalar's own lines are indented).
 _MARKER = re.compile(rb"^---(?=[ \t\r\n]|$)[^\n]*\n?", re.MULTILINE)
-
-
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads YAML as Helm writes it: what looks like a date, `=` and `<<` are texts."""
-
-
-Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in ("timestamp", "value", "merge")
-    ]
-    for first, resolvers in Loader.yaml_implicit_resolvers.items()
-}
-
-
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes texts of several lines as they read."""
-
-
-def _text(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _text)
 
 
 def split(data: bytes) -> Iterator[bytes]:
@@ -65,7 +43,7 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
     if GROUP.encode() not in chunk:
         return None
     try:
-        document = yaml.load(chunk, Loader=Loader)  # noqa: S506 - a safe loader
+        document = yamlio.load(chunk)
     except yaml.YAMLError as error:
         raise StreamError(f"a MiniCluster document is not YAML: {_problem(error)}") from None
     if not isinstance(document, dict):
@@ -79,20 +57,6 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
             f"{KIND} only; use the minicluster package of the chart's version"
         )
     return document
-
-
-def dump(document: Mapping[str, Any]) -> bytes:
-    """Return a document as YAML, with its marker."""
-    text: bytes = yaml.dump(
-        document,
-        Dumper=_Dumper,
-        explicit_start=True,
-        sort_keys=False,
-        encoding="utf-8",
-        allow_unicode=True,
-        width=1_000_000,
-    )
-    return text
 
 
 def render(data: bytes, expand: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]]) -> Iterator[bytes]:
@@ -110,7 +74,7 @@ def render(data: bytes, expand: Callable[[dict[str, Any]], Iterable[Mapping[str,
             continue
         _check_unique(document, seen)
         for made in expand(document):
-            yield dump(made)
+            yield yamlio.dump(made)
     if not seen:
         _check_yaml(data)
 
@@ -130,7 +94,7 @@ def _check_unique(document: Mapping[str, Any], seen: set[tuple[str, str]]) -> No
 def _check_yaml(data: bytes) -> None:
     """Tell a stream without a MiniCluster, which may pass, from what isn't YAML at all."""
     try:
-        for document in yaml.load_all(data, Loader=Loader):
+        for document in yamlio.load_all(data):
             if document is not None and not isinstance(document, dict):
                 raise StreamError("the stream is not Kubernetes manifests: pipe the output of `helm template` in")
     except yaml.YAMLError as error:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster import config, stream
+from minicluster import config, stream, yamlio
 from minicluster.helm import version
 from minicluster.spec import MiniCluster, load
 from support import CHART, GROUP, Helm, as_container_sees, by_name, deep, load_all, nested, one, values_text
@@ -117,7 +117,7 @@ def test_rendering_costs_the_same_for_any_size(helm4: Helm) -> None:
     small, large = (helm4.template(values={"maxSize": n, "size": 2}) for n in (4, 100_000))
     assert len(large) - len(small) == 2 * (len("100000") - 1)
     documents = [
-        b"".join(map(stream.dump, config.documents(cluster(text), lambda: (b"p" * 40, b"s" * 40))))
+        b"".join(map(yamlio.dump, config.documents(cluster(text), lambda: (b"p" * 40, b"s" * 40))))
         for text in (small, large)
     ]
     assert len(documents[1]) - len(documents[0]) < 30

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster import config, stream
+from minicluster import config, yamlio
 from minicluster.errors import MiniClusterError, SpecError
 from minicluster.spec import MiniCluster
 from support import CERTIFICATE, PACKAGE, load_all, run_shell, shells
@@ -94,7 +94,7 @@ def scripts() -> dict[str, str]:
 
 def rendered(cluster: MiniCluster) -> dict[str, dict[str, Any]]:
     """Return the documents by kind, through YAML as Kubernetes reads it."""
-    text = b"".join(map(stream.dump, config.documents(cluster, lambda: (b"p" * 40, b"s" * 40))))
+    text = b"".join(map(yamlio.dump, config.documents(cluster, lambda: (b"p" * 40, b"s" * 40))))
     return {document["kind"]: document for document in load_all(text)}
 
 

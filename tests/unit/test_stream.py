@@ -7,7 +7,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster import stream
+from minicluster import stream, yamlio
 from minicluster.errors import MiniClusterError, StreamError
 from support import GROUP, load_all
 
@@ -259,8 +259,8 @@ def test_a_thousand_documents_cost_a_scan() -> None:
 @given(st.dictionaries(st.text(min_size=1, max_size=5), st.text(max_size=40), max_size=4))
 def test_what_is_written_reads_back(data: dict[str, str]) -> None:
     document = {"kind": "ConfigMap", "data": data}
-    assert load_all(stream.dump(document)) == [document]
+    assert load_all(yamlio.dump(document)) == [document]
 
 
 def test_texts_of_several_lines_are_written_as_they_read() -> None:
-    assert stream.dump({"a": "x\ny\n", "b": "z"}) == b"---\na: |\n  x\n  y\nb: z\n"
+    assert yamlio.dump({"a": "x\ny\n", "b": "z"}) == b"---\na: |\n  x\n  y\nb: z\n"

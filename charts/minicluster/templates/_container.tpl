@@ -12,7 +12,7 @@ imagePullPolicy: {{ include "minicluster.pullPolicy" $c }}
 {{- if eq $kind "runner" }}
 command: [/bin/sh, {{ $home }}/minicluster/entrypoint.sh]
 {{- else if $wrapped }}
-command: [/bin/sh, {{ $home }}/minicluster/container.sh, {{ $c.name }}, {{ $kind }}]
+command: [/bin/sh, {{ $home }}/minicluster/container.sh, {{ $c.name | quote }}, {{ $kind }}]
 {{- end }}
 {{- if or (eq $kind "sidecar") (eq $kind "agent") }}
 # a sidecar to Kubernetes too: it ends with the runner, and its end is not the pod's

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from minicluster import burst as bursts
-from minicluster import door, helm, hosts, probe, spec, stream
+from minicluster import door, helm, hosts, probe, spec, yamlio
 from minicluster.burst import Address, Burst
 from minicluster.commands.tools import Place, until
 from minicluster.errors import BurstError, ToolError
@@ -202,12 +202,12 @@ def values_text(burst: Burst, made: dict[str, Any], secret_file: Path | None) ->
         f"#   kubectl apply --server-side -f {secret}",
         f"#   helm install {burst.name} charts/minicluster -f {burst.name}-values.yaml --post-renderer minicluster",
     ]
-    return "\n".join(lines) + "\n" + stream.dump(made).decode().removeprefix("---\n")
+    return "\n".join(lines) + "\n" + yamlio.dump(made).decode().removeprefix("---\n")
 
 
 def write_secret(path: Path, secret: dict[str, Any]) -> None:
     """Write a Secret for its owner's eyes only. Raises BurstError when it can't be written."""
-    _write(path, stream.dump(secret), 0o600)
+    _write(path, yamlio.dump(secret), 0o600)
 
 
 def write_folder(folder: Path, files: list[hosts.File]) -> None:

@@ -6,7 +6,7 @@ import subprocess
 
 import click
 
-from minicluster import curve, door, stream
+from minicluster import curve, door, yamlio
 from minicluster.errors import SpecError, ToolError
 
 #: A DNS subdomain.
@@ -32,7 +32,7 @@ def keygen(name: str, namespace: str | None, seal_with: str | None) -> None:
             raise SpecError(f"{text!r} is not a name in Kubernetes: use a-z, 0-9, - and .")
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     certificate = curve.text(name, *curve.random_keypair())
-    secret = stream.dump(
+    secret = yamlio.dump(
         {
             "apiVersion": "v1",
             "kind": "Secret",

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import yaml
 
-from minicluster import door, helm
+from minicluster import door, helm, yamlio
 from minicluster.errors import ToolError
 
 NAME = "minicluster"
@@ -52,7 +52,7 @@ def manifest(python: str) -> str:
     if "$" in python:
         raise ToolError(f"Helm takes the $ in {python} for a variable: install the package in another place")
     command = [python] if os.name == "nt" else ["env", python]
-    return yaml.safe_dump(
+    text = yamlio.dump(
         {
             "apiVersion": "v1",
             "type": "postrenderer/v1",
@@ -62,9 +62,9 @@ def manifest(python: str) -> str:
             "runtimeConfig": {
                 "platformCommand": [{"command": command[0], "args": [*command[1:], "-P", "-m", "minicluster"]}]
             },
-        },
-        sort_keys=False,
+        }
     )
+    return text.decode().removeprefix("---\n")
 
 
 def _folder() -> Path:
@@ -88,7 +88,7 @@ def _folder() -> Path:
 
 def _name(text: str) -> object:
     try:
-        document = yaml.safe_load(text)
+        document = yamlio.load(text)
     except yaml.YAMLError:
         return None
     return document.get("name") if isinstance(document, dict) else None

@@ -1,0 +1,156 @@
+"""YAML as Helm and Kubernetes read it, whose readers are Go's (sigs.k8s.io/yaml, go-yaml v2 and v3).
+
+Readers differ in what they take for a number, a bool or a line break. So a text is written in quotes unless it is one
+to all of them, and what is read means what sigs.k8s.io/yaml takes it for.
+"""
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+_TAG = "tag:yaml.org,2002:"
+#: Widest line that libyaml can be told not to break.
+_WIDTH = 2**31 - 1
+
+
+# Write --------------------------------------------------------------------------------------------------------
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes texts of several lines as they read, and any other in quotes where a reader could mistake it."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        """Write what occurs twice twice: not all readers take many aliases."""
+        return True
+
+
+#: What begins so is a text to all readers: no number, date, merge, null or indicator does.
+_PLAIN = re.compile(r"[A-Za-z/]")
+#: But for these, in any case.
+_WORDS = {"y", "yes", "n", "no", "on", "off", "true", "false", "null", "nan", "inf"}
+#: Line breaks to some readers and not to others; and the byte order mark.
+_BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")
+
+
+def _style(text: str) -> str | None:
+    """Return how a text is written; libyaml takes double quotes where the style can't hold it."""
+    if _BREAKS.search(text):
+        return '"'
+    if "\n" in text:
+        return "|"
+    return None if _PLAIN.match(text) and text.lower() not in _WORDS else "'"
+
+
+_Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar(f"{_TAG}str", text, style=_style(text)))
+
+
+def dump(document: Any) -> bytes:
+    """Return a document as YAML, with its marker."""
+    text: bytes = yaml.dump(
+        document,
+        Dumper=_Dumper,
+        explicit_start=True,
+        sort_keys=False,
+        encoding="utf-8",
+        allow_unicode=True,
+        width=_WIDTH,
+    )
+    return text
+
+
+# Read ---------------------------------------------------------------------------------------------------------
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Takes plain scalars for what sigs.k8s.io/yaml does: `08` and `1e3` are numbers, a date is a text."""
+
+
+#: What may be a number: `_number` decides.
+_NUMBER = "!number"
+Loader.yaml_implicit_resolvers = {}
+for _kind, _pattern, _first in (
+    (f"{_TAG}null", r"(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    (
+        f"{_TAG}bool",
+        r"(?:[yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|true|True|TRUE|false|False|FALSE)$",
+        list("yYnNoOtTfF"),
+    ),
+    (f"{_TAG}merge", r"<<$", ["<"]),
+    (_NUMBER, r"[-+.0-9][-+.0-9a-zA-Z_]*$", list("-+.0123456789")),
+):
+    Loader.add_implicit_resolver(_kind, re.compile(_pattern), _first)
+
+
+def _number(loader: Any, node: Any) -> int | float | str:
+    """Return the number that a plain scalar is, else its text. Raises YAMLError for one that JSON can't hold."""
+    text: str = loader.construct_scalar(node)
+    if re.fullmatch(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", text):
+        raise yaml.constructor.ConstructorError(None, None, f"{text} can't be a value", node.start_mark)
+    plain = text.replace("_", "")
+    for base, pattern in ((8, "[-+]?0[0-7]+"), (10, "[-+]?(0|[1-9][0-9]*)"), (0, "[-+]?0[xXoObB][0-9a-fA-F]+")):
+        if re.fullmatch(pattern, plain):
+            try:
+                whole = int(plain, base)
+            except ValueError:
+                return text
+            if -(2**63) <= whole < 2**64:
+                return whole
+    if not re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", plain):
+        return text
+    value = float(plain)
+    if math.isinf(value):
+        return text
+    # JSON, which comes next in Go, has one kind of number
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _tagged_number(loader: Any, node: Any) -> int | float:
+    value = _number(loader, node)
+    if isinstance(value, str):
+        raise yaml.constructor.ConstructorError(None, None, f"{value!r} is not a number", node.start_mark)
+    return value
+
+
+def _binary(loader: Any, node: Any) -> str:
+    try:
+        return base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True).decode(errors="replace")
+    except (binascii.Error, ValueError):
+        raise yaml.constructor.ConstructorError(None, None, "!!binary is not base64", node.start_mark) from None
+
+
+def _bool(loader: Any, node: Any) -> bool:
+    return loader.construct_scalar(node).lower() in ("y", "yes", "on", "true")
+
+
+def _scalar(loader: Any, node: Any) -> Any:
+    return loader.construct_scalar(node)
+
+
+Loader.add_constructor(_NUMBER, _number)
+for _kind, _constructor in {
+    "bool": _bool,
+    "int": _tagged_number,
+    "float": _tagged_number,
+    "binary": _binary,
+    "timestamp": _scalar,
+    "merge": _scalar,
+    "set": yaml.SafeLoader.construct_yaml_map,
+    "omap": yaml.SafeLoader.construct_yaml_seq,
+    "pairs": yaml.SafeLoader.construct_yaml_seq,
+}.items():
+    Loader.add_constructor(_TAG + _kind, _constructor)
+
+
+def load(data: bytes | str) -> Any:
+    """Return the one document in a text. Raises YAMLError."""
+    return yaml.load(data, Loader=Loader)  # noqa: S506 - a safe loader
+
+
+def load_all(data: bytes | str) -> Iterator[Any]:
+    """Yield the documents of a stream. Raises YAMLError."""
+    return yaml.load_all(data, Loader=Loader)
