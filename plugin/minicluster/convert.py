@@ -6,6 +6,7 @@ written out where the chart has others, and what it overrode is dropped. Each of
 or at the head of the file where nothing is to be done. docs/migrating.md lists it all.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -27,26 +28,6 @@ Map = dict[str, Any]
 
 class ConvertError(MiniClusterError):
     """A MiniCluster of flux-operator can't be carried over."""
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads scalars as Kubernetes does: no timestamps, no `=`, no numbers of base 60."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [rule for rule in rules if rule[0].rpartition(":")[2] not in ("timestamp", "value", "int", "float")]
-    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int",
-    re.compile(r"^[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)$"),
-    list("-+0123456789"),
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?$"),
-    list("-+.0123456789"),
-)
 
 
 @dataclass(frozen=True)
@@ -80,25 +61,19 @@ def convert(data: bytes) -> tuple[list[Values], list[str]]:
     Raises MiniClusterError for what can't be carried over.
     """
     try:
-        documents = [d for chunk in yaml.load_all(data, Loader=_Loader) for d in _items(chunk)]
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConvertError(f"the file is not YAML: {_yaml_problem(error)}") from None
+        documents = [d for chunk in yamlio.load_all(data) for d in _items(chunk)]
+    except yaml.YAMLError as error:
+        raise ConvertError(f"the file is not YAML: {yamlio.problem(error)}") from None
     clusters = [d for d in documents if _is_cluster(d)]
     if not clusters:
         raise ConvertError(f"there is no MiniCluster of {GROUP} in the file: give the one for flux-operator")
-    others = [f"{_title(d)} is no MiniCluster: apply it as before" for d in documents if d not in clusters]
+    others = [f"{_title(d)} is no MiniCluster: apply it as before" for d in documents if not _is_cluster(d)]
     values = [_cluster(document) for document in clusters]
     names = [v.name for v in values]
     for name in names:
         if names.count(name) > 1:
             raise ConvertError(f"two MiniClusters are named {name}: give each a file of its own")
     return values, others
-
-
-def _yaml_problem(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    where = f" at line {mark.line + 1}" if mark else ""
-    return f"{getattr(error, 'problem', None) or 'it can not be read'}{where}"
 
 
 def _items(document: Any) -> Iterator[Any]:
@@ -166,12 +141,16 @@ def _file(release: str, name: str, namespace: str, values: Map, notes: list[str]
 
 
 def _fresh(value: Any) -> Any:
-    """Return a copy without null, which is unset, and without YAML's aliases."""
+    """Return a copy without null, which is unset, without aliases, and with texts for keys, as kubectl has them."""
     if isinstance(value, dict):
-        return {key: _fresh(item) for key, item in value.items() if item is not None}
+        return {_key(key): _fresh(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         return [_fresh(item) for item in value]
     return value
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(key)
 
 
 def _map(parent: Map, key: str) -> Map:

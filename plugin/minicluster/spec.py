@@ -114,13 +114,22 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
 
     Raises SpecError naming the first wrong value.
     """
-    metadata = document["metadata"]
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        raise SpecError(f"a MiniCluster's metadata is {metadata!r}: it must be a map with a name")
     name = metadata.get("name")
     if not isinstance(name, str) or not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
         raise SpecError(
             f"the name {name!r} is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)"
         )
-    spec = _without_null(document.get("spec") or {})
+    for key in ("labels", "annotations"):
+        texts = metadata.get(key)
+        if texts is not None and not (_is_texts(texts)):
+            raise SpecError(f"MiniCluster {name}: metadata.{key} must be a map of texts")
+    if not isinstance(document.get("certificate") or "", str):
+        raise SpecError(f"MiniCluster {name}: certificate must be a text")
+    given = document.get("spec")
+    spec = _without_null({} if given is None else given)
     problem = next(schema.problems(spec), None)
     if problem:
         raise SpecError(f"MiniCluster {name}: {problem}")
@@ -137,6 +146,11 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     if refusal:
         raise SpecError(f"MiniCluster {name}: {refusal}")
     return cluster
+
+
+def _is_texts(value: Any) -> bool:
+    """Tell whether something is a map of texts, as labels are."""
+    return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
 
 
 #: Names that flux-operator's documentation and its API spell differently: the documentation's, the API's.

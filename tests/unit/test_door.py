@@ -27,7 +27,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "seed").write_bytes(SEED)
     (tmp_path / "file").write_text("")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "helm").write_text(f"#!/bin/sh\ncase $1 in env) echo '{tmp_path}/file/x';; *) cat stream;; esac\n")
+    (tmp_path / "bin" / "helm").write_text(
+        f"#!/bin/sh\ncase $1 in env) echo '{tmp_path}/file/x';; *) cat stream;; esac\n"
+    )
     (tmp_path / "bin" / "helm").chmod(0o755)
     return tmp_path
 
@@ -149,7 +151,11 @@ WRONG: list[tuple[str, int, str]] = [
     ("$M convert - 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
     ("$M convert /proc/self/mem", 2, "/proc/self/mem can't be read: Input/output error"),
     ("$M 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
-    ("MINICLUSTER_CURVE_SEED_FILE=/proc/self/mem $M render < stream", 2, "/proc/self/mem can't be read: Input/output error"),
+    (
+        "MINICLUSTER_CURVE_SEED_FILE=/proc/self/mem $M render < stream",
+        2,
+        "/proc/self/mem can't be read: Input/output error",
+    ),
 ]  # fmt: skip
 
 
@@ -197,7 +203,7 @@ def test_errors_under_helm_4_are_told_to_helm(folder: Path) -> None:
     assert shell(folder, "$M 0>/dev/null > /dev/full", HELM_PLUGIN_NAME="minicluster") == Done(1, "", "")
 
 
-class Secretive(Exception):
+class SecretiveError(Exception):
     """An error with something in it that must not be shown."""
 
 
@@ -209,8 +215,8 @@ MESSAGES: list[tuple[BaseException, str]] = [
     (PermissionError(13, "Permission denied", "/a\nb"), "/a b: Permission denied"),
     (OSError(), "OSError"),
     (
-        Secretive("key"),
-        "Secretive at an unknown line, a mistake of minicluster's: report it with what you gave it",
+        SecretiveError("key"),
+        "SecretiveError at an unknown line, a mistake of minicluster's: report it with what you gave it",
     ),
 ]
 
