@@ -1,6 +1,7 @@
 """What an Argo CD Application asks its plugin for, see gitops/argocd/."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -43,7 +44,7 @@ def _parameters(text: str) -> Iterator[tuple[str, Any]]:
     """Yield name and value of each parameter in Argo CD's JSON. Raises SpecError for one that is not announced."""
     try:
         items = json.loads(text) or []
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SpecError(f"ARGOCD_APP_PARAMETERS is not JSON: {error}") from None
     for item in items if isinstance(items, list) else [items]:
         name = item.get("name") if isinstance(item, dict) else item
@@ -62,7 +63,7 @@ def _fits(value: Any, field: str) -> bool:
     """Tell whether a value is what Argo CD has in a field of a parameter: texts."""
     texts = {"string": [value], "array": value, "map": value.values() if isinstance(value, dict) else value}[field]
     return isinstance(value, dict if field == "map" else list if field == "array" else str) and all(
-        isinstance(text, str) for text in texts
+        isinstance(text, str) and not re.search("[\0\ud800-\udfff]", text) for text in texts
     )
 
 

@@ -1,5 +1,8 @@
 """What can be wrong with the input; each message is one line: the value, what is wrong, the way out."""
 
+#: Characters of a message.
+MOST = 2000
+
 
 class MiniClusterError(Exception):
     """Base of all errors that a user can mend."""
@@ -8,8 +11,10 @@ class MiniClusterError(Exception):
     code = 1
 
     def __str__(self) -> str:
-        """Return the message on one line."""
-        return " ".join(super().__str__().split())
+        """Return the message on one line, fit for a terminal; of a very long one the beginning and the end."""
+        line = " ".join(super().__str__().split())
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+        return text if len(text) <= MOST else f"{text[: MOST - 500]} ... {text[-490:]}"
 
 
 class StreamError(MiniClusterError):

@@ -112,12 +112,12 @@ def test_it_reads_what_kubectl_reads() -> None:
     text = (
         f"apiVersion:\t{V1ALPHA2}\nkind: MiniCluster\t# x\nmetadata: {{name:\ta}}\nspec:\n  size:\t2\n  containers:\n"
     )
-    text += "  - image: !!binary aQ==\n  pod:\n    labels: {1: x, true: y}\n"
+    text += "  - image: !!binary aQ==\n  pod:\n    labels: {2: x, true: z}\n"
     (values,), _ = convert.convert(text.encode())
     found = yamlio.load(values.text)
     assert (values.name, found["size"]) == ("a", 2)
     assert found["containers"] == [{"image": "i"}]
-    assert found["pod"] == {"labels": {"1": "x", "true": "y"}}
+    assert found["pod"] == {"labels": {"2": "x", "true": "z"}}
 
 
 ONE = {"containers": [{"image": "i"}]}

@@ -39,11 +39,11 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_it_is_refused_at_once(case: str) -> None:
     data, message = REFUSED[case]
-    begin = time.monotonic()
+    begin = time.process_time()
     with pytest.raises(yaml.YAMLError) as error:
         list(yamlio.load_all(data))
     assert yamlio.problem(error.value).startswith(f"{message} at line ")
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 ALLOWED: dict[str, bytes] = {
@@ -57,16 +57,16 @@ ALLOWED: dict[str, bytes] = {
 
 @pytest.mark.parametrize("case", ALLOWED)
 def test_it_is_read_in_time(case: str) -> None:
-    begin = time.monotonic()
+    begin = time.process_time()
     assert list(yamlio.load_all(ALLOWED[case]))
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 def test_the_pure_parser_is_bounded_too() -> None:
-    begin = time.monotonic()
+    begin = time.process_time()
     with pytest.raises(yaml.YAMLError):
         limits.check(b"{a," * 40_000, yaml.SafeLoader)
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 @pytest.mark.parametrize("words", [["render"], ["convert", "-"], []])
