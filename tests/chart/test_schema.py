@@ -193,6 +193,8 @@ CANDIDATES: list[Any] = [
 def leaves(schema: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
     if "$ref" in schema:
         schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    if "const" in schema:
+        return  # a message
     if "properties" in schema:
         for key, part in schema["properties"].items():
             yield from leaves(part, (*path, key))

@@ -187,7 +187,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"services": [{"image": "i"}]} | ONE, "services[0] has no name: all but the one that runs Flux need one"),
     ({"flux": {"brokerConfig": "a b"}} | ONE, "flux.brokerConfig is not TOML: "),
     ({"flux": {"optionFlags": "'"}} | ONE, 'flux.optionFlags is "\'": No closing quotation; close the quote'),
-    ({"containers": [{"image": "i"}, {"image": "i"}]}, "0 containers have runFlux: give it to exactly one"),
+    (
+        {"containers": [{"image": "i"}, {"image": "i"}]},
+        "none of the 2 containers has runFlux: true: set it on the one that runs Flux",
+    ),
 ]
 
 
