@@ -45,7 +45,7 @@ BROUGHT = {
 
 def _meant(unknown: str, known: Iterable[str], at_top: bool, schema: Any) -> str | None:
     """Return the field that an unknown one may have been meant for; None when no name is near."""
-    if BROUGHT.get(unknown) in known:
+    if unknown in BROUGHT and BROUGHT[unknown] in known:
         return BROUGHT[unknown]
     parts = {
         "containers[0]": schema["$defs"]["container"],

@@ -343,7 +343,8 @@ def test_a_missing_tool_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", "/nowhere")
     assert run("flux", "b0").stderr == (
         "minicluster: flux in the namespace of the context can't be read: there is no helm in PATH: "
-        "install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and --root-context say where it is\n"
+        "install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and --root-context say "
+        "where it is\n"
     )
 
 
