@@ -64,10 +64,6 @@ def _meant(unknown: str, known: Iterable[str], at_top: bool, schema: Any) -> str
 def _sentence(error: Any, schema: Any) -> str:
     """Say in one line which value is wrong, how, and what would be right."""
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path).lstrip(".")
-    if error.validator == "additionalProperties" and "patternProperties" in error.schema:
-        (allowed,) = error.schema["patternProperties"]
-        unknown = next(key for key in error.instance if not re.search(allowed, key))
-        return f"{path}: {_short(unknown)} can't be a name here: it must match {allowed}"
     if error.validator == "additionalProperties":
         known = error.schema.get("properties", {})
         unknown = next(key for key in error.instance if key not in known)

@@ -65,7 +65,15 @@ REFUSED: list[Any] = [
     ),
     ({"nameOverride": "a" * 64}, "- at '/nameOverride': maxLength: got 64, want 63"),
     ({"nameOverride": "A"}, "- at '/nameOverride': 'A' does not match pattern '^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$'"),
-    ({"flux": {"environment": {"A-B": "x"}}}, "- at '/flux/environment': additional properties 'A-B' not allowed"),
+    (
+        {"flux": {"environment": {"A-B": "x"}}},
+        "- at '/flux/environment/A-B': value must be 'absent: a name here must match ^[a-zA-Z_][a-zA-Z0-9_]*$'",
+    ),
+    (
+        {"kind": "MiniCluster", "spec": {}},
+        "- at '/kind': value must be 'absent: this is a MiniCluster, of which `minicluster convert FILE` makes values'",
+    ),
+    ({"spec": {}}, "- at '/spec': value must be 'absent: drop the line `spec:`, and indent what is below it less'"),
 ]
 
 
