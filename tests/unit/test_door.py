@@ -30,7 +30,14 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "bin" / "helm").write_text(
         f"#!/bin/sh\ncase $1 in env) echo '{tmp_path}/file/x';; *) cat stream;; esac\n"
     )
-    (tmp_path / "bin" / "helm").chmod(0o755)
+    loud = 'echo "level=ERROR msg=\\"it is so\\"" >&2\necho "Error: it is \\"so\\"" >&2\nexit 1\n'
+    (tmp_path / "bin" / "loud").write_text(f"#!/bin/sh\n{loud}")
+    (tmp_path / "bin" / "kubectl").write_text("#!/bin/sh\necho no JSON\n")
+    (tmp_path / "values").write_text(
+        "maxSize: 2\nflux: {bursting: {clusters: [{name: b, size: 1}], expose: {type: NodePort}}}\n"
+    )
+    for name in ("helm", "loud", "kubectl"):
+        (tmp_path / "bin" / name).chmod(0o755)
     return tmp_path
 
 
@@ -148,6 +155,21 @@ WRONG: list[tuple[str, int, str]] = [
     ("$M template x --curve-seed-file bin", 2, "Invalid value for '--curve-seed-file': File 'bin' is a directory; see "
      "`minicluster template --help`"),
     ("$M plugin install", 1, "{folder}/file/x/minicluster: Not a directory"),
+    ("$M template Bad_Name", 1, "'Bad_Name' can't be a release's name: use a-z, 0-9, - and ., at most 53 characters, "
+     "the first and the last a letter or digit"),
+    ("$M template -- --help", 1, "'--help' can't be a release's name: use a-z, 0-9, - and ., at most 53 characters, "
+     "the first and the last a letter or digit"),
+    ("HELM_BIN=no $M template x", 1, "HELM_BIN is no: there is no such program: install Helm 3.14 or later, or Helm 4, "
+     "or set HELM_BIN to its path"),
+    ("HELM_BIN=no $M burst a b", 1, "a in the namespace of the context can't be read: HELM_BIN is no: there is no such "
+     "program: install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and --root-context "
+     "say where it is"),
+    ("HELM_BIN=$PWD/bin/loud $M template x", 1, "helm template: it is \"so\""),
+    ("HELM_BIN=$PWD/bin/loud $M burst a b", 1, "a in the namespace of the context can't be read: loud get values: it "
+     "is \"so\"; --root-namespace and --root-context say where it is"),
+    ("$M status a", 1, "kubectl get pods printed no JSON: Expecting value: line 1 column 1 (char 0): check KUBECONFIG, "
+     "--context and --namespace"),
+    ("$M burst a b -f values", 1, "kubectl get service printed no JSON: Expecting value: line 1 column 1 (char 0)"),
     ("$M convert - 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
     ("$M convert /proc/self/mem", 2, "/proc/self/mem can't be read: Input/output error"),
     ("$M 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),

@@ -138,7 +138,7 @@ def read_root(release: str, options: dict[str, Any]) -> tuple[MiniCluster, Place
 def _release_values(release: str, place: Place) -> dict[str, Any]:
     try:
         values: dict[str, Any] = json.loads(place.helm("get", "values", release, "--all", "-o", "json"))
-    except ToolError as error:
+    except (ToolError, ValueError) as error:
         raise BurstError(
             f"{release} in {place} can't be read: {error}; --root-namespace and --root-context say where it is"
         ) from None

@@ -47,7 +47,10 @@ class Kubectl:
     def get(self, *words: str) -> Any:
         """Return objects; None when the one that is named is not there. Raises KubectlError."""
         text = self.run(GET_SECONDS, "get", *words, "--output=json", "--request-timeout=10s")
-        return json.loads(text) if text else None
+        try:
+            return json.loads(text) if text.strip() else None
+        except ValueError as error:
+            raise KubectlError(f"kubectl get {words[0]} printed no JSON: {error}") from None
 
     def run(self, seconds: float, *words: str) -> str:
         """Return what kubectl prints. Raises KubectlError, and StatusError when there is none."""

@@ -31,9 +31,11 @@ class Place:
 
     def get(self, kind: str, *words: str) -> dict[str, Any]:
         """Return an object or a list of them; nothing when there is none."""
-        found: dict[str, Any] = json.loads(
-            self.kubectl("get", kind, *words, "--ignore-not-found", "-o", "json") or "{}"
-        )
+        text = self.kubectl("get", kind, *words, "--ignore-not-found", "-o", "json")
+        try:
+            found: dict[str, Any] = json.loads(text or "{}")
+        except ValueError as error:
+            raise ToolError(f"kubectl get {kind} printed no JSON: {error}") from None
         return found
 
     def pods(self, job: str, index: int | None = None) -> list[dict[str, Any]]:
