@@ -1,14 +1,20 @@
 """What no schema can say of a spec: values that contradict each other, each in a sentence."""
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+from minicluster import fragments
 
 if TYPE_CHECKING:
     from minicluster.spec import MiniCluster
 
 #: A DNS label, and so a pod's host name.
 MAX_NAME = 63
+#: Powers of 10 that suffixes of quantities stand for.
+POWERS = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 #: Where a volume can come from.
 SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver")
 
@@ -25,13 +31,17 @@ def refusals(cluster: "MiniCluster") -> Iterator[str]:
         return
     yield from _sizes(cluster)
     yield from _containers(cluster)
+    yield from _variables(cluster)
     yield from _volumes(cluster)
     yield from _work(cluster)
     yield from _flux(cluster)
     yield from _bursting(cluster)
+    yield from _pod(cluster)
     yield from _scaling(cluster)
     yield from _state(cluster)
     yield from _hidden_by_broker_config(cluster)
+    yield from _resources(cluster)
+    yield from fragments.refusals(cluster)
 
 
 def _sizes(cluster: "MiniCluster") -> Iterator[str]:
@@ -45,6 +55,18 @@ def _sizes(cluster: "MiniCluster") -> Iterator[str]:
         yield f"the last pod would be {last}, {len(last)} characters: {MAX_NAME} are allowed; shorten nameOverride"
     if cluster.spec["services"] and len(cluster.name) > MAX_NAME - len("-services"):
         yield f"the host {cluster.name}-services has over {MAX_NAME} characters: shorten nameOverride"
+    if cluster.flux["bursting"]["expose"]["type"] and len(cluster.name) > MAX_NAME - len("-lead"):
+        yield f"the Service {cluster.name}-lead has over {MAX_NAME} characters: shorten nameOverride"
+
+
+def _pod(cluster: "MiniCluster") -> Iterator[str]:
+    if cluster.spec["networkPolicy"]["enabled"] and cluster.spec["pod"]["hostNetwork"]:
+        yield "networkPolicy.enabled and pod.hostNetwork are both true: no policy holds there; drop one of them"
+    if cluster.spec["shareProcessNamespace"] and cluster.spec["pod"]["hostPID"]:
+        yield "shareProcessNamespace and pod.hostPID are both true: Kubernetes takes one of them; drop the other"
+    template = cluster.spec["pod"]["template"].get("spec") or {}
+    if cluster.spec["pod"]["dnsPolicy"] == "None" and not (isinstance(template, dict) and template.get("dnsConfig")):
+        yield "pod.dnsPolicy is None and there is no name server: give pod.template.spec.dnsConfig.nameservers"
 
 
 def _scaling(cluster: "MiniCluster") -> Iterator[str]:
@@ -133,16 +155,54 @@ def _named(cluster: "MiniCluster") -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield f"services[{n}]", container
 
 
+def _variables(cluster: "MiniCluster") -> Iterator[str]:
+    places = {"flux.environment": cluster.flux["environment"]}
+    for group in ("containers", "services"):
+        for n, container in enumerate(cluster.spec[group]):
+            variables, secrets = container.get("environment", {}), container.get("secrets", {})
+            places |= {f"{group}[{n}].environment": variables, f"{group}[{n}].secrets": secrets}
+            for name in sorted(variables.keys() & secrets.keys()):
+                yield f"{group}[{n}] has {name} in environment and in secrets: drop one of them"
+    for place, variables in places.items():
+        for name in variables:
+            if name.startswith(("mc_", "MINICLUSTER_")):
+                yield f"{place}.{name}: names that begin with mc_ or MINICLUSTER_ are the cluster's own; rename it"
+
+
 def _volumes(cluster: "MiniCluster") -> Iterator[str]:
     for group in ("containers", "services"):
         seen: dict[str, Mapping[str, Any]] = {}
         for n, container in enumerate(cluster.spec[group]):
+            yield from _mounts(f"{group}[{n}].volumes", container.get("volumes", {}), _own_paths(cluster, group))
             for name, volume in container.get("volumes", {}).items():
                 place = f"{group}[{n}].volumes.{name}"
                 yield from _volume(place, name, volume)
                 settings = {key: value for key, value in volume.items() if key not in ("path", "readOnly")}
                 if seen.setdefault(name, settings) != settings:
                     yield f"{place} has other settings than the volume {name} of another container: rename one of them"
+
+
+def _own_paths(cluster: "MiniCluster", group: str) -> tuple[list[str], list[str]]:
+    """Return where the cluster's own volumes are: there, and in the second ones also below, nothing can be mounted."""
+    below = [f"{cluster.mount}/{name}" for name in ("minicluster", "curve", "config", "state", "munge", "copy", "bin")]
+    view = group == "containers" and not cluster.flux["container"]["disable"]
+    return [cluster.mount], [*below, *(["/opt/software", "/opt/views"] if view else [])]
+
+
+def _mounts(place: str, volumes: Mapping[str, Any], own: tuple[list[str], list[str]]) -> Iterator[str]:
+    """Yield the volumes of a container that are mounted where something is."""
+    exact, trees = own
+    seen: dict[str, str] = {}
+    for name, volume in volumes.items():
+        path = posixpath.normpath("/" + (volume.get("path") or "/dev/shm").lstrip("/"))  # noqa: S108 - the default
+        tree = next((tree for tree in trees if f"{path}/".startswith(f"{tree}/")), path if path in exact else None)
+        if tree:
+            yield f"{place}.{name}.path is {path}: {tree} is the cluster's own; mount it elsewhere"
+        elif path == "/":
+            yield f"{place}.{name}.path is /: nothing of the image would be left; mount it elsewhere"
+        if path in seen:
+            yield f"{place}: {seen[path]} and {name} are both at {path}; mount one elsewhere"
+        seen[path] = name
 
 
 def _volume(place: str, name: str, volume: Mapping[str, Any]) -> Iterator[str]:
@@ -161,6 +221,40 @@ def _volume(place: str, name: str, volume: Mapping[str, Any]) -> Iterator[str]:
     for key, owners in (parts | {"csiDriverAttributes": ("csiDriver",)}).items():
         if volume.get(key) and not set(owners) & set(sources):
             yield f"{place}.{key} is set without {' or '.join(owners)}: drop it"
+    paths = {f"{place}.items.{key}": path for key, path in volume.get("items", {}).items()}
+    for where, path in {
+        **paths,
+        f"{place}.path": volume.get("path", ""),
+        f"{place}.hostPath": volume.get("hostPath", ""),
+    }.items():
+        if ".." in path.split("/"):
+            yield f"{where} is {path}: Kubernetes takes no .. in a path; write it without"
+
+
+def _resources(cluster: "MiniCluster") -> Iterator[str]:
+    """Yield requests that their limits don't allow."""
+    places = {"flux.container": cluster.flux["container"], "agent": cluster.spec["agent"]} | {
+        f"{group}[{n}]": container
+        for group in ("containers", "services")
+        for n, container in enumerate(cluster.spec[group])
+    }
+    for place, container in places.items():
+        resources = container.get("resources", {})
+        limits, requests = resources.get("limits", {}), resources.get("requests", {})
+        for name, asked in requests.items():
+            limit = limits.get(name)
+            where = f"{place}.resources.requests.{name} is {asked}"
+            if "/" in name and (limit is None or amount(asked) != amount(limit)):
+                yield f"{where}, of limits {limit or 'nothing'}: devices are given whole; give limits the same number"
+            elif limit is not None and amount(asked) > amount(limit):
+                yield f"{where}, limits.{name} {limit}: a request can't be above its limit; lower it"
+
+
+def amount(quantity: object) -> Decimal:
+    """Return the number that a quantity of the schema is (apimachinery/pkg/api/resource/quantity.go)."""
+    number, suffix = re.findall(r"^(.*?[0-9.])([a-zA-Z]*)$", str(quantity))[0]
+    base, exponent = (1024, 1 + "KMGTPE".index(suffix[0])) if suffix.endswith("i") else (10, POWERS[suffix])
+    return Decimal(number) * Decimal(base) ** exponent
 
 
 def _work(cluster: "MiniCluster") -> Iterator[str]:

@@ -98,6 +98,8 @@ def _want(error: Any) -> str:  # noqa: PLR0911 - a table
             return f"needs {' and '.join(key for key in rule if key not in error.instance)}"
         case "anyOf":
             return "must be a string or a list of strings without control characters"
+        case "pattern" if error.schema.get("minimum") == 0:
+            return "must be a quantity, e.g. 4, 500m or 8Gi"
         case "pattern" if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]", error.instance):
             return "control characters are not allowed"
         case "pattern":

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from minicluster import refusals, schema, yamlio
 from minicluster.errors import SpecError
@@ -27,6 +27,7 @@ class MiniCluster:
     annotations: Mapping[str, str]
     spec: Mapping[str, Any]
     certificate: str  #: of the live release, "" when there is none
+    kubernetes: str = ""  #: version of the live cluster, "" when Helm talks to none
 
     @property
     def size(self) -> int:
@@ -117,11 +118,13 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         raise SpecError(f"a MiniCluster's metadata is {metadata!r}: it must be a map with a name")
-    name = metadata.get("name")
-    if not isinstance(name, str) or not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+    name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
+    if not _is_label(name):
         raise SpecError(
             f"the name {name!r} is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)"
         )
+    if not _is_label(namespace):
+        raise SpecError(f"MiniCluster {name}: the namespace {namespace!r} is not a DNS label: use a-z, 0-9 and -")
     for key in ("labels", "annotations"):
         texts = metadata.get(key)
         if texts is not None and not (_is_texts(texts)):
@@ -136,11 +139,12 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     _resolve_aliases(spec)
     cluster = MiniCluster(
         name=name,
-        namespace=str(metadata.get("namespace") or "default"),
+        namespace=namespace,
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
         spec=_merge(yamlio.load(DEFAULTS.read_bytes()), spec),
         certificate=str(document.get("certificate") or ""),
+        kubernetes=str(document.get("kubernetes") or ""),
     )
     refusal = next(refusals.refusals(cluster), None)
     if refusal:
@@ -151,6 +155,10 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
 def _is_texts(value: Any) -> bool:
     """Tell whether something is a map of texts, as labels are."""
     return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
+def _is_label(name: Any) -> TypeGuard[str]:
+    return isinstance(name, str) and bool(re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name))
 
 
 #: Names that flux-operator's documentation and its API spell differently: the documentation's, the API's.

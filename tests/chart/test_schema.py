@@ -22,6 +22,10 @@ def runner(**fields: Any) -> dict[str, Any]:
     return {"containers": [fields]}
 
 
+QUANTITY = r"^\\+?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?$"
+#: What names of labels and of resources must match.
+LABEL = r"^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+QUANTITY = r"^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGTPE]i|[-.a-z0-9]+/[-._A-Za-z0-9]+)$"
 REFUSED: list[Any] = [
     ({"siez": 1}, "- at '': additional properties 'siez' not allowed"),
     ({"flux": {"wrapp": 1}}, "- at '/flux': additional properties 'wrapp' not allowed"),
@@ -52,6 +56,29 @@ REFUSED: list[Any] = [
     ({"deadlineSeconds": 0}, "- at '/deadlineSeconds': minimum: got 0, want 1"),
     (runner(cores=0), "- at '/containers/0/cores': minimum: got 0, want 1"),
     ({"flux": {"logLevel": 8}}, "- at '/flux/logLevel': maximum: got 8, want 7"),
+    # quantities
+    *(
+        (values, f"{place}: '{quantity}' does not match pattern '{QUANTITY}'")
+        for quantity in ("4GB", "64MB", "-4", "4 Gi", "", "four", "4gi", "1Ki5")
+        for place, values in (
+            ("- at '/containers/0/resources/limits/memory'", runner(resources={"limits": {"memory": quantity}})),
+            ("- at '/pod/resources/cpu'", {"pod": {"resources": {"cpu": quantity}}}),
+            (
+                "- at '/containers/0/volumes/v/emptyDirSizeLimit'",
+                runner(volumes={"v": {"emptyDir": True, "emptyDirSizeLimit": quantity}}),
+            ),
+        )
+    ),
+    (runner(resources={"limits": {"cpu": -4}}), "- at '/containers/0/resources/limits/cpu': minimum: got -4, want 0"),
+    (
+        runner(resources={"limits": {"mem": "4Gi"}}),
+        f"- at '/containers/0/resources/limits/mem': value must be 'absent: a name here must match {QUANTITY}'",
+    ),
+    ({"jobLabels": {"a b": "c"}}, f"- at '/jobLabels/a b': value must be 'absent: a name here must match {LABEL}'"),
+    (
+        {"pod": {"annotations": {"/a": "c"}}},
+        f"- at '/pod/annotations/~1a': value must be 'absent: a name here must match {LABEL}'",
+    ),
     # choices and texts
     ({"flux": {"arch": "x86"}}, "- at '/flux/arch': value must be one of '', 'arm'"),
     (
@@ -138,6 +165,7 @@ CHANGEABLE = {
         "jobLabels",
         "flux.curveCert",
         "agent.periodSeconds",
+        "networkPolicy.enabled",
         "metrics.podMonitor.enabled",
         "metrics.podMonitor.labels",
     ),
@@ -169,6 +197,12 @@ SPECIAL: dict[str, Any] = {
     "flux.scheduler.queuePolicy": "easy",
     "maxSize": 9,
     "minSize": 1,
+    **{key: {"runAsUser": 7} for key in ("pod.securityContext", "containers.0.securityContext")},
+    "flux.container.securityContext": {"runAsUser": 7},
+    **{f"{place}.resources.claims": [{"name": "x"}] for place in ("containers.0", "flux.container", "agent")},
+    "pod.resources": {"cpu": 1},
+    "pod.tolerations": [{"key": "x"}],
+    "pod.topologySpreadConstraints": [{"maxSkew": 1}],
     "pod.template": {"metadata": {"annotations": {"a": "b"}}},
 }
 LEAD = {"name": "lead", "address": "a", "size": 2}
@@ -194,7 +228,7 @@ PROMETHEUS = ("--api-versions", "monitoring.coreos.com/v1/PodMonitor")
 CANDIDATES: list[Any] = [
     *(True, False, 3, 5, "x1", "/x1", "7s", "binomial", "Never", "arm", "Default"),
     *("NodePort", [80], {"x": {"path": "/x", "emptyDir": True}}, [{"name": "x", "size": 1}], [{"name": "x"}]),
-    *(["x1"], [{"a": "b"}], {"x1": "x1"}, {"x1": ["x1"]}, {"a": {"name": "b", "key": "c"}}),
+    *({"cpu": 1}, ["x1"], [{"a": "b"}], {"x1": "x1"}, {"x1": ["x1"]}, {"a": {"name": "b", "key": "c"}}),
 ]
 
 

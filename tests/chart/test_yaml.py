@@ -2,15 +2,18 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click.testing
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster import yamlio
+from minicluster.commands import cli
 from support import Helm
 
 #: What some YAML reader takes for something other than a text.
@@ -353,7 +356,7 @@ def test_we_read_a_document_as_go_does(read: Read, text: str) -> None:
 @pytest.mark.parametrize("name", ["y", "n", "on", "null", "1234e56", "08", "1e3", "0x1f", "0123489", "12e03", "10"])
 def test_releases_and_containers_may_have_any_name(helm: Helm, read: Read, name: str) -> None:
     other = {"name": name, "image": "a", "command": "b"}
-    values = {"containers": [{"runFlux": True}, {**other, "ports": [80]}], "services": [other]}
+    values = {"containers": [{"name": "main", "runFlux": True}, {**other, "ports": [80]}], "services": [other]}
     stream = helm.template("--post-renderer", "minicluster", values=values, release=name)
     objects = read([document for document in stream.split("\n---\n") if "kind:" in document])
     made = {(one["kind"], one["metadata"]["name"]): one for one in objects}
@@ -369,3 +372,54 @@ def test_releases_and_containers_may_have_any_name(helm: Helm, read: Read, name:
     assert [*program, "sidecar"] in started
     assert [*program, "service"] in started
     assert f"mc_name={name}\n" in made["ConfigMap", f"{name}-config"]["data"]["settings.sh"]
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
+def test_no_line_break_ends_a_text(helm: Helm, read: Read, mark: str) -> None:
+    text = f"a\nexit 0{mark}launcher: true{mark}workingDir: /evil{mark}--- b"
+    where: dict[str, Any] = {"annotations": {"a": text, "b": f"one{mark}line"}}
+    # the schema refuses U+0085 where we take texts, but not in what is Kubernetes' own
+    free = {} if mark == "\x85" else {"environment": {"A": text}, "command": text, "commands": {"pre": text}}
+    pod = {"template": {"metadata": where}, **({} if mark == "\x85" else {"annotations": {"c": text}})}
+    container = {**free, "securityContext": {"seLinuxOptions": {"level": text}}}
+    values = {
+        "containers": [container],
+        "pod": {**pod, "tolerations": [{"key": text}]},
+        **({} if mark == "\x85" else {"flux": {"environment": {"B": text}}}),
+    }
+    stream = helm.template("--post-renderer", "minicluster", values=values)
+    objects = read([document for document in re.split(r"(?m)^---\n", stream) if "kind:" in document])
+    made = {one["kind"]: one for one in objects if one["metadata"]["name"].startswith("flux-sample")}
+    template = made["Job"]["spec"]["template"]
+    runner = template["spec"]["containers"][0]
+    annotations = template["metadata"]["annotations"]
+    assert {key: annotations[key] for key in ("a", "b")} == where["annotations"]
+    assert runner["securityContext"] == container["securityContext"]
+    assert template["spec"]["tolerations"] == [{"key": text}]
+    assert "workingDir" not in runner
+    if free:
+        data = next(one["data"] for one in objects if one["kind"] == "ConfigMap")
+        assert annotations["c"] == text
+        assert {"name": "A", "value": text} in runner["env"]
+        assert (data["command"], data["pre.sh"]) == (text, text)
+        assert f"export B='{text}'" in data["settings.sh"]
+        assert "mc_work=submit\n" in data["settings.sh"]
+
+
+def test_what_commands_write_is_what_go_reads(read: Read, as_values: Callable[[str], Any]) -> None:
+    names = [name for name in TRAPS if re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) and len(name) < 60]
+    assert {"y", "08", "1234e56", "on"} <= set(names)
+    runner = click.testing.CliRunner()
+    keys = [runner.invoke(cli, ["keygen", name, "-n", name]) for name in names]
+    metadata = [one["metadata"] for one in read([done.stdout.removeprefix("---\n") for done in keys])]
+    assert metadata == [{"name": name, "namespace": name} for name in names]
+    environment = {f"V{number}": name for number, name in enumerate(names)}
+    cluster = {
+        "apiVersion": "flux-framework.org/v1alpha2",
+        "kind": "MiniCluster",
+        "metadata": {"name": "y", "namespace": "n"},
+        "spec": {"size": 1, "containers": [{"image": "08", "environment": environment}]},
+    }
+    done = runner.invoke(cli, ["convert", "-"], input=json.dumps(cluster))
+    container = as_values(done.stdout)["containers"][0]
+    assert container == {"image": "08", "environment": environment}

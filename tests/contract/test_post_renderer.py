@@ -130,13 +130,22 @@ REFUSED: list[Any] = [
         'flux.optionFlags is "-o \'a": No closing quotation; close the quote',
     ),
     (
-        runner(resources={"limits": {"cpu": "four"}}),
-        "resources: cpu is 'four': give a number, e.g. 4 or 500m",
+        runner(resources={"limits": {"cpu": "4G"}}),
+        "resources: cpu is '4G': give a number, e.g. 4 or 500m",
     ),
     (
         {"nameOverride": "a" * 62},
         f"MiniCluster {'a' * 62}: the last pod would be {'a' * 62}-0, 64 characters: "
         "63 are allowed; shorten nameOverride",
+    ),
+    (
+        runner(securityContext={"runAsUser": "root"}),
+        'MiniCluster x: containers[0].securityContext.runAsUser is "root": must be integer',
+    ),
+    (
+        {"pod": {"template": {"spec": {"containers": [{"imagePullPolcy": "Always"}]}}}},
+        "MiniCluster x: pod.template.spec.containers[0].imagePullPolcy is not a field of Kubernetes' Container: "
+        "did you mean imagePullPolicy?",
     ),
     (
         runner(commands={"script": "x" * 1_048_576}),

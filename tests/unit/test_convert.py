@@ -147,6 +147,10 @@ STREAMS: list[tuple[bytes, str]] = [
         yaml.safe_dump(document(ONE, name="../a")).encode(),
         "the name '../a' is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)",
     ),
+    (
+        yaml.safe_dump(document(ONE) | {"metadata": {"name": "a", "namespace": "team\nsize: 9"}}).encode(),
+        "MiniCluster a: the namespace 'team\\nsize: 9' is not a DNS label: use a-z, 0-9 and -",
+    ),
 ]
 
 
@@ -710,7 +714,10 @@ RUNNER = st.fixed_dictionaries(
         "batchRaw": FLAG,
         "runFlux": st.just(True),
         "commands": st.fixed_dictionaries({}, optional=dict.fromkeys(SNIPPETS, LINES)),
-        "volumes": st.dictionaries(WORD, VOLUME, max_size=2),
+        # two volumes can't be at one path, and each emptyDir is at /dev/shm
+        "volumes": st.dictionaries(WORD, VOLUME, max_size=2)
+        .map(lambda volumes: {name: {**one, "path": f"/m/{name}"} for name, one in volumes.items()})
+        .filter(lambda volumes: [*map(set, volumes.values())].count({"path", "emptyDir"}) < 2),
     },
 )
 FLUX = st.fixed_dictionaries(

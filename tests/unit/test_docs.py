@@ -38,7 +38,7 @@ def fields(schema: dict[str, Any], definitions: dict[str, Any], path: str = "") 
         yield path
     elif schema.get("type") == "array" and schema["items"].keys() & {"$ref", "properties"}:
         yield from fields(schema["items"], definitions, f"{path}[]")
-    elif values and "$ref" in values:
+    elif values and "properties" in definitions.get(values.get("$ref", "").rpartition("/")[2], {}):
         yield from fields(values, definitions, f"{path}.NAME")
     elif "properties" in schema and reference != "resources":
         for name, item in schema["properties"].items():

@@ -70,6 +70,22 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"containers": [RUNNER, {"name": "s" * 61, "ports": [80]}]},
         f"a sidecar's ports would have the Service mc-{'s' * 61}: over 63 characters, or taken; rename it",
     ),
+    # variables
+    *(
+        (values, f"{place}.{name}: names that begin with mc_ or MINICLUSTER_ are the cluster's own; rename it")
+        for name in ("mc_work", "mc_submit_words", "MINICLUSTER_HOME", "MINICLUSTER_ENVIRONMENT")
+        for place, values in (
+            ("flux.environment", {"flux": {"environment": {name: "x"}}}),
+            ("containers[0].environment", runner(environment={name: "x"})),
+            ("containers[0].secrets", runner(secrets={name: {"name": "a", "key": "b"}})),
+            ("containers[1].environment", sidecar(environment={name: "x"})),
+            ("services[0].environment", service(environment={name: "x"})),
+        )
+    ),
+    (
+        runner(environment={"A": "x", "B": "y"}, secrets={"B": {"name": "a", "key": "b"}}),
+        "containers[0] has B in environment and in secrets: drop one of them",
+    ),
     # volumes
     (volume(path="/d"), f"containers[0].volumes.v has no source: give exactly one of {SOURCES}"),
     (
@@ -97,6 +113,122 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             ]
         },
         "containers[1].volumes.v has other settings than the volume v of another container: rename one of them",
+    ),
+    *(
+        (
+            volume(path=path, emptyDir=True),
+            f"containers[0].volumes.v.path is {shown}: {own} is the cluster's own; mount it elsewhere",
+        )
+        for path, shown, own in (
+            ("/opt/software", "/opt/software", "/opt/software"),
+            ("/opt/views/view", "/opt/views/view", "/opt/views"),
+            ("//opt/software/", "/opt/software", "/opt/software"),
+            ("/mnt/flux", "/mnt/flux", "/mnt/flux"),
+            ("/mnt/flux/curve", "/mnt/flux/curve", "/mnt/flux/curve"),
+            ("/mnt/flux/minicluster/x", "/mnt/flux/minicluster/x", "/mnt/flux/minicluster"),
+        )
+    ),
+    (
+        {"flux": {"container": {"mountPath": "/a"}}, **volume(path="/a", claimName="c")},
+        "containers[0].volumes.v.path is /a: /a is the cluster's own; mount it elsewhere",
+    ),
+    (
+        volume(path="/", claimName="c"),
+        "containers[0].volumes.v.path is /: nothing of the image would be left; mount it elsewhere",
+    ),
+    (
+        runner(volumes={"v": {"path": "/d", "claimName": "c"}, "w": {"path": "/d/", "emptyDir": True}}),
+        "containers[0].volumes: v and w are both at /d; mount one elsewhere",
+    ),
+    (
+        service(volumes={"v": {"emptyDir": True}, "w": {"path": "/dev/shm", "claimName": "c"}}),
+        "services[0].volumes: v and w are both at /dev/shm; mount one elsewhere",
+    ),
+    *(
+        (volume(**fields), f"containers[0].volumes.v.{place}: Kubernetes takes no .. in a path; write it without")
+        for fields, place in (
+            ({"path": "/a/../b", "claimName": "c"}, "path is /a/../b"),
+            ({"path": "/a", "hostPath": "/b/.."}, "hostPath is /b/.."),
+            ({"path": "/a", "secretName": "s", "items": {"k": "../x"}}, "items.k is ../x"),
+        )
+    ),
+    # resources
+    (
+        runner(resources={"limits": {"cpu": 2}, "requests": {"cpu": "2001m"}}),
+        "containers[0].resources.requests.cpu is 2001m, limits.cpu 2: a request can't be above its limit; lower it",
+    ),
+    (
+        {"agent": {"resources": {"limits": {"memory": "64M"}, "requests": {"memory": "64Mi"}}}},
+        "agent.resources.requests.memory is 64Mi, limits.memory 64M: a request can't be above its limit; lower it",
+    ),
+    (
+        service(resources={"requests": {"nvidia.com/gpu": 1}}),
+        "services[0].resources.requests.nvidia.com/gpu is 1, of limits nothing: devices are given whole; "
+        "give limits the same number",
+    ),
+    # what Kubernetes defines
+    (
+        runner(securityContext={"runAsUser": "root"}),
+        'containers[0].securityContext.runAsUser is "root": must be integer',
+    ),
+    (runner(securityContext={"runAsUser": -1}), "containers[0].securityContext.runAsUser is -1: must be at least 0"),
+    (
+        runner(securityContext={"privileged": "true"}),
+        'containers[0].securityContext.privileged is "true": must be boolean',
+    ),
+    (
+        runner(securityContext={"capabilities": {"add": "SYS_PTRACE"}}),
+        'containers[0].securityContext.capabilities.add is "SYS_PTRACE": must be array',
+    ),
+    (
+        runner(securityContext={"capabilites": {"add": ["SYS_PTRACE"]}}),
+        "containers[0].securityContext.capabilites is not a field of Kubernetes' SecurityContext: "
+        "did you mean capabilities?",
+    ),
+    (
+        {"flux": {"container": {"securityContext": {"runAsuser": 0}}}},
+        "flux.container.securityContext.runAsuser is not a field of Kubernetes' SecurityContext: "
+        "did you mean runAsUser?",
+    ),
+    (
+        {"pod": {"securityContext": {"privileged": True}}},
+        "pod.securityContext.privileged is not a field of Kubernetes' PodSecurityContext: there are "
+        "appArmorProfile, fsGroup, fsGroupChangePolicy, runAsGroup, runAsNonRoot, runAsUser, seLinuxChangePolicy, "
+        "seLinuxOptions, seccompProfile, supplementalGroups, supplementalGroupsPolicy, sysctls, windowsOptions",
+    ),
+    (
+        {"pod": {"tolerations": [{"keys": "a"}]}},
+        "pod.tolerations[0].keys is not a field of Kubernetes' Toleration: did you mean key?",
+    ),
+    (
+        {"pod": {"topologySpreadConstraints": [{"maxSkew": "1"}]}},
+        'pod.topologySpreadConstraints[0].maxSkew is "1": must be integer',
+    ),
+    (
+        {"pod": {"template": {"spec": {"hostAlias": []}}}},
+        "pod.template.spec.hostAlias is not a field of Kubernetes' PodSpec: did you mean hostAliases?",
+    ),
+    (
+        {"pod": {"template": {"metadata": {"annotations": {"a": 1}}}}},
+        "pod.template.metadata.annotations.a is 1: must be string",
+    ),
+    (
+        {"pod": {"template": {"spec": {"containers": [{"resources": {"limits": {"memory": "4GB"}}}]}}}},
+        'pod.template.spec.containers[0].resources.limits.memory is "4GB": must be a quantity, e.g. 4, 500m or 8Gi',
+    ),
+    ({"pod": {"template": {"spec": []}}}, "pod.template.spec is []: must be object"),
+    (
+        {"pod": {"template": {"spec": {"containers": [{"livenessProbe": {"tcpSocket": {"port": []}}}]}}}},
+        "pod.template.spec.containers[0].livenessProbe.tcpSocket.port is []: must be integer or string",
+    ),
+    # pod
+    (
+        {"shareProcessNamespace": True, "pod": {"hostPID": True}},
+        "shareProcessNamespace and pod.hostPID are both true: Kubernetes takes one of them; drop the other",
+    ),
+    (
+        {"pod": {"dnsPolicy": "None"}},
+        "pod.dnsPolicy is None and there is no name server: give pod.template.spec.dnsConfig.nameservers",
     ),
     # work
     (
@@ -133,6 +265,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"flux": {"brokerConfig": "a = 1", "bursting": {"hostlist": "a-[0-1]"}}},
         "flux.bursting and flux.brokerConfig are both set: brokerConfig is used as given; say it there",
+    ),
+    (
+        {"networkPolicy": {"enabled": True}, "pod": {"hostNetwork": True}},
+        "networkPolicy.enabled and pod.hostNetwork are both true: no policy holds there; drop one of them",
     ),
     # autoscaling and metrics
     *(
@@ -269,3 +405,60 @@ def test_what_scales_is_taken(spec: dict[str, Any]) -> None:
 def test_an_alias_is_what_it_stands_for(alias: str, name: str) -> None:
     document = {"metadata": {"name": "mc"}, "spec": runner(command="a", commands={alias: "echo"})}
     assert load(document).runner["commands"] == {name: "echo"}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"flux": {"container": {"disable": True}}, **volume(path="/opt/software", claimName="c")},
+        volume(path="/opt", claimName="c"),
+        volume(path="/mnt/flux/data", claimName="c"),
+        volume(path="/mnt/flux-data", claimName="c"),
+        volume(path="/a..b", claimName="c"),
+        service(volumes={"v": {"path": "/opt/software", "claimName": "c"}}),
+        {
+            "containers": [
+                {**RUNNER, "volumes": {"v": {"path": "/d", "emptyDir": True}}},
+                {"name": "side", "volumes": {"w": {"path": "/d", "emptyDir": True}}},
+            ]
+        },
+        runner(
+            resources={"limits": {"cpu": 2, "nvidia.com/gpu": "1"}, "requests": {"cpu": "2000m", "nvidia.com/gpu": 1}}
+        ),
+        runner(resources={"limits": {"memory": "1Gi"}, "requests": {"memory": "1073741.824k", "cpu": "1e1"}}),
+        {"pod": {"dnsPolicy": "None", "template": {"spec": {"dnsConfig": {"nameservers": ["192.0.2.1"]}}}}},
+        {"pod": {"template": {"spec": {"containers": [{"name": "x", "env": [{"name": "A", "value": None}]}]}}}},
+        {"pod": {"template": {"spec": {"terminationGracePeriodSeconds": 5, "overhead": {"cpu": 0.5}}}}},
+        runner(securityContext={"runAsUser": 0, "seccompProfile": {"type": "RuntimeDefault"}}),
+    ],
+    ids=str,
+)
+def test_what_kubernetes_takes_is_taken(spec: dict[str, Any]) -> None:
+    load({"metadata": {"name": "mc", "namespace": "ns"}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "taken"), [("", False), ("v1.27.3", False), ("v1.36.9", False), ("v1.99.0", True), ("2.0", True)]
+)
+def test_a_newer_kubernetes_may_have_fields_that_are_not_known(kubernetes: str, taken: bool) -> None:
+    spec = {"pod": {"template": {"spec": {"fromTheFuture": 1}}, "securityContext": {"runAsUser": 1}}}
+    document = {"metadata": {"name": "mc"}, "spec": spec, "kubernetes": kubernetes}
+    if taken:
+        load(document)
+    else:
+        with pytest.raises(SpecError, match=r"^MiniCluster mc: pod.template.spec.fromTheFuture is not a field of "):
+            load(document)
+    spec["pod"]["securityContext"]["runAsUser"] = "root"
+    with pytest.raises(SpecError, match=r"pod.securityContext.runAsUser is .root.: must be integer$"):
+        load(document)
+
+
+@pytest.mark.parametrize("length", [58, 59, 61])
+def test_the_name_of_an_exposed_lead_has_an_end(length: int) -> None:
+    name = "a" * length
+    document = {"metadata": {"name": name}, "spec": bursting(expose={"type": "NodePort"})}
+    if length == 58:
+        load(document)
+    else:
+        with pytest.raises(SpecError, match=f"the Service {name}-lead has over 63 characters: shorten nameOverride"):
+            load(document)

@@ -238,6 +238,13 @@ def test_a_name_that_is_no_label_is_refused(cluster_of: Make, name: Any, shown: 
     )
 
 
+@pytest.mark.parametrize("namespace", ["a b", "a\nb", "A", "-a", "a\u2028b", 7])
+def test_a_namespace_that_is_no_label_is_refused(namespace: Any) -> None:
+    with pytest.raises(SpecError) as caught:
+        load({"metadata": {"name": "a", "namespace": namespace}})
+    assert str(caught.value) == f"MiniCluster a: the namespace {namespace!r} is not a DNS label: use a-z, 0-9 and -"
+
+
 @pytest.mark.parametrize(("length", "max_size"), [(62, 1), (61, 11), (60, 101)])
 def test_pod_names_grow_with_the_index(cluster_of: Make, length: int, max_size: int) -> None:
     name = "a" * length

@@ -20,7 +20,7 @@ restartPolicy: Always
 {{- end }}
 {{- range $field := list "workingDir" "resources" "securityContext" }}
 {{- with get $c $field }}
-{{ $field }}: {{- toYaml . | nindent 2 }}
+{{ $field }}: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}
 {{- end }}
 {{- with $c.ports }}
@@ -164,7 +164,7 @@ volumeMounts:
   csi:
     driver: {{ $v.csiDriver | quote }}
     {{- with $v.csiDriverAttributes }}
-    volumeAttributes: {{- toYaml . | nindent 6 }}
+    volumeAttributes: {{- include "minicluster.yaml" . | nindent 6 }}
     {{- end }}
   {{- else }}
   emptyDir:

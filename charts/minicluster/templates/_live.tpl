@@ -76,7 +76,7 @@ instead, so that it never stands in an annotation.
 */}}
 {{- define "minicluster.frozen" -}}
 {{- $values := deepCopy .Values -}}
-{{- range list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" "autoscaling" "metrics" }}
+{{- range list "global" "nameOverride" "services" "size" "minSize" "jobLabels" "deadlineSeconds" "backoffLimit" "cleanup" "autoscaling" "metrics" "networkPolicy" }}
 {{- $_ := unset $values . }}
 {{- end -}}
 {{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}

@@ -82,3 +82,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "minicluster.literal" -}}
 {{- replace "$" "$$" . -}}
 {{- end }}
+
+{{/* A rule of a NetworkPolicy that opens ports to all; nothing without a port. */}}
+{{- define "minicluster.openPorts" -}}
+{{- with . -}}
+- ports:
+    {{- range . | uniq }}
+    - {protocol: TCP, port: {{ int64 . }}}
+    {{- end }}
+{{- end }}
+{{- end }}

@@ -9,8 +9,8 @@ configuration: Kubernetes lets nothing in it change on a live Job.
 {{- $pod := .Values.pod -}}
 {{- $default := dict "kubectl.kubernetes.io/default-container" (include "minicluster.runnerName" .) -}}
 metadata:
-  labels: {{- merge (include "minicluster.brokerSelector" . | fromYaml) (include "minicluster.hostSelector" . | fromYaml) $pod.labels | toYaml | nindent 4 }}
-  annotations: {{- merge $pod.annotations $default | toYaml | nindent 4 }}
+  labels: {{- merge (include "minicluster.brokerSelector" . | fromYaml) (include "minicluster.hostSelector" . | fromYaml) $pod.labels | include "minicluster.yaml" | nindent 4 }}
+  annotations: {{- merge $pod.annotations $default | include "minicluster.yaml" | nindent 4 }}
 spec:
   subdomain: {{ include "minicluster.service" . | quote }}
   restartPolicy: {{ $pod.restartPolicy }}
@@ -37,7 +37,7 @@ spec:
           value: {{ $view.mountPath }}/copy
       {{- range $field := list "workingDir" "resources" "securityContext" }}
       {{- with get $view $field }}
-      {{ $field }}: {{- toYaml . | nindent 8 }}
+      {{ $field }}: {{- include "minicluster.yaml" . | nindent 8 }}
       {{- end }}
       {{- end }}
       volumeMounts:
@@ -115,11 +115,11 @@ automountServiceAccountToken: {{ $pod.automountServiceAccountToken }}
 enableServiceLinks: false
 {{- range $field := list "schedulerName" "serviceAccountName" "runtimeClassName" "dnsPolicy" "hostIPC" "hostPID" "hostNetwork" "priorityClassName" "nodeSelector" "tolerations" "topologySpreadConstraints" "securityContext" }}
 {{- with get $pod $field }}
-{{ $field }}: {{- toYaml . | nindent 2 }}
+{{ $field }}: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}
 {{- end }}
 {{- with $pod.resources }}
-overhead: {{- toYaml . | nindent 2 }}
+overhead: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}
 {{- $secrets := concat $pod.imagePullSecrets (list $root.Values.flux.container.imagePullSecret) }}
 {{- range last . }}{{ $secrets = append $secrets .imagePullSecret }}{{ end }}

@@ -1,0 +1,94 @@
+"""Null is unset: what a user sets to null, or leaves empty, has its default."""
+
+import functools
+import json
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+from minicluster import cli
+from support import CHART, SEED, Helm, deep, load_all, nested
+
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+DEFAULTS = CHART / "files" / "defaults.json"
+#: What makes the objects that are there on demand.
+ON: dict[str, Any] = {
+    "metrics": {"enabled": True},
+    "autoscaling": {"enabled": True},
+    "services": [{"name": "web", "image": "a", "ports": [80]}],
+    "flux": {"bursting": {"expose": {"type": "NodePort"}}},
+}
+OPTIONS = ("--api-versions", "monitoring.coreos.com/v1/PodMonitor")
+
+
+def paths(values: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in values.items():
+        yield (*path, key)
+        if isinstance(value, dict):
+            yield from paths(value, (*path, key))
+
+
+def test_the_chart_has_the_defaults_of_values_yaml(update_golden: bool) -> None:
+    if update_golden:
+        DEFAULTS.write_text(json.dumps(VALUES, indent=2) + "\n", encoding="utf-8")
+    assert json.loads(DEFAULTS.read_text(encoding="utf-8")) == VALUES, f"{DEFAULTS} differs: see --update-golden"
+
+
+def test_each_template_begins_with_the_defaults() -> None:
+    templates = [path for path in (CHART / "templates").rglob("*.*") if path.suffix != ".tpl"]
+    first = {path.name: path.read_text(encoding="utf-8").partition("\n")[0] for path in templates}
+    assert len(first) > 10
+    assert {name for name, line in first.items() if line != '{{- include "minicluster.defaults" . -}}'} == set()
+
+
+def without(values: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """Return values without what stands at a path."""
+    key, *rest = path
+    if key not in values:
+        return values
+    inner = without(values[key], tuple(rest)) if rest else {}
+    return {**{k: v for k, v in values.items() if k != key}, **({key: inner} if inner else {})}
+
+
+Render = Callable[[dict[str, Any]], list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def render(helm: Helm) -> Render:
+    """Return the objects of values after the post-renderer; what is rendered twice is kept."""
+    known: dict[str, list[dict[str, Any]]] = {}
+
+    def objects(values: dict[str, Any]) -> list[dict[str, Any]]:
+        text = json.dumps(values)
+        if text not in known:
+            stream = helm.template(*OPTIONS, values=values)
+            known[text] = load_all(cli.render(stream.encode(), SEED, allow_random=False))
+        return known[text]
+
+    return objects
+
+
+PATHS = list(paths(VALUES))
+SECTIONS = [path for path in PATHS if isinstance(functools.reduce(operator.getitem, path, VALUES), dict)]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=".".join)
+def test_null_is_unset(render: Render, path: tuple[str, ...]) -> None:
+    assert render(deep(ON, nested(path, None))) == render(without(ON, path))
+
+
+@pytest.mark.parametrize("path", SECTIONS, ids=".".join)
+def test_an_empty_section_has_its_defaults(render: Render, path: tuple[str, ...]) -> None:
+    normal = render({})
+    assert render(nested(path, None)) == normal
+    assert render(nested(path, {})) == normal
+
+
+def test_false_and_zero_are_values(render: Render) -> None:
+    values = {"logging": {"strict": False}, "flux": {"logLevel": 0}, "backoffLimit": 0}
+    settings = next(o["data"]["settings.sh"] for o in render(values) if o["kind"] == "ConfigMap")
+    assert "mc_strict=''\n" in settings
+    assert "-Slog-stderr-level=0" in settings
+    assert next(o["spec"]["backoffLimit"] for o in render(values) if o["kind"] == "Job") == 0
