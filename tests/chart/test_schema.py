@@ -25,7 +25,7 @@ def runner(**fields: Any) -> dict[str, Any]:
 QUANTITY = r"^\\+?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?$"
 #: What names of labels and of resources must match.
 LABEL = r"^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-QUANTITY = r"^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGTPE]i|[-.a-z0-9]+/[-._A-Za-z0-9]+)$"
+RESOURCE = r"^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGTPE]i|[-.a-z0-9]+/[-._A-Za-z0-9]+)$"
 REFUSED: list[Any] = [
     ({"siez": 1}, "- at '': additional properties 'siez' not allowed"),
     ({"flux": {"wrapp": 1}}, "- at '/flux': additional properties 'wrapp' not allowed"),
@@ -72,7 +72,7 @@ REFUSED: list[Any] = [
     (runner(resources={"limits": {"cpu": -4}}), "- at '/containers/0/resources/limits/cpu': minimum: got -4, want 0"),
     (
         runner(resources={"limits": {"mem": "4Gi"}}),
-        f"- at '/containers/0/resources/limits/mem': value must be 'absent: a name here must match {QUANTITY}'",
+        f"- at '/containers/0/resources/limits/mem': value must be 'absent: a name here must match {RESOURCE}'",
     ),
     ({"jobLabels": {"a b": "c"}}, f"- at '/jobLabels/a b': value must be 'absent: a name here must match {LABEL}'"),
     (
