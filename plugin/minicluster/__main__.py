@@ -1,5 +1,15 @@
-"""``python -m minicluster``."""
+"""``python -m minicluster``, and the command ``minicluster``."""
 
-from minicluster.cli import main
+from minicluster.door import door
 
-main()
+
+def main() -> None:
+    """Run the command behind the front door, from the first import on."""
+    with door():
+        from minicluster import cli  # noqa: PLC0415 - Ctrl-C comes while it is imported, too
+
+        cli.main()
+
+
+if __name__ == "__main__":
+    main()

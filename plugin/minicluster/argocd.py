@@ -1,6 +1,7 @@
 """What an Argo CD Application asks its plugin for, see gitops/argocd/."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -41,14 +42,29 @@ def _variable(environ: Mapping[str, str], name: str) -> str:
 
 def _parameters(text: str) -> Iterator[tuple[str, Any]]:
     """Yield name and value of each parameter in Argo CD's JSON. Raises SpecError for one that is not announced."""
-    for item in json.loads(text) or []:
-        name = item.get("name")
-        field = PARAMETERS.get(name)
-        if field is None:
+    try:
+        items = json.loads(text) or []
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"ARGOCD_APP_PARAMETERS is not JSON: {error}") from None
+    for item in items if isinstance(items, list) else [items]:
+        name = item.get("name") if isinstance(item, dict) else item
+        field = PARAMETERS.get(name) if isinstance(name, str) else None
+        if name is None or field is None:
             raise SpecError(f"the parameter {name!r} is unknown: there are {', '.join(PARAMETERS)}")
-        if item.get(field) is None:
+        value = item.get(field) if isinstance(item, dict) else None
+        if value is None:
             raise SpecError(f"the parameter {name} has no {field}: give it as `{field}:`")
-        yield name, item[field]
+        if not _fits(value, field):
+            raise SpecError(f"the parameter {name} has {value!r}: {field} must hold texts")
+        yield name, value
+
+
+def _fits(value: Any, field: str) -> bool:
+    """Tell whether a value is what Argo CD has in a field of a parameter: texts."""
+    texts = {"string": [value], "array": value, "map": value.values() if isinstance(value, dict) else value}[field]
+    return isinstance(value, dict if field == "map" else list if field == "array" else str) and all(
+        isinstance(text, str) and not re.search("[\0\ud800-\udfff]", text) for text in texts
+    )
 
 
 def _inside(root: Path, folder: Path, file: str) -> Path:

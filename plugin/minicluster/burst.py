@@ -270,9 +270,7 @@ def document(text: bytes) -> dict[str, Any]:
     try:
         found = yamlio.load(text)
     except yaml.YAMLError as error:
-        raise BurstError(
-            f"the values are not YAML: {getattr(error, 'problem', None) or 'they can not be read'}"
-        ) from None
+        raise BurstError(f"the values are not YAML: {yamlio.problem(error)}") from None
     found = {} if found is None else found
     if not isinstance(found, dict):
         raise BurstError(f"the values are a {type(found).__name__}: they must be a map")

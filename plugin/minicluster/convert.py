@@ -6,6 +6,7 @@ written out where the chart has others, and what it overrode is dropped. Each of
 or at the head of the file where nothing is to be done. docs/migrating.md lists it all.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -27,26 +28,6 @@ Map = dict[str, Any]
 
 class ConvertError(MiniClusterError):
     """A MiniCluster of flux-operator can't be carried over."""
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads scalars as Kubernetes does: no timestamps, no `=`, no numbers of base 60."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [rule for rule in rules if rule[0].rpartition(":")[2] not in ("timestamp", "value", "int", "float")]
-    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int",
-    re.compile(r"^[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)$"),
-    list("-+0123456789"),
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?$"),
-    list("-+.0123456789"),
-)
 
 
 @dataclass(frozen=True)
@@ -80,25 +61,19 @@ def convert(data: bytes) -> tuple[list[Values], list[str]]:
     Raises MiniClusterError for what can't be carried over.
     """
     try:
-        documents = [d for chunk in yaml.load_all(data, Loader=_Loader) for d in _items(chunk)]
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConvertError(f"the file is not YAML: {_yaml_problem(error)}") from None
+        documents = [d for chunk in yamlio.load_all(data) for d in _items(chunk)]
+    except yaml.YAMLError as error:
+        raise ConvertError(f"the file is not YAML: {yamlio.problem(error)}") from None
     clusters = [d for d in documents if _is_cluster(d)]
     if not clusters:
         raise ConvertError(f"there is no MiniCluster of {GROUP} in the file: give the one for flux-operator")
-    others = [f"{_title(d)} is no MiniCluster: apply it as before" for d in documents if d not in clusters]
+    others = [f"{_title(d)} is no MiniCluster: apply it as before" for d in documents if not _is_cluster(d)]
     values = [_cluster(document) for document in clusters]
     names = [v.name for v in values]
     for name in names:
         if names.count(name) > 1:
             raise ConvertError(f"two MiniClusters are named {name}: give each a file of its own")
     return values, others
-
-
-def _yaml_problem(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    where = f" at line {mark.line + 1}" if mark else ""
-    return f"{getattr(error, 'problem', None) or 'it can not be read'}{where}"
 
 
 def _items(document: Any) -> Iterator[Any]:
@@ -166,12 +141,16 @@ def _file(release: str, name: str, namespace: str, values: Map, notes: list[str]
 
 
 def _fresh(value: Any) -> Any:
-    """Return a copy without null, which is unset, and without YAML's aliases."""
+    """Return a copy without null, which is unset, without aliases, and with texts for keys, as kubectl has them."""
     if isinstance(value, dict):
-        return {key: _fresh(item) for key, item in value.items() if item is not None}
+        return {_key(key): _fresh(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         return [_fresh(item) for item in value]
     return value
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(key)
 
 
 def _map(parent: Map, key: str) -> Map:
@@ -257,6 +236,29 @@ def _aliases(values: Map, report: _Report) -> None:
         report.warn("flux.leadBroker.hostlist", "is flux.bursting.hostlist here")
 
 
+def _capabilities(values: Map, report: _Report) -> None:
+    """Take over addCapabilities, v1alpha1's; v1alpha2 has no such field, and its API server dropped it."""
+    view = ("flux.container", _map(_map(values, "flux"), "container"))
+    for place, container in [*_containers(values), *_containers(values, "services"), view]:
+        if _add_capabilities(container):
+            report.warn(
+                f"{place}.securityContext.addCapabilities",
+                "are capabilities.add here: v1alpha2 has no such field, so flux-operator's pods went without",
+            )
+
+
+def _add_capabilities(container: Map) -> bool:
+    """Move addCapabilities to where Kubernetes has them, and tell whether there were any."""
+    security = _map(container, "securityContext")
+    if "addCapabilities" not in security:
+        return False
+    added = security.pop("addCapabilities")
+    known = _at(security, "capabilities").get("add") or []
+    both = [*known, *added] if isinstance(known, list) and isinstance(added, list) else added
+    _map(security, "capabilities")["add"] = both
+    return True
+
+
 def _zeros(values: Map, report: _Report) -> None:
     """Drop zeros that flux-operator takes for unset."""
     for key in ("maxSize", "minSize"):
@@ -320,6 +322,9 @@ def _cluster_fields(values: Map, report: _Report) -> None:
     ignored = [key for key in security if key != "fsGroup"]
     if ignored:
         report.warn("pod.securityContext", f"holds in full here: flux-operator ignored {', '.join(ignored)}")
+    for key in ("labels", "annotations"):
+        if pod.get(key) and _containers(values, "services"):
+            report.warn(f"pod.{key}", "are on the brokers' pods only here: flux-operator had them on the services' too")
     if network.get("disableAffinity") and pod.get("nodeAffinity"):
         report.warn("pod.nodeAffinity", "holds here: flux-operator ignored it beside network.disableAffinity")
     if values.get("cleanup"):
@@ -380,21 +385,38 @@ def _runner_fields(values: Map, report: _Report) -> None:
         if not runner.get("batch"):
             _drop(place, runner, "batchRaw", "batch is not set", report)
         _literal(f"{place}.commands.prefix", commands.get("prefix"), report)
-        _room(place, runner, values, report)
+        _debug(runner, has_work, values, report)
+        _room(place, runner, has_work, values, report)
 
 
-def _room(place: str, runner: Map, values: Map, report: _Report) -> None:
-    """Warn of tasks beyond the cores that R states here; flux-operator's R had all cores of the node."""
+def _debug(runner: Map, has_work: bool, values: Map, report: _Report) -> None:
+    """Write out the flags of logging.debug that the chart leaves away: flux-operator's were `-vvv --quiet`."""
+    if not _map(values, "logging").get("debug") or not has_work or runner.get("launcher") or runner.get("diagnostics"):
+        return
+    flag = "-vvv" if runner.get("batch") else "--quiet"
+    flags = _map(values, "flux").get("optionFlags") or ""
+    if isinstance(flags, str) and flag not in flags.split():
+        _at(values, "flux")["optionFlags"] = f"{flags} {flag}".strip()
+        report.note(f"flux.optionFlags: with logging.debug flux-operator gave {flag} too")
+
+
+def _room(place: str, runner: Map, has_work: bool, values: Map, report: _Report) -> None:
+    """Warn of the cores that R states here, unless the work fits; flux-operator's R had all cores of the node."""
     tasks, size = values.get("tasks", 1), values.get("size", 1)
     try:
         cores = config.cores(runner)
     except (SpecError, AttributeError, TypeError, ValueError):
         return
-    if cores and isinstance(tasks, int) and isinstance(size, int) and not runner.get("cores") and tasks > size * cores:
+    if not cores or runner.get("cores") or not isinstance(tasks, int) or not isinstance(size, int):
+        return
+    lacks = f", too few for {tasks} tasks on {size}" if tasks > size * cores else ""
+    # what one submits oneself, from a shell or a script, may need more
+    is_one_job = has_work and not runner.get("launcher") and not runner.get("batch")
+    if lacks or not is_one_job or _map(values, "flux").get("optionFlags"):
+        word = "core" if cores == 1 else "cores"
         report.warn(
             f"{place}.resources",
-            f"give a node {cores} cores here, too few for {tasks} tasks on {size}: flux-operator counted all of "
-            f"the node's; set {place}.cores",
+            f"give a node {cores} {word} here{lacks}: flux-operator counted all of the node's; set {place}.cores",
         )
 
 
@@ -577,6 +599,35 @@ def _texts(values: Map) -> Iterator[tuple[str, str]]:
         yield from ((f"{place}.{key}", text) for key, text in texts.items() if isinstance(text, str))
 
 
+#: `exit` as a command, with no code or 0.
+_EXIT = re.compile(r"(?:^|[;&|{(]|\b(?:then|else|do)\b)[ \t]*exit(?:[ \t]+0)?[ \t]*(?:$|[;&|})#])", re.MULTILINE)
+#: What changes the view: its Python's modules, or its files.
+_INSTALLS = re.compile(r"\bensurepip\b|\bpip[\d.]*\s+install\b")
+_WRITES = r"\b(?:cp|mv|ln|rm|mkdir|touch|tee|tar|install|chmod|chown|rsync)\b[^\n;&|]*\s{0}/|>\s*{0}/"
+
+
+def _view(values: Map, report: _Report) -> None:
+    """Warn of texts that use flux-operator's copy of the view as it was: in a folder of its own, and writable."""
+    if _map(_map(values, "flux"), "container").get("disable"):
+        return
+    mount = re.escape(_text(_map(_map(values, "flux"), "container"), "mountPath") or "/mnt/flux")
+    for place, text in _texts(values):
+        if re.search(rf"{mount}/software\b", text):
+            report.warn(place, "uses the folder software of flux-operator's view: here it is /opt/software")
+        view = rf"(?:{mount}/(?:view|software)|/opt/(?:software|views?))"
+        if re.search(_WRITES.format(view), text) or (_INSTALLS.search(text) and re.search(rf"{mount}\b", text)):
+            report.warn(
+                place, "may change the view, which can't be written to here: install into the image, or a folder"
+            )
+
+
+def _exits(values: Map, report: _Report) -> None:
+    """Warn of snippets that end the pod, which flux-operator took for a success."""
+    for place, text in _texts(values):
+        if ".commands." in place and not place.endswith((".script", ".post", ".prefix")) and _EXIT.search(text):
+            report.warn(place, "has an exit, which is an error before the work here: end the snippet with return")
+
+
 def _names_of_the_operator(values: Map, report: _Report) -> None:
     """Warn of texts that use what only flux-operator's pods have."""
     for place, text in _texts(values):
@@ -680,6 +731,7 @@ def _settle(place: str, volume: Map, first: Map, last: Map, report: _Report) -> 
 STEPS: tuple[Callable[[Map, _Report], None], ...] = (
     _no_place,
     _aliases,
+    _capabilities,
     _zeros,
     _defaults,
     _cluster_fields,
@@ -690,6 +742,8 @@ STEPS: tuple[Callable[[Map, _Report], None], ...] = (
     _service_fields,
     _environment,
     _names_of_the_operator,
+    _view,
+    _exits,
     _volumes,
 )
 
@@ -727,9 +781,7 @@ def _container_v1alpha1(place: str, container: Map, values: Map, report: _Report
         commands["pre"] = "\n".join(t for t in (_text(container, "preCommand"), _text(commands, "pre")) if t)
         del container["preCommand"]
         report.warn(f"{place}.preCommand", "is commands.pre here")
-    security = _map(container, "securityContext")
-    if "addCapabilities" in security:
-        security["capabilities"] = {"add": security.pop("addCapabilities")}
+    _add_capabilities(container)
     if place.startswith("containers") and not _is_runner(values, container):
         _snippets_v1alpha1(place, container, report)
 

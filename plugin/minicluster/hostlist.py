@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from minicluster.errors import SpecError
 from minicluster.spec import MiniCluster
 
+#: Hosts that are ever written out one by one.
+MOST = 1_000_000
+
 
 @dataclass(frozen=True)
 class Hosts:
@@ -44,13 +47,15 @@ def count(hostlist: str) -> int:
 
 
 def expand(hostlist: str) -> Iterator[str]:
-    """Yield the hosts of a hostlist, in its order.
+    """Yield the hosts of a hostlist, in its order. Raises SpecError when it isn't one, or has too many.
 
     Raises SpecError when it isn't one.
 
     >>> list(expand("proto-[0-1],vm[08-10]"))
     ['proto-0', 'proto-1', 'vm08', 'vm09', 'vm10']
     """
+    if count(hostlist) > MOST:
+        raise SpecError(f"{hostlist} has {count(hostlist)} hosts: at most {MOST} can be named")
     for part in _parts(hostlist):
         texts = re.split(r"\[[^\]]*\]", part)
         for numbers in itertools.product(*(_numbers(ranges) for ranges in _brackets(part))):
@@ -71,7 +76,7 @@ def _brackets(part: str) -> list[list[tuple[int, int, int]]]:
 
 
 def _range(ranges: str, part: str) -> tuple[int, int, int]:
-    match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+    match = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", part)
     if not match or int(match[2] or match[1]) < int(match[1]):
         raise SpecError(f"flux.bursting.hostlist has [{ranges}]: {part or 'nothing'} is no range; write it as 0-3")
     return int(match[1]), int(match[2] or match[1]), len(match[1])

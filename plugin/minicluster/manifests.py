@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from minicluster import spec, upgrade, yamlio
 from minicluster.errors import ManifestError
 from minicluster.stream import split
@@ -37,7 +39,7 @@ def manifests(stream: bytes) -> Iterator[Manifest]:
     """
     for chunk in split(stream):
         text = re.sub(rb"\A---[ \t]*\r?\n", b"", chunk).strip() + b"\n"
-        document = yamlio.load(text)
+        document = _read(text, "what Helm made of the chart")
         if document is not None:
             yield Manifest(_text(document, "kind"), _text(document, "metadata", "name"), text, document)
 
@@ -51,7 +53,7 @@ def joined(objects: Sequence[Manifest]) -> bytes:
 def vanishing(objects: Sequence[Manifest]) -> str | None:
     """Return what is wrong with a Job that removes itself when it has ended: what applies it, makes it anew."""
     for one in objects:
-        if one.kind == "Job" and "ttlSecondsAfterFinished" in one.document.get("spec", {}):
+        if one.kind == "Job" and "ttlSecondsAfterFinished" in _map(one.document, "spec"):
             return f"the Job {one.name} goes when it has ended, and a sync makes and runs it again: drop cleanup"
     return None
 
@@ -62,7 +64,7 @@ def impossible(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     for one in objects:
         path = folder / one.file
         if one.kind == "Job" and path.is_file():
-            before = yamlio.load(path.read_bytes())
+            before = _read(path.read_bytes(), path)
             old = _frozen(before)
             found = list(upgrade.changes(old, _frozen(one.document), defaults)) if old else []
             for key, was, now in found:
@@ -115,10 +117,30 @@ def _text(document: Any, *path: str) -> str:
     return value
 
 
-def _frozen(job: Mapping[str, Any]) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(job["metadata"].get("annotations", {}).get(FROZEN, "{}"))
-    return record
+def _read(text: bytes, where: object) -> Any:
+    """Return a document. Raises ManifestError when it is not YAML."""
+    try:
+        return yamlio.load(text)
+    except yaml.YAMLError as error:
+        raise ManifestError(f"{where} is not YAML: {yamlio.problem(error)}") from None
 
 
-def _chart(job: Mapping[str, Any]) -> Any:
-    return job["metadata"].get("labels", {}).get("helm.sh/chart")
+def _map(document: Any, *path: str) -> Mapping[str, Any]:
+    """Return the map at a place in a document; an empty one when there is none."""
+    value = document
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _frozen(job: Any) -> dict[str, Any]:
+    """Return the record; an empty one where somebody else has written there."""
+    try:
+        record = json.loads(_map(job, "metadata", "annotations").get(FROZEN, "{}"))
+    except (TypeError, ValueError):
+        record = {}
+    return record if isinstance(record, dict) else {}
+
+
+def _chart(job: Any) -> Any:
+    return _map(job, "metadata", "labels").get("helm.sh/chart")

@@ -23,7 +23,11 @@ def refusals(cluster: "MiniCluster") -> Iterator[str]:
     """Yield what no schema can say: values that contradict each other."""
     runners = [c for c in cluster.spec["containers"] if c.get("runFlux")]
     if len(cluster.spec["containers"]) > 1 and len(runners) != 1:
-        yield f"{len(runners)} containers have runFlux: give it to exactly one, the one that runs Flux"
+        count = len(cluster.spec["containers"])
+        if runners:
+            yield f"{len(runners)} of the {count} containers have runFlux: true: leave it on the one that runs Flux"
+        else:
+            yield f"none of the {count} containers has runFlux: true: set it on the one that runs Flux"
         return
     yield from _sizes(cluster)
     yield from _containers(cluster)

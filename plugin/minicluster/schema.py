@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +25,53 @@ def problems(spec: Any) -> Iterator[str]:
     extend: Any = validators.extend
     validator = extend(Draft202012Validator, {"pattern": pattern})(schema)
     for error in sorted(validator.iter_errors(spec), key=lambda e: (len(e.absolute_path), str(e.absolute_path))):
-        yield _sentence(error)
+        yield _sentence(error, schema)
 
 
-def _sentence(error: Any) -> str:
+#: Characters of a word that is found in anything.
+SHORT = 3
+#: Names that people bring, and what they are called here.
+BROUGHT = {
+    "env": "environment",
+    "volumeMounts": "volumes",
+    "args": "command",
+    "replicas": "size",
+    "parallelism": "size",
+    "completions": "size",
+    "nodes": "size",
+    "name": "nameOverride",
+}
+
+
+def _meant(unknown: str, known: Iterable[str], at_top: bool, schema: Any) -> str | None:
+    """Return the field that an unknown one may have been meant for; None when no name is near."""
+    if unknown in BROUGHT and BROUGHT[unknown] in known:
+        return BROUGHT[unknown]
+    parts = {
+        "containers[0]": schema["$defs"]["container"],
+        **{name: part for name, part in schema["properties"].items() if part.get("type") == "object"},
+    }
+    for name in (unknown, BROUGHT.get(unknown)) if at_top else ():
+        for place, part in parts.items():
+            if name in part.get("properties", {}):
+                return f"{place}.{name}"
+    names = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(unknown.lower(), names, 1)
+    near += [name for name in names if len(unknown) > SHORT and unknown.lower() in name]
+    return names[near[0]] if near else None
+
+
+def _sentence(error: Any, schema: Any) -> str:
     """Say in one line which value is wrong, how, and what would be right."""
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path).lstrip(".")
-    if error.validator == "additionalProperties" and "patternProperties" in error.schema:
-        (allowed,) = error.schema["patternProperties"]
-        unknown = next(key for key in error.instance if not re.search(allowed, key))
-        return f"{path}: {_short(unknown)} can't be a name here: it must match {allowed}"
     if error.validator == "additionalProperties":
         known = error.schema.get("properties", {})
         unknown = next(key for key in error.instance if key not in known)
-        near = difflib.get_close_matches(unknown, known, 1, 0)
+        meant = _meant(unknown, known, not path, schema)
         where = f"{path}.{unknown}" if path else unknown
-        return f"{where} is not a field" + (f"; did you mean {near[0]}?" if near else "")
+        return f"{where} is not a field" + (f"; did you mean {meant}?" if meant else "")
+    if error.validator == "const":
+        return f"{path} must be {error.validator_value}"
     if re.fullmatch(re.escape(HIDDEN) + r"([.\[].*)?", path, re.DOTALL):
         return f"{path} is not what it must be: {_want(error)}"
     return f"{path or 'the spec'} is {_short(error.instance)}: {_want(error)}"

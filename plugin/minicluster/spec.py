@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from minicluster import refusals, schema, upgrade, yamlio
 from minicluster.errors import SpecError
@@ -122,7 +122,9 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
 
     Raises SpecError naming the first wrong value.
     """
-    metadata = document["metadata"]
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        raise SpecError(f"a MiniCluster's metadata is {metadata!r}: it must be a map with a name")
     name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
     if not _is_label(name):
         raise SpecError(
@@ -130,7 +132,14 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
         )
     if not _is_label(namespace):
         raise SpecError(f"MiniCluster {name}: the namespace {namespace!r} is not a DNS label: use a-z, 0-9 and -")
-    spec = _without_null(document.get("spec") or {})
+    for key in ("labels", "annotations"):
+        texts = metadata.get(key)
+        if texts is not None and not (_is_texts(texts)):
+            raise SpecError(f"MiniCluster {name}: metadata.{key} must be a map of texts")
+    if not isinstance(document.get("certificate") or "", str):
+        raise SpecError(f"MiniCluster {name}: certificate must be a text")
+    given = document.get("spec")
+    spec = _without_null({} if given is None else given)
     problem = next(schema.problems(spec), None)
     if problem:
         raise SpecError(f"MiniCluster {name}: {problem}")
@@ -166,7 +175,12 @@ def _refusals(cluster: MiniCluster, given: Mapping[str, Any]) -> Iterator[str]:
     return (refusal for refusal in refusals.refusals(cluster) if refusal not in known)
 
 
-def _is_label(name: Any) -> bool:
+def _is_texts(value: Any) -> bool:
+    """Tell whether something is a map of texts, as labels are."""
+    return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
+def _is_label(name: Any) -> TypeGuard[str]:
     return isinstance(name, str) and bool(re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name))
 
 

@@ -37,6 +37,7 @@ class Job:
     size: int
     max_size: int
     joined: str  #: address of the lead that the cluster's brokers join, "" for its own
+    has_socket: bool  #: whether Flux can be asked
     suspended: bool
     end: tuple[str, str] | None  #: Complete or Failed, and why
 
@@ -55,6 +56,7 @@ class Pod:
     leaves: bool
     ready: bool
     runner: str  #: its container that runs Flux
+    failing: Mapping[str, str]  #: its other containers that fail, and how
 
     @property
     def state(self) -> str:
@@ -88,9 +90,38 @@ def read_job(job: Mapping[str, Any]) -> Job | None:
         size=int(spec["completions"]),
         max_size=int(frozen["maxSize"]),
         joined=frozen.get("flux.bursting.leadBroker.address", ""),
+        has_socket=frozen.get("flux.disableSocket") != "true",
         suspended=spec.get("suspend", False),
         end=_end(job.get("status", {}).get("conditions", [])),
     )
+
+
+def read_left(config: Mapping[str, Any]) -> Job | None:
+    """Return the Job that a MiniCluster's ConfigMap is left of; None when it isn't a MiniCluster's."""
+    metadata, text = config["metadata"], config.get("data", {}).get("agent.json")
+    if text is None or metadata.get("labels", {}).get("app.kubernetes.io/name") != "minicluster":
+        return None
+    settings = json.loads(text)
+    return Job(
+        namespace=metadata["namespace"],
+        created=_time(metadata["creationTimestamp"]),
+        size=int(settings["size"]),
+        max_size=int(settings["max_size"]),
+        joined="",
+        has_socket=True,
+        suspended=False,
+        end=("Gone", "its Job ended and was cleaned up, or was deleted; `helm uninstall` removes the rest"),
+    )
+
+
+def named_by(release: str, answer: Mapping[str, Any]) -> str | None:
+    """Return the name of the MiniCluster that has an object of a release in a list; None when there is none."""
+    for item in answer["items"]:
+        metadata = item["metadata"]
+        if metadata.get("annotations", {}).get("meta.helm.sh/release-name") == release:
+            name = metadata.get("labels", {}).get("app.kubernetes.io/instance")
+            return str(name) if name else None
+    return None
 
 
 def _end(conditions: Iterable[Mapping[str, str]]) -> tuple[str, str] | None:
@@ -124,7 +155,23 @@ def _pod(item: Mapping[str, Any]) -> Pod:
         leaves=leaves,
         ready=conditions.get("Ready") == "True",
         runner=runner,
+        failing={} if leaves else dict(_failing(status, runner)),
     )
+
+
+def _failing(status: Mapping[str, Any], runner: str) -> Iterator[tuple[str, str]]:
+    """Yield the containers beside the runner that can't run or whose last run failed, and how, until the pod ends."""
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return
+    for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
+        state, last = container.get("state", {}), container.get("lastState", {})
+        word = state.get("waiting", {}).get("reason", "")
+        ended = state.get("terminated") or last.get("terminated") or {}
+        code, restarts = ended.get("exitCode", 0), container.get("restartCount", 0)
+        if container["name"] == runner or not (code or word not in ("", "PodInitializing", "ContainerCreating")):
+            continue
+        times = f"{restarts} restart{'s' if restarts > 1 else ''}" if restarts else ""
+        yield container["name"], ", ".join(filter(None, [word, f"exit code {code}" if code else "", times]))
 
 
 def _reason(status: Mapping[str, Any], runner: str, leaves: bool) -> tuple[str, str]:
@@ -195,6 +242,8 @@ def _not_there(pod: Pod, job: Job | None) -> tuple[str, str] | None:
     if job and job.joined:
         why = f"its brokers join the cluster of {job.joined}: ask for that one's status"
         return "Running" if pod.ready else "Starting", why
+    if job and not job.has_socket:
+        return "Running" if pod.ready else "Starting", "flux.disableSocket is set, so Flux can't be asked"
     if pod.phase != "Running":
         return "Starting", ": ".join(filter(None, [f"the lead is {pod.state}", pod.message]))
     return None
@@ -252,8 +301,19 @@ def document(seen: Seen) -> dict[str, Any]:
         "sizeFrom": "job" if seen.job else "pods",
         "maxSize": seen.max_size,
         "pods": _grouped({index: pod.state for index, pod in seen.pods.items()}),
+        "containers": _containers(seen.pods),
     }
     return found | (_flux(seen, seen.answer) if seen.answer else dict.fromkeys(FLUX))
+
+
+def _containers(pods: Mapping[int, Pod]) -> list[dict[str, str]]:
+    """Return ``[{"name": container, "ranks": idset, "reason": text}]`` of the containers that fail."""
+    names = dict.fromkeys(name for pod in pods.values() for name in pod.failing)
+    return [
+        {"name": name, **group}
+        for name in names
+        for group in _grouped({index: pod.failing[name] for index, pod in pods.items() if name in pod.failing})
+    ]
 
 
 #: Keys that only an answer of the lead's fills
@@ -339,6 +399,7 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
     yield _row("Size", _size(found))
     if not found["nodes"]:
         yield from _reasons("Pods", found["pods"])
+        yield from _reasons("Containers", _named(found["containers"]))
         return
     quorum, nodes, gpus = found["quorum"], found["nodes"], found["gpus"]
     yield _row("Quorum", f"{quorum['needed']}, {'reached' if quorum['reached'] else 'not reached'}")
@@ -351,6 +412,7 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
     yield numbers
     yield from _reasons("Drained", found["drained"])
     yield from _reasons("Missing", found["missing"])
+    yield from _reasons("Containers", _named(found["containers"]))
     if found["bursts"]["registered"]:
         yield _row("Bursts", "{up} up of {registered}".format_map(found["bursts"]))
     yield cores
@@ -360,6 +422,10 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{jobs}  {', '.join(ends)}".rstrip()
     if found["longestWait"]:
         yield _row("Longest wait", duration(found["longestWait"]))
+
+
+def _named(containers: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
+    return [{**one, "reason": f"{one['name']} fails: {one['reason']}"} for one in containers]
 
 
 def _size(found: Mapping[str, Any]) -> str:

@@ -45,7 +45,7 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
     try:
         document = yamlio.load(chunk)
     except yaml.YAMLError as error:
-        raise StreamError(f"a MiniCluster document is not YAML: {_problem(error)}") from None
+        raise StreamError(f"a MiniCluster document is not YAML: {yamlio.problem(error)}") from None
     if not isinstance(document, dict):
         return None
     group, _, version = str(document.get("apiVersion")).partition("/")
@@ -98,10 +98,4 @@ def _check_yaml(data: bytes) -> None:
             if document is not None and not isinstance(document, dict):
                 raise StreamError("the stream is not Kubernetes manifests: pipe the output of `helm template` in")
     except yaml.YAMLError as error:
-        raise StreamError(f"the stream is not YAML: {_problem(error)}") from None
-
-
-def _problem(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    where = f" at line {mark.line + 1}" if mark else ""
-    return f"{getattr(error, 'problem', None) or 'it can not be read'}{where}"
+        raise StreamError(f"the stream is not YAML: {yamlio.problem(error)}") from None

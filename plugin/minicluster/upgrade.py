@@ -78,7 +78,7 @@ def changes(
 
 
 #: Defaults of older versions, by path, that are others now.
-FORMER: Mapping[str, str] = {}
+FORMER: Mapping[str, str] = {"flux.scheduler.queuePolicy": "fcfs"}
 _EMPTY = ("{}", "[]", "null")
 
 

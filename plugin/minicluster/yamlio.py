@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from minicluster import limits
+
 _TAG = "tag:yaml.org,2002:"
 #: Widest line that libyaml can be told not to break.
 _WIDTH = 2**31 - 1
@@ -147,10 +149,24 @@ for _kind, _constructor in {
 
 
 def load(data: bytes | str) -> Any:
-    """Return the one document in a text. Raises YAMLError."""
-    return yaml.load(data, Loader=Loader)  # noqa: S506 - a safe loader
+    """Return the one document in a text, None when there is none. Raises YAMLError, also for what has several."""
+    documents = list(load_all(data))
+    if len(documents) > 1:
+        raise yaml.MarkedYAMLError(problem="there are several documents, where one is expected")
+    return documents[0] if documents else None
 
 
 def load_all(data: bytes | str) -> Iterator[Any]:
     """Yield the documents of a stream. Raises YAMLError."""
-    return yaml.load_all(data, Loader=Loader)
+    try:
+        limits.check(data, Loader)
+        yield from yaml.load_all(data, Loader=Loader)
+    except UnicodeEncodeError:
+        raise yaml.MarkedYAMLError(problem="it has half of a surrogate pair") from None
+
+
+def problem(error: yaml.YAMLError) -> str:
+    """Return what is wrong, and where."""
+    mark = getattr(error, "problem_mark", None)
+    where = f" at line {mark.line + 1}" if mark else ""
+    return f"{getattr(error, 'problem', None) or 'it can not be read'}{where}"

@@ -23,6 +23,9 @@ def runner(**fields: Any) -> dict[str, Any]:
 
 
 QUANTITY = r"^\\+?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?$"
+#: What names of labels and of resources must match.
+LABEL = r"^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+RESOURCE = r"^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGTPE]i|[-.a-z0-9]+/[-._A-Za-z0-9]+)$"
 REFUSED: list[Any] = [
     ({"siez": 1}, "- at '': additional properties 'siez' not allowed"),
     ({"flux": {"wrapp": 1}}, "- at '/flux': additional properties 'wrapp' not allowed"),
@@ -69,10 +72,13 @@ REFUSED: list[Any] = [
     (runner(resources={"limits": {"cpu": -4}}), "- at '/containers/0/resources/limits/cpu': minimum: got -4, want 0"),
     (
         runner(resources={"limits": {"mem": "4Gi"}}),
-        "- at '/containers/0/resources/limits': additional properties 'mem' not allowed",
+        f"- at '/containers/0/resources/limits/mem': value must be 'absent: a name here must match {RESOURCE}'",
     ),
-    ({"jobLabels": {"a b": "c"}}, "- at '/jobLabels': additional properties 'a b' not allowed"),
-    ({"pod": {"annotations": {"/a": "c"}}}, "- at '/pod/annotations': additional properties '/a' not allowed"),
+    ({"jobLabels": {"a b": "c"}}, f"- at '/jobLabels/a b': value must be 'absent: a name here must match {LABEL}'"),
+    (
+        {"pod": {"annotations": {"/a": "c"}}},
+        f"- at '/pod/annotations/~1a': value must be 'absent: a name here must match {LABEL}'",
+    ),
     # choices and texts
     ({"flux": {"arch": "x86"}}, "- at '/flux/arch': value must be one of '', 'arm'"),
     (
@@ -86,7 +92,15 @@ REFUSED: list[Any] = [
     ),
     ({"nameOverride": "a" * 64}, "- at '/nameOverride': maxLength: got 64, want 63"),
     ({"nameOverride": "A"}, "- at '/nameOverride': 'A' does not match pattern '^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$'"),
-    ({"flux": {"environment": {"A-B": "x"}}}, "- at '/flux/environment': additional properties 'A-B' not allowed"),
+    (
+        {"flux": {"environment": {"A-B": "x"}}},
+        "- at '/flux/environment/A-B': value must be 'absent: a name here must match ^[a-zA-Z_][a-zA-Z0-9_]*$'",
+    ),
+    (
+        {"kind": "MiniCluster", "spec": {}},
+        "- at '/kind': value must be 'absent: this is a MiniCluster, of which `minicluster convert FILE` makes values'",
+    ),
+    ({"spec": {}}, "- at '/spec': value must be 'absent: drop the line `spec:`, and indent what is below it less'"),
 ]
 
 
@@ -221,6 +235,8 @@ CANDIDATES: list[Any] = [
 def leaves(schema: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
     if "$ref" in schema:
         schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    if "const" in schema:
+        return  # a message
     if "properties" in schema:
         for key, part in schema["properties"].items():
             yield from leaves(part, (*path, key))

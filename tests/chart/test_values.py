@@ -12,8 +12,8 @@ from support import CHART, Helm
 VALUES_TEXT = (CHART / "values.yaml").read_text(encoding="utf-8")
 VALUES: dict[str, Any] = yaml.safe_load(VALUES_TEXT)
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-#: Not values: Helm's own, which charts above share, and the other name of a value.
-NOT_VALUES = {"": {"global"}, "flux": {"leadBroker"}}
+#: Not values: Helm's own, which charts above share; what has a message of its own; the other name of a value.
+NOT_VALUES = {"": {"global", "apiVersion", "kind", "metadata", "spec"}, "flux": {"leadBroker"}}
 
 
 def objects(

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click.testing
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster import yamlio
+from minicluster.commands import cli
 from support import Helm
 
 #: What some YAML reader takes for something other than a text.
@@ -401,3 +403,22 @@ def test_no_line_break_ends_a_text(helm: Helm, read: Read, mark: str) -> None:
         assert (data["command"], data["pre.sh"]) == (text, text)
         assert f"export B='{text}'" in data["settings.sh"]
         assert "mc_work=submit\n" in data["settings.sh"]
+
+
+def test_what_commands_write_is_what_go_reads(read: Read, as_values: Callable[[str], Any]) -> None:
+    names = [name for name in TRAPS if re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) and len(name) < 60]
+    assert {"y", "08", "1234e56", "on"} <= set(names)
+    runner = click.testing.CliRunner()
+    keys = [runner.invoke(cli, ["keygen", name, "-n", name]) for name in names]
+    metadata = [one["metadata"] for one in read([done.stdout.removeprefix("---\n") for done in keys])]
+    assert metadata == [{"name": name, "namespace": name} for name in names]
+    environment = {f"V{number}": name for number, name in enumerate(names)}
+    cluster = {
+        "apiVersion": "flux-framework.org/v1alpha2",
+        "kind": "MiniCluster",
+        "metadata": {"name": "y", "namespace": "n"},
+        "spec": {"size": 1, "containers": [{"image": "08", "environment": environment}]},
+    }
+    done = runner.invoke(cli, ["convert", "-"], input=json.dumps(cluster))
+    container = as_values(done.stdout)["containers"][0]
+    assert container == {"image": "08", "environment": environment}

@@ -212,6 +212,21 @@ def test_a_cluster_whose_job_is_gone_can_be_another(release: Release) -> None:
     assert release.get("configmap", "mc-config")["data"]["command"] == "sleep 2"
 
 
+def test_work_that_was_cleaned_up_is_not_run_again(release: Release) -> None:
+    release.install(**CHANGE, cleanup=True)
+    release.running(2)
+    release.end(0, 0)
+    release.cluster.wait("no Job", lambda: not release.items("jobs"))
+    message = (
+        "the Job of mc has ended and was cleaned up, and an upgrade would run its work again: uninstall mc first, or "
+        "set cleanup to false"
+    )
+    assert lines_with(release.refuse(), message)
+    assert release.items("jobs") == []
+    release.upgrade(cleanup=False)
+    release.running(2)
+
+
 def test_another_cluster_beside_it(release: Release) -> None:
     release.install(size=1)
     other = Release(release.helm, release.cluster, release.namespace, name="other")

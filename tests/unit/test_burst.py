@@ -152,8 +152,8 @@ UNREGISTERED = "it is root-[0-1],vm-[0-3],other"
             lambda: burst.lead_address(root_of(ROOT), {"spec": {"type": "NodePort"}}, {}, {}),
             "the lead of root runs on no node: wait for its pod, or give --address",
         ),
-        (lambda: burst.document(b"a: ["), "the values are not YAML: did not find expected node content"),
-        (lambda: burst.document(b"a: \xff"), "the values are not YAML: they can not be read"),
+        (lambda: burst.document(b"a: ["), "the values are not YAML: did not find expected node content at line 2"),
+        (lambda: burst.document(b"a: \xff"), "the values are not YAML: it can not be read"),
         (lambda: burst.document(b"- a"), "the values are a list: they must be a map"),
     ],
 )

@@ -342,8 +342,9 @@ def test_the_ways_exclude_each_other(run: Run) -> None:
 def test_a_missing_tool_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert run("flux", "b0").stderr == (
-        "minicluster: flux in the namespace of the context can't be read: helm can't be run: No such file or "
-        "directory; install it, or put it in PATH; --root-namespace and --root-context say where it is\n"
+        "minicluster: flux in the namespace of the context can't be read: there is no helm in PATH: "
+        "install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and --root-context say "
+        "where it is\n"
     )
 
 

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from minicluster import config, convert, spec
+from minicluster import config, convert, spec, yamlio
 from minicluster.commands import cli
 from minicluster.errors import MiniClusterError
 
@@ -31,14 +31,14 @@ def document(cluster: Any, name: str = "a", version: str = V1ALPHA2, **metadata:
 
 
 def run(*arguments: str, stdin: object = b"") -> Result:
-    data = stdin if isinstance(stdin, bytes) else yaml.safe_dump_all([stdin], sort_keys=False).encode()
+    data = stdin if isinstance(stdin, bytes) else yamlio.dump(stdin)
     return CliRunner().invoke(cli, ["convert", *arguments], input=data)
 
 
 def converted(cluster: Any, **fields: Any) -> tuple[dict[str, Any], list[str]]:
     """Return the values and the warnings, without the cluster's name."""
-    (values,), _ = convert.convert(yaml.safe_dump(document(cluster, **fields), sort_keys=False).encode())
-    return yaml.safe_load(values.text), [warning.removeprefix("MiniCluster a: ") for warning in values.warnings]
+    (values,), _ = convert.convert(yamlio.dump(document(cluster, **fields)))
+    return yamlio.load(values.text), [warning.removeprefix("MiniCluster a: ") for warning in values.warnings]
 
 
 def refused(cluster: Any, **fields: Any) -> str:
@@ -92,10 +92,38 @@ def test_nothing_is_written_when_one_of_several_is_wrong(tmp_path: Path) -> None
     assert not (tmp_path / "new").exists()
 
 
+def test_a_file_that_is_there_is_not_lost(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    stream = (HERE / "bursting.yaml").read_bytes()
+    assert run("-", "--output-dir", str(folder), stdin=stream).exit_code == 0
+    texts = {path: path.read_bytes() for path in folder.iterdir()}
+    again = run("-", "--output-dir", str(folder), stdin=stream)
+    assert (again.exit_code, {path: path.read_bytes() for path in folder.iterdir()}) == (0, texts)
+    first, last = sorted(texts)
+    first.unlink()
+    last.write_text("mine: true\n")
+    done = run("-", "--output-dir", str(folder), stdin=stream)
+    message = f"minicluster: {last} is there and has other values: move it, or give another --output-dir\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", message)
+    assert {path: path.read_text() for path in folder.iterdir()} == {last: "mine: true\n"}
+
+
+def test_it_reads_what_kubectl_reads() -> None:
+    text = (
+        f"apiVersion:\t{V1ALPHA2}\nkind: MiniCluster\t# x\nmetadata: {{name:\ta}}\nspec:\n  size:\t2\n  containers:\n"
+    )
+    text += "  - image: !!binary aQ==\n  pod:\n    labels: {2: x, true: z}\n"
+    (values,), _ = convert.convert(text.encode())
+    found = yamlio.load(values.text)
+    assert (values.name, found["size"]) == ("a", 2)
+    assert found["containers"] == [{"image": "i"}]
+    assert found["pod"] == {"labels": {"2": "x", "true": "z"}}
+
+
 ONE = {"containers": [{"image": "i"}]}
 STREAMS: list[tuple[bytes, str]] = [
     (b"", "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator"),
-    (b"a: [", "the file is not YAML: expected the node content, but found '<stream end>' at line 1"),
+    (b"a: [", "the file is not YAML: did not find expected node content at line 2"),
     (b"a\0b", "the file is not YAML: it can not be read"),
     (b"kind: Pod", "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator"),
     (
@@ -163,7 +191,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"services": [{"image": "i"}]} | ONE, "services[0] has no name: all but the one that runs Flux need one"),
     ({"flux": {"brokerConfig": "a b"}} | ONE, "flux.brokerConfig is not TOML: "),
     ({"flux": {"optionFlags": "'"}} | ONE, 'flux.optionFlags is "\'": No closing quotation; close the quote'),
-    ({"containers": [{"image": "i"}, {"image": "i"}]}, "0 containers have runFlux: give it to exactly one"),
+    (
+        {"containers": [{"image": "i"}, {"image": "i"}]},
+        "none of the 2 containers has runFlux: true: set it on the one that runs Flux",
+    ),
 ]
 
 
@@ -369,6 +400,102 @@ TRAPS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
             "flux.environment.A has a $ or `: flux-operator's shell expanded it, here it is taken as it stands",
         ],
     ),
+    "an idle cluster has all cores of its nodes": (
+        app(resources={"limits": {"cpu": "1"}}) | {"interactive": True},
+        app(resources={"limits": {"cpu": "1"}}) | {"interactive": True},
+        [
+            "containers[0].resources give a node 1 core here: flux-operator counted all of the node's; set "
+            "containers[0].cores"
+        ],
+    ),
+    "so have a launcher": (
+        app(command="x", launcher=True, resources={"requests": {"cpu": 2}}),
+        app(command="x", launcher=True, resources={"requests": {"cpu": 2}}),
+        [
+            "containers[0].resources give a node 2 cores here: flux-operator counted all of the node's; set "
+            "containers[0].cores"
+        ],
+    ),
+    "one job that fits needs no more": (
+        app(command="x", resources={"limits": {"cpu": "2"}}) | {"tasks": 4, "size": 2},
+        app(command="x", resources={"limits": {"cpu": "2"}}) | {"tasks": 4, "size": 2},
+        [],
+    ),
+    "debug is quiet too": (
+        app(command="x") | {"logging": {"debug": True}, "flux": {"optionFlags": "-c 2"}},
+        {"logging": {"debug": True, "strict": False}, "flux": {"optionFlags": "-c 2 --quiet"}},
+        [],
+    ),
+    "debug of a batch": (
+        app(command="x", batch=True, batchRaw=True) | {"logging": {"debug": True}},
+        {"logging": {"debug": True, "strict": False}, "flux": {"connectTimeout": "", "optionFlags": "-vvv"}},
+        [],
+    ),
+    "added capabilities": (
+        app(securityContext={"addCapabilities": ["B", "C"], "capabilities": {"add": ["A"], "drop": ["ALL"]}}),
+        app(securityContext={"capabilities": {"add": ["A", "B", "C"], "drop": ["ALL"]}}),
+        [
+            "containers[0].securityContext.addCapabilities are capabilities.add here: v1alpha2 has no such field, so "
+            "flux-operator's pods went without"
+        ],
+    ),
+    "labels of services": (
+        {"pod": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "services": [{"name": "s", "image": "i"}]},
+        {},
+        [
+            "pod.labels are on the brokers' pods only here: flux-operator had them on the services' too",
+            "pod.annotations are on the brokers' pods only here: flux-operator had them on the services' too",
+        ],
+    ),
+    "a snippet that exits": (
+        app(command="x", commands={"pre": "if a; then\n  exit 0\nfi\n", "brokerPre": "x || exit", "post": "exit 0"}),
+        {},
+        [
+            "containers[0].commands.pre has an exit, which is an error before the work here: end the snippet with "
+            "return",
+            "containers[0].commands.brokerPre has an exit, which is an error before the work here: end the snippet "
+            "with return",
+        ],
+    ),
+    "no exit": (app(command="x", commands={"pre": "exit 1\nexits\n# an exit\necho exit 0\n"}), {}, []),
+    "the view's folder of software": (
+        app(command="x", commands={"pre": "ls /mnt/flux/software"}),
+        {},
+        ["containers[0].commands.pre uses the folder software of flux-operator's view: here it is /opt/software"],
+    ),
+    "the view's folder somewhere else": (
+        app(command="ls /f/software") | {"flux": {"container": {"mountPath": "/f"}}},
+        {},
+        ["containers[0].command uses the folder software of flux-operator's view: here it is /opt/software"],
+    ),
+    "into the view": (
+        app(
+            command="x",
+            commands={
+                "init": "cp -R /data/modules /opt/view/lib/",
+                "pre": ". /mnt/flux/flux-view.sh\npython3.11 -m ensurepip\n",
+                "brokerPre": "/mnt/flux/view/bin/python3.11 -m pip install .",
+                "workerPre": "pip install x; cp /mnt/flux/view/bin/flux /tmp; ls /mnt/flux > /tmp/x",
+                "post": "echo 1 > /mnt/flux/view/etc/x",
+            },
+        ),
+        {},
+        [
+            f"containers[0].commands.{key} may change the view, which can't be written to here: install into the "
+            "image, or a folder"
+            for key in ("init", "pre", "brokerPre", "workerPre", "post")
+        ],
+    ),
+    "not into the view": (
+        app(command="x", commands={"pre": "pip install x; mkdir /opt/mine; cp a /optional"}),
+        {},
+        [],
+    ),
+    "no view": (
+        app(command="cp /mnt/flux/software /opt/software") | {"flux": {"container": {"disable": True}}},
+        {},
+        [],
+    ),
     "more tasks than cores": (
         app(resources={"limits": {"cpu": "2"}}) | {"tasks": 8, "size": 2},
         app(resources={"limits": {"cpu": "2"}}) | {"tasks": 8, "size": 2},
@@ -521,7 +648,7 @@ def test_the_order_of_the_keys_stays() -> None:
 
 
 def test_scalars_are_read_as_kubernetes_does() -> None:
-    text = "{A: 1:30:00, B: 2024-01-01, C: =, D: '007', E: 0o7}"
+    text = "{A: 1:30:00, B: 2024-01-01, C: =, D: '007'}"
     data = f"apiVersion: {V1ALPHA2}\nkind: MiniCluster\nmetadata: {{name: a}}\nspec:\n  containers:\n"
     (values,), _ = convert.convert(f"{data}  - image: i\n    environment: {text}\n".encode())
     for needed in ("A: '1:30:00'", "B: '2024-01-01'", "D: '007'"):

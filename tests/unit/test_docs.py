@@ -32,6 +32,8 @@ def fields(schema: dict[str, Any], definitions: dict[str, Any], path: str = "") 
     reference = schema.get("$ref", "").rpartition("/")[2]
     schema = definitions[reference] if reference else schema
     values = next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))
+    if "const" in schema:
+        return  # a message, and no field
     if path in REPEATED:
         yield path
     elif schema.get("type") == "array" and schema["items"].keys() & {"$ref", "properties"}:

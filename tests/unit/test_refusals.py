@@ -40,8 +40,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"size": 4, "maxSize": 2}, "size is 4, maxSize 2: lower size, or install with a larger maxSize"),
     ({"size": 2, "minSize": 3}, "minSize is 3, size 2: minSize can't be above size; lower minSize"),
     # containers
-    ({"containers": [{"name": "a"}, {"name": "b"}]}, "0 containers have runFlux: give it to exactly one, "),
-    ({"containers": [RUNNER, {**RUNNER, "name": "b"}]}, "2 containers have runFlux: give it to exactly one, "),
+    ({"containers": [{"name": "a"}, {"name": "b"}]}, "none of the 2 containers has runFlux: true: "),
+    ({"containers": [RUNNER, {**RUNNER, "name": "b"}]}, "2 of the 2 containers have runFlux: true: "),
     ({"containers": [RUNNER, {"image": "b"}]}, "containers[1] has no name: all but the one that runs Flux need one"),
     ({"services": [{"image": "b"}]}, "services[0] has no name: all but the one that runs Flux need one"),
     (runner(noWrapEntrypoint=True), "noWrapEntrypoint is set on the container that runs Flux: "),

@@ -15,8 +15,8 @@ Make = Callable[..., MiniCluster]
 DEFAULTS: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 LABEL = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"
 SUBDOMAIN = "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$"
-LINE = r"^[^\x00-\x1f\x7f-\x9f" "\ufffe\uffff]*$"
-PATH = r"^(/[^\x00-\x1f\x7f-\x9f" "\ufffe\uffff]*)?$"
+LINE = r"^[^\x00-\x1f\x7f-\x9f\ufffe\uffff]*$"
+PATH = r"^(/[^\x00-\x1f\x7f-\x9f\ufffe\uffff]*)?$"
 
 
 def runner(**fields: Any) -> dict[str, Any]:
@@ -32,6 +32,21 @@ def at(path: str, value: Any) -> dict[str, Any]:
 REFUSED: list[tuple[dict[str, Any], str]] = [
     # unknown fields, each with the nearest known one
     ({"siez": 1}, "siez is not a field; did you mean size?"),
+    # a name that is not near is no help
+    ({"xyzzy": 1}, "xyzzy is not a field"),
+    (at("network.livenessProbe", 1), "network.livenessProbe is not a field"),
+    # what people know from other tools, or give in another place
+    (runner(env={}), "containers[0].env is not a field; did you mean environment?"),
+    (runner(volumeMounts=[]), "containers[0].volumeMounts is not a field; did you mean volumes?"),
+    (runner(args=["x"]), "containers[0].args is not a field; did you mean command?"),
+    ({"replicas": 2}, "replicas is not a field; did you mean size?"),
+    ({"env": {}}, "env is not a field; did you mean containers[0].environment?"),
+    ({"command": "x"}, "command is not a field; did you mean containers[0].command?"),
+    ({"image": "x"}, "image is not a field; did you mean containers[0].image?"),
+    ({"nodeSelector": {}}, "nodeSelector is not a field; did you mean pod.nodeSelector?"),
+    ({"quiet": True}, "quiet is not a field; did you mean logging.quiet?"),
+    ({"kind": "x"}, "kind must be absent: this is a MiniCluster, of which `minicluster convert FILE` makes values"),
+    ({"spec": {}}, "spec must be absent: drop the line `spec:`, and indent what is below it less"),
     ({"Size": 1}, "Size is not a field; did you mean size?"),
     ({"maxsize": 1}, "maxsize is not a field; did you mean maxSize?"),
     (at("flux.wrapp", 1), "flux.wrapp is not a field; did you mean wrap?"),
@@ -124,11 +139,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (at("jobLabels", {"a": "b c"}), 'jobLabels.a is "b c": must match ^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'),
     (
         runner(environment={"1a": "x"}),
-        'containers[0].environment: "1a" can\'t be a name here: it must match ^[-._a-zA-Z][-._a-zA-Z0-9]*$',
+        "containers[0].environment.1a must be absent: a name here must match ^[-._a-zA-Z][-._a-zA-Z0-9]*$",
     ),
     (
         at("flux.environment", {"A-B": "x"}),
-        'flux.environment: "A-B" can\'t be a name here: it must match ^[a-zA-Z_][a-zA-Z0-9_]*$',
+        "flux.environment.A-B must be absent: a name here must match ^[a-zA-Z_][a-zA-Z0-9_]*$",
     ),
     (runner(secrets={"A": {}}), "containers[0].secrets.A is {}: needs name and key"),
     (runner(secrets={"A": {"name": "x"}}), 'containers[0].secrets.A is {"name": "x"}: needs key'),
@@ -151,10 +166,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     # lists
     ({"containers": []}, "containers is []: must have at least 1 item"),
-    ({"containers": [{}, {}]}, "0 containers have runFlux: give it to exactly one, the one that runs Flux"),
+    ({"containers": [{}, {}]}, "none of the 2 containers has runFlux: true: set it on the one that runs Flux"),
     (
         {"containers": [{"runFlux": True}, {"name": "a", "runFlux": True}]},
-        "2 containers have runFlux: give it to exactly one, the one that runs Flux",
+        "2 of the 2 containers have runFlux: true: leave it on the one that runs Flux",
     ),
     ({"containers": [{"runFlux": True}, {}]}, "containers[1] has no name: all but the one that runs Flux need one"),
     (

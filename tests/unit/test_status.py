@@ -266,6 +266,7 @@ Size         4 of at most 8
 Pods         0: Pending: CrashLoopBackOff
              1: Pending: PodInitializing
              2: Pending: Unschedulable
+Containers   0: view fails: CrashLoopBackOff
 """,
     ),
     "no place": (
@@ -421,6 +422,7 @@ def test_the_document() -> None:
             {"ranks": "3", "reason": "Pending: ImagePullBackOff"},
             {"ranks": "4", "reason": "Running: Terminating"},
         ],
+        "containers": [],
         "flux": "0.88.0",
         "autoscaling": {"min": 1, "max": 6},
         "quorum": {"needed": 4, "reached": True},
@@ -480,6 +482,9 @@ echo "$*" >>"$folder/asked"
 case " $* " in
 *" get pods "*) name=pods ;;
 *" get job "*) name=job ;;
+*" get jobs "*) name=jobs ;;
+*" get configmap "*) name=configmap ;;
+*" get configmaps "*) name=configmaps ;;
 *" exec "*) name=exec ;;
 esac
 echo >>"$folder/$name.count"
@@ -503,6 +508,7 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
             "pods": {"items": [pod(index, created=created) for index in range(4)]},
             "job": job(created=created),
             "exec": [SETTINGS, flux()],
+            **dict.fromkeys(("jobs", "configmap", "configmaps")),
         }
         for name, answer in (defaults | answers).items():
             code, said, out = (1, answer, ">&2") if isinstance(answer, str) else (0, json.dumps(answer), "")
@@ -511,6 +517,119 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
         return CliRunner().invoke(cli, ["status", *words])
 
     return run
+
+
+def config(release: str = "mini", **metadata: Any) -> dict[str, Any]:
+    """Return the ConfigMap of the MiniCluster mini, of a release."""
+    return {
+        "metadata": {
+            "name": "mini-config",
+            "namespace": "lab",
+            "creationTimestamp": (datetime.now(UTC) - timedelta(minutes=90)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "labels": {"app.kubernetes.io/name": "minicluster", "app.kubernetes.io/instance": "mini"},
+            "annotations": {"meta.helm.sh/release-name": release},
+            **metadata,
+        },
+        "data": {"agent.json": json.dumps({"size": 4, "max_size": 8, "policy": None})},
+    }
+
+
+GONE = """\
+MiniCluster  mini, namespace lab, age 1h30m
+State        Gone: its Job ended and was cleaned up, or was deleted; `helm
+             uninstall` removes the rest
+Size         4 of at most 8
+"""
+
+
+def test_a_release_that_ended_and_was_cleaned_up(kubectl: Kubectl) -> None:
+    done = kubectl("mini", **NONE, configmap=config())
+    assert (done.exit_code, done.stdout, done.stderr) == (0, GONE, "")
+    assert json.loads(kubectl("mini", "-o", "json", **NONE, configmap=config()).stdout)["state"] == "Gone"
+
+
+@pytest.mark.parametrize(
+    "left", [config(labels={}), config() | {"data": {}}, FORBIDDEN.replace("jobs.batch", "configmaps")]
+)
+def test_what_is_left_of_something_else(kubectl: Kubectl, left: object) -> None:
+    done = kubectl("mini", **NONE, configmap=left)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("minicluster: there is no MiniCluster mini in ")
+
+
+def named(release: str, kind: str) -> dict[str, Any]:
+    """Return a list of what releases have, as kubectl does."""
+    found = job() if kind == "jobs" else config()
+    of_it = config(release)["metadata"]
+    others = [{"metadata": {}}, {"metadata": {"annotations": {"meta.helm.sh/release-name": "x"}}}]
+    return {
+        kind: {
+            "items": [
+                *others,
+                found
+                | {
+                    "metadata": found["metadata"]
+                    | {"labels": of_it["labels"]}
+                    | {"annotations": {**found["metadata"]["annotations"], **of_it["annotations"]}}
+                },
+            ]
+        }
+    }
+
+
+@pytest.mark.parametrize("kind", ["jobs", "configmaps"])
+def test_a_release_whose_minicluster_has_another_name(kubectl: Kubectl, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "pods.1").write_text('echo "{\\"items\\": []}"\n')
+    (tmp_path / "job.1").write_text("\n")
+    answers = named("release", kind) | ({"jobs": FORBIDDEN} if kind == "configmaps" else {})
+    done = kubectl("release", "-n", "lab", **answers)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, IDLE, "")
+    assert asked(tmp_path)[-2].split(" ")[1:4] == ["get", "job", "mini"]
+
+
+def test_without_a_socket_flux_is_not_asked(kubectl: Kubectl, tmp_path: Path) -> None:
+    done = kubectl("mini", job=job(**{"flux.disableSocket": "true"}))
+    assert done.stdout.splitlines()[1] == "State        Running: flux.disableSocket is set, so Flux can't be asked"
+    assert [line.split()[0] for line in asked(tmp_path)] == ["get", "get"]
+    assert "socket" not in kubectl("mini", job=job(**{"flux.disableSocket": "false"})).stdout
+
+
+def beside(name: str, restarts: int = 0, **state: Any) -> dict[str, Any]:
+    """Return the status of a sidecar."""
+    last = state.pop("last", None)
+    return {"name": name, "restartCount": restarts, "state": state, "lastState": {"terminated": last} if last else {}}
+
+
+CRASHES = beside("web", 3, waiting={"reason": "CrashLoopBackOff"}, last={"exitCode": 7})
+RUNS_AGAIN = beside("web", 1, running={}, last={"exitCode": 7})
+CONTAINERS: dict[str, tuple[list[list[dict[str, Any]]], list[tuple[str, str, str]]]] = {
+    "all is well": ([[beside("web", running={})], [beside("web", 2, running={}, last={"exitCode": 0})]], []),
+    "it begins": ([[beside("web", waiting={"reason": "PodInitializing"}), beside("a", waiting={})]], []),
+    "it crashes": ([[CRASHES], [CRASHES]], [("web", "0-1", "CrashLoopBackOff, exit code 7, 3 restarts")]),
+    "it runs again": ([[RUNS_AGAIN], [CRASHES]], [
+        ("web", "0", "exit code 7, 1 restart"), ("web", "1", "CrashLoopBackOff, exit code 7, 3 restarts")]),
+    "no image": ([[beside("a", running={}), beside("b", waiting={"reason": "ImagePullBackOff"})]],
+        [("b", "0", "ImagePullBackOff")]),
+    "it ended": ([[beside("a", terminated={"exitCode": 3})]], [("a", "0", "exit code 3")]),
+    "the one that runs Flux": ([[beside("mini", 1, running={}, last={"exitCode": 85})]], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CONTAINERS)
+def test_containers_that_fail_are_named(case: str) -> None:
+    containers, expected = CONTAINERS[case]
+    pods = [pod(index, {**RUNNING, "initContainerStatuses": found}) for index, found in enumerate(containers)]
+    found = see(job(), pods, [SETTINGS, flux()])
+    assert [tuple(one[key] for key in ("name", "ranks", "reason")) for one in found["containers"]] == expected
+    shown = [line for line in status.table(found).splitlines() if " fails: " in line]
+    assert [line[13:].strip() for line in shown] == [f"{ranks}: {name} fails: {why}" for name, ranks, why in expected]
+    assert shown == [] or shown[0].startswith("Containers ")
+
+
+def test_containers_of_a_pod_that_leaves_or_ended_are_not_looked_at() -> None:
+    for one in (pod(0, {**RUNNING, "initContainerStatuses": [CRASHES]}, deletionTimestamp=CREATED),
+                pod(0, {"phase": "Succeeded", "initContainerStatuses": [CRASHES]})):  # fmt: skip
+        assert status.read_pods({"items": [one]})[0].failing == {}
 
 
 def asked(folder: Path) -> list[str]:

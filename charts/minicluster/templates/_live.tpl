@@ -183,6 +183,11 @@ post-renderer's to compare.
 {{- fail (printf "nameOverride can't change on the live MiniCluster %s: asked is %s; %s" .metadata.name $name $way) }}
 {{- end }}
 {{- end }}
+{{- /* with cleanup it is not there when it has ended, and would be made, and run, once more */ -}}
+{{- $config := lookup "v1" "ConfigMap" .Release.Namespace (printf "%s-config" $name) -}}
+{{- if and .Values.cleanup (eq (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $config) .Release.Name) }}
+{{- fail (printf "the Job of %s has ended and was cleaned up, and an upgrade would run its work again: uninstall %s first, or set cleanup to false" $name .Release.Name) }}
+{{- end }}
 {{- end }}
 {{- if $old -}}
 {{- if dig "metadata" "deletionTimestamp" "" (fromJson (include "minicluster.liveJob" .)) }}

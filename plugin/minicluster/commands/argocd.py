@@ -1,28 +1,23 @@
 """``minicluster argocd``: what Argo CD's config management plugin runs."""
 
 import os
-import sys
 from pathlib import Path
 
 import click
 
 from minicluster import argocd as application
-from minicluster import cli as front
-from minicluster import manifests
+from minicluster import door, manifests
 from minicluster.commands.options import curve_seed
 from minicluster.commands.template import manifests as generate
-from minicluster.errors import ManifestError, MiniClusterError
+from minicluster.errors import ManifestError
 
 
 @click.command(hidden=True)
 @curve_seed
 def argocd(seed: bytes | None) -> None:
     """Print the manifests of an Argo CD Application; all else comes from the environment that Argo CD makes."""
-    try:
-        objects = generate(application.release(os.environ, Path.cwd()), seed)
-        problem = manifests.vanishing(objects)
-        if problem:
-            raise ManifestError(problem)
-        sys.stdout.buffer.write(manifests.joined(objects))
-    except MiniClusterError as error:
-        front.fail(error)
+    objects = generate(application.release(os.environ, Path.cwd()), seed)
+    problem = manifests.vanishing(objects)
+    if problem:
+        raise ManifestError(problem)
+    door.write(manifests.joined(objects))

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +12,10 @@ from typing import Any
 import click
 
 from minicluster import burst as bursts
-from minicluster import cli as front
-from minicluster import helm, hosts, probe, spec, yamlio
+from minicluster import door, helm, hosts, probe, spec, yamlio
 from minicluster.burst import Address, Burst
 from minicluster.commands.tools import Place, until
-from minicluster.errors import BurstError, MiniClusterError, ToolError
+from minicluster.errors import BurstError, ToolError
 from minicluster.spec import MiniCluster
 
 
@@ -94,38 +92,30 @@ def burst(release: str, burst: str, **options: Any) -> None:
     if len(ways) > 1:
         raise click.UsageError("--install, --remove and --for-hosts are different things to do: give one of them")
     there = Place(options["kube_context"], options["namespace"])
-    try:
-        cluster, place = read_root(release, options)
-        root = Root(cluster, place, bursts.find(cluster, burst))
-        if options["remove"]:
-            remove(root, there, options["timeout"])
-            return
-        address = find_address(root, options["address"])
-        size = root.burst.size if options["size"] is None else options["size"]
-        made = bursts.values(cluster, root.burst, size, address)
-        member = bursts.member(cluster, root.burst, made)
-        if options["for_hosts"]:
-            certificate = checked_certificate(root, address)
-            write_folder(options["for_hosts"], hosts.files(member, certificate))
-            return
-        if not root.burst.is_release:
-            raise BurstError(f"{burst} is of flux.bursting.hostlist, so its hosts are no pods: give --for-hosts DIR")
-        for need in bursts.needs(made):
-            say(f"the burst's namespace needs the {need}")
-        if options["install"]:
-            install(root, there, made, checked_certificate(root, address), options)
-            return
-        if options["secret_file"]:
-            certificate = checked_certificate(root, address)
-            write_secret(options["secret_file"], bursts.secret(cluster, root.burst, certificate, there.namespace))
-        sys.stdout.write(values_text(root.burst, made, options["secret_file"]))
-    except MiniClusterError as error:
-        front.fail(error)
-
-
-def say(text: str) -> None:
-    """Tell a person how it goes."""
-    click.echo(f"minicluster: {text}", err=True)
+    cluster, place = read_root(release, options)
+    root = Root(cluster, place, bursts.find(cluster, burst))
+    if options["remove"]:
+        remove(root, there, options["timeout"])
+        return
+    address = find_address(root, options["address"])
+    size = root.burst.size if options["size"] is None else options["size"]
+    made = bursts.values(cluster, root.burst, size, address)
+    member = bursts.member(cluster, root.burst, made)
+    if options["for_hosts"]:
+        certificate = checked_certificate(root, address)
+        write_folder(options["for_hosts"], hosts.files(member, certificate))
+        return
+    if not root.burst.is_release:
+        raise BurstError(f"{burst} is of flux.bursting.hostlist, so its hosts are no pods: give --for-hosts DIR")
+    for need in bursts.needs(made):
+        door.say(f"the burst's namespace needs the {need}")
+    if options["install"]:
+        install(root, there, made, checked_certificate(root, address), options)
+        return
+    if options["secret_file"]:
+        certificate = checked_certificate(root, address)
+        write_secret(options["secret_file"], bursts.secret(cluster, root.burst, certificate, there.namespace))
+    door.write(values_text(root.burst, made, options["secret_file"]).encode())
 
 
 def read_root(release: str, options: dict[str, Any]) -> tuple[MiniCluster, Place]:
@@ -135,7 +125,7 @@ def read_root(release: str, options: dict[str, Any]) -> tuple[MiniCluster, Place
     """
     place = Place(options["root_context"], options["root_namespace"])
     file = options["values"]
-    values = bursts.document(file.read()) if file else _release_values(release, place)
+    values = bursts.document(door.read(file)) if file else _release_values(release, place)
     name = str(values.get("nameOverride") or release)
     if not file and not values.get("maxSize"):
         # the size that it was installed with, which may have changed since
@@ -148,7 +138,7 @@ def read_root(release: str, options: dict[str, Any]) -> tuple[MiniCluster, Place
 def _release_values(release: str, place: Place) -> dict[str, Any]:
     try:
         values: dict[str, Any] = json.loads(place.helm("get", "values", release, "--all", "-o", "json"))
-    except ToolError as error:
+    except (ToolError, ValueError) as error:
         raise BurstError(
             f"{release} in {place} can't be read: {error}; --root-namespace and --root-context say where it is"
         ) from None
@@ -189,7 +179,7 @@ def checked_certificate(root: Root, address: Address) -> str:
                 "its lead; see `kubectl get service`"
             )
         case probe.Answer.NONE:
-            say(f"warning: no lead answers at {address} from here; the burst must reach it: one TCP port")
+            door.say(f"warning: no lead answers at {address} from here; the burst must reach it: one TCP port")
     return certificate
 
 
@@ -233,7 +223,9 @@ def write_folder(folder: Path, files: list[hosts.File]) -> None:
         raise BurstError(f"{folder} can't be written: {error.strerror}") from None
     for file in files:
         _write(folder / file.name, file.text.encode(), file.mode)
-    say(f"wrote {folder}: copy it to each host as {hosts.FOLDER}; {hosts.UNIT} says how to start it, as does start.sh")
+    door.say(
+        f"wrote {folder}: copy it to each host as {hosts.FOLDER}; {hosts.UNIT} says how to start it, as does start.sh"
+    )
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
@@ -274,7 +266,7 @@ def install(root: Root, there: Place, made: dict[str, Any], certificate: str, op
         raise
     size = int(there.get("job", name).get("spec", {}).get("completions", made["size"]))
     wanted = set(bursts.members(root.burst.ranks(size)))
-    say(f"installed {name} in {there}: waiting for ranks {root.burst.ranks(size)} of {root.cluster.name}")
+    door.say(f"installed {name} in {there}: waiting for ranks {root.burst.ranks(size)} of {root.cluster.name}")
     if not until(_joined(root, there, wanted), options["timeout"]):
         missing = sorted(wanted - root.online())
         raise BurstError(
@@ -282,7 +274,7 @@ def install(root: Root, there: Place, made: dict[str, Any], certificate: str, op
             f"{options['timeout']} s, such as rank {missing[0] if missing else root.burst.first}: "
             f"{_reason(there, name, missing[0] - root.burst.first if missing else 0)}"
         )
-    say(f"{name} has joined: {size} of {root.burst.size} hosts, ranks {root.burst.ranks(size)}")
+    door.say(f"{name} has joined: {size} of {root.burst.size} hosts, ranks {root.burst.ranks(size)}")
 
 
 def _joined(root: Root, there: Place, wanted: set[int]) -> Callable[[], bool]:
@@ -355,19 +347,21 @@ def remove(root: Root, there: Place, timeout: int) -> None:
     if root.burst.is_release:
         _find_release(there, name)
     root.flux("resource", "drain", "--update", ranks, f"{bursts.OURS}{name} is being removed")
-    say(f"drained ranks {ranks} of {root.cluster.name}: waiting for the jobs that run there")
+    door.say(f"drained ranks {ranks} of {root.cluster.name}: waiting for the jobs that run there")
     if not until(lambda: not root.busy(), timeout):
         raise BurstError(
             f"after {timeout} s jobs still run on {name}: its hosts take no new ones; run this again, or cancel the "
             "jobs that `flux jobs` shows"
         )
     if not root.burst.is_release:
-        say(f"no job runs on {name}: stop the brokers there, and `flux resource undrain {name}` before they come back")
+        door.say(
+            f"no job runs on {name}: stop the brokers there, and `flux resource undrain {name}` before they come back"
+        )
         return
     # with its pods, so that none of them is there when it is installed again
     there.helm("uninstall", name, "--cascade", "foreground", "--wait", "--timeout", f"{max(timeout, 1)}s")
     there.kubectl("delete", "secret", bursts.secret_name(root.burst), "--ignore-not-found")
-    say(f"removed {name}; its hosts are down until it is installed again")
+    door.say(f"removed {name}; its hosts are down until it is installed again")
 
 
 def _find_release(there: Place, name: str) -> None:

@@ -1,8 +1,10 @@
 """``minicluster chart``: the chart that came with the package."""
 
+import os
+
 import click
 
-from minicluster import helm
+from minicluster import door, helm
 
 
 @click.group()
@@ -18,4 +20,4 @@ def path() -> None:
     Examples:
       helm install flux-sample "$(minicluster chart path)" -f values.yaml --post-renderer minicluster
     """
-    click.echo(helm.CHART)
+    door.write(os.fsencode(helm.CHART) + b"\n")

@@ -1,14 +1,12 @@
 """``minicluster convert``: a flux-operator MiniCluster as values."""
 
-import sys
 from pathlib import Path
 from typing import IO
 
 import click
 
-from minicluster import cli as front
 from minicluster import convert as converter
-from minicluster.errors import MiniClusterError
+from minicluster import door
 
 
 @click.command()
@@ -30,17 +28,18 @@ def convert(source: IO[bytes], output_dir: Path | None) -> None:
       kubectl get minicluster flux-sample -o yaml | minicluster convert - > flux-sample-values.yaml
       kubectl get miniclusters -o yaml | minicluster convert - --output-dir values
     """
-    try:
-        values, warnings = converter.convert(source.read())
-        if len(values) > 1 and output_dir is None:
-            raise converter.ConvertError(f"there are {len(values)} MiniClusters in the file: give --output-dir")
-    except MiniClusterError as error:
-        front.fail(error)
+    values, warnings = converter.convert(door.read(source))
+    if len(values) > 1 and output_dir is None:
+        raise converter.ConvertError(f"there are {len(values)} MiniClusters in the file: give --output-dir")
+    files = {output_dir / f"{one.name}-values.yaml": one.text.encode() for one in values} if output_dir else {}
+    for path, data in files.items():
+        if path.exists() and path.read_bytes() != data:
+            raise converter.ConvertError(f"{path} is there and has other values: move it, or give another --output-dir")
     for warning in [*warnings, *(text for one in values for text in one.warnings)]:
-        click.echo(f"minicluster: warning: {warning}", err=True)
+        door.say(f"warning: {warning}")
     if output_dir is None:
-        sys.stdout.buffer.write(values[0].text.encode())
+        door.write(values[0].text.encode())
         return
     output_dir.mkdir(parents=True, exist_ok=True)
-    for one in values:
-        (output_dir / f"{one.name}-values.yaml").write_text(one.text, encoding="utf-8")
+    for path, data in files.items():
+        path.write_bytes(data)

@@ -3,13 +3,11 @@
 import re
 import shlex
 import subprocess
-import sys
 
 import click
 
-from minicluster import cli as front
-from minicluster import curve, yamlio
-from minicluster.errors import MiniClusterError, SpecError, ToolError
+from minicluster import curve, door, yamlio
+from minicluster.errors import SpecError, ToolError
 
 #: A DNS subdomain.
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -31,7 +29,7 @@ def keygen(name: str, namespace: str | None, seal_with: str | None) -> None:
     """
     for text in (name, namespace or name):
         if not NAME.fullmatch(text):
-            front.fail(SpecError(f"{text!r} is not a name in Kubernetes: use a-z, 0-9, - and ."))
+            raise SpecError(f"{text!r} is not a name in Kubernetes: use a-z, 0-9, - and .")
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     certificate = curve.text(name, *curve.random_keypair())
     secret = yamlio.dump(
@@ -43,10 +41,7 @@ def keygen(name: str, namespace: str | None, seal_with: str | None) -> None:
             "stringData": {"curve.cert": certificate},
         }
     )
-    try:
-        sys.stdout.buffer.write(secret if seal_with is None else seal(secret, seal_with))
-    except MiniClusterError as error:
-        front.fail(error)
+    door.write(secret if seal_with is None else seal(secret, seal_with))
 
 
 def seal(secret: bytes, command: str) -> bytes:

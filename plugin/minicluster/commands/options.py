@@ -4,10 +4,15 @@ from pathlib import Path
 
 import click
 
+from minicluster import door
+
 
 def _seed(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> bytes | None:
-    seed = path.read_bytes().strip() if path else None
-    if seed is not None and len(seed) < 16:
+    if path is None:
+        return None
+    with path.open("rb") as file:
+        seed = door.read(file).strip()
+    if len(seed) < 16:
         raise click.UsageError("the curve seed has under 16 bytes: make one with `openssl rand -hex 32`")
     return seed
 

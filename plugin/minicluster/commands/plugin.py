@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 import yaml
 
-from minicluster import cli as front
-from minicluster import helm, yamlio
-from minicluster.errors import MiniClusterError, ToolError
+from minicluster import door, helm, yamlio
+from minicluster.errors import ToolError
 
 NAME = "minicluster"
 #: The first line of what this command wrote.
@@ -30,25 +29,19 @@ def install() -> None:
     Examples:
       minicluster plugin install && helm install flux-sample "$(minicluster chart path)" --post-renderer minicluster
     """
-    try:
-        folder = _folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "plugin.yaml").write_text(MARK + manifest(sys.executable), encoding="utf-8")
-    except MiniClusterError as error:
-        front.fail(error)
-    click.echo(f"installed {folder}")
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "plugin.yaml").write_text(MARK + manifest(sys.executable), encoding="utf-8")
+    door.write(f"installed {folder}\n".encode())
 
 
 @plugin.command()
 def uninstall() -> None:
     """Undo `minicluster plugin install`."""
-    try:
-        folder = _folder()
-    except MiniClusterError as error:
-        front.fail(error)
+    folder = _folder()
     if folder.exists():
         shutil.rmtree(folder)
-        click.echo(f"removed {folder}")
+        door.write(f"removed {folder}\n".encode())
 
 
 def manifest(python: str) -> str:
@@ -83,7 +76,7 @@ def _folder() -> Path:
     plugins = Path(helm.run("env", "HELM_PLUGINS").decode().strip().partition(os.pathsep)[0])
     folder = plugins / NAME
     for path in sorted(plugins.glob("*/plugin.yaml")):
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
         ours = path.parent == folder and text.startswith(MARK)
         if not ours and (path.parent == folder or _name(text) == NAME):
             raise ToolError(

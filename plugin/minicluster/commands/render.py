@@ -1,13 +1,11 @@
 """``minicluster render``: the output of ``helm template``, reproducibly."""
 
-import sys
 from typing import IO
 
 import click
 
-from minicluster import cli as front
+from minicluster import cli, door
 from minicluster.commands.options import curve_seed
-from minicluster.errors import MiniClusterError
 
 
 @click.command()
@@ -29,7 +27,4 @@ def render(source: IO[bytes], seed: bytes | None, random_curve: bool) -> None:
       helm template flux-sample charts/minicluster --set flux.curveCertSecret=my-curve | minicluster render
       helm template flux-sample charts/minicluster | minicluster render --curve-seed-file seed > manifests.yaml
     """
-    try:
-        sys.stdout.buffer.write(front.render(source.read(), seed, random_curve))
-    except MiniClusterError as error:
-        front.fail(error)
+    door.write(cli.render(door.read(source), seed, random_curve))

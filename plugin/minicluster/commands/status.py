@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from minicluster import cli as front
+from minicluster import door
 from minicluster import status as view
 from minicluster.status import StatusError
 
@@ -47,7 +47,10 @@ class Kubectl:
     def get(self, *words: str) -> Any:
         """Return objects; None when the one that is named is not there. Raises KubectlError."""
         text = self.run(GET_SECONDS, "get", *words, "--output=json", "--request-timeout=10s")
-        return json.loads(text) if text else None
+        try:
+            return json.loads(text) if text.strip() else None
+        except ValueError as error:
+            raise KubectlError(f"kubectl get {words[0]} printed no JSON: {error}") from None
 
     def run(self, seconds: float, *words: str) -> str:
         """Return what kubectl prints. Raises KubectlError, and StatusError when there is none."""
@@ -90,7 +93,7 @@ def status(name: str, namespace: str | None, context: str | None, output: str, w
     """Show a live MiniCluster: its size and quorum, nodes, cores, GPUs and jobs.
 
     Asks through kubectl. The user needs `get` and `list` of pods and `create` of pods/exec; without `get` of jobs
-    the size is counted by the pods. RELEASE is the MiniCluster's name: the release's, or its nameOverride.
+    the size is counted by the pods. RELEASE is the release's name, or its nameOverride.
 
     A node is up, drained (up, takes no jobs), missing (below the size, lost or still starting) or not started
     (above the size, up to maxSize). What is allocated on drained nodes counts, what is free there does not.
@@ -99,11 +102,12 @@ def status(name: str, namespace: str | None, context: str | None, output: str, w
     Keys of the JSON; those from "flux" on are null until the lead's broker answers:
       name, namespace  texts
       age              seconds
-      state            Suspended, Starting, Running, Complete, Failed or Unknown
+      state            Suspended, Starting, Running, Complete, Failed, Gone (ended and cleaned up) or Unknown
       why              why that, "" when there is nothing to say
       size, maxSize    nodes; maxSize is null while nobody tells it
       sizeFrom         "job", or "pods" where jobs can't be read
       pods             [{ranks, reason}]: pods by phase and reason, ranks as 0-2,5
+      containers       [{name, ranks, reason}]: those beside Flux that fail, also while their pods run
       flux             Flux's version
       autoscaling      {min, max}; null when it is off
       quorum           {needed, reached}
@@ -127,10 +131,13 @@ def status(name: str, namespace: str | None, context: str | None, output: str, w
         while True:
             text, error = _look(kubectl, name, output)
             if error and not shown:
-                front.fail(error)
+                raise error
             if watch:
                 click.clear()
-            click.echo(f"minicluster: {error}\n" if error else text, err=error is not None, nl=False)
+            if error:
+                door.say(str(error))
+            else:
+                door.write(text.encode())
             if not watch:
                 return
             shown = True
@@ -152,10 +159,11 @@ def see(kubectl: Kubectl, name: str) -> view.Seen:
     """Ask Kubernetes, then the lead. Raises StatusError."""
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
         raise StatusError(f"{name!r} is no name of a MiniCluster: give the release's, of a-z, 0-9 and -")
-    selector = f"app.kubernetes.io/instance={name},app.kubernetes.io/component=broker"
     try:
-        pods = view.read_pods(kubectl.get("pods", f"--selector={selector}"))
-        job = _job(kubectl, name)
+        pods, job = _find(kubectl, name)
+        if not pods and not job and (other := _of_release(kubectl, name)):
+            name = other
+            pods, job = _find(kubectl, name)
     except KubectlError as error:
         way = NEEDS if error.forbidden else "check KUBECONFIG, --context and --namespace"
         raise StatusError(f"{error}: {way}") from None
@@ -169,15 +177,36 @@ def see(kubectl: Kubectl, name: str) -> view.Seen:
     return view.Seen(name, datetime.now(UTC), pods, job, answer, state, why)
 
 
-def _job(kubectl: Kubectl, name: str) -> view.Job | None:
-    """Return the Job; None when it may not be read, or there is none."""
+def _find(kubectl: Kubectl, name: str) -> tuple[dict[int, view.Pod], view.Job | None]:
+    """Return the pods and the Job, or what is left of a Job that is gone. Raises KubectlError."""
+    selector = f"app.kubernetes.io/instance={name},app.kubernetes.io/component=broker"
+    pods = view.read_pods(kubectl.get("pods", f"--selector={selector}"))
+    found = _readable(kubectl, "job", name, "--ignore-not-found")
+    job = view.read_job(found) if found else None
+    if not pods and not found:
+        left = _readable(kubectl, "configmap", f"{name}-config", "--ignore-not-found")
+        job = view.read_left(left) if left else None
+    return pods, job
+
+
+def _of_release(kubectl: Kubectl, release: str) -> str | None:
+    """Return the name of a release's MiniCluster, which a nameOverride made another. Raises KubectlError."""
+    for kind in ("jobs", "configmaps"):
+        found = _readable(kubectl, kind, "--selector=app.kubernetes.io/name=minicluster")
+        name = view.named_by(release, found) if found else None
+        if name:
+            return name
+    return None
+
+
+def _readable(kubectl: Kubectl, *words: str) -> Any:
+    """Return objects; None when they may not be read, or there are none. Raises KubectlError."""
     try:
-        found = kubectl.get("job", name, "--ignore-not-found")
+        return kubectl.get(*words)
     except KubectlError as error:
         if error.forbidden:
             return None
         raise
-    return view.read_job(found) if found else None
 
 
 def _ask(kubectl: Kubectl, lead: view.Pod) -> tuple[view.Answer | None, str, str]:

@@ -1,16 +1,13 @@
 """``minicluster template``: the manifests of a release, in one step and reproducibly."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from minicluster import cli as front
-from minicluster import helm
+from minicluster import cli, door, helm
 from minicluster import manifests as rendered
 from minicluster.commands.options import curve_seed
-from minicluster.errors import MiniClusterError
 
 
 @click.command()
@@ -50,19 +47,16 @@ def template(
       minicluster template flux-sample -f values.yaml -n team --curve-seed-file seed | kubectl apply --server-side -f -
     """
     values = [*(f"--values={file}" for file in files), *(f"--set={text}" for text in sets)]
-    try:
-        objects = manifests(helm.Release(name, namespace, values, chart, kube_version), seed)
-        if output_dir:
-            warnings = [*rendered.impossible(objects, output_dir), rendered.vanishing(objects)]
-            rendered.write(objects, output_dir, f"{namespace}/{name}")
-            for warning in filter(None, warnings):
-                click.echo(f"minicluster: warning: {warning}", err=True)
-        else:
-            sys.stdout.buffer.write(rendered.joined(objects))
-    except MiniClusterError as error:
-        front.fail(error)
+    objects = manifests(helm.Release(name, namespace, values, chart, kube_version), seed)
+    if output_dir:
+        warnings = [*rendered.impossible(objects, output_dir), rendered.vanishing(objects)]
+        rendered.write(objects, output_dir, f"{namespace}/{name}")
+        for warning in filter(None, warnings):
+            door.say(f"warning: {warning}")
+    else:
+        door.write(rendered.joined(objects))
 
 
 def manifests(release: helm.Release, seed: bytes | None) -> list[rendered.Manifest]:
     """Return the objects of a release; new certificates come from the seed. Raises MiniClusterError."""
-    return list(rendered.manifests(front.render(helm.template(release), seed, allow_random=False)))
+    return list(rendered.manifests(cli.render(helm.template(release), seed, allow_random=False)))

@@ -5,8 +5,10 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
+from minicluster import helm
 from minicluster.errors import ToolError
 
 T = TypeVar("T")
@@ -21,7 +23,7 @@ class Place:
 
     def helm(self, *words: str, stdin: str | None = None) -> str:
         """Return what helm prints. Raises ToolError with its message."""
-        return _run("helm", [*_option("--kube-context", self.context), *self._namespace], words, stdin)
+        return _run(helm.program(), [*_option("--kube-context", self.context), *self._namespace], words, stdin)
 
     def kubectl(self, *words: str, stdin: str | None = None) -> str:
         """Return what kubectl prints. Raises ToolError with its message."""
@@ -29,9 +31,11 @@ class Place:
 
     def get(self, kind: str, *words: str) -> dict[str, Any]:
         """Return an object or a list of them; nothing when there is none."""
-        found: dict[str, Any] = json.loads(
-            self.kubectl("get", kind, *words, "--ignore-not-found", "-o", "json") or "{}"
-        )
+        text = self.kubectl("get", kind, *words, "--ignore-not-found", "-o", "json")
+        try:
+            found: dict[str, Any] = json.loads(text or "{}")
+        except ValueError as error:
+            raise ToolError(f"kubectl get {kind} printed no JSON: {error}") from None
         return found
 
     def pods(self, job: str, index: int | None = None) -> list[dict[str, Any]]:
@@ -59,13 +63,13 @@ def _option(name: str, value: str) -> list[str]:
 def _run(tool: str, options: list[str], words: tuple[str, ...], stdin: str | None) -> str:
     try:
         done = subprocess.run(  # noqa: S603 - words, no shell
-            [tool, *options, *words], input=stdin or "", capture_output=True, text=True, check=False
+            [tool, *options, *words], input=stdin or "", capture_output=True, text=True, errors="replace", check=False
         )
     except OSError as error:
         raise ToolError(f"{tool} can't be run: {error.strerror}; install it, or put it in PATH") from None
     if done.returncode:
-        message = done.stderr.strip().removeprefix("Error: ").removeprefix("error: ")
-        raise ToolError(f"{tool} {' '.join(words[:2])}: {message or f'exit code {done.returncode}'}")
+        message = helm.problem(done.stderr, done.returncode).removeprefix("error: ")
+        raise ToolError(f"{Path(tool).name} {' '.join(words[:2])}: {message}")
     return done.stdout
 
 

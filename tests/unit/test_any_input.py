@@ -1,0 +1,199 @@
+"""Whatever the input, a command gives its output or an error of one line: never an error that is not ours."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from minicluster import argocd, burst, cli, convert, curve, hostlist, manifests, schema, spec, yamlio
+from minicluster.errors import MOST, MiniClusterError
+from support import CERTIFICATE, GROUP, SEED
+
+#: Plain scalars that some reader, or what comes after it, stumbles over.
+SCALARS = (
+    *("1e400", "-1e400", "1.0e+400", "0b_", "0x_", "0o8", "-", ".inf", "-.inf", ".nan", "1" * 5000, "0." + "1" * 5000),
+    *(
+        "~",
+        "true",
+        "y",
+        "2024-01-01",
+        "2024-99-99",
+        "1:30:00",
+        "<<",
+        "=",
+        "!!binary x",
+        "!!binary aQ==",
+        "!!binary /w==",
+    ),
+    *("!!bool x", "!!int x", "!!float x", "!!timestamp x", "!!null x", "!!set {a}", "!!omap [a: 1]", "!!pairs [a: 1]"),
+    *(
+        "!!python/object:os.system x",
+        "!x y",
+        "!number [1]",
+        "[]",
+        "{}",
+        "''",
+        '"\\ud800"',
+        '"\\0"',
+        '"\\u2028"',
+        "&a [*a]",
+    ),
+    *("*b", "? [a]", "{[a]: b}", "{1: 2}", "{~: 1}", "{true: 1}", "18446744073709551616", "-9223372036854775809", "0"),
+)
+SCALAR = st.sampled_from(SCALARS)
+FIELDS = sorted(
+    set(json.loads(schema.SCHEMA.read_text())["properties"])
+    | set(json.dumps(yamlio.load(spec.DEFAULTS.read_bytes())).split('"')[1::2])
+)
+NAMES = st.sampled_from([*FIELDS, "name", "command", "image", "runFlux", "v", "path", "cpu", "limits", "resources"])
+TEXT = st.recursive(
+    SCALAR,
+    lambda inner: (
+        st.lists(inner, max_size=2).map(lambda items: f"[{', '.join(items)}]")
+        | st.dictionaries(NAMES | SCALAR, inner, max_size=3).map(
+            lambda items: "{" + ", ".join(f"{key}: {value}" for key, value in items.items()) + "}"
+        )
+    ),
+    max_leaves=8,
+)
+SPECS = st.dictionaries(NAMES, TEXT, max_size=4).map(
+    lambda items: "{" + ", ".join(f"{key}: {value}" for key, value in items.items()) + "}"
+)
+METADATA = (
+    st.sampled_from(["{name: a}", "{name: a, namespace: b}"])
+    | TEXT
+    | st.dictionaries(st.sampled_from(["name", "namespace", "labels", "annotations"]), TEXT, max_size=4).map(
+        lambda items: "{" + ", ".join(f"{key}: {value}" for key, value in ({"name": "a"} | items).items()) + "}"
+    )
+)
+
+many = settings(suppress_health_check=list(HealthCheck), max_examples=100)
+
+
+def one_line(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except MiniClusterError as error:
+        assert len(str(error).splitlines()) == 1
+        assert str(error).isprintable()
+        assert len(str(error)) <= MOST
+
+
+@many
+@given(METADATA, SPECS | TEXT, TEXT)
+@example("{name: a, labels: [x]}", "{}", "~")
+@example("{name: a}", "[]", "~")
+@example("{name: a}", "{}", "{a: b}")
+def test_documents(metadata: str, values: str, certificate: str) -> None:
+    text = (
+        f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {metadata}\nspec: {values}\ncertificate: {certificate}\n"
+    )
+    one_line(lambda: cli.render(text.encode(errors="surrogatepass"), SEED, allow_random=False))
+
+
+@many
+@given(METADATA, SPECS | TEXT, st.sampled_from(["v1alpha1", "v1alpha2"]))
+def test_miniclusters_of_flux_operator(metadata: str, values: str, version: str) -> None:
+    text = f"apiVersion: flux-framework.org/{version}\nkind: MiniCluster\nmetadata: {metadata}\nspec: {values}\n"
+    one_line(lambda: convert.convert(text.encode(errors="surrogatepass")))
+
+
+@many
+@given(st.sampled_from(["{}", "{name: a}"]) | TEXT, TEXT, SPECS | TEXT)
+def test_manifests(metadata: str, kind: str, values: str) -> None:
+    text = f"apiVersion: v1\nkind: {kind}\nmetadata: {metadata}\nspec: {values}\n"
+
+    def all_of_it() -> None:
+        objects = list(manifests.manifests(text.encode(errors="surrogatepass")))
+        manifests.joined(objects)
+        manifests.vanishing(objects)
+
+    one_line(all_of_it)
+
+
+@many
+@given(metadata=TEXT, frozen=TEXT)
+@example("{annotations: {minicluster/frozen: '['}}", "1")
+@example("~", "{}")
+def test_what_stands_in_the_folder(tmp_path_factory: pytest.TempPathFactory, metadata: str, frozen: str) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    job = b"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {minicluster/frozen: '{\"a\": 1}'}}\n"
+    new = list(manifests.manifests(job))
+    text = f"kind: Job\nmetadata: {metadata}\n{frozen}: 1\n"
+    (folder / "job-a.yaml").write_bytes(text.encode(errors="surrogatepass"))
+    one_line(lambda: list(manifests.impossible(new, folder)))
+
+
+@many
+@given(st.binary(max_size=80) | TEXT.map(lambda text: text.encode(errors="surrogatepass")))
+def test_any_bytes(data: bytes) -> None:
+    for call in (
+        lambda: cli.render(data, SEED, allow_random=False),
+        lambda: cli.render(b"# " + GROUP.encode() + b"\n" + data, SEED, allow_random=False),
+        lambda: convert.convert(data),
+        lambda: list(manifests.manifests(data)),
+        lambda: burst.document(data),
+    ):
+        one_line(call)
+
+
+@many
+@given(SPECS)
+def test_values_of_a_root(values: str) -> None:
+    def made() -> None:
+        root = spec.load({"metadata": {"name": "root"}, "spec": burst.document(values.encode(errors="surrogatepass"))})
+        burst.find(root, "burst-0")
+
+    one_line(made)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "string", "array", "map", "x"]), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+PARAMETER = st.fixed_dictionaries(
+    {"name": st.sampled_from([*argocd.PARAMETERS]) | JSON},
+    optional={"string": JSON, "array": JSON, "map": JSON | st.dictionaries(st.text(max_size=5), SCALAR, max_size=2)},
+)
+
+
+@many
+@given(st.lists(PARAMETER, max_size=3).map(json.dumps) | JSON.map(json.dumps) | st.text(max_size=10))
+@example('[{"name": "set", "map": {"a": "[[["}}]')
+@example('[{"name": "set", "map": {"a": "\\ud800"}}]')
+@example('[{"name": "values-files", "array": ["\\u0000"]}]')
+@example('[{"name": "values-files", "array": ["\\ud800"]}]')
+@example("[" * 100_000)
+def test_parameters_of_argo_cd(parameters: str) -> None:
+    environment = {
+        "ARGOCD_APP_PARAMETERS": parameters,
+        "ARGOCD_APP_NAME": "a",
+        "ARGOCD_APP_NAMESPACE": "b",
+        "ARGOCD_APP_SOURCE_PATH": ".",
+    }
+    one_line(lambda: argocd.release(environment, Path("/")))
+
+
+@many
+@given(st.text(max_size=30) | st.sampled_from(["a[0-", "a[0-999999999999]", "a[5-1]", "[", "a[00-1]", "a[1-2"]))
+def test_hostlists(text: str) -> None:
+    one_line(lambda: list(hostlist.expand(text)))
+    one_line(lambda: burst.Address.parse(text, 1))
+
+
+@many
+@given(st.text(max_size=30) | st.sampled_from([CERTIFICATE, CERTIFICATE * 2, CERTIFICATE[:-60]]))
+def test_certificates(text: str) -> None:
+    one_line(lambda: curve.keys(text))
+
+
+def test_nothing_of_python_is_made_of_a_text() -> Any:
+    with pytest.raises(MiniClusterError):
+        cli.render(b"a: !!python/object/apply:os.system [exit 1]\n", SEED, allow_random=False)

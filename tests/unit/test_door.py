@@ -1,0 +1,265 @@
+"""Whatever is wrong around a command, it says so in one line: no traceback, 2 for wrong usage, 1 for all else."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from minicluster import door
+from minicluster.errors import CurveError, MiniClusterError, UsageError
+from support import GROUP, SEED, Done
+
+DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n"
+CLUSTER = "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: a}\nspec: {containers: [{}]}\n"
+#: What a user who may read files only, with a disk of which nothing is left, would see.
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the files that the commands are given."""
+    (tmp_path / "stream").write_text(DOCUMENT)
+    (tmp_path / "cluster").write_text(CLUSTER)
+    (tmp_path / "seed").write_bytes(SEED)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "helm").write_text(
+        f"#!/bin/sh\ncase $1 in env) echo '{tmp_path}/file/x';; *) cat stream;; esac\n"
+    )
+    loud = 'echo "level=ERROR msg=\\"it is so\\"" >&2\necho "Error: it is \\"so\\"" >&2\nexit 1\n'
+    (tmp_path / "bin" / "loud").write_text(f"#!/bin/sh\n{loud}")
+    (tmp_path / "bin" / "kubectl").write_text("#!/bin/sh\necho no JSON\n")
+    (tmp_path / "values").write_text(
+        "maxSize: 2\nflux: {bursting: {clusters: [{name: b, size: 1}], expose: {type: NodePort}}}\n"
+    )
+    for name in ("helm", "loud", "kubectl"):
+        (tmp_path / "bin" / name).chmod(0o755)
+    return tmp_path
+
+
+def shell(folder: Path, script: str, **env: str) -> Done:
+    """Run a script in which $M is the command."""
+    done = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        cwd=folder,
+        text=True,
+        check=False,
+        timeout=60,
+        env={key: value for key, value in os.environ.items() if not key.startswith(("HELM_", "MINICLUSTER_"))}
+        | {"M": f"{sys.executable} -m minicluster", "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+        | env,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+#: Commands that print something when all is well.
+PRINTING = {
+    "post-render": "$M < stream",
+    "render": "$M render --random-curve < stream",
+    "template": "$M template x --curve-seed-file seed",
+    "convert": "$M convert cluster",
+    "keygen": "$M keygen a",
+    "keygen sealed": "$M keygen a --seal-with cat",
+    "chart": "$M chart path",
+    "help": "$M --help",
+    "help of a command": "$M status --help",
+    "version": "$M --version",
+}
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_without_anything_wrong_it_prints(folder: Path, command: str) -> None:
+    done = shell(folder, PRINTING[command])
+    assert (done.code, done.err) == (0, "")
+    assert done.out
+
+
+@needs_full
+@pytest.mark.parametrize("command", PRINTING)
+def test_a_full_disk(folder: Path, command: str) -> None:
+    done = shell(folder, f"{PRINTING[command]} > /dev/full")
+    said = "standard output can't be written: No space left on device"
+    if command.startswith(("help", "version")):
+        said = "No space left on device"
+    assert done == Done(1, "", f"minicluster: {said}\n")
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_a_closed_output(folder: Path, command: str) -> None:
+    done = shell(folder, f"{PRINTING[command]} >&-")
+    said = "standard output can't be written: Bad file descriptor"
+    if command.startswith(("help", "version")):
+        said = "Bad file descriptor"
+    assert done == Done(1, "", f"minicluster: {said}\n")
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_a_reader_that_went_away(folder: Path, command: str) -> None:
+    done = shell(folder, f"{{ sleep 0.1; {PRINTING[command]}; echo $? > code; }} | exec 0<&-; sleep 1; wait; cat code")
+    for _ in range(50):
+        if (folder / "code").exists() and (folder / "code").read_text():
+            break
+        time.sleep(0.1)
+    assert (folder / "code").read_text() == "1\n"
+    said = "minicluster: standard output can't be written: Broken pipe\n"
+    # click's own writing ends without a word
+    assert done.err == ("" if command.startswith(("help", "version")) else said)
+
+
+@pytest.mark.parametrize("command", ["$M", "$M render", "$M convert -"])
+def test_a_closed_input(folder: Path, command: str) -> None:
+    done = shell(folder, f"{command} <&-")
+    assert done.out == ""
+    assert done.err == "minicluster: standard input can't be read: Bad file descriptor\n"
+    assert done.code == 2
+
+
+@pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
+def test_nobody_hears_the_errors(folder: Path, command: str, closed: str) -> None:
+    assert shell(folder, f"{PRINTING[command]} {closed}").code == 0
+
+
+@needs_full
+@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
+def test_an_error_that_nobody_hears(folder: Path, closed: str) -> None:
+    for wrong, code in (("$M rendre", 2), ("$M keygen A", 1), ("echo x | $M", 1), ("$M keygen a > /dev/full", 1)):
+        assert shell(folder, f"{wrong} {closed}") == Done(code, "", "")
+
+
+def test_a_file_never_gets_the_number_of_a_closed_stream(folder: Path) -> None:
+    done = shell(folder, "$M convert cluster --output-dir new <&- >&- 2>&-")
+    assert done == Done(0, "", "")
+    assert (folder / "new" / "a-values.yaml").read_text().startswith("# helm install a ")
+
+
+#: A command, and the one line that it ends with.
+WRONG: list[tuple[str, int, str]] = [
+    ("$M rendre", 2, "No such command 'rendre'. Did you mean 'render'; see `minicluster --help`"),
+    ("$M keygen", 2, "Missing argument 'NAME'; see `minicluster keygen --help`"),
+    ("$M keygen a b", 2, "Got unexpected extra argument (b); see `minicluster keygen --help`"),
+    ("$M render --no", 2, "No such option '--no'; see `minicluster render --help`"),
+    ("$M status a -o xml", 2, "Invalid value for '-o' / '--output': 'xml' is not one of 'table', 'json'; see "
+     "`minicluster status --help`"),
+    ("$M convert no", 2, "Invalid value for 'FILE': 'no': No such file or directory; see `minicluster convert --help`"),
+    ("$M convert bin", 2, "Invalid value for 'FILE': 'bin': Is a directory; see `minicluster convert --help`"),
+    ("$M render -f no", 2, "Invalid value for '-f' / '--file': 'no': No such file or directory; see `minicluster "
+     "render --help`"),
+    ("$M convert cluster --output-dir file/x", 1, "file/x: Not a directory"),
+    ("$M convert cluster --output-dir /proc/x", 1, "/proc/x: No such file or directory"),
+    ("$M template x --curve-seed-file bin", 2, "Invalid value for '--curve-seed-file': File 'bin' is a directory; see "
+     "`minicluster template --help`"),
+    ("$M plugin install", 1, "{folder}/file/x/minicluster: Not a directory"),
+    ("$M template Bad_Name", 1, "'Bad_Name' can't be a release's name: use a-z, 0-9, - and ., at most 53 characters, "
+     "the first and the last a letter or digit"),
+    ("$M template -- --help", 1, "'--help' can't be a release's name: use a-z, 0-9, - and ., at most 53 characters, "
+     "the first and the last a letter or digit"),
+    ("HELM_BIN=no $M template x", 1, "HELM_BIN is no: there is no such program: install Helm 3.14 or later, or Helm 4, "
+     "or set HELM_BIN to its path"),
+    ("HELM_BIN=no $M burst a b", 1, "a in the namespace of the context can't be read: HELM_BIN is no: there is no such "
+     "program: install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and --root-context "
+     "say where it is"),
+    ("HELM_BIN=$PWD/bin/loud $M template x", 1, "helm template: it is \"so\""),
+    ("HELM_BIN=$PWD/bin/loud $M burst a b", 1, "a in the namespace of the context can't be read: loud get values: it "
+     "is \"so\"; --root-namespace and --root-context say where it is"),
+    ("$M status a", 1, "kubectl get pods printed no JSON: Expecting value: line 1 column 1 (char 0): check KUBECONFIG, "
+     "--context and --namespace"),
+    ("$M burst a b -f values", 1, "kubectl get service printed no JSON: Expecting value: line 1 column 1 (char 0)"),
+    ("$M convert - 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
+    ("$M convert /proc/self/mem", 2, "/proc/self/mem can't be read: Input/output error"),
+    ("$M 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
+    (
+        "MINICLUSTER_CURVE_SEED_FILE=/proc/self/mem $M render < stream",
+        2,
+        "/proc/self/mem can't be read: Input/output error",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "code", "message"), WRONG)
+def test_wrong_usage_and_wrong_files(folder: Path, command: str, code: int, message: str) -> None:
+    assert shell(folder, command) == Done(code, "", f"minicluster: {message.format(folder=folder)}\n")
+
+
+@pytest.mark.parametrize("command", ["$M", "$M render", "$M convert -"])
+def test_ctrl_c(folder: Path, command: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "minicluster", *command.split()[1:]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        text=True,
+    ) as process:
+        wchan = Path(f"/proc/{process.pid}/wchan")
+        end = time.monotonic() + 30
+        while "pipe" not in wchan.read_text() and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert Done(process.returncode, out, err) == Done(1, "", "minicluster: interrupted\n")
+
+
+def test_ctrl_c_while_it_starts(folder: Path) -> None:
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'minicluster.spec':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+    )
+    for command in ("$M < stream", "$M convert cluster"):
+        assert shell(folder, command, PYTHONPATH=str(folder)) == Done(1, "", "minicluster: interrupted\n")
+
+
+def test_errors_under_helm_4_are_told_to_helm(folder: Path) -> None:
+    done = shell(folder, "$M 0>/dev/null", HELM_PLUGIN_NAME="minicluster")
+    assert (done.code, done.err) == (0, "")
+    assert "minicluster: standard input can't be read: Bad file descriptor [the rest" in done.out
+    assert shell(folder, "$M 0>/dev/null > /dev/full", HELM_PLUGIN_NAME="minicluster") == Done(1, "", "")
+
+
+class SecretiveError(Exception):
+    """An error with something in it that must not be shown."""
+
+
+MESSAGES: list[tuple[BaseException, str]] = [
+    (CurveError("a\n b"), "a b"),
+    (KeyboardInterrupt(), "interrupted"),
+    (RecursionError("maximum"), "what was given is nested too deeply"),
+    (MemoryError(), "there is not enough memory for what was given"),
+    (PermissionError(13, "Permission denied", "/a\nb"), "/a b: Permission denied"),
+    (OSError(), "OSError"),
+    (
+        SecretiveError("key"),
+        "SecretiveError at an unknown line, a mistake of minicluster's: report it with what you gave it",
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "expected"), MESSAGES, ids=lambda x: type(x).__name__)
+def test_messages(error: BaseException, expected: str) -> None:
+    assert door.message(error) == expected
+
+
+def test_a_mistake_of_ours_names_its_line_and_not_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    from minicluster import hostlist  # noqa: PLC0415
+
+    with pytest.raises(SystemExit) as end, door.door():
+        list(hostlist.expand(object()))  # type: ignore[arg-type]
+    assert end.value.code == 1
+    assert capsys.readouterr().err.startswith("minicluster: TypeError at hostlist.py:")
+
+
+@pytest.mark.parametrize(("error", "code"), [(MiniClusterError("x"), 1), (UsageError("x"), 2)])
+def test_exit_codes(error: MiniClusterError, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end, door.door():
+        raise error
+    assert end.value.code == code
+    assert capsys.readouterr().err == "minicluster: x\n"

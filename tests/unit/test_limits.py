@@ -1,0 +1,84 @@
+"""What is too deep or too large to be read is refused at once, whoever reads it."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+from minicluster import limits, yamlio
+
+
+def chain(length: int, width: int, merge: bool = False) -> bytes:
+    """Return anchors of which each stands for several of the one before."""
+    form = "a{0}: &a{0} {{<<: [{1}]}}" if merge else "a{0}: &a{0} [{1}]"
+    lines = [form.format(n, ",".join([f"*a{n - 1}"] * width)) for n in range(1, length)]
+    return "\n".join(["a0: &a0 {x: 1}", *lines]).encode()
+
+
+DEEP = "it is nested over 100 levels deep"
+COPIES = "its aliases stand for over 100000 values"
+REFUSED: dict[str, tuple[bytes, str]] = {
+    "lists": (b"[" * 120_000, DEEP),
+    "maps": (b"{a," * 40_000, DEEP),
+    "maps in values": (b"{a: " * 40_000, DEEP),
+    "lists of lines": (b"- " * 120_000, DEEP),
+    "keys of keys": (b"? " * 120_000, DEEP),
+    "indented": (b"\n".join(b" " * n + b"a:" for n in range(200)), DEEP),
+    "one too many": (b"[" * 101 + b"]" * 101, DEEP),
+    "by aliases": (chain(120, 1), DEEP),
+    "a bomb": (chain(30, 9), COPIES),
+    "a bomb of merges": (chain(30, 9, merge=True), COPIES),
+    "a long text": (b"a: &a '" + b"x" * 64_000 + b"'\nb: [" + b"*a," * 101 + b"]", COPIES),
+    "itself": (b"a: &a [*a]", "the alias a is inside of what it stands for"),
+    "itself as a value": (b"&a {x: *a}", "the alias a is inside of what it stands for"),
+    "in the second document": (b"a: 1\n---\n" + b"[" * 120_000, DEEP),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_is_refused_at_once(case: str) -> None:
+    data, message = REFUSED[case]
+    begin = time.process_time()
+    with pytest.raises(yaml.YAMLError) as error:
+        list(yamlio.load_all(data))
+    assert yamlio.problem(error.value).startswith(f"{message} at line ")
+    assert time.process_time() - begin < 2
+
+
+ALLOWED: dict[str, bytes] = {
+    "100 levels": b"[" * 100 + b"]" * 100,
+    "many values": b"a: b\n" * 50_000,
+    "wide": b"{" + b"a," * 60_000 + b"}",
+    "aliases": b"a: &a {x: 1}\n" + b"b: [" + b"*a," * 10_000 + b"]",
+    "an anchor of an earlier document": b"a: &a [1]\n---\na: &a [2]\nb: *a\n",
+}
+
+
+@pytest.mark.parametrize("case", ALLOWED)
+def test_it_is_read_in_time(case: str) -> None:
+    begin = time.process_time()
+    assert list(yamlio.load_all(ALLOWED[case]))
+    assert time.process_time() - begin < 2
+
+
+def test_the_pure_parser_is_bounded_too() -> None:
+    begin = time.process_time()
+    with pytest.raises(yaml.YAMLError):
+        limits.check(b"{a," * 40_000, yaml.SafeLoader)
+    assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize("words", [["render"], ["convert", "-"], []])
+def test_the_commands_do_not_crash(words: list[str]) -> None:
+    group = b"# post-renderer-required.add--post-renderer-minicluster\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "minicluster", *words],
+        input=group + b"[" * 1_000_000,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"is not YAML: {DEEP} at line 2\n".encode())
+    assert done.stderr.count(b"\n") == 1
