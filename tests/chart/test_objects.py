@@ -124,17 +124,18 @@ def test_a_broker_waits_for_the_others_as_long_as_it_takes(helm4: Helm) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("what", ["autoscaling", "metrics"])
-def test_sidecars_and_the_agent_are_there_however_the_view_comes(helm4: Helm, mode: str, what: str) -> None:
-    text = helm4.template(values={"containers": SIDE, what: {"enabled": True}, **mode_of(mode)})
+@pytest.mark.parametrize("containers", [SIDE, [{}]], ids=["sidecar", "alone"])
+def test_sidecars_and_the_agent_are_there_however_the_view_comes(
+    helm4: Helm, mode: str, what: str, containers: list[Any]
+) -> None:
+    text = helm4.template(values={"containers": containers, what: {"enabled": True}, **mode_of(mode)})
     found = init_containers(text)
-    # the view first: what uses it starts after it
-    assert list(found) == [*(["flux-view"] if mode == "copy" else []), "side", "minicluster-agent"]
     # to Kubernetes they are sidecars: without this it would wait for their end before it starts the broker
-    assert {name: container.get("restartPolicy") for name, container in found.items() if name != "flux-view"} == {
-        "side": "Always",
-        "minicluster-agent": "Always",
-    }
-    assert "restartPolicy" not in found.get("flux-view", {})
+    sidecars = dict.fromkeys([*(["side"] if containers is SIDE else []), "minicluster-agent"], "Always")
+    # the view first: what uses it starts after it
+    view: dict[str, str | None] = {"flux-view": None} if mode == "copy" else {}
+    policies = {name: container.get("restartPolicy") for name, container in found.items()}
+    assert list(policies.items()) == list((view | sidecars).items())
     assert [container["name"] for container in pod_of(text)["containers"]] == ["flux-sample"]
 
 
@@ -143,19 +144,23 @@ def test_without_them_there_are_none(helm4: Helm, mode: str) -> None:
     assert list(init_containers(helm4.template(values=mode_of(mode)))) == (["flux-view"] if mode == "copy" else [])
 
 
-def test_the_agent_is_the_runners_user_and_has_no_more_rights_than_it_needs(helm4: Helm) -> None:
-    context = {
-        "privileged": True,
-        "runAsUser": 5,
-        "allowPrivilegeEscalation": True,
-        "capabilities": {"add": ["SYS_ADMIN"], "drop": ["ALL"]},
-    }
+@pytest.mark.parametrize(
+    ("capabilities", "left"),
+    [
+        ({"add": ["SYS_ADMIN"]}, {}),
+        ({"add": ["SYS_ADMIN"], "drop": ["ALL"]}, {"capabilities": {"drop": ["ALL"]}}),
+        ({"drop": ["ALL"]}, {"capabilities": {"drop": ["ALL"]}}),
+    ],
+)
+def test_the_agent_is_the_runners_user_and_has_no_more_rights_than_that(
+    helm4: Helm, capabilities: dict[str, Any], left: dict[str, Any]
+) -> None:
+    user = {"runAsUser": 5, "runAsGroup": 6, "seccompProfile": {"type": "RuntimeDefault"}}
+    context = {**user, "privileged": True, "capabilities": capabilities}
     values = {"containers": [{"securityContext": context}], "autoscaling": {"enabled": True}}
     text = helm4.template(values=values)
     assert pod_of(text)["containers"][0]["securityContext"] == context
-    found = init_containers(text)["minicluster-agent"]["securityContext"]
-    assert "privileged" not in found
-    assert (found["runAsUser"], found["capabilities"]) == (5, {"drop": ["ALL"]})
+    assert init_containers(text)["minicluster-agent"]["securityContext"] == user | left
 
 
 # Which end of a container is whose ---------------------------------------------------------------------------
