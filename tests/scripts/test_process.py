@@ -36,7 +36,7 @@ def test_a_stop_at_any_point_of_a_start_is_heard(make: Make) -> None:
         reached = hooks / str(number)
         until(lambda: not process.runs or reached.exists() or (hooks / "begun").exists())  # noqa: B023
         try:
-            until(lambda: not process.runs or reached.exists(), seconds=1)  # noqa: B023
+            until(lambda: not process.runs or reached.exists(), seconds=3)  # noqa: B023
         except AssertionError:
             # the child runs, and there is nothing to do but to wait for it
             break
