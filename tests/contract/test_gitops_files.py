@@ -1,5 +1,6 @@
 """The files in gitops/ are what the programs that they are for take."""
 
+import copy
 import json
 import os
 import re
@@ -49,6 +50,50 @@ def test_the_plugin_knows_what_an_application_says(tmp_path: Path, file: Path) -
     assert argocd.release(environment, folder).namespace == "team"
 
 
+def spec_of(file: Path) -> dict[str, Any]:
+    """Return what an Application says, that of an ApplicationSet too."""
+    application = yaml.safe_load(file.read_text())
+    spec: dict[str, Any] = application["spec"].get("template", application)["spec"]
+    return spec
+
+
+@pytest.mark.parametrize("file", APPLICATIONS, ids=lambda path: path.stem)
+def test_what_git_has_no_more_goes_and_what_somebody_changed_comes_back(file: Path) -> None:
+    assert spec_of(file)["syncPolicy"]["automated"] == {"prune": True, "selfHeal": True}
+
+
+def without(document: Any, pointers: list[str]) -> Any:
+    """Return a document without what some JSON pointers (RFC 6901) name."""
+    document = copy.deepcopy(document)
+    for pointer in pointers:
+        *path, last = pointer.removeprefix("/").split("/")
+        place = document
+        for key in path:
+            place = place[key]
+        del place[last]
+    return document
+
+
+def test_a_sync_leaves_an_autoscaled_size(helm4: Helm) -> None:
+    spec = spec_of(GITOPS / "argocd/application-autoscaled.yaml")
+    [ignored] = spec["ignoreDifferences"]
+    values = {"maxSize": 8, "autoscaling": {"enabled": True}}
+    git, live = (one(helm4.template(values={**values, "size": size}), "Job") for size in (2, 5))
+    assert (ignored["group"], ignored["kind"]) == ("batch", git["kind"])
+    assert git != live
+    assert without(git, ignored["jsonPointers"]) == without(live, ignored["jsonPointers"])
+    # else what is ignored when they are compared is applied all the same: Argo CD's "Diff Customization"
+    assert "RespectIgnoreDifferences=true" in spec["syncPolicy"]["syncOptions"]
+
+
+def test_the_plugins_image_has_it_where_argo_cd_looks() -> None:
+    """Argo CD, "Config Management Plugins": the server in a sidecar reads plugin.yaml in this folder."""
+    lines = (GITOPS / "argocd/Containerfile").read_text().splitlines()
+    copies = [line.split()[1:] for line in lines if line.startswith("COPY gitops")]
+    assert copies == [["gitops/argocd/plugin.yaml", "/home/argocd/cmp-server/config/plugin.yaml"]]
+    assert (ROOT / copies[0][0]).exists()
+
+
 def test_the_sidecar_has_what_it_mounts() -> None:
     pod = load("argocd/repo-server-patch.yaml")["spec"]["template"]["spec"]
     own = {volume["name"] for volume in pod["volumes"]}
@@ -65,7 +110,7 @@ def test_they_name_the_helm_that_is_tested() -> None:
 def test_flux_cd_applies_what_is_rendered() -> None:
     repository, kustomization = yaml.safe_load_all((GITOPS / "fluxcd/minicluster.yaml").read_text())
     assert kustomization["spec"]["sourceRef"] == {"kind": repository["kind"], "name": repository["metadata"]["name"]}
-    assert kustomization["spec"]["force"] is False
+    assert (kustomization["spec"]["prune"], kustomization["spec"]["force"]) == (True, False)
 
 
 def test_what_helmfile_calls(helm: Helm) -> None:

@@ -153,6 +153,19 @@ def test_what_is_missing_is_told(
     assert user.left() == []
 
 
+def test_a_plugin_that_does_not_render_is_not_installed(tmp_path: Path) -> None:
+    need_wheels()
+    folder = tmp_path / "plugin"
+    shutil.copytree(ROOT / "plugin", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    # its packages are there, and it fails nevertheless
+    (folder / "minicluster" / "stream.py").write_text("raise ImportError('torn')\n")
+    user = User(tmp_path / "home", "python3")
+    done = user.run("plugin", "install", folder)
+    assert done.code == 1
+    assert lines_with(done.err, f"minicluster: does not render: ImportError: torn; {AGAIN}")
+    assert [name for name in user.left() if name.endswith(".env")] == []
+
+
 def test_a_signed_plugin_is_verified(tmp_path: Path) -> None:
     if not shutil.which("gpg"):
         pytest.skip("gpg is missing: it makes the key that signs")

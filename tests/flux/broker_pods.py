@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 NAME = "flux-sample"
 MOUNT = "/mnt/flux"
+#: Where an image has its commands
+PATH = "/usr/local/bin:/usr/bin:/bin"
 #: Seconds within which anything here happens, also on a busy machine.
 PATIENCE = 60.0
 MAP_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
@@ -104,7 +106,7 @@ class Pod:
                 path.write_text(text)
                 path.chmod(0o555 if folder_name == "minicluster" else 0o644)
         self.environment: dict[str, str] = {
-            "PATH": "/mnt/bin:/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"/mnt/bin:{PATH}",
             "HOME": "/tmp/home",
             "MINICLUSTER_HOME": MOUNT,
             "JOB_COMPLETION_INDEX": str(index),

@@ -1,11 +1,17 @@
 """A Flux of no brokers, as far as the programs of the pods ask it."""
 
+import errno
 import json
+import runpy
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import pytest
 from state import ids, idset
+from support import PACKAGE
 
 
 @dataclass
@@ -39,8 +45,18 @@ class FakeFlux:
     kvs: dict[str, Any] = field(default_factory=dict)
     done: list[Any] = field(default_factory=list)
     lookups: list[int] = field(default_factory=list)
+    rank: int = 0
+    state: str = "run"
+    #: Why the queue is stopped, "" where it isn't
+    stop_reason: str = ""
+    #: Errors that RPCs end with, by topic
+    errors: dict[str, OSError] = field(default_factory=dict)
+    #: What the journal of resources tells before the broker ends
+    events: list[Any] = field(default_factory=list)
 
     def rpc(self, topic: str, payload: Any = None, nodeid: int | None = None) -> Answer:
+        if topic in self.errors:
+            raise self.errors[topic]
         return Answer(getattr(self, topic.replace(".", "_").replace("-", "_"))(payload, nodeid))
 
     def resource_status(self, _: Any, nodeid: int | None) -> dict[str, Any]:
@@ -49,7 +65,9 @@ class FakeFlux:
         return {"R": resource_set(self.all), "online": idset(self.online), "drain": drain}
 
     def resource_drain(self, payload: Any, nodeid: int | None) -> None:
-        assert (nodeid, payload["mode"]) == (0, "update")
+        assert nodeid == 0
+        if payload.get("mode") != "update" and set(ids(payload["targets"])) & set(self.drained):
+            raise OSError(errno.EEXIST, "rank is drained already")
         self.done.append(("drain", payload["targets"]))
         for rank in ids(payload["targets"]):
             self.drained.setdefault(rank, payload["reason"])
@@ -60,26 +78,57 @@ class FakeFlux:
         for rank in ids(payload["targets"]):
             del self.drained[rank]
 
+    def state_machine_get(self, *_: Any) -> dict[str, str]:
+        return {"state": self.state}
+
+    def job_manager_queue_start(self, payload: Any, nodeid: int | None) -> None:
+        assert (nodeid, payload["start"], payload["all"]) == (0, False, True)
+        self.done.append("queue stop")
+        self.stop_reason = payload["reason"]
+
+    def job_manager_queue_status(self, _: Any, nodeid: int | None) -> dict[str, Any]:
+        assert nodeid == 0
+        return {"stop_reason": self.stop_reason} if self.stop_reason else {}
+
     def job_list_job_stats(self, *_: Any) -> dict[str, Any]:
-        states = {"depend": 0, "priority": 0, "sched": len(self.jobs), "run": len(self.used), "cleanup": 0}
+        waiting = [job for job in self.jobs if job["state"] == "sched"]
+        states = {"depend": 0, "priority": 0, "sched": len(waiting), "run": len(self.used), "cleanup": 0}
         return {"job_states": {**states, "inactive": 3}, "successful": 2, "failed": 1, "canceled": 0, "timeout": 0}
 
     def attr_get(self, name: str) -> str:
-        return {"version": "0.88.0", "broker.quorum": "1"}[name]
+        return {"version": "0.88.0", "broker.quorum": "1", "rank": str(self.rank)}[name]
 
     def submit(self, number: int, nodes: int = 1, **fields: Any) -> None:
         """Let a job wait for nodes, a slot with a core on each."""
         slot = {"type": "slot", "count": 1, "label": "task", "with": [{"type": "core", "count": 1}]}
         jobspec = {"resources": [{"type": "node", "count": nodes, "with": [slot]}]}
-        self.jobs.append({"id": number, "priority": 16, "t_depend": 100.0, "jobspec": jobspec, **fields})
+        job = {"id": number, "priority": 16, "t_depend": 100.0, "state": "sched", "jobspec": jobspec}
+        self.jobs.append({**job, **fields})
+
+    def run(self, number: int, ranks: str, **fields: Any) -> None:
+        """Let a job run, on whole nodes."""
+        self.submit(number, state="run", ranks=ranks, **fields)
+        self.used |= {rank: self.all[rank] for rank in ids(ranks)}
+
+    def end(self, number: int) -> None:
+        """Let a job be done."""
+        self.jobs = [job for job in self.jobs if job["id"] != number]
+        held = {rank for job in self.jobs if job["state"] == "run" for rank in ids(job["ranks"])}
+        self.used = {rank: pair for rank, pair in self.used.items() if rank in held}
+
+
+#: States of jobs by what is asked for
+FILTERS = {"sched": {"sched"}, "pending": {"depend", "priority", "sched"}, "running": {"run", "cleanup"}}
 
 
 class JobList:
-    """Jobs that wait; no others are asked for."""
+    """The active jobs, by their states."""
 
     def __init__(self, handle: FakeFlux, attrs: list[str], filters: list[str], user: str, max_entries: int) -> None:
-        assert (filters, user, max_entries) == (["sched"], "all", 0)
-        self.found = [{key: job[key] for key in ["id", *attrs] if key in job} for job in handle.jobs]
+        assert (user, max_entries) == ("all", 0)
+        states = set().union(*(FILTERS[name] for name in filters))
+        jobs = [job for job in handle.jobs if job["state"] in states]
+        self.found = [{key: job[key] for key in ["id", *attrs] if key in job} for job in jobs]
 
     def fetch_jobs(self) -> "JobList":
         return self
@@ -91,7 +140,8 @@ class JobList:
 def _lookup(handle: FakeFlux, number: int, keys: list[str]) -> dict[str, Any] | None:
     assert keys == ["jobspec"]
     handle.lookups.append(number)
-    return next(({"jobspec": job["jobspec"]} for job in handle.jobs if job["id"] == number), None)
+    found = next((job["jobspec"] for job in handle.jobs if job["id"] == number), None)
+    return None if found is None else {"jobspec": found}
 
 
 def _kvs_get(handle: FakeFlux, key: str) -> Any:
@@ -100,18 +150,64 @@ def _kvs_get(handle: FakeFlux, key: str) -> Any:
     return handle.kvs[key]
 
 
+def _kvs_put(handle: FakeFlux, key: str, value: Any) -> None:
+    handle.kvs[f"{key} (not committed)"] = value
+
+
+def _kvs_commit(handle: FakeFlux) -> None:
+    handle.kvs = {key.removesuffix(" (not committed)"): value for key, value in handle.kvs.items()}
+
+
+def _kvs_exists(handle: FakeFlux, key: str) -> bool:
+    return key in handle.kvs
+
+
 def _resource_list(handle: FakeFlux) -> Answer:
     text = json.dumps(resource_set(handle.used))
     return Answer(SimpleNamespace(allocated=SimpleNamespace(nnodes=len(handle.used), encode=lambda: text)))
 
 
-def modules() -> dict[str, ModuleType]:
-    """Return the modules of Flux's Python that the programs import."""
+class Journal:
+    """The journal of resources: it ends with the broker."""
+
+    def __init__(self, handle: FakeFlux, include_sentinel: bool) -> None:
+        assert include_sentinel
+        self.events = iter(handle.events)
+
+    def start(self) -> "Journal":
+        return self
+
+    def poll(self) -> Any:
+        for event in self.events:
+            return event() if callable(event) else event
+        raise OSError(errno.ECONNRESET, "Connection reset by peer")
+
+
+class JobID(int):
+    """An id as text."""
+
+    @property
+    def f58plain(self) -> str:
+        return f"f{int(self)}"
+
+    @property
+    def kvs(self) -> str:
+        return f"job.{int(self)}"
+
+
+def _cancel(handle: FakeFlux, number: int, reason: str) -> None:
+    handle.done.append(("cancel", int(number), reason))
+    handle.end(int(number))
+
+
+def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
+    """Return the modules of Flux's Python that the programs import, which all have one handle."""
     contents: dict[str, dict[str, Any]] = {
-        "flux": {"Flux": None},
-        "flux.kvs": {"get": _kvs_get},
-        "flux.job": {"JobList": JobList, "job_kvs_lookup": _lookup},
+        "flux": {"Flux": lambda: flux},
+        "flux.kvs": {"get": _kvs_get, "put": _kvs_put, "commit": _kvs_commit, "exists": _kvs_exists},
+        "flux.job": {"JobList": JobList, "JobID": JobID, "job_kvs_lookup": _lookup, "cancel": _cancel},
         "flux.resource": {"resource_list": _resource_list},
+        "flux.resource.journal": {"ResourceJournalConsumer": Journal},
     }
     found = {name: ModuleType(name) for name in contents}
     for name, content in contents.items():
@@ -120,3 +216,30 @@ def modules() -> dict[str, ModuleType]:
         if parent:
             setattr(found[parent], child, found[name])
     return found
+
+
+@dataclass
+class Clock:
+    """A clock that goes on by sleeping only, and what happens then."""
+
+    now: float = 0.0
+    #: By time, in seconds
+    happens: dict[float, Callable[[], None]] = field(default_factory=dict)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        for at in sorted(at for at in self.happens if at <= self.now):
+            self.happens.pop(at)()
+
+
+def run_program(
+    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, program: str, *args: object, clock: Clock | None = None
+) -> None:
+    """Run one of the pods' programs, as `flux python` does."""
+    for name, module in modules(flux).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    clock = clock or Clock()
+    monkeypatch.setattr("time.sleep", clock.sleep)
+    monkeypatch.setattr("time.monotonic", lambda: clock.now)
+    monkeypatch.setattr(sys, "argv", [program, *map(str, args)])
+    runpy.run_path(str(PACKAGE / "scripts" / program), run_name="__main__")

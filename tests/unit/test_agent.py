@@ -73,6 +73,7 @@ class Setup:
     agent: Any
     file: Path
     shown: list[tuple[int, str]]
+    where: list[tuple[str, ...]]
 
     def settings(self, **changes: Any) -> None:
         self.file.write_text(json.dumps({**SETTINGS, **changes}))
@@ -92,12 +93,11 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 @pytest.fixture
 def mc(program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Setup:
     flux = FakeFlux(dict.fromkeys(range(8), (1, 0)), set(range(8)))
-    kube, shown = FakeKube(flux), []
-    where = []
+    kube, shown, where = FakeKube(flux), [], []
     monkeypatch.setattr(program, "server", lambda: "https://api")
     monkeypatch.setattr(program, "Kube", lambda *args: where.append(args) or kube)
     monkeypatch.setattr(metrics.Board, "show", lambda _, port, text: shown.append((port, text)))
-    setup = Setup(flux, kube, program.Agent(flux, tmp_path / "agent.json"), tmp_path / "agent.json", shown)
+    setup = Setup(flux, kube, program.Agent(flux, tmp_path / "agent.json"), tmp_path / "agent.json", shown, where)
     setup.settings()
     return setup
 
@@ -122,6 +122,37 @@ def test_it_grows_and_says_so_once(mc: Setup, capsys: pytest.CaptureFixture[str]
     ]
     assert mc.kube.events == ["Scaled: size 1 -> 4: 2 jobs wait for nodes"]
     assert mc.flux.lookups == [1, 2], "a jobspec is looked up once"
+
+
+def test_it_is_its_own_job_that_it_changes(mc: Setup) -> None:
+    mc.settings(name="a", namespace="b")
+    mc.at(0)
+    assert mc.where == [("https://api", "b", "a")]
+
+
+def test_nodes_of_bursts_are_none_of_its_own(mc: Setup) -> None:
+    """They are registered behind its own: what runs or waits for them does not make it larger, nor stay so."""
+    mc.flux.all = dict.fromkeys(range(10), (1, 0))
+    mc.flux.online = set(range(10))
+    mc.settings(max_size=4, policy={**POLICY, "max": 4})
+    mc.kube.size = 3
+    mc.flux.used = {0: (1, 0), 8: (1, 0)}
+    mc.at(0, 60)
+    assert mc.flux.done == [("drain", "1-2"), ("resize", 3, 1)]
+    # what only all of them together could run is nothing to grow for
+    mc.flux.done.clear()
+    mc.flux.submit(1, nodes=6)
+    mc.at(70, 80, 90)
+    assert (mc.flux.done, mc.kube.size) == ([], 1)
+
+
+def test_a_drained_node_of_a_burst_is_left_as_it_is(mc: Setup) -> None:
+    mc.flux.all = dict.fromkeys(range(10), (1, 0))
+    mc.flux.drained = {9: "minicluster: scaling down"}
+    mc.settings(max_size=8)
+    mc.kube.size = 12  # set by hand
+    mc.at(0)
+    assert mc.flux.done == []
 
 
 def test_it_drains_before_it_shrinks(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,8 @@ def level(kind: str, count: Any, *below: dict[str, Any], **fields: Any) -> dict[
         (level("slot", 3, level("core", 2), level("gpu", 1)), Request(3, 2, 1)),
         # flux submit -N 2 -n 4
         (level("node", 2, level("slot", 2, level("core", 1))), Request(2, 2, 0, apart=True)),
+        # flux submit -N 2 -n 8 -c 3 -g 2
+        (level("node", 2, level("slot", 4, level("core", 3), level("gpu", 2))), Request(2, 12, 8, apart=True)),
         # flux submit -N 2 --exclusive
         (
             level("node", 2, level("slot", 1, level("core", 1)), exclusive=True),

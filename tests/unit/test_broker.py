@@ -48,6 +48,31 @@ def test_quorum(cluster_of: Make, size: int, max_size: int | None, min_size: int
     assert flags == ([] if expected is None else [f"-Sbroker.quorum={expected}"])
 
 
+@pytest.mark.parametrize(
+    ("autoscaling", "min_size", "expected"),
+    [
+        ({"enabled": True}, None, 1),
+        ({"enabled": True, "min": 2}, None, 2),
+        ({"enabled": True, "min": 2}, 1, 1),
+        ({"enabled": False, "min": 2}, None, 4),
+    ],
+)
+def test_a_cluster_that_shrinks_starts_again_with_the_fewest_nodes_that_it_may_have(
+    cluster_of: Make, autoscaling: dict[str, Any], min_size: int | None, expected: int
+) -> None:
+    cluster = cluster_of({"size": 4, "maxSize": 8, "minSize": min_size, "autoscaling": autoscaling})
+    assert [word for word in broker.start(cluster) if "quorum" in word] == [f"-Sbroker.quorum={expected}"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"), [({}, None), ({"archive": {"path": "/a/b"}}, None), ({"state": {"claimName": "queue"}}, 5)]
+)
+def test_a_state_on_a_claim_is_written_down_often(cluster_of: Make, spec: dict[str, Any], expected: int | None) -> None:
+    """What is not written is lost with a kill: Flux writes when its module is unloaded, or as often as this says."""
+    period = tomllib.loads(broker.config(cluster_of(spec))).get("kvs", {}).get("checkpoint-period")
+    assert (period and int(period.removesuffix("s"))) == expected
+
+
 def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
     assert tomllib.loads(broker.config(cluster_of({"size": 4}))) == {
         "access": {"allow-guest-user": True, "allow-root-owner": True},

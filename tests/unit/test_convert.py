@@ -6,6 +6,7 @@ the other) and NAME.warnings.txt all that stderr says.
 
 import subprocess
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -639,6 +640,19 @@ def test_traps(trap: str) -> None:
     assert found == warnings
 
 
+#: In which flux-operator looks where a volume comes from (getExistingVolumes)
+ORDER = ("csiDriver", "secretName", "emptyDir", "hostPath", "configMapName", "claimName")
+
+
+@pytest.mark.parametrize(("used", "other"), list(combinations(ORDER, 2)))
+def test_of_two_sources_of_a_volume_the_first_counts(used: str, other: str) -> None:
+    volume: dict[str, Any] = {key: "/x" if key == "hostPath" else "x" for key in (other, used)}
+    volume |= {"emptyDir": True} if "emptyDir" in volume else {}
+    values, warnings = converted(ONE | app(volumes={"v": {"path": "/dev/shm", **volume}}))
+    assert values["containers"][0]["volumes"]["v"] == {"path": "/dev/shm", used: volume[used]}
+    assert warnings == [f"containers[0].volumes.v.{other} is dropped: flux-operator used {used}"]
+
+
 def test_the_order_of_the_keys_stays() -> None:
     cluster = {"tasks": 1, "size": 2, "flux": {"topology": "", "arch": ""}, "containers": [{"logs": "", "image": "i"}]}
     values, _ = converted(cluster)
@@ -651,8 +665,9 @@ def test_scalars_are_read_as_kubernetes_does() -> None:
     text = "{A: 1:30:00, B: 2024-01-01, C: =, D: '007'}"
     data = f"apiVersion: {V1ALPHA2}\nkind: MiniCluster\nmetadata: {{name: a}}\nspec:\n  containers:\n"
     (values,), _ = convert.convert(f"{data}  - image: i\n    environment: {text}\n".encode())
-    for needed in ("A: '1:30:00'", "B: '2024-01-01'", "D: '007'"):
-        assert needed in values.text
+    written = values.text.partition("environment:\n")[2].splitlines()[:4]
+    # quoted, for whoever reads YAML 1.1 too
+    assert [line.strip() for line in written] == ["A: '1:30:00'", "B: '2024-01-01'", "C: '='", "D: '007'"]
 
 
 def test_anchors_are_written_out() -> None:

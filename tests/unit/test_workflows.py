@@ -1,6 +1,7 @@
 """What the workflows of GitHub run is sound shell, and names the tools that are tested here."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,3 +40,21 @@ def test_the_versions_of_helm(file: Path) -> None:
 
 def test_they_check_what_every_change_has_to_pass() -> None:
     assert "run: .ci/run" in FILES[1].read_text()
+
+
+def test_the_flux_tier_runs_where_there_is_a_flux() -> None:
+    """It skips itself elsewhere, so the steps before it have to fail where it would."""
+    job = yaml.safe_load(FILES[1].read_text())["jobs"]["flux"]
+    assert job["container"]["image"].partition(":")[0] == "fluxrm/flux-sched"
+    # `unshare --mount` needs it, and the image's user is not root
+    assert job["container"]["options"].split() == ["--privileged", "--user", "root"]
+    scripts = [step.get("run", "") for step in job["steps"]]
+    last = scripts[-1].split()
+    assert last[0] == ".venv/bin/pytest"
+    folders = [word for word in last if word.startswith("tests/")]
+    assert "tests/flux" in folders
+    assert [folder for folder in folders if not (ROOT / folder).is_dir()] == []
+    checks = scripts[-2].splitlines()
+    assert checks[0] == "flux --version"
+    # as tests/flux/conftest.py finds out whether there can be pods
+    assert shlex.split(checks[1]) == ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "true"]

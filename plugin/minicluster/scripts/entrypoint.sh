@@ -43,9 +43,9 @@ broker_uri() {
 }
 
 # A user of any uid, perhaps without a passwd entry or a writable file system; an image perhaps without bash,
-# which the broker takes for its user's shell, and the lead's rc scripts call by name.
+# which the broker takes for its user's shell, and the lead's rc scripts call by name. (To busybox sh has no path.)
 find_home() {
-  [ -x "${SHELL:-}" ] || SHELL=$(command -v bash || command -v sh)
+  [ -x "${SHELL:-}" ] || SHELL=$(command -v bash || echo /bin/sh)
   export SHELL
   if ! [ -d "${HOME:-}" ] || ! [ -w "$HOME" ] || [ "$HOME" = / ]; then
     HOME=$mc_state/home

@@ -106,7 +106,7 @@ task() {
 # The lines of a batch script, each a job; it fails when one of them does.
 batch() {
   script=$mc_state/run/batch
-  { printf '#!%s\n' "$(command -v "$mc_shell")" && cat "$mc_files/batch"; } >"$script"
+  { printf '#!%s\n' "$(command -v bash || echo /bin/sh)" && cat "$mc_files/batch"; } >"$script"
   chmod +x "$script"
   forget_earlier
   tell "$mc_batch_words"

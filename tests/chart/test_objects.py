@@ -1,0 +1,222 @@
+"""What objects must have for a cluster to work: a golden file takes whatever the templates make."""
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+from support import CHART, Helm, by_name, deep, load_all, one, values_text
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+MODES = ["copy", "image", "none"]
+SIDE = [{"runFlux": True}, {"name": "side", "image": "busybox", "command": "sleep inf", "ports": [80]}]
+SERVICES = [{"name": "web", "image": "nginx"}]
+#: The largest number that Kubernetes takes here
+MOST = 2147483647
+
+
+def mode_of(mode: str) -> dict[str, Any]:
+    return {"flux": {"container": {"disable": True} if mode == "none" else {"mode": mode}}}
+
+
+def pod_of(text: str) -> dict[str, Any]:
+    spec: dict[str, Any] = one(text, "Job")["spec"]["template"]["spec"]
+    return spec
+
+
+def init_containers(text: str) -> dict[str, dict[str, Any]]:
+    return {container["name"]: container for container in pod_of(text).get("initContainers", [])}
+
+
+def live(version: str) -> tuple[str, ...]:
+    """Return the options by which Helm takes a cluster of a version to be there."""
+    return "--api-versions", "batch/v1/Job", "--kube-version", version
+
+
+# Which pods a Service finds ----------------------------------------------------------------------------------
+
+
+def pods(text: str, cluster: str) -> dict[str, dict[str, str]]:
+    """Return the labels of a cluster's pods; the index is Kubernetes' own label."""
+    found = {}
+    for item in load_all(text):
+        if item["kind"] == "Job":
+            labels = item["spec"]["template"]["metadata"]["labels"]
+            found |= {f"{cluster} {role}": labels | {INDEX: str(i)} for i, role in enumerate(("lead", "worker"))}
+        elif item["kind"] == "Deployment":
+            found[f"{cluster} services"] = item["spec"]["template"]["metadata"]["labels"]
+        elif item["kind"] == "Pod":
+            found[f"{cluster} test"] = item["metadata"]["labels"]
+    return found
+
+
+@pytest.mark.parametrize("minimal", [False, True])
+@pytest.mark.parametrize("headless", [False, True])
+def test_each_service_finds_its_own_pods_and_no_others(helm4: Helm, headless: bool, minimal: bool) -> None:
+    values = {
+        "size": 2,
+        "containers": SIDE,
+        "services": SERVICES,
+        "flux": {"minimalService": minimal, "bursting": {"expose": {"type": "NodePort"}}},
+    }
+    texts = {
+        name: helm4.template(
+            values=deep(values, {"network": {"headlessName": f"net-{name}"}} if headless else {}), release=name
+        )
+        for name in ("a", "b")
+    }
+    every = {name: labels for cluster, text in texts.items() for name, labels in pods(text, cluster).items()}
+    assert len(every) == 8
+    services = {name: item["spec"] for (kind, name), item in by_name(texts["a"]).items() if kind == "Service"}
+    found = {
+        name: {pod for pod, labels in every.items() if spec["selector"].items() <= labels.items()}
+        for name, spec in services.items()
+    }
+    headless_name = "net-a" if headless else "a"
+    assert found == {
+        headless_name: {"a lead", "a services"} | (set() if minimal else {"a worker"}),
+        "a-lead": {"a lead"},
+        "a-ready": {"a lead"},
+        "a-side": {"a lead", "a worker"},
+    }
+    # a host name is one within that Service
+    for kind in ("Job", "Deployment"):
+        assert one(texts["a"], kind)["spec"]["template"]["spec"]["subdomain"] == headless_name
+
+
+def test_which_services_have_addresses_of_pods_that_are_not_ready(helm4: Helm) -> None:
+    """Brokers look for each other before they are; the address of the test says that the lead is."""
+    values = {"containers": SIDE, "flux": {"bursting": {"expose": {"type": "LoadBalancer"}}}}
+    services = {
+        name: item["spec"] for (kind, name), item in by_name(helm4.template(values=values)).items() if kind == "Service"
+    }
+    assert {name: spec.get("publishNotReadyAddresses", False) for name, spec in services.items()} == {
+        "flux-sample": True,
+        "flux-sample-lead": True,
+        "flux-sample-ready": False,
+        "flux-sample-side": False,
+    }
+    assert {name for name, spec in services.items() if spec.get("clusterIP") == "None"} == {
+        "flux-sample",
+        "flux-sample-ready",
+    }
+    assert services["flux-sample-lead"]["ports"] == [{"name": "broker", "port": 8050}]
+
+
+@pytest.mark.parametrize("name", ["a", "n" * 53])
+def test_the_test_asks_for_the_address_that_says_that_the_lead_is_ready(helm4: Helm, name: str) -> None:
+    text = helm4.template(values={"network": {"clusterDomain": "k8s.example"}}, release=name)
+    [service] = [
+        item for (kind, found), item in by_name(text).items() if kind == "Service" and found.endswith("-ready")
+    ]
+    [container] = one(text, "Pod")["spec"]["containers"]
+    assert container["args"][0] == f"{service['metadata']['name']}.ns.svc.k8s.example"
+
+
+# The pod -----------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_waits_for_the_others_as_long_as_it_takes(helm4: Helm) -> None:
+    [runner] = pod_of(helm4.template())["containers"]
+    assert runner["startupProbe"]["failureThreshold"] == MOST
+    assert not {"livenessProbe", "readinessProbe"} & set(runner)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("what", ["autoscaling", "metrics"])
+@pytest.mark.parametrize("containers", [SIDE, [{}]], ids=["sidecar", "alone"])
+def test_sidecars_and_the_agent_are_there_however_the_view_comes(
+    helm4: Helm, mode: str, what: str, containers: list[Any]
+) -> None:
+    text = helm4.template(values={"containers": containers, what: {"enabled": True}, **mode_of(mode)})
+    found = init_containers(text)
+    # to Kubernetes they are sidecars: without this it would wait for their end before it starts the broker
+    sidecars = dict.fromkeys([*(["side"] if containers is SIDE else []), "minicluster-agent"], "Always")
+    # the view first: what uses it starts after it
+    view: dict[str, str | None] = {"flux-view": None} if mode == "copy" else {}
+    policies = {name: container.get("restartPolicy") for name, container in found.items()}
+    assert list(policies.items()) == list((view | sidecars).items())
+    assert [container["name"] for container in pod_of(text)["containers"]] == ["flux-sample"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_them_there_are_none(helm4: Helm, mode: str) -> None:
+    assert list(init_containers(helm4.template(values=mode_of(mode)))) == (["flux-view"] if mode == "copy" else [])
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "left"),
+    [
+        ({"add": ["SYS_ADMIN"]}, {}),
+        ({"add": ["SYS_ADMIN"], "drop": ["ALL"]}, {"capabilities": {"drop": ["ALL"]}}),
+        ({"drop": ["ALL"]}, {"capabilities": {"drop": ["ALL"]}}),
+    ],
+)
+def test_the_agent_is_the_runners_user_and_has_no_more_rights_than_that(
+    helm4: Helm, capabilities: dict[str, Any], left: dict[str, Any]
+) -> None:
+    user = {"runAsUser": 5, "runAsGroup": 6, "seccompProfile": {"type": "RuntimeDefault"}}
+    context = {**user, "privileged": True, "capabilities": capabilities}
+    values = {"containers": [{"securityContext": context}], "autoscaling": {"enabled": True}}
+    text = helm4.template(values=values)
+    assert pod_of(text)["containers"][0]["securityContext"] == context
+    assert init_containers(text)["minicluster-agent"]["securityContext"] == user | left
+
+
+# Which end of a container is whose ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_exit_codes_that_end_the_job(helm4: Helm, mode: str) -> None:
+    """An image that is no view stays none: view.sh says so by exit code 2, and no other pod would fare better."""
+    rules = one(helm4.template(values=mode_of(mode)), "Job")["spec"]["podFailurePolicy"]["rules"]
+    by_code = [(rule["action"], *rule["onExitCodes"].values()) for rule in rules if "onExitCodes" in rule]
+    view = [("FailJob", "flux-view", "In", [2])] if mode == "copy" else []
+    assert by_code == [("FailJob", "flux-sample", "NotIn", [85, 137]), *view]
+    # before any exit code counts
+    assert rules[0] == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+
+
+# What an older Kubernetes lacks ------------------------------------------------------------------------------
+
+NEEDS: list[Any] = [
+    ({"containers": SIDE}, "1.29", "containers beside the one that runs Flux need Kubernetes 1.29, this is v{}"),
+    ({"autoscaling": {"enabled": True}}, "1.29", "autoscaling and metrics need Kubernetes 1.29, this is v{}"),
+    ({"metrics": {"enabled": True}}, "1.29", "autoscaling and metrics need Kubernetes 1.29, this is v{}"),
+    ({"flux": {"minimalService": True}}, "1.28", "flux.minimalService needs Kubernetes 1.28, this is v{}"),
+]
+
+
+@pytest.mark.parametrize(("values", "first", "message"), NEEDS, ids=["sidecar", "autoscaling", "metrics", "service"])
+def test_what_an_older_kubernetes_lacks_is_refused(
+    helm: Helm, values: dict[str, Any], first: str, message: str
+) -> None:
+    older = f"1.{int(first.split('.')[1]) - 1}.15"
+    where = ("template", "x", CHART, "--values", "-")
+    text = helm.fails(*where, *live(older), stdin=values_text(values))
+    assert message.format(older) in text
+    for options in (live(f"{first}.0"), ()):
+        helm.ok(*where, *options, stdin=values_text(values))
+
+
+# What is printed ---------------------------------------------------------------------------------------------
+
+LEAD = {"name": "root", "address": "a", "size": 2}
+JOINS = {"leadBroker": LEAD, "clusters": [{"name": "mc", "size": 2}]}
+
+
+@pytest.mark.parametrize("values", [{}, {"flux": {"bursting": JOINS}, "size": 2}], ids=["root", "burst"])
+def test_the_notes_name_commands_that_work(helm4: Helm, values: dict[str, Any]) -> None:
+    where = ("--namespace", "team", "--dry-run=client", "--post-renderer", "minicluster", "--values", "-")
+    text = helm4.ok("install", "mc", CHART, *where, stdin=values_text(values))
+    lines = [line.partition("   #")[0] for line in text.partition("\nNOTES:\n")[2].splitlines()]
+    found = [re.findall(r"\b(?:helm|kubectl|minicluster) .*", line) for line in lines]
+    commands = [shlex.split(command) for line in found for command in line]
+    assert {words[0] for words in commands} == {"helm", "kubectl", "minicluster"}
+    # without it an upgrade is refused
+    changes = [words for words in commands if words[:2] in (["helm", "install"], ["helm", "upgrade"])]
+    assert changes
+    for words in changes:
+        assert words[words.index("--post-renderer") + 1] == "minicluster"
+    for words in commands:
+        assert words[words.index("-n") + 1].removesuffix(")") == "team"

@@ -1,0 +1,117 @@
+"""A flux of no brokers, for pods.py to put into a pod: notes each call, then plays what the test says, or the
+simplest that Flux does.
+
+Beside the folder that it is in: `calls` gets a line of JSON for each call; `plays` has the test's shell texts, named
+after the first words of a call; `dump` is what a broker dumps at its end.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+
+HERE = Path(__file__).parent.parent
+#: What the brokers of a view add, which must not reach the jobs
+VIEW_PYTHONPATH = "/view/python"
+#: Options of `flux submit` whose value is a word of its own
+VALUES = ("-N", "-n", "-o", "-c")
+
+
+def note(words: list[str]) -> None:
+    line = json.dumps({"words": words, "env": dict(os.environ)}) + "\n"
+    file = os.open(HERE / "calls", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, line.encode())
+    os.close(file)
+
+
+def play(words: list[str]) -> Path | None:
+    """Return the test's text for a call: the one with the most words. Of a path the last part counts."""
+    names = [Path(word).name or word for word in words]
+    found = (HERE / "plays" / " ".join(names[:count]) for count in range(len(names), 0, -1))
+    return next((path for path in found if path.exists()), None)
+
+
+def start(words: list[str]) -> int:
+    """Be a broker: a socket, the initial program, and a dump at the end. Told to stop, it exits 0."""
+    attributes = dict(word[2:].split("=", 1) for word in words if word.startswith("-S"))
+    program = words[next((i for i, word in enumerate(words) if not word.startswith("-")), len(words)) :]
+    path = attributes["local-uri"].removeprefix("local://")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        broker = {"FLUX_URI": attributes["local-uri"], "PYTHONPATH": VIEW_PYTHONPATH}
+        child = subprocess.Popen(program or ["sleep", "600"], env=os.environ | broker)
+        told: list[int] = []
+
+        def stop(number: int, _: FrameType | None) -> None:
+            told.append(number)
+            # a broker's initial program gets SIGHUP
+            child.send_signal(signal.SIGHUP if program else signal.SIGTERM)
+
+        signal.signal(signal.SIGTERM, stop)
+        code = child.wait()
+    Path(path).unlink(missing_ok=True)
+    if "content.dump" in attributes and (HERE / "dump").exists():
+        shutil.copy(HERE / "dump", attributes["content.dump"])
+    if told:
+        return 0
+    return code if code >= 0 else 128 - code
+
+
+def submit(words: list[str]) -> int:
+    """Be `flux submit --watch`: run the command, with the environment that the options make."""
+    env = dict(os.environ)
+    while words and words[0].startswith("-"):
+        option = words.pop(0)
+        if option in VALUES:
+            words.pop(0)
+        elif option.startswith("--env="):
+            name, has_value, value = option.removeprefix("--env=").partition("=")
+            if has_value:
+                env[name] = os.path.expandvars(value)
+            else:
+                env.pop(name.removeprefix("-"), None)
+    code = subprocess.run(words, env=env, check=False).returncode
+    return code if code >= 0 else 128 - code
+
+
+def resources(words: list[str]) -> int:
+    """Be `flux R`: what is encoded are the words themselves, and this node has 4 cores."""
+    if words[0] == "encode":
+        print(*words[1:])
+        return 0
+    text = sys.stdin.read()
+    sys.stdout.write("4\n" if words[0] == "decode" else text)
+    return 0
+
+
+def main(words: list[str]) -> int:
+    note(words)
+    text = play(words)
+    if text:
+        os.execv("/bin/sh", ["sh", str(text), *words])
+    verb, *rest = words
+    if verb == "--version":
+        print("commands:    \t\t0.88.0\nlibflux-core:\t0.88.0")
+    elif verb == "start":
+        return start(rest)
+    elif verb == "submit":
+        return submit(rest)
+    elif verb == "R":
+        return resources(rest)
+    elif verb == "python" and rest[0] == "-m":
+        os.execv(sys.executable, [sys.executable, *rest])
+    elif verb == "event" and rest[0] == "sub":
+        return 1  # the instance ended
+    elif verb not in ("python", "event", "exec", "overlay", "resource", "uptime"):
+        print(f"flux: nothing is known of {' '.join(words)}", file=sys.stderr)
+        return 99
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,220 @@
+"""A pod's files without a pod: the ConfigMap and the Secret as they are mounted, an image's commands, and a flux that
+is none (flux_stand_in.py). The scripts run in it as plain processes.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from minicluster import config, spec
+from support import Done, deep
+
+T = TypeVar("T")
+
+NAME = "flux-sample"
+#: In values, the folder that has all of a pod
+ROOT = "/ROOT"
+#: Seconds within which anything here happens, also on a busy machine.
+PATIENCE = 30.0
+#: What every image has that there is, Alpine's and Debian's; no bash.
+COMMANDS = (
+    *(
+        "cat",
+        "chmod",
+        "chown",
+        "cp",
+        "date",
+        "dirname",
+        "env",
+        "false",
+        "head",
+        "id",
+        "kill",
+        "ln",
+        "ls",
+        "mkdir",
+        "mv",
+    ),
+    *("mv", "printf", "readlink", "rm", "sed", "sleep", "sort", "tail", "test", "timeout", "touch", "tr", "true", "wc"),
+)
+#: The shells that an image's /bin/sh may be, or that the scripts choose themselves.
+SHELLS = [shell for shell in ("bash", "dash", "busybox") if shutil.which(shell)]
+RETRY = 85
+
+
+def until(found: Callable[[], T], seconds: float = PATIENCE) -> T:
+    """Return the first true value, asking often; fail after a while."""
+    end = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.02)
+    return value
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of flux."""
+
+    words: list[str]
+    env: dict[str, str]
+
+
+class Process:
+    """A container's main process; what it prints goes to a file, and its children die with the test."""
+
+    def __init__(self, log: Path, argv: list[str], env: Mapping[str, str]) -> None:
+        self._log = log
+        with log.open("wb") as out:
+            self.popen = subprocess.Popen(
+                argv, env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
+
+    @property
+    def log(self) -> str:
+        """All that was printed."""
+        return self._log.read_text()
+
+    @property
+    def runs(self) -> bool:
+        return self.popen.poll() is None
+
+    def wait(self) -> int:
+        """Return the exit code."""
+        try:
+            return self.popen.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it goes on: {self.log}") from None
+
+    def stop(self) -> int:
+        """Tell it to stop, as the kubelet does, and return the exit code."""
+        self.popen.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def end(self) -> None:
+        """Kill what is left of it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.popen.pid, signal.SIGKILL)
+        self.popen.wait()
+
+
+class Pod:
+    """One pod of a cluster, or one that begins anew on the same volumes."""
+
+    def __init__(self, root: Path, shell: str, index: int, cluster: Mapping[str, Any]) -> None:
+        """Make the files; ``cluster`` is the document, whose paths may begin with ROOT."""
+        self.root, self.shell, self.index = root, shell, index
+        self.home = root / "mnt"
+        self.state = self.home / "config"
+        self.run_folder = self.state / "run"
+        self.processes: list[Process] = []
+        for folder in (self.home, root / "bin", root / "plays", root / "home"):
+            folder.mkdir(parents=True)
+        self._commands()
+        self._files(cluster)
+        #: what a container's environment has
+        self.environment = {
+            "PATH": str(root / "bin"),
+            "HOME": str(root / "home"),
+            "SHELL": str(root / "bin/sh"),
+            "MINICLUSTER_HOME": str(self.home),
+            "JOB_COMPLETION_INDEX": str(index),
+        }
+
+    def _commands(self) -> None:
+        found = {command: shutil.which(command) for command in COMMANDS}
+        busybox = self.shell == "busybox"
+        own = shutil.which(self.shell)
+        assert own
+        for command, path in found.items():
+            assert path, f"this machine has no {command}"
+            (self.root / "bin" / command).symlink_to(own if busybox else path)
+        # Debian's images have both dash and bash, Alpine's neither
+        (self.root / "bin/sh").symlink_to(own)
+        if self.shell == "bash":
+            (self.root / "bin/bash").symlink_to(own)
+        text = (Path(__file__).parent / "flux_stand_in.py").read_text()
+        self.command("flux", f"#!{sys.executable} -IS\n{text}")
+
+    def _files(self, document: Mapping[str, Any]) -> None:
+        here = {"spec": {"flux": {"container": {"disable": True, "mountPath": f"{ROOT}/mnt"}}}}
+        text = yaml.safe_dump(deep(document, here)).replace(f"{ROOT}/", f"{self.root}/")
+        cluster = spec.load(yaml.safe_load(text))
+        config_map, secret = config.documents(cluster, lambda: (b"p" * 40, b"s" * 40))
+        for folder, files in (("minicluster", config_map["data"]), ("curve", secret["stringData"])):
+            (self.home / folder).mkdir()
+            for file, text in files.items():
+                path = self.home / folder / file
+                path.write_text(text)
+                path.chmod(0o555 if folder == "minicluster" else 0o440)
+
+    def command(self, name: str, text: str) -> None:
+        """Give the image a command, instead of the one that it has."""
+        path = self.root / "bin" / name
+        path.unlink(missing_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def play(self, words: str, text: str) -> None:
+        """Let calls of flux with these first words do what a text for a shell says."""
+        (self.root / "plays" / words).write_text(text)
+
+    def start(self, script: str = "entrypoint.sh", *args: str, **env: str) -> Process:
+        """Start one of the scripts as the container's process."""
+        argv = [str(self.root / "bin/sh"), str(self.home / "minicluster" / script), *args]
+        log = self.root / f"log-{len(self.processes)}"
+        self.processes.append(Process(log, argv, self.environment | env))
+        return self.processes[-1]
+
+    def run(self, script: str = "entrypoint.sh", *args: str, **env: str) -> tuple[int, str]:
+        """Run one of the scripts to its end: its exit code, and what it printed."""
+        process = self.start(script, *args, **env)
+        return process.wait(), process.log
+
+    def exec(self, text: str, **env: str) -> Done:
+        """Run a text in the container's shell, as `kubectl exec` does."""
+        done = subprocess.run(
+            [self.root / "bin/sh", "-c", text],
+            env=self.environment | env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def calls(self, *first: str) -> list[Call]:
+        """Return the calls of flux that begin with some words, of a path its last part."""
+        file = self.root / "calls"
+        lines = file.read_text().splitlines() if file.exists() else []
+        found = [Call(**json.loads(line)) for line in lines]
+        return [call for call in found if [Path(word).name for word in call.words[: len(first)]] == list(first)]
+
+    def verbs(self) -> list[str]:
+        """Return what flux was called for, in order: the first word, and the program where it is Python's."""
+        return [
+            " ".join(call.words[:1] if call.words[0] != "python" else ["python", Path(call.words[1]).name])
+            for call in self.calls()
+        ]
+
+    def attributes(self, call: Call) -> dict[str, str]:
+        """Return the attributes that a broker was started with; of one that is given again the last counts."""
+        return dict(word[2:].split("=", 1) for word in call.words if word.startswith("-S"))
+
+    def end(self) -> None:
+        """Kill all that runs."""
+        for process in self.processes:
+            process.end()
+
+
+#: What makes pods in a test: values, what the runner has, then index=, name=, shell=.
+Make = Callable[..., Pod]

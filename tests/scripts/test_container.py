@@ -1,0 +1,162 @@
+"""Sidecars, services and the agent: when they start, and what their end means."""
+
+import pytest
+from pods import Make, Pod, Process, until
+
+QUIET = {"logging": {"quiet": True}}
+#: Each run of the command leaves a line
+RUNS = "echo run >>$MINICLUSTER_HOME/runs"
+
+
+def container(make: Make, name: str = "side", index: int = 0, flux: object = None, **fields: object) -> Pod:
+    """Make a pod with a sidecar."""
+    values = {**QUIET, "containers": [{"name": name, "image": "i", **fields}]}
+    return make({**values, **({"flux": flux} if flux else {})}, {"runFlux": True}, index=index)
+
+
+def with_broker(pod: Pod) -> Pod:
+    """Let the pod's runner run, up to its socket."""
+    pod.start()
+    until((pod.run_folder / "flux/local").exists)
+    return pod
+
+
+def runs(pod: Pod) -> int:
+    """Return how often the command ran."""
+    path = pod.home / "runs"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def test_a_sidecar_whose_work_is_done_stays_and_does_it_no_second_time(make: Make) -> None:
+    pod = with_broker(container(make, command=RUNS))
+    side = pod.start("container.sh", "side", "sidecar")
+    until(lambda: runs(pod) == 1)
+    asleep(side, pod)
+    assert side.stop() == 0
+    assert (runs(pod), side.log) == (1, "")
+
+
+def asleep(process: Process, pod: Pod) -> None:
+    """Wait until a container does nothing more: Kubernetes would start anew one that ends."""
+    commands = f"cat /proc/{process.popen.pid}/task/*/children"
+
+    def sleeps() -> bool:
+        children = pod.exec(commands).out.split()
+        return any("sleep" in pod.exec(f"cat /proc/{child}/cmdline").out for child in children)
+
+    until(lambda: not process.runs or sleeps())
+    assert process.runs, process.log
+
+
+@pytest.mark.parametrize("kind", ["sidecar", "service"])
+def test_one_that_fails_says_so_and_is_kubernetes_to_start_anew(make: Make, kind: str) -> None:
+    pod = with_broker(container(make, command="exit 7"))
+    assert pod.run("container.sh", "side", kind) == (
+        7,
+        "minicluster: side: the command failed with exit code 7\n",
+    )
+
+
+def test_a_service_that_ends_ends(make: Make) -> None:
+    pod = container(make, command="echo ${FLUX_URI-none}")
+    assert pod.run("container.sh", "side", "service") == (0, "none\n")
+
+
+@pytest.mark.parametrize("kind", ["sidecar", "service"])
+def test_one_that_is_told_to_stop_ends_well(make: Make, kind: str) -> None:
+    pod = with_broker(container(make, command="trap 'exit 9' TERM; : >$MINICLUSTER_HOME/runs; sleep 600 & wait $!"))
+    side = pod.start("container.sh", "side", kind)
+    until((pod.home / "runs").exists)
+    assert side.stop() == 0
+
+
+def test_the_order_of_a_containers_texts(make: Make) -> None:
+    texts = {"init": "A=init", "servicePre": "A=$A,pre; export A", "post": "echo post $A"}
+    pod = with_broker(container(make, command="echo work $A; exit 5", commands=texts))
+    # quiet hides what the last prints
+    (pod.home / "minicluster/side.post.sh").chmod(0o755)
+    code, log = pod.run("container.sh", "side", "sidecar")
+    assert code == 5
+    assert log.splitlines() == ["work init,pre", "minicluster: side: the command failed with exit code 5"]
+
+
+def test_a_script_beside_a_command_of_none(make: Make) -> None:
+    pod = with_broker(container(make, commands={"script": "echo script; exit 2"}))
+    assert pod.run("container.sh", "side", "sidecar")[1].splitlines()[0] == "script"
+
+
+# The broker --------------------------------------------------------------------------------------------------
+
+
+def test_a_sidecar_waits_for_the_socket_of_its_broker(make: Make) -> None:
+    pod = container(make, command=f"{RUNS}; flux resource list")
+    side = pod.start("container.sh", "side", "sidecar")
+    asleep(side, pod)
+    assert runs(pod) == 0
+    with_broker(pod)
+    until(lambda: pod.calls("resource", "list"))
+    [call] = pod.calls("resource", "list")
+    assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
+
+
+def test_and_for_its_modules_which_come_after_the_socket(make: Make) -> None:
+    pod = container(make, command=RUNS)
+    pod.play("python -c", f": >{pod.root}/asked; until [ -e {pod.root}/there ]; do sleep 0.05; done")
+    with_broker(pod)
+    side = pod.start("container.sh", "side", "sidecar")
+    until(lambda: (pod.root / "asked").exists() or runs(pod))
+    assert runs(pod) == 0
+    assert side.runs
+    (pod.root / "there").touch()
+    until(lambda: runs(pod) == 1)
+
+
+def test_an_image_that_can_not_run_flux_waits_for_the_socket_alone(make: Make) -> None:
+    pod = with_broker(container(make, command=RUNS))
+    pod.play("--version", "exit 127")
+    pod.play("python -c", "sleep 600")
+    pod.start("container.sh", "side", "sidecar")
+    until(lambda: runs(pod) == 1)
+
+
+@pytest.mark.parametrize("flux", [{"noWaitSocket": True}, {"disableSocket": True}], ids=str)
+def test_one_that_is_not_to_wait_does_not(make: Make, flux: dict[str, bool]) -> None:
+    pod = container(make, flux=flux, command=RUNS)
+    pod.start("container.sh", "side", "sidecar")
+    until(lambda: runs(pod) == 1)
+
+
+def test_a_sidecar_that_waits_can_be_told_to_stop(make: Make) -> None:
+    pod = container(make, command=RUNS)
+    side = pod.start("container.sh", "side", "sidecar")
+    asleep(side, pod)
+    assert side.stop() == 0
+    assert runs(pod) == 0
+
+
+# The agent ---------------------------------------------------------------------------------------------------
+
+
+def test_the_agent_runs_beside_the_lead(make: Make) -> None:
+    pod = with_broker(make(QUIET))
+    pod.play("python agent.py", f": >{pod.root}/agent; sleep 600")
+    agent = pod.start("container.sh", "minicluster-agent", "agent")
+    until((pod.root / "agent").exists)
+    [call] = pod.calls("python", "agent.py")
+    assert call.words[2:] == [f"{pod.home}/minicluster/agent.json"]
+    assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
+    assert agent.stop() == 0
+
+
+def test_the_agent_of_a_worker_does_nothing_and_stays(make: Make) -> None:
+    pod = make(QUIET, index=1)
+    agent = pod.start("container.sh", "minicluster-agent", "agent")
+    asleep(agent, pod)
+    assert pod.calls("python") == []
+    assert agent.stop() == 0
+
+
+def test_an_agent_that_fails_comes_back(make: Make) -> None:
+    pod = with_broker(make(QUIET))
+    pod.play("python agent.py", "exit 1")
+    assert pod.run("container.sh", "minicluster-agent", "agent")[0] == 1

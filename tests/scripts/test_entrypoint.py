@@ -1,0 +1,327 @@
+"""How a pod starts and ends, and what it goes by of an earlier life."""
+
+import io
+import random
+import stat
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pods import RETRY, ROOT, Make, Pod, until
+
+QUIET = {"logging": {"quiet": True}}
+TWO = {"size": 2, **QUIET}
+
+
+@pytest.mark.parametrize(("code", "ends"), [(0, 0), (3, 3), (85, 1), (137, 1)])
+def test_the_lead_ends_with_the_code_of_its_work(make: Make, code: int, ends: int) -> None:
+    pod = make(QUIET, {"command": f"echo out; exit {code}"})
+    found, log = pod.run()
+    assert found == ends
+    lines = log.splitlines()
+    assert lines[0] == "out"
+    assert lines[1:2] == ([f"minicluster: the job failed with exit code {code}"] if code else [])
+
+
+def test_the_order_of_the_users_texts(make: Make) -> None:
+    names = ("init", "pre", "brokerPre", "workerPre", "post")
+    commands = {name: f"A=${{A:-}}{name},; export A; echo $A >>$MINICLUSTER_HOME/said" for name in names}
+    lead, worker = (make(TWO, {"command": "echo work $A", "commands": commands}, index=index) for index in (0, 1))
+    worker.play("start", ": >$MINICLUSTER_HOME/config/run/ended")
+    assert lead.run() == (0, "work init,pre,brokerPre,\n")
+    assert worker.run() == (0, "")
+    for pod, own in ((lead, "brokerPre"), (worker, "workerPre")):
+        first = ["init,", "init,pre,", f"init,pre,{own},"]
+        assert (pod.home / "said").read_text().split() == [*first, f"{first[-1]}post,"]
+
+
+def test_no_flux_is_said(make: Make) -> None:
+    pod = make(QUIET, {"command": "true"})
+    (pod.root / "bin/flux").unlink()
+    message = "there is no flux here (in PATH): set flux.container.image to a view for this image's distribution"
+    assert pod.run() == (127, f"minicluster: {message}\n")
+
+
+@pytest.mark.parametrize("given", ["", "/nonexistent/zsh"])
+def test_the_broker_has_a_shell_that_is_there(make: Make, given: str) -> None:
+    pod = make(QUIET, {"command": "true"})
+    assert pod.run("entrypoint.sh", SHELL=given) == (0, "")
+    [call] = pod.calls("start")
+    assert call.env["SHELL"].startswith("/")
+    assert Path(call.env["SHELL"]).exists()
+
+
+def test_the_resources_are_those_of_all_hosts(make: Make) -> None:
+    runner = {"resources": {"limits": {"nvidia.com/gpu": 2}}}
+    pod = make({"size": 2, "maxSize": 5, **QUIET}, {**runner, "command": "true"})
+    assert pod.run() == (0, "")
+    # 4 cores are what the node says
+    words = "--ranks=0-4 --hosts=flux-sample-[0-4] --cores=0-3 --gpus=0-1"
+    assert (pod.state / "etc/flux/system/R").read_text() == f"{words}\n"
+
+
+def test_the_certificate_is_its_users_own(make: Make) -> None:
+    pod = make(QUIET, {"command": "true"})
+    assert pod.run() == (0, "")
+    copy = pod.state / "curve/curve.cert"
+    assert copy.read_text() == (pod.home / "curve/curve.cert").read_text()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o400
+
+
+# An earlier life ---------------------------------------------------------------------------------------------
+# A container that starts anew finds the files of the one before: a pod's volumes live as long as the pod.
+
+
+@pytest.mark.parametrize(
+    ("left", "code", "said"),
+    [
+        ({"exit-code": "0"}, 7, "the broker did not start, exit code 7"),
+        ({"exit-code": "3", "ready": ""}, 7, "the broker did not start, exit code 7"),
+        ({"ready": ""}, 7, "the broker did not start, exit code 7"),
+    ],
+    ids=["result", "both", "quorum"],
+)
+def test_what_an_earlier_lead_left_is_not_taken_for_this_ones(
+    make: Make, left: dict[str, str], code: int, said: str
+) -> None:
+    pod = make(QUIET, {"command": "true"})
+    leave_behind(pod, left)
+    pod.play("start", "exit 7")
+    assert pod.run() == (code, f"minicluster: {said}\n")
+
+
+def test_an_earlier_stop_does_not_hide_the_works_result(make: Make) -> None:
+    pod = make(QUIET, {"command": "exit 3"})
+    leave_behind(pod, {"stopping": ""})
+    assert pod.run() == (3, "minicluster: the job failed with exit code 3\n")
+
+
+def test_an_earlier_end_does_not_end_a_worker(make: Make) -> None:
+    pod = make(QUIET, index=1)
+    leave_behind(pod, {"ended": ""})
+    pod.play("start", "exit 7")
+    worker = pod.start()
+    until(lambda: len(pod.calls("start")) == 2)
+    assert worker.runs
+
+
+def leave_behind(pod: Pod, files: dict[str, str]) -> None:
+    pod.run_folder.mkdir(parents=True)
+    for name, text in files.items():
+        (pod.run_folder / name).write_text(text)
+
+
+# A worker ----------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_ends_once_the_instance_has(make: Make) -> None:
+    pod = make(TWO, index=1)
+    pod.play("start", ": >$MINICLUSTER_HOME/config/run/ended; exit 1")
+    assert pod.run() == (0, "")
+
+
+def test_a_worker_that_is_to_complete_ends_with_its_broker(make: Make) -> None:
+    pod = make({**TWO, "flux": {"completeWorkers": True}}, index=1)
+    pod.play("start", "exit 1")
+    assert pod.run() == (0, "")
+
+
+def test_the_pause_of_a_worker_that_tries_again_has_a_bound(make: Make, shell: str) -> None:
+    if shell == "busybox":
+        pytest.skip("it has a sleep of its own")
+    pod = make(TWO, index=1)
+    pod.command("sleep", '#!/bin/sh\necho "$1" >>$MINICLUSTER_HOME/pauses\n')
+    tries = f"[ $(wc -l <{pod.root}/calls) -lt 40 ] || : >$MINICLUSTER_HOME/config/run/ended"
+    pod.play("start", f"PATH=/usr/bin:/bin; {tries}; exit 1")
+    code, log = pod.run()
+    assert code == 0
+    pauses = (pod.home / "pauses").read_text().split()
+    assert len(pauses) > 20
+    assert pauses == ["1", "2", "4"] + ["8"] * (len(pauses) - 3)
+    said = [f"minicluster: the broker ended with exit code 1 and starts again in {pause} s" for pause in pauses]
+    assert log.splitlines() == said
+
+
+# Told to stop ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_pod_told_to_stop_leaves_first_and_comes_back(make: Make, index: int) -> None:
+    pod = make({**TWO, "pod": {"terminationGracePeriodSeconds": 40}}, index=index)
+    process = pod.start()
+    until(lambda: (pod.run_folder / "flux/local").exists() and (index or (pod.run_folder / "ready").exists()))
+    assert process.stop() == RETRY
+    assert process.log == ""
+    role = "worker" if index else "lead"
+    [call] = pod.calls("python", "leave.py")
+    assert call.words[2:] == [role, "25", str(pod.run_folder)]
+    assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
+    # the lead's keeper is to undrain the rank when the pod has gone
+    assert len(pod.calls("event", "pub")) == index
+    assert not (pod.run_folder / "exit-code").exists()
+
+
+#: What leave.py does: it lets the work end, after the grace period by force
+LEAVES = ": >$MINICLUSTER_HOME/end; while [ -S $MINICLUSTER_HOME/config/run/flux/local ]; do sleep 0.05; done"
+
+
+@pytest.mark.parametrize(
+    ("leaves", "ends"),
+    [(LEAVES, 3), (f": >$MINICLUSTER_HOME/config/run/stopping; {LEAVES}", RETRY)],
+    ids=["in time", "late"],
+)
+def test_work_that_ends_while_the_lead_leaves_counts_when_it_ends_by_itself(make: Make, leaves: str, ends: int) -> None:
+    pod = make(QUIET, {"command": "cd $MINICLUSTER_HOME; : >begun; until [ -e end ]; do sleep 0.05; done; exit 3"})
+    pod.play("python leave.py", leaves)
+    process = pod.start()
+    until((pod.home / "begun").exists)
+    assert process.stop() == ends
+    assert (pod.run_folder / "exit-code").exists() == (ends == 3)
+
+
+def test_why_the_broker_was_not_asked_is_said(make: Make) -> None:
+    pod = make(TWO, index=1)
+    pod.play("python leave.py", "echo 'minicluster: no answer' >&2; exit 1")
+    process = pod.start()
+    until((pod.run_folder / "flux/local").exists)
+    assert process.stop() == RETRY
+    assert process.log == "minicluster: no answer\n"
+
+
+@pytest.mark.parametrize(
+    ("play", "code", "said"),
+    [
+        ("exit 137", RETRY, "the broker died, exit code 137: this pod is to be replaced"),
+        ("exit 129", 129, "the instance was shut down before its job ended"),
+    ],
+)
+def test_a_broker_that_ends_before_the_work_does_is_no_success(make: Make, play: str, code: int, said: str) -> None:
+    pod = make(QUIET, {"command": "true"})
+    pod.play("start", f": >$MINICLUSTER_HOME/config/run/ready; {play}")
+    assert pod.run() == (code, f"minicluster: {said}\n")
+
+
+# The archive -------------------------------------------------------------------------------------------------
+
+
+def archive(seed: int) -> bytes:
+    """Return an archive as Flux dumps it, of a file that doesn't get smaller."""
+    content = random.Random(seed).randbytes(30_000)
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as tar:
+        info = tarfile.TarInfo("file")
+        info.size = len(content)
+        tar.addfile(info, io.BytesIO(content))
+    return data.getvalue()
+
+
+OLD, NEW = archive(1), archive(2)
+
+
+def with_archive(make: Make, old: bytes | None, dump: bytes | None, **runner: Any) -> Pod:
+    """Make a lead whose broker dumps something, and whose archive is something."""
+    pod = make({**QUIET, "archive": {"path": f"{ROOT}/data/state.tgz"}}, {"command": "true", **runner})
+    place = pod.root / "data"
+    if old is not None:
+        place.mkdir()
+        (place / "state.tgz").write_bytes(old)
+    if dump is not None:
+        (pod.root / "dump").write_bytes(dump)
+    return pod
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_dump_becomes_the_archive(make: Make, code: int) -> None:
+    pod = with_archive(make, OLD, NEW, command=f"exit {code}")
+    assert pod.run()[0] == code
+    assert {path.name: path.read_bytes() for path in (pod.root / "data").iterdir()} == {"state.tgz": NEW}
+
+
+@pytest.mark.parametrize(
+    "dump",
+    [None, b"", NEW[: len(NEW) // 2], NEW[:-200], b"\x1f\x8b"],
+    ids=["none", "empty", "half", "near its end", "magic"],
+)
+def test_what_is_no_whole_dump_leaves_the_good_archive(make: Make, dump: bytes | None) -> None:
+    pod = with_archive(make, OLD, dump)
+    file = pod.root / "data/state.tgz"
+    assert pod.run() == (0, f"minicluster: the state was not dumped: {file} is what it was\n")
+    assert file.read_bytes() == OLD
+
+
+def test_a_dump_of_an_earlier_life_is_not_taken_for_this_ones(make: Make) -> None:
+    pod = with_archive(make, OLD, None)
+    pod.run()
+    # it was killed before it could put the dump in its place
+    Path(pod.attributes(pod.calls("start")[0])["content.dump"]).write_bytes(NEW)
+    pod.run()
+    assert (pod.root / "data/state.tgz").read_bytes() == OLD
+
+
+def test_the_state_comes_from_the_archive_where_there_is_one(make: Make) -> None:
+    first = with_archive(make, None, NEW)
+    file = str(first.root / "data/state.tgz")
+    assert first.run() == (0, "")
+    assert first.run() == (0, "")
+    attributes = [first.attributes(call) for call in first.calls("start")]
+    assert [each.get("content.restore") for each in attributes] == [None, file]
+    assert all(each["content.dump"] not in ("", file) for each in attributes), "beside the good one"
+
+
+# State on a claim --------------------------------------------------------------------------------------------
+
+
+def test_each_cluster_has_a_state_of_its_own_on_a_claim(make: Make) -> None:
+    values = {**QUIET, "state": {"claimName": "shared"}}
+    pods = [make(values, {"command": "true"}, name=name) for name in ("one", "two", "one")]
+    claim = pods[0].root.parent / "claim"
+    claim.mkdir()
+    folders = []
+    for pod in pods:
+        (pod.home / "state").symlink_to(claim)
+        assert pod.run() == (0, "")
+        [call] = pod.calls("start")
+        folder = pod.attributes(call)["statedir"]
+        assert folder.startswith(f"{pod.home}/state/")
+        folders.append(folder.removeprefix(f"{pod.home}/state/"))
+        assert (claim / folders[-1]).is_dir()
+    assert folders[0] == folders[2] != folders[1]
+
+
+def test_without_a_claim_the_state_is_the_pods(make: Make) -> None:
+    pod = make(QUIET, {"command": "true"})
+    assert pod.run() == (0, "")
+    assert pod.attributes(pod.calls("start")[0])["statedir"].startswith(f"{pod.state}/")
+
+
+# munge -------------------------------------------------------------------------------------------------------
+
+
+def test_munged_has_a_key_of_its_users_own(make: Make, shell: str) -> None:
+    if shell == "busybox":
+        pytest.skip("its mkdir is always its own")
+    pod = make({**QUIET, "flux": {"mungeSecret": "munge"}}, {"command": "true"})
+    (pod.home / "munge").mkdir()
+    key = pod.home / "munge/munge.key"
+    key.write_bytes(b"\0munge key\n")
+    # this machine's own /run stays as it is
+    for name in ("mkdir", "chown", "chmod"):
+        real = (pod.root / "bin" / name).readlink()
+        pod.command(name, f'#!/bin/sh\ncase " $* " in *" /run/munge "*) exit 0;; esac\nexec {real} "$@"\n')
+    pod.command("munged", f'#!/bin/sh\nprintf "%s\\n" "$@" >{pod.root}/munged\n')
+    assert pod.run() == (0, "")
+    words = (pod.root / "munged").read_text().splitlines()
+    [copy] = [word.removeprefix("--key-file=") for word in words if word.startswith("--key-file=")]
+    assert copy != str(key)
+    path = pod.state / copy.removeprefix(f"{pod.state}/")
+    assert path.read_bytes() == key.read_bytes()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o400
+
+
+def test_a_munge_key_without_munged_is_said(make: Make) -> None:
+    pod = make({**QUIET, "flux": {"mungeSecret": "munge"}}, {"command": "true"})
+    (pod.home / "munge").mkdir()
+    (pod.home / "munge/munge.key").write_bytes(b"key")
+    message = "flux.mungeSecret is set and this image has no munged: use an image that has it, or drop the secret"
+    assert pod.run() == (127, f"minicluster: {message}\n")

@@ -1,0 +1,214 @@
+"""What people, jobs and Kubernetes run in a pod that is there: flux, minicluster-scale, the probe, the view's copy."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from pods import NAME, SHELLS, Make, Pod, until
+from support import PACKAGE
+
+QUIET = {"logging": {"quiet": True}}
+OUTER = "local:///tmp/outer"
+
+
+def started(make: Make, **values: object) -> Pod:
+    """Make a lead that runs."""
+    pod = make({**QUIET, **values})
+    pod.start()
+    until((pod.run_folder / "ready").exists)
+    return pod
+
+
+def own_uri(pod: Pod) -> str:
+    return f"local://{pod.run_folder}/flux/local"
+
+
+# flux --------------------------------------------------------------------------------------------------------
+
+
+def test_flux_by_its_path_is_this_pods(make: Make) -> None:
+    pod = started(make)
+    done = pod.exec("$MINICLUSTER_HOME/bin/flux resource list 'a  b'")
+    assert (done.code, done.both) == (0, "")
+    [call] = pod.calls("resource", "list")
+    assert (call.words[2:], call.env["FLUX_URI"]) == (["a  b"], own_uri(pod))
+
+
+def test_flux_in_a_job_is_the_instance_that_the_job_is_in(make: Make) -> None:
+    """`flux batch` and `flux alloc` start one in a job: there FLUX_URI is set."""
+    pod = started(make)
+    pod.exec("$MINICLUSTER_HOME/bin/flux resource list", FLUX_URI=OUTER)
+    pod.exec(". $MINICLUSTER_HOME/flux-view.sh; flux resource status", FLUX_URI=OUTER)
+    assert [call.env["FLUX_URI"] for call in pod.calls("resource")] == [OUTER, OUTER]
+
+
+def test_the_environment_for_people(make: Make) -> None:
+    pod = started(make, flux={"environment": {"GREETING": "it's $HOME"}})
+    done = pod.exec('. $MINICLUSTER_HOME/flux-view.sh; flux uptime; echo "$fluxsocket $FLUX_URI $GREETING"')
+    assert (done.code, done.both) == (0, f"{own_uri(pod)} {own_uri(pod)} it's $HOME\n")
+    assert [call.env["FLUX_URI"] for call in pod.calls("uptime")] == [own_uri(pod)]
+
+
+def test_what_a_job_set_stays_however_often_flux_is_called(make: Make) -> None:
+    pod = started(make, flux={"environment": {"A": "ours"}})
+    script = (
+        ". $MINICLUSTER_HOME/flux-view.sh; echo $A; A=theirs; . $MINICLUSTER_HOME/flux-view.sh; echo $A; flux uptime"
+    )
+    assert pod.exec(script).out == "ours\ntheirs\n"
+    assert pod.calls("uptime")[0].env["A"] == "theirs"
+
+
+def test_path_gets_flux_once(make: Make) -> None:
+    pod = started(make)
+    twice = ". $MINICLUSTER_HOME/flux-view.sh; " * 2
+    assert pod.exec(f"{twice} echo $PATH").out == f"{pod.home}/bin:{pod.environment['PATH']}\n"
+
+
+# minicluster-scale -------------------------------------------------------------------------------------------
+
+
+def test_scale_asks_the_cluster_wherever_the_job_that_asks_runs(make: Make) -> None:
+    pod = started(make)
+    inside = {"FLUX_URI": OUTER, "FLUX_KVS_NAMESPACE": "job-1"}
+    done = pod.exec("$MINICLUSTER_HOME/bin/minicluster-scale 4", **inside)
+    assert (done.code, done.both) == (0, "")
+    [call] = pod.calls("python", "scale.py")
+    assert call.words[2:] == [f"{pod.home}/minicluster/agent.json", "4"]
+    assert call.env["FLUX_URI"] == own_uri(pod)
+    assert "FLUX_KVS_NAMESPACE" not in call.env
+
+
+# The probe ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("index", "burst", "files", "ready"),
+    [
+        (0, False, [], False),
+        (0, False, ["flux/local"], False),
+        (0, False, ["flux/local", "ready"], True),
+        (1, False, [], False),
+        (1, False, ["flux/local"], True),
+        # without a socket that a person would find it has another name
+        (1, False, ["flux/local-1"], True),
+        (1, False, ["ready"], False),
+        # the first pod of a burst is no lead
+        (0, True, ["flux/local"], True),
+        (0, True, ["ready"], False),
+    ],
+)
+def test_when_a_pod_is_ready(make: Make, index: int, burst: bool, files: list[str], ready: bool) -> None:
+    lead = {"name": "root", "address": "a", "size": 2}
+    bursting = {"leadBroker": lead, "clusters": [{"name": NAME, "size": 1}]}
+    pod = make({"flux": {"bursting": bursting}} if burst else {}, index=index)
+    for name in files:
+        path = pod.run_folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    code, log = pod.run("ready.sh")
+    assert ((code == 0), log) == (ready, "")
+
+
+# The view ----------------------------------------------------------------------------------------------------
+
+VIEW = Path("/opt/views")
+MAP_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
+
+
+@pytest.fixture
+def opt(tmp_path: Path) -> list[str]:
+    """How to run a command where /opt is a folder of the test."""
+    (tmp_path / "opt").mkdir()
+    words = ["unshare", *MAP_ROOT, "--mount", "sh", "-c", 'mount --bind "$0" /opt && exec "$@"', str(tmp_path / "opt")]
+    if not shutil.which("unshare") or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mounts of one's own here (unshare --mount)")
+    return words
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_an_image_that_is_no_view_has_an_exit_code_of_its_own(
+    shell: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    where = request.getfixturevalue("opt") if VIEW.exists() else []
+    assert copied(shell, where, tmp_path / "to") == (
+        2,
+        "minicluster: the view image has no /opt/views/view/bin/flux: set flux.container.image to a Flux view\n",
+    )
+
+
+def copied(shell: str, where: list[str], to: Path) -> tuple[int, str]:
+    """Run the init container of the mode `copy`; return its exit code and what it printed."""
+    to.mkdir()
+    argv = [shell, *(["sh"] if shell == "busybox" else []), str(PACKAGE / "scripts/view.sh")]
+    env = {**os.environ, "MINICLUSTER_VIEW": str(to)}
+    done = subprocess.run([*where, *argv], env=env, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_view_is_copied_as_it_is(shell: str, opt: list[str], tmp_path: Path) -> None:
+    """In a view /opt/views/view is a link, as are most of its files, into /opt/software."""
+    software = tmp_path / "opt/software/flux"
+    (software / "bin").mkdir(parents=True)
+    (software / "bin/flux").write_text("#!/bin/sh\n")
+    (software / "bin/flux").chmod(0o755)
+    (tmp_path / "opt/views").mkdir()
+    (tmp_path / "opt/views/view").symlink_to("../software/flux")
+    assert copied(shell, opt, tmp_path / "to") == (0, "")
+    to = tmp_path / "to"
+    assert sorted(str(path.relative_to(to)) for path in to.rglob("*")) == [
+        "software",
+        "software/flux",
+        "software/flux/bin",
+        "software/flux/bin/flux",
+        "views",
+        "views/view",
+    ]
+    assert (to / "views/view").readlink() == Path("../software/flux")
+    assert os.access(to / "software/flux/bin/flux", os.X_OK)
+    # a copy that can't be made is no wrong image: it may go well the next time
+    (tmp_path / "file").touch()
+    env = {**os.environ, "MINICLUSTER_VIEW": str(tmp_path / "file")}
+    script = [*opt, "sh", str(PACKAGE / "scripts/view.sh")]
+    done = subprocess.run(script, env=env, capture_output=True, check=False)
+    assert done.returncode not in (0, 2)
+
+
+# Wall times --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("centiseconds", "shown"),
+    [
+        (0, "0:00.00"),
+        (5, "0:00.05"),
+        (12_345, "2:03.45"),
+        (359_999, "59:59.99"),
+        (360_000, "1:00:00"),
+        (4_500_000, "12:30:00"),
+    ],
+)
+def test_wall_times_are_shown_as_time_does(shell: str, centiseconds: int, shown: str) -> None:
+    script = f". {PACKAGE}/scripts/time.sh; centiseconds() {{ echo $((1000 + {centiseconds})); }}; timed fluxstart 1000"
+    argv = [shell, *(["sh"] if shell == "busybox" else []), "-c", script]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stdout == f"FLUXTIME fluxstart wall time {shown}\n"
+
+
+# helm test ---------------------------------------------------------------------------------------------------
+
+
+def test_the_quorum_is_waited_for_and_no_longer_than_it_may_take(make: Make, shell: str) -> None:
+    if shell == "busybox":
+        pytest.skip("its nslookup is always its own")
+    pod = make()
+    pod.command("nslookup", f'#!/bin/sh\necho "$1" >>{pod.root}/asked\n[ $(wc -l <{pod.root}/asked) -gt 2 ]\n')
+    assert pod.run("quorum.sh", "name-ready.ns", "30") == (0, "the cluster has its quorum\n")
+    assert (pod.root / "asked").read_text() == "name-ready.ns\n" * 3
+    pod.command("nslookup", "#!/bin/sh\nexit 1\n")
+    code, log = pod.run("quorum.sh", "name-ready.ns", "0")
+    assert code == 1
+    assert log.startswith("no quorum within 0 s: ")

@@ -1,0 +1,212 @@
+"""What the lead does once it has its quorum, and what it makes of the end of it."""
+
+from pathlib import Path
+
+import pytest
+from flux_stand_in import VIEW_PYTHONPATH
+from pods import Make, Process, until
+
+QUIET = {"logging": {"quiet": True}}
+KEPT = [{"archive": {"path": "/ROOT/data/state.tgz"}}, {"state": {"claimName": "claim"}}]
+FAILED = "minicluster: the job failed with exit code"
+#: Prints the environment of a job
+SHOWS = 'echo "${PYTHONPATH-unset}"'
+
+
+def shells_of(words: list[str]) -> list[str]:
+    """Return the last two words of a call, the shell by its name."""
+    return [Path(words[-2]).name, words[-1]]
+
+
+def test_a_command_is_submitted_as_a_file_for_a_shell(make: Make, shell: str) -> None:
+    pod = make({"size": 4, "tasks": 3, **QUIET}, {"command": "echo {{id}} '$HOME'"})
+    assert pod.run() == (0, "{{id}} $HOME\n")
+    [call] = pod.calls("submit")
+    assert call.words[:5] == ["submit", "-n", "3", "--quiet", "--watch"]
+    assert shells_of(call.words) == ["bash" if shell == "bash" else "sh", f"{pod.home}/minicluster/command"]
+
+
+def test_what_is_submitted_is_said(make: Make) -> None:
+    code, log = make({"size": 4}, {"command": "true"}).run()
+    assert code == 0
+    assert log.splitlines() == [
+        "minicluster: flux-sample-0 of 4 (max 4), Flux 0.88.0",
+        "minicluster: flux submit -n 1 --quiet --watch",
+    ]
+
+
+def test_a_script_says_itself_what_it_is_for(make: Make) -> None:
+    cat = "#!/usr/bin/env cat\nline\n"
+    assert make(QUIET, {"commands": {"script": cat}}).run() == (0, cat)
+    assert make(QUIET, {"commands": {"script": "echo $((1 + 1))"}}).run() == (0, "2\n")
+
+
+@pytest.mark.parametrize("own", ["", "/image's own"])
+@pytest.mark.parametrize("runner", [{"command": SHOWS}, {"command": SHOWS, "launcher": True}], ids=["job", "launcher"])
+def test_the_work_has_the_images_pythonpath_and_not_the_views(make: Make, own: str, runner: dict[str, object]) -> None:
+    pod = make(QUIET, runner)
+    environment = {"PYTHONPATH": own} if own else {}
+    assert pod.run("entrypoint.sh", **environment) == (0, f"{own or 'unset'}\n")
+    # what stands in for Flux does give its own to what it starts
+    assert [call.env["PYTHONPATH"] for call in pod.calls("submit")] in ([], [VIEW_PYTHONPATH])
+
+
+def test_a_launcher_uses_the_instance(make: Make) -> None:
+    pod = make(QUIET, {"command": "flux submit --quiet true; exit 4", "launcher": True})
+    assert pod.run() == (4, f"{FAILED} 4\n")
+    [call] = pod.calls("submit")
+    assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
+
+
+def test_the_prefix_comes_before_what_submits(make: Make) -> None:
+    pod = make(QUIET, {"command": 'echo "$B"', "commands": {"prefix": "env B='d  e'"}})
+    assert pod.run() == (0, "d  e\n")
+
+
+# Batch -------------------------------------------------------------------------------------------------------
+
+
+def batch(
+    make: Make, submitted: str = "echo ƒbatch", attached: str = '[ -n "$3" ]'
+) -> tuple[int, str, list[list[str]]]:
+    """Run a batch of two lines; return the exit code, what was printed, and the calls of flux job."""
+    pod = make(QUIET, {"command": "echo a\necho b", "batch": True})
+    pod.play("batch", submitted)
+    pod.play("job attach", attached)
+    return pod.run()
+
+
+def test_a_batch_is_waited_for_and_shown(make: Make) -> None:
+    assert batch(make, attached='echo "output of $3"') == (0, "output of ƒbatch\n")
+
+
+def test_a_batch_that_fails_fails_the_work(make: Make) -> None:
+    assert batch(make, attached="exit 3") == (3, f"{FAILED} 3\n")
+
+
+def test_a_batch_that_is_not_taken_fails_the_work(make: Make) -> None:
+    code, log = batch(make, submitted="echo 'flux-batch: ERROR: no' >&2; exit 1")
+    assert code == 1
+    assert log.startswith("flux-batch: ERROR: no\n")
+
+
+def test_the_script_of_a_batch(make: Make) -> None:
+    pod = make(QUIET, {"command": "echo a\necho b", "batch": True, "logs": "/logs"})
+    # Flux runs it where there is no such instance: submit and wait are its own
+    pod.play("batch", f'for file; do :; done; cp "$file" {pod.root}/script')
+    pod.play("job attach", "exit 0")
+    assert pod.run() == (0, "")
+    first, *lines = (pod.root / "script").read_text().splitlines()
+    assert first.startswith("#!/")
+    assert Path(first.removeprefix("#!")).exists()
+    assert [line.split(" ")[-2:] for line in lines[:-1]] == [["echo", "a"], ["echo", "b"]]
+    assert lines[-1] == "flux job wait --all"
+
+
+# A queue that was kept ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=["archive", "claim"])
+@pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
+def test_the_work_of_an_earlier_lead_is_cancelled_before_it_is_done_anew(
+    make: Make, kept: dict[str, object], how: dict[str, object]
+) -> None:
+    pod = make({**QUIET, **kept}, {"command": "true", **how})
+    pod.play("batch", "echo ƒ")
+    pod.play("job attach", "exit 0")
+    pod.run()
+    called = [verb for verb in pod.verbs() if verb in ("submit", "batch", "python earlier.py")]
+    assert called == ["python earlier.py", "batch" if how else "submit"]
+
+
+def test_a_launcher_s_jobs_are_its_own(make: Make) -> None:
+    pod = make({**QUIET, **KEPT[1]}, {"command": "true", "launcher": True})
+    pod.run()
+    assert pod.calls("python", "earlier.py") == []
+
+
+def test_without_a_queue_that_was_kept_nothing_is_looked_for(make: Make) -> None:
+    pod = make(QUIET, {"command": "true"})
+    assert pod.run() == (0, "")
+    assert pod.calls("python", "earlier.py") == []
+
+
+@pytest.mark.parametrize("kept", [*KEPT, {}], ids=["archive", "claim", "none"])
+def test_the_keeper_starts_with_a_queue_that_was_kept_else_with_the_first_pod_that_leaves(
+    make: Make, kept: dict[str, object]
+) -> None:
+    pod = make({**QUIET, **kept})
+    pod.play("event sub", "sleep 600")
+    idle(pod.start(), pod.run_folder)
+    if not kept:
+        until(lambda: pod.calls("event", "sub"))
+        assert pod.calls("python", "keeper.py") == []
+        return
+    [call] = until(lambda: pod.calls("python", "keeper.py"))
+    assert call.words[2:] == ["kept"]
+
+
+def test_the_keeper_comes_once_a_pod_leaves(make: Make) -> None:
+    pod = make(QUIET)
+    pod.play("event sub", "exit 0")
+    idle(pod.start(), pod.run_folder)
+    [call] = until(lambda: pod.calls("python", "keeper.py"))
+    assert call.words[2:] == []
+
+
+# Without work ------------------------------------------------------------------------------------------------
+
+
+HANGS_UP = "until [ -e $MINICLUSTER_HOME/end ]; do sleep 0.05; done; kill -HUP $!"
+
+
+def idle(process: Process, folder: Path) -> None:
+    """Wait until there is the quorum; then it goes on."""
+    until((folder / "ready").exists)
+    assert process.runs
+
+
+def test_without_a_command_the_lead_stays_until_the_instance_is_shut_down(make: Make) -> None:
+    pod = make({"size": 2, **QUIET})
+    # `flux shutdown` hangs up the initial program
+    pod.play("start", f'while [ "$1" != sh ]; do shift; done; "$@" & {HANGS_UP}; wait $!')
+    process = pod.start()
+    idle(process, pod.run_folder)
+    (pod.home / "end").touch()
+    assert process.wait() == 0
+    # the workers need not come back
+    [call] = pod.calls("exec")
+    assert "-r all" in " ".join(call.words)
+
+
+def test_diagnostics_are_printed_and_the_cluster_stays(make: Make) -> None:
+    pod = make(QUIET, {"diagnostics": True, "command": "never"})
+    pod.play("overlay status", "echo overlay; exit 1")
+    pod.play("resource list", "echo resources")
+    process = pod.start()
+    until(lambda: "MINICLUSTER_HOME=" in process.log)
+    assert process.log.splitlines()[:3] == ["overlay", "resources", "commands:    \t\t0.88.0"]
+    assert process.runs
+
+
+# Its end -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "told"), [(1, 0), (3, 1)])
+def test_the_workers_are_told_that_the_instance_ends(make: Make, size: int, told: int) -> None:
+    pod = make({"size": size, **QUIET}, {"command": "true"})
+    pod.play("exec", 'while [ "$1" != sh ]; do shift; done; "$@"')
+    assert pod.run() == (0, "")
+    assert len(pod.calls("exec")) == told
+    # which a worker finds in its own pod
+    assert (pod.run_folder / "ended").exists() == bool(told)
+
+
+def test_the_wall_time_of_the_work(make: Make) -> None:
+    code, log = make({"logging": {"quiet": True, "timed": True}}, {"command": "exit 3"}).run()
+    assert code == 3
+    assert [line.rsplit(" ", 1)[0] for line in log.splitlines()] == [
+        "FLUXTIME fluxsubmit wall time",
+        "FLUXTIME fluxstart wall time",
+        "minicluster: the job failed with exit code",
+    ]

@@ -1,0 +1,45 @@
+"""The cluster's own work in a queue that was kept, and the jobs of others."""
+
+from typing import Any
+
+import pytest
+from fake_flux import FakeFlux, run_program
+from minicluster import config
+from minicluster.spec import load
+
+
+def marked(user: Any) -> dict[str, Any]:
+    return {"jobspec": {"attributes": {"system": {"cwd": "/"}, **({} if user is None else {"user": user})}}}
+
+
+#: As `flux submit` writes what config.py has it say
+OWN = marked({"minicluster": "work"})
+
+
+def test_this_is_how_the_work_is_marked() -> None:
+    cluster = load({"metadata": {"name": "a"}, "spec": {"state": {"claimName": "queue"}}})
+    for words in (config.submit(cluster), config.batch(cluster)):
+        assert [word for word in words if word.startswith("--setattr")] == ["--setattr=user.minicluster=work"]
+
+
+def test_active_work_is_cancelled_in_whatever_state_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    flux = FakeFlux({0: (1, 0)}, {0})
+    for number, state in enumerate(("depend", "priority", "sched")):
+        flux.submit(number, state=state, **OWN)
+    flux.run(3, "0", **OWN)
+    for number, user in enumerate((None, {}, {"minicluster": "other"}, {"other": "work"}, ""), start=10):
+        flux.submit(number, **marked(user))
+        flux.run(number + 10, "0", **marked(user))
+    flux.submit(30, jobspec={})
+    before = {job["id"] for job in flux.jobs}
+    run_program(monkeypatch, flux, "earlier.py")
+    assert flux.done == [("cancel", number, flux.done[0][2]) for number in range(4)]
+    assert before - {job["id"] for job in flux.jobs} == set(range(4))
+
+
+def test_a_job_that_is_gone_by_then_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    flux = FakeFlux({0: (1, 0)}, {0})
+    flux.submit(1, jobspec=None)
+    flux.submit(2, **OWN)
+    run_program(monkeypatch, flux, "earlier.py")
+    assert [entry[1] for entry in flux.done] == [2]

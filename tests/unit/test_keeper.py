@@ -1,0 +1,114 @@
+"""On the lead: which ranks are undrained, and when; how a queue goes on after a kill."""
+
+import subprocess
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fake_flux import Clock, FakeFlux, run_program
+
+TOLD = "minicluster: the pod was told to stop"
+SENTINEL = SimpleNamespace(is_empty=lambda: True, name="")
+
+
+def event(name: str) -> Any:
+    return SimpleNamespace(is_empty=lambda: False, name=name)
+
+
+@pytest.fixture
+def flux() -> FakeFlux:
+    return FakeFlux(dict.fromkeys(range(6), (1, 0)), set(range(6)))
+
+
+def test_what_we_drained_is_undrained_once_its_pod_is_gone(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+    flux.drained = {1: TOLD, 2: "bad DIMM", 3: TOLD, 4: "minicluster: scaling down", 5: ""}
+    flux.online = {0, 1, 2}
+    flux.events = [SENTINEL]
+    run_program(monkeypatch, flux, "keeper.py")
+    assert flux.done == [("undrain", "3-4")]
+    assert flux.drained == {1: TOLD, 2: "bad DIMM", 5: ""}
+
+
+def test_it_looks_when_a_pod_goes(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Any] = []
+
+    def drained() -> Any:
+        flux.drained = {3: TOLD}
+        looked.append(list(flux.done))
+        return event("drain")
+
+    def gone() -> Any:
+        flux.online = {0, 1, 2, 4, 5}
+        looked.append(list(flux.done))
+        return event("offline")
+
+    flux.events = [SENTINEL, drained, gone, event("undrain"), None, event("online")]
+    run_program(monkeypatch, flux, "keeper.py")
+    assert (looked, flux.done) == ([[], []], [("undrain", "3")])
+
+
+def test_what_happened_before_it_came_is_looked_at_once(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+    flux.drained = {3: TOLD}
+    flux.online = {0}
+    flux.events = [event("resource-define"), event("online"), event("drain")]
+    run_program(monkeypatch, flux, "keeper.py")
+    assert flux.done == []
+
+
+# A queue that was kept ---------------------------------------------------------------------------------------
+
+OFFLINE = "Scheduler is offline"
+
+
+@pytest.fixture
+def reloaded(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    calls: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", lambda words, **_: calls.append(words))
+    return calls
+
+
+def test_a_job_whose_nodes_are_in_the_kvs_alone_does_not_stop_the_others(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, reloaded: list[list[str]]
+) -> None:
+    for number in (1, 2, 3):
+        flux.submit(number)
+    flux.run(4, "0")
+    flux.kvs = {"job.2.R": {}, "job.4.R": {}}
+    clock = Clock()
+    clock.happens[5] = lambda: setattr(flux, "stop_reason", OFFLINE)
+    clock.happens[7] = lambda: setattr(flux, "stop_reason", "")
+    run_program(monkeypatch, flux, "keeper.py", "kept", clock=clock)
+    [(what, number, note)] = flux.done
+    assert (what, number) == ("cancel", 2)
+    assert note.endswith("submit it again")
+    assert {words[-1] for words in reloaded} >= {"sched-simple", "sched-fluxion-qmanager"}
+    assert clock.now < 60
+
+
+@pytest.mark.parametrize("reason", ["", TOLD, "maintenance"])
+def test_a_scheduler_that_goes_on_is_left_alone(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, reloaded: list[list[str]], reason: str
+) -> None:
+    flux.submit(1)
+    flux.kvs = {"job.1.R": {}}
+    flux.stop_reason = reason
+    run_program(monkeypatch, flux, "keeper.py", "kept")
+    assert (flux.done, reloaded) == ([], [])
+
+
+def test_named_queues_have_no_one_status(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, reloaded: list[list[str]]
+) -> None:
+    flux.errors = {"job-manager.queue-status": OSError(22, "Invalid argument")}
+    flux.drained, flux.online, flux.events = {3: TOLD}, {0}, [SENTINEL]
+    run_program(monkeypatch, flux, "keeper.py", "kept")
+    assert (flux.done, reloaded) == ([("undrain", "3")], [])
+
+
+def test_without_a_kept_queue_the_scheduler_is_not_looked_at(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, reloaded: list[list[str]]
+) -> None:
+    flux.stop_reason = OFFLINE
+    clock = Clock()
+    run_program(monkeypatch, flux, "keeper.py", clock=clock)
+    assert (reloaded, clock.now) == ([], 0)

@@ -1,0 +1,169 @@
+"""A pod that is told to stop: what it asks of Flux before its broker ends."""
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_flux import Clock, FakeFlux, run_program
+
+REASON = "minicluster: the pod was told to stop"
+#: Seconds for which jobs may go on
+SECONDS = 20
+
+
+class Pod:
+    """A pod that leaves: its Flux, its clock and its folder."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.monkeypatch, self.folder, self.clock = monkeypatch, folder, Clock()
+        self.flux = FakeFlux(dict.fromkeys(range(4), (4, 0)), set(range(4)))
+
+    def at(self, seconds: float, what: Any) -> None:
+        """Let something happen so many seconds later."""
+        self.clock.happens[seconds] = what
+
+    def leave(self, role: str) -> None:
+        self.flux.rank = 0 if role == "lead" else 1
+        run_program(self.monkeypatch, self.flux, "leave.py", role, SECONDS, self.folder, clock=self.clock)
+
+    @property
+    def done(self) -> list[Any]:
+        return self.flux.done
+
+    @property
+    def cancelled(self) -> list[int]:
+        return [entry[1] for entry in self.done if entry[0] == "cancel"]
+
+    @property
+    def stopping(self) -> bool:
+        return (self.folder / "stopping").exists()
+
+
+@pytest.fixture
+def pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pod:
+    return Pod(monkeypatch, tmp_path)
+
+
+# A worker ----------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_without_jobs_drains_its_rank_and_goes_at_once(pod: Pod) -> None:
+    pod.flux.run(1, "0,2-3")
+    pod.leave("worker")
+    assert (pod.done, pod.flux.drained) == ([("drain", "1")], {1: REASON})
+    assert (pod.clock.now, pod.stopping) == (0, False)
+
+
+def test_a_worker_waits_for_the_jobs_that_it_has(pod: Pod) -> None:
+    pod.flux.run(1, "0-2")
+    pod.at(7, lambda: pod.flux.end(1))
+    pod.leave("worker")
+    assert (pod.done, pod.stopping) == ([("drain", "1")], False)
+    assert 7 <= pod.clock.now < 8
+
+
+def test_a_worker_cancels_the_jobs_that_run_there_when_its_time_is_over_and_no_others(
+    pod: Pod, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, ranks in ((1, "0"), (2, "0-1"), (3, "2-3"), (4, "1")):
+        pod.flux.run(number, ranks)
+    pod.flux.submit(5)
+    pod.leave("worker")
+    assert pod.cancelled == [2, 4]
+    assert pod.done[1] == ("cancel", 2, f"{REASON} and its grace period is over")
+    assert SECONDS <= pod.clock.now < SECONDS + 1
+    assert pod.stopping
+    said = "minicluster: job f{} is cancelled: the pod's grace period is over\n"
+    assert capsys.readouterr() == (said.format(2) + said.format(4), "")
+
+
+def test_the_nodes_of_a_job_are_waited_for_and_not_its_word_alone(pod: Pod) -> None:
+    """A job is over before its nodes are free: a broker that ends before that takes the job's end along."""
+    pod.flux.run(1, "1")
+    pod.at(3, pod.flux.jobs.clear)
+    pod.at(5, pod.flux.used.clear)
+    pod.leave("worker")
+    assert 5 <= pod.clock.now < 6
+    assert not pod.stopping
+
+
+@pytest.mark.parametrize("reason", ["bad DIMM", "minicluster: scaling down"])
+def test_a_rank_that_is_drained_already_keeps_its_reason_and_its_jobs_may_end(pod: Pod, reason: str) -> None:
+    pod.flux.drained = {1: reason}
+    pod.flux.run(1, "1")
+    pod.at(7, lambda: pod.flux.end(1))
+    pod.leave("worker")
+    assert (pod.done, pod.flux.drained) == ([], {1: reason})
+    assert 7 <= pod.clock.now < 8
+
+
+# The lead ----------------------------------------------------------------------------------------------------
+
+
+def test_the_lead_stops_the_queue_and_waits_for_all_that_runs(pod: Pod) -> None:
+    pod.flux.run(1, "2")
+    pod.flux.submit(2)
+    pod.at(7, lambda: pod.flux.end(1))
+    pod.leave("lead")
+    assert (pod.done, pod.flux.stop_reason, pod.flux.drained) == (["queue stop"], REASON, {})
+    assert (7 <= pod.clock.now < 8, pod.stopping) == (True, False)
+
+
+def test_the_lead_cancels_all_that_runs_when_its_time_is_over_and_nothing_that_waits(pod: Pod) -> None:
+    pod.flux.run(1, "2")
+    pod.flux.run(2, "0-1")
+    pod.flux.submit(3)
+    pod.leave("lead")
+    assert pod.cancelled == [1, 2]
+    assert pod.stopping
+
+
+def test_what_is_cancelled_has_no_result(pod: Pod) -> None:
+    pod.flux.run(1, "1")
+    found = []
+    cancel = pod.flux.end
+    pod.flux.end = lambda number: (found.append(pod.stopping), cancel(number))[0]  # type: ignore[assignment,func-returns-value]
+    pod.leave("lead")
+    assert found == [True]
+
+
+@pytest.mark.parametrize(("works", "jobs", "waits"), [(True, True, True), (True, False, False), (False, True, False)])
+def test_the_lead_hears_the_result_of_work_that_ended(pod: Pod, works: bool, jobs: bool, waits: bool) -> None:
+    if works:
+        (pod.folder / "working").touch()
+    if jobs:
+        pod.flux.run(1, "1")
+        pod.at(1, lambda: pod.flux.end(1))
+    pod.at(3, (pod.folder / "exit-code").touch)
+    pod.leave("lead")
+    assert (pod.folder / "exit-code").exists() == waits
+    assert pod.clock.now < 4
+
+
+def test_a_result_that_never_comes_is_not_waited_for_long(pod: Pod) -> None:
+    (pod.folder / "working").touch()
+    pod.flux.run(1, "1")
+    pod.at(1, lambda: pod.flux.end(1))
+    pod.leave("lead")
+    assert 5 < pod.clock.now < 9
+
+
+# Nobody to ask -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["lead", "worker"])
+@pytest.mark.parametrize("state", ["join", "quorum", "cleanup", "shutdown", "finalize"])
+def test_a_broker_that_starts_or_ends_is_left_alone(pod: Pod, role: str, state: str) -> None:
+    pod.flux.state = state
+    pod.flux.run(1, "0-3")
+    pod.leave(role)
+    assert (pod.done, pod.clock.now) == ([], 0)
+
+
+@pytest.mark.parametrize("topic", ["state-machine.get", "resource.drain", "resource.status"])
+def test_a_lead_that_is_gone_is_told_on_one_line(pod: Pod, topic: str) -> None:
+    pod.flux.errors = {topic: OSError(errno.EHOSTUNREACH, "No route to host")}
+    with pytest.raises(SystemExit) as end:
+        pod.leave("worker")
+    assert end.value.code == "minicluster: the broker can't be asked about its jobs: [Errno 113] No route to host"
