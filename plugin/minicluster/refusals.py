@@ -291,8 +291,9 @@ def _flux(cluster: "MiniCluster") -> Iterator[str]:
     policy = flux["scheduler"]["queuePolicy"]
     if flux["scheduler"]["simple"] and policy not in ("", "fcfs"):
         yield f"flux.scheduler.queuePolicy is {policy} and simple is true: sched-simple knows fcfs only"
-    if flux["scheduler"]["simple"] and flux["scheduler"]["matchPolicy"]:
-        yield f"flux.scheduler.matchPolicy is {flux['scheduler']['matchPolicy']} and simple is true: it is Fluxion's; drop it"
+    match = flux["scheduler"]["matchPolicy"]
+    if flux["scheduler"]["simple"] and match:
+        yield f"flux.scheduler.matchPolicy is {match} and simple is true: sched-simple has none; drop it"
     if policy == "fcfs" and not flux["scheduler"]["simple"]:
         yield (
             "flux.scheduler.queuePolicy is fcfs: Fluxion's fcfs fails a job that needs a node that is not up yet; "

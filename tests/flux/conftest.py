@@ -62,3 +62,11 @@ def release(tmp_path: Path) -> Iterator[Install]:
         # a namespace that goes with a Job that has backoffLimitPerIndex never goes: the Job first
         run("kubectl", "-n", name, "delete", "jobs", "--all", "--wait=false", "--ignore-not-found")
         run("kubectl", "delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+@pytest.fixture
+def volume() -> Iterator[str]:
+    """The name of a volume that goes with the test; `bind` makes it."""
+    name = f"minicluster-test-{secrets.token_hex(4)}"
+    yield name
+    run("kubectl", "delete", "persistentvolume", name, "--ignore-not-found", "--wait=false")

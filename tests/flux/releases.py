@@ -176,4 +176,24 @@ def create_namespace(name: str, labels: Sequence[str] = ()) -> None:
         run("kubectl", "label", "namespace", name, *labels)
 
 
+def bind(cluster: Release, claim: str, volume: str, folder: Path) -> None:
+    """Make a claim in the release's namespace and a volume for it, a folder of the node."""
+    spec = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    persistent = {"capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"}}
+    one = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": volume},
+        "spec": {**spec, **persistent, "claimRef": {"namespace": cluster.namespace, "name": claim}},
+    }
+    two = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": claim, "namespace": cluster.namespace},
+        "spec": {**spec, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume},
+    }
+    for document in (one, two):
+        run("kubectl", "apply", "-f", "-", stdin=json.dumps(document))
+
+
 Install = Callable[..., Release]

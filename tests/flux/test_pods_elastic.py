@@ -1,6 +1,5 @@
 """Growing and shrinking on a real Kubernetes: no job is lost, none runs twice."""
 
-import json
 import os
 import random
 import re
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 from broker_pods import MOUNT, until
-from releases import IN_PODS, NAME, PATIENCE, Install, Release, environment, run
+from releases import IN_PODS, NAME, PATIENCE, Install, Release, bind, environment, run
 
 pytestmark = IN_PODS
 
@@ -153,34 +152,6 @@ def scaled_at_random(cluster: Release, chance: random.Random, steps: int) -> tup
     return jobs, asked
 
 
-@pytest.fixture
-def claim() -> Iterator[str]:
-    """A volume that a claim named `state` in any one namespace can have."""
-    name = f"minicluster-test-{random.randrange(1_000_000)}"
-    yield name
-    run("kubectl", "delete", "persistentvolume", name, "--ignore-not-found", "--wait=false")
-
-
-def bind(cluster: Release, volume: str, folder: Path) -> None:
-    """Make the volume and the claim."""
-    spec = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
-    persistent = {"capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"}}
-    one = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": volume},
-        "spec": {**spec, **persistent, "claimRef": {"namespace": cluster.namespace, "name": "state"}},
-    }
-    two = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "state", "namespace": cluster.namespace},
-        "spec": {**spec, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume},
-    }
-    for document in (one, two):
-        run("kubectl", "apply", "-f", "-", stdin=json.dumps(document))
-
-
 SCALING: dict[str, Any] = {
     "size": 1,
     "maxSize": 8,
@@ -217,12 +188,12 @@ def cut_off(seconds: float) -> None:
 
 @pytest.mark.parametrize("trouble", ["none", "api", "lead"])
 def test_the_autoscaler_follows_the_queue_and_never_flaps(
-    release: Install, claim: str, tmp_path: Path, trouble: str
+    release: Install, volume: str, tmp_path: Path, trouble: str
 ) -> None:
     values = {**SCALING, "state": {"claimName": "state"}} if trouble == "lead" else SCALING
     cluster = release(values, ONE_CORE)
     if trouble == "lead":
-        bind(cluster, claim, tmp_path / "state")
+        bind(cluster, "state", volume, tmp_path / "state")
     cluster.wait_for("0")
     script = f"{noted()}; sleep 4"
     jobs = cluster.flux(0, "submit", "--cc=1-40", "-N1", "-n1", "--exclusive", "sh", "-c", script).split()
@@ -294,7 +265,7 @@ SURVIVES = {
 
 
 @pytest.mark.parametrize(("kept", "loss"), SURVIVES)
-def test_what_survives_the_lead(release: Install, claim: str, tmp_path: Path, kept: str, loss: str) -> None:
+def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, kept: str, loss: str) -> None:
     values: dict[str, Any] = {"size": 1, **QUIET, "pod": {"terminationGracePeriodSeconds": 20}}
     runner: dict[str, Any] = dict(ONE_CORE)
     (tmp_path / "archive").mkdir()
@@ -305,7 +276,7 @@ def test_what_survives_the_lead(release: Install, claim: str, tmp_path: Path, ke
         values["state"] = {"claimName": "state"}
     cluster = release(values, runner)
     if kept == "claim":
-        bind(cluster, claim, tmp_path / "state")
+        bind(cluster, "state", volume, tmp_path / "state")
     cluster.wait_for("0")
     runs = submit(cluster, "sleep", "600")
     until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", runs).strip() == "RUN")

@@ -1,0 +1,122 @@
+"""Workflow tools as launchers on a real Kubernetes: the examples as they are, in an image that has the tools."""
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from broker_pods import until
+from releases import IN_PODS, PATIENCE, ROOT, Install, bind, create_namespace, run
+
+IMAGE = os.environ.get("MINICLUSTER_TEST_WORKFLOW_IMAGE", "")
+pytestmark = [
+    IN_PODS,
+    pytest.mark.skipif(not IMAGE, reason="MINICLUSTER_TEST_WORKFLOW_IMAGE names no image with workflow tools"),
+]
+
+#: What says whether a tool is in the image.
+LOOKS = {
+    "snakemake": "python -c 'import snakemake_executor_plugin_flux'",
+    "parsl": "python -c 'import parsl'",
+    "maestro": "python -c 'import maestrowf'",
+    "dask": "python -c 'import distributed'",
+    "nextflow": "command -v nextflow",
+}
+#: The numbers that the example greets.
+GREETED = {
+    "snakemake": range(4),
+    "parsl": range(8),
+    "maestro": range(1, 5),
+    "dask": range(8),
+    "nextflow": range(1, 5),
+}
+#: The jobs that this makes: result, nodes.
+JOBS = {
+    "snakemake": ["CD 1"] * 4,
+    "parsl": ["CD 1"] * 8,
+    "maestro": ["CD 1"] * 4 + ["CD 2"],
+    "dask": ["CD 2"],
+    "nextflow": ["CD 1"] * 4,
+}
+#: The ranks of each of these.
+RANKS = {tool: {"0", "1"} for tool in LOOKS} | {"maestro": {"0", "1", "[0-1]"}, "dask": {"[0-1]"}}
+LIST = "flux jobs -a -n --count=0 -o 'job {status_abbrev} {nnodes} {ranks}'"
+
+
+def path(tool: str) -> str:
+    """Return a PATH with the tool's own environment first."""
+    return f"/opt/{tool}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[set[str]]:
+    """The tools that the image has, each in a virtual environment /opt/TOOL or in PATH."""
+    namespace = f"minicluster-test-{secrets.token_hex(4)}"
+    create_namespace(namespace)
+    kubectl = ("kubectl", "-n", namespace)
+    script = "".join(f"(PATH={path(tool)}; {look}) >/dev/null 2>&1 && echo {tool}\n" for tool, look in LOOKS.items())
+    words = (*kubectl, "run", "tools", f"--image={IMAGE}", "--image-pull-policy=IfNotPresent", "--restart=Never")
+    run(*words, "--command", "--", "sh", "-c", f"{script}true")
+    until(
+        lambda: run(*kubectl, "get", "pod", "tools", "-o", "jsonpath={.status.phase}").stdout == "Succeeded", PATIENCE
+    )
+    yield set(run(*kubectl, "logs", "tools").stdout.split())
+    run("kubectl", "delete", "namespace", namespace, "--wait=false")
+
+
+def example(tool: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return values and runner of the tool's example, in the image of the tests; at its end it lists its jobs."""
+    values = yaml.safe_load((ROOT / f"values-examples/launcher-{tool}.yaml").read_text())
+    (runner,) = values.pop("containers")
+    # the view is the tests' own
+    del values["flux"]
+    # a core is a node, so that jobs of one core are on both
+    runner |= {"image": IMAGE, "cores": 1, "environment": {**runner.get("environment", {}), "PATH": path(tool)}}
+    runner["command"] = f"at_end() {{ code=$?; {LIST}; exit $code; }}\ntrap at_end EXIT\n{runner['command']}"
+    return values, runner
+
+
+@pytest.mark.parametrize("tool", LOOKS)
+def test_the_jobs_of_a_launcher_are_on_all_nodes(
+    release: Install, volume: str, tmp_path: Path, tools: set[str], tool: str
+) -> None:
+    if tool not in tools:
+        pytest.skip(f"{tool} is not in {IMAGE}")
+    values, runner = example(tool)
+    cluster = release(values, runner)
+    if "volumes" in runner:
+        bind(cluster, "data", volume, tmp_path / "data")
+    conditions = cluster.wait_for_end()
+    log = cluster.log(0)
+    assert "Complete" in conditions, log
+    greetings = re.findall(r"^hello (\d+) from mini-(\d)$", log, re.MULTILINE)
+    assert sorted(int(number) for number, _index in greetings) == list(GREETED[tool])
+    assert {index for _number, index in greetings} == {"0", "1"}
+    jobs = re.findall(r"^job (\S+ \d) (\S+)$", log, re.MULTILINE)
+    assert sorted(job for job, _ranks in jobs) == JOBS[tool]
+    assert {ranks for _job, ranks in jobs} == RANKS[tool]
+
+
+#: What the log has once there are jobs.
+STARTED = {"snakemake": "rule hello", "nextflow": "Submitted process"}
+
+
+@pytest.mark.parametrize("tool", STARTED)
+def test_a_launcher_whose_lead_was_killed_does_its_work_again(
+    release: Install, volume: str, tmp_path: Path, tools: set[str], tool: str
+) -> None:
+    if tool not in tools:
+        pytest.skip(f"{tool} is not in {IMAGE}")
+    cluster = release(*example(tool))
+    bind(cluster, "data", volume, tmp_path / "data")
+    until(lambda: cluster.pod(0) and STARTED[tool] in cluster.log(0), PATIENCE)
+    cluster.kubectl("delete", "pod", cluster.pod(0), "--grace-period=0", "--force")
+    conditions = cluster.wait_for_end()
+    log = cluster.log(0)
+    assert "Complete" in conditions, log
+    assert sorted(re.findall(r"^hello (\d+) from mini-\d$", log, re.MULTILINE)) == [str(n) for n in GREETED[tool]]
+    assert cluster.created(0) == 2
