@@ -1,7 +1,8 @@
 -- Read by Flux's shell on each node of each job (FLUX_SHELL_RC_PATH, flux-shell-initrc(5)): what Flux can't know of a
 -- pod. What the job's own options say wins.
 
-local home = os.getenv("MINICLUSTER_HOME") or "/mnt/flux"
+local home = os.getenv("MINICLUSTER_HOME")
+if not home then return end
 
 local function exists(path)
     local file = io.open(path)
