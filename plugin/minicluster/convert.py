@@ -345,6 +345,9 @@ def _flux_fields(values: Map, report: _Report) -> None:
         report.warn("flux.wrap", "holds on the workers too: flux-operator wrapped the lead's broker only")
     if _text(_map(flux, "container"), "pythonPath"):
         report.warn("flux.container.pythonPath", "is for Flux's own commands: the jobs have their image's PYTHONPATH")
+    if scheduler.get("queuePolicy") == "fcfs" and not scheduler.get("simple"):
+        why = "Fluxion's fcfs fails a job whose nodes are not up yet; unset, it is easy"
+        _drop("flux.scheduler", scheduler, "queuePolicy", why, report)
     if scheduler.get("simple") and scheduler.get("queuePolicy") not in (None, "fcfs"):
         _drop("flux.scheduler", scheduler, "queuePolicy", "it is Fluxion's, and simple is set", report)
     if _text(flux, "brokerConfig"):

@@ -319,6 +319,7 @@ def _containers(pods: Mapping[int, Pod]) -> list[dict[str, str]]:
 #: Keys that only an answer of the lead's fills
 FLUX = (
     "flux",
+    "scheduler",
     "autoscaling",
     "quorum",
     "nodes",
@@ -346,6 +347,8 @@ def _flux(seen: Seen, answer: Answer) -> dict[str, Any]:
         "state": "Running" if reached else "Starting",
         "why": "" if reached else f"waits for the quorum, {len(every)} of {needed} brokers are online",
         "flux": flux["version"],
+        # pods of an older version don't say
+        "scheduler": flux.get("scheduler"),
         "autoscaling": {"min": policy["min"], "max": policy["max"]} if policy else None,
         "quorum": {"needed": needed, "reached": reached},
         "nodes": {
@@ -402,6 +405,9 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
         yield from _reasons("Containers", _named(found["containers"]))
         return
     quorum, nodes, gpus = found["quorum"], found["nodes"], found["gpus"]
+    if found["scheduler"]:
+        name, *policies = found["scheduler"].values()
+        yield _row("Scheduler", f"{name} ({', '.join(policies)})" if policies else name)
     yield _row("Quorum", f"{quorum['needed']}, {'reached' if quorum['reached'] else 'not reached'}")
     numbers, cores, gpu_row, jobs = _grid(
         ("Nodes", {**nodes, "not started": nodes["notStarted"]}, ("up", "drained", "missing", "not started")),

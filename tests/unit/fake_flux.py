@@ -53,6 +53,9 @@ class FakeFlux:
     errors: dict[str, OSError] = field(default_factory=dict)
     #: What the journal of resources tells before the broker ends
     events: list[Any] = field(default_factory=list)
+    #: the scheduler's modules, and what Fluxion holds by itself
+    schedulers: tuple[str, ...] = ("sched-simple",)
+    held: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def rpc(self, topic: str, payload: Any = None, nodeid: int | None = None) -> Answer:
         if topic in self.errors:
@@ -77,6 +80,26 @@ class FakeFlux:
         self.done.append(("undrain", payload["targets"]))
         for rank in ids(payload["targets"]):
             del self.drained[rank]
+
+    def module_list(self, *_: Any) -> dict[str, Any]:
+        services = {"sched-simple": ["sched", "feasibility"], "sched-fluxion-qmanager": ["sched"]}
+        names = ["kvs", *self.schedulers]
+        return {"mods": [{"name": name, "services": [name, *services.get(name, [])]} for name in names]}
+
+    def _fluxion(self, answer: Any) -> Any:
+        if "sched-simple" in self.schedulers:
+            raise OSError(errno.ENOSYS, "No service matching is registered")
+        return answer
+
+    def sched_fluxion_qmanager_params(self, *_: Any) -> Any:
+        return self._fluxion({"queue-policy": "easy", "queue-depth": 32})
+
+    def sched_fluxion_resource_params(self, *_: Any) -> Any:
+        return self._fluxion({"match-policy": "lonode"})
+
+    def sched_fluxion_resource_find(self, payload: Any, _: int | None) -> Any:
+        assert payload["criteria"] == "sched-now=allocated"
+        return self._fluxion({"R": resource_set(self.held) if self.held else None})
 
     def state_machine_get(self, *_: Any) -> dict[str, str]:
         return {"state": self.state}

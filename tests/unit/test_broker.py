@@ -84,7 +84,8 @@ def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
             "hosts": [{"host": "flux-sample-[0-3]"}],
         },
         "resource": {"path": "/mnt/flux/config/etc/flux/system/R", "noverify": True},
-        "sched-fluxion-qmanager": {"queue-policy": "fcfs"},
+        "sched-fluxion-qmanager": {"queue-policy": "easy"},
+        "sched-fluxion-resource": {"match-policy": "lonode"},
     }
 
 
@@ -104,9 +105,13 @@ def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
             "/opt/x/config/curve/curve.cert",
         ),
         ({"flux": {"container": {"mountPath": "/x"}}}, ["resource", "path"], "/x/config/etc/flux/system/R"),
-        ({"flux": {"scheduler": {"queuePolicy": "easy"}}}, ["sched-fluxion-qmanager", "queue-policy"], "easy"),
-        ({"flux": {"scheduler": {"queuePolicy": ""}}}, ["sched-fluxion-qmanager", "queue-policy"], "fcfs"),
-        ({"flux": {"scheduler": {"simple": True}}}, ["modules", "alternatives", "sched"], "sched-simple"),
+        ({"flux": {"scheduler": {"queuePolicy": "hybrid"}}}, ["sched-fluxion-qmanager"], {"queue-policy": "hybrid"}),
+        ({"flux": {"scheduler": {"matchPolicy": "first"}}}, ["sched-fluxion-resource"], {"match-policy": "first"}),
+        (
+            {"flux": {"scheduler": {"simple": True}}},
+            ["modules"],
+            {"alternatives": {"sched": "sched-simple", "feasibility": "sched-simple"}},
+        ),
     ],
 )
 def test_broker_toml_follows_the_spec(

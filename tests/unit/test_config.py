@@ -88,7 +88,8 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).map(lambda
 @cache
 def scripts() -> dict[str, str]:
     folder = PACKAGE / "scripts"
-    return {path.name: path.read_text(encoding="utf-8") for path in [*folder.glob("*.sh"), *folder.glob("*.py")]}
+    files = (path for path in folder.iterdir() if path.is_file())
+    return {path.name: path.read_text(encoding="utf-8") for path in files}
 
 
 def rendered(cluster: MiniCluster) -> dict[str, dict[str, Any]]:
@@ -209,6 +210,10 @@ SETTINGS = {
     "mc_max_size": "1",
     "mc_view": "/opt/views/view",
     "mc_python_path": "",
+    "mc_simple": "",
+    "mc_needs_fluxion": "",
+    "mc_affinity": "auto",
+    "mc_cpus": "",
     "mc_joins": "",
     "mc_hosts_count": "1",
     "mc_resources": "0 flux-sample-0 - 0",
@@ -254,6 +259,26 @@ def runner(**fields: Any) -> dict[str, Any]:
         ({"flux": {"container": {"disable": True}}}, {"mc_view": ""}),
         ({"flux": {"container": {"pythonPath": "/py x"}}}, {"mc_python_path": "/py x"}),
         ({"flux": {"completeWorkers": True}}, {"mc_complete_workers": "1"}),
+        ({"flux": {"scheduler": {"simple": True, "queuePolicy": "fcfs"}}}, {"mc_simple": "1"}),
+        (
+            {"flux": {"scheduler": {"queuePolicy": "hybrid", "matchPolicy": "low"}}},
+            {"mc_needs_fluxion": "flux.scheduler.queuePolicy hybrid"},
+        ),
+        (
+            {"flux": {"scheduler": {"matchPolicy": "policy=low node_centric=true"}}},
+            {"mc_needs_fluxion": "flux.scheduler.matchPolicy policy=low node_centric=true"},
+        ),
+        ({"flux": {"affinity": "off"}}, {"mc_affinity": "off"}),
+        *(
+            (runner(resources=resources), {"mc_cpus": cpus, "mc_resources": f"0 flux-sample-0 {cores} 0"})
+            for resources, cpus, cores in (
+                ({"limits": {"cpu": 4}}, "4", 4),
+                ({"limits": {"cpu": "4000m"}}, "4", 4),
+                # a pod has what it requests; more is everybody's
+                ({"requests": {"cpu": 2}, "limits": {"cpu": 4}}, "2", 4),
+                ({"limits": {"cpu": "2500m"}}, "", 2),
+            )
+        ),
         ({"flux": {"noWaitSocket": True}}, {"mc_no_wait_socket": "1"}),
         ({"flux": {"disableSocket": True}}, {"mc_no_wait_socket": "1"}),
         ({"archive": {"path": "/data/state.tar"}}, {"mc_archive": "/data/state.tar"}),
@@ -278,7 +303,6 @@ def runner(**fields: Any) -> dict[str, Any]:
         ),
         (runner(commands={"script": "echo #!\n"}), {"mc_work": "submit"}),
         (runner(cores=3), {"mc_resources": "0 flux-sample-0 3 0"}),
-        (runner(resources={"limits": {"cpu": "2500m"}}), {"mc_resources": "0 flux-sample-0 2 0"}),
         (runner(resources={"limits": {"nvidia.com/gpu": 4}}), {"mc_resources": "0 flux-sample-0 - 4"}),
     ],
 )
@@ -397,7 +421,8 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
         assert re.search(r"(No closing quotation|No escaped character); close the quote$", str(error))
         return
     split = [shlex.split(text) for text in (prefix, spec["submitCommand"], spec["optionFlags"])]
-    assert words == [*split[0], *split[1], "-N", "1", "-n", "1", *split[2], "--quiet", "--watch"]
+    watch = [] if split[1][-1:] == ["run"] else ["--quiet", "--watch"]
+    assert words == [*split[0], *split[1], "-N", "1", "-n", "1", *split[2], *watch]
 
 
 @pytest.mark.parametrize(
@@ -417,6 +442,9 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
             for keeps in ({"archive": {"path": "/a/b"}}, {"state": {"claimName": "queue"}})
         ),
         ({"size": 4, "flux": {"submitCommand": "flux submit -q batch"}}, "flux submit -q batch -n 1 --quiet --watch"),
+        # it shows the output by itself
+        ({"size": 4, "flux": {"submitCommand": "flux run"}}, "flux run -n 1"),
+        ({"size": 4, "flux": {"submitCommand": "flux run"}, "logging": {"debug": True}}, "flux run -n 1 -vvv"),
         ({"size": 4, "flux": {"optionFlags": "-o 'a b' -x"}}, "flux submit -n 1 -o 'a b' -x --quiet --watch"),
         (
             {"size": 4} | runner(commands={"prefix": "time -p"}),

@@ -81,8 +81,41 @@ def test_a_job_whose_nodes_are_in_the_kvs_alone_does_not_stop_the_others(
     [(what, number, note)] = flux.done
     assert (what, number) == ("cancel", 2)
     assert note.endswith("submit it again")
-    assert {words[-1] for words in reloaded} >= {"sched-simple", "sched-fluxion-qmanager"}
+    assert reloaded[:2] == [["flux", "module", verb, "sched-simple"] for verb in ("remove", "load")]
     assert clock.now < 60
+
+
+FLUXION = ("sched-fluxion-resource", "sched-fluxion-feasibility", "sched-fluxion-qmanager")
+RESTART = [
+    ["flux", "module", verb, name]
+    for verb, names in (("remove", FLUXION[::-1]), ("load", FLUXION))
+    for name in names
+]
+
+
+def test_cores_that_fluxion_holds_for_no_job_are_free_again(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, reloaded: list[list[str]]
+) -> None:
+    flux.schedulers = FLUXION
+    flux.run(1, "0")
+    flux.held = {0: (1, 0), 3: (1, 0)}
+    clock = Clock()
+    # a restart makes it ask anew
+    monkeypatch.setattr(subprocess, "run", lambda words, **_: (reloaded.append(words), flux.held.pop(3, None)))
+    run_program(monkeypatch, flux, "keeper.py", "kept", clock=clock)
+    assert (flux.done, reloaded) == ([], RESTART)
+
+
+def test_what_is_being_freed_is_not_taken_for_lost(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, reloaded: list[list[str]]
+) -> None:
+    flux.schedulers = FLUXION
+    flux.held = {3: (1, 0)}
+    clock = Clock()
+    clock.happens[1] = lambda: setattr(flux, "held", {4: (1, 0)})
+    clock.happens[2] = lambda: setattr(flux, "held", {})
+    run_program(monkeypatch, flux, "keeper.py", "kept", clock=clock)
+    assert (flux.done, reloaded) == ([], [])
 
 
 @pytest.mark.parametrize("reason", ["", TOLD, "maintenance"])

@@ -251,6 +251,15 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "flux.scheduler.queuePolicy is easy and simple is true: sched-simple knows fcfs only",
     ),
     (
+        {"flux": {"scheduler": {"simple": True, "matchPolicy": "first"}}},
+        "flux.scheduler.matchPolicy is first and simple is true: sched-simple has none; drop it",
+    ),
+    (
+        {"flux": {"scheduler": {"queuePolicy": "fcfs"}}},
+        "flux.scheduler.queuePolicy is fcfs: Fluxion's fcfs fails a job that needs a node that is not up yet; "
+        "use easy, or simple: true, which is first come, first served and lets it wait",
+    ),
+    (
         {"flux": {"curveCert": "a", "curveCertSecret": "b"}},
         "flux.curveCert and flux.curveCertSecret are both set: give one of them",
     ),

@@ -270,7 +270,7 @@ def test_pod_names_grow_with_the_index(cluster_of: Make, length: int, max_size: 
         runner(command="tab\tand\nnewline"),
         runner(environment={"A": None, "a.b-c": "x"}),
         at("flux", {"container": {"disable": True}}),
-        at("flux", {"brokerConfig": "a = 1", "scheduler": {"queuePolicy": "fcfs"}}),
+        at("flux", {"brokerConfig": "a = 1", "scheduler": {"queuePolicy": "", "matchPolicy": ""}}),
         at("flux.connectTimeout", "100ms"),
         at("flux.topology", "kary:32"),
         at("network.interface", "[::1]"),

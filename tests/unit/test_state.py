@@ -122,6 +122,7 @@ def test_the_summary(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(json.dumps(summary)) == {
         "version": "0.88.0",
         "quorum": 1,
+        "scheduler": {"name": "sched-simple"},
         "registered": 4,
         "online": "0-2",
         "allocated": "1",
@@ -143,3 +144,27 @@ def test_the_summary(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
         },
         "queue_wait": 12.3,
     }
+
+
+def test_the_scheduler(flux: FakeFlux) -> None:
+    assert state.scheduler(flux) == {"name": "sched-simple"}
+    flux.schedulers = ("sched-fluxion-resource", "sched-fluxion-feasibility", "sched-fluxion-qmanager")
+    assert state.scheduler(flux) == {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"}
+    flux.schedulers = ()
+    assert state.scheduler(flux) == {"name": "none"}
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        (None, set()),
+        ({"execution": {"R_lite": None}}, set()),
+        (
+            {"execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0,3"}}, {"rank": "2", "children": {}}]}},
+            {(0, 0), (0, 3), (1, 0), (1, 3)},
+        ),
+    ],
+)
+def test_cores(resources: Any, expected: set[tuple[int, int]]) -> None:
+    assert state.cores(resources) == expected
+    assert state.cores(json.dumps(resources)) == expected

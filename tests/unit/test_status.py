@@ -110,6 +110,7 @@ def flux(**found: Any) -> dict[str, Any]:
     """Return what scripts/state.py prints: four nodes of 4 cores that are idle."""
     summary: dict[str, Any] = {
         "version": "0.88.0",
+        "scheduler": {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"},
         "quorum": 4,
         "registered": 8,
         "online": "0-3",
@@ -147,6 +148,7 @@ CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         4 of at most 8
+Scheduler    Fluxion (easy, lonode)
 Quorum       4, reached
 Nodes         4 up       0 drained     0 missing  4 not started
 Cores        16 free     0 allocated  16 total
@@ -161,6 +163,7 @@ Jobs          0 pending  0 running     0 done
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         4 of at most 8, autoscaling from 1 to 6
+Scheduler    Fluxion (easy, lonode)
 Quorum       4, reached
 Nodes         1 up        3 drained      1 missing  3 not started
 Drained      1: bad [31mDIMM
@@ -182,6 +185,7 @@ Longest wait 1m2s
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         6 of at most 8
+Scheduler    Fluxion (easy, lonode)
 Quorum       4, reached
 Nodes         3 up       0 drained     3 missing  2 not started
 Missing      3: Running: its broker is not in Flux
@@ -199,6 +203,7 @@ Jobs          0 pending  0 running     0 done
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Starting: waits for the quorum, 1 of 4 brokers are online
 Size         4 of at most 8
+Scheduler    Fluxion (easy, lonode)
 Quorum       4, not reached
 Nodes        1 up       0 drained    3 missing  4 not started
 Missing      1-3: Pending: Unschedulable
@@ -214,6 +219,7 @@ Jobs         0 pending  0 running    0 done
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         2 of at most 8 (counted by its pods: jobs can't be read)
+Scheduler    Fluxion (easy, lonode)
 Quorum       4, reached
 Nodes        2 up       0 drained    0 missing  6 not started
 Cores        8 free     0 allocated  8 total
@@ -424,6 +430,7 @@ def test_the_document() -> None:
         ],
         "containers": [],
         "flux": "0.88.0",
+        "scheduler": {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"},
         "autoscaling": {"min": 1, "max": 6},
         "quorum": {"needed": 4, "reached": True},
         "nodes": {"up": 1, "drained": 3, "missing": 1, "notStarted": 3},
@@ -641,6 +648,7 @@ IDLE = """\
 MiniCluster  mini, namespace lab, age 3d4h, Flux 0.88.0
 State        Running
 Size         4 of at most 8
+Scheduler    Fluxion (easy, lonode)
 Quorum       4, reached
 Nodes         4 up       0 drained     0 missing  4 not started
 Cores        16 free     0 allocated  16 total

@@ -116,6 +116,10 @@ volumeMounts:
     mountPath: {{ $home }}/munge
   {{- end }}
   {{- end }}
+  {{- if and (eq .kind "runner") (eq (include "minicluster.sharedMemory" $root) "true") }}
+  - name: minicluster-shm
+    mountPath: /dev/shm
+  {{- end }}
   {{- if and (eq .kind "agent") (eq (include "minicluster.agent" $root) "autoscaling") }}
   - name: minicluster-token
     mountPath: /var/run/secrets/kubernetes.io/serviceaccount
@@ -140,6 +144,19 @@ volumeMounts:
     {{- end }}
   {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* "true" when the runner has a /dev/shm of ours: not where it has one already, of the user's or (hostIPC) the host's. */}}
+{{- define "minicluster.sharedMemory" -}}
+{{- $runner := fromJson (include "minicluster.runner" .) -}}
+{{- $paths := list -}}
+{{- range $runner.volumes }}{{ $paths = append $paths (.path | default "/dev/shm") }}{{ end -}}
+{{- range dig "spec" "containers" list .Values.pod.template }}
+{{- if eq (get . "name") (include "minicluster.runnerName" $) }}{{ range .volumeMounts }}{{ $paths = append $paths .mountPath }}{{ end }}{{ end }}
+{{- end -}}
+{{- $own := or (eq (toString .Values.pod.sharedMemory) "none") .Values.pod.hostIPC -}}
+{{- range $paths }}{{ if eq (clean .) "/dev/shm" }}{{ $own = true }}{{ end }}{{ end -}}
+{{- not $own -}}
 {{- end }}
 
 {{/* The volumes of containers, each name once. */}}

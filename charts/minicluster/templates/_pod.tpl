@@ -77,6 +77,15 @@ spec:
       persistentVolumeClaim:
         claimName: {{ . | quote }}
     {{- end }}
+    {{- if eq (include "minicluster.sharedMemory" .) "true" }}
+    # a container runtime gives 64 MB: too little for MPI and NCCL
+    - name: minicluster-shm
+      emptyDir:
+        medium: Memory
+        {{- with $pod.sharedMemory }}
+        sizeLimit: {{ . | quote }}
+        {{- end }}
+    {{- end }}
     {{- if eq $agent "autoscaling" }}
     # for the agent alone
     - name: minicluster-token

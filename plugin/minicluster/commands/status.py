@@ -109,6 +109,7 @@ def status(name: str, namespace: str | None, context: str | None, output: str, w
       pods             [{ranks, reason}]: pods by phase and reason, ranks as 0-2,5
       containers       [{name, ranks, reason}]: those beside Flux that fail, also while their pods run
       flux             Flux's version
+      scheduler        {name, queuePolicy, matchPolicy}; the policies are Fluxion's
       autoscaling      {min, max}; null when it is off
       quorum           {needed, reached}
       nodes            {up, drained, missing, notStarted}, numbers of nodes

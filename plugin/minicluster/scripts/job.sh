@@ -126,9 +126,9 @@ PYTHONPATH=$MINICLUSTER_PYTHONPATH
 export PYTHONPATH
 [ -n "$PYTHONPATH" ] || unset PYTHONPATH
 if command -v bash >/dev/null; then mc_shell='bash'; else mc_shell='sh'; fi
+check_scheduler
 : >"$mc_state/run/ready"
 keep >/dev/null 2>&1 &
-check_scheduler
 case $mc_work in
 submit | launch | batch) work "$mc_work" ;;
 diagnose) diagnose && idle ;;

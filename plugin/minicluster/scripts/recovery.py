@@ -71,9 +71,10 @@ def recover(handle: Any) -> None:
     before: set[tuple[int, int]] = set()
     while time.monotonic() < end:
         lost = stale(handle)
-        # twice: what is being freed right now is not stale
-        if gave_up(handle) or lost & before:
+        if gave_up(handle):
             cancel_half_started(handle)
+            restart_scheduler(handle)
+        elif lost & before:  # twice: what is being freed right now is not stale
             restart_scheduler(handle)
         before = lost
         time.sleep(1)

@@ -94,12 +94,12 @@ def modules(handle: Any) -> dict[str, list[str]]:
 
 
 def scheduler(handle: Any) -> dict[str, str]:
-    """Return the scheduler's module and, of Fluxion, its policies."""
-    found = {"module": next((name for name, services in modules(handle).items() if "sched" in services), "none")}
-    if found["module"] == "sched-fluxion-qmanager":
-        queue, match = (handle.rpc(f"{module}.params").get() for module in (found["module"], "sched-fluxion-resource"))
-        found |= {"queue_policy": queue["queue-policy"], "match_policy": match["match-policy"]}
-    return found
+    """Return the scheduler's name and, of Fluxion, its policies."""
+    name = next((name for name, services in modules(handle).items() if "sched" in services), "none")
+    if name != "sched-fluxion-qmanager":
+        return {"name": name}
+    queue, match = (handle.rpc(f"{module}.params").get() for module in (name, "sched-fluxion-resource"))
+    return {"name": "Fluxion", "queuePolicy": queue["queue-policy"], "matchPolicy": match["match-policy"]}
 
 
 def jobs(handle: Any, states: str, attributes: list[str]) -> list[dict[str, Any]]:
@@ -146,6 +146,7 @@ def summary(handle: Any) -> dict[str, Any]:
     return {
         "version": handle.attr_get("version"),
         "quorum": int(handle.attr_get("broker.quorum")),
+        "scheduler": scheduler(handle),
         "registered": len(found.all),
         "online": idset(found.online),
         "allocated": idset(found.used),
