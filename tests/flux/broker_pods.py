@@ -238,6 +238,8 @@ class Cluster:
         self.data = {"minicluster": data, "curve": secret["stringData"]}
         if "brokerConfig" not in flux:
             data["broker.toml"] = self.broker_toml(data["broker.toml"])
+        if values.get("state"):
+            (root / "claim").mkdir(parents=True)
         self.pods: dict[int, Pod] = {}
         self.gone: list[Pod] = []
 

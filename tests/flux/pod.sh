@@ -1,6 +1,6 @@
 #!/bin/sh
 # pod.sh COMMAND…: run in namespaces of its own, makes the mounts of a pod and becomes its first process.
-# POD has the folders bin, config, curve, state; POD_HIDE the commands that this image lacks; POD_SH what sh
+# POD has the folders bin, config, curve, state, and its parent the claim of the cluster's state where there is one; POD_HIDE the commands that this image lacks; POD_SH what sh
 # is, POD_READ_ONLY whether the root is.
 set -eu
 
@@ -13,6 +13,7 @@ for folder in minicluster curve; do
   mount --bind "$POD/$folder" "/mnt/flux/$folder"
   mount -o remount,bind,ro "/mnt/flux/$folder"
 done
+[ ! -d "$POD/../claim" ] || { mkdir -p /mnt/flux/state && mount --bind "$POD/../claim" /mnt/flux/state; }
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 mkdir -m 1777 /tmp/home
 [ ! -e "$POD/hosts" ] || mount --bind "$POD/hosts" /etc/hosts

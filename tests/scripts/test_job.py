@@ -43,7 +43,9 @@ def test_the_scheduler_is_said(make: Make) -> None:
 
 def test_a_policy_that_cannot_be_had_fails_the_work_before_it_starts(make: Make) -> None:
     pod = make({"flux": {"scheduler": {"queuePolicy": "hybrid"}}, **QUIET}, {"command": "true"})
-    missing = "flux.scheduler.queuePolicy hybrid is set and this Flux has no Fluxion: drop it, or use a view with flux-sched"
+    missing = (
+        "flux.scheduler.queuePolicy hybrid is set and this Flux has no Fluxion: drop it, or use a view with flux-sched"
+    )
     assert pod.run() == (1, f"minicluster: {missing}\n{FAILED} 1\n")
     assert pod.calls("submit") == []
 

@@ -92,10 +92,10 @@ class FakeFlux:
         return answer
 
     def sched_fluxion_qmanager_params(self, *_: Any) -> Any:
-        return self._fluxion({"queue-policy": "easy", "queue-depth": 32})
+        return self._fluxion({"params": {"queue-policy": "easy", "queue-params": ""}})
 
     def sched_fluxion_resource_params(self, *_: Any) -> Any:
-        return self._fluxion({"match-policy": "lonode"})
+        return self._fluxion({"params": {"policy": "lonode", "load-file": None}})
 
     def sched_fluxion_resource_find(self, payload: Any, _: int | None) -> Any:
         assert payload["criteria"] == "sched-now=allocated"

@@ -87,9 +87,7 @@ def test_a_job_whose_nodes_are_in_the_kvs_alone_does_not_stop_the_others(
 
 FLUXION = ("sched-fluxion-resource", "sched-fluxion-feasibility", "sched-fluxion-qmanager")
 RESTART = [
-    ["flux", "module", verb, name]
-    for verb, names in (("remove", FLUXION[::-1]), ("load", FLUXION))
-    for name in names
+    ["flux", "module", verb, name] for verb, names in (("remove", FLUXION[::-1]), ("load", FLUXION)) for name in names
 ]
 
 

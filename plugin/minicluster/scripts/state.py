@@ -98,8 +98,8 @@ def scheduler(handle: Any) -> dict[str, str]:
     name = next((name for name, services in modules(handle).items() if "sched" in services), "none")
     if name != "sched-fluxion-qmanager":
         return {"name": name}
-    queue, match = (handle.rpc(f"{module}.params").get() for module in (name, "sched-fluxion-resource"))
-    return {"name": "Fluxion", "queuePolicy": queue["queue-policy"], "matchPolicy": match["match-policy"]}
+    queue, match = (handle.rpc(f"{module}.params").get()["params"] for module in (name, "sched-fluxion-resource"))
+    return {"name": "Fluxion", "queuePolicy": queue["queue-policy"], "matchPolicy": match["policy"]}
 
 
 def jobs(handle: Any, states: str, attributes: list[str]) -> list[dict[str, Any]]:

@@ -1,0 +1,135 @@
+"""Which scheduler runs, what it makes of nodes that are not up, and that a killed lead costs it nothing."""
+
+import json
+import os
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from broker_pods import MOUNT, Cluster, Flux, Make, until
+
+QUIET = {"logging": {"quiet": True}}
+#: How often the lead is killed
+KILLS = int(os.environ.get("MINICLUSTER_TEST_KILLS", "3"))
+POLICIES = ["easy", "hybrid", "conservative"]
+
+
+def summary(cluster: Cluster) -> dict[str, Any]:
+    """Return what `minicluster status` is told by the lead."""
+    found: dict[str, Any] = json.loads(cluster.lead.flux("python", f"{MOUNT}/minicluster/state.py"))
+    return found
+
+
+def ranks(cluster: Cluster, job: str) -> str:
+    """Return the ranks of a job."""
+    return cluster.lead.flux("jobs", "-n", "-o", "{ranks}", job).strip()
+
+
+def state(cluster: Cluster, job: str) -> str:
+    """Return the state of a job, its result once it has one."""
+    return cluster.lead.flux("jobs", "-n", "-o", "{status}", job).strip()
+
+
+def test_the_scheduler_is_the_one_that_was_chosen(make: Make, flux: Flux) -> None:
+    cluster = make({"size": 1}).start().wait_for_ready()
+    expected = {"name": "sched-simple"}
+    if flux.scheduler == "Fluxion":
+        expected = {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"}
+    assert summary(cluster)["scheduler"] == expected
+    assert f"minicluster: scheduler: {flux.scheduler}\n" in cluster.lead.log
+    # in a job's own instance too
+    words = ("run", "flux", "start", "flux", "python", f"{MOUNT}/minicluster/state.py")
+    assert json.loads(cluster.lead.flux(*words))["scheduler"]["name"] == flux.scheduler
+
+
+def test_policies_of_fluxion(make: Make, flux: Flux) -> None:
+    if flux.scheduler != "Fluxion":
+        pytest.skip("sched-simple has no policies")
+    policies = {"queuePolicy": "hybrid", "matchPolicy": "policy=high node_centric=true"}
+    cluster = make({"size": 1, **QUIET, "flux": {"scheduler": policies}}).start().wait_for_ready()
+    assert summary(cluster)["scheduler"] == {"name": "Fluxion", **policies}
+    # Fluxion's own command is found
+    assert policies["matchPolicy"] in cluster.lead.flux("ion-resource", "params")
+
+
+def test_a_policy_without_fluxion_is_an_error(make: Make, flux: Flux) -> None:
+    if flux.view:
+        pytest.skip("this Flux is a view with Fluxion")
+    cluster = make({**QUIET, "flux": {"scheduler": {"queuePolicy": "easy"}}}, {"command": "echo never"})
+    assert cluster.run() == [1]
+    missing = (
+        "flux.scheduler.queuePolicy easy is set and this Flux has no Fluxion: drop it, or use a view with flux-sched"
+    )
+    assert cluster.lead.log == f"minicluster: {missing}\nminicluster: the job failed with exit code 1\n"
+
+
+@pytest.mark.parametrize("policy", ["", *POLICIES])
+def test_a_job_waits_for_nodes_that_are_not_up(make: Make, flux: Flux, policy: str) -> None:
+    if policy and flux.scheduler != "Fluxion":
+        pytest.skip("sched-simple has no policies")
+    values: dict[str, Any] = {"size": 2, "maxSize": 3, "minSize": 1, **QUIET}
+    if policy:
+        values["flux"] = {"scheduler": {"queuePolicy": policy}}
+    cluster = make(values, {"cores": 1}).start([0])
+    cluster.lead.wait_for_ready()
+    waiting = [cluster.lead.flux("submit", f"-N{nodes}", "true").strip() for nodes in (2, 3)]
+    if flux.scheduler == "Fluxion":
+        # it passes them, so they were looked at; with sched-simple it would wait behind them
+        cluster.lead.flux("run", "-N1", "true")
+    assert [state(cluster, job) for job in waiting] == ["SCHED", "SCHED"]
+    cluster.start([1])
+    until(lambda: state(cluster, waiting[0]) == "COMPLETED")
+    cluster.lead.flux("resource", "drain", "1", "by hand")
+    cluster.start([2])
+    until(lambda: cluster.up() == "0,2")
+    assert state(cluster, waiting[1]) == "SCHED"
+    cluster.lead.flux("resource", "undrain", "1")
+    until(lambda: state(cluster, waiting[1]) == "COMPLETED")
+
+
+def test_the_lowest_nodes_come_first(make: Make) -> None:
+    cluster = make({"size": 3, **QUIET}, {"cores": 2}).start().wait_for_ready()
+    jobs = [cluster.lead.flux("submit", "-n1", "sleep", "inf").strip() for _ in range(6)]
+    for job in jobs:
+        cluster.lead.flux("job", "wait-event", job, "start")
+    assert sorted(ranks(cluster, job) for job in jobs[:2]) in (["0", "0"], ["0", "1"])
+    assert Counter(ranks(cluster, job) for job in jobs) == {"0": 2, "1": 2, "2": 2}
+    cluster.lead.flux("cancel", *jobs)
+    # one after the other, as jobs trickle
+    for _ in range(3):
+        job = cluster.lead.flux("submit", "-n1", "true").strip()
+        cluster.lead.flux("job", "wait-event", job, "clean")
+        assert ranks(cluster, job) == "0"
+
+
+@pytest.mark.parametrize("policy", ["", *POLICIES[1:]])
+def test_a_killed_lead_loses_no_core_and_no_waiting_job(make: Make, flux: Flux, policy: str) -> None:
+    if policy and flux.scheduler != "Fluxion":
+        pytest.skip("sched-simple has no policies")
+    chosen = {"flux": {"scheduler": {"queuePolicy": policy}}} if policy else {}
+    cluster = make({"size": 3, **QUIET, "state": {"claimName": "claim"}, **chosen}, {"cores": 2})
+    files = cluster.data["minicluster"]
+    # what is written down less often may be lost
+    files["broker.toml"] = files["broker.toml"].replace('"5s"', '"0.3s"')
+    cluster.start().wait_for_ready()
+    chance = random.Random(f"{flux.scheduler}{policy}")
+    for _ in range(KILLS):
+        for _ in range(chance.randrange(4, 9)):
+            words = chance.choice([["-n1", "sleep", "5"], ["-N2", "-n2", "sleep", "4"], ["-n2", "sleep", "3"]])
+            cluster.lead.flux("submit", *words)
+        # a time at which anything may be under way
+        cluster.lead.run("sleep", str(chance.choice([0.8, 1.2, 1.6, 2, 3])))
+        known = cluster.lead.flux("jobs", "-n", "-a", "-c0", "-o", "{id}").split()
+        cluster.lead.kill()
+        cluster.start([0])
+        cluster.lead.wait_for_ready()
+        until(lambda: not cluster.lead.flux("jobs", "-n"))
+        all_cores = cluster.lead.flux("submit", "-n6", "true").strip()
+        until(lambda job=all_cores: state(cluster, job) == "COMPLETED")  # type: ignore[misc]
+        states = dict(
+            line.split() for line in cluster.lead.flux("jobs", "-n", "-a", "-c0", "-o", "{id} {status}").splitlines()
+        )
+        # those of the last moments may be lost: what was written down is not
+        assert len(set(known) - states.keys()) <= 8
+        assert set(states.values()) <= {"COMPLETED", "FAILED"}
