@@ -220,3 +220,33 @@ def test_the_notes_name_commands_that_work(helm4: Helm, values: dict[str, Any]) 
         assert words[words.index("--post-renderer") + 1] == "minicluster"
     for words in commands:
         assert words[words.index("-n") + 1].removesuffix(")") == "team"
+
+
+# Shared memory -----------------------------------------------------------------------------------------------
+
+SHM = {"name": "minicluster-shm", "mountPath": "/dev/shm"}
+MINE = {"volumes": {"mine": {"path": "/dev/shm/", "emptyDir": True}}}
+FRAGMENT = {"name": "flux-sample", "volumeMounts": [{"name": "other", "mountPath": "/dev/shm"}]}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, {"medium": "Memory"}),
+        ({"pod": {"sharedMemory": "2Gi"}}, {"medium": "Memory", "sizeLimit": "2Gi"}),
+        ({"pod": {"sharedMemory": 1073741824}}, {"medium": "Memory", "sizeLimit": "1.073741824e+09"}),
+        # of another container: the runner has its own
+        ({"containers": [{"runFlux": True}, {**SIDE[1], **MINE}]}, {"medium": "Memory"}),
+        ({"pod": {"sharedMemory": "none"}}, None),
+        ({"pod": {"hostIPC": True}}, None),
+        ({"containers": [MINE]}, None),
+        ({"containers": [{"volumes": {"mine": {"emptyDir": True}}}]}, None),
+        ({"pod": {"template": {"spec": {"containers": [FRAGMENT]}}}}, None),
+    ],
+)
+def test_the_runner_has_shared_memory_unless_it_has_it_otherwise(helm4: Helm, values: Any, expected: Any) -> None:
+    pod = pod_of(helm4.template("--set", "nameOverride=flux-sample", values=values))
+    mounts = [mount["name"] for mount in pod["containers"][0]["volumeMounts"] if mount == SHM]
+    volumes = [volume["emptyDir"] for volume in pod["volumes"] if volume["name"] == SHM["name"]]
+    assert (mounts, volumes) == (([SHM["name"]], [expected]) if expected else ([], []))
+    assert all(SHM not in container["volumeMounts"] for container in pod.get("initContainers", []))

@@ -195,6 +195,7 @@ SPECIAL: dict[str, Any] = {
     "flux.container.mode": "image",
     "flux.curveCert": CERTIFICATE,
     "flux.affinity": "off",
+    "pod.sharedMemory": "1Gi",
     "flux.scheduler.queuePolicy": "easy",
     "flux.scheduler.matchPolicy": "first",
     "maxSize": 9,

@@ -45,15 +45,36 @@ def make(flux: Flux, tmp_path: Path) -> Iterator[Make]:
         cluster.end()
 
 
+@pytest.fixture(scope="session")
+def schedulers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The schedulers that the view image of the pods has."""
+    namespace = f"minicluster-test-{secrets.token_hex(4)}"
+    create_namespace(namespace)
+    lead = Release(namespace, "helm", values_of({}, {}, "image"), tmp_path_factory.mktemp("schedulers")).install()
+    lead.wait_for("0")
+    found = ["sched-simple", *(["Fluxion"] if "scheduler: Fluxion" in lead.log(0) else [])]
+    run("kubectl", "-n", namespace, "delete", "jobs", "--all", "--wait=false")
+    run("kubectl", "delete", "namespace", namespace, "--wait=false")
+    return found
+
+
+@pytest.fixture(params=SCHEDULERS)
+def scheduler(request: pytest.FixtureRequest, schedulers: list[str]) -> str:
+    """Each scheduler."""
+    if request.param not in schedulers:
+        pytest.skip("no Fluxion (flux-sched) in MINICLUSTER_TEST_VIEW_IMAGE")
+    return str(request.param)
+
+
 @pytest.fixture
-def release(tmp_path: Path) -> Iterator[Install]:
+def release(tmp_path: Path, scheduler: str) -> Iterator[Install]:
     """Installs clusters that go with the test: values, then what the runner has."""
     namespaces: list[str] = []
 
     def release(values: dict[str, Any], runner: dict[str, Any] | None = None, **how: Any) -> Release:
         namespaces.append(f"minicluster-test-{secrets.token_hex(4)}")
         create_namespace(namespaces[-1], how.get("labels", ()))
-        all_values = values_of(values, runner or {}, how.get("mode", "image"))
+        all_values = values_of(values, runner or {}, how.get("mode", "image"), scheduler)
         options = how.get("options", ())
         return Release(namespaces[-1], how.get("helm", "helm"), all_values, tmp_path).install(*options)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, until
+from broker_pods import MOUNT, choose_scheduler, until
 
 IN_PODS = pytest.mark.skipif(
     "MINICLUSTER_TEST_KUBECONFIG" not in os.environ,
@@ -161,9 +161,10 @@ def images() -> dict[str, Any]:
     return {**values, "flux": {"container": {"image": view}}} if view else values
 
 
-def values_of(values: Mapping[str, Any], runner: Mapping[str, Any], mode: str) -> dict[str, Any]:
-    """Return the values of a test, with the images."""
+def values_of(values: Mapping[str, Any], runner: Mapping[str, Any], mode: str, scheduler: str = "") -> dict[str, Any]:
+    """Return the values of a test, with the images and the scheduler; unset, it is the view's own."""
     base = images()
+    values = choose_scheduler(values, scheduler or "Fluxion")
     flux = dict(values.get("flux", {}))
     flux["container"] = {"mode": mode, **base.get("flux", {}).get("container", {}), **flux.get("container", {})}
     return {**values, "containers": [{**base["containers"][0], **runner}], "flux": flux}

@@ -27,11 +27,13 @@ UNTIL_TOLD = "until [ -e /tmp/end ]; do sleep 0.2; done"
 class Bursts:
     """A root and its bursts, by the command."""
 
-    def __init__(self, folder: Path, helm: str) -> None:
+    def __init__(self, folder: Path, helm: str, scheduler: str) -> None:
         self.folder, self.helm = folder, helm
         self.namespaces: list[str] = []
         (folder / "helm").symlink_to(ROOT / ".tools/bin" / helm)
-        self.root = Release(self.namespace(), helm, values_of(VALUES, {"cores": 1}, "image"), folder).install()
+        self.root = Release(
+            self.namespace(), helm, values_of(VALUES, {"cores": 1}, "image", scheduler), folder
+        ).install()
         self.root.wait_for("0-2")
 
     def namespace(self) -> str:
@@ -79,8 +81,8 @@ class Bursts:
 
 
 @pytest.fixture
-def bursts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bursts]:
-    made = Bursts(tmp_path, getattr(request, "param", "helm"))
+def bursts(request: pytest.FixtureRequest, tmp_path: Path, scheduler: str) -> Iterator[Bursts]:
+    made = Bursts(tmp_path, getattr(request, "param", "helm"), scheduler)
     yield made
     made.end()
 

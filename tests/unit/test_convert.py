@@ -536,6 +536,14 @@ TRAPS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
             "flux.container.pythonPath is for Flux's own commands: the jobs have their image's PYTHONPATH",
         ],
     ),
+    "the policy that is refused": (
+        {"flux": {"scheduler": {"queuePolicy": "fcfs"}}},
+        {"flux": {"scheduler": {}}},
+        [
+            "flux.scheduler.queuePolicy is dropped: Fluxion's fcfs fails a job whose nodes are not up yet; "
+            "unset, it is easy"
+        ],
+    ),
     "a policy without Fluxion": (
         {"flux": {"scheduler": {"simple": True, "queuePolicy": "easy"}}},
         {"flux": {"scheduler": {"simple": True}}},
