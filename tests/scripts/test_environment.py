@@ -1,0 +1,130 @@
+"""What Flux is told of a view and of a pod's CPUs, and what its own programs and the user's see of it."""
+
+import os
+from pathlib import Path
+
+import pytest
+from pods import Make, Pod
+
+QUIET = {"logging": {"quiet": True}}
+NAMES = ("FLUX_MODULE_PATH_PREPEND", "FLUX_EXEC_PATH_PREPEND", "FLUX_MODPROBE_PATH_APPEND", "FLUX_RC_EXTRA")
+NOOP = ("FLUXION_RESOURCE_RC_NOOP", "FLUXION_QMANAGER_RC_NOOP")
+
+
+def with_view(pod: Pod, *files: str) -> Path:
+    """Give a pod a view of these files, and flux."""
+    view = pod.root / "view"
+    for file in ("bin/flux", *files):
+        (view / file).parent.mkdir(parents=True, exist_ok=True)
+        (view / file).touch(0o755)
+    settings = pod.home / "minicluster/settings.sh"
+    text = settings.read_text()
+    assert "mc_view=''\n" in text
+    settings.chmod(0o755)
+    settings.write_text(text.replace("mc_view=''\n", f"mc_view={view}\n"))
+    return view
+
+
+def environment(pod: Pod, *names: str, **env: str) -> list[str]:
+    """Return variables of the environment of people and jobs, sourced twice."""
+    twice = ". $MINICLUSTER_HOME/flux-view.sh; " * 2
+    (pod.home / "flux-view.sh").unlink(missing_ok=True)
+    (pod.home / "flux-view.sh").symlink_to("minicluster/flux-view.sh")
+    shown = " ".join(f'"${{{name}-unset}}"' for name in names)
+    done = pod.exec(f"{twice} printf '%s\\n' {shown}", **env)
+    assert done.code == 0, done.both
+    return done.out.splitlines()
+
+
+FLUXION = "etc/flux/rc1.d/01-sched-fluxion"
+
+
+def test_fluxion_is_found_by_flux_of_both_generations(make: Make) -> None:
+    pod = make(QUIET)
+    view = with_view(pod, FLUXION)
+    places = [f"{view}/lib/flux/modules", f"{view}/libexec/flux/cmd", f"{view}/etc/flux/modprobe", f"{view}/etc/flux"]
+    assert environment(pod, *NAMES, *NOOP) == [*places, "unset", "unset"]
+    mine = dict.fromkeys(NAMES, "/mine:/too")
+    assert environment(pod, *NAMES, **mine) == [f"/mine:/too:{place}" for place in places]
+
+
+@pytest.mark.parametrize("simple", [False, True])
+def test_without_it_or_with_sched_simple_it_is_not_looked_for(make: Make, simple: bool) -> None:
+    pod = make({**QUIET, "flux": {"scheduler": {"simple": simple}}})
+    with_view(pod, *([FLUXION] if simple else []))
+    assert environment(pod, *NAMES) == ["unset"] * 4
+    assert environment(pod, *NOOP) == (["1", "1"] if simple else ["unset"] * 2)
+
+
+def test_the_shells_of_jobs_read_our_file_behind_the_users(make: Make) -> None:
+    pod = make(QUIET)
+    assert environment(pod, "FLUX_SHELL_RC_PATH") == [f"{pod.home}/minicluster"]
+    assert environment(pod, "FLUX_SHELL_RC_PATH", FLUX_SHELL_RC_PATH="/a:/b") == [f"/a:/b:{pod.home}/minicluster"]
+    assert [path.name for path in (pod.home / "minicluster").glob("*.lua")] == ["minicluster.lua"]
+
+
+# CPUs --------------------------------------------------------------------------------------------------------
+
+ALL = len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("affinity", "asked", "unbound"),
+    [
+        ("auto", ALL, False),
+        ("auto", ALL + 1, True),
+        ("auto", None, True),
+        ("auto", "500m", True),
+        ("on", None, False),
+        ("off", ALL, True),
+    ],
+)
+def test_tasks_are_bound_where_the_cpus_are_the_pods_own(
+    make: Make, affinity: str, asked: object, unbound: bool
+) -> None:
+    resources = {"limits": {"cpu": asked}} if asked else {}
+    pod = make({**QUIET, "flux": {"affinity": affinity}}, {"command": "true", "resources": resources})
+    # what an earlier life of the pod found does not count
+    pod.run_folder.mkdir(parents=True)
+    (pod.run_folder / "unbound").touch()
+    assert pod.run() == (0, "")
+    assert (pod.run_folder / "unbound").exists() is unbound
+
+
+# PYTHONPATH --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "prepended", "expected"),
+    [
+        ("/view", "/view", "unset"),
+        ("/view:/a b:/c", "/view", "/a b:/c"),
+        ("/a:/view", "/view", "/a:/view"),
+        ("/view2:/a", "/view", "/view2:/a"),
+        ("/a", None, "/a"),
+    ],
+)
+def test_the_program_of_a_jobs_broker_has_the_images_pythonpath(
+    make: Make, path: str, prepended: str | None, expected: str
+) -> None:
+    pod = make(QUIET)
+    env = {"PYTHONPATH": path, "MINICLUSTER_SHELL": pod.environment["SHELL"]}
+    env |= {"FLUX_PYTHONPATH_PREPEND": prepended} if prepended else {}
+    program = 'echo "${PYTHONPATH-unset} $SHELL ${MINICLUSTER_SHELL-unset} $1"'
+    initial = pod.home / "minicluster/initial.sh"
+    done = pod.exec(f"'{initial}' -c '{program}' sh 'it s'", **env)
+    assert (done.code, done.both) == (0, f"{expected} {pod.environment['SHELL']} unset it s\n")
+
+
+@pytest.mark.parametrize("own", ["3.11", "3.9"])
+def test_a_launchers_python_finds_flux_behind_the_images_own(make: Make, own: str) -> None:
+    pod = make({}, {"command": 'echo "$PYTHONPATH"', "launcher": True})
+    view = with_view(pod, "lib/flux/python3.11/flux/__init__.py")
+    (view / "bin/flux").unlink()
+    (view / "bin/flux").symlink_to(pod.root / "bin/flux")
+    pod.command("python3", f"#!/bin/sh\necho {own}\n")
+    code, log = pod.run(PYTHONPATH="/image's own")
+    assert code == 0
+    said = f"minicluster: the launcher can't import flux: the image's Python is {own}, that of Flux 3.11"
+    assert (said in log.splitlines()) is (own != "3.11")
+    assert log.splitlines()[-1] == f"/image's own:{view}/lib/flux/python3.11"
