@@ -61,6 +61,20 @@ def test_the_resources_are_those_of_all_hosts(make: Make) -> None:
     assert (pod.state / "etc/flux/system/R").read_text() == f"{words}\n"
 
 
+@pytest.mark.parametrize("step", ["R encode", "R encode --local", "R decode", "R append"])
+@pytest.mark.parametrize("clusters", [[], [{"name": "burst", "size": 2}]], ids=["one line", "two lines"])
+def test_a_resource_set_that_is_not_whole_starts_no_broker(make: Make, step: str, clusters: list[object]) -> None:
+    pod = make({"size": 2, "flux": {"bursting": {"clusters": clusters}}, **QUIET}, {"command": "true"})
+    pod.play(step, "echo 'flux-R: ERROR: killed' >&2; exit 9")
+    code, log = pod.run()
+    assert code == 1
+    assert set(log.splitlines()) == {
+        "flux-R: ERROR: killed",
+        "minicluster: the resource set R can't be made: see the lines above",
+    }
+    assert pod.calls("start") == []
+
+
 def test_the_certificate_is_its_users_own(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run() == (0, "")

@@ -118,6 +118,25 @@ def test_the_script_of_a_batch(make: Make) -> None:
     assert lines[-1] == "flux job wait --all"
 
 
+@pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#! /bin/sh -e", "#!/bin/awk -f\r"])
+def test_a_batch_script_says_itself_what_it_is_for(make: Make, first: str) -> None:
+    text = f"{first}\n#flux: -N1\n\techo \\t '%s'\n"
+    pod = make(QUIET, {"command": text, "batch": True, "batchRaw": True})
+    pod.play("batch", f'for file; do :; done; cp "$file" {pod.root}/script')
+    pod.play("job attach", "exit 0")
+    assert pod.run() == (0, "")
+    assert (pod.root / "script").read_bytes() == text.encode()
+
+
+def test_a_batch_whose_script_can_not_be_written_is_not_submitted(make: Make) -> None:
+    pod = make(QUIET, {"command": "echo a", "batch": True})
+    (pod.run_folder / "batch").mkdir(parents=True)
+    code, log = pod.run()
+    assert code != 0
+    assert log.endswith(f"{FAILED} {code}\n")
+    assert pod.calls("batch") == []
+
+
 # A queue that was kept ---------------------------------------------------------------------------------------
 
 
@@ -132,6 +151,19 @@ def test_the_work_of_an_earlier_lead_is_cancelled_before_it_is_done_anew(
     pod.run()
     called = [verb for verb in pod.verbs() if verb in ("submit", "batch", "python earlier.py")]
     assert called == ["python earlier.py", "batch" if how else "submit"]
+
+
+@pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
+def test_where_earlier_work_can_not_be_looked_for_nothing_is_submitted(make: Make, how: dict[str, object]) -> None:
+    pod = make({**QUIET, **KEPT[1]}, {"command": "true", **how})
+    pod.play("python earlier.py", "echo 'earlier.py: no answer' >&2; exit 2")
+    assert pod.run() == (
+        1,
+        "earlier.py: no answer\n"
+        "minicluster: nothing is submitted: the kept queue can't be searched for an earlier run of this work\n"
+        f"{FAILED} 1\n",
+    )
+    assert pod.calls("submit") + pod.calls("batch") == []
 
 
 def test_a_launcher_s_jobs_are_its_own(make: Make) -> None:

@@ -33,7 +33,7 @@ def test_a_size_is_left_where_the_autoscaler_finds_it(
 def test_without_a_size_it_says_what_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for kvs, shown in (({}, "auto\n"), ({state.ASKED: 5}, "5\n")):
+    for kvs, shown in (({}, "auto\n"), ({state.ASKED: 5}, "5\n"), ({state.ASKED: 0}, "auto\n")):
         flux.kvs = dict(kvs)
         run_program(monkeypatch, flux, "scale.py", settings)
         assert (capsys.readouterr().out, flux.kvs) == (shown, kvs)

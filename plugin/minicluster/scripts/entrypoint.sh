@@ -102,14 +102,20 @@ version() { "$mc_flux" --version | sed -n 's/^commands:[[:space:]]*//p'; }
 ids() { if [ "$1" = 1 ]; then echo 0; else echo "0-$(($1 - 1))"; fi; }
 
 # The resource set R, over all hosts that may ever come: a line of mc_resources has ranks, hosts, cores and
-# GPUs of a node.
+# GPUs of a node. A part of it that fails leaves no R, with which jobs would wait for ever.
 resources() {
-  printf '%s\n' "$mc_resources" | while read -r ranks hosts cores gpus; do
-    [ "$cores" != - ] || cores=$("$mc_flux" R encode --local | "$mc_flux" R decode --count=core)
+  parts=$mc_state/run/R
+  printf '%s\n' "$mc_resources" >"$parts.lines"
+  while read -r ranks hosts cores gpus; do
+    [ "$cores" != - ] || cores=$(own_cores) || return
     set -- --ranks="$ranks" --hosts="$hosts" --cores="$(ids "$cores")"
     [ "$gpus" = 0 ] || set -- "$@" --gpus="$(ids "$gpus")"
-    "$mc_flux" R encode "$@"
-  done | "$mc_flux" R append >"$mc_state/etc/flux/system/R"
+    "$mc_flux" R encode "$@" || return
+  done <"$parts.lines" >"$parts" && "$mc_flux" R append <"$parts" >"$mc_state/etc/flux/system/R"
+}
+
+own_cores() {
+  own=$("$mc_flux" R encode --local) && printf '%s\n' "$own" | "$mc_flux" R decode --count=core
 }
 
 # How many CPUs this pod may run on.
@@ -248,7 +254,10 @@ main() {
   snippet pre.sh
   munge
   choose_affinity
-  resources
+  resources || {
+    warn "the resource set R can't be made: see the lines above"
+    end 1
+  }
   [ -n "$mc_quiet" ] || say "$mc_name-$JOB_COMPLETION_INDEX of $mc_size (max $mc_max_size), Flux $(version)"
   "$mc_role"
 }

@@ -41,16 +41,23 @@ tell() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
 # Does a function of the work, timed, and ends with its exit code.
 work() {
   begin=$(centiseconds)
-  code=0
   : >"$mc_state/run/working"
-  "$@" || code=$?
+  # behind || or if a shell goes on after what fails in the function
+  set +e
+  (set -e && "$@")
+  code=$?
+  set -e
   [ -z "$mc_timed" ] || timed fluxsubmit "$begin"
   finish "$code"
 }
 
-# In a queue that was kept there may be this work already.
+# In a queue that was kept there may be this work already: it must not run twice.
 forget_earlier() {
-  [ -z "$mc_archive$mc_state_volume" ] || "$mc_flux" python "$mc_files/earlier.py"
+  [ -n "$mc_archive$mc_state_volume" ] || return 0
+  "$mc_flux" python "$mc_files/earlier.py" || {
+    echo "minicluster: nothing is submitted: the kept queue can't be searched for an earlier run of this work" >&2
+    exit 1
+  }
 }
 
 # The command, one set of tasks.
@@ -103,10 +110,16 @@ task() {
   fi
 }
 
-# The lines of a batch script, each a job; it fails when one of them does.
+# The lines of a batch script, each a job; it fails when one of them does. A script of the user's may say itself what it
+# is for.
 batch() {
   script=$mc_state/run/batch
-  { printf '#!%s\n' "$(command -v bash || echo /bin/sh)" && cat "$mc_files/batch"; } >"$script"
+  read -r first <"$mc_files/batch" || true
+  # the redirection as a command: that of a group does not end busybox' shell when it fails
+  exec 4>"$script"
+  case $first in '#!'*) ;; *) printf '#!%s\n' "$(command -v bash || echo /bin/sh)" >&4 ;; esac
+  cat "$mc_files/batch" >&4
+  exec 4>&-
   chmod +x "$script"
   forget_earlier
   tell "$mc_batch_words"

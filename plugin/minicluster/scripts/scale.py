@@ -31,7 +31,7 @@ def main(file: str, words: list[str]) -> None:
     handle = flux.Flux()
     if not words:
         try:
-            print(flux.kvs.get(handle, ASKED))
+            print(flux.kvs.get(handle, ASKED) or "auto")
         except OSError:
             print("auto")
         return
