@@ -141,6 +141,21 @@ def test_a_worker_that_is_to_complete_ends_with_its_broker(make: Make) -> None:
     assert pod.run() == (0, "")
 
 
+@pytest.mark.parametrize(("fails", "code"), [("exit 3", 3), ("exit 85", 85), ("false", 1)])
+@pytest.mark.parametrize("flux", [{}, {"completeWorkers": True}], ids=["by default", "completeWorkers"])
+def test_a_post_that_fails_on_a_worker_is_said_and_fails_nothing(
+    make: Make, fails: str, code: int, flux: dict[str, bool]
+) -> None:
+    pod = make({**TWO, "flux": flux}, {"commands": {"post": fails}}, index=1)
+    pod.play("start", ": >$MINICLUSTER_HOME/config/run/ended")
+    assert pod.run() == (0, f"minicluster: post.sh failed with exit code {code}\n")
+
+
+def test_a_post_that_fails_on_the_lead_counts(make: Make) -> None:
+    pod = make(QUIET, {"command": "true", "commands": {"post": "exit 3"}})
+    assert pod.run() == (3, "minicluster: post.sh failed with exit code 3\n")
+
+
 def test_the_pause_of_a_worker_that_tries_again_has_a_bound(make: Make, shell: str) -> None:
     if shell == "busybox":
         pytest.skip("it has a sleep of its own")

@@ -118,7 +118,7 @@ def test_the_script_of_a_batch(make: Make) -> None:
     assert lines[-1] == "flux job wait --all"
 
 
-@pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#! /bin/sh -e", "#!/bin/awk -f\r"])
+@pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#! /bin/sh -e"])
 def test_a_batch_script_says_itself_what_it_is_for(make: Make, first: str) -> None:
     text = f"{first}\n#flux: -N1\n\techo \\t '%s'\n"
     pod = make(QUIET, {"command": text, "batch": True, "batchRaw": True})

@@ -228,6 +228,8 @@ worker() {
     pause=$((pause < 8 ? pause * 2 : 8))
   done
   mc_result=0
+  # the work is done: what fails here must not fail the Job, and with it end the lead before its result is known
+  mc_harmless=1
   snippet post.sh
   exit 0
 }

@@ -3,8 +3,8 @@
 # For scripts that run as bash where there is one.
 
 mc_child='' mc_stopped='' mc_snippet=''
-# exit code of the work, once it is done
-mc_result=''
+# exit code of the work, once it is done; whether a snippet that fails then changes nothing
+mc_result='' mc_harmless=''
 
 # a snippet that ends the shell does so with its own output still redirected
 exec 3>&2
@@ -54,6 +54,7 @@ on_exit() {
   [ -n "$mc_snippet" ] || exit "$code"
   if [ "$code" != 0 ]; then
     warn "$mc_snippet failed with exit code $code"
+    [ -z "$mc_harmless" ] || exit 0
     end "$code"
   fi
   [ -z "$mc_result" ] || end "$mc_result"
