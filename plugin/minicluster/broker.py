@@ -17,6 +17,8 @@ from minicluster.spec import MiniCluster
 PORT = 8050
 #: Children of a broker when no topology is asked for; one more than a flat tree can have is another level.
 FANOUT = 256
+#: Seconds that a broker and its archive have of a grace period of 30 s and more
+ENDS = 7
 #: Of Fluxion's policies the one that starts most jobs and lets a job wait for nodes that are not up; fcfs fails it.
 QUEUE_POLICY = "easy"
 #: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
@@ -69,6 +71,10 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
     if cluster.spec["state"]["claimName"]:
         # what a kill can lose (flux-config-kvs(5))
         tables["kvs"] = {"checkpoint-period": "5s"}
+    _, kill, rest = grace(cluster)
+    if rest < ENDS:
+        # SIGKILL comes while there is time for what follows (flux-config-exec(5); 5s by default)
+        tables["exec"] = {"kill-timeout": f"{max(0.1, kill * 0.6):.1f}s"}
     scheduler = cluster.flux["scheduler"]
     if scheduler["simple"]:
         # Fluxion's own check of feasibility would load its resource module beside sched-simple
@@ -113,10 +119,20 @@ def start(cluster: MiniCluster) -> list[str]:
     needed = quorum(cluster)
     if needed is not None:
         attributes["broker.quorum"] = needed
-    # told to stop, a broker has the pod's grace period, 30 s by default: time for the dump must be left
-    attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = "10s"
+    # told to stop, a broker has what is left of the pod's grace period, and the dump needs time too
+    rest = grace(cluster)[2]
+    timeout = 10 if rest >= ENDS else max(1, rest // 2)
+    attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = f"{timeout}s"
     attributes |= log(cluster)
     return words + setting(attributes)
+
+
+def grace(cluster: MiniCluster) -> tuple[int, int, int]:
+    """Return how a pod's grace period is used, in seconds: work may go on, it is ended, the broker is."""
+    seconds = int(cluster.spec["pod"]["terminationGracePeriodSeconds"])
+    leave = max(seconds - 15, seconds // 2)
+    kill = (seconds - leave + 1) // 2
+    return leave, kill, seconds - leave - kill
 
 
 def tree(cluster: MiniCluster) -> dict[str, object]:

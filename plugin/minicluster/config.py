@@ -145,7 +145,8 @@ def settings(cluster: MiniCluster) -> str:
         "mc_resources": resources(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
         "mc_state_volume": _flag(cluster.spec["state"]["claimName"]),
-        "mc_leave_seconds": leave_seconds(int(cluster.spec["pod"]["terminationGracePeriodSeconds"])),
+        "mc_leave_seconds": broker.grace(cluster)[0],
+        "mc_kill_seconds": broker.grace(cluster)[1],
         "mc_work": work(cluster),
         "mc_start_words": shlex.join(broker.start(cluster)),
         "mc_submit_words": shlex.join(submit(cluster)),
@@ -161,11 +162,6 @@ def settings(cluster: MiniCluster) -> str:
     }
     lines = [f"{key}={shlex.quote(str(value))}" for key, value in values.items()]
     return "\n".join(["# shellcheck shell=sh disable=SC2034", *lines, *_environment(cluster)]) + "\n"
-
-
-def leave_seconds(grace: int) -> int:
-    """Return how long jobs may go on in a pod that was told to stop; the rest is for ending them and the broker."""
-    return max(grace - 15, grace // 2)
 
 
 def agent(cluster: MiniCluster) -> dict[str, Any]:

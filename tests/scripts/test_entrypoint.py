@@ -184,7 +184,7 @@ def test_a_pod_told_to_stop_leaves_first_and_comes_back(make: Make, index: int) 
     assert process.log == ""
     role = "worker" if index else "lead"
     [call] = pod.calls("python", "leave.py")
-    assert call.words[2:] == [role, "25", str(pod.run_folder)]
+    assert call.words[2:] == [role, "25", "8", str(pod.run_folder)]
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
     # the lead's keeper is to undrain the rank when the pod has gone
     assert len(pod.calls("event", "pub")) == index

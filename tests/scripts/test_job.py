@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pods import Make, Process, until
+from pods import ROOT, Make, Process, until
 
 QUIET = {"logging": {"quiet": True}}
 KEPT = [{"archive": {"path": "/ROOT/data/state.tgz"}}, {"state": {"claimName": "claim"}}]
@@ -71,6 +71,15 @@ def test_a_launcher_uses_the_instance(make: Make) -> None:
     assert pod.run() == (4, f"{FAILED} 4\n")
     [call] = pod.calls("submit")
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
+
+
+def test_a_launcher_that_runs_can_be_found(make: Make) -> None:
+    command = f'cat "{ROOT}/mnt/config/run/launcher"; echo $$ "$A"; exit 4'
+    pod = make(QUIET, {"command": command, "launcher": True, "commands": {"prefix": "env A='d  \"$$\" e'"}})
+    code, log = pod.run()
+    first, second, *_ = log.splitlines()
+    assert (code, second) == (4, f'{first} d  "$$" e')
+    assert not (pod.run_folder / "launcher").exists()
 
 
 def test_the_prefix_comes_before_what_submits(make: Make) -> None:

@@ -220,6 +220,7 @@ SETTINGS = {
     "mc_archive": "",
     "mc_state_volume": "",
     "mc_leave_seconds": "15",
+    "mc_kill_seconds": "8",
     "mc_work": "idle",
     "mc_script_has_interpreter": "",
     "mc_logs": "/tmp/fluxout",
@@ -284,8 +285,16 @@ def runner(**fields: Any) -> dict[str, Any]:
         ({"archive": {"path": "/data/state.tar"}}, {"mc_archive": "/data/state.tar"}),
         ({"state": {"claimName": "queue"}}, {"mc_state_volume": "1"}),
         *(
-            ({"pod": {"terminationGracePeriodSeconds": grace}}, {"mc_leave_seconds": jobs})
-            for grace, jobs in ((0, "0"), (1, "0"), (8, "4"), (20, "10"), (30, "15"), (300, "285"))
+            ({"pod": {"terminationGracePeriodSeconds": grace}}, {"mc_leave_seconds": jobs, "mc_kill_seconds": kill})
+            for grace, jobs, kill in (
+                (0, "0", "0"),
+                (1, "0", "1"),
+                (8, "4", "2"),
+                (16, "8", "4"),
+                (20, "10", "5"),
+                (30, "15", "8"),
+                (300, "285", "8"),
+            )
         ),
         (
             {"logging": {"quiet": True, "strict": False, "timed": True}},

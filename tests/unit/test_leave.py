@@ -1,15 +1,21 @@
 """A pod that is told to stop: what it asks of Flux before its broker ends."""
 
 import errno
+import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fake_flux
 import pytest
 from fake_flux import Clock, FakeFlux, run_program
 
 REASON = "minicluster: the pod was told to stop"
 #: Seconds for which jobs may go on
 SECONDS = 20
+#: Seconds for what is told to stop then
+KILL = 8
 
 
 class Pod:
@@ -25,7 +31,7 @@ class Pod:
 
     def leave(self, role: str) -> None:
         self.flux.rank = 0 if role == "lead" else 1
-        run_program(self.monkeypatch, self.flux, "leave.py", role, SECONDS, self.folder, clock=self.clock)
+        run_program(self.monkeypatch, self.flux, "leave.py", role, SECONDS, KILL, self.folder, clock=self.clock)
 
     @property
     def done(self) -> list[Any]:
@@ -147,6 +153,75 @@ def test_a_result_that_never_comes_is_not_waited_for_long(pod: Pod) -> None:
     pod.at(1, lambda: pod.flux.end(1))
     pod.leave("lead")
     assert 5 < pod.clock.now < 9
+
+
+# A launcher --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def launcher(pod: Pod) -> Iterator[subprocess.Popen[bytes]]:
+    """A shell that is no job of Flux's, and waits for what it runs."""
+    with subprocess.Popen(["sh", "-c", "sleep 600; exit 3"]) as process:
+        (pod.folder / "working").touch()
+        (pod.folder / "launcher").write_text(f"{process.pid}\n")
+        yield process
+        process.kill()
+
+
+def test_a_launcher_may_end_as_a_job_may(pod: Pod, launcher: subprocess.Popen[bytes]) -> None:
+    pod.flux.run(1, "1")
+    pod.at(5, lambda: pod.flux.end(1))
+    pod.at(7, (pod.folder / "launcher").unlink)
+    pod.at(8, (pod.folder / "exit-code").touch)
+    pod.leave("lead")
+    assert (pod.done, pod.stopping, launcher.poll()) == (["queue stop"], False, None)
+    assert 8 <= pod.clock.now < 9
+
+
+def test_a_launcher_is_told_to_stop_before_its_jobs_are(
+    pod: Pod, launcher: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pod.flux.run(1, "1")
+    found: list[tuple[object, ...]] = []
+
+    def gone() -> None:
+        # what it runs was told too, else the shell would wait for it
+        found.append((launcher.wait(10), pod.stopping, pod.cancelled))
+        (pod.folder / "launcher").unlink()
+
+    pod.at(SECONDS + 1, gone)
+    pod.leave("lead")
+    assert found == [(-signal.SIGTERM, True, [])]
+    assert pod.cancelled == [1]
+    assert capsys.readouterr().out.splitlines() == [
+        "minicluster: the launcher is told to stop: the pod's grace period is over",
+        "minicluster: job f1 is cancelled: the pod's grace period is over",
+    ]
+
+
+def test_a_launcher_that_does_not_stop_leaves_its_jobs_time_to_end(
+    pod: Pod, launcher: subprocess.Popen[bytes]
+) -> None:
+    pod.flux.run(1, "1")
+    pod.leave("lead")
+    assert pod.cancelled == [1]
+    assert pod.clock.now <= SECONDS + KILL / 2 + 1
+
+
+def test_an_instance_that_ends_with_its_launcher_is_no_error(
+    pod: Pod, launcher: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone() -> None:
+        (pod.folder / "launcher").unlink()
+
+        def jobs(*_: object) -> list[Any]:
+            raise OSError(errno.ECONNRESET, "Connection reset by peer")
+
+        monkeypatch.setattr(fake_flux.JobList, "fetch_jobs", jobs)
+
+    pod.at(SECONDS + 1, gone)
+    pod.leave("lead")
+    assert pod.stopping
 
 
 # Nobody to ask -----------------------------------------------------------------------------------------------

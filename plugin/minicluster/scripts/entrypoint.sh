@@ -29,8 +29,8 @@ leave() {
   # wakes the lead's keeper
   [ "$mc_role" = lead ] || FLUX_URI=$uri timeout 5 "$mc_flux" event pub minicluster.leave >/dev/null 2>&1 || true
   # when the instance ends by itself meanwhile there is nobody to ask any more
-  FLUX_URI=$uri timeout $((mc_leave_seconds + 9)) "$mc_flux" python "$mc_files/leave.py" \
-    "$mc_role" "$mc_leave_seconds" "$mc_state/run" >&3 2>"$mc_state/run/leave" ||
+  FLUX_URI=$uri timeout $((mc_leave_seconds + mc_kill_seconds + 1)) "$mc_flux" python "$mc_files/leave.py" \
+    "$mc_role" "$mc_leave_seconds" "$mc_kill_seconds" "$mc_state/run" >&3 2>"$mc_state/run/leave" ||
     [ -e "$mc_state/run/exit-code" ] || [ -e "$mc_state/run/ended" ] || cat "$mc_state/run/leave" >&3
 }
 
@@ -61,7 +61,7 @@ find_home() {
 
 prepare() {
   mkdir -p "$mc_run" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$mc_state/curve" "$MINICLUSTER_HOME/bin"
-  for file in stopping ready working ended exit-code unbound; do rm -f "$mc_state/run/$file"; done
+  for file in stopping ready working launcher ended exit-code unbound; do rm -f "$mc_state/run/$file"; done
   command -v bash >/dev/null || { mkdir -p "$mc_rc_bin" && ln -sf "$SHELL" "$mc_rc_bin/bash"; }
   ln -sf ../minicluster/flux.sh "$MINICLUSTER_HOME/bin/flux"
   ln -sf ../minicluster/scale.sh "$MINICLUSTER_HOME/bin/minicluster-scale"

@@ -83,7 +83,12 @@ check_scheduler() {
 launch() {
   offer_bindings
   tell "$mc_prefix_words launcher"
-  task "$mc_prefix_words"
+  # while it runs its number is there for leave.py
+  running=$mc_state/run/launcher
+  code=0
+  task "sh -c 'echo \$\$ >\"\$0\" && exec \"\$@\"' \"\$running\" $mc_prefix_words" || code=$?
+  rm -f "$running"
+  return "$code"
 }
 
 # A launcher's `import flux`: the view's bindings, and nothing else of it, behind the image's own modules.
