@@ -71,10 +71,6 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
     if cluster.spec["state"]["claimName"]:
         # what a kill can lose (flux-config-kvs(5))
         tables["kvs"] = {"checkpoint-period": "5s"}
-    _, kill, rest = grace(cluster)
-    if rest < ENDS:
-        # SIGKILL comes while there is time for what follows (flux-config-exec(5); 5s by default)
-        tables["exec"] = {"kill-timeout": f"{max(0.1, kill * 0.6):.1f}s"}
     scheduler = cluster.flux["scheduler"]
     if scheduler["simple"]:
         # Fluxion's own check of feasibility would load its resource module beside sched-simple
@@ -121,7 +117,7 @@ def start(cluster: MiniCluster) -> list[str]:
         attributes["broker.quorum"] = needed
     # told to stop, a broker has what is left of the pod's grace period, and the dump needs time too
     rest = grace(cluster)[2]
-    timeout = 10 if rest >= ENDS else max(1, rest // 2)
+    timeout = 10 if rest >= ENDS else max(2, rest // 2)
     attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = f"{timeout}s"
     attributes |= log(cluster)
     return words + setting(attributes)

@@ -1,6 +1,7 @@
 """A pod that is told to stop: what runs there may end, what starts afterwards starts elsewhere."""
 
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -121,3 +122,47 @@ def test_a_job_whose_nodes_were_being_given_at_a_kill_does_not_stop_the_queue(ma
     assert until(lambda: shown(cluster, behind, "result")) == "COMPLETED"
     assert shown(cluster, stuck, "result") == "CANCELED"
     assert "submit it again" in shown(cluster, stuck, "exception.note")
+
+
+#: A launcher and its job; each says how it ended
+LAUNCHES = """\
+trap 'echo the launcher is told; flux jobs -n -o {state}; exit 4' TERM
+flux submit --quiet --output=/tmp/out sh -c 'touch /tmp/runs; until [ -e /tmp/end ]; do sleep 0.1; done; echo job'
+while [ $(flux jobs -n -o {id} | wc -l) != 0 ]; do sleep 0.1; done
+cat /tmp/out
+exit 3
+"""
+
+
+@pytest.mark.parametrize("in_time", [True, False], ids=["in time", "late"])
+def test_a_launcher_has_the_grace_of_a_job(make: Make, in_time: bool) -> None:
+    cluster = make(SHORT, {"command": LAUNCHES, "launcher": True}).start()
+    until(lambda: cluster.lead.run("test", "-e", "/tmp/runs").returncode == 0)
+    cluster.lead.signal(signal.SIGTERM)
+    until(lambda: "Scheduling is stopped" in cluster.lead.flux("queue", "status"))
+    if in_time:
+        cluster.lead.run("touch", "/tmp/end")
+    assert cluster.lead.wait() == (3 if in_time else RETRY)
+    lines = cluster.lead.log.splitlines()
+    if in_time:
+        assert lines == ["job", "minicluster: the job failed with exit code 3"]
+    else:
+        # its job went on until the launcher had ended
+        told = "minicluster: the launcher is told to stop: the pod's grace period is over"
+        assert told in lines
+        assert lines[lines.index("the launcher is told") + 1] == "RUN"
+
+
+def test_a_short_grace_period_has_time_for_the_archive(make: Make, volume: Path) -> None:
+    """Also where a job ignores that it is told to stop."""
+    archive = volume / "state.tgz"
+    grace = 10
+    values = {**QUIET, "archive": {"path": str(archive)}, "pod": {"terminationGracePeriodSeconds": grace}}
+    cluster = make(values).start().wait_for_ready()
+    started(cluster, "sh", "-c", "trap '' TERM; while :; do sleep 1; done")
+    begin = time.monotonic()
+    cluster.lead.signal(signal.SIGTERM)
+    assert cluster.lead.wait() == RETRY
+    assert time.monotonic() - begin < grace
+    assert archive.exists()
+    assert "the state was not dumped" not in cluster.lead.log

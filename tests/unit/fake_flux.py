@@ -44,6 +44,8 @@ class FakeFlux:
     jobs: list[dict[str, Any]] = field(default_factory=list)
     kvs: dict[str, Any] = field(default_factory=dict)
     done: list[Any] = field(default_factory=list)
+    #: Jobs that ignore that they are told to stop
+    stubborn: set[int] = field(default_factory=set)
     lookups: list[int] = field(default_factory=list)
     rank: int = 0
     state: str = "run"
@@ -220,6 +222,12 @@ class JobID(int):
 
 def _cancel(handle: FakeFlux, number: int, reason: str) -> None:
     handle.done.append(("cancel", int(number), reason))
+    if number not in handle.stubborn:
+        handle.end(int(number))
+
+
+def _kill(handle: FakeFlux, number: int, signum: int) -> None:
+    handle.done.append(("kill", int(number), signum))
     handle.end(int(number))
 
 
@@ -228,7 +236,7 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
     contents: dict[str, dict[str, Any]] = {
         "flux": {"Flux": lambda: flux},
         "flux.kvs": {"get": _kvs_get, "put": _kvs_put, "commit": _kvs_commit, "exists": _kvs_exists},
-        "flux.job": {"JobList": JobList, "JobID": JobID, "job_kvs_lookup": _lookup, "cancel": _cancel},
+        "flux.job": {"JobList": JobList, "JobID": JobID, "job_kvs_lookup": _lookup, "cancel": _cancel, "kill": _kill},
         "flux.resource": {"resource_list": _resource_list},
         "flux.resource.journal": {"ResourceJournalConsumer": Journal},
     }

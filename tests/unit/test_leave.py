@@ -134,6 +134,16 @@ def test_what_is_cancelled_has_no_result(pod: Pod) -> None:
     assert found == [True]
 
 
+def test_a_job_that_does_not_stop_is_killed_in_time(pod: Pod) -> None:
+    pod.flux.run(1, "1")
+    pod.flux.run(2, "2")
+    pod.flux.stubborn = {2}
+    pod.leave("lead")
+    assert pod.cancelled == [1, 2]
+    assert pod.done[-1] == ("kill", 2, signal.SIGKILL)
+    assert SECONDS < pod.clock.now < SECONDS + KILL
+
+
 @pytest.mark.parametrize(("works", "jobs", "waits"), [(True, True, True), (True, False, False), (False, True, False)])
 def test_the_lead_hears_the_result_of_work_that_ended(pod: Pod, works: bool, jobs: bool, waits: bool) -> None:
     if works:
@@ -199,18 +209,16 @@ def test_a_launcher_is_told_to_stop_before_its_jobs_are(
     ]
 
 
-def test_a_launcher_that_does_not_stop_leaves_its_jobs_time_to_end(
-    pod: Pod, launcher: subprocess.Popen[bytes]
-) -> None:
+@pytest.mark.usefixtures("launcher")
+def test_a_launcher_that_does_not_stop_leaves_its_jobs_time_to_end(pod: Pod) -> None:
     pod.flux.run(1, "1")
     pod.leave("lead")
     assert pod.cancelled == [1]
     assert pod.clock.now <= SECONDS + KILL / 2 + 1
 
 
-def test_an_instance_that_ends_with_its_launcher_is_no_error(
-    pod: Pod, launcher: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("launcher")
+def test_an_instance_that_ends_with_its_launcher_is_no_error(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone() -> None:
         (pod.folder / "launcher").unlink()
 

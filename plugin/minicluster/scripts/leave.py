@@ -19,10 +19,13 @@ from typing import Any, Callable
 
 import flux
 from flux.job import JobID, cancel
+from flux.job import kill as send
 from state import ids, jobs, nodes
 
 REASON = "minicluster: the pod was told to stop"
 POLL = 0.5
+#: Part of the time to end that a cancelled job has from SIGTERM to SIGKILL; Flux' own is 5 s (exec.kill-timeout)
+TERM = 5 / 8
 OVER = "the pod's grace period is over"
 #: Seconds for the lead's work to leave its exit code, once its jobs have ended
 WORD = 5.0
@@ -105,6 +108,9 @@ def main(role: str, seconds: float, kill: float, folder: Path) -> None:
         for job in running(handle, rank):
             print(f"minicluster: job {JobID(job['id']).f58plain} is cancelled: {OVER}", flush=True)
             cancel(handle, job["id"], f"{REASON} and its grace period is over")
+        until(lambda: idle(handle, rank), (end - time.monotonic()) * TERM)
+        for job in running(handle, rank):
+            send(handle, job["id"], signal.SIGKILL)
         until(lambda: idle(handle, rank), end - time.monotonic())
     except OSError:
         # without its launcher the instance ends by itself, and cancels what runs
