@@ -212,3 +212,17 @@ def test_the_secret_key_is_in_the_secret_only(release: Install) -> None:
     ]
     assert "hello" in seen[0]
     assert not [key for key in keys for text in seen if key in text]
+
+
+@pytest.mark.parametrize("user", [0, 12345])
+def test_munge(release: Install, user: int) -> None:
+    """Its credentials hold on all nodes; the image has munge, or this is skipped."""
+    runner = {"securityContext": {"runAsUser": user, "runAsGroup": user}, "command": "munge -n | unmunge"}
+    cluster = release({"size": 2, "tasks": 2, **QUIET, "flux": {"mungeSecret": "munge"}}, runner)
+    cluster.kubectl("create", "secret", "generic", "munge", f"--from-literal=munge.key={'k' * 128}")
+    cluster.wait_for_end()
+    log = cluster.log(0)
+    if "this image has no munged" in log:
+        pytest.skip("the image has no munged")
+    assert "Complete" in cluster.conditions(), log
+    assert log.count("STATUS:") == log.count("Success (0)") == 2, log

@@ -134,6 +134,28 @@ def test_a_sidecar_that_waits_can_be_told_to_stop(make: Make) -> None:
     assert runs(pod) == 0
 
 
+@pytest.mark.parametrize("kind", ["sidecar", "service"])
+def test_a_script_says_itself_what_it_is_for(make: Make, kind: str) -> None:
+    script = "#!/usr/bin/env -S sed -n 2p\nthis line\nand no other\n"
+    pod = container(make, flux={"noWaitSocket": True}, commands={"script": script})
+    side = pod.start("container.sh", "side", kind)
+    until(lambda: side.log)
+    assert side.log == "this line\n"
+
+
+def test_a_sidecar_has_a_home_and_a_folder_for_what_passes(make: Make) -> None:
+    """Also where the root is read-only, and whatever user it is; the runner's are not its own."""
+    pod = container(make, flux={"noWaitSocket": True}, command='cd "$HOME" && : >here; cd "$TMPDIR" && : >there')
+    side = pod.start("container.sh", "side", "sidecar", HOME="/nonexistent", TMPDIR="/nonexistent")
+    asleep(side, pod)
+    assert side.log == ""
+    assert [str(file.relative_to(pod.home)) for file in sorted(pod.home.glob(".own-side/*/*"))] == [
+        ".own-side/home/here",
+        ".own-side/tmp/there",
+    ]
+    assert not pod.state.exists()
+
+
 # The agent ---------------------------------------------------------------------------------------------------
 
 

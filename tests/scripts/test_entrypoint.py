@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import stat
 import tarfile
 from pathlib import Path
@@ -335,7 +336,7 @@ def test_munged_has_a_key_of_its_users_own(make: Make, shell: str) -> None:
     key = pod.home / "munge/munge.key"
     key.write_bytes(b"\0munge key\n")
     # this machine's own /run stays as it is
-    for name in ("mkdir", "chown", "chmod"):
+    for name in ("mkdir",):
         real = (pod.root / "bin" / name).readlink()
         pod.command(name, f'#!/bin/sh\ncase " $* " in *" /run/munge "*) exit 0;; esac\nexec {real} "$@"\n')
     pod.command("munged", f'#!/bin/sh\nprintf "%s\\n" "$@" >{pod.root}/munged\n')
@@ -354,3 +355,49 @@ def test_a_munge_key_without_munged_is_said(make: Make) -> None:
     (pod.home / "munge/munge.key").write_bytes(b"key")
     message = "flux.mungeSecret is set and this image has no munged: use an image that has it, or drop the secret"
     assert pod.run() == (127, f"minicluster: {message}\n")
+
+
+def test_a_munged_that_does_not_start_is_said(make: Make, shell: str) -> None:
+    if shell == "busybox":
+        pytest.skip("its mkdir is always its own")
+    pod = make({**QUIET, "flux": {"mungeSecret": "munge"}}, {"command": "true"})
+    (pod.home / "munge").mkdir()
+    (pod.home / "munge/munge.key").write_bytes(b"key")
+    real = (pod.root / "bin/mkdir").readlink()
+    pod.command("mkdir", f'#!/bin/sh\ncase " $* " in *" /run/munge "*) exit 0;; esac\nexec {real} "$@"\n')
+    pod.command("munged", "#!/bin/sh\necho 'munged: Error: no' >&2; exit 1\n")
+    code, log = pod.run()
+    assert code == 1
+    first, second = log.splitlines()
+    assert first == "munged: Error: no"
+    assert re.fullmatch(r"minicluster: munged does not start as user \d+: see the lines above", second)
+    assert pod.calls("start") == []
+
+
+# The user ----------------------------------------------------------------------------------------------------
+
+
+def user(pod: Pod, known: bool) -> None:
+    """Let the user have a passwd entry, or none."""
+    pod.command("id", f'#!/bin/sh\n[ "$1" != -un ] || exit {0 if known else 1}\necho 12345\n')
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "found"),
+    [
+        ({}, False, ("flux", "flux")),
+        ({"USER": "me"}, False, ("me", "me")),
+        ({"USER": "me", "LOGNAME": "her"}, False, ("me", "her")),
+        ({}, True, (None, None)),
+    ],
+)
+def test_a_user_without_a_passwd_entry_has_a_name(
+    make: Make, shell: str, given: dict[str, str], known: bool, found: tuple[str | None, str | None]
+) -> None:
+    if shell == "busybox":
+        pytest.skip("its id is always its own")
+    pod = make(QUIET, {"command": "true"})
+    user(pod, known)
+    assert pod.run("entrypoint.sh", **given) == (0, "")
+    [call] = pod.calls("submit")
+    assert (call.env.get("USER"), call.env.get("LOGNAME")) == found

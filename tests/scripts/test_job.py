@@ -1,5 +1,6 @@
 """What the lead does once it has its quorum, and what it makes of the end of it."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -239,9 +240,18 @@ def test_diagnostics_are_printed_and_the_cluster_stays(make: Make) -> None:
     pod = make(QUIET, {"diagnostics": True, "command": "never"})
     pod.play("overlay status", "echo overlay; exit 1")
     pod.play("resource list", "echo resources")
-    process = pod.start()
-    until(lambda: "MINICLUSTER_HOME=" in process.log)
-    assert process.log.splitlines()[:3] == ["overlay", "resources", "commands:    \t\t0.88.0"]
+    pod.play("python diagnose.py", f"exec {sys.executable} $2")
+    hidden = "line\nFLUX_URI=of a secret"
+    process = pod.start("entrypoint.sh", DATABASE=hidden, FLUX_TOKEN=hidden, GITHUB_PAT="ghp_1")
+    until(lambda: "SHELL=" in process.log)
+    lines = process.log.splitlines()
+    assert lines[:3] == ["overlay", "resources", "commands:    \t\t0.88.0"]
+    assert f"MINICLUSTER_HOME={pod.home}" in lines
+    assert [line for line in lines if line.endswith("=(not shown)")] == [
+        f"{name}=(not shown)" for name in ("DATABASE", "FLUX_TOKEN", "GITHUB_PAT")
+    ]
+    assert "secret" not in process.log
+    assert "ghp_1" not in process.log
     assert process.runs
 
 

@@ -114,6 +114,10 @@ volumeMounts:
   {{- if $root.Values.flux.mungeSecret }}
   - name: minicluster-munge
     mountPath: {{ $home }}/munge
+  {{- if eq (include "minicluster.mungeFolder" $root) "true" }}
+  - name: minicluster-munge-socket
+    mountPath: /run/munge
+  {{- end }}
   {{- end }}
   {{- end }}
   {{- if and (eq .kind "runner") (eq (include "minicluster.sharedMemory" $root) "true") }}
@@ -157,6 +161,14 @@ volumeMounts:
 {{- $own := or (eq (toString .Values.pod.sharedMemory) "none") .Values.pod.hostIPC -}}
 {{- range $paths }}{{ if eq (clean .) "/dev/shm" }}{{ $own = true }}{{ end }}{{ end -}}
 {{- not $own -}}
+{{- end }}
+
+{{/* "true" when the runner gets the folder of munged's socket, which not every user could make; it may bring its own. */}}
+{{- define "minicluster.mungeFolder" -}}
+{{- $runner := fromJson (include "minicluster.runner" .) -}}
+{{- $own := false -}}
+{{- range $runner.volumes }}{{ if has (trimSuffix "/" (toString .path)) (list "/run/munge" "/var/run/munge" "/run" "/var/run") }}{{ $own = true }}{{ end }}{{ end -}}
+{{- and (not (empty .Values.flux.mungeSecret)) (not $own) -}}
 {{- end }}
 
 {{/* The volumes of containers, each name once. */}}

@@ -72,6 +72,10 @@ spec:
         items:
           - {key: munge.key, path: munge.key}
     {{- end }}
+    {{- if eq (include "minicluster.mungeFolder" .) "true" }}
+    - name: minicluster-munge-socket
+      emptyDir: {}
+    {{- end }}
     {{- with .Values.state.claimName }}
     - name: minicluster-state
       persistentVolumeClaim:

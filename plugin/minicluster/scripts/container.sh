@@ -32,8 +32,14 @@ agent() {
 work() {
   if command -v bash >/dev/null; then shell='bash'; else shell='sh'; fi
   file=$mc_files/$mc_container.command
-  [ -e "$file" ] || file=$mc_files/$mc_container.script
-  run "$shell" "$file"
+  if [ -e "$file" ]; then
+    run "$shell" "$file"
+    return
+  fi
+  # a script may say itself what it is for
+  file=$mc_files/$mc_container.script
+  read -r first <"$file" || true
+  case $first in '#!'*) run "$file" ;; *) run "$shell" "$file" ;; esac
 }
 
 main() {
@@ -47,6 +53,12 @@ main() {
   fi
   # shellcheck source=/dev/null
   . "$mc_files/process.sh"
+  if [ "$2" != service ]; then
+    # not the runner's: each container may have a user of its own, and any may be the first
+    # shellcheck source=home.sh
+    . "$mc_files/home.sh"
+    find_home "$MINICLUSTER_HOME/.own-$mc_container"
+  fi
   trap stop TERM INT
   trap on_exit EXIT
   snippet "$mc_container.init.sh"

@@ -42,23 +42,6 @@ broker_uri() {
   return 1
 }
 
-# A user of any uid, perhaps without a passwd entry or a writable file system; an image perhaps without bash,
-# which the broker takes for its user's shell, and the lead's rc scripts call by name. (To busybox sh has no path.)
-find_home() {
-  [ -x "${SHELL:-}" ] || SHELL=$(command -v bash || echo /bin/sh)
-  export SHELL
-  if ! [ -d "${HOME:-}" ] || ! [ -w "$HOME" ] || [ "$HOME" = / ]; then
-    HOME=$mc_state/home
-    export HOME
-    mkdir -p "$HOME"
-  fi
-  if ! [ -w "${TMPDIR:-/tmp}" ]; then
-    TMPDIR=$mc_state/tmp
-    export TMPDIR
-    mkdir -p "$TMPDIR"
-  fi
-}
-
 prepare() {
   mkdir -p "$mc_run" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$mc_state/curve" "$MINICLUSTER_HOME/bin"
   for file in stopping ready working launcher ended exit-code unbound; do rm -f "$mc_state/run/$file"; done
@@ -77,23 +60,6 @@ prepare() {
 secret_file() {
   mkdir -p "$mc_state/${1%/*}"
   (umask 0377 && rm -f "$mc_state/$1" && cat "$MINICLUSTER_HOME/$1" >"$mc_state/$1")
-}
-
-munge() {
-  [ -e "$MINICLUSTER_HOME/munge/munge.key" ] || return 0
-  if ! command -v munged >/dev/null; then
-    warn "flux.mungeSecret is set and this image has no munged: use an image that has it, or drop the secret"
-    end 127
-  fi
-  secret_file munge/munge.key
-  # where clients look for munged; it wants the folder to be its user's own
-  mkdir -p /run/munge 2>/dev/null || true
-  if ! [ -O /run/munge ] && ! chown "$(id -u)" /run/munge 2>/dev/null; then
-    warn "munged needs /run/munge to be of user $(id -u): mount an emptyDir there, or run as root"
-    end 1
-  fi
-  munged --key-file="$mc_state/munge/munge.key" --pid-file="$mc_state/munge/pid" \
-    --log-file="$mc_state/munge/log" --seed-file="$mc_state/munge/seed"
 }
 
 version() { "$mc_flux" --version | sed -n 's/^commands:[[:space:]]*//p'; }
@@ -151,32 +117,6 @@ run_broker() {
   [ -z "$mc_timed" ] || timed fluxstart "$begin"
 }
 
-# Restores the state from the archive and has it dumped at the end, beside the last good one.
-use_archive() {
-  [ -n "$mc_archive" ] || return 0
-  [ -z "${mc_archive%/*}" ] || mkdir -p "${mc_archive%/*}"
-  [ ! -e "$mc_archive" ] || mc_start_words="$mc_start_words -Scontent.restore=\"\$mc_archive\""
-  mc_start_words="$mc_start_words -Scontent.dump=\"\$mc_archive.new.tgz\""
-  rm -f "$mc_archive.new.tgz"
-}
-
-# The state of Flux on a volume, from which a lead that comes back goes on.
-use_state_volume() {
-  [ -n "$mc_state_volume" ] || return 0
-  mkdir -p "$MINICLUSTER_HOME/state/$mc_name"
-  mc_start_words="$mc_start_words -Sstatedir=\"\$MINICLUSTER_HOME/state/\$mc_name\""
-}
-
-# A dump replaces the last good one only when it is whole; it may have been cut short by a kill.
-keep_archive() {
-  [ -n "$mc_archive" ] || return 0
-  if "$mc_flux" python -m tarfile -l "$mc_archive.new.tgz" >/dev/null 2>&1; then
-    mv -f "$mc_archive.new.tgz" "$mc_archive"
-  else
-    warn "the state was not dumped: $mc_archive is what it was"
-  fi
-}
-
 lead() {
   snippet broker-pre.sh
   use_archive
@@ -229,6 +169,7 @@ worker() {
   done
   mc_result=0
   # the work is done: what fails here must not fail the Job, and with it end the lead before its result is known
+  # shellcheck disable=SC2034 # for process.sh
   mc_harmless=1
   snippet post.sh
   exit 0
@@ -238,7 +179,7 @@ main() {
   # flux puts the view's modules into PYTHONPATH: the job gets the image's own back
   MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
   export MINICLUSTER_PYTHONPATH
-  for file in environment time process; do
+  for file in environment time process home munge archive; do
     # shellcheck source=/dev/null
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done
@@ -246,7 +187,7 @@ main() {
   mkdir -p "$mc_state/run"
   trap on_stop TERM INT
   trap on_exit EXIT
-  find_home
+  find_home "$mc_state"
   prepare
   snippet init.sh
   if ! [ -x "$mc_flux" ]; then
@@ -254,7 +195,7 @@ main() {
     end 127
   fi
   snippet pre.sh
-  munge
+  start_munge
   choose_affinity
   resources || {
     warn "the resource set R can't be made: see the lines above"

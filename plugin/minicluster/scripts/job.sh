@@ -136,7 +136,7 @@ diagnose() {
   "$mc_flux" overlay status || true
   "$mc_flux" resource list || true
   "$mc_flux" --version || true
-  env | sort
+  "$mc_flux" python "$mc_files/diagnose.py"
 }
 
 # the image's own again, without what flux puts before it
