@@ -1,3 +1,4 @@
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -70,6 +71,16 @@ def board() -> Iterator[Board]:
     if board._server:
         board._server.shutdown()
         board._server.server_close()
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_it_is_served_to_both_families(board: Board) -> None:
+    board.show(0, "minicluster_size 4\n")
+    server = board._server
+    assert server
+    for host in ("127.0.0.1", "[::1]"):
+        with urllib.request.urlopen(f"http://{host}:{server.server_address[1]}/metrics", timeout=10) as answer:
+            assert answer.read() == b"minicluster_size 4\n"
 
 
 def test_the_last_text_is_served_and_nothing_else(board: Board) -> None:

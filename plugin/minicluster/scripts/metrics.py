@@ -5,6 +5,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+import socket
 import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -67,6 +68,18 @@ def _metric(name: str, about: str, values: Mapping[str, float], kind: str = "gau
     return "\n".join(lines + [f"{full}{labels} {value:.15g}" for labels, value in values.items()]) + "\n"
 
 
+class Server(ThreadingHTTPServer):
+    """Listens on all addresses of the pod, of both families or of the one that there is."""
+
+    address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+
+    def server_bind(self) -> None:
+        """Take IPv4's connections too (ipv6(7))."""
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+
+
 class Board:
     """Serves the last text that was shown, on /metrics."""
 
@@ -83,7 +96,7 @@ class Board:
         """Serve this text from now on. Raises OSError when the port is taken."""
         self._text = body.encode()
         if self._server is None:
-            self._server = ThreadingHTTPServer(("", port), self._handler())
+            self._server = Server(("", port), self._handler())
             threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
