@@ -156,7 +156,7 @@ def test_a_launcher_has_the_grace_of_a_job(make: Make, in_time: bool) -> None:
 def test_a_short_grace_period_has_time_for_the_archive(make: Make, volume: Path) -> None:
     """Also where a job ignores that it is told to stop."""
     archive = volume / "state.tgz"
-    grace = 10
+    grace = 16
     values = {**QUIET, "archive": {"path": str(archive)}, "pod": {"terminationGracePeriodSeconds": grace}}
     cluster = make(values).start().wait_for_ready()
     started(cluster, "sh", "-c", "trap '' TERM; while :; do sleep 1; done")

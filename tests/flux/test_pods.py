@@ -1,6 +1,7 @@
 """The same truths on a real Kubernetes, with both Helms and both ways of bringing the view."""
 
 import re
+import subprocess
 import time
 from base64 import b64decode
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from broker_pods import until
-from releases import IN_PODS, PATIENCE, ROOT, Install, Release, run
+from releases import IN_PODS, PATIENCE, ROOT, Install, Release, environment, run
 
 pytestmark = IN_PODS
 
@@ -226,3 +227,27 @@ def test_munge(release: Install, user: int) -> None:
         pytest.skip("the image has no munged")
     assert "Complete" in cluster.conditions(), log
     assert log.count("STATUS:") == log.count("Success (0)") == 2, log
+
+
+@pytest.mark.parametrize("in_time", [True, False], ids=["in time", "late"])
+def test_a_launcher_that_is_evicted_has_the_grace_of_a_job(release: Install, in_time: bool) -> None:
+    command = f"trap 'echo told; exit 4' TERM; touch /tmp/runs; {UNTIL_TOLD}"
+    values = {"size": 2, **QUIET, "pod": {"terminationGracePeriodSeconds": 12}}
+    cluster = release(values, {"command": command, "launcher": True})
+    until(lambda: "runs" in cluster.exec(0, "ls", "/tmp"), PATIENCE)
+    pod = cluster.pod(0)
+    log = subprocess.Popen(
+        ["kubectl", "-n", cluster.namespace, "logs", "-f", pod], env=environment(), stdout=subprocess.PIPE, text=True
+    )
+    cluster.evict(pod)
+    if in_time:
+        cluster.kubectl("exec", pod, "--", "touch", "/tmp/end")
+    said, _ = log.communicate(timeout=PATIENCE)
+    if in_time:
+        assert said == "done\n"
+        assert "Complete" in cluster.wait_for_end()
+    else:
+        assert "told" in said.splitlines()
+        assert "minicluster: the launcher is told to stop: the pod's grace period is over" in said.splitlines()
+        # and is run anew
+        until(lambda: cluster.pod(0) not in ("", pod), PATIENCE)
