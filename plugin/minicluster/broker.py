@@ -60,7 +60,7 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
         "bootstrap": {
             "curve_cert": f"{cluster.state}/curve/curve.cert",
             "default_port": PORT,
-            "default_bind": f"tcp://{network['interface']}:%p",
+            "default_bind": f"tcp://{interface(cluster)}:%p",
             # the dot ends the name: no search domain is tried while the name isn't there yet
             "default_connect": f"tcp://%h.{domain}.:%p",
             "hosts": bootstrap(cluster),
@@ -79,6 +79,12 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
         tables["sched-fluxion-qmanager"] = {"queue-policy": scheduler["queuePolicy"] or QUEUE_POLICY}
         tables["sched-fluxion-resource"] = {"match-policy": scheduler["matchPolicy"] or MATCH_POLICY}
     return tables
+
+
+def interface(cluster: MiniCluster) -> str:
+    """Return what brokers bind to: a pod's interface is eth0, those of nodes have names of their own."""
+    given: str = cluster.spec["network"]["interface"]
+    return given or ("*" if cluster.spec["pod"]["hostNetwork"] else "eth0")
 
 
 def bootstrap(cluster: MiniCluster) -> list[dict[str, str]]:

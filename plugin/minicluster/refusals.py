@@ -344,7 +344,7 @@ def _hidden_by_broker_config(cluster: "MiniCluster") -> Iterator[str]:
         "flux.scheduler.matchPolicy": scheduler["matchPolicy"],
         "flux.scheduler.simple": scheduler["simple"],
         "flux.bursting": bursting["clusters"] or bursting["leadBroker"] or bursting["hostlist"],
-        "network.interface": network["interface"] != "eth0",
+        "network.interface": network["interface"],
         "network.clusterDomain": network["clusterDomain"] != "cluster.local",
     }
     for name, is_set in computed.items():

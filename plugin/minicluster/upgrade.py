@@ -78,7 +78,7 @@ def changes(
 
 
 #: Defaults of older versions, by path, that are others now.
-FORMER: Mapping[str, str] = {"flux.scheduler.queuePolicy": "fcfs"}
+FORMER: Mapping[str, str] = {"flux.scheduler.queuePolicy": "fcfs", "network.interface": "eth0"}
 _EMPTY = ("{}", "[]", "null")
 
 

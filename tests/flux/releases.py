@@ -162,12 +162,13 @@ def images() -> dict[str, Any]:
 
 
 def values_of(values: Mapping[str, Any], runner: Mapping[str, Any], mode: str, scheduler: str = "") -> dict[str, Any]:
-    """Return the values of a test, with the images and the scheduler; unset, it is the view's own."""
+    """Return the values of a test, whose containers are sidecars, with images and scheduler (the view's own)."""
     base = images()
     values = choose_scheduler(values, scheduler or "Fluxion")
+    sidecars = [{"image": base["containers"][0]["image"], **sidecar} for sidecar in values.get("containers", ())]
     flux = dict(values.get("flux", {}))
     flux["container"] = {"mode": mode, **base.get("flux", {}).get("container", {}), **flux.get("container", {})}
-    return {**values, "containers": [{**base["containers"][0], **runner}], "flux": flux}
+    return {**values, "containers": [{**base["containers"][0], **runner}, *sidecars], "flux": flux}
 
 
 def create_namespace(name: str, labels: Sequence[str] = ()) -> None:

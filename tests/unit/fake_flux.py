@@ -41,6 +41,9 @@ class FakeFlux:
     online: set[int]
     used: dict[int, tuple[int, int]] = field(default_factory=dict)
     drained: dict[int, str] = field(default_factory=dict)
+    #: When, 1 s where it isn't said; and when the lead's broker started
+    drained_at: dict[int, float] = field(default_factory=dict)
+    starttime: float = 0.0
     jobs: list[dict[str, Any]] = field(default_factory=list)
     kvs: dict[str, Any] = field(default_factory=dict)
     done: list[Any] = field(default_factory=list)
@@ -66,7 +69,10 @@ class FakeFlux:
 
     def resource_status(self, _: Any, nodeid: int | None) -> dict[str, Any]:
         assert nodeid == 0
-        drain = {str(rank): {"timestamp": 1.0, "reason": reason} for rank, reason in self.drained.items()}
+        drain = {
+            str(rank): {"timestamp": self.drained_at.get(rank, 1.0), "reason": reason}
+            for rank, reason in self.drained.items()
+        }
         return {"R": resource_set(self.all), "online": idset(self.online), "drain": drain}
 
     def resource_drain(self, payload: Any, nodeid: int | None) -> None:
@@ -121,7 +127,8 @@ class FakeFlux:
         return {"job_states": {**states, "inactive": 3}, "successful": 2, "failed": 1, "canceled": 0, "timeout": 0}
 
     def attr_get(self, name: str) -> str:
-        return {"version": "0.88.0", "broker.quorum": "1", "rank": str(self.rank)}[name]
+        attributes = {"version": "0.88.0", "broker.quorum": "1", "rank": str(self.rank)}
+        return {**attributes, "broker.starttime": f"{self.starttime:.2f}"}[name]
 
     def submit(self, number: int, nodes: int = 1, **fields: Any) -> None:
         """Let a job wait for nodes, a slot with a core on each."""

@@ -99,6 +99,13 @@ def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
             "tcp://%h.net.ns.svc.k8s.example.:%p",
         ),
         ({"network": {"interface": "*"}}, ["bootstrap", "default_bind"], "tcp://*:%p"),
+        ({}, ["bootstrap", "default_bind"], "tcp://eth0:%p"),
+        ({"pod": {"hostNetwork": True}}, ["bootstrap", "default_bind"], "tcp://*:%p"),
+        (
+            {"pod": {"hostNetwork": True}, "network": {"interface": "ib0"}},
+            ["bootstrap", "default_bind"],
+            "tcp://ib0:%p",
+        ),
         (
             {"flux": {"container": {"mountPath": "/opt/x"}}},
             ["bootstrap", "curve_cert"],

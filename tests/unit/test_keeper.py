@@ -55,6 +55,18 @@ def test_what_happened_before_it_came_is_looked_at_once(flux: FakeFlux, monkeypa
     assert flux.done == []
 
 
+@pytest.mark.parametrize(("kept", "done"), [(["kept"], [("undrain", "3-4")]), ([], [])])
+def test_who_was_told_to_stop_under_an_earlier_lead_is_gone_though_its_rank_is_there(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, kept: list[str], done: list[Any]
+) -> None:
+    flux.drained = {1: TOLD, 2: "bad DIMM", 3: TOLD, 4: TOLD, 5: "minicluster: scaling down"}
+    flux.drained_at = {1: 101.0, 2: 99.0, 3: 99.0, 4: 50.0, 5: 99.0}
+    flux.starttime = 100.0
+    flux.events = [SENTINEL]
+    run_program(monkeypatch, flux, "keeper.py", *kept)
+    assert flux.done == done
+
+
 # A queue that was kept ---------------------------------------------------------------------------------------
 
 OFFLINE = "Scheduler is offline"

@@ -128,7 +128,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (at("flux.container.workingDir", "x"), f'flux.container.workingDir is "x": must match {PATH}'),
     (runner(workingDir="rel"), f'containers[0].workingDir is "rel": must match {PATH}'),
     (runner(logs="tmp"), f'containers[0].logs is "tmp": must match {PATH}'),
-    (at("network.interface", ""), r'network.interface is "": must match ^([-_.:a-zA-Z0-9\[\]]+|\*)$'),
+    (at("network.interface", "a b"), r'network.interface is "a b": must match ^([-_.:a-zA-Z0-9\[\]]*|\*)$'),
     # names
     ({"nameOverride": "A"}, f'nameOverride is "A": must match {LABEL}'),
     (at("network.headlessName", "-a"), f'network.headlessName is "-a": must match {LABEL}'),

@@ -24,7 +24,12 @@ restartPolicy: Always
 {{ $field }}: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}
 {{- end }}
-{{- with $c.ports }}
+{{- $ports := $c.ports | default list }}
+{{- if and (eq $kind "runner") $root.Values.pod.hostNetwork (not (has 8050.0 $ports)) }}
+{{- /* the scheduler then keeps brokers off each other's nodes, those of other MiniClusters too */}}
+{{- $ports = append $ports 8050 }}
+{{- end }}
+{{- with $ports }}
 ports:
   {{- range . }}
   - {name: port-{{ int64 . }}, containerPort: {{ int64 . }}}

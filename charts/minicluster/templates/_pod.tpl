@@ -126,6 +126,10 @@ spec:
 {{- $pod := $root.Values.pod -}}
 automountServiceAccountToken: {{ $pod.automountServiceAccountToken }}
 enableServiceLinks: false
+{{- if and $pod.hostNetwork (not $pod.dnsPolicy) }}
+# with the node's own DNS no broker would find another
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
 {{- range $field := list "schedulerName" "serviceAccountName" "runtimeClassName" "dnsPolicy" "hostIPC" "hostPID" "hostNetwork" "priorityClassName" "nodeSelector" "tolerations" "topologySpreadConstraints" "securityContext" }}
 {{- with get $pod $field }}
 {{ $field }}: {{- include "minicluster.yaml" . | nindent 2 }}

@@ -1,0 +1,89 @@
+"""Ports, nodes and quotas of a real Kubernetes."""
+
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+from broker_pods import until
+from releases import IN_PODS, NAME, PATIENCE, Install, Release, run
+
+pytestmark = IN_PODS
+
+QUIET = {"logging": {"quiet": True}}
+ONE_CORE = {"cores": 1}
+BOTH_HELMS = pytest.mark.parametrize("helm", ["helm", "helm3"])
+
+
+def waits_for_a_port(cluster: Release) -> bool:
+    """Say whether the scheduler finds no node with a free port for the last pod."""
+    conditions = cluster.pods()[-1]["status"].get("conditions", [])
+    return any("free ports" in c.get("message", "") for c in conditions if c["type"] == "PodScheduled")
+
+
+def on_one_node() -> dict[str, Any]:
+    """Return the fields of pods that go to one node, the last."""
+    node = json.loads(run("kubectl", "get", "nodes", "-o", "json").stdout)["items"][-1]
+    tolerations = [
+        {"key": taint["key"], "operator": "Exists", "effect": taint["effect"]}
+        for taint in node["spec"].get("taints", ())
+    ]
+    return {"nodeSelector": {"kubernetes.io/hostname": node["metadata"]["name"]}, "tolerations": tolerations}
+
+
+def test_brokers_in_the_network_of_the_nodes_never_meet_on_one(release: Install) -> None:
+    """Nothing else is set: interface and DNS follow from hostNetwork."""
+    here = {"hostNetwork": True, **on_one_node()}
+    first = release({"size": 1, "maxSize": 2, **QUIET, "pod": here}, ONE_CORE)
+    first.wait_for("0")
+    first.upgrade("--set", "size=2")
+    until(lambda: len(first.pods()) == 2 and waits_for_a_port(first), PATIENCE)
+    first.upgrade("--set", "size=1")
+    second = release({"size": 1, **QUIET, "pod": here}, {**ONE_CORE, "command": "echo here"})
+    until(lambda: bool(second.pods()) and waits_for_a_port(second), PATIENCE)
+    first.flux(0, "shutdown")
+    assert second.wait_for_end().keys() >= {"Complete"}
+    assert second.log(0) == "here\n"
+
+
+def test_a_port_that_answers_is_reached_while_another_container_crashes(release: Install) -> None:
+    serve = 'cd /tmp && echo "of $JOB_COMPLETION_INDEX" >index.html && exec python3 -m http.server 8000'
+    web = {"name": "web", "command": serve, "ports": [8000]}
+    values: dict[str, Any] = {"size": 2, **QUIET, "containers": [web, {"name": "bad", "command": "exit 3"}]}
+    cluster = release(values, {**ONE_CORE, "runFlux": True})
+    cluster.wait_for("0-1")
+    ask = f"import urllib.request as u; print(u.urlopen('http://{NAME}-web:8000', timeout=2).read().decode(), end='')"
+    answer = partial(cluster.exec, 0, "python3", "-c", ask)
+    until(lambda: restarts(cluster, "bad") >= 2, PATIENCE)
+    seen = {until(answer, PATIENCE) for _ in range(20)}
+    assert seen == {"of 0\n", "of 1\n"}
+
+
+def restarts(cluster: Release, container: str) -> int:
+    """Return how often a sidecar was started again, in the pod where that was least often."""
+    statuses = [s for pod in cluster.pods() for s in pod["status"].get("initContainerStatuses", [])]
+    return min((s["restartCount"] for s in statuses if s["name"] == container), default=0)
+
+
+QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "quota"},
+    "spec": {"hard": {"requests.cpu": "1", "limits.cpu": "2", "requests.memory": "1Gi", "limits.memory": "1Gi"}},
+}
+
+
+@BOTH_HELMS
+def test_helm_test_goes_under_a_quota_and_leaves_nothing(release: Install, helm: str) -> None:
+    resources = {"cpu": "100m", "memory": "256Mi"}
+    runner = {**ONE_CORE, "resources": {"requests": resources, "limits": resources}}
+    cluster = release(QUIET, runner, helm=helm)
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(QUOTA))
+    cluster.wait_for("0")
+    assert "Succeeded" in cluster.test()
+    cluster.flux(0, "shutdown")
+    cluster.wait_for_end()
+    failed = run(helm, "test", NAME, "-n", cluster.namespace, check=False)
+    assert failed.returncode != 0
+    assert "no quorum within 60 s" in failed.stdout + failed.stderr
+    assert [p["metadata"]["name"] for p in cluster.json("pods")["items"]] == [cluster.pods()[0]["metadata"]["name"]]

@@ -1,0 +1,60 @@
+"""What tools/chaos.py takes for lost, and for run twice."""
+
+import sys
+
+import pytest
+from support import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+from chaos import Ended, Span, leaks, verdict
+
+DONE = Ended("COMPLETED", ran=True)
+KILL = Span(100.0, 105.0)
+
+
+@pytest.mark.parametrize(
+    ("starts", "known", "kills", "faults"),
+    [
+        ([50.0], DONE, [], []),
+        ([50.0], Ended("FAILED", ran=True), [], []),
+        ([50.0], Ended("FAILED", ran=False), [], []),
+        ([], Ended("CANCELED", ran=True), [], []),
+        ([], Ended("CANCELED", ran=False), [], ["job: CANCELED without a start"]),
+        ([], None, [], ["job: Flux does not know it, and it was accepted with no kill of the lead after it"]),
+        ([], None, [KILL], ["job: Flux does not know it, and it was accepted 60.0 s before a kill of the lead"]),
+        ([], None, [Span(46.0, 51.0)], []),
+        ([50.0, 60.0], DONE, [], ["job: started again, first with no kill of the lead after it"]),
+        ([50.0, 60.0], DONE, [KILL], ["job: started again, first 50.0 s before a kill of the lead"]),
+        ([99.0, 120.0], DONE, [KILL], []),
+        ([120.0, 99.0], DONE, [KILL], []),
+        ([104.0, 120.0], DONE, [KILL], []),
+        ([106.0, 120.0], DONE, [KILL], ["job: started again, first with no kill of the lead after it"]),
+    ],
+)
+def test_what_is_wrong(starts: list[float], known: Ended | None, kills: list[Span], faults: list[str]) -> None:
+    found = verdict({"job": 40.0}, {"job": starts}, {"job": known} if known else {}, kills)
+    assert found[1] == faults
+
+
+def test_what_is_counted() -> None:
+    jobs = dict.fromkeys("abcd", 40.0) | {"e": 99.0}
+    starts = {"a": [50.0], "b": [99.0, 120.0], "c": [50.0, 60.0], "d": [50.0]}
+    known = {"a": DONE, "b": DONE, "c": DONE, "d": Ended("FAILED", ran=True), "never accepted": DONE}
+    counts, _ = verdict(jobs, starts, known, [KILL])
+    assert counts == {
+        "jobs": 5,
+        "completed": 3,
+        "failed": 1,
+        "lost, in the window": 1,
+        "ran twice": 1,
+        "ran twice, in the window": 1,
+    }
+
+
+def test_what_grew() -> None:
+    old = {"files": 60, "open files": 90, "memory": 20000, "processes": 5}
+    assert list(leaks([old, old], [old | {"files": 80}, old | {"open files": 111, "memory": 85537}])) == [
+        "pod 1: open files grew from 90 to 111",
+        "pod 1: memory grew from 20000 to 85537",
+    ]
