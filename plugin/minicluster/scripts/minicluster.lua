@@ -40,12 +40,13 @@ local function find_pmix()
     for _, name in ipairs({"pmix.so", "pmix/pmix.so"}) do
         local file = home .. "/view/lib/flux/shell/plugins/" .. name
         if exists(file) then
-            local loaded, problem = pcall(plugin.load, file)
-            if not loaded then shell.die("minicluster: -o pmi=pmix can't be had in this image: " .. tostring(problem)) end
-            return
+            if pcall(plugin.load, file) then return end
+            -- only the loader knows why: Flux's own message has another's errno
+            local _, problem = package.loadlib(file, "*")
+            shell.die("minicluster: -o pmi=pmix can't be had, put libpmix into the image: " .. tostring(problem))
         end
     end
-    shell.die("minicluster: -o pmi=pmix can't be had: this Flux has no flux-pmix")
+    shell.die("minicluster: -o pmi=pmix can't be had, this Flux has no flux-pmix: use a view that has it")
 end
 
 for method in tostring(shell.options.pmi or ""):gmatch("[^,]+") do
