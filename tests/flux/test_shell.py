@@ -78,6 +78,20 @@ def test_a_launcher_has_flux_s_bindings_too(make: Make, flux: Flux, own: dict[st
     assert said(rest, ways) == dict.fromkeys(ways, expected)
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["-g1"], ["0,1 PCI_BUS_ID", "0,1 PCI_BUS_ID"]),
+        (["-g1", "-ogpu-affinity=per-task"], ["0 PCI_BUS_ID", "1 PCI_BUS_ID"]),
+        ([], ["-1 PCI_BUS_ID", "-1 PCI_BUS_ID"]),
+    ],
+)
+def test_the_gpus_of_a_job(make: Make, options: list[str], expected: list[str]) -> None:
+    cluster = make(QUIET, {"cores": 2, "resources": {"limits": {"nvidia.com/gpu": 2}}}).start().wait_for_ready()
+    show = 'echo "${CUDA_VISIBLE_DEVICES-unset}" "${CUDA_DEVICE_ORDER-unset}"'
+    assert sorted(cluster.lead.flux("run", "-n2", *options, "sh", "-c", show).splitlines()) == expected
+
+
 def test_pmix_is_loaded_for_a_job_that_asks(make: Make, flux: Flux) -> None:
     if not flux.view or not (flux.view / "lib/flux/shell/plugins/pmix.so").exists():
         pytest.skip("no flux-pmix in this Flux")
