@@ -104,9 +104,7 @@ def test_tasks_are_bound_where_the_cpus_are_the_pods_own(
         ("/a", None, "/a"),
     ],
 )
-def test_a_jobs_broker_has_the_images_pythonpath(
-    make: Make, path: str, prepended: str | None, expected: str
-) -> None:
+def test_a_jobs_broker_has_the_images_pythonpath(make: Make, path: str, prepended: str | None, expected: str) -> None:
     pod = make(QUIET)
     here, flux = pod.home / "minicluster", pod.root / "flux's own"
     flux.mkdir()
