@@ -73,7 +73,7 @@ $(VENV)/installed: pyproject.toml plugin/requirements.txt tools/constraints.txt
 test: setup tools ## run the tests; ARGS="…" goes to pytest
 	$(WITH) pytest -n auto --dist loadgroup $(ARGS)
 
-SHELL_FILES = .ci/run $(shell find plugin tests -name '*.sh')
+SHELL_FILES = .ci/run plugin/minicluster/scripts/flux-broker $(shell find plugin tests -name '*.sh')
 
 lint: setup ## check the style of Python, shell and YAML
 	$(VENV)/bin/ruff check .

@@ -68,7 +68,7 @@ def _metadata(cluster: MiniCluster, suffix: str) -> dict[str, Any]:
 
 
 def _data(cluster: MiniCluster) -> dict[str, str]:
-    files = (file for file in sorted(SCRIPTS.iterdir()) if file.suffix in (".sh", ".py", ".lua"))
+    files = (file for file in sorted(SCRIPTS.iterdir()) if file.is_file())
     scripts = {file.name: file.read_text(encoding="utf-8") for file in files}
     commands = cluster.runner.get("commands", {})
     data = scripts | {"broker.toml": broker.config(cluster), "settings.sh": settings(cluster)}

@@ -104,16 +104,16 @@ def test_tasks_are_bound_where_the_cpus_are_the_pods_own(
         ("/a", None, "/a"),
     ],
 )
-def test_the_program_of_a_jobs_broker_has_the_images_pythonpath(
-    make: Make, path: str, prepended: str | None, expected: str
-) -> None:
+def test_a_jobs_broker_has_the_images_pythonpath(make: Make, path: str, prepended: str | None, expected: str) -> None:
     pod = make(QUIET)
-    env = {"PYTHONPATH": path, "MINICLUSTER_SHELL": pod.environment["SHELL"]}
+    here, flux = pod.home / "minicluster", pod.root / "flux's own"
+    flux.mkdir()
+    (flux / "flux-broker").write_text('#!/bin/sh\necho "${PYTHONPATH-unset} $1 $2"\n')
+    (flux / "flux-broker").chmod(0o755)
+    env = {"PYTHONPATH": path, "FLUX_EXEC_PATH": f"/none:{here}:{flux}", "MINICLUSTER_HOME": str(pod.home)}
     env |= {"FLUX_PYTHONPATH_PREPEND": prepended} if prepended else {}
-    program = 'echo "${PYTHONPATH-unset} $SHELL ${MINICLUSTER_SHELL-unset} $1"'
-    initial = pod.home / "minicluster/initial.sh"
-    done = pod.exec(f"'{initial}' -c '{program}' sh 'it s'", **env)
-    assert (done.code, done.both) == (0, f"{expected} {pod.environment['SHELL']} unset it s\n")
+    done = pod.exec(f"'{here}/flux-broker' -Sa=b 'it s'", **env)
+    assert (done.code, done.both) == (0, f"{expected} -Sa=b it s\n")
 
 
 @pytest.mark.parametrize("own", ["3.11", "3.9"])

@@ -96,7 +96,8 @@ offer_bindings() {
   for bindings in "$mc_view"/lib/flux/python3*; do
     [ -n "$mc_view" ] && [ -d "$bindings" ] && command -v python3 >/dev/null || return 0
     PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$bindings
-    export PYTHONPATH
+    MINICLUSTER_BINDINGS=$bindings
+    export PYTHONPATH MINICLUSTER_BINDINGS
     own=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || return 0
     [ "$own" = "${bindings##*/python}" ] ||
       tell "the launcher can't import flux: the image's Python is $own, that of Flux ${bindings##*/python}"

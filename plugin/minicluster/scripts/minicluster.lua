@@ -24,11 +24,24 @@ elseif modules and path and path:sub(1, #modules + 1) == modules .. ":" then
     shell.setenv("PYTHONPATH", path:sub(#modules + 2))
 end
 
--- A job that starts brokers (batch, alloc): flux does that again for them, and so for their initial program.
-local command = shell.info.jobspec.tasks[1].command
-if command[1] == "flux" and (command[2] == "broker" or command[2] == "start") then
-    shell.setenv("MINICLUSTER_SHELL", shell.getenv("SHELL") or "/bin/sh")
-    shell.setenv("SHELL", home .. "/minicluster/initial.sh")
+-- Nor the bindings of Flux behind it, which a launcher has.
+local bindings = shell.getenv("MINICLUSTER_BINDINGS")
+path = shell.getenv("PYTHONPATH")
+if bindings and path == bindings then
+    shell.unsetenv("PYTHONPATH")
+elseif bindings and path and path:sub(-#bindings - 1) == ":" .. bindings then
+    shell.setenv("PYTHONPATH", path:sub(1, -#bindings - 2))
+end
+shell.unsetenv("MINICLUSTER_BINDINGS")
+
+-- Instances that the job starts (batch, alloc, flux start) do the same for what runs in them: their brokers start by
+-- flux-broker of this folder.
+local folder = home .. "/minicluster"
+local commands = shell.getenv("FLUX_EXEC_PATH_PREPEND")
+if not commands or commands == "" then
+    shell.setenv("FLUX_EXEC_PATH_PREPEND", folder)
+elseif commands:sub(1, #folder) ~= folder then
+    shell.setenv("FLUX_EXEC_PATH_PREPEND", folder .. ":" .. commands)
 end
 
 -- -o pmi=pmix: flux-pmix has a prefix of its own in a Spack view, where Flux doesn't look for plugins.
@@ -40,12 +53,13 @@ local function find_pmix()
     for _, name in ipairs({"pmix.so", "pmix/pmix.so"}) do
         local file = home .. "/view/lib/flux/shell/plugins/" .. name
         if exists(file) then
-            local loaded, problem = pcall(plugin.load, file)
-            if not loaded then shell.die("minicluster: -o pmi=pmix can't be had in this image: " .. tostring(problem)) end
-            return
+            if pcall(plugin.load, file) then return end
+            -- only the loader knows why: Flux's own message has another's errno
+            local _, problem = package.loadlib(file, "*")
+            shell.die("minicluster: -o pmi=pmix can't be had, put libpmix into the image: " .. tostring(problem))
         end
     end
-    shell.die("minicluster: -o pmi=pmix can't be had: this Flux has no flux-pmix")
+    shell.die("minicluster: -o pmi=pmix can't be had, this Flux has no flux-pmix: use a view that has it")
 end
 
 for method in tostring(shell.options.pmi or ""):gmatch("[^,]+") do

@@ -1,0 +1,151 @@
+"""What MPI loses, or not, on several pods of one node.
+
+    python benchmarks/mpi.py --image IMAGE --view VIEW [--rounds 5] [--size 4] [--namespace default]
+
+Each round runs, in turns, LAMMPS' Lennard-Jones melt and a ping-pong
+  pods      over SIZE pods of one node, a rank in each, as the chart does by default (flux.affinity auto),
+  off       the same with -ocpu-affinity=off,
+  on        the same with -ocpu-affinity=on, as Flux would by itself,
+  mpirun    in one of these pods, with as many ranks, without Flux.
+It prints the medians, and their ratios to mpirun, as a table in Markdown. The image has LAMMPS (`lmp`), mpirun of
+Open MPI, and `pingpong-openmpi`, which prints `8 B X us` and `8192 B X us`, half a round trip between ranks 0 and 1.
+Needs kubectl, helm and minicluster in PATH; the cluster's only work should be this.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+CHART = Path(__file__).parent.parent / "charts" / "minicluster"
+NAME = "bench-mpi"
+FLUX = "/mnt/flux/bin/flux"
+PATIENCE = 300.0
+#: The input of the melt: 4 atoms a cell, without output while it runs.
+MELT = """
+units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 {cells} 0 {cells} 0 {cells}
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 1.44 87287 loop geom
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify every 20 delay 0 check no
+fix 1 all nve
+run {steps}
+"""
+#: What is measured, with its unit, and how it is found in the output.
+FOUND = {
+    "LAMMPS, s": r"^Loop time of (\S+) on {size} procs",
+    "ping-pong 8 B, µs": r"^8 B (\S+) us$",
+    "ping-pong 8 KiB, µs": r"^8192 B (\S+) us$",
+}
+COMMANDS = ("lmp -in /tmp/melt -log none", "pingpong-openmpi")
+
+
+def run(*words: str, stdin: str = "") -> str:
+    """Return what a command prints."""
+    done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def ways(size: int) -> dict[str, str]:
+    """Return a shell's words that start a command, by name."""
+    flux = f"{FLUX} run -N{size} -n{size}"
+    shared = f"mpirun --allow-run-as-root --oversubscribe --bind-to none -n {size}"
+    return {"pods": flux, "off": f"{flux} -ocpu-affinity=off", "on": f"{flux} -ocpu-affinity=on", "mpirun": shared}
+
+
+def lead(kubectl: list[str], size: int) -> str:
+    """Return the name of the lead's pod once all pods are up."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        pods = json.loads(run(*kubectl, "get", "pods", "-l", f"job-name={NAME}", "-o", "json"))["items"]
+        ready = sorted(
+            p["metadata"]["name"] for p in pods if p["status"].get("containerStatuses", [{}])[0].get("ready")
+        )
+        if len(ready) == size:
+            if len({p["spec"]["nodeName"] for p in pods}) > 1:
+                raise SystemExit("the pods are on several nodes: pick one by kubectl cordon")
+            return str(ready[0])
+        time.sleep(0.5)
+    raise TimeoutError(f"{size} pods are not ready within {PATIENCE:g} s")
+
+
+def measure(inside: list[str], words: str, size: int) -> dict[str, float]:
+    """Return what the commands say of themselves."""
+    output = "".join(run(*inside, "sh", "-c", f"{words} {command}") for command in COMMANDS)
+    found = {name: re.search(pattern.format(size=size), output, re.MULTILINE) for name, pattern in FOUND.items()}
+    missing = [name for name, match in found.items() if not match]
+    if missing:
+        raise SystemExit(f"{words}: no {', '.join(missing)} in {output}")
+    return {name: float(match[1]) for name, match in found.items() if match}
+
+
+def table(times: dict[str, dict[str, list[float]]]) -> str:
+    """Return the medians and their ratios to mpirun in Markdown."""
+    rows = [["", *times], ["---", *("---:" for _ in times)]]
+    for name in FOUND:
+        medians = {way: statistics.median(all_[name]) for way, all_ in times.items()}
+        rows.append([name, *(f"{value:.2f} ({value / medians['mpirun']:.2f} x)" for value in medians.values())])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def values(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of the cluster, whose pods have the input of LAMMPS."""
+    melt = MELT.format(cells=options.cells, steps=options.steps)
+    init = f"cat >/tmp/melt <<'END'\n{melt}END"
+    return {
+        "size": options.size,
+        "logging": {"quiet": True},
+        "containers": [{"image": options.image, "cores": 1, "commands": {"init": init}}],
+        "flux": {"container": {"image": options.view}},
+        "network": {"disableAffinity": True},
+    }
+
+
+def main() -> None:
+    """Measure the ways in turns and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--image", required=True)
+    parser.add_argument("--view", required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--size", type=int, default=4)
+    parser.add_argument("--cells", type=int, default=20, help="cells of the melt along an edge, 4 atoms each")
+    parser.add_argument("--steps", type=int, default=250)
+    parser.add_argument("--namespace", default="default")
+    options = parser.parse_args()
+    kubectl = ["kubectl", "-n", options.namespace]
+    words = ("-n", options.namespace, "--post-renderer", "minicluster", "-f", "-")
+    run("helm", "install", NAME, str(CHART), *words, stdin=json.dumps(values(options)))
+    try:
+        inside = [*kubectl, "exec", lead(kubectl, options.size), "-c", NAME, "--"]
+        times: dict[str, dict[str, list[float]]] = {way: {name: [] for name in FOUND} for way in ways(options.size)}
+        for count in range(options.rounds):
+            for way, start in ways(options.size).items():
+                found = measure(inside, start, options.size)
+                for name, value in found.items():
+                    times[way][name].append(value)
+                print(
+                    f"{count + 1:2} {way:6}",
+                    *(f"{name} {value:.2f}" for name, value in found.items()),
+                    sep="  ",
+                    flush=True,
+                )
+        print(table(times))
+    finally:
+        run("helm", "uninstall", NAME, "-n", options.namespace)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""What minicluster.lua gives a job, whichever way it is started: CPUs, PYTHONPATH, PMIx."""
+
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from broker_pods import MOUNT, Cluster, Flux, Make
+from shells import PROGRAMS, SHOW_CPUS, SHOW_PYTHONPATH, WAYS, first_core, lines, said
+
+QUIET: dict[str, Any] = {"logging": {"quiet": True}}
+ALL = re.search(r"^Cpus_allowed_list:\s*(\S+)$", Path("/proc/self/status").read_text(), re.MULTILINE)[1]  # type: ignore[index]
+ONE = first_core(ALL)
+COUNT = len(os.sched_getaffinity(0))
+NO_PMIX = "minicluster: -o pmi=pmix can't be had, "
+
+
+def shown(cluster: Cluster, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:
+    """Return what the ways print when a person starts them in the pod."""
+    script = f". {MOUNT}/flux-view.sh\n{lines(show, ways, options)}"
+    done = cluster.lead.run("sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    return said(done.stdout, ways)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "expected", "option", "wins"),
+    [("auto", ALL, "on", ONE), ("off", ALL, "on", ONE), ("on", ONE, "off", ALL)],
+)
+def test_affinity(make: Make, affinity: str, expected: str, option: str, wins: str) -> None:
+    cluster = make({**QUIET, "flux": {"affinity": affinity}}, {"cores": 1}).start().wait_for_ready()
+    assert shown(cluster, SHOW_CPUS, WAYS) == dict.fromkeys(WAYS, expected)
+    # a batch, an allocation and an instance in a job are of the job that holds them
+    within = dict.fromkeys(WAYS, ONE if affinity == "on" else wins)
+    expected_of = {**within, "run": wins, "submit": wins}
+    assert shown(cluster, SHOW_CPUS, WAYS, f"-ocpu-affinity={option}") == expected_of
+
+
+@pytest.mark.parametrize("field", ["requests", "limits"])
+def test_a_pod_that_asks_for_all_its_cpus_binds(make: Make, field: str) -> None:
+    runner = {"cores": 1, "resources": {field: {"cpu": COUNT}}}
+    cluster = make(QUIET, runner).start().wait_for_ready()
+    assert shown(cluster, SHOW_CPUS, WAYS) == dict.fromkeys(WAYS, ONE)
+
+
+@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")])
+def test_jobs_see_the_image_s_pythonpath(make: Make, own: dict[str, str], expected: str) -> None:
+    cluster = make(QUIET, {"cores": 1}, environment=own).start().wait_for_ready()
+    ways = {**WAYS, **PROGRAMS}
+    assert shown(cluster, SHOW_PYTHONPATH, ways) == dict.fromkeys(ways, expected)
+
+
+@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")])
+def test_the_lead_s_work_sees_the_image_s_pythonpath(make: Make, own: dict[str, str], expected: str) -> None:
+    ways = {**WAYS, **PROGRAMS}
+    batch = f"#!/bin/sh\n{SHOW_PYTHONPATH}\n{lines(SHOW_PYTHONPATH, ways)}"
+    for runner in ({"command": batch}, {"command": batch, "batch": True, "batchRaw": True}):
+        cluster = make(QUIET, {**runner, "cores": 4}, environment=own)
+        assert cluster.run() == [0], cluster.lead.log
+        first, _, rest = cluster.lead.log.partition("\n")
+        assert first == expected
+        assert said(rest, ways) == dict.fromkeys(ways, expected)
+
+
+@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")])
+def test_a_launcher_has_flux_s_bindings_too(make: Make, flux: Flux, own: dict[str, str], expected: str) -> None:
+    ways = {**WAYS, **PROGRAMS}
+    command = f"{SHOW_PYTHONPATH}\n{lines(SHOW_PYTHONPATH, ways)}"
+    cluster = make(QUIET, {"command": command, "launcher": True, "cores": 4}, environment=own)
+    assert cluster.run() == [0], cluster.lead.log
+    first, _, rest = cluster.lead.log.partition("\n")
+    bindings = [str(folder) for folder in flux.view.glob("lib/flux/python3*")] if flux.view else []
+    assert first == (":".join([*own.values(), *bindings]) or "unset")
+    assert said(rest, ways) == dict.fromkeys(ways, expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["-g1"], ["0,1 PCI_BUS_ID", "0,1 PCI_BUS_ID"]),
+        (["-g1", "-ogpu-affinity=per-task"], ["0 PCI_BUS_ID", "1 PCI_BUS_ID"]),
+        ([], ["-1 PCI_BUS_ID", "-1 PCI_BUS_ID"]),
+    ],
+)
+def test_the_gpus_of_a_job(make: Make, options: list[str], expected: list[str]) -> None:
+    cluster = make(QUIET, {"cores": 2, "resources": {"limits": {"nvidia.com/gpu": 2}}}).start().wait_for_ready()
+    show = 'echo "${CUDA_VISIBLE_DEVICES-unset}" "${CUDA_DEVICE_ORDER-unset}"'
+    assert sorted(cluster.lead.flux("run", "-n2", *options, "sh", "-c", show).splitlines()) == expected
+
+
+def test_pmix_is_loaded_for_a_job_that_asks(make: Make, flux: Flux) -> None:
+    if not flux.view or not (flux.view / "lib/flux/shell/plugins/pmix.so").exists():
+        pytest.skip("no flux-pmix in this Flux")
+    cluster = make(QUIET, {"cores": 2}).start().wait_for_ready()
+    show = "env | sed -n 's/^PMIX_\\(RANK\\)=/\\1 /p'"
+    assert sorted(cluster.lead.flux("run", "-n2", "-opmi=pmix", "sh", "-c", show).splitlines()) == ["RANK 0", "RANK 1"]
+    assert cluster.lead.flux("run", "-n2", "sh", "-c", show) == ""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that pods see: they have a /tmp of their own."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        yield Path(name)
+
+
+def test_pmix_that_is_not_in_the_view_is_refused(make: Make, flux: Flux, folder: Path) -> None:
+    if not flux.view:
+        pytest.skip("no view here")
+    # the same tree without the plugins of the shell, or with one that can't be loaded
+    view = folder / "view"
+    plugins = view / "lib/flux/shell/plugins"
+    link_all_but(flux.view, view, ("lib", "flux", "shell"))
+    plugins.mkdir(parents=True)
+    cluster = make(QUIET, {"cores": 1}, view=view).start().wait_for_ready()
+    assert messages(cluster) == {f"{NO_PMIX}this Flux has no flux-pmix: use a view that has it"}
+    (plugins / "pmix.so").write_text("none")
+    file = f"{MOUNT}/view/lib/flux/shell/plugins/pmix.so"
+    assert messages(cluster) == {f"{NO_PMIX}put libpmix into the image: {file}: file too short"}
+    assert cluster.lead.flux("run", "echo", "hello") == "hello\n"
+
+
+def messages(cluster: Cluster) -> set[str]:
+    """Return what a job that asks for PMIx in vain says, without the shell's own prefixes and the loader's words."""
+    done = cluster.lead.run("sh", "-c", shlex.join([f"{MOUNT}/bin/flux", "run", "-opmi=pmix", "echo", "hello"]))
+    assert done.returncode != 0
+    assert done.stdout == ""
+    return {line[line.index("minicluster: ") :] for line in done.stderr.splitlines() if "minicluster: " in line}
+
+
+def link_all_but(tree: Path, target: Path, way: tuple[str, ...]) -> None:
+    """Make a tree of links, without the last of these folders."""
+    target.mkdir()
+    for entry in tree.iterdir():
+        if entry.name != way[0]:
+            (target / entry.name).symlink_to(entry.resolve())
+        elif way[1:]:
+            link_all_but(entry, target / entry.name, way[1:])
