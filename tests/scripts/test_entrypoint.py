@@ -106,6 +106,15 @@ def test_what_an_earlier_lead_left_is_not_taken_for_this_ones(
     assert pod.run() == (code, f"minicluster: {said}\n")
 
 
+@pytest.mark.parametrize("signal", ["KILL", "SEGV"])
+def test_a_lead_whose_broker_is_killed_before_its_quorum_comes_back(make: Make, signal: str) -> None:
+    pod = make(QUIET, {"command": "true"})
+    pod.play("start", f"kill -{signal} $$")
+    code, log = pod.run()
+    assert code == RETRY
+    assert re.search(r"minicluster: the broker died, exit code 1\d\d: this pod is to be replaced\n$", log)
+
+
 def test_an_earlier_stop_does_not_hide_the_works_result(make: Make) -> None:
     pod = make(QUIET, {"command": "exit 3"})
     leave_behind(pod, {"stopping": ""})

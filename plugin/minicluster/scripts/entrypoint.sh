@@ -130,12 +130,12 @@ lead() {
     end "$mc_result"
   fi
   [ -z "$mc_stopped" ] || exit "$RETRY"
-  if ! [ -e "$mc_state/run/ready" ]; then
-    warn "the broker did not start, exit code $mc_code"
-    end "$((mc_code ? mc_code : 1))"
-  elif [ "$mc_code" = 129 ]; then
+  if [ "$mc_code" = 129 ] && [ -e "$mc_state/run/ready" ]; then
     warn "the instance was shut down before its job ended"
     end "$mc_code"
+  elif [ "$mc_code" -lt 128 ] && ! [ -e "$mc_state/run/ready" ]; then
+    warn "the broker did not start, exit code $mc_code"
+    end "$((mc_code ? mc_code : 1))"
   fi
   warn "the broker died, exit code $mc_code: this pod is to be replaced"
   exit "$RETRY"
