@@ -181,7 +181,8 @@ def test_any_user(release: Install, user: int, mode: str) -> None:
 @BOTH_MODES
 def test_the_restricted_example_in_a_restricted_namespace(release: Install, mode: str) -> None:
     values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())
-    cluster = release({**values, **QUIET}, values["containers"][0], labels=[RESTRICTED], mode=mode)
+    [runner] = values.pop("containers")
+    cluster = release({**values, **QUIET}, runner, labels=[RESTRICTED], mode=mode)
     assert "Complete" in cluster.wait_for_end()
     assert cluster.log(0) == "12345\n"
 
@@ -195,7 +196,8 @@ def test_helm_test_says_that_the_cluster_is_up(release: Install, helm: str) -> N
 
 def test_helm_test_in_a_restricted_namespace(release: Install) -> None:
     values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())
-    cluster = release(values, {**values["containers"][0], "command": ""}, labels=[RESTRICTED])
+    [runner] = values.pop("containers")
+    cluster = release(values, {**runner, "command": ""}, labels=[RESTRICTED])
     assert re.search(r"Phase:\s+Succeeded", cluster.test())
 
 
