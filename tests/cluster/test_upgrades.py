@@ -104,7 +104,11 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     change(f"{chart}/values.yaml", "  logLevel: 6\n", "  logLevel: 6\n  novelty: calm\n")
     change(f"{chart}/values.schema.json", '"logLevel":', '"novelty": {"type": "string"}, "logLevel":')
     change(f"{chart}/values.yaml", "connectTimeout: 5s", "connectTimeout: 7s")
-    change("plugin/minicluster/upgrade.py", "] = {}", '] = {"flux.connectTimeout": "5s"}')
+    change(
+        "plugin/minicluster/upgrade.py",
+        "FORMER: Mapping[str, str] = {",
+        'FORMER: Mapping[str, str] = {"flux.connectTimeout": "5s", ',
+    )
     # what it doesn't like any more is what the live ones have
     no_more = "if flux['optionFlags'] == '-N 9':\n        yield 'flux.optionFlags is -N 9: no more'\n    if"
     change("plugin/minicluster/refusals.py", 'if flux["curveCert"] and', f'{no_more} flux["curveCert"] and')

@@ -175,5 +175,9 @@ def test_flux_run_is_watched_by_itself(make: Make, code: int) -> None:
     values = {"size": 2, "tasks": 2, "flux": {"submitCommand": "flux run"}, "logging": {"quiet": True}}
     cluster = make(values, {"command": f"echo hello; exit {code}"})
     assert cluster.run() == [code, 0]
-    said = f"flux-job: task(s) exited with exit code {code}\nminicluster: the job failed with exit code {code}\n" if code else ""
+    said = (
+        f"flux-job: task(s) exited with exit code {code}\nminicluster: the job failed with exit code {code}\n"
+        if code
+        else ""
+    )
     assert cluster.lead.log == f"hello\nhello\n{said}"

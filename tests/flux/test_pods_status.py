@@ -28,8 +28,9 @@ def found(cluster: Release) -> dict[str, Any]:
     return document
 
 
-def idle(cluster: Release) -> dict[str, Any]:
+def idle(cluster: Release, scheduler: str) -> dict[str, Any]:
     """Return the JSON of the cluster while nothing happens."""
+    fluxion = {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"}
     return {
         "name": NAME,
         "namespace": cluster.namespace,
@@ -39,6 +40,8 @@ def idle(cluster: Release) -> dict[str, Any]:
         "sizeFrom": "job",
         "maxSize": 5,
         "pods": [{"ranks": "0-2", "reason": "Running"}],
+        "containers": [],
+        "scheduler": fluxion if scheduler == "Fluxion" else {"name": scheduler},
         "autoscaling": None,
         "quorum": {"needed": 3, "reached": True},
         "nodes": {"up": 3, "drained": 0, "missing": 0, "notStarted": 2},
@@ -52,10 +55,10 @@ def idle(cluster: Release) -> dict[str, Any]:
     }
 
 
-def test_status_of_a_cluster_that_lives(release: Install) -> None:
+def test_status_of_a_cluster_that_lives(release: Install, scheduler: str) -> None:
     cluster = release(THREE, TWO_CORES)
     cluster.wait_for("0-2")
-    assert found(cluster) == idle(cluster)
+    assert found(cluster) == idle(cluster, scheduler)
     cluster.flux(0, "run", "true")
     assert cluster.flux(0, "run", "false") == ""
     cluster.flux(0, "submit", "--requires=rank:1", "-c2", "sleep", "600")
@@ -66,7 +69,7 @@ def test_status_of_a_cluster_that_lives(release: Install) -> None:
     until(lambda: found(cluster)["longestWait"] > wait)
     busy = found(cluster)
     del busy["longestWait"]
-    expected = idle(cluster) | {
+    expected = idle(cluster, scheduler) | {
         "nodes": {"up": 2, "drained": 1, "missing": 0, "notStarted": 2},
         "drained": [{"ranks": "2", "reason": "bad DIMM"}],
         "cores": {"free": 2, "allocated": 2, "total": 6},
