@@ -73,13 +73,13 @@ $(VENV)/installed: pyproject.toml plugin/requirements.txt tools/constraints.txt
 test: setup tools ## run the tests; ARGS="…" goes to pytest
 	$(WITH) pytest -n auto --dist loadgroup $(ARGS)
 
-SHELL_FILES = .ci/run plugin/minicluster/scripts/flux-broker $(shell find plugin tests -name '*.sh')
+SHELL_FILES = .ci/run plugin/minicluster/pod/flux-broker $(shell find plugin tests -name '*.sh')
 
 lint: setup ## check the style of Python, shell and YAML
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	cd plugin/minicluster/scripts && $(CURDIR)/$(VENV)/bin/mypy --config-file $(CURDIR)/pyproject.toml --explicit-package-bases --cache-dir $(CURDIR)/.mypy_cache/scripts *.py
+	cd plugin/minicluster/pod && $(CURDIR)/$(VENV)/bin/mypy --config-file $(CURDIR)/pyproject.toml --explicit-package-bases --cache-dir $(CURDIR)/.mypy_cache/scripts *.py
 	$(VENV)/bin/shellcheck --external-sources --source-path=SCRIPTDIR $(SHELL_FILES)
 	$(VENV)/bin/yamllint --strict .
 

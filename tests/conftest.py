@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from minicluster.spec import MiniCluster, load
+from minicluster.render.spec import MiniCluster, load
 from support import Helm, tool
 
 # The same examples each time: a change is not to fail by what was there before it.

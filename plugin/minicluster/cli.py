@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from minicluster import config, curve, door, spec, stream
+from minicluster import door
 from minicluster.errors import CurveError
+from minicluster.render import config, curve, spec, stream
 
 
 def main() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from minicluster import cli, schema
+from minicluster import cli
+from minicluster.render import schema
 from support import ROOT, SEED, Helm, by_name
 from test_golden import scripts, without_scripts
 

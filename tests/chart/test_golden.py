@@ -18,7 +18,7 @@ CASES = sorted(path.stem for path in (HERE / "cases").glob("*.yaml"))
 
 
 def scripts() -> dict[str, str]:
-    files = [path for path in (PACKAGE / "scripts").iterdir() if path.is_file()]
+    files = [path for path in (PACKAGE / "pod").iterdir() if path.is_file()]
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(files)}
 
 

@@ -9,9 +9,10 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster import config, stream, yamlio
-from minicluster.helm import version
-from minicluster.spec import MiniCluster, load
+from minicluster import yamlio
+from minicluster.release.helm import version
+from minicluster.render import config, stream
+from minicluster.render.spec import MiniCluster, load
 from support import CHART, GROUP, Helm, as_container_sees, by_name, deep, load_all, nested, one, values_text
 
 LIVE = ("--api-versions", "batch/v1/Job", "--kube-version", "1.36.0")

@@ -11,7 +11,7 @@ from cluster_release import Release, new_namespace
 from embedded import EmbeddedCluster
 from support import PACKAGE, Helm, lines_with
 
-sys.path.append(str(PACKAGE / "scripts"))
+sys.path.append(str(PACKAGE / "pod"))
 from kube import MANAGER, Kube, KubeError
 
 ON = {"enabled": True}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cluster_release import Release, new_namespace
 from embedded import EmbeddedCluster
-from minicluster.helm import version
+from minicluster.release.helm import version
 from support import CHART, Helm, deep, lines_with, nested
 
 Copy = Callable[..., Path]

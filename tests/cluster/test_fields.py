@@ -10,7 +10,7 @@ from typing import Any
 from embedded import EmbeddedCluster
 from support import PACKAGE
 
-FIELDS = PACKAGE / "kubernetes.json"
+FIELDS = PACKAGE / "render" / "kubernetes.json"
 ROOT = "io.k8s.api.core.v1.PodTemplateSpec"
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from cluster_release import Release, new_namespace
 from embedded import CommandError, EmbeddedCluster
-from minicluster import spec as specs
+from minicluster.render import spec as specs
 from support import CERTIFICATE, GROUP, ROOT, SECRET, Helm, lines_with, load_all
 
 

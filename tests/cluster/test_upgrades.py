@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from cluster_release import Release
-from minicluster.helm import version
+from minicluster.release.helm import version
 from support import CHART, ROOT, Helm, lines_with
 
 OLDER = sorted((Path(__file__).parent / "older").glob("*.tar.gz"))
@@ -112,11 +112,11 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     # what it doesn't like any more is what the live ones have
     no_more = "if flux['optionFlags'] == '-N 9':\n        yield 'flux.optionFlags is -N 9: no more'\n    if"
     change("plugin/minicluster/refusals.py", 'if flux["curveCert"] and', f'{no_more} flux["curveCert"] and')
-    change("plugin/minicluster/scripts/leave.py", "def main(", "def other(")
+    change("plugin/minicluster/pod/leave.py", "def main(", "def other(")
     change("plugin/minicluster/config.py", '"mc_quiet"', '"mc_silent"')
     change("plugin/minicluster/broker.py", '"tbon.topo"', '"tbon.tree"')
     change("plugin/minicluster/config.py", '"idle":', '"lazy": 0, "idle":')
-    (root / "plugin/minicluster/scripts/new.sh").write_text("#!/bin/sh\n")
+    (root / "plugin/minicluster/pod/new.sh").write_text("#!/bin/sh\n")
     return Version(root).install()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from minicluster import argocd
+from minicluster.release import argocd
 from support import ROOT, SEED, Done, Helm, by_name, one, tool, values_text
 
 sys.path.insert(0, str(ROOT / "tools"))

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from minicluster.commands import cli
-from minicluster.hostlist import expand
+from minicluster.render.hostlist import expand
 from support import Helm, one
 
 ROOTS: dict[str, dict[str, Any]] = {

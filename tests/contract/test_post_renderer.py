@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from minicluster.helm import version
+from minicluster.release.helm import version
 from support import CERTIFICATE, CHART, GROUP, ROOT, SECRET, Helm, by_name, lines_with, load_all, one, values_text
 
 POST = ("--post-renderer", "minicluster")

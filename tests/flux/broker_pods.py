@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import tomli_w
 import yaml
-from minicluster import config, curve, spec
+from minicluster.render import config, curve, spec
 
 T = TypeVar("T")
 

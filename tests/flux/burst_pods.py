@@ -11,9 +11,10 @@ from typing import Any
 
 import tomli_w
 from broker_pods import MOUNT, Cluster, Flux, Image
-from minicluster import burst, config, curve, spec
-from minicluster.burst import Address
-from minicluster.spec import MiniCluster
+from minicluster.burst import plan as burst
+from minicluster.burst.plan import Address
+from minicluster.render import config, curve, spec
+from minicluster.render.spec import MiniCluster
 
 ROOT = "root"
 

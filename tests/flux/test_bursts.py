@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from broker_pods import PATIENCE, UNSHARE, Flux, until
 from burst_pods import Sides, status, submit
-from minicluster import burst, curve, hosts, spec
-from minicluster.burst import Address
+from minicluster.burst import machines as hosts
+from minicluster.burst import plan as burst
+from minicluster.burst.plan import Address
+from minicluster.render import curve, spec
 
 BURSTS = [{"name": "b0", "size": 2}, {"name": "b1", "size": 2, "cores": 2}]
 QUIET = {"logging": {"quiet": True}}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from minicluster import config, spec
+from minicluster.render import config, spec
 from support import Done, deep
 
 T = TypeVar("T")

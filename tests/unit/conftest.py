@@ -4,4 +4,4 @@ import sys
 
 from support import PACKAGE
 
-sys.path.append(str(PACKAGE / "scripts"))
+sys.path.append(str(PACKAGE / "pod"))

@@ -280,4 +280,4 @@ def run_program(
     monkeypatch.setattr("time.sleep", clock.sleep)
     monkeypatch.setattr("time.monotonic", lambda: clock.now)
     monkeypatch.setattr(sys, "argv", [program, *map(str, args)])
-    runpy.run_path(str(PACKAGE / "scripts" / program), run_name="__main__")
+    runpy.run_path(str(PACKAGE / "pod" / program), run_name="__main__")

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from minicluster import argocd, burst, cli, convert, curve, hostlist, manifests, schema, spec, yamlio
+from minicluster import cli, yamlio
+from minicluster.burst import plan as burst
+from minicluster.convert import converter as convert
 from minicluster.errors import MOST, MiniClusterError
+from minicluster.release import argocd, manifests
+from minicluster.render import curve, hostlist, schema, spec
 from support import CERTIFICATE, GROUP, SEED
 
 #: Plain scalars that some reader, or what comes after it, stumbles over.

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minicluster import argocd, helm
 from minicluster.errors import SpecError
+from minicluster.release import argocd, helm
 
 APPLICATION = {"ARGOCD_APP_NAME": "app", "ARGOCD_APP_NAMESPACE": "team", "ARGOCD_APP_SOURCE_PATH": "team/app"}
 

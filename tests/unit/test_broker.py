@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster import broker
 from minicluster.errors import SpecError
-from minicluster.spec import MiniCluster, load
+from minicluster.render import broker
+from minicluster.render.spec import MiniCluster, load
 from support import nested
 
 Make = Callable[..., MiniCluster]

@@ -4,10 +4,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster import broker, burst, config, hostlist, spec
-from minicluster.burst import Address
+from minicluster.burst import plan as burst
+from minicluster.burst.plan import Address
 from minicluster.errors import BurstError
-from minicluster.spec import MiniCluster
+from minicluster.render import broker, config, hostlist, spec
+from minicluster.render.spec import MiniCluster
 from support import CERTIFICATE, deep
 
 ADDRESS = Address("192.0.2.7", 30093)

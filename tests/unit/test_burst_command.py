@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from minicluster import probe
+from minicluster.burst import probe
 from minicluster.commands import cli
 from support import CERTIFICATE, CHART, PUBLIC, SECRET, deep
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from minicluster import cli, door, helm
+from minicluster import cli, door
 from minicluster.commands import cli as commands
 from minicluster.errors import CurveError, MiniClusterError, SpecError, StreamError
+from minicluster.release import helm
 from support import CERTIFICATE, GROUP, SECRET, SEED, Done, by_name, one
 
 DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n"

@@ -9,9 +9,10 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster import config, yamlio
+from minicluster import yamlio
 from minicluster.errors import MiniClusterError, SpecError
-from minicluster.spec import MiniCluster
+from minicluster.render import config
+from minicluster.render.spec import MiniCluster
 from support import CERTIFICATE, PACKAGE, load_all, run_shell, shells
 
 Make = Callable[..., MiniCluster]
@@ -87,7 +88,7 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).map(lambda
 
 @cache
 def scripts() -> dict[str, str]:
-    folder = PACKAGE / "scripts"
+    folder = PACKAGE / "pod"
     files = (path for path in folder.iterdir() if path.is_file())
     return {path.name: path.read_text(encoding="utf-8") for path in files}
 

@@ -15,9 +15,11 @@ import yaml
 from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from minicluster import config, convert, spec, yamlio
+from minicluster import yamlio
 from minicluster.commands import cli
+from minicluster.convert import converter as convert
 from minicluster.errors import MiniClusterError
+from minicluster.render import config, spec
 
 HERE = Path(__file__).parent / "convert"
 CASES = sorted(path.name for path in HERE.glob("*.yaml") if ".values." not in path.name)

@@ -5,9 +5,9 @@ import pytest
 import zmq
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster import curve
 from minicluster.errors import CurveError
-from minicluster.spec import MiniCluster
+from minicluster.render import curve
+from minicluster.render.spec import MiniCluster
 from support import CERTIFICATE, SECRET, SEED
 
 Make = Callable[..., MiniCluster]

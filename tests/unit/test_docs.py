@@ -71,7 +71,7 @@ def test_the_code_map_leaves_out_no_source():
         path
         for pattern in (
             "plugin/minicluster/*.py",
-            "plugin/minicluster/scripts/*",
+            "plugin/minicluster/pod/*",
             "charts/minicluster/templates/**/*.*",
         )
         for path in ROOT.glob(pattern)

@@ -210,7 +210,7 @@ def test_ctrl_c_while_it_starts(folder: Path) -> None:
         "import sys\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'minicluster.spec':\n"
+        "        if name == 'minicluster.render.spec':\n"
         "            raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Interrupt())\n"
     )
@@ -249,7 +249,7 @@ def test_messages(error: BaseException, expected: str) -> None:
 
 
 def test_a_mistake_of_ours_names_its_line_and_not_its_text(capsys: pytest.CaptureFixture[str]) -> None:
-    from minicluster import hostlist  # noqa: PLC0415
+    from minicluster.render import hostlist  # noqa: PLC0415
 
     with pytest.raises(SystemExit) as end, door.door():
         list(hostlist.expand(object()))  # type: ignore[arg-type]

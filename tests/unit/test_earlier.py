@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from fake_flux import FakeFlux, run_program
-from minicluster import config
-from minicluster.spec import load
+from minicluster.render import config
+from minicluster.render.spec import load
 
 
 def marked(user: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 import pytest
 from minicluster.errors import SpecError
-from minicluster.hostlist import count, expand, hosts
+from minicluster.render.hostlist import count, expand, hosts
 
 
 @pytest.mark.parametrize(

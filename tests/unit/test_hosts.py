@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster import burst, hosts, spec
-from minicluster.burst import Address
-from minicluster.spec import MiniCluster
+from minicluster.burst import machines as hosts
+from minicluster.burst import plan as burst
+from minicluster.burst.plan import Address
+from minicluster.render import spec
+from minicluster.render.spec import MiniCluster
 from support import CERTIFICATE, deep
 
 HOSTLIST = {

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minicluster import manifests
 from minicluster.errors import ManifestError
-from minicluster.manifests import Manifest
+from minicluster.release import manifests
+from minicluster.release.manifests import Manifest
 
 MARK = b"# ns/a, by `minicluster template`: change its values, not this file\n"
 

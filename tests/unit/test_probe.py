@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 import zmq
-from minicluster import curve, probe
+from minicluster.burst import probe
+from minicluster.burst.probe import Answer
 from minicluster.errors import CurveError
-from minicluster.probe import Answer
+from minicluster.render import curve
 from support import SECRET
 
 

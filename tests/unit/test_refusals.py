@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
-from minicluster.spec import load
+from minicluster.render.spec import load
 
 LEAD = {"name": "root", "address": "10.0.0.1", "size": 3}
 RUNNER: dict[str, Any] = {"image": "a", "runFlux": True}

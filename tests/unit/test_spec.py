@@ -6,9 +6,9 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster import stream
 from minicluster.errors import MiniClusterError, SpecError
-from minicluster.spec import MiniCluster, load
+from minicluster.render import stream
+from minicluster.render.spec import MiniCluster, load
 from support import CHART, GROUP, PACKAGE, deep, nested
 
 Make = Callable[..., MiniCluster]

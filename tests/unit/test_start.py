@@ -17,7 +17,7 @@ def home(tmp_path: Path) -> Path:
     for version in ("1", "2"):
         folder = tmp_path / "configmap" / f"..{version}"
         folder.mkdir(parents=True)
-        shutil.copy(PACKAGE / "scripts" / "start.sh", folder)
+        shutil.copy(PACKAGE / "pod" / "start.sh", folder)
         (folder / "me.sh").write_text(PROGRAM.replace("1", version))
         (folder / "other").write_text(f"other {version}\n")
         (folder / "agent.json").write_text(version)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from minicluster import status
 from minicluster.commands import cli
+from minicluster.status import document as status
 
 # the package has the command under the name of its module
 command = importlib.import_module("minicluster.commands.status")

@@ -7,8 +7,9 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster import stream, yamlio
+from minicluster import yamlio
 from minicluster.errors import MiniClusterError, StreamError
+from minicluster.render import stream
 from support import GROUP, load_all
 
 MINE = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n".encode()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from minicluster import config, curve, spec, upgrade
 from minicluster.errors import SpecError
-from minicluster.spec import MiniCluster
+from minicluster.render import config, curve, spec, upgrade
+from minicluster.render.spec import MiniCluster
 from support import ROOT
 
 OLDER = ROOT / "tests" / "cluster" / "older"

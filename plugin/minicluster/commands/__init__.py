@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from minicluster import door, helm
+from minicluster import door
 from minicluster.commands.argocd import argocd
 from minicluster.commands.burst import burst
 from minicluster.commands.chart import chart
@@ -16,6 +16,7 @@ from minicluster.commands.render import render
 from minicluster.commands.status import status
 from minicluster.commands.template import template
 from minicluster.errors import Interrupted, MiniClusterError, UsageError
+from minicluster.release import helm
 
 
 class Commands(click.Group):

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
-from minicluster import argocd as application
-from minicluster import door, manifests
+from minicluster import door
 from minicluster.commands.options import curve_seed
 from minicluster.commands.template import manifests as generate
 from minicluster.errors import ManifestError
+from minicluster.release import argocd as application
+from minicluster.release import manifests
 
 
 @click.command(hidden=True)

@@ -11,12 +11,16 @@ from typing import Any
 
 import click
 
-from minicluster import burst as bursts
-from minicluster import door, helm, hosts, probe, spec, yamlio
-from minicluster.burst import Address, Burst
+from minicluster import door, yamlio
+from minicluster.burst import machines as hosts
+from minicluster.burst import plan as bursts
+from minicluster.burst import probe
+from minicluster.burst.plan import Address, Burst
 from minicluster.commands.tools import Place, until
 from minicluster.errors import BurstError, ToolError
-from minicluster.spec import MiniCluster
+from minicluster.release import helm
+from minicluster.render import spec
+from minicluster.render.spec import MiniCluster
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ import os
 
 import click
 
-from minicluster import door, helm
+from minicluster import door
+from minicluster.release import helm
 
 
 @click.group()

@@ -5,8 +5,8 @@ from typing import IO
 
 import click
 
-from minicluster import convert as converter
 from minicluster import door
+from minicluster.convert import converter
 
 
 @click.command()

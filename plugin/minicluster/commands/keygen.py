@@ -6,8 +6,9 @@ import subprocess
 
 import click
 
-from minicluster import curve, door, yamlio
+from minicluster import door, yamlio
 from minicluster.errors import SpecError, ToolError
+from minicluster.render import curve
 
 #: A DNS subdomain.
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 import yaml
 
-from minicluster import door, helm, yamlio
+from minicluster import door, yamlio
 from minicluster.errors import ToolError
+from minicluster.release import helm
 
 NAME = "minicluster"
 #: The first line of what this command wrote.

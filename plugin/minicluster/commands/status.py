@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from minicluster import door
-from minicluster import status as view
-from minicluster.status import StatusError
+from minicluster.status import document as view
+from minicluster.status.document import StatusError
 
 #: Seconds between two looks; that kubectl has for a look at Kubernetes, and at Flux
 INTERVAL = 2

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import click
 
-from minicluster import cli, door, helm
-from minicluster import manifests as rendered
+from minicluster import cli, door
 from minicluster.commands.options import curve_seed
+from minicluster.release import helm
+from minicluster.release import manifests as rendered
 
 
 @click.command()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from minicluster import helm
 from minicluster.errors import ToolError
+from minicluster.release import helm
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import SpecError
-from minicluster.helm import Release
+from minicluster.release.helm import Release
 
 #: The values file by which Argo CD discovers a folder.
 VALUES = "minicluster-values.yaml"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from minicluster.spec import MiniCluster
+    from minicluster.render.spec import MiniCluster
 
 FIELDS = Path(__file__).parent / "kubernetes.json"
 #: A quantity that can't be negative (apimachinery/pkg/api/resource/quantity.go), as in the schema.

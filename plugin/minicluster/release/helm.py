@@ -13,7 +13,7 @@ from pathlib import Path
 from minicluster.errors import ToolError
 
 #: In a clone the repository's own, by a link.
-CHART = (Path(__file__).parent / "chart").resolve()
+CHART = (Path(__file__).parent.parent / "chart").resolve()
 #: The oldest Kubernetes that the chart supports: its manifests suit any later one.
 OLDEST = "1.27"
 #: A release's name, as Helm checks it (pkg/chart/common/util, ValidateReleaseName).

@@ -11,10 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from minicluster import refusals, schema, upgrade, yamlio
+from minicluster import yamlio
 from minicluster.errors import SpecError
+from minicluster.render import refusals, schema, upgrade
 
-DEFAULTS = Path(__file__).parent / "chart" / "values.yaml"
+DEFAULTS = Path(__file__).parent.parent / "chart" / "values.yaml"
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from typing import Any
 
 import yaml
 
-from minicluster import config, spec, yamlio
+from minicluster import yamlio
 from minicluster.errors import MiniClusterError, SpecError
+from minicluster.render import config, spec
 
 GROUP = "flux-framework.org"
 VERSIONS = ("v1alpha1", "v1alpha2")

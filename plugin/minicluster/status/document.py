@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from minicluster.errors import MiniClusterError
-from minicluster.scripts.state import ids, idset
+from minicluster.pod.state import ids, idset
 
 #: Labels and annotations of Kubernetes' and the chart's
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -71,7 +71,7 @@ class Pod:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the lead's pod says: ``agent.json`` of its ConfigMap, and the summary of ``scripts/state.py``."""
+    """What the lead's pod says: ``agent.json`` of its ConfigMap, and the summary of ``pod/state.py``."""
 
     settings: Mapping[str, Any]
     flux: Mapping[str, Any]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from minicluster.errors import SpecError
-from minicluster.spec import MiniCluster
+from minicluster.render.spec import MiniCluster
 
 #: Hosts that are ever written out one by one.
 MOST = 1_000_000

@@ -6,7 +6,7 @@ No message is sent: the lead has no trace of it but a connection that came and w
 import time
 from enum import Enum
 
-from minicluster import curve
+from minicluster.render import curve
 
 
 class Answer(Enum):

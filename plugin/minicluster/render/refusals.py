@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from minicluster import fragments
+from minicluster.render import fragments
 
 if TYPE_CHECKING:
-    from minicluster.spec import MiniCluster
+    from minicluster.render.spec import MiniCluster
 
 #: A DNS label, and so a pod's host name.
 MAX_NAME = 63

@@ -9,7 +9,7 @@ from typing import Any
 
 #: What no error may show.
 HIDDEN = "flux.curveCert"
-SCHEMA = Path(__file__).parent / "chart" / "values.schema.json"
+SCHEMA = Path(__file__).parent.parent / "chart" / "values.schema.json"
 
 
 def problems(spec: Any) -> Iterator[str]:

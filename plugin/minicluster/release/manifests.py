@@ -9,9 +9,10 @@ from typing import Any
 
 import yaml
 
-from minicluster import spec, upgrade, yamlio
+from minicluster import yamlio
 from minicluster.errors import ManifestError
-from minicluster.stream import split
+from minicluster.render import spec, upgrade
+from minicluster.render.stream import split
 
 #: The chart's record, on a Job, of what can't change while that Job exists: a flat map as JSON.
 FROZEN = "minicluster/frozen"

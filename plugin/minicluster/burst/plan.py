@@ -11,11 +11,12 @@ from typing import Any
 
 import yaml
 
-from minicluster import broker, spec, yamlio
-from minicluster.config import ids
+from minicluster import yamlio
 from minicluster.errors import BurstError
-from minicluster.hostlist import expand, hosts, table
-from minicluster.spec import MiniCluster
+from minicluster.render import broker, spec
+from minicluster.render.config import ids
+from minicluster.render.hostlist import expand, hosts, table
+from minicluster.render.spec import MiniCluster
 
 #: What the reason of a drain of ours begins with: whoever brings the hosts back undrains these, and no others.
 OURS = "minicluster: "

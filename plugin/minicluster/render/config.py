@@ -1,6 +1,6 @@
 """The ConfigMap and the Secret of a cluster.
 
-The ConfigMap has the static programs of ``scripts/`` as it is, the settings as quoted assignments, and each
+The ConfigMap has the static programs of ``pod/`` as it is, the settings as quoted assignments, and each
 text of the user in a file of its own: nothing of theirs is pasted into a line that a shell reads.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from minicluster import broker, curve, upgrade
 from minicluster.errors import SpecError
-from minicluster.hostlist import count, registered, table
-from minicluster.spec import MiniCluster
+from minicluster.render import broker, curve, upgrade
+from minicluster.render.hostlist import count, registered, table
+from minicluster.render.spec import MiniCluster
 
 #: File of a ConfigMap by the key of ``commands`` that it holds.
 SNIPPETS = {
@@ -25,7 +25,7 @@ SNIPPETS = {
     "post": "post.sh",
 }
 #: The programs that run in the pods.
-SCRIPTS = Path(__file__).parent / "scripts"
+SCRIPTS = Path(__file__).parent.parent / "pod"
 GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 BATCH = ("flux", "batch")
 #: What a ConfigMap may hold (Kubernetes' limit on all its data).

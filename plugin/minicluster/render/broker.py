@@ -11,8 +11,8 @@ from typing import Any
 import tomli_w
 
 from minicluster.errors import SpecError
-from minicluster.hostlist import hosts, registered, table
-from minicluster.spec import MiniCluster
+from minicluster.render.hostlist import hosts, registered, table
+from minicluster.render.spec import MiniCluster
 
 PORT = 8050
 #: Children of a broker when no topology is asked for; one more than a flat tree can have is another level.

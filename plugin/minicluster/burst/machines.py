@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import tomli_w
 
-from minicluster import broker
-from minicluster.config import ids, nodes
-from minicluster.spec import MiniCluster
+from minicluster.render import broker
+from minicluster.render.config import ids, nodes
+from minicluster.render.spec import MiniCluster
 
 #: Where the unit expects the folder on each host.
 FOLDER = "/etc/minicluster"

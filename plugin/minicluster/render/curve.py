@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from minicluster.errors import CurveError
-from minicluster.spec import MiniCluster
+from minicluster.render.spec import MiniCluster
 
 #: Makes a key pair, (public, secret), both Z85 text of 40 characters.
 Keypair = Callable[[], tuple[bytes, bytes]]

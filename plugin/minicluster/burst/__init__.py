@@ -1,0 +1,1 @@
+"""Other clusters and machines that join a root."""

@@ -1,0 +1,1 @@
+"""flux-operator's MiniCluster as values."""

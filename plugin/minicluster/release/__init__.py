@@ -1,0 +1,1 @@
+"""Whole releases: Helm, the manifests that it renders, Argo CD's Applications."""

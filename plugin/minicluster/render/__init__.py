@@ -1,0 +1,1 @@
+"""What Helm calls: a stream of manifests and a MiniCluster in, ConfigMap and Secret out."""

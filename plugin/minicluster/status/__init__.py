@@ -1,0 +1,1 @@
+"""What runs, as `minicluster status` shows it."""
