@@ -1,4 +1,4 @@
-"""Random kills, evictions, drains, resizes and API outages on a MiniCluster whose jobs keep arriving.
+"""Random kills, evictions, drains, resizes, lost nodes and API outages on a MiniCluster whose jobs keep arriving.
 
     MINICLUSTER_TEST_KUBECONFIG=$KUBECONFIG python tools/chaos.py --seconds 300 --seed 7
 
@@ -115,11 +115,13 @@ class Chaos:
     chance: random.Random
     nodes: Sequence[str] = ()  #: that may be drained
     apiserver: int | None = None  #: its process
+    fragile: Sequence[str] = ()  #: a node that may be lost, the command that takes it away, the one that brings it back
     submitted: dict[str, float] = field(default_factory=dict)
     kills: list[Span] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
     missed: Counter[str] = field(default_factory=Counter)
     outages: list[float] = field(default_factory=list)  #: seconds without a lead
+    drained: set[str] = field(default_factory=set)  #: ranks, by us
     size: int = SIZE
     count: int = 0
 
@@ -136,9 +138,12 @@ class Chaos:
             "sidecar killed": (lambda: self.kill_container(self.chance.randrange(self.size), "side"), 2),
             "agent killed": (lambda: self.kill_container(0, "minicluster-agent"), 2),
             "resized": (self.resize, 4),
+            "rank drained": (self.drain_rank, 2),
         }
         if self.nodes:
             every["node drained"] = (self.drain, 2)
+        if self.fragile:
+            every["node lost"] = (self.lose_node, 1)
         if self.apiserver:
             every["API server stopped"] = (self.stop_api, 2)
         return every
@@ -185,6 +190,40 @@ class Chaos:
             time.sleep(self.chance.uniform(1, 10))  # what is tested: so long without the node
         finally:
             run("kubectl", "uncordon", node)
+
+    def drain_rank(self) -> None:
+        """Drain a rank in Flux, as a person does, and undrain it a while later, at the end at the latest."""
+        rank = str(self.chance.randrange(self.size))
+        self.flux("resource", "drain", rank, "chaos")
+        self.drained.add(rank)
+        time.sleep(self.chance.uniform(1, 10))  # what is tested: so long without the rank
+        self.undrain(rank)
+
+    def undrain(self, rank: str) -> None:
+        """Give a rank back."""
+        self.flux("resource", "undrain", "--update", rank)
+        self.drained.discard(rank)
+
+    def flux(self, *words: str) -> None:
+        """Run a command of Flux. Raises AssertionError when it fails."""
+        pod = self.cluster.pod(0)
+        assert pod, "no lead"
+        self.cluster.kubectl("exec", pod, "--", "/mnt/flux/bin/flux", *words)
+
+    def lose_node(self) -> None:
+        """Take a node away with all that is on it, and bring it back once Kubernetes gave its pods up."""
+        node, take, bring = self.fragile
+        lead = self.cluster.pod(0)
+        on_it = {p["metadata"]["name"] for p in self.cluster.pods() if p["spec"].get("nodeName") == node}
+        begin = time.time()
+        try:
+            command(take)
+            self.wait(lambda: on_it.isdisjoint(p["metadata"]["name"] for p in self.cluster.pods()))
+        finally:
+            command(bring)
+        if lead in on_it:
+            self.kills.append(Span(begin, time.time()))
+            self.wait_for_lead(lead)
 
     def stop_api(self) -> None:
         """Keep the API server from answering for a while."""
@@ -249,6 +288,8 @@ class Chaos:
         """Ask for the first size again; return after how many seconds the cluster is whole and idle."""
         begin = time.monotonic()
         self.wait(lambda: self.tried(lambda: self.resize(SIZE)))
+        for rank in list(self.drained):
+            self.wait(lambda rank=rank: self.tried(lambda: self.undrain(rank)))  # type: ignore[misc]
         self.wait(lambda: self.tried(self.whole))
         return time.monotonic() - begin
 
@@ -315,6 +356,12 @@ def leaks(before: Sequence[Mapping[str, int]], after: Sequence[Mapping[str, int]
                 yield f"pod {index}: {key} grew from {old[key]} to {new[key]}"
 
 
+def command(line: str) -> None:
+    """Run a command line of the caller's. Raises AssertionError when it fails."""
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def say(text: str) -> None:
     """Write a line of the log."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
@@ -332,7 +379,9 @@ def installed(arguments: argparse.Namespace, folder: Path) -> Iterator[Release]:
     volume = namespace = f"minicluster-chaos-{secrets.token_hex(4)}"
     runner = {"runFlux": True, "cores": 1, "volumes": {"chaos": {"claimName": "state", "path": "/chaos"}}}
     values = values_of(VALUES, runner, "image", arguments.scheduler)
-    values["pod"] = {"tolerations": [taint for node in arguments.drain or () for taint in taints(node)]}
+    values["pod"] = {
+        "tolerations": [taint for node in [*arguments.drain, *arguments.lose[:1]] for taint in taints(node)]
+    }
     create_namespace(namespace)
     cluster = Release(namespace, "helm", values, folder)
     try:
@@ -362,7 +411,16 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=1800, help="how long (1800)")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="which troubles (any)")
     parser.add_argument("--scheduler", choices=("Fluxion", "sched-simple"), default="Fluxion")
-    parser.add_argument("--drain", action="append", metavar="NODE", help="a node that may be drained; more than once")
+    parser.add_argument(
+        "--drain", action="append", metavar="NODE", default=[], help="a node that may be drained; more than once"
+    )
+    parser.add_argument(
+        "--lose",
+        nargs=3,
+        default=[],
+        metavar=("NODE", "TAKE", "BRING"),
+        help="a node that may be lost, the command line that takes it away for good, and the one that brings it back",
+    )
     parser.add_argument("--folder", type=Path, help="folder for the state, the same on all nodes (a temporary one)")
     parser.add_argument("--apiserver", type=int, metavar="PID", help="API server to stop for 5-30 s: a local cluster's")
     return parser.parse_args()
@@ -375,7 +433,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, installed(arguments, Path(folder)) as cluster:
         cluster.wait_for(f"0-{SIZE - 1}")
         before = footprint(cluster)
-        chaos = Chaos(cluster, random.Random(arguments.seed), arguments.drain or (), arguments.apiserver)
+        chaos = Chaos(cluster, random.Random(arguments.seed), arguments.drain, arguments.apiserver, arguments.lose)
         settled, counts, after = 0.0, {"jobs": 0}, before
         try:
             chaos.go(arguments.seconds)
