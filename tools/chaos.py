@@ -218,12 +218,16 @@ class Chaos:
         begin = time.time()
         try:
             command(take)
-            self.wait(lambda: on_it.isdisjoint(p["metadata"]["name"] for p in self.cluster.pods()))
+            self.wait(lambda: on_it.isdisjoint(self.running()))
         finally:
             command(bring)
         if lead in on_it:
             self.kills.append(Span(begin, time.time()))
             self.wait_for_lead(lead)
+
+    def running(self) -> set[str]:
+        """Return the names of the pods that run, as far as Kubernetes knows."""
+        return {p["metadata"]["name"] for p in self.cluster.pods() if p["status"]["phase"] == "Running"}
 
     def stop_api(self) -> None:
         """Keep the API server from answering for a while."""
