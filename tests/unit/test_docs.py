@@ -57,6 +57,11 @@ def test_relative_links_resolve(page):
     assert not broken
 
 
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
+def test_a_page_says_first_for_whom_it_is(page):
+    assert re.match(r"# .+\n\nFor \w+", page.read_text())
+
+
 def test_the_code_map_names_what_exists():
     text = (ROOT / "docs/architecture.md").read_text()
     table = rows(text.partition("## Where do I change")[2])[1:]
