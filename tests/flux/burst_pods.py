@@ -11,8 +11,8 @@ from typing import Any
 
 import tomli_w
 from broker_pods import MOUNT, Cluster, Flux, Image
-from minicluster.burst import plan as burst
-from minicluster.burst.plan import Address
+from minicluster.burst import plan
+from minicluster.burst.address import Address
 from minicluster.render import config, curve, spec
 from minicluster.render.spec import MiniCluster
 
@@ -57,10 +57,10 @@ class Sides:
         return self.lead
 
     def burst(self, name: str, size: int, certificate: str = "", change: Callable[[Any], None] | None = None) -> Side:
-        """Return a burst as `minicluster burst` makes it, with its values changed."""
+        """Return a burst as `minicluster burst values` makes it, with its values changed."""
         root = self.lead.cluster
-        found = burst.find(root, name)
-        values = burst.values(root, found, size, Address(self.address, 8050))
+        found = plan.find(root, name)
+        values = plan.values(root, found, size, Address(self.address, 8050))
         if change:
             change(values)
         return self._side(name, values, certificate or self.lead.certificate)

@@ -16,10 +16,10 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from minicluster import yamlio
-from minicluster.commands import cli
 from minicluster.convert import converter as convert
 from minicluster.errors import MiniClusterError
 from minicluster.render import config, spec
+from support import front_door
 
 HERE = Path(__file__).parent / "convert"
 CASES = sorted(path.name for path in HERE.glob("*.yaml") if ".values." not in path.name)
@@ -35,7 +35,7 @@ def document(cluster: Any, name: str = "a", version: str = V1ALPHA2, **metadata:
 
 def run(*arguments: str, stdin: object = b"") -> Result:
     data = stdin if isinstance(stdin, bytes) else yamlio.dump(stdin)
-    return CliRunner().invoke(cli, ["convert", *arguments], input=data)
+    return CliRunner().invoke(front_door, ["convert", *arguments], input=data)
 
 
 def converted(cluster: Any, **fields: Any) -> tuple[dict[str, Any], list[str]]:

@@ -1,4 +1,3 @@
-import importlib
 import json
 import os
 import shutil
@@ -10,11 +9,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from minicluster.commands import cli
+from minicluster import kubectl as client
+from minicluster.commands import status as command
+from minicluster.status import ask
 from minicluster.status import document as status
+from support import front_door
 
-# the package has the command under the name of its module
-command = importlib.import_module("minicluster.commands.status")
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 CREATED = "2030-01-01T11:47:10Z"
 RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -451,7 +451,7 @@ def test_the_document() -> None:
 def test_the_keys_are_the_same_with_and_without_an_answer_and_in_the_help() -> None:
     keys = [list(see(*seen)) for *seen, _ in CASES.values()]
     assert keys == [keys[0]] * len(CASES)
-    lines = [line.strip().split("  ")[0] for line in (command.status.help or "").splitlines() if "  " in line.strip()]
+    lines = [line.strip().split("  ")[0] for line in (command.command.help or "").splitlines() if "  " in line.strip()]
     assert sorted(name for line in lines for name in line.split(", ")) == sorted(keys[0])
 
 
@@ -521,7 +521,7 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
             code, said, out = (1, answer, ">&2") if isinstance(answer, str) else (0, json.dumps(answer), "")
             say = "" if answer is None else f"cat {out} <<'END'\n{said}\nEND\n"
             (tmp_path / name.replace("_", ".")).write_text(f"{say}exit {code}\n")
-        return CliRunner().invoke(cli, ["status", *words])
+        return CliRunner().invoke(front_door, ["status", *words])
 
     return run
 
@@ -662,9 +662,9 @@ def test_the_command_asks_for_pods_the_job_and_the_lead(kubectl: Kubectl, tmp_pa
     given = "--context=a b --namespace=lab"
     assert asked(tmp_path) == [
         f"{given} get pods --selector=app.kubernetes.io/instance=mini,app.kubernetes.io/component=broker "
-        "--output=json --request-timeout=10s",
+        "--ignore-not-found --output=json --request-timeout=10s",
         f"{given} get job mini --ignore-not-found --output=json --request-timeout=10s",
-        f"{given} exec mini-0-x --container=mini -- sh -c {command.QUESTION}",
+        f"{given} exec mini-0-x --container=mini -- sh -c {ask.QUESTION}",
     ]
 
 
@@ -763,7 +763,7 @@ def test_no_kubectl(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path:
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     done = kubectl("mini")
-    message = "kubectl is not in PATH: install it, https://kubernetes.io/docs/tasks/tools"
+    message = "there is no kubectl in PATH: install it, https://kubernetes.io/docs/tasks/tools"
     assert (done.exit_code, done.stderr) == (1, f"minicluster: {message}\n")
 
 
@@ -771,7 +771,7 @@ def test_no_kubectl(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_kubectl_that_hangs(
     kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, state: str | None
 ) -> None:
-    monkeypatch.setattr(command, "GET_SECONDS" if name == "pods" else "EXEC_SECONDS", 0.3)
+    monkeypatch.setattr(*((client, "GET_SECONDS") if name == "pods" else (ask, "EXEC_SECONDS")), 0.3)
     sleep = shutil.which("sleep")
     fake = (
         (tmp_path / "kubectl").read_text().replace('. "$folder', f'[ $name != {name} ] || exec {sleep} 60\n. "$folder')
