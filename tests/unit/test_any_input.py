@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from minicluster import cli, yamlio
+from minicluster import cli
 from minicluster.burst import plan as burst
 from minicluster.convert import converter as convert
 from minicluster.errors import MOST, MiniClusterError
 from minicluster.release import argocd, manifests
-from minicluster.render import curve, hostlist, schema, spec
+from minicluster.render import curve, defaults, hostlist, schema
+from minicluster.render.load import load
 from support import CERTIFICATE, GROUP, SEED
 
 #: Plain scalars that some reader, or what comes after it, stumbles over.
@@ -49,8 +50,7 @@ SCALARS = (
 )
 SCALAR = st.sampled_from(SCALARS)
 FIELDS = sorted(
-    set(json.loads(schema.SCHEMA.read_text())["properties"])
-    | set(json.dumps(yamlio.load(spec.DEFAULTS.read_bytes())).split('"')[1::2])
+    set(json.loads(schema.SCHEMA.read_text())["properties"]) | set(json.dumps(defaults.values()).split('"')[1::2])
 )
 NAMES = st.sampled_from([*FIELDS, "name", "command", "image", "runFlux", "v", "path", "cpu", "limits", "resources"])
 TEXT = st.recursive(
@@ -148,7 +148,7 @@ def test_any_bytes(data: bytes) -> None:
 @given(SPECS)
 def test_values_of_a_root(values: str) -> None:
     def made() -> None:
-        root = spec.load({"metadata": {"name": "root"}, "spec": burst.document(values.encode(errors="surrogatepass"))})
+        root = load({"metadata": {"name": "root"}, "spec": burst.document(values.encode(errors="surrogatepass"))})
         burst.find(root, "burst-0")
 
     one_line(made)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from minicluster.burst import machines as hosts
 from minicluster.burst import plan as burst
 from minicluster.burst.plan import Address
-from minicluster.render import spec
-from minicluster.render.spec import MiniCluster
+from minicluster.render.idset import parse_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 from support import CERTIFICATE, deep
 
 HOSTLIST = {
@@ -26,7 +27,7 @@ CLUSTERS = {
 
 
 def member(values: dict[str, Any], name: str) -> MiniCluster:
-    root = spec.load({"metadata": {"name": "root"}, "spec": values})
+    root = load({"metadata": {"name": "root"}, "spec": values})
     found = burst.find(root, name)
     return burst.member(root, found, burst.values(root, found, found.size, Address("192.0.2.7", 30093)))
 
@@ -119,8 +120,8 @@ def test_r_has_each_rank_once(size: int, more: int, cores: int, theirs: int, gpu
     clusters = [{"name": "vm", "size": more, "cores": theirs, "gpus": gpus}]
     values = {"size": size, "containers": [{"cores": cores}], "flux": {"bursting": {"clusters": clusters}}}
     execution = json.loads(hosts.resource_set(member(values, "vm")) or "")["execution"]
-    ranks = [rank for part in execution["R_lite"] for rank in burst.members(part["rank"])]
+    ranks = [rank for part in execution["R_lite"] for rank in parse_idset(part["rank"])]
     assert ranks == list(range(size + more))
-    counts = [len(list(burst.members(part["children"]["core"]))) for part in execution["R_lite"]]
+    counts = [len(list(parse_idset(part["children"]["core"]))) for part in execution["R_lite"]]
     assert counts == [cores, theirs]
-    assert [len(list(burst.members(p["children"].get("gpu", "")))) for p in execution["R_lite"]] == [0, gpus]
+    assert [len(list(parse_idset(p["children"].get("gpu", "")))) for p in execution["R_lite"]] == [0, gpus]

@@ -5,7 +5,7 @@ All of it is computed from what the root's release and the objects of its Kubern
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,11 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import BurstError
-from minicluster.render import broker, spec
-from minicluster.render.config import ids
+from minicluster.render import broker, defaults
 from minicluster.render.hostlist import expand, hosts, table
-from minicluster.render.spec import MiniCluster
+from minicluster.render.idset import parse_idset, to_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 
 #: What the reason of a drain of ours begins with: whoever brings the hosts back undrains these, and no others.
 OURS = "minicluster: "
@@ -67,7 +68,7 @@ class Burst:
 
     def ranks(self, size: int | None = None) -> str:
         """Return the ranks of the first ``size`` hosts, or of all, as an idset."""
-        return ids(size or self.size, self.first)
+        return to_idset(range(self.first, self.first + (size or self.size)))
 
 
 def find(root: MiniCluster, name: str) -> Burst:
@@ -159,14 +160,13 @@ def values(root: MiniCluster, burst: Burst, size: int, address: Address) -> dict
         "network": {key: value for key, value in root.spec["network"].items() if key not in ROOTS_NETWORK},
         "flux": {**flux, **secret, "bursting": {**bursting, "leadBroker": lead}},
     }
-    defaults = yamlio.load(spec.DEFAULTS.read_bytes())
-    found: dict[str, Any] = _differing(made, defaults | {"size": None})
+    found: dict[str, Any] = _differing(made, {**defaults.values(), "size": None})
     return found
 
 
 def member(root: MiniCluster, burst: Burst, made: Mapping[str, Any]) -> MiniCluster:
     """Return the burst as a cluster. Raises SpecError for values that can't be one."""
-    return spec.load({"metadata": {"name": burst.name if burst.is_release else root.name}, "spec": made})
+    return load({"metadata": {"name": burst.name if burst.is_release else root.name}, "spec": made})
 
 
 def _worker(runner: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,22 +248,11 @@ def _bracketed(host: str) -> str:
         return host
 
 
-def members(idset: str) -> Iterator[int]:
-    """Yield the ids of an idset (RFC 22), as Flux prints it.
-
-    >>> list(members("0-2,5"))
-    [0, 1, 2, 5]
-    """
-    for part in filter(None, idset.strip().strip("[]").split(",")):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
-
-
 def drained_by_us(burst: Burst, drains: Iterable[str]) -> list[int]:
     """Return the burst's ranks that we drained; ``drains`` are lines of ranks, a bar and the reason."""
-    mine = set(members(burst.ranks()))
+    mine = set(parse_idset(burst.ranks()))
     lines = [line.partition("|") for line in drains]
-    return sorted(mine & {rank for ranks, _, reason in lines if reason.startswith(OURS) for rank in members(ranks)})
+    return sorted(mine & {rank for ranks, _, reason in lines if reason.startswith(OURS) for rank in parse_idset(ranks)})
 
 
 def document(text: bytes) -> dict[str, Any]:

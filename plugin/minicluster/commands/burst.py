@@ -19,8 +19,9 @@ from minicluster.burst.plan import Address, Burst
 from minicluster.commands.tools import Place, until
 from minicluster.errors import BurstError, ToolError
 from minicluster.release import helm
-from minicluster.render import spec
-from minicluster.render.spec import MiniCluster
+from minicluster.render.idset import parse_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Root:
 
     def ranks(self, *words: str) -> set[int]:
         """Return the ranks of the burst among those that flux prints."""
-        return set(bursts.members(self.flux(*words))) & set(bursts.members(self.burst.ranks()))
+        return set(parse_idset(self.flux(*words))) & set(parse_idset(self.burst.ranks()))
 
     def online(self) -> set[int]:
         """Return the ranks of the burst whose brokers the lead has."""
@@ -136,7 +137,7 @@ def read_root(release: str, options: dict[str, Any]) -> tuple[MiniCluster, Place
         annotations = place.get("job", name).get("metadata", {}).get("annotations", {})
         values["maxSize"] = int(json.loads(annotations.get("minicluster/frozen", "{}")).get("maxSize") or 0) or None
     metadata = {"name": name, "namespace": options["root_namespace"]}
-    return spec.load({"metadata": metadata, "spec": values}), place
+    return load({"metadata": metadata, "spec": values}), place
 
 
 def _release_values(release: str, place: Place) -> dict[str, Any]:
@@ -269,7 +270,7 @@ def install(root: Root, there: Place, made: dict[str, Any], certificate: str, op
             there.kubectl("delete", "secret", secret["metadata"]["name"])
         raise
     size = int(there.get("job", name).get("spec", {}).get("completions", made["size"]))
-    wanted = set(bursts.members(root.burst.ranks(size)))
+    wanted = set(parse_idset(root.burst.ranks(size)))
     door.say(f"installed {name} in {there}: waiting for ranks {root.burst.ranks(size)} of {root.cluster.name}")
     if not until(_joined(root, there, wanted), options["timeout"]):
         missing = sorted(wanted - root.online())

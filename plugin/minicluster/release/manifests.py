@@ -11,7 +11,7 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import ManifestError
-from minicluster.render import spec, upgrade
+from minicluster.render import defaults, upgrade
 from minicluster.render.stream import split
 
 #: The chart's record, on a Job, of what can't change while that Job exists: a flat map as JSON.
@@ -61,17 +61,17 @@ def vanishing(objects: Sequence[Manifest]) -> str | None:
 
 def impossible(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     """Yield what has changed since a folder was written and can't on a Job that is there."""
-    defaults = dict(upgrade.flat(spec.defaults()))
+    unset = dict(upgrade.flat(defaults.values()))
     for one in objects:
         path = folder / one.file
         if one.kind == "Job" and path.is_file():
             before = _read(path.read_bytes(), path)
             old = _frozen(before)
-            found = list(upgrade.changes(old, _frozen(one.document), defaults)) if old else []
+            found = list(upgrade.changes(old, _frozen(one.document), unset)) if old else []
             for key, was, now in found:
                 change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
                 yield f"{change}: delete the Job, or undo it"
-            if not found and upgrade.fixed(before) != upgrade.fixed(one.document):
+            if not found and upgrade.immutable(before) != upgrade.immutable(one.document):
                 charts = f"{_chart(one.document)} makes other pods than {_chart(before)}"
                 yield f"{charts}, and a live Job {one.name} can't: delete the Job, or render with its own version"
 
