@@ -57,12 +57,10 @@ def test_anything_else_is_refused(value: object) -> None:
     assert str(caught.value) == " ".join(f"{str(value)!r} is not a quantity: give e.g. 4, 500m or 8Gi".split())
 
 
-SUFFIXES = [
-    f"1{suffix}" for suffix in ("", *"numkKMGTPE", *(f"{letter}i" for letter in "mkKMGTPE"), "Kb", "e-3", "E+3")
-]
+SUFFIXES = ("", *"numkKMGTPE", *(f"{letter}i" for letter in "mkKMGTPE"), "Kb", "e-3", "E+3")
 
 
-@pytest.mark.parametrize("text", [*SUFFIXES, "+4", ".5", "4.", ".", "K"])
+@pytest.mark.parametrize("text", [*(f"1{suffix}" for suffix in SUFFIXES), "+4", ".5", "4.", ".", "K"])
 def test_the_schema_has_the_same_suffixes(text: str) -> None:
     pattern = json.loads(schema.SCHEMA.read_text())["$defs"]["quantity"]["pattern"]
     assert bool(re.search(pattern, text)) == is_quantity(text)
