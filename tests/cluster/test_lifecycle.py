@@ -10,7 +10,7 @@ import pytest
 import yaml
 from cluster_release import Release, new_namespace
 from embedded import CommandError, EmbeddedCluster
-from minicluster.render import spec as specs
+from minicluster.render.load import load
 from support import CERTIFICATE, GROUP, ROOT, SECRET, Helm, lines_with, load_all
 
 
@@ -429,5 +429,5 @@ def test_a_release_needs_no_right_to_read_what_is_not_its_own(user: Helm, releas
 def test_the_spec_of_a_live_release_is_that_of_its_values(release: Release) -> None:
     release.install(size=2, tasks=4, flux={"logLevel": 3})
     values = json.loads(release.ok("get values", "--output", "json", "--all"))
-    made = specs.load({"metadata": {"name": "mc"}, "spec": values})
+    made = load({"metadata": {"name": "mc"}, "spec": values})
     assert (made.size, made.spec["tasks"], made.flux["logLevel"]) == (2, 4, 3)

@@ -105,17 +105,18 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     change(f"{chart}/values.schema.json", '"logLevel":', '"novelty": {"type": "string"}, "logLevel":')
     change(f"{chart}/values.yaml", "connectTimeout: 5s", "connectTimeout: 7s")
     change(
-        "plugin/minicluster/upgrade.py",
+        "plugin/minicluster/render/upgrade.py",
         "FORMER: Mapping[str, str] = {",
         'FORMER: Mapping[str, str] = {"flux.connectTimeout": "5s", ',
     )
     # what it doesn't like any more is what the live ones have
-    no_more = "if flux['optionFlags'] == '-N 9':\n        yield 'flux.optionFlags is -N 9: no more'\n    if"
-    change("plugin/minicluster/refusals.py", 'if flux["curveCert"] and', f'{no_more} flux["curveCert"] and')
+    no_more = "if cluster.flux['optionFlags'] == '-N 9':\n        yield 'flux.optionFlags is -N 9: no more'\n    if"
+    own = 'cluster.flux["curveCert"] and'
+    change("plugin/minicluster/render/refusals/flux.py", f"if {own}", f"{no_more} {own}")
     change("plugin/minicluster/pod/leave.py", "def main(", "def other(")
-    change("plugin/minicluster/config.py", '"mc_quiet"', '"mc_silent"')
-    change("plugin/minicluster/broker.py", '"tbon.topo"', '"tbon.tree"')
-    change("plugin/minicluster/config.py", '"idle":', '"lazy": 0, "idle":')
+    change("plugin/minicluster/render/settings.py", '"mc_quiet"', '"mc_silent"')
+    change("plugin/minicluster/render/broker.py", '"tbon.topo"', '"tbon.tree"')
+    change("plugin/minicluster/render/settings.py", '"idle":', '"lazy": 0, "idle":')
     (root / "plugin/minicluster/pod/new.sh").write_text("#!/bin/sh\n")
     return Version(root).install()
 

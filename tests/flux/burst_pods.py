@@ -13,8 +13,9 @@ import tomli_w
 from broker_pods import MOUNT, Cluster, Flux, Image
 from minicluster.burst import plan
 from minicluster.burst.address import Address
-from minicluster.render import config, curve, spec
-from minicluster.render.spec import MiniCluster
+from minicluster.render import config, curve
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 
 ROOT = "root"
 
@@ -67,7 +68,7 @@ class Sides:
 
     def _side(self, name: str, values: Mapping[str, Any], certificate: str = "") -> Side:
         flux = {**values.get("flux", {}), "container": {"disable": not self.flux.view}}
-        cluster = spec.load({"metadata": {"name": name, "namespace": "default"}, "spec": {**values, "flux": flux}})
+        cluster = load({"metadata": {"name": name, "namespace": "default"}, "spec": {**values, "flux": flux}})
         folder = self.folder / f"{name}-{len(self.all)}"
         self.all.append(Side(folder, cluster, self.address, certificate, Image(**self.flux.image)))
         return self.all[-1]

@@ -11,7 +11,8 @@ from broker_pods import PATIENCE, UNSHARE, Flux, until
 from burst_pods import Sides, status, submit
 from minicluster.burst import machines, plan
 from minicluster.burst.address import Address
-from minicluster.render import curve, spec
+from minicluster.render import curve
+from minicluster.render.load import load
 
 BURSTS = [{"name": "b0", "size": 2}, {"name": "b1", "size": 2, "cores": 2}]
 QUIET = {"logging": {"quiet": True}}
@@ -110,7 +111,7 @@ def test_another_table_is_refused_by_the_lead(
 def test_a_lead_that_does_not_answer_is_named(sides: Sides, wrong: str) -> None:
     root = sides.start_root(VALUES)
     if wrong == "certificate":
-        cluster = spec.load({"metadata": {"name": "other"}})
+        cluster = load({"metadata": {"name": "other"}})
         side = sides.burst("b0", 1, certificate=curve.certificate(cluster, curve.random_keypair) or "")
     else:
         side = sides.burst("b0", 1, change=move)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from minicluster import yamlio
 from minicluster.burst import plan, root
 from minicluster.burst.address import Address
 from minicluster.convert import converter as convert
 from minicluster.errors import MOST, MiniClusterError
 from minicluster.release import argocd, manifests
-from minicluster.render import curve, hostlist, postrender, schema, spec
+from minicluster.render import curve, defaults, hostlist, postrender, schema
+from minicluster.render.load import load
 from support import CERTIFICATE, GROUP, SEED
 
 #: Plain scalars that some reader, or what comes after it, stumbles over.
@@ -50,8 +50,7 @@ SCALARS = (
 )
 SCALAR = st.sampled_from(SCALARS)
 FIELDS = sorted(
-    set(json.loads(schema.SCHEMA.read_text())["properties"])
-    | set(json.dumps(yamlio.load(spec.DEFAULTS.read_bytes())).split('"')[1::2])
+    set(json.loads(schema.SCHEMA.read_text())["properties"]) | set(json.dumps(defaults.values()).split('"')[1::2])
 )
 NAMES = st.sampled_from([*FIELDS, "name", "command", "image", "runFlux", "v", "path", "cpu", "limits", "resources"])
 TEXT = st.recursive(
@@ -149,9 +148,7 @@ def test_any_bytes(data: bytes) -> None:
 @given(SPECS)
 def test_values_of_a_root(values: str) -> None:
     def made() -> None:
-        cluster = spec.load(
-            {"metadata": {"name": "root"}, "spec": root.parse_values(values.encode(errors="surrogatepass"))}
-        )
+        cluster = load({"metadata": {"name": "root"}, "spec": root.parse_values(values.encode(errors="surrogatepass"))})
         plan.find(cluster, "burst-0")
 
     one_line(made)

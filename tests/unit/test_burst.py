@@ -8,8 +8,10 @@ from minicluster.burst import address, plan
 from minicluster.burst.address import Address
 from minicluster.burst.root import parse_values
 from minicluster.errors import BurstError
-from minicluster.render import broker, config, hostlist, spec
-from minicluster.render.spec import MiniCluster
+from minicluster.render import broker, hostlist, resources
+from minicluster.render.idset import parse_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 from support import CERTIFICATE, deep
 
 ADDRESS = Address("192.0.2.7", 30093)
@@ -20,7 +22,7 @@ Clusters = Callable[..., MiniCluster]
 
 
 def root_of(values: dict[str, Any]) -> MiniCluster:
-    return spec.load({"metadata": {"name": "root", "namespace": "jobs"}, "spec": values})
+    return load({"metadata": {"name": "root", "namespace": "jobs"}, "spec": values})
 
 
 def test_a_burst_of_the_root_s_pods_without_its_work(cluster_of: Clusters) -> None:
@@ -119,7 +121,7 @@ REGISTERED = "flux.bursting.hostlist is root-[0-1],vm-[0-3],other"
             "install it with them",
         ),
         (
-            lambda: plan.find(spec.load({"metadata": {"name": "burst-0"}, "spec": JOINS}), "burst-1"),
+            lambda: plan.find(load({"metadata": {"name": "burst-0"}, "spec": JOINS}), "burst-1"),
             "burst-0 is a burst itself: name its root, top, instead",
         ),
         *(
@@ -284,11 +286,11 @@ def test_root_and_burst_have_one_table_rank_by_rank(values: dict[str, Any], data
     member = plan.member(root, found, plan.values(root, found, data.draw(st.integers(1, one["size"])), ADDRESS))
     ours, theirs = broker.bootstrap(root), broker.bootstrap(member)
     assert names(ours) == names(theirs)
-    assert [names(theirs)[rank] for rank in plan.members(found.ranks())] == [
+    assert [names(theirs)[rank] for rank in parse_idset(found.ranks())] == [
         f"{one['name']}-{index}" for index in range(one["size"])
     ]
     assert [entry for entry in theirs if "connect" in entry] == [{"host": "root-0", "connect": "tcp://192.0.2.7:30093"}]
-    assert config.resources(root) == config.resources(member)
+    assert resources.lines(root) == resources.lines(member)
     assert broker.tree(root) == broker.tree(member)
 
 
@@ -303,5 +305,5 @@ def test_a_size_that_changes_leaves_the_table(first: int, more: int, size: int) 
 
 @given(st.sets(st.integers(0, 60)))
 def test_idsets(numbers: set[int]) -> None:
-    assert list(plan.members(",".join(map(str, sorted(numbers))))) == sorted(numbers)
-    assert list(plan.members("[0-2,5]\n")) == [0, 1, 2, 5]
+    assert parse_idset(",".join(map(str, sorted(numbers)))) == sorted(numbers)
+    assert parse_idset("[0-2,5]\n") == [0, 1, 2, 5]

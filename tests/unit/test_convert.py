@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from minicluster import yamlio
 from minicluster.convert import converter as convert
 from minicluster.errors import MiniClusterError
-from minicluster.render import config, spec
+from minicluster.render import config
+from minicluster.render.load import load
 from support import front_door
 
 HERE = Path(__file__).parent / "convert"
@@ -106,7 +107,7 @@ def test_a_file_that_is_there_is_not_lost(tmp_path: Path) -> None:
     first.unlink()
     last.write_text("mine: true\n")
     done = run("-", "--output-dir", str(folder), stdin=stream)
-    message = f"minicluster: {last} is there and has other values: move it, or give another --output-dir\n"
+    message = f"minicluster: {last} exists and has other values: move it, or give another --output-dir\n"
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", message)
     assert {path: path.read_text() for path in folder.iterdir()} == {last: "mine: true\n"}
 
@@ -180,7 +181,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (app(environment={"A": 1}), "containers[0].environment.A is 1: must be string"),
     (app(command="x", commands={"script": "y"}), "containers[0] has command and commands.script: give the one that"),
     (app(command="x", batch=True, launcher=True), "containers[0] has batch and launcher: give the one that fits"),
-    (app(commands={"script": "y"}, batch=True), "containers[0].batch is set: its command must be a text, each line"),
+    (app(commands={"script": "y"}, batch=True), "containers[0].batch is set: its command must be a string, one"),
     (
         app(volumes={"v": {"path": "/v"}}),
         "containers[0].volumes.v has no source: give exactly one of claimName, hostPath, secretName, configMapName, "
@@ -191,7 +192,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"services": [{"name": "s", "image": "i", "commands": {"pre": "x"}}]} | ONE,
         "services[0].commands.pre is set",
     ),
-    ({"services": [{"image": "i"}]} | ONE, "services[0] has no name: all but the one that runs Flux need one"),
+    ({"services": [{"image": "i"}]} | ONE, "services[0] has no name: give it one; only the runner needs none"),
     ({"flux": {"brokerConfig": "a b"}} | ONE, "flux.brokerConfig is not TOML: "),
     ({"flux": {"optionFlags": "'"}} | ONE, 'flux.optionFlags is "\'": No closing quotation; close the quote'),
     (
@@ -814,7 +815,7 @@ def clusters(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
 @given(clusters())
 def test_what_is_valid_converts_to_values_that_load(cluster: dict[str, Any]) -> None:
     values, _ = converted(cluster)
-    loaded = spec.load({"metadata": {"name": "a"}, "spec": values})
+    loaded = load({"metadata": {"name": "a"}, "spec": values})
     list(config.documents(loaded, lambda: (b"0" * 40, b"0" * 40)))
     assert loaded.size == cluster["size"]
     assert loaded.max_size == (cluster.get("maxSize") or cluster["size"])

@@ -210,7 +210,7 @@ def test_ctrl_c_while_it_starts(folder: Path) -> None:
         "import sys\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'minicluster.render.spec':\n"
+        "        if name == 'minicluster.render.load':\n"
         "            raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Interrupt())\n"
     )

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster.burst import machines, plan
 from minicluster.burst.address import Address
-from minicluster.render import spec
-from minicluster.render.spec import MiniCluster
+from minicluster.render.idset import parse_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 from support import CERTIFICATE, deep
 
 HOSTLIST = {
@@ -25,7 +26,7 @@ CLUSTERS = {
 
 
 def member(values: dict[str, Any], name: str) -> MiniCluster:
-    root = spec.load({"metadata": {"name": "root"}, "spec": values})
+    root = load({"metadata": {"name": "root"}, "spec": values})
     found = plan.find(root, name)
     return plan.member(root, found, plan.values(root, found, found.size, Address("192.0.2.7", 30093)))
 
@@ -118,8 +119,8 @@ def test_r_has_each_rank_once(size: int, more: int, cores: int, theirs: int, gpu
     clusters = [{"name": "vm", "size": more, "cores": theirs, "gpus": gpus}]
     values = {"size": size, "containers": [{"cores": cores}], "flux": {"bursting": {"clusters": clusters}}}
     execution = json.loads(machines.resource_set(member(values, "vm")) or "")["execution"]
-    ranks = [rank for part in execution["R_lite"] for rank in plan.members(part["rank"])]
+    ranks = [rank for part in execution["R_lite"] for rank in parse_idset(part["rank"])]
     assert ranks == list(range(size + more))
-    counts = [len(list(plan.members(part["children"]["core"]))) for part in execution["R_lite"]]
+    counts = [len(parse_idset(part["children"]["core"])) for part in execution["R_lite"]]
     assert counts == [cores, theirs]
-    assert [len(list(plan.members(p["children"].get("gpu", "")))) for p in execution["R_lite"]] == [0, gpus]
+    assert [len(parse_idset(p["children"].get("gpu", ""))) for p in execution["R_lite"]] == [0, gpus]

@@ -8,7 +8,7 @@ from typing import Any
 
 from minicluster.errors import BurstError
 from minicluster.render import broker
-from minicluster.render.spec import MiniCluster
+from minicluster.render.model import MiniCluster
 
 
 @dataclass(frozen=True)

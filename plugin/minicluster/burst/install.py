@@ -12,6 +12,7 @@ from minicluster.burst import plan
 from minicluster.burst.root import BurstRequest, flux
 from minicluster.errors import BurstError, ToolError
 from minicluster.kubectl import HELM_SECONDS, Kubernetes
+from minicluster.render.idset import parse_idset
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ def wait(request: BurstRequest, size: int, seconds: float) -> None:
     """
     burst, root, target = request.burst, request.root.name, request.target
     size = int(target.get("job", burst.name).get("spec", {}).get("completions", size))
-    wanted = set(plan.members(burst.ranks(size)))
+    wanted = set(parse_idset(burst.ranks(size)))
     streams.say(f"installed {burst.name} in {target}: waiting for ranks {burst.ranks(size)} of {root}")
     if not until(_joined(request, wanted), seconds):
         missing = sorted(wanted - request.online())

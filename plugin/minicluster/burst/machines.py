@@ -14,8 +14,9 @@ import tomli_w
 from minicluster import streams
 from minicluster.errors import OutputError
 from minicluster.render import broker
-from minicluster.render.config import ids, nodes
-from minicluster.render.spec import MiniCluster
+from minicluster.render.idset import to_idset
+from minicluster.render.model import MiniCluster
+from minicluster.render.resources import nodes
 
 #: The folder on each machine, as the unit names it.
 FOLDER = "/etc/minicluster"
@@ -65,7 +66,8 @@ def resource_set(burst: MiniCluster) -> str | None:
     for ranks, hosts, cores, gpus in nodes(burst):
         if cores is None:
             return None
-        lite.append({"rank": ranks, "children": {"core": ids(cores), **({"gpu": ids(gpus)} if gpus else {})}})
+        gpu = {"gpu": to_idset(range(gpus))} if gpus else {}
+        lite.append({"rank": ranks, "children": {"core": to_idset(range(cores)), **gpu}})
         nodelist.append(hosts)
     execution |= {"R_lite": lite, "nodelist": nodelist}
     return json.dumps({"version": 1, "execution": execution}) + "\n"

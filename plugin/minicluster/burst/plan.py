@@ -1,16 +1,17 @@
 """A burst as it is computed from its root: its ranks, the values of its release, and its Secret."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from minicluster import yamlio
 from minicluster.burst.address import Address
 from minicluster.errors import BurstError
-from minicluster.render import spec
-from minicluster.render.config import ids
+from minicluster.render import defaults
 from minicluster.render.hostlist import expand, hosts, table
-from minicluster.render.spec import MiniCluster
+from minicluster.render.idset import parse_idset, to_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 
 #: The reasons of our drains begin with this. Only these are undrained when the hosts come back. Our lines of a pod's
 #: log begin with it, too.
@@ -38,7 +39,7 @@ class Burst:
 
     def ranks(self, size: int | None = None) -> str:
         """Return the ranks of the first ``size`` hosts, or of all, as an idset."""
-        return ids(size or self.size, self.first)
+        return to_idset(range(self.first, self.first + (size or self.size)))
 
 
 def find(root: MiniCluster, name: str) -> Burst:
@@ -130,8 +131,7 @@ def values(root: MiniCluster, burst: Burst, size: int, address: Address) -> dict
         "network": {key: value for key, value in root.spec["network"].items() if key not in ROOTS_NETWORK},
         "flux": {**flux, **secret, "bursting": {**bursting, "leadBroker": lead}},
     }
-    defaults = yamlio.load(spec.DEFAULTS.read_bytes())
-    found: dict[str, Any] = _differing(made, defaults | {"size": None})
+    found: dict[str, Any] = _differing(made, {**defaults.values(), "size": None})
     return found
 
 
@@ -147,7 +147,7 @@ def values_file(burst: Burst, made: Mapping[str, Any], secret_file: str) -> str:
 
 def member(root: MiniCluster, burst: Burst, made: Mapping[str, Any]) -> MiniCluster:
     """Return the burst as a MiniCluster. Raises SpecError for wrong values."""
-    return spec.load({"metadata": {"name": burst.name if burst.is_release else root.name}, "spec": made})
+    return load({"metadata": {"name": burst.name if burst.is_release else root.name}, "spec": made})
 
 
 def _worker(runner: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,19 +188,8 @@ def needs(made: Mapping[str, Any]) -> list[str]:
     return sorted(set(found))
 
 
-def members(idset: str) -> Iterator[int]:
-    """Yield the ids of an idset (RFC 22), as Flux prints it.
-
-    >>> list(members("0-2,5"))
-    [0, 1, 2, 5]
-    """
-    for part in filter(None, idset.strip().strip("[]").split(",")):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
-
-
 def drained_by_us(burst: Burst, drains: Iterable[str]) -> list[int]:
     """Return the burst's ranks that we drained; each line of ``drains`` is an idset, ``|`` and the reason."""
-    mine = set(members(burst.ranks()))
+    mine = set(parse_idset(burst.ranks()))
     lines = [line.partition("|") for line in drains]
-    return sorted(mine & {rank for ranks, _, reason in lines if reason.startswith(OURS) for rank in members(ranks)})
+    return sorted(mine & {rank for ranks, _, reason in lines if reason.startswith(OURS) for rank in parse_idset(ranks)})

@@ -14,8 +14,9 @@ from minicluster.burst.plan import Burst
 from minicluster.errors import BurstError, ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.release.manifests import IMMUTABLE
-from minicluster.render import spec
-from minicluster.render.spec import MiniCluster
+from minicluster.render.idset import parse_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class BurstRequest:
 
     def ranks(self, *words: str) -> set[int]:
         """Return the burst's ranks among those that flux prints as an idset."""
-        return set(plan.members(self.flux(*words))) & set(plan.members(self.burst.ranks()))
+        return set(parse_idset(self.flux(*words))) & set(parse_idset(self.burst.ranks()))
 
     def online(self) -> set[int]:
         """Return the burst's ranks whose brokers have joined."""
@@ -71,7 +72,7 @@ def read(release: str, kubernetes: Kubernetes, values: bytes | None) -> MiniClus
         # its size at the install, which may have changed since
         annotations = kubernetes.get("job", name).get("metadata", {}).get("annotations", {})
         found["maxSize"] = int(json.loads(annotations.get(IMMUTABLE, "{}")).get("maxSize") or 0) or None
-    return spec.load({"metadata": {"name": name, "namespace": kubernetes.namespace}, "spec": found})
+    return load({"metadata": {"name": name, "namespace": kubernetes.namespace}, "spec": found})
 
 
 def parse_values(text: bytes) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from minicluster.commands import options
 from minicluster.errors import BurstError
 from minicluster.kubectl import Kubernetes
 from minicluster.release import helm
-from minicluster.render.spec import MiniCluster
+from minicluster.render.model import MiniCluster
 
 ADDRESS = click.option(
     "--address", metavar="HOST[:PORT]", help="Where the burst reaches the lead; by default what its Service says."

@@ -16,7 +16,8 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import MiniClusterError, SpecError
-from minicluster.render import config, spec
+from minicluster.render import config, resources
+from minicluster.render.load import load
 
 GROUP = "flux-framework.org"
 VERSIONS = ("v1alpha1", "v1alpha2")
@@ -129,7 +130,7 @@ def _cluster(document: Map) -> Values:
 
 def _check(name: str, namespace: str, values: Map) -> None:
     """Raise the error that the post-renderer would."""
-    cluster = spec.load({"metadata": {"name": name, "namespace": namespace}, "spec": values})
+    cluster = load({"metadata": {"name": name, "namespace": namespace}, "spec": values})
     for _ in config.documents(cluster, lambda: (b"0" * 40, b"0" * 40)):
         pass
 
@@ -408,7 +409,7 @@ def _room(place: str, runner: Map, has_work: bool, values: Map, report: _Report)
     """Warn of the cores that R states here, unless the work fits; flux-operator's R had all cores of the node."""
     tasks, size = values.get("tasks", 1), values.get("size", 1)
     try:
-        cores = config.cores(runner)
+        cores = resources.cores(runner)
     except (SpecError, AttributeError, TypeError, ValueError):
         return
     if not cores or runner.get("cores") or not isinstance(tasks, int) or not isinstance(size, int):

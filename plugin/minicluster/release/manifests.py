@@ -12,7 +12,7 @@ import yaml
 from minicluster import yamlio
 from minicluster.errors import ManifestError
 from minicluster.release import helm
-from minicluster.render import postrender, spec, upgrade
+from minicluster.render import defaults, postrender, upgrade
 from minicluster.render.stream import split
 
 #: The chart's record, an annotation of the Job, of what can't change while that Job exists: a flat map as JSON.
@@ -67,17 +67,17 @@ def self_removing_job(objects: Sequence[Manifest]) -> str | None:
 
 def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     """Yield what has changed since a folder was written and can't change on a live Job."""
-    defaults = dict(upgrade.flat(spec.defaults()))
+    unset = dict(upgrade.flat(defaults.values()))
     for one in objects:
         path = folder / one.file
         if one.kind == "Job" and path.is_file():
             before = _read(path.read_bytes(), path)
             old = _immutable(before)
-            found = list(upgrade.changes(old, _immutable(one.document), defaults)) if old else []
+            found = list(upgrade.changes(old, _immutable(one.document), unset)) if old else []
             for key, was, now in found:
                 change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
                 yield f"{change}: delete the Job, or undo it"
-            if not found and upgrade.fixed(before) != upgrade.fixed(one.document):
+            if not found and upgrade.immutable(before) != upgrade.immutable(one.document):
                 yield (
                     f"{_chart(one.document)} makes other pods than {_chart(before)}, and the pods of a live Job "
                     f"{one.name} can't change: delete the Job, or render with {_chart(before)}"

@@ -5,7 +5,9 @@ from functools import partial
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import config, curve, spec, stream
+from minicluster.render import config, curve, stream
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 
 
 def render(data: bytes, seed: bytes | None, allow_random: bool) -> bytes:
@@ -15,13 +17,13 @@ def render(data: bytes, seed: bytes | None, allow_random: bool) -> bytes:
     """
 
     def expand(document: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
-        cluster = spec.load(document)
+        cluster = load(document)
         return config.documents(cluster, partial(_keypair, cluster, seed, allow_random))
 
     return b"".join(stream.render(data, expand))
 
 
-def _keypair(cluster: spec.MiniCluster, seed: bytes | None, allow_random: bool) -> tuple[bytes, bytes]:
+def _keypair(cluster: MiniCluster, seed: bytes | None, allow_random: bool) -> tuple[bytes, bytes]:
     if seed is not None:
         return curve.seeded_keypair(seed, cluster)
     if allow_random:
