@@ -93,7 +93,8 @@ STREAMS: list[tuple[bytes, str]] = [
     ),
     (
         yaml.safe_dump(document(ONE, version="flux-framework.org/v1")).encode(),
-        "MiniCluster a is of v1: v1alpha1 and v1alpha2 are known",
+        "MiniCluster a has the apiVersion flux-framework.org/v1: give flux-framework.org/v1alpha1 or "
+        "flux-framework.org/v1alpha2",
     ),
     (
         yaml.safe_dump_all([document(ONE), document(ONE)]).encode(),
@@ -102,7 +103,11 @@ STREAMS: list[tuple[bytes, str]] = [
     (yaml.safe_dump(document(None)).encode(), "MiniCluster a has no spec: give the whole document"),
     (
         yaml.safe_dump(document(ONE, name="")).encode(),
-        "a MiniCluster has no metadata.name: give it the one that the release will have",
+        "a MiniCluster has no metadata.name: set it to the name of the release",
+    ),
+    (
+        yaml.safe_dump(document(ONE) | {"metadata": {"name": 5}}).encode(),
+        "the metadata.name of a MiniCluster is 5: must be a string",
     ),
     (
         yaml.safe_dump(document(ONE, name="../a")).encode(),

@@ -4,7 +4,7 @@ import pytest
 from conversion import Case, app, assert_converted, pair
 from minicluster.convert import containers
 
-BATCH = "containers[0].batch numbers the files of its jobs from 1: flux-operator did from 0, with blank lines"
+BATCH = "containers[0].batch numbers the files of its jobs from 1: flux-operator began at 0 and counted blank lines"
 
 #: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
 CASES: dict[str, Case] = {
@@ -50,13 +50,13 @@ CASES: dict[str, Case] = {
     "Kubernetes expanded the environment": (
         app(environment={"A": "$$(B) $$", "C": "$(B)"}),
         app(environment={"A": "$(B) $", "C": "$(B)"}),
-        ["containers[0].environment.C has $(…): Kubernetes expanded it, here it is as it stands"],
+        ["containers[0].environment.C has $(…): Kubernetes expanded it, here it is taken literally"],
     ),
     "an idle cluster has all cores of its nodes": (
         app(resources={"limits": {"cpu": "1"}}) | {"interactive": True},
         app(resources={"limits": {"cpu": "1"}}) | {"interactive": True},
         [
-            "containers[0].resources give a node 1 core here: flux-operator counted all of the node's; set "
+            "containers[0].resources give a node 1 core here: flux-operator counted all cores of the node; set "
             "containers[0].cores"
         ],
     ),
@@ -64,7 +64,7 @@ CASES: dict[str, Case] = {
         app(command="x", launcher=True, resources={"requests": {"cpu": 2}}),
         app(command="x", launcher=True, resources={"requests": {"cpu": 2}}),
         [
-            "containers[0].resources give a node 2 cores here: flux-operator counted all of the node's; set "
+            "containers[0].resources give a node 2 cores here: flux-operator counted all cores of the node; set "
             "containers[0].cores"
         ],
     ),
@@ -95,8 +95,8 @@ CASES: dict[str, Case] = {
         app(resources={"limits": {"cpu": "2"}}) | {"tasks": 8, "size": 2},
         app(resources={"limits": {"cpu": "2"}}) | {"tasks": 8, "size": 2},
         [
-            "containers[0].resources give a node 2 cores here, too few for 8 tasks on 2: flux-operator counted all of "
-            "the node's; set containers[0].cores",
+            "containers[0].resources give a node 2 cores here, too few for 8 tasks on 2 nodes: flux-operator counted "
+            "all cores of the node; set containers[0].cores",
         ],
     ),
     "other names": (

@@ -18,12 +18,12 @@ CASES: dict[str, Case] = {
     "a level of 0 is 6": (
         {"flux": {"logLevel": 0}},
         {"flux": {}},
-        ["flux.logLevel is 0: flux-operator took it for its 6, kept; say 0 here to have no log"],
+        ["flux.logLevel is 0, which flux-operator reads as 6: the values keep 6; for no log, set 0 in them"],
     ),
     "no retries is 100": (
         {"backoffLimit": 0},
         {"backoffLimit": None},
-        ["backoffLimit is 0: flux-operator took it for its 100, kept; say 0 here to have no retries"],
+        ["backoffLimit is 0, which flux-operator reads as 100: the values keep 100; for no retries, set 0 in them"],
     ),
     "sizes of 0 are unset": ({"minSize": 0, "maxSize": 0}, {"minSize": None, "maxSize": None}, []),
     "tasks of 0 stay": ({"tasks": 0}, {"tasks": 0}, []),
@@ -31,8 +31,8 @@ CASES: dict[str, Case] = {
         {"flux": {"optionFlags": "--env=A=$B", "environment": {"A": "`b`"}}},
         {"flux": {"optionFlags": "--env=A=$B", "environment": {"A": "`b`"}}},
         [
-            "flux.optionFlags has a $ or `: flux-operator's shell expanded it, here it is taken as it stands",
-            "flux.environment.A has a $ or `: flux-operator's shell expanded it, here it is taken as it stands",
+            "flux.optionFlags has a $ or `: flux-operator's shell expanded it, here it is taken literally",
+            "flux.environment.A has a $ or `: flux-operator's shell expanded it, here it is taken literally",
         ],
     ),
     "restarts": (
@@ -43,19 +43,19 @@ CASES: dict[str, Case] = {
     "the whole security context": (
         {"pod": {"securityContext": {"fsGroup": 1, "runAsUser": 2}}},
         {"pod": {"securityContext": {"fsGroup": 1, "runAsUser": 2}}},
-        ["pod.securityContext holds in full here: flux-operator ignored runAsUser"],
+        ["pod.securityContext applies in full here: flux-operator ignored runAsUser"],
     ),
     "node affinity": (
         {"pod": {"nodeAffinity": {"a": ["b"]}}, "network": {"disableAffinity": True}},
         {"pod": {"nodeAffinity": {"a": ["b"]}}, "network": {"disableAffinity": True}},
-        ["pod.nodeAffinity holds here: flux-operator ignored it beside network.disableAffinity"],
+        ["pod.nodeAffinity applies here: flux-operator ignored it when network.disableAffinity was set"],
     ),
     "labels of services": (
         {"pod": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "services": [{"name": "s", "image": "i"}]},
         {},
         [
-            "pod.labels are on the brokers' pods only here: flux-operator had them on the services' too",
-            "pod.annotations are on the brokers' pods only here: flux-operator had them on the services' too",
+            "pod.labels are only on the brokers' pods here: flux-operator put them on the services' pod too",
+            "pod.annotations are only on the brokers' pods here: flux-operator put them on the services' pod too",
         ],
     ),
     "what is done here and was not": (
@@ -66,12 +66,12 @@ CASES: dict[str, Case] = {
         },
         {},
         [
-            "flux.arch is arm: the view image is now the one for arm; flux-operator left it as it was",
-            "cleanup removes the Job with its pods: the release stays until helm uninstall",
-            "archive.path is also written here, when the cluster ends: flux-operator only restored from it",
-            "flux.mungeSecret is used here, by the munged that the image must have: flux-operator ignored it",
-            "flux.wrap holds on the workers too: flux-operator wrapped the lead's broker only",
-            "flux.container.pythonPath is for Flux's own commands: the jobs have their image's PYTHONPATH",
+            "flux.arch is arm: the chart uses the view image for arm; flux-operator did not change the image",
+            "cleanup removes the Job with its pods: the release stays until `helm uninstall`",
+            "archive.path is also written here when the cluster ends: flux-operator only restored from it",
+            "flux.mungeSecret is used here, so the image must have munged: flux-operator ignored it",
+            "flux.wrap wraps the workers' brokers too: flux-operator wrapped only the lead's",
+            "flux.container.pythonPath is for Flux's own commands only: jobs keep their image's PYTHONPATH",
         ],
     ),
     "the policy that is refused": (
@@ -79,20 +79,20 @@ CASES: dict[str, Case] = {
         {"flux": {"scheduler": {}}},
         [
             "flux.scheduler.queuePolicy is dropped: Fluxion's fcfs fails a job whose nodes are not up yet; "
-            "unset, it is easy"
+            "the default is easy"
         ],
     ),
     "a policy without Fluxion": (
         {"flux": {"scheduler": {"simple": True, "queuePolicy": "easy"}}},
         {"flux": {"scheduler": {"simple": True}}},
-        ["flux.scheduler.queuePolicy is dropped: it is Fluxion's, and simple is set"],
+        ["flux.scheduler.queuePolicy is dropped: it is for Fluxion, and flux.scheduler.simple is set"],
     ),
     "a policy beside a broker.toml": (
         {"flux": {"scheduler": {"queuePolicy": "easy"}, "brokerConfig": "a = '\\\\$B'\n"}},
         {"flux": {"scheduler": {}, "brokerConfig": "a = '\\$B'\n"}},
         [
             "flux.scheduler.queuePolicy is dropped: flux.brokerConfig is used as given",
-            "flux.brokerConfig has an unescaped $ or `: flux-operator expanded it before, here it is stored as given",
+            "flux.brokerConfig has an unescaped $ or `: flux-operator expanded it first, here it is stored as given",
         ],
     ),
     "empty texts are unset": (

@@ -5,11 +5,11 @@ import subprocess
 import pytest
 from conversion import V1ALPHA1, Case, app, assert_converted, converted
 
-DOLLAR = "has a $ or `: each task expands it here, flux-operator did once, on the lead"
-LISTED = "is a list of words now: to flux-operator {} were words; write a text for a shell"
-SHELL = "is run by a shell here: to flux-operator {} were words of the program"
-BREAKS = "has double quotes, on which flux-operator breaks: here a shell runs it as written"
-SINGLE = "has single quotes, which flux-operator gave to the program: here a shell reads them"
+DOLLAR = "has a $ or `: here each task expands it, flux-operator expanded it once, on the lead"
+LISTED = "is a list of words now: flux-operator passed {} to the program as words; for a shell, write it as text"
+SHELL = "is run by a shell here: flux-operator passed {} to the program as words"
+BREAKS = "has double quotes, which break it in flux-operator: here a shell runs it as written"
+SINGLE = "has single quotes, which flux-operator passed to the program: here a shell reads them"
 
 # A command, what it becomes, and the warnings about it. What flux-operator gives the program is what
 # `command="TEXT"; printf '<%s>' ${command}` shows.
@@ -56,7 +56,7 @@ def test_v1alpha1_expanded_nothing_in_a_command(command: str) -> None:
     assert shell.stdout == "".join(f"<{word}>" for word in command.split())
 
 
-BATCH = "containers[0].batch numbers the files of its jobs from 1: flux-operator did from 0, with blank lines"
+BATCH = "containers[0].batch numbers the files of its jobs from 1: flux-operator began at 0 and counted blank lines"
 #: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
 CASES: dict[str, Case] = {
     "a batch is numbered from 1": (
@@ -67,12 +67,15 @@ CASES: dict[str, Case] = {
     "a batch between quotes": (
         app(batch=True, command='echo \\$A "b  c"\n'),
         app(batch=True, command='echo $A "b  c"\n'),
-        ["containers[0].command has double quotes, which flux-operator lost: here they hold", BATCH],
+        ["containers[0].command has double quotes, which flux-operator lost: here they are kept", BATCH],
     ),
     "a batch is expanded": (
         app(batch=True, batchRaw=True, command="echo $A\n"),
         app(batch=True, batchRaw=True, command="echo $A\n"),
-        ["containers[0].command has a $ or `: the job expands it here, flux-operator did when it wrote the batch"],
+        [
+            "containers[0].command has a $ or `: here the job expands it, flux-operator expanded it when it wrote the "
+            "batch"
+        ],
     ),
     "a script is unescaped": (
         app(commands={"script": "#!/bin/bash\necho \\$A \\`b\\` \\\\ \\n\n"}),
@@ -83,16 +86,17 @@ CASES: dict[str, Case] = {
         app(commands={"script": "cat $A\nEOF\n"}),
         app(commands={"script": "cat $A\nEOF\n"}),
         [
-            "containers[0].commands.script has an unescaped $ or `: flux-operator expanded it before, here it is "
+            "containers[0].commands.script has an unescaped $ or `: flux-operator expanded it first, here it is "
             "stored as given",
-            "containers[0].commands.script has a line EOF: flux-operator's ended there",
+            "containers[0].commands.script has a line EOF: flux-operator's text ended there",
         ],
     ),
     "a script is bash's": (
         app(commands={"script": "#!/bin/sh -e\nx\n"}),
         app(commands={"script": "#!/bin/bash\nx\n"}),
         [
-            "containers[0].commands.script begins with #!/bin/bash now: flux-operator ran it so, not with #!/bin/sh -e",
+            "containers[0].commands.script begins with #!/bin/bash now: flux-operator ran it with bash instead of "
+            "#!/bin/sh -e",
         ],
     ),
     "a script of another language": (

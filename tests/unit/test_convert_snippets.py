@@ -3,7 +3,7 @@
 import pytest
 from conversion import Case, app, assert_converted
 
-INIT = "uses {}, which flux-operator's pods have and these do not"
+INIT = "uses {}, which only flux-operator's pods have"
 
 #: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
 CASES: dict[str, Case] = {
@@ -20,16 +20,16 @@ CASES: dict[str, Case] = {
     "the Service of older operators": (
         app(command="curl a-services.flux-service"),
         app(command="curl a-services.flux-service") | {"network": {"headlessName": "flux-service"}},
-        ["network.headlessName is flux-service now, the name until 2025 that containers[0].command has"],
+        ["network.headlessName is flux-service now: containers[0].command uses this name, flux-operator's until 2025"],
     ),
     "a snippet that exits": (
         app(command="x", commands={"pre": "if a; then\n  exit 0\nfi\n", "brokerPre": "x || exit", "post": "exit 0"}),
         {},
         [
-            "containers[0].commands.pre has an exit, which is an error before the work here: end the snippet with "
-            "return",
-            "containers[0].commands.brokerPre has an exit, which is an error before the work here: end the snippet "
+            "containers[0].commands.pre has an exit, which is an error here before the work begins: end the snippet "
             "with return",
+            "containers[0].commands.brokerPre has an exit, which is an error here before the work begins: end the "
+            "snippet with return",
         ],
     ),
     "no exit": (app(command="x", commands={"pre": "exit 1\nexits\n# an exit\necho exit 0\n"}), {}, []),
@@ -56,8 +56,8 @@ CASES: dict[str, Case] = {
         ),
         {},
         [
-            f"containers[0].commands.{key} may change the view, which can't be written to here: install into the "
-            "image, or a folder"
+            f"containers[0].commands.{key} may write to the view, which is read-only here: install into the image "
+            "or another folder"
             for key in ("init", "pre", "brokerPre", "workerPre", "post")
         ],
     ),

@@ -20,7 +20,7 @@ CASES: dict[str, Case] = {
         app(commands={}) | {"users": None, "fluxRestful": None},
         [
             "fluxRestful is dropped: there is no RESTful server: use flux in the pods",
-            "containers[0].fluxUser is dropped: one user runs everything, the pod's: set pod.securityContext",
+            "containers[0].fluxUser is dropped: everything runs as the pod's user: set pod.securityContext",
         ],
     ),
 }
@@ -34,6 +34,6 @@ def test_v1alpha1(case: str) -> None:
 def test_a_volume_of_a_storage_class_is_an_error() -> None:
     cluster = app(volumes={"v": {"path": "/v"}}) | {"volumes": {"v": {"path": "/h", "storageClass": "gcs"}}}
     assert refused(cluster, version=V1ALPHA1) == (
-        "containers[0].volumes.v is of the storage class gcs, made by the operator: make a claim of it, and give its "
-        "name as containers[0].volumes.v.claimName"
+        "containers[0].volumes.v is of the storage class gcs, whose claim the operator made: make the claim, and give "
+        "its name as containers[0].volumes.v.claimName"
     )

@@ -13,8 +13,8 @@ CASES: dict[str, Case] = {
         app(volumes={"v": {"emptyDir": True}}),
         [
             "containers[0].volumes.v.path is dropped: flux-operator mounts an emptyDir at /dev/shm",
-            "containers[0].volumes.v.readOnly is dropped: flux-operator mounts an emptyDir to be written to",
-            "containers[0].volumes.v.emptyDirMedium is dropped: flux-operator knows memory only, in lower case",
+            "containers[0].volumes.v.readOnly is dropped: flux-operator mounts an emptyDir writable",
+            "containers[0].volumes.v.emptyDirMedium is dropped: flux-operator knows only memory, in lower case",
         ],
     ),
     "the first source counts": (

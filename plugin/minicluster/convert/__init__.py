@@ -1,9 +1,9 @@
 """A flux-operator MiniCluster as values of the chart.
 
-The names are the same; what differs is what flux-operator made of them (its API v1alpha2 at commit 0d75cef8,
-v1alpha1 at 76c4754f: types, controllers/flux and pkg/flux). The values run what it ran: its defaults are
-written out where the chart has others, and what it overrode is dropped. Each such change is a warning, or a
-comment at the head of the file when there is nothing to do about it. docs/migrating.md lists them all.
+Most fields have the same names; some mean something else to flux-operator (API v1alpha2 at commit 0d75cef8, v1alpha1
+at 76c4754f: types, controllers/flux and pkg/flux). The values run what it ran: its defaults are written out where the
+chart has others, and what it ignored is dropped. Each such change is a warning, or a comment at the head of the file
+when there is nothing to do about it. docs/migrating.md lists them all.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ __all__ = ["ConvertError", "Values", "convert"]
 #: Helm's longest release name; a MiniCluster's may have 63 characters
 MAX_RELEASE = 53
 
-#: What is done to a spec, in this order; each step changes it in place and reports
+#: Each step changes the spec in place and reports; later ones rely on earlier ones
 STEPS: tuple[Callable[[Part], None], ...] = (
     fields.drop_unsupported,
     containers.drop_users,
@@ -59,7 +59,7 @@ def convert(data: bytes) -> tuple[list[Values], list[str]]:
     for name in names:
         if names.count(name) > 1:
             raise ConvertError(f"two MiniClusters are named {name}: give each a file of its own")
-    return values, [f"{title} is no MiniCluster: apply it as before" for title in others]
+    return values, [f"{title} is not a MiniCluster: apply it as before" for title in others]
 
 
 def _convert(document: Document) -> Values:

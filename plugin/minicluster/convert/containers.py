@@ -8,14 +8,14 @@ from minicluster.errors import SpecError
 from minicluster.render import config
 
 IMAGE = "ghcr.io/rse-ops/accounting:app-latest"
-ONE_USER = "one user runs everything, the pod's: set pod.securityContext"
-ENTRYPOINT = "noWrapEntrypoint is set, the image's entrypoint runs"
+ONE_USER = "everything runs as the pod's user: set pod.securityContext"
+ENTRYPOINT = "noWrapEntrypoint is set, so the image's entrypoint runs"
 #: Fields that flux-operator ignored in a sidecar, and why
 NOT_IN_SIDECARS = {
     **dict.fromkeys(("batch", "batchRaw", "launcher", "logs"), "it is for the container that runs Flux"),
     **dict.fromkeys(
         ("commands.pre", "commands.brokerPre", "commands.workerPre", "commands.prefix"),
-        "flux-operator ran it in the container that runs Flux only",
+        "flux-operator ran it only in the container that runs Flux",
     ),
 }
 #: Fields that flux-operator ignored in a service, and why
@@ -54,7 +54,7 @@ def rename_snippets(spec: Part) -> None:
 
 
 def move_capabilities(spec: Part) -> None:
-    """Take over addCapabilities, v1alpha1's; v1alpha2 has no such field, and its API server dropped it."""
+    """Move addCapabilities, a field of v1alpha1 only: the API server drops it from v1alpha2."""
     for container in [*every_container(spec), spec.at("flux.container")]:
         if add_capabilities(container):
             container.warn(
@@ -77,7 +77,7 @@ def add_capabilities(container: Part) -> bool:
 
 
 def drop_zeros(spec: Part) -> None:
-    """Drop zeros that flux-operator takes for unset."""
+    """Drop cores that are 0, which flux-operator takes for unset."""
     for container in spec.items("containers"):
         container.drop_zero("cores")
 
@@ -111,18 +111,18 @@ def convert_runners(spec: Part) -> None:
 
 
 def _write_debug_flag(spec: Part, runner: Part, has_work: bool) -> None:
-    """Write out the flags of logging.debug that the chart leaves away: flux-operator's were `-vvv --quiet`."""
+    """Write out the flag of logging.debug that the chart does not give: flux-operator gave `-vvv --quiet`."""
     if not spec.get("logging.debug") or not has_work or runner.get("launcher") or runner.get("diagnostics"):
         return
     flag = "-vvv" if runner.get("batch") else "--quiet"
     flags = spec.get("flux.optionFlags") or ""
     if isinstance(flags, str) and flag not in flags.split():
         spec.make("flux").fields["optionFlags"] = f"{flags} {flag}".strip()
-        spec.note("flux.optionFlags", f"with logging.debug flux-operator gave {flag} too")
+        spec.note("flux.optionFlags", f"flux-operator adds {flag} with logging.debug")
 
 
 def _warn_of_cores(spec: Part, runner: Part, has_work: bool) -> None:
-    """Warn of the cores that R states here, unless the work fits; flux-operator's R had all cores of the node."""
+    """Warn when R may have too few cores for the work: flux-operator's R had all cores of the node."""
     tasks, size = spec.fields.get("tasks", 1), spec.fields.get("size", 1)
     try:
         cores = config.cores(runner.fields)
@@ -130,19 +130,19 @@ def _warn_of_cores(spec: Part, runner: Part, has_work: bool) -> None:
         return
     if not cores or runner.get("cores") or not isinstance(tasks, int) or not isinstance(size, int):
         return
-    lacks = f", too few for {tasks} tasks on {size}" if tasks > size * cores else ""
-    # what one submits oneself, from a shell or a script, may need more
+    lacks = f", too few for {tasks} tasks on {size} nodes" if tasks > size * cores else ""
+    # jobs that a person, a script or a batch submits may need more
     is_one_job = has_work and not runner.get("launcher") and not runner.get("batch")
     if lacks or not is_one_job or spec.get("flux.optionFlags"):
-        word = "core" if cores == 1 else "cores"
+        word, field = "core" if cores == 1 else "cores", f"{runner.path}.cores"
         runner.warn(
             "resources",
-            f"give a node {cores} {word} here{lacks}: flux-operator counted all of the node's; set {runner.path}.cores",
+            f"give a node {cores} {word} here{lacks}: flux-operator counted all cores of the node; set {field}",
         )
 
 
 def convert_work(spec: Part) -> None:
-    """Turn the work of the runner into what flux-operator's shell made of it."""
+    """Give the runner the command or script that flux-operator's shell made of it."""
     for runner in runners(spec):
         if runner.text("commands.script"):
             runner.at("commands").fields["script"] = shell_text.script(runner, "commands.script")
@@ -153,7 +153,7 @@ def convert_work(spec: Part) -> None:
 
 
 def convert_sidecars(spec: Part) -> None:
-    """Deal with what flux-operator ignores in the other containers."""
+    """Deal with what flux-operator ignores in sidecars."""
     for sidecar in sidecars(spec):
         for path, why in NOT_IN_SIDECARS.items():
             sidecar.drop(path, why)
@@ -170,19 +170,19 @@ def _convert_sidecar_command(sidecar: Part) -> None:
         for key in list(commands.fields):
             commands.drop(key, ENTRYPOINT)
     elif commands.get("script") and "custom-entrypoint.sh" in sidecar.text("command"):
-        sidecar.drop("command", "commands.script is what it runs")
+        sidecar.drop("command", "the container runs commands.script")
         commands.fields["script"] = shell_text.heredoc(sidecar, "commands.script", "EOF")
     else:
         commands.drop("script", "flux-operator wrote it to a file and did not run it")
         if not sidecar.get("command") and any(commands.fields.values()):
             sidecar.fields["command"] = "true"
-            sidecar.warn("command", "is true now: flux-operator ran the snippets and nothing else")
+            sidecar.warn("command", "is `true` now: flux-operator ran only the snippets")
         elif not sidecar.get("command"):
             sidecar.warn("", "has no command: its image's entrypoint runs here, flux-operator ran nothing in it")
 
 
 def convert_services(spec: Part) -> None:
-    """Deal with what flux-operator ignores in services: all but the image's own entrypoint."""
+    """Drop what flux-operator ignores in services, where it runs only the image's entrypoint."""
     services = spec.items("services")
     for service in services:
         for path, why in NOT_IN_SERVICES.items():
@@ -190,16 +190,16 @@ def convert_services(spec: Part) -> None:
     secrets = [container.text("imagePullSecret") for container in spec.items("containers")]
     if services and any(secrets):
         spec.make("pod").fields["imagePullSecrets"] = list(dict.fromkeys(filter(None, secrets)))
-        spec.note("pod.imagePullSecrets", "flux-operator pulls the services with the secrets of the containers")
+        spec.note("pod.imagePullSecrets", "flux-operator pulls the services with the containers' secrets")
 
 
 def expand_environment(spec: Part) -> None:
-    """Expand what Kubernetes would: `$$` is `$`. Its `$(NAME)` is not expanded here."""
+    """Make `$$` the `$` that Kubernetes makes of it, and warn of `$(NAME)`, which is not expanded here."""
     for container in every_container(spec):
         environment = container.at("environment")
         for key, value in environment.fields.items():
             if not isinstance(value, str):
                 continue
             if re.search(r"(?<!\$)(?:\$\$)*\$\([-._a-zA-Z0-9]+\)", value):
-                environment.warn(key, "has $(…): Kubernetes expanded it, here it is as it stands")
+                environment.warn(key, "has $(…): Kubernetes expanded it, here it is taken literally")
             environment.fields[key] = value.replace("$$", "$")

@@ -13,19 +13,19 @@ UNSUPPORTED = {
 ZEROS = {
     "maxSize": "",
     "minSize": "",
-    "backoffLimit": "is 0: flux-operator took it for its 100, kept; say 0 here to have no retries",
-    "flux.logLevel": "is 0: flux-operator took it for its 6, kept; say 0 here to have no log",
+    "backoffLimit": "is 0, which flux-operator reads as 100: the values keep 100; for no retries, set 0 in them",
+    "flux.logLevel": "is 0, which flux-operator reads as 6: the values keep 6; for no log, set 0 in them",
     "flux.submitCommand": "",
 }
 #: Maps whose empty texts, lists and maps are unset to flux-operator
 SPARSE = ("flux.container", "flux.bursting", "flux.scheduler")
 #: Fields that are kept and do something else here
 DIFFERENT = {
-    "cleanup": "removes the Job with its pods: the release stays until helm uninstall",
-    "archive.path": "is also written here, when the cluster ends: flux-operator only restored from it",
-    "flux.mungeSecret": "is used here, by the munged that the image must have: flux-operator ignored it",
-    "flux.wrap": "holds on the workers too: flux-operator wrapped the lead's broker only",
-    "flux.container.pythonPath": "is for Flux's own commands: the jobs have their image's PYTHONPATH",
+    "cleanup": "removes the Job with its pods: the release stays until `helm uninstall`",
+    "archive.path": "is also written here when the cluster ends: flux-operator only restored from it",
+    "flux.mungeSecret": "is used here, so the image must have munged: flux-operator ignored it",
+    "flux.wrap": "wraps the workers' brokers too: flux-operator wrapped only the lead's",
+    "flux.container.pythonPath": "is for Flux's own commands only: jobs keep their image's PYTHONPATH",
 }
 
 
@@ -84,7 +84,7 @@ def warn_of_arch(spec: Part) -> None:
     """Warn where the chart picks another view image."""
     view = spec.at("flux.container")
     if spec.get("flux.arch") == "arm" and not view.get("image") and not view.get("disable"):
-        spec.warn("flux.arch", "is arm: the view image is now the one for arm; flux-operator left it as it was")
+        spec.warn("flux.arch", "is arm: the chart uses the view image for arm; flux-operator did not change the image")
 
 
 def convert_pod(spec: Part) -> None:
@@ -96,12 +96,12 @@ def convert_pod(spec: Part) -> None:
         pod.fields.pop("restartPolicy", None)
     ignored = [key for key in pod.at("securityContext").fields if key != "fsGroup"]
     if ignored:
-        pod.warn("securityContext", f"holds in full here: flux-operator ignored {', '.join(ignored)}")
+        pod.warn("securityContext", f"applies in full here: flux-operator ignored {', '.join(ignored)}")
     for key in ("labels", "annotations"):
         if pod.get(key) and spec.items("services"):
-            pod.warn(key, "are on the brokers' pods only here: flux-operator had them on the services' too")
+            pod.warn(key, "are only on the brokers' pods here: flux-operator put them on the services' pod too")
     if spec.get("network.disableAffinity") and pod.get("nodeAffinity"):
-        pod.warn("nodeAffinity", "holds here: flux-operator ignored it beside network.disableAffinity")
+        pod.warn("nodeAffinity", "applies here: flux-operator ignored it when network.disableAffinity was set")
 
 
 def warn_of_differences(spec: Part) -> None:
@@ -133,7 +133,7 @@ def convert_flux(spec: Part) -> None:
 def _convert_scheduler(flux: Part) -> None:
     policy, is_simple = flux.get("scheduler.queuePolicy"), flux.get("scheduler.simple")
     if policy == "fcfs" and not is_simple:
-        why = "Fluxion's fcfs fails a job whose nodes are not up yet; unset, it is easy"
+        why = "Fluxion's fcfs fails a job whose nodes are not up yet; the default is easy"
         flux.drop("scheduler.queuePolicy", why)
     if is_simple and policy not in (None, "fcfs"):
-        flux.drop("scheduler.queuePolicy", "it is Fluxion's, and simple is set")
+        flux.drop("scheduler.queuePolicy", "it is for Fluxion, and flux.scheduler.simple is set")

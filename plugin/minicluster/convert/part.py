@@ -99,16 +99,13 @@ def every_container(spec: Part) -> list[Part]:
     return spec.items("containers") + spec.items("services")
 
 
-def is_runner(spec: Part, container: Part) -> bool:
-    """Whether a container runs Flux: the one that says so, or the only one."""
-    return bool(container.fields.get("runFlux")) or len(spec.items("containers")) == 1
-
-
 def runners(spec: Part) -> list[Part]:
-    """Return the containers that run Flux; the schema refuses more than one."""
-    return [container for container in spec.items("containers") if is_runner(spec, container)]
+    """Return the container that runs Flux: the only one, or each that says so; the schema refuses several."""
+    containers = spec.items("containers")
+    return containers if len(containers) == 1 else [one for one in containers if one.get("runFlux")]
 
 
 def sidecars(spec: Part) -> list[Part]:
     """Return the other containers of the brokers' pods."""
-    return [container for container in spec.items("containers") if not is_runner(spec, container)]
+    containers = spec.items("containers")
+    return [] if len(containers) == 1 else [one for one in containers if not one.get("runFlux")]

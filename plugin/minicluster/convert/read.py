@@ -25,7 +25,7 @@ class Document:
 
 
 def read(data: bytes) -> tuple[list[Document], list[str]]:
-    """Return the MiniClusters in a stream, and titles of the other objects in it. Raises ConvertError."""
+    """Return the MiniClusters in a stream, and kind and name of each other object. Raises ConvertError."""
     try:
         documents = [d for chunk in yamlio.load_all(data) for d in _items(chunk)]
     except yaml.YAMLError as error:
@@ -54,7 +54,8 @@ def _is_cluster(document: Any) -> bool:
     if group != GROUP:
         return False
     if version not in VERSIONS:
-        raise ConvertError(f"{_title(document)} is of {version or 'no version'}: {' and '.join(VERSIONS)} are known")
+        known = " or ".join(f"{GROUP}/{known}" for known in VERSIONS)
+        raise ConvertError(f"{_title(document)} has the apiVersion {document['apiVersion']}: give {known}")
     return True
 
 
@@ -68,9 +69,9 @@ def _document(document: dict[str, Any]) -> Document:
     metadata = _metadata(document)
     name = metadata.get("name")
     if not name:
-        raise ConvertError("a MiniCluster has no metadata.name: give it the one that the release will have")
+        raise ConvertError("a MiniCluster has no metadata.name: set it to the name of the release")
     if not isinstance(name, str):
-        raise ConvertError(f"the metadata.name of a MiniCluster is {json.dumps(name)}: must be string")
+        raise ConvertError(f"the metadata.name of a MiniCluster is {json.dumps(name)}: must be a string")
     spec = _fresh(document.get("spec"))
     if not isinstance(spec, dict):
         raise ConvertError(f"MiniCluster {name} has no spec: give the whole document")
@@ -84,7 +85,7 @@ def _metadata(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fresh(value: Any) -> Any:
-    """Return a copy as kubectl makes it: without null, which is unset, without aliases, and with texts for keys."""
+    """Return a copy as kubectl makes it: keys are strings, null is left out, and no two parts are one object."""
     if isinstance(value, dict):
         return {_key(key): _fresh(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):

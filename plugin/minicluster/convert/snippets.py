@@ -1,11 +1,11 @@
-"""Warnings about commands and snippets that use what only flux-operator's pods have, or do what only they take."""
+"""Warnings about commands and snippets that rely on flux-operator's pods: on their files, their view, an exit."""
 
 import re
 from collections.abc import Iterator
 
 from minicluster.convert.part import Part, every_container
 
-#: Variables of flux-operator's entrypoint, which a text of the user's may use, and its files
+#: Variables of flux-operator's entrypoint, and its files, that the user's texts may use
 VARIABLES = (
     "asFlux|asSudo|brokerOptions|cfg|command|configroot|curvepath|fluxpath|fluxroot|fluxuid|fluxuser|foundroot|"
     "mainHost|pythonversion|software|viewbase|viewbin|viewroot|workdir|STATE_DIR"
@@ -25,15 +25,17 @@ def warn_of_operator_names(spec: Part) -> None:
     for container, path, text in _texts(spec):
         used = _of_the_operator(path, text)
         if used:
-            container.warn(path, f"uses {', '.join(used)}, which flux-operator's pods have and these do not")
+            container.warn(path, f"uses {', '.join(used)}, which only flux-operator's pods have")
         if "flux-service" in text and not spec.get("network.headlessName"):
             spec.make("network").fields["headlessName"] = "flux-service"
             place = f"{container.path}.{path}"
-            spec.warn("network.headlessName", f"is flux-service now, the name until 2025 that {place} has")
+            spec.warn(
+                "network.headlessName", f"is flux-service now: {place} uses this name, flux-operator's until 2025"
+            )
 
 
 def warn_of_view(spec: Part) -> None:
-    """Warn of texts that use flux-operator's copy of the view as it was: in a folder of its own, and writable."""
+    """Warn of texts that rely on flux-operator's copy of the view, which is writable and in another folder."""
     if spec.get("flux.container.disable"):
         return
     mount = re.escape(spec.text("flux.container.mountPath") or "/mnt/flux")
@@ -43,19 +45,21 @@ def warn_of_view(spec: Part) -> None:
             container.warn(path, "uses the folder software of flux-operator's view: here it is /opt/software")
         if re.search(WRITES.format(view), text) or (INSTALLS.search(text) and re.search(rf"{mount}\b", text)):
             container.warn(
-                path, "may change the view, which can't be written to here: install into the image, or a folder"
+                path, "may write to the view, which is read-only here: install into the image or another folder"
             )
 
 
 def warn_of_exits(spec: Part) -> None:
-    """Warn of snippets that end the pod, which flux-operator took for a success."""
+    """Warn of snippets that end the pod with exit code 0, a success to flux-operator."""
     for container, path, text in _texts(spec):
         if _is_snippet(path) and not path.endswith((".post", ".prefix")) and EXIT.search(text):
-            container.warn(path, "has an exit, which is an error before the work here: end the snippet with return")
+            container.warn(
+                path, "has an exit, which is an error here before the work begins: end the snippet with return"
+            )
 
 
 def _texts(spec: Part) -> Iterator[tuple[Part, str, str]]:
-    """Yield the texts of the user that a shell runs, each with its container and its path there."""
+    """Yield the user's texts that a shell runs, each with its container and its path there."""
     for container in every_container(spec):
         command = container.get("command")
         texts = {"command": " ".join(map(str, command)) if isinstance(command, list) else command}
@@ -64,7 +68,7 @@ def _texts(spec: Part) -> Iterator[tuple[Part, str, str]]:
 
 
 def _of_the_operator(path: str, text: str) -> list[str]:
-    """Return what only flux-operator's pods have, and a text uses, or a snippet sets."""
+    """Return variables and files of flux-operator's pods that a text uses, and variables that a snippet sets."""
     sets = SETS_VARIABLE.findall(text)
     used = [name for name in USES_VARIABLE.findall(text) if name not in sets]
     return list(dict.fromkeys([*used, *(sets if _is_snippet(path) else []), *USES_FILE.findall(text)]))

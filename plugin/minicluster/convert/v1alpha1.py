@@ -25,6 +25,8 @@ def convert_spec(spec: Part) -> None:
     spec.note("flux.container.disable", "with v1alpha1 Flux comes in the application's image")
     for container in every_container(spec):
         _convert_container(spec, container)
+    for sidecar in sidecars(spec):
+        _convert_sidecar(sidecar)
     for runner in runners(spec):
         _convert_work(spec, runner)
 
@@ -41,8 +43,6 @@ def _convert_container(spec: Part, container: Part) -> None:
         del container.fields["preCommand"]
         container.warn("preCommand", "is commands.pre here")
     add_capabilities(container)
-    if any(container.fields is sidecar.fields for sidecar in sidecars(spec)):
-        _convert_sidecar(container)
 
 
 def _convert_sidecar(sidecar: Part) -> None:
@@ -56,7 +56,7 @@ def _convert_sidecar(sidecar: Part) -> None:
         for key in SIDECAR_SNIPPETS:
             commands.fields.pop(key, None)
         commands.fields["servicePre"] = "\n".join(filter(None, texts))
-        sidecar.warn("commands", "have pre, brokerPre and workerPre as servicePre here")
+        sidecar.warn("commands", "have pre, brokerPre and workerPre joined as servicePre")
 
 
 def _convert_work(spec: Part, runner: Part) -> None:
@@ -92,8 +92,8 @@ def _mount_host_folder(volume: Part, definition: Part) -> None:
     storage = definition.fields.get("storageClass", "hostpath")
     if storage != "hostpath":
         raise ConvertError(
-            f"{volume.path} is of the storage class {storage}, made by the operator: make a claim of it, and give its "
-            f"name as {volume.path}.claimName"
+            f"{volume.path} is of the storage class {storage}, whose claim the operator made: make the claim, and "
+            f"give its name as {volume.path}.claimName"
         )
     volume.fields["hostPath"] = definition.fields.get("path")
     volume.warn("", "is the host's folder itself: v1alpha1 made a claim and a volume")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from minicluster.convert.part import Map, Part
 
-#: Where a volume comes from, the first that is set: flux-operator's order; and what belongs to each
+#: Sources of a volume in flux-operator's order, of which the first that is set counts; and the fields of each
 SOURCES = {
     "csiDriver": ("csiDriverAttributes",),
     "secretName": (),
@@ -14,9 +14,9 @@ SOURCES = {
     "claimName": (),
 }
 KNOWN = {*SOURCES, *(part for parts in SOURCES.values() for part in parts)}
-#: What says where a volume is mounted; all else says what it is
+#: Fields of the mount; all others are of the volume
 MOUNT = ("path", "readOnly")
-#: Where flux-operator mounts what has emptyDir
+#: Where flux-operator mounts an emptyDir
 SHM = "/dev/shm"  # noqa: S108
 
 
@@ -32,7 +32,7 @@ def convert_volumes(spec: Part) -> None:
 
 
 def _keep_one_source(volume: Part) -> None:
-    """Leave of a volume what flux-operator used."""
+    """Drop the fields of a volume that flux-operator did not use."""
     source = next((key for key in SOURCES if volume.get(key)), None)
     if source is None:
         return
@@ -47,20 +47,20 @@ def _keep_one_source(volume: Part) -> None:
 def _convert_empty_dir(volume: Part) -> None:
     if volume.get("path") != SHM:
         volume.drop("path", "flux-operator mounts an emptyDir at /dev/shm")
-    volume.drop("readOnly", "flux-operator mounts an emptyDir to be written to")
+    volume.drop("readOnly", "flux-operator mounts an emptyDir writable")
     if volume.get("emptyDirMedium") not in (None, "", "memory"):
-        volume.drop("emptyDirMedium", "flux-operator knows memory only, in lower case")
+        volume.drop("emptyDirMedium", "flux-operator knows only memory, in lower case")
 
 
 def _are_maps(container: Part) -> bool:
-    """Whether all volumes are maps; the schema refuses any other."""
+    """Whether all volumes are maps; the schema refuses all else."""
     return len(container.members("volumes")) == len(container.at("volumes").fields)
 
 
 def _share(containers: Iterable[Part]) -> None:
-    """Settle volumes of one name: the last container says what it is, the first where it is mounted.
+    """Make volumes of one name the same: the last container defines the volume, the first one its mount.
 
-    A container has the mounts of those before it, too.
+    Each container also gets the mounts of those before it.
     """
     last = {name: volume.fields for c in containers for name, volume in c.members("volumes").items()}
     settled: dict[str, Map] = {}
@@ -72,7 +72,7 @@ def _share(containers: Iterable[Part]) -> None:
         if inherited:
             container.make("volumes").fields.update(inherited)
             names = ", ".join(inherited)
-            container.note("volumes", f"flux-operator mounts {names} here, from the containers before")
+            container.note("volumes", f"flux-operator also mounts those of the containers before it: {names}")
         settled |= {name: volume.fields for name, volume in volumes.items() if name not in settled}
 
 
@@ -80,6 +80,6 @@ def _settle(volume: Part, first: Map, last: Map) -> None:
     mount = {key: value for key, value in first.items() if key in MOUNT}
     whole = mount | {key: value for key, value in last.items() if key not in MOUNT}
     if volume.fields != whole:
-        volume.warn("", "is as flux-operator made it: one volume of a name, mounted once")
+        volume.warn("", "is as flux-operator made it: volumes of one name have one source and one path")
         volume.fields.clear()
         volume.fields.update(whole)
