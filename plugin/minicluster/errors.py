@@ -37,6 +37,14 @@ class ManifestError(MiniClusterError):
     """The manifests can't be written as asked."""
 
 
+class ConvertError(MiniClusterError):
+    """A MiniCluster of flux-operator can't be converted."""
+
+
+class StatusError(MiniClusterError):
+    """There is nothing to show."""
+
+
 class ToolError(MiniClusterError):
     """Helm, kubectl or a program of the user is missing or fails."""
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from minicluster.burst import plan, root
 from minicluster.burst.address import Address
-from minicluster.convert import converter as convert
+from minicluster.convert import convert
 from minicluster.errors import MOST, MiniClusterError
 from minicluster.release import argocd, manifests
 from minicluster.render import curve, defaults, hostlist, postrender, schema
@@ -102,7 +102,7 @@ def test_documents(metadata: str, values: str, certificate: str) -> None:
 @given(METADATA, SPECS | TEXT, st.sampled_from(["v1alpha1", "v1alpha2"]))
 def test_miniclusters_of_flux_operator(metadata: str, values: str, version: str) -> None:
     text = f"apiVersion: flux-framework.org/{version}\nkind: MiniCluster\nmetadata: {metadata}\nspec: {values}\n"
-    one_line(lambda: convert.convert(text.encode(errors="surrogatepass")))
+    one_line(lambda: convert(text.encode(errors="surrogatepass")))
 
 
 @many
@@ -137,7 +137,7 @@ def test_any_bytes(data: bytes) -> None:
     for call in (
         lambda: postrender.render(data, SEED, allow_random=False),
         lambda: postrender.render(b"# " + GROUP.encode() + b"\n" + data, SEED, allow_random=False),
-        lambda: convert.convert(data),
+        lambda: convert(data),
         lambda: list(manifests.parse(data)),
         lambda: root.parse_values(data),
     ):

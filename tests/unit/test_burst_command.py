@@ -31,7 +31,7 @@ SERVICE = {"spec": {"type": "NodePort", "ports": [{"port": 8050, "nodePort": 300
 def pod(name: str, index: int = 0, phase: str = "Running", **status: Any) -> dict[str, Any]:
     labels = {"batch.kubernetes.io/job-completion-index": str(index)}
     return {
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "namespace": "lab", "creationTimestamp": "2030-01-01T11:00:00Z", "labels": labels},
         "spec": {"nodeName": "node"},
         "status": {"phase": phase, "hostIP": "10.0.0.1", **status},
     }
@@ -238,8 +238,9 @@ def test_hosts_of_a_hostlist(run: Run, tmp_path: Path) -> None:
     assert [line for line in changes(tmp_path) if "uninstall" in line] == []
 
 
-IMAGE = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
+IMAGE = {"name": "b0", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
+NO_NODE = "0/1 nodes are available"
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": NO_NODE}
 ALONE = {"online": "0-3\n"}
 LATE = "2 of 2 hosts of b0 have not joined flux within 0 s, such as rank 4: "
 
@@ -272,10 +273,10 @@ def waiting(*pods: Any) -> dict[str, Any]:
         (["install"], {"helm upgrade": [1, "Error: size can't\nchange"]}, "helm upgrade: size can't change",
          4),
         (["install"], waiting(), LATE + "it has no pod; see `kubectl describe job b0`", 3),
-        (["install"], waiting(pod("p", containerStatuses=[{"state": IMAGE}])),
-         LATE + "pod p is ImagePullBackOff: no such image", 3),
+        (["install"], waiting(pod("p", phase="Pending", containerStatuses=[IMAGE])),
+         LATE + "pod p is Pending: ImagePullBackOff: no such image", 3),
         (["install"], waiting(pod("p", phase="Pending", conditions=[UNSCHEDULABLE])),
-         LATE + "pod p is Pending: 0/1 nodes are available", 3),
+         LATE + "pod p is Pending: Unschedulable: 0/1 nodes are available", 3),
         (["install"], waiting(pod("p")), LATE + "pod p says: the last word", 3),
         (
             ["install"],

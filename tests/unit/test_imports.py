@@ -12,7 +12,7 @@ ROOMS = {
     "__main__": {"cli"},
     "cli": {"commands", "render"},
     "commands": {"burst", "convert", "release", "render", "status"},
-    "burst": {"release", "render"},
+    "burst": {"release", "render", "status"},
     "release": {"render"},
     "convert": {"render"},
     "status": {"pod"},

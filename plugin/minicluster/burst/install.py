@@ -13,6 +13,7 @@ from minicluster.burst.root import BurstRequest, flux
 from minicluster.errors import BurstError, ToolError
 from minicluster.kubectl import HELM_SECONDS, Kubernetes
 from minicluster.render.idset import parse_idset
+from minicluster.status.pods import read_pod
 
 T = TypeVar("T")
 
@@ -70,15 +71,15 @@ def _joined(request: BurstRequest, wanted: set[int]) -> Callable[[], bool]:
     def joined() -> bool:
         if wanted <= request.online():
             return True
-        pods = target.pods(name)
+        pods = [read_pod(pod) for pod in target.pods(name)]
         if _has_ended(target, name):
-            failed = [_index(pod) for pod in pods if pod["status"].get("phase") == "Failed"]
+            failed = [pod.index for pod in pods if pod.phase == "Failed"]
             raise BurstError(
                 f"{name} has ended: {_problem(target, name, [0, *failed][-1])}; remove it before you install it again"
             )
-        running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
+        running = [pod for pod in pods if pod.phase == "Running"]
         try:
-            theirs = _version(flux(request.root, target, running[0], "--version")) if running else version
+            theirs = _version(flux(request.root, target, running[0].name, "--version")) if running else version
         except ToolError:
             return False  # its flux is not there yet
         if theirs[:2] != version[:2]:
@@ -102,25 +103,17 @@ def _has_ended(target: Kubernetes, name: str) -> bool:
     return any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in conditions)
 
 
-def _index(pod: Mapping[str, Any]) -> int:
-    return int(pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"])
-
-
 def _problem(target: Kubernetes, name: str, index: int) -> str:
     """Return what is known of a pod that has not joined."""
     pods = target.pods(name, index)
     if not pods:
         return f"it has no pod; see `kubectl describe job {name}`"
-    pod, status = pods[-1]["metadata"]["name"], pods[-1]["status"]
-    for state in [one.get("state", {}).get("waiting", {}) for one in status.get("containerStatuses", [])]:
-        if state:
-            return f"pod {pod} is {state.get('reason')}: {state.get('message', 'see `kubectl describe pod`')}"
-    for condition in status.get("conditions", []):
-        if condition["type"] == "PodScheduled" and condition["status"] != "True":
-            return f"pod {pod} is {status['phase']}: {condition.get('message', condition.get('reason'))}"
-    lines = target.kubectl("logs", pod, "--tail=40").splitlines()
+    pod = read_pod(pods[-1])
+    if pod.phase == "Pending":
+        return f"pod {pod.name} is {pod.state}: {pod.message or 'see `kubectl describe pod`'}"
+    lines = target.kubectl("logs", pod.name, "--tail=40").splitlines()
     ours = [line.removeprefix(plan.OURS) for line in lines if line.startswith(plan.OURS)]
-    return f"pod {pod} says: {ours[-1] if ours else 'nothing'}"
+    return f"pod {pod.name} says: {ours[-1] if ours else 'nothing'}"
 
 
 def remove(request: BurstRequest, seconds: float) -> None:

@@ -17,6 +17,7 @@ from minicluster.release.manifests import IMMUTABLE
 from minicluster.render.idset import parse_idset
 from minicluster.render.load import load
 from minicluster.render.model import MiniCluster
+from minicluster.status.pods import read_pod
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,11 @@ class BurstRequest:
 
     def flux(self, *words: str) -> str:
         """Return what flux prints in the lead's pod. Raises BurstError when that doesn't run."""
-        pods = self.kubernetes.pods(self.root.name, 0)
-        running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
+        pods = [read_pod(pod) for pod in self.kubernetes.pods(self.root.name, 0)]
+        running = [pod for pod in pods if pod.phase == "Running"]
         if not running:
             raise BurstError(f"the lead of {self.root.name} doesn't run in {self.kubernetes}: see `kubectl get pods`")
-        return flux(self.root, self.kubernetes, running[-1], *words)
+        return flux(self.root, self.kubernetes, running[-1].name, *words)
 
     def ranks(self, *words: str) -> set[int]:
         """Return the burst's ranks among those that flux prints as an idset."""
@@ -56,9 +57,9 @@ class BurstRequest:
             self.flux("resource", "undrain", "--update", ",".join(map(str, ours)))
 
 
-def flux(cluster: MiniCluster, kubernetes: Kubernetes, pod: dict[str, Any], *words: str) -> str:
+def flux(cluster: MiniCluster, kubernetes: Kubernetes, pod: str, *words: str) -> str:
     """Return what flux prints in a pod of a cluster, or of its burst. Raises ToolError."""
-    return kubernetes.kubectl("exec", pod["metadata"]["name"], "--", f"{cluster.mount}/bin/flux", *words)
+    return kubernetes.kubectl("exec", pod, "--", f"{cluster.mount}/bin/flux", *words)
 
 
 def read(release: str, kubernetes: Kubernetes, values: bytes | None) -> MiniCluster:

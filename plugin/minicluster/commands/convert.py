@@ -7,7 +7,7 @@ import click
 
 from minicluster import streams
 from minicluster.commands import options
-from minicluster.convert import converter
+from minicluster.convert import ConvertError, convert
 
 
 @click.command("convert")
@@ -25,13 +25,13 @@ def command(source: IO[bytes], output_dir: Path | None) -> None:
       kubectl get minicluster flux-sample -o yaml | minicluster convert - > flux-sample-values.yaml
       kubectl get miniclusters -o yaml | minicluster convert - --output-dir values
     """
-    values, warnings = converter.convert(streams.read(source))
+    values, warnings = convert(streams.read(source))
     if len(values) > 1 and output_dir is None:
-        raise converter.ConvertError(f"there are {len(values)} MiniClusters in the file: give --output-dir")
+        raise ConvertError(f"there are {len(values)} MiniClusters in the file: give --output-dir")
     files = {output_dir / f"{one.name}-values.yaml": one.text.encode() for one in values} if output_dir else {}
     for path, data in files.items():
         if path.exists() and path.read_bytes() != data:
-            raise converter.ConvertError(f"{path} exists and has other values: move it, or give another --output-dir")
+            raise ConvertError(f"{path} exists and has other values: move it, or give another --output-dir")
     for warning in [*warnings, *(text for one in values for text in one.warnings)]:
         streams.say(f"warning: {warning}")
     if output_dir is None:

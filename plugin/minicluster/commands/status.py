@@ -9,9 +9,11 @@ import click
 
 from minicluster import streams
 from minicluster.commands import options
+from minicluster.errors import StatusError
 from minicluster.kubectl import Kubernetes
-from minicluster.status import ask, document
-from minicluster.status.document import StatusError
+from minicluster.status.ask import take_snapshot
+from minicluster.status.document import document
+from minicluster.status.table import table
 
 #: Seconds between two looks.
 INTERVAL = 2
@@ -93,7 +95,7 @@ def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
 def _look(kubernetes: Kubernetes, name: str, output: str) -> tuple[str, StatusError | None]:
     """Return what is to be printed, or the error."""
     try:
-        found = document.document(ask.take_snapshot(kubernetes, name, datetime.now(UTC)))
+        found = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
     except StatusError as error:
         return "", error
-    return (json.dumps(found, indent=2) + "\n" if output == "json" else document.table(found)), None
+    return (json.dumps(found, indent=2) + "\n" if output == "json" else table(found)), None
