@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from minicluster.errors import MiniClusterError
-from minicluster.pod.state import ids, idset
+from minicluster.pod.state import parse_idset, to_idset
 
 #: Labels and annotations of Kubernetes' and the chart's
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -336,7 +336,7 @@ FLUX = (
 def _flux(seen: Seen, answer: Answer) -> dict[str, Any]:
     flux, policy = answer.flux, answer.settings["policy"]
     size, own = seen.size, seen.max_size or 0
-    every = set(ids(flux["online"]))
+    every = set(parse_idset(flux["online"]))
     online = {rank for rank in every if rank < own}
     drained = {int(rank): reason for rank, reason in flux["drained"].items() if int(rank) in online}
     missing = {rank: _missing(seen.pods.get(rank)) for rank in range(size) if rank not in online}
@@ -383,7 +383,7 @@ def _grouped(reasons: Mapping[int, str]) -> list[dict[str, str]]:
     groups: dict[str, list[int]] = {}
     for rank in sorted(reasons):
         groups.setdefault(_line(reasons[rank]), []).append(rank)
-    return [{"ranks": idset(ranks), "reason": reason} for reason, ranks in groups.items()]
+    return [{"ranks": to_idset(ranks), "reason": reason} for reason, ranks in groups.items()]
 
 
 def _resource(flux: Mapping[str, Any], kind: str) -> dict[str, int]:
