@@ -14,9 +14,10 @@ for folder in minicluster curve; do
   mount -o remount,bind,ro "/mnt/flux/$folder"
 done
 [ ! -d "$POD/../claim" ] || { mkdir -p /mnt/flux/state && mount --bind "$POD/../claim" /mnt/flux/state; }
+[ ! -e "$POD/hosts" ] || mount --bind "$POD/hosts" /etc/hosts
+# last of the mounts from $POD, which may be below it
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 mkdir -m 1777 /tmp/home
-[ ! -e "$POD/hosts" ] || mount --bind "$POD/hosts" /etc/hosts
 [ -z "$POD_SH" ] || mount --bind "$(readlink -f "$(command -v "$POD_SH")")" "$(readlink -f /bin/sh)"
 for command in $POD_HIDE; do
   path=$(command -v "$command") || continue

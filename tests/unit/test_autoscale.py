@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from autoscale import Autoscaler, Policy, Request, Room, Seen, need, request
+from autoscale import Autoscaler, Policy, Request, Room, Snapshot, needed_size, parse_resources
 from hypothesis import given
 from hypothesis import strategies as st
 from state import Nodes
@@ -20,7 +20,7 @@ def nodes(
     used: dict[int, tuple[int, int]] | None = None,
     drained: tuple[int, ...] = (),
 ) -> Nodes:
-    """Return nodes that are alike."""
+    """Return identical nodes."""
     return Nodes(dict.fromkeys(range(most), pair), used or {}, frozenset(range(most)), dict.fromkeys(drained, "x"))
 
 
@@ -54,8 +54,8 @@ def level(kind: str, count: Any, *below: dict[str, Any], **fields: Any) -> dict[
         ),
     ],
 )
-def test_request(resources: dict[str, Any], expected: Request) -> None:
-    assert request([resources]) == expected
+def test_parse_resources(resources: dict[str, Any], expected: Request) -> None:
+    assert parse_resources([resources]) == expected
 
 
 # What the queue needs ----------------------------------------------------------------------------------------
@@ -66,10 +66,10 @@ BUSY = dict.fromkeys(range(2), (4, 0))
 @pytest.mark.parametrize(
     ("seen", "size", "pending", "expected"),
     [
-        # nothing waits: what jobs hold
+        # no job waits: the nodes that jobs hold
         (nodes(), 3, [], 0),
         (nodes(used={1: (1, 0)}), 3, [], 2),
-        # there is room, or soon will be: never less than there is
+        # there is room, or soon will be: never less than the size
         (nodes(), 3, [NODE], 3),
         (nodes(used=BUSY), 2, [NODE], 3),
         (nodes(used=BUSY), 2, [NODE] * 40, 8),
@@ -84,9 +84,9 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         # whole nodes
         (nodes(used={0: (1, 0)}), 1, [replace(NODE, exclusive=True)], 2),
         (nodes(), 1, [replace(NODE, exclusive=True)] * 2, 2),
-        # a job larger than what is free next to what runs: when that has ended
+        # a job that fits only when the running jobs have ended
         (nodes(used=BUSY), 2, [Request(8, 1, 0, apart=True)], 8),
-        # what not even an empty cluster could run
+        # jobs that not even an empty cluster could run
         (nodes(used=BUSY), 2, [Request(9, 1, 0, apart=True)], 2),
         (nodes(used=BUSY), 2, [Request(1, 5, 0)], 2),
         (nodes(used=BUSY), 2, [Request(1, 5, 0), NODE], 3),
@@ -96,7 +96,7 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         (nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 1)], 1),
         (nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 2)], 2),
         (nodes(pair=(4, 2)), 1, [Request(1, 0, 3)], 0),
-        # drained nodes that are there take no jobs; those to come are undrained
+        # drained nodes of the cluster take no jobs; nodes to come are undrained
         (nodes(drained=(0, 1)), 2, [NODE], 3),
         (nodes(drained=(1,)), 2, [NODE] * 5, 3),
         (nodes(drained=(2,)), 2, [Request(3, 1, 0, apart=True)], 3),
@@ -105,16 +105,16 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         (replace(nodes(), drained={1: "minicluster: the pod was told to stop"}), 2, [NODE] * 5, 2),
     ],
 )
-def test_need(seen: Nodes, size: int, pending: list[Request], expected: int) -> None:
-    assert need(seen, size, 8, pending) == expected
+def test_needed_size(seen: Nodes, size: int, pending: list[Request], expected: int) -> None:
+    assert needed_size(seen, size, 8, pending) == expected
 
 
-def test_need_stops_at_the_most() -> None:
-    assert need(nodes(used=BUSY), 2, 4, [NODE] * 40) == 4
-    assert need(nodes(used={5: (1, 0)}), 6, 4, []) == 0
+def test_needed_size_stops_at_the_most() -> None:
+    assert needed_size(nodes(used=BUSY), 2, 4, [NODE] * 40) == 4
+    assert needed_size(nodes(used={5: (1, 0)}), 6, 4, []) == 0
 
 
-def test_need_reads_no_more_of_the_queue_than_decides() -> None:
+def test_needed_size_reads_the_queue_only_until_it_is_certain() -> None:
     read = []
 
     def pending() -> Iterator[Request]:
@@ -122,7 +122,7 @@ def test_need_reads_no_more_of_the_queue_than_decides() -> None:
             read.append(number)
             yield replace(NODE, cores=4)
 
-    assert need(nodes(), 1, 8, pending()) == 8
+    assert needed_size(nodes(), 1, 8, pending()) == 8
     assert len(read) == 8
 
 
@@ -136,7 +136,7 @@ def test_need_reads_no_more_of_the_queue_than_decides() -> None:
     asked=st.builds(Request, st.integers(1, 9), st.integers(0, 9), st.integers(0, 5), st.booleans(), st.booleans()),
 )
 def test_a_job_is_placed_as_a_count_by_hand_says(seen: Nodes, size: int, asked: Request) -> None:
-    """On empty nodes that are alike, room is a multiplication."""
+    """On identical empty nodes, room is a multiplication."""
     by_kind = zip(seen.all[0], (asked.cores, asked.gpus), strict=True)
     fits = min((room // wanted for room, wanted in by_kind if wanted), default=1)
     each = min(fits, 1) if asked.apart else fits
@@ -150,14 +150,14 @@ def test_a_job_is_placed_as_a_count_by_hand_says(seen: Nodes, size: int, asked: 
 # When it grows and shrinks -----------------------------------------------------------------------------------
 
 
-def look(size: int, wish: int = 0, now: float = 0, used: tuple[int, ...] = (), **fields: Any) -> Seen:
+def look(size: int, wish: int = 0, now: float = 0, used: tuple[int, ...] = (), **fields: Any) -> Snapshot:
     there = nodes(used=dict.fromkeys(used, (4, 0)))
-    return Seen(now=now, size=size, nodes=there, **{"need": wish, "waiting": 3, **fields})
+    return Snapshot(now=now, size=size, nodes=there, **{"needed": wish, "waiting": 3, **fields})
 
 
 GROWS = "3 jobs wait for nodes"
-WAITS = f"waits: {GROWS} since under 10 s"
-IDLE = "waits: nodes are idle since under 60 s"
+WAITS = f"waits: {GROWS}, for less than 10 s"
+IDLE = "waits: nodes have been idle for less than 60 s"
 
 
 @pytest.mark.parametrize(
@@ -184,16 +184,16 @@ IDLE = "waits: nodes are idle since under 60 s"
         ({}, [look(4), look(4, 4, 30, used=(3,)), look(4, 0, 60)], (4, IDLE)),
         ({"idle": 0}, [look(4)], (1, "nodes idle for 0 s")),
         ({"step_down": 2}, [look(4), look(4, 0, 60)], (2, "nodes idle for 60 s")),
-        # over idle nodes alone, though less is wished
+        # only over idle nodes, even if the wish is smaller
         ({}, [look(4, 2, used=(1,)), look(4, 2, 60, used=(1,))], (2, "nodes idle for 60 s")),
         ({}, [look(4, 1, used=(3,)), look(4, 1, 60, used=(3,))], (4, "waits: the highest nodes have jobs")),
         ({}, [look(4, 1), look(4, 1, 30, used=(2,)), look(4, 1, 60)], (3, "nodes idle for 60 s")),
         # size set by hand, or max lowered: down to max
         ({"max": 3}, [look(6, 6), look(6, 6, 60)], (3, "nodes idle for 60 s")),
         # minicluster-scale
-        ({}, [look(1, asked=5), look(1, now=10, asked=5)], (5, "minicluster-scale asked")),
-        ({}, [look(5, asked=5), look(5, now=60, asked=5)], (5, "nothing to do")),
-        ({}, [look(5, asked=9), look(5, now=60, asked=9)], (8, "minicluster-scale asked")),
+        ({}, [look(1, requested=5), look(1, now=10, requested=5)], (5, "minicluster-scale requested it")),
+        ({}, [look(5, requested=5), look(5, now=60, requested=5)], (5, "nothing to do")),
+        ({}, [look(5, requested=9), look(5, now=60, requested=9)], (8, "minicluster-scale requested it")),
         # CPU
         (
             {"cpu_target": 50},
@@ -205,7 +205,7 @@ IDLE = "waits: nodes are idle since under 60 s"
         ({"cpu_target": 50}, [look(4, 4, cpu=None), look(4, 4, 60, cpu=None)], (4, "nothing to do")),
     ],
 )
-def test_decision(policy: dict[str, Any], seen: list[Seen], expected: tuple[int, str]) -> None:
+def test_decision(policy: dict[str, Any], seen: list[Snapshot], expected: tuple[int, str]) -> None:
     autoscaler = Autoscaler()
     decisions = [autoscaler.decide(replace(POLICY, **policy), each) for each in seen]
     assert decisions[-1] == expected
@@ -224,12 +224,12 @@ def test_decision(policy: dict[str, Any], seen: list[Seen], expected: tuple[int,
         (4, 0.37, 50, 3),
         (8, 0.01, 50, 1),
         (3, 0.0, 50, 0),
-        # whole percents, as with Kubernetes: no more nodes by a rounding of floats
+        # whole percents, as in Kubernetes: rounding of floats adds no node
         (3, 1.1, 55, 6),
         (1, 2.5, 80, 4),
     ],
 )
-def test_cpu_use_as_kubernetes_own_autoscaler_has_it(size: int, use: float, target: int, expected: int) -> None:
+def test_cpu_use_counts_as_in_kubernetes_autoscaler(size: int, use: float, target: int, expected: int) -> None:
     policy = replace(POLICY, cpu_target=target)
     wishes = look(size, cpu=use).wishes(policy)
     assert wishes == {"queue": 0, "asked": 0, "min": 1, "cpu": expected}
@@ -262,7 +262,7 @@ def test_what_always_holds(policy: Policy, first: int, looks: list[Any]) -> None
         idle = {rank: idle.get(rank, now) for rank in range(size) if rank not in used}
         more = min(max(wish, asked), policy.max) > size
         wanted = (now if wanted is None else wanted) if more else None
-        after, _ = autoscaler.decide(policy, look(size, wish, now, used=tuple(used), asked=asked))
+        after, _ = autoscaler.decide(policy, look(size, wish, now, used=tuple(used), requested=asked))
         assert min(size, policy.min) <= after <= max(size, policy.max)
         assert after >= policy.min
         if after > size >= policy.min:
@@ -282,7 +282,7 @@ def test_what_always_holds(policy: Policy, first: int, looks: list[Any]) -> None
 def run(
     policy: Policy, arrivals: list[float], lasts: float, until: int, *, period: int = 10, start: int = 15
 ) -> list[int]:
-    """Return the size at each period, with one-node jobs that arrive and last so long, on nodes that start so long."""
+    """Return the size in each period, for one-node jobs of ``lasts`` s and nodes that start within ``start`` s."""
     autoscaler, size, sizes = Autoscaler(), policy.min, []
     ready = dict.fromkeys(range(size), 0)
     running: dict[int, float] = {}
@@ -298,8 +298,8 @@ def run(
         waiting = sum(arrival <= now for arrival in queue)
         used = dict.fromkeys(running, (1, 0))
         seen = nodes(pair=(1, 0), used=used)
-        wish = need(seen, size, policy.max, [NODE] * waiting)
-        after, _ = autoscaler.decide(policy, Seen(float(now), size, seen, wish, waiting))
+        wish = needed_size(seen, size, policy.max, [NODE] * waiting)
+        after, _ = autoscaler.decide(policy, Snapshot(float(now), size, seen, wish, waiting))
         assert all(rank < after for rank in running), "a node went that had a job"
         ready = {rank: ready.get(rank, now + start) for rank in range(after)}
         size = after
@@ -321,7 +321,7 @@ def test_forty_jobs_from_one_node_to_eight_and_back(lasts: float) -> None:
     assert sizes[top:] == sorted(sizes[top:], reverse=True)
     assert sizes[-1] == 1
     if lasts >= 5:
-        # what is needed, at the second look
+        # the size that is needed, in the second period
         assert sizes[:3] == [1, 8, 8]
 
 
