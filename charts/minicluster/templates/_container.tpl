@@ -25,9 +25,10 @@ restartPolicy: Always
 {{- end }}
 {{- end }}
 {{- $ports := $c.ports | default list }}
-{{- if and (eq $kind "runner") $root.Values.pod.hostNetwork (not (has 8050.0 $ports)) }}
+{{- $brokerPort := include "minicluster.brokerPort" $root | float64 }}
+{{- if and (eq $kind "runner") $root.Values.pod.hostNetwork (not (has $brokerPort $ports)) }}
 {{- /* the scheduler then keeps brokers off each other's nodes, those of other MiniClusters too */}}
-{{- $ports = append $ports 8050 }}
+{{- $ports = append $ports $brokerPort }}
 {{- end }}
 {{- with $ports }}
 ports:

@@ -15,6 +15,16 @@ is new in the chart; both mean unset. Each template that reads values begins wit
 {{- include "minicluster.fill" (list .Values (.Files.Get "files/defaults.json" | fromJson)) -}}
 {{- end }}
 
+{{/* What templates and post-renderer share (plugin/minicluster/render/constants.py), as JSON. */}}
+{{- define "minicluster.constants" -}}
+{{- .Files.Get "files/constants.json" -}}
+{{- end }}
+
+{{/* The port on which brokers listen. */}}
+{{- define "minicluster.brokerPort" -}}
+{{- (include "minicluster.constants" . | fromJson).brokerPort | int64 -}}
+{{- end }}
+
 {{- define "minicluster.fill" -}}
 {{- $values := first . -}}
 {{- range $key, $default := last . }}

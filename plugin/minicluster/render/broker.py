@@ -11,10 +11,11 @@ from typing import Any
 import tomli_w
 
 from minicluster.errors import SpecError
+from minicluster.render.constants import BROKER_PORT
 from minicluster.render.hostlist import hosts, registered, table
 from minicluster.render.spec import MiniCluster
 
-PORT = 8050
+PORT = BROKER_PORT
 #: Children of a broker when no topology is asked for; one more than a flat tree can have is another level.
 FANOUT = 256
 #: Seconds that a broker and its archive have of a grace period of 30 s and more
