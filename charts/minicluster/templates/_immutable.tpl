@@ -79,7 +79,7 @@ uninstall {{ .Release.Name }} first, or install under another name
 {{- range (include "minicluster.lookup" (list . "batch/v1" "Job" "") | fromJson).items }}
 {{- $annotations := .metadata.annotations | default dict }}
 {{- if and (eq (get $annotations "meta.helm.sh/release-name") $root.Release.Name) (hasKey $annotations "minicluster/frozen") }}
-{{- fail (printf "nameOverride can't change on the live MiniCluster %s: asked is %s; %s" .metadata.name $name (include "minicluster.anotherWay" $root)) }}
+{{- fail (printf "nameOverride can't change on the live MiniCluster %s: the new name is %s; %s" .metadata.name $name (include "minicluster.anotherWay" $root)) }}
 {{- end }}
 {{- end }}
 {{- /* with cleanup a Job that has ended is gone */ -}}
@@ -100,7 +100,7 @@ uninstall {{ .Release.Name }} first, or install under another name
 {{- $agent := include "minicluster.agent" . -}}
 {{- $requested := include "minicluster.requestedAgent" . -}}
 {{- if or (and (eq $requested "autoscaling") (ne $agent "autoscaling")) (and (eq $requested "metrics") (eq $agent "none")) }}
-{{- fail (printf "%s.enabled can't be turned on on the live MiniCluster %s, which was installed without it; %s" $requested $name $way) }}
+{{- fail (printf "%s.enabled can't be turned on for the live MiniCluster %s, which was installed without it; %s" $requested $name $way) }}
 {{- end }}
 {{- if not (or .Values.flux.curveCertSecret (get $recorded "flux.curveCertSecret")) }}
 {{- $certificate := include "minicluster.liveCertificate" . }}
