@@ -99,23 +99,23 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     change(f"{templates}/_container.tpl", "entrypoint.sh]", "other.sh]")
     change(f"{templates}/_pod.tpl", "enableServiceLinks: false", "enableServiceLinks: true")
     change(f"{templates}/job.yaml", "values: [85, 137]", "values: [85]")
-    change(f"{templates}/services.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
+    change(f"{templates}/services-deployment.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
     change(f"{chart}/Chart.yaml", f"\nversion: {version()}\n", "\nversion: 9.8.7\n")
     change(f"{chart}/values.yaml", "  logLevel: 6\n", "  logLevel: 6\n  novelty: calm\n")
     change(f"{chart}/values.schema.json", '"logLevel":', '"novelty": {"type": "string"}, "logLevel":')
     change(f"{chart}/values.yaml", "connectTimeout: 5s", "connectTimeout: 7s")
     change(
-        "plugin/minicluster/upgrade.py",
+        "plugin/minicluster/render/upgrade.py",
         "FORMER: Mapping[str, str] = {",
         'FORMER: Mapping[str, str] = {"flux.connectTimeout": "5s", ',
     )
     # what it doesn't like any more is what the live ones have
     no_more = "if flux['optionFlags'] == '-N 9':\n        yield 'flux.optionFlags is -N 9: no more'\n    if"
-    change("plugin/minicluster/refusals.py", 'if flux["curveCert"] and', f'{no_more} flux["curveCert"] and')
+    change("plugin/minicluster/render/refusals.py", 'if flux["curveCert"] and', f'{no_more} flux["curveCert"] and')
     change("plugin/minicluster/pod/leave.py", "def main(", "def other(")
-    change("plugin/minicluster/config.py", '"mc_quiet"', '"mc_silent"')
-    change("plugin/minicluster/broker.py", '"tbon.topo"', '"tbon.tree"')
-    change("plugin/minicluster/config.py", '"idle":', '"lazy": 0, "idle":')
+    change("plugin/minicluster/render/config.py", '"mc_quiet"', '"mc_silent"')
+    change("plugin/minicluster/render/broker.py", '"tbon.topo"', '"tbon.tree"')
+    change("plugin/minicluster/render/config.py", '"idle":', '"lazy": 0, "idle":')
     (root / "plugin/minicluster/pod/new.sh").write_text("#!/bin/sh\n")
     return Version(root).install()
 
