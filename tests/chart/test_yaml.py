@@ -1,4 +1,4 @@
-"""YAML as Go's reader in Helm (sigs.k8s.io/yaml) has it: it reads what we write as it was, and we read what it reads."""
+"""YAML and Go's reader of it in Helm (sigs.k8s.io/yaml): it reads what we write as it was, and we read as it does."""
 
 import base64
 import json
