@@ -1,21 +1,19 @@
-"""Each file of values-examples/ says what it shows and how it is installed, and renders to what golden/examples/ has.
+"""Each file of values-examples/ says what it shows and how it is installed.
 
-`pytest tests/chart/test_examples.py --update-golden` writes golden/examples/ anew.
+golden/examples/ has in what its rendering differs from that of the defaults.
 """
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from goldens import GOLDEN, check, differing
 from minicluster.render import postrender, schema
 from support import ROOT, SEED, Helm, by_name
-from test_golden import scripts, without_scripts
 
 FOLDER = ROOT / "values-examples"
-GOLDEN = Path(__file__).parent / "golden" / "examples"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 #: The command, on one line or two; the release's name and the file's.
 COMMAND = re.compile(
@@ -59,18 +57,22 @@ def release_of(name: str) -> str:
     return match[1]
 
 
+def render(helm: Helm, release: str, values: str) -> str:
+    """Return what values render to with the seed of the tests."""
+    return postrender.render(helm.template(values=values, release=release).encode(), SEED, allow_random=False).decode()
+
+
 @pytest.fixture(scope="module")
 def rendered() -> Callable[[Helm, str], str]:
-    """Return what an example renders to with a Helm and the seed of the tests."""
+    """Return what an example renders to."""
     done: dict[tuple[str, str], str] = {}
 
-    def render(helm: Helm, name: str) -> str:
+    def example(helm: Helm, name: str) -> str:
         if (helm.name, name) not in done:
-            stream = helm.template(values=text_of(name), release=release_of(name))
-            done[helm.name, name] = postrender.render(stream.encode(), SEED, allow_random=False).decode()
+            done[helm.name, name] = render(helm, release_of(name), text_of(name))
         return done[helm.name, name]
 
-    return render
+    return example
 
 
 def named_by(values: Any) -> Iterator[str]:
@@ -128,13 +130,8 @@ def test_another_image_has_a_view_that_fits_it(name: str) -> None:
 
 @each_example
 def test_golden(rendered: Callable[[Helm, str], str], helm4: Helm, update_golden: bool, name: str) -> None:
-    text = without_scripts(rendered(helm4, name))
-    assert text.count("(the file)\n") == len(scripts()), "a script is not in the ConfigMap as it is"
-    golden = GOLDEN / f"{name}.yaml"
-    if update_golden:
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8"), f"{golden} differs: see --update-golden"
+    defaults = render(helm4, release_of(name), "{}")
+    check(GOLDEN / "examples" / f"{name}.diff", differing(defaults, rendered(helm4, name)), update_golden)
 
 
 @each_example
@@ -145,4 +142,4 @@ def test_helm_3_gives_the_same_objects(
 
 
 def test_each_golden_file_has_its_example() -> None:
-    assert sorted(path.stem for path in GOLDEN.glob("*.yaml")) == NAMES
+    assert {path.name for path in (GOLDEN / "examples").iterdir()} == {f"{name}.diff" for name in NAMES}

@@ -1,7 +1,6 @@
-"""values.yaml, its schema and its comments say the same."""
+"""values.yaml and its schema say the same."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +8,7 @@ import pytest
 import yaml
 from support import CHART, Helm
 
-VALUES_TEXT = (CHART / "values.yaml").read_text(encoding="utf-8")
-VALUES: dict[str, Any] = yaml.safe_load(VALUES_TEXT)
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
 #: Not values: Helm's own, which charts above share; what has a message of its own; the other name of a value.
 NOT_VALUES = {"": {"global", "apiVersion", "kind", "metadata", "spec"}, "flux": {"leadBroker"}}
@@ -51,18 +49,6 @@ def test_an_unknown_key_is_an_error_at_every_level_of_ours() -> None:
 def test_every_definition_is_used() -> None:
     text = json.dumps(SCHEMA)
     assert [name for name in SCHEMA["$defs"] if f'"#/$defs/{name}"' not in text] == []
-
-
-def test_every_value_has_a_comment() -> None:
-    lines = VALUES_TEXT.splitlines()
-    bare = [
-        line
-        for before, line in zip(["", *lines], lines, strict=False)
-        # a value stands on its line; a key without one is a folder
-        if re.match(r"^ *[A-Za-z]+: *[^ ]", line)
-        and not re.match(r"^ *# -- .{10}|^ *# -- \w+$|^ *# -- \w+ \w+$", before)
-    ]
-    assert bare == []
 
 
 def test_the_defaults_are_what_the_schema_says() -> None:

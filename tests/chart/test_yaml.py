@@ -1,15 +1,15 @@
-"""What we write as YAML is to Go's readers what it was, and we read what they do: sigs.k8s.io/yaml, in Helm."""
+"""YAML and Go's reader of it in Helm (sigs.k8s.io/yaml): it reads what we write as it was, and we read as it does."""
 
 import base64
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click.testing
 import pytest
 import yaml
+from goreader import Read, reader
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster import yamlio
@@ -18,204 +18,25 @@ from support import Helm, front_door
 #: What some YAML reader takes for something other than a text.
 TRAPS = [
     *("", "~", "null", "Null", "NULL", "nil", "none", "y", "Y", "n", "N", "yes", "Yes", "no", "NO", "on", "On", "off"),
-    *(
-        "true",
-        "True",
-        "TRUE",
-        "tRUE",
-        "false",
-        "FALSE",
-        "t",
-        "f",
-        "1e3",
-        "1E3",
-        "12e03",
-        "1234e56",
-        "1e400",
-        "1.0e+400",
-    ),
-    *(
-        "1.0e400",
-        "0.1e-400",
-        "1e-7",
-        "1.e3",
-        "1e",
-        "1e+",
-        ".e5",
-        "e3",
-        "e-3",
-        "0",
-        "-0",
-        "00",
-        "012",
-        "0777",
-        "08",
-        "09",
-    ),
-    *("0123489", "0o17", "0o8", "0O17", "0b1", "0b2", "0B1", "0b_", "0x1F", "0X1f", "0x", "0xg", "0x_1", "0x1p-2"),
-    *("0xFFFFFFFFFFFFFFFF", "0x1FFFFFFFFFFFFFFFF", "18446744073709551615", "18446744073709551616"),
-    *(
-        "9223372036854775808",
-        "-9223372036854775808",
-        "-9223372036854775809",
-        "0b" + "1" * 64,
-        "0o7777777777777777777777",
-    ),
-    *(
-        "1_000",
-        "1__0",
-        "1_",
-        "_1",
-        "-_1",
-        "+_",
-        "0_8",
-        "1_0.5",
-        ".1_0",
-        "1_0e3",
-        "_",
-        "-1",
-        "+1",
-        "+0x1f",
-        "-0b1",
-        "--1",
-    ),
-    *(
-        ".5",
-        "5.",
-        "-.5",
-        "+.5",
-        ".",
-        "..",
-        "...",
-        "-",
-        "--",
-        "---",
-        "+",
-        ".inf",
-        "-.Inf",
-        "+.INF",
-        "inf",
-        "-inf",
-        "nan",
-    ),
-    *(".nan", ".NaN", "Infinity", "1:30", "1:30:30", "-190:20:30.15", "60:00", "1.5:30", "2001-01-01", "2024-13-45"),
-    *(
-        "2001-12-14t21:59:43.10-05:00",
-        "2001-01-01T00:00:00Z",
-        "2001-1-1 1:1:1",
-        "<<",
-        "=",
-        "!",
-        "!!str",
-        "!!binary aGk=",
-    ),
-    *(
-        "&a",
-        "*a",
-        "?",
-        "? a",
-        ":",
-        ": a",
-        "a:",
-        "a: b",
-        "a #b",
-        "#a",
-        "a#b",
-        "[",
-        "]",
-        "[a]",
-        "{",
-        "}",
-        "{a}",
-        ",",
-        "a,b",
-    ),
-    *(
-        "%",
-        "%YAML 1.1",
-        "@a",
-        "`a`",
-        "|",
-        "|-",
-        ">",
-        ">-\n a",
-        "'",
-        "''",
-        '"',
-        '""',
-        "it's",
-        "\\",
-        "\\n",
-        "a\\",
-        "/",
-        "//",
-    ),
-    *(
-        "\t",
-        "\ta",
-        "a\t",
-        "a\tb",
-        "\ta\nb",
-        "a\n\tb",
-        " ",
-        " a",
-        "a ",
-        "a  b",
-        "\n",
-        "\n\n",
-        "a\n",
-        "\na",
-        "\n a\n",
-        " a\nb",
-    ),
-    *("a\nb", "a\nb\n", "a\nb\n\n", "a\n\nb", "a \nb", "a\n b\n  c", "a\n---\nb", "---\na: b", "a\n...\nb", "- a\n- b"),
-    *(
-        "a\u2028b",
-        "a\nb\u2028c: d",
-        "a\n\u2029b",
-        "\u2028",
-        "a\x85b",
-        "a\nb\x85c: d",
-        "\ufeffa",
-        "a\n\ufeff",
-        "a\rb",
-        "a\r\nb",
-    ),
-    *(
-        "é",
-        "日本",
-        "🚀",
-        "\xa0",
-        "\u200b",
-        "\u0001",
-        "\x1b",
-        "\x7f",
-        "\ufffe",
-        "\uffff",
-        "1Gi",
-        "500m",
-        "4GB",
-        "1.2.3",
-        "v1",
-    ),
-    *("x" * 3000, "word " * 600, "word\n" * 60, "y" * 130, "1" * 200),
+    *("true", "True", "TRUE", "tRUE", "false", "FALSE", "t", "f", "1e3", "1E3", "12e03", "1234e56", "1e400"),
+    *("1.0e+400", "1.0e400", "0.1e-400", "1e-7", "1.e3", "1e", "1e+", ".e5", "e3", "e-3", "0", "-0", "00", "012"),
+    *("0777", "08", "09", "0123489", "0o17", "0o8", "0O17", "0b1", "0b2", "0B1", "0b_", "0x1F", "0X1f", "0x", "0xg"),
+    *("0x_1", "0x1p-2", "0xFFFFFFFFFFFFFFFF", "0x1FFFFFFFFFFFFFFFF", "18446744073709551615", "18446744073709551616"),
+    *("9223372036854775808", "-9223372036854775808", "-9223372036854775809", "0b" + "1" * 64),
+    *("0o7777777777777777777777", "1_000", "1__0", "1_", "_1", "-_1", "+_", "0_8", "1_0.5", ".1_0", "1_0e3", "_", "-1"),
+    *("+1", "+0x1f", "-0b1", "--1", ".5", "5.", "-.5", "+.5", ".", "..", "...", "-", "--", "---", "+", ".inf", "-.Inf"),
+    *("+.INF", "inf", "-inf", "nan", ".nan", ".NaN", "Infinity", "1:30", "1:30:30", "-190:20:30.15", "60:00", "1.5:30"),
+    *("2001-01-01", "2024-13-45", "2001-12-14t21:59:43.10-05:00", "2001-01-01T00:00:00Z", "2001-1-1 1:1:1", "<<", "="),
+    *("!", "!!str", "!!binary aGk=", "&a", "*a", "?", "? a", ":", ": a", "a:", "a: b", "a #b", "#a", "a#b", "[", "]"),
+    *("[a]", "{", "}", "{a}", ",", "a,b", "%", "%YAML 1.1", "@a", "`a`", "|", "|-", ">", ">-\n a", "'", "''", '"'),
+    *('""', "it's", "\\", "\\n", "a\\", "/", "//", "\t", "\ta", "a\t", "a\tb", "\ta\nb", "a\n\tb", " ", " a", "a "),
+    *("a  b", "\n", "\n\n", "a\n", "\na", "\n a\n", " a\nb", "a\nb", "a\nb\n", "a\nb\n\n", "a\n\nb", "a \nb"),
+    *("a\n b\n  c", "a\n---\nb", "---\na: b", "a\n...\nb", "- a\n- b", "a\u2028b", "a\nb\u2028c: d", "a\n\u2029b"),
+    *("\u2028", "a\x85b", "a\nb\x85c: d", "\ufeffa", "a\n\ufeff", "a\rb", "a\r\nb"),
+    *("é", "日本", "🚀", "\xa0", "\u200b"),
+    *("\u0001", "\x1b", "\x7f", "\ufffe", "\uffff", "1Gi", "500m", "4GB", "1.2.3", "v1", "x" * 3000, "word " * 600),
+    *("word\n" * 60, "y" * 130, "1" * 200),
 ]
-#: A Helm that reads documents, each a map, and gives them back as JSON.
-Read = Callable[[list[str]], list[Any]]
-
-
-def reader(helm: Helm, chart: Path) -> Read:
-    """Return what reads documents by Go, all in one call."""
-    (chart / "templates").mkdir()
-    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: reader\nversion: 0.1.0\n")
-    template = "x:\n{{- range .Values.documents }}\n- {{ fromYaml . | toJson | b64enc }}\n{{- end }}\n"
-    (chart / "templates" / "all.yaml").write_text(template)
-
-    def go(documents: list[str]) -> list[Any]:
-        text = helm.template(values={"documents": documents}, chart=chart)
-        return [json.loads(base64.b64decode(one)) for one in yaml.safe_load(text)["x"]]
-
-    return go
 
 
 @pytest.fixture(scope="module")

@@ -202,7 +202,7 @@ def test_a_size_set_by_hand_is_kept_while_autoscaling_is_on(release: Release, tm
 
 
 def turned_on(what: str) -> str:
-    return f"{what}.enabled can't be turned on on the live MiniCluster mc, which was installed without it; {WAY}"
+    return f"{what}.enabled can't be turned on for the live MiniCluster mc, which was installed without it; {WAY}"
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_the_notes_of_a_burst_say_whom_it_joins(release4: Release) -> None:
     joins = {"name": "root", "address": "192.0.2.9", "size": 2}
     values = {"flux": {"bursting": {"clusters": [{"name": "mc"}], "leadBroker": joins}, "curveCertSecret": "x"}}
     notes = release4.install(**values).out
-    assert lines_with(notes, "join") == ["They join root at 192.0.2.9:8050, where the work is."]
+    assert lines_with(notes, "join") == ["They join root at 192.0.2.9:8050, which runs the work."]
     assert lines_with(notes, "minicluster burst") == [
         f"Remove   minicluster burst remove root mc -n {release4.namespace}   # lets its jobs end first"
     ]

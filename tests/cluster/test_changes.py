@@ -169,8 +169,7 @@ def test_a_chart_with_a_new_value_may_come(release: Release, copy_of_chart: Copy
 
 
 OLDER = {
-    "templates/_live.tpl": {'"1.36"': '"1.99"'},
-    "templates/job.yaml": {'"1.31"': '"1.99"', '"1.29"': '"1.99"'},
+    "templates/_version.tpl": {'"1.36"': '"1.99"', '"1.31"': '"1.99"', '"1.29"': '"1.99"'},
 }
 
 

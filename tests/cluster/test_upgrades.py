@@ -99,7 +99,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     change(f"{templates}/_container.tpl", "entrypoint.sh]", "other.sh]")
     change(f"{templates}/_pod.tpl", "enableServiceLinks: false", "enableServiceLinks: true")
     change(f"{templates}/job.yaml", "values: [85, 137]", "values: [85]")
-    change(f"{templates}/services.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
+    change(f"{templates}/services-deployment.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
     change(f"{chart}/Chart.yaml", f"\nversion: {version()}\n", "\nversion: 9.8.7\n")
     change(f"{chart}/values.yaml", "  logLevel: 6\n", "  logLevel: 6\n  novelty: calm\n")
     change(f"{chart}/values.schema.json", '"logLevel":', '"novelty": {"type": "string"}, "logLevel":')
@@ -216,7 +216,7 @@ def test_a_live_cluster_goes_on_as_it_is(
         files = before.stays(release, size)
         assert files["settings.sh"] == sized(before.files["settings.sh"], 2, size)
         assert json.loads(files["agent.json"]) == {**json.loads(before.files["agent.json"]), "size": size}
-    assert ("Its pods go on as version 0.1.0 made them" in done.out) == (which == "later")
+    assert ("Its pods stay as version 0.1.0 created them." in done.out) == (which == "later")
     shrunk = State.of(release, 1)
     release.ok("rollback", "1")
     assert shrunk.stays(release, 2) == {file: before.files[file] for file in SIZED}

@@ -1,6 +1,6 @@
 {{/*
-A container of the spec as Kubernetes' own. Arguments: root, container, kind (runner, sidecar, agent or service).
-A runner and what has a command run through our shell; the rest keeps the entrypoint of its image.
+A container of the values as Kubernetes has it. Arguments: root, container, kind (runner, sidecar, agent or service).
+The chart's shell programs start the runner and each container with a command; others run their image's entrypoint.
 */}}
 {{- define "minicluster.container" -}}
 {{- $root := .root -}}{{- $c := .container -}}{{- $kind := .kind -}}
@@ -16,7 +16,7 @@ command: [/bin/sh, {{ $home }}/configmap/start.sh, entrypoint.sh]
 command: [/bin/sh, {{ $home }}/{{ $program }}, {{ $c.name | quote }}, {{ $kind }}]
 {{- end }}
 {{- if or (eq $kind "sidecar") (eq $kind "agent") }}
-# a sidecar to Kubernetes too: it ends with the runner, and its end is not the pod's
+# makes it a sidecar: it ends with the runner, and its own end doesn't end the pod
 restartPolicy: Always
 {{- end }}
 {{- range $field := list "workingDir" "resources" "securityContext" }}
@@ -25,9 +25,10 @@ restartPolicy: Always
 {{- end }}
 {{- end }}
 {{- $ports := $c.ports | default list }}
-{{- if and (eq $kind "runner") $root.Values.pod.hostNetwork (not (has 8050.0 $ports)) }}
-{{- /* the scheduler then keeps brokers off each other's nodes, those of other MiniClusters too */}}
-{{- $ports = append $ports 8050 }}
+{{- $brokerPort := include "minicluster.brokerPort" $root | float64 }}
+{{- if and (eq $kind "runner") $root.Values.pod.hostNetwork (not (has $brokerPort $ports)) }}
+{{- /* the scheduler then places no two brokers on a node, not even those of two MiniClusters */}}
+{{- $ports = append $ports $brokerPort }}
 {{- end }}
 {{- with $ports }}
 ports:
@@ -66,13 +67,13 @@ startupProbe:
     command: [/bin/sh, {{ $home }}/minicluster/ready.sh]
   periodSeconds: 1
   timeoutSeconds: 5
-  # a broker waits for the others as long as it takes: the probe must never end it
+  # a broker waits for the others without a limit: the probe must never end it
   failureThreshold: 2147483647
 {{- end }}
 {{- include "minicluster.mounts" . }}
 {{- end }}
 
-{{/* The agent, as a container of the spec: the runner's image and user, for the broker's socket is that user's. */}}
+{{/* The agent as a container of the values. It runs as the runner's user, who owns the broker's socket. */}}
 {{- define "minicluster.agentContainer" -}}
 {{- $runner := fromJson (include "minicluster.runner" .) -}}
 {{- $agent := pick $runner "image" "imagePullPolicy" "pullAlways" -}}
@@ -86,7 +87,7 @@ startupProbe:
 {{- toJson $agent -}}
 {{- end }}
 
-{{/* "true" when our shell starts a container. */}}
+{{/* "true" when the chart's shell programs start a container. */}}
 {{- define "minicluster.wrapped" -}}
 {{- $commands := .container.commands | default dict -}}
 {{- or (eq .kind "runner") (eq .kind "agent") (and (not .container.noWrapEntrypoint) (or (not (empty .container.command)) (not (empty $commands.script)))) -}}
@@ -155,7 +156,7 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
-{{/* "true" when the runner has a /dev/shm of ours: not where it has one already, of the user's or (hostIPC) the host's. */}}
+{{/* "true" when the runner gets a /dev/shm from the chart: the values mount none there, and hostIPC is off. */}}
 {{- define "minicluster.sharedMemory" -}}
 {{- $runner := fromJson (include "minicluster.runner" .) -}}
 {{- $paths := list -}}
@@ -168,7 +169,7 @@ volumeMounts:
 {{- not $own -}}
 {{- end }}
 
-{{/* "true" when the runner gets the folder of munged's socket, which not every user could make; it may bring its own. */}}
+{{/* "true" when the runner gets a directory for munged's socket, which not every user can create: the values mount none. */}}
 {{- define "minicluster.mungeFolder" -}}
 {{- $runner := fromJson (include "minicluster.runner" .) -}}
 {{- $own := false -}}
@@ -176,7 +177,7 @@ volumeMounts:
 {{- and (not (empty .Values.flux.mungeSecret)) (not $own) -}}
 {{- end }}
 
-{{/* The volumes of containers, each name once. */}}
+{{/* The volumes of a list of containers, each name once. */}}
 {{- define "minicluster.volumes" -}}
 {{- $volumes := dict -}}
 {{- range . }}{{ range $name, $volume := .volumes }}{{ $_ := set $volumes $name $volume }}{{ end }}{{ end -}}

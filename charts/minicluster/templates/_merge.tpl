@@ -1,5 +1,5 @@
 {{/*
-Merges a fragment over a value: maps key by key, lists of named things by name, anything else replaced.
+Merges a fragment over a value: maps by key, lists of named items by name. The fragment replaces anything else.
 */}}
 {{- define "minicluster.merge" -}}
 {{- $base := first . -}}{{- $over := last . -}}
@@ -24,7 +24,7 @@ Merges a fragment over a value: maps key by key, lists of named things by name, 
 {{- toJson $result }}
 {{- end }}
 
-{{/* Not empty when all items of a list are maps with a name. */}}
+{{/* "true" when all items of a list are maps with a name, else "". */}}
 {{- define "minicluster.named" -}}
 {{- $named := true -}}
 {{- range . }}{{ if not (and (kindIs "map" .) (hasKey . "name")) }}{{ $named = false }}{{ end }}{{ end -}}

@@ -1,4 +1,4 @@
-{{/* Names, labels and choices, each made here and nowhere else. */}}
+{{/* Names, labels and default images. Each is made here only. */}}
 
 {{- define "minicluster.name" -}}
 {{- .Values.nameOverride | default .Release.Name -}}
@@ -13,7 +13,7 @@ app.kubernetes.io/name: minicluster
 app.kubernetes.io/instance: {{ include "minicluster.name" . | quote }}
 {{- end }}
 
-{{/* Label that selects all that has a host name in the cluster's domain: brokers and services. */}}
+{{/* The label of all pods that have a host name in the cluster's domain: brokers and services. */}}
 {{- define "minicluster.hostSelector" -}}
 minicluster/domain: {{ include "minicluster.service" . | quote }}
 {{- end }}
@@ -37,7 +37,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* The runner: the container that runs Flux, as JSON. The only one needs no runFlux. */}}
+{{/* The runner, which is the container that runs Flux, as JSON. An only container needs no runFlux. */}}
 {{- define "minicluster.runner" -}}
 {{- $runner := first .Values.containers -}}
 {{- range .Values.containers }}{{ if .runFlux }}{{ $runner = . }}{{ end }}{{ end -}}
@@ -73,17 +73,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.flux.curveCertSecret | default (printf "%s-curve" (include "minicluster.name" .)) -}}
 {{- end }}
 
-{{/* Service account of the pods, for the agent's sake. */}}
+{{/* Name of the service account that the agent uses. */}}
 {{- define "minicluster.agentAccount" -}}
 {{- .Values.pod.serviceAccountName | default (printf "%s-agent" (include "minicluster.name" .)) -}}
 {{- end }}
 
-{{/* Text for a place where Kubernetes expands $(NAME): no expansion. */}}
+{{/* A text in which Kubernetes doesn't expand $(NAME). */}}
 {{- define "minicluster.literal" -}}
 {{- replace "$" "$$" . -}}
 {{- end }}
 
-{{/* A rule of a NetworkPolicy that opens ports to all; nothing without a port. */}}
+{{/* A NetworkPolicy rule by which everyone may connect to some ports; nothing without a port. */}}
 {{- define "minicluster.openPorts" -}}
 {{- with . -}}
 - ports:

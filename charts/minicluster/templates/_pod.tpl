@@ -1,6 +1,6 @@
 {{/*
 The pod template of the brokers. It must not depend on size, on the chart's version or on what is in the
-configuration: Kubernetes lets nothing in it change on a live Job.
+configuration, because Kubernetes refuses to change it on a live Job.
 */}}
 {{- define "minicluster.podTemplate" -}}
 {{- $runner := fromJson (include "minicluster.runner" .) -}}
@@ -91,7 +91,7 @@ spec:
         {{- end }}
     {{- end }}
     {{- if eq $agent "autoscaling" }}
-    # for the agent alone
+    # only the agent mounts it
     - name: minicluster-token
       projected:
         sources:
@@ -127,7 +127,7 @@ spec:
 automountServiceAccountToken: {{ $pod.automountServiceAccountToken }}
 enableServiceLinks: false
 {{- if and $pod.hostNetwork (not $pod.dnsPolicy) }}
-# with the node's own DNS no broker would find another
+# the node's own DNS doesn't know the names of the brokers
 dnsPolicy: ClusterFirstWithHostNet
 {{- end }}
 {{- range $field := list "schedulerName" "serviceAccountName" "runtimeClassName" "dnsPolicy" "hostIPC" "hostPID" "hostNetwork" "priorityClassName" "nodeSelector" "tolerations" "topologySpreadConstraints" "securityContext" }}
@@ -148,7 +148,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* Preferred: the same zone, and a host for each pod. */}}
+{{/* The pods prefer one zone, and a node for each. */}}
 {{- define "minicluster.affinity" -}}
 {{- if or .Values.pod.nodeAffinity (not .Values.network.disableAffinity) -}}
 affinity:

@@ -1,6 +1,6 @@
 {{/*
-A value as YAML. U+0085, U+2028 and U+2029 break lines to some readers and not to others, and so can end a text of
-several lines, and toYaml makes a blank of the first: where one is, the value is JSON, in which they are escaped.
+A value as YAML. Some readers take U+0085, U+2028 and U+2029 as line breaks, which can end a text of several lines, and
+toYaml replaces the first by a blank. A value that contains one is written as JSON, which escapes them.
 */}}
 {{- define "minicluster.yaml" -}}
 {{- $json := toJson . -}}
@@ -8,11 +8,21 @@ several lines, and toYaml makes a blank of the first: where one is, the value is
 {{- end }}
 
 {{/*
-Gives the values that are not set their defaults. Helm drops what a user sets to null, and `--reuse-values` lacks what
-is new in the chart; both mean unset. Each template that reads values begins with it.
+Gives unset values their defaults. Helm drops what a user sets to null, and `--reuse-values` lacks the fields that are
+new in the chart; both mean unset. Each template that makes an object begins with this one.
 */}}
 {{- define "minicluster.defaults" -}}
 {{- include "minicluster.fill" (list .Values (.Files.Get "files/defaults.json" | fromJson)) -}}
+{{- end }}
+
+{{/* What templates and post-renderer share (plugin/minicluster/render/constants.py), as JSON. */}}
+{{- define "minicluster.constants" -}}
+{{- .Files.Get "files/constants.json" -}}
+{{- end }}
+
+{{/* The port on which brokers listen. */}}
+{{- define "minicluster.brokerPort" -}}
+{{- (include "minicluster.constants" . | fromJson).brokerPort | int64 -}}
 {{- end }}
 
 {{- define "minicluster.fill" -}}

@@ -11,11 +11,11 @@ from typing import Any
 import tomli_w
 
 from minicluster.errors import SpecError
+from minicluster.render.constants import BROKER_PORT
 from minicluster.render.hostlist import hosts, registered, table
 from minicluster.render.model import MiniCluster
 
-#: Where a broker listens.
-PORT = 8050
+PORT = BROKER_PORT
 #: Where a broker of a pod listens; the interfaces of a node have names of their own.
 INTERFACE = "eth0"
 #: Children of a broker when no topology is asked for: with more hosts the tree gets another level.

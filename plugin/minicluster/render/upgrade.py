@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.errors import SpecError
+from minicluster.render.constants import MUTABLE_JOB_FIELDS
 
 
 @dataclass(frozen=True)
@@ -110,13 +111,9 @@ def refuse(live: Live, name: str, defaults: Mapping[str, str]) -> None:
         )
 
 
-#: Fields of a Job's spec that may change while it lives.
-_MUTABLE = ("completions", "parallelism", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "suspend")
-
-
 def immutable(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a Job's spec that can't change while it lives."""
-    return {field: value for field, value in job.get("spec", {}).items() if field not in _MUTABLE}
+    return {field: value for field, value in job.get("spec", {}).items() if field not in MUTABLE_JOB_FIELDS}
 
 
 # The files ----------------------------------------------------------------------------------------------------

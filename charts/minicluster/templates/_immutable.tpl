@@ -1,0 +1,114 @@
+{{/*
+What can't change while a cluster lives: how it is recorded, what a live cluster keeps, and which changes are refused.
+All values are immutable but the `mutableValues` of files/constants.json.
+*/}}
+
+{{/*
+The immutable values as a flat map of path to text, as JSON. The Job records it in an annotation, and the post-renderer
+compares record and values (plugin/minicluster/render/upgrade.py).
+*/}}
+{{- define "minicluster.immutable" -}}
+{{- $values := deepCopy .Values -}}
+{{- range (include "minicluster.constants" . | fromJson).mutableValues }}
+{{- $path := splitList "." . }}{{ $map := $values }}
+{{- range initial $path }}{{ $map = get $map . | default dict }}{{ end }}
+{{- $_ := unset $map (last $path) }}
+{{- end -}}
+{{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
+{{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
+{{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
+{{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
+{{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
+{{- end }}
+
+{{/* A line `path: text` for each leaf of a value; long texts as their digest. Arguments: path, value. */}}
+{{- define "minicluster.flatten" -}}
+{{- $path := first . -}}{{- $value := last . -}}
+{{- if and (kindIs "map" $value) $value }}
+{{- range $key, $item := $value }}
+{{- include "minicluster.flatten" (list (ternary $key (printf "%s.%s" $path $key) (empty $path)) $item) }}
+{{- end }}
+{{- else if and (kindIs "slice" $value) $value }}
+{{- range $index, $item := $value }}
+{{- include "minicluster.flatten" (list (printf "%s[%d]" $path $index) $item) }}
+{{- end }}
+{{- else if not (kindIs "invalid" $value) }}
+{{- $text := kindIs "string" $value | ternary (toString $value) (toJson $value) }}
+{{ toJson $path }}: {{ ternary $text (printf "sha256:%s" (sha256sum $text)) (le (len $text) 64) | toJson }}
+{{- end }}
+{{- end }}
+
+{{/* Number of hosts in the broker configuration. When maxSize is unset, a live cluster keeps its own. */}}
+{{- define "minicluster.maxSize" -}}
+{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
+{{- .Values.maxSize | default (get $recorded "maxSize") | default .Values.size | int64 -}}
+{{- end }}
+
+{{/*
+What the agent, a sidecar of the lead, may do: none (there is no agent), metrics, or autoscaling, for which it has a
+token. A live cluster keeps the agent of its install.
+*/}}
+{{- define "minicluster.agent" -}}
+{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
+{{- if $recorded }}{{ get $recorded "agent.does" | default "none" }}
+{{- else }}{{ include "minicluster.requestedAgent" . }}
+{{- end -}}
+{{- end }}
+
+{{- define "minicluster.requestedAgent" -}}
+{{- if .Values.autoscaling.enabled }}autoscaling{{ else if .Values.metrics.enabled }}metrics{{ else }}none{{ end -}}
+{{- end }}
+
+{{/* Fails where an upgrade asks for what a live cluster can't become. The post-renderer compares the recorded values. */}}
+{{- define "minicluster.refuseChange" -}}
+{{- if ne (include "minicluster.recorded" .) "{}" -}}
+{{- include "minicluster.refuseLiveChange" . -}}
+{{- else if .Release.IsUpgrade -}}
+{{- include "minicluster.refuseNewJob" . -}}
+{{- end -}}
+{{- end }}
+
+{{- define "minicluster.anotherWay" -}}
+uninstall {{ .Release.Name }} first, or install under another name
+{{- end }}
+
+{{/* An upgrade that finds no Job of its name would make a second cluster, or run finished work again. */}}
+{{- define "minicluster.refuseNewJob" -}}
+{{- $root := . -}}
+{{- $name := include "minicluster.name" . -}}
+{{- range (include "minicluster.lookup" (list . "batch/v1" "Job" "") | fromJson).items }}
+{{- $annotations := .metadata.annotations | default dict }}
+{{- if and (eq (get $annotations "meta.helm.sh/release-name") $root.Release.Name) (hasKey $annotations "minicluster/frozen") }}
+{{- fail (printf "nameOverride can't change on the live MiniCluster %s: the new name is %s; %s" .metadata.name $name (include "minicluster.anotherWay" $root)) }}
+{{- end }}
+{{- end }}
+{{- /* with cleanup a Job that has ended is gone */ -}}
+{{- $owner := dig "metadata" "annotations" "meta.helm.sh/release-name" "" (include "minicluster.liveConfigMap" . | fromJson) -}}
+{{- if and .Values.cleanup (eq $owner .Release.Name) }}
+{{- fail (printf "the Job of %s has ended and was cleaned up, and an upgrade would run its work again: uninstall %s first, or set cleanup to false" $name .Release.Name) }}
+{{- end }}
+{{- end }}
+
+{{/* A live cluster keeps its Job, its agent and its certificate. */}}
+{{- define "minicluster.refuseLiveChange" -}}
+{{- $name := include "minicluster.name" . -}}
+{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
+{{- $way := include "minicluster.anotherWay" . -}}
+{{- if dig "metadata" "deletionTimestamp" "" (fromJson (include "minicluster.liveJob" .)) }}
+{{- fail (printf "the Job %s is being deleted: wait until it is gone, then upgrade again" $name) }}
+{{- end }}
+{{- $agent := include "minicluster.agent" . -}}
+{{- $requested := include "minicluster.requestedAgent" . -}}
+{{- if or (and (eq $requested "autoscaling") (ne $agent "autoscaling")) (and (eq $requested "metrics") (eq $agent "none")) }}
+{{- fail (printf "%s.enabled can't be turned on for the live MiniCluster %s, which was installed without it; %s" $requested $name $way) }}
+{{- end }}
+{{- if not (or .Values.flux.curveCertSecret (get $recorded "flux.curveCertSecret")) }}
+{{- $certificate := include "minicluster.liveCertificate" . }}
+{{- if not $certificate }}
+{{- fail (printf "the Secret %s-curve of the live MiniCluster %s is gone, and its brokers hold the old certificate: restore the Secret, or %s" $name $name $way) }}
+{{- end }}
+{{- if and .Values.flux.curveCert (ne (trim .Values.flux.curveCert) (trim $certificate)) }}
+{{- fail (printf "flux.curveCert can't change on the live MiniCluster %s: its brokers hold another certificate; %s" $name $way) }}
+{{- end }}
+{{- end }}
+{{- end }}

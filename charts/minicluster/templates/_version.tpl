@@ -1,0 +1,47 @@
+{{/* What is chosen by the version of Kubernetes. A live cluster keeps what was chosen at its install. */}}
+
+{{/*
+Whether the cluster supports a feature: yes, no, or unknown. It is unknown offline (helm template, GitOps), where the
+portable choice is made. Arguments: root, feature.
+*/}}
+{{- define "minicluster.supports" -}}
+{{- $root := first . -}}
+{{- if not ($root.Capabilities.APIVersions.Has "batch/v1/Job") }}unknown
+{{- else if semverCompare (printf ">=%s-0" (include "minicluster.since" (last .))) $root.Capabilities.KubeVersion.Version }}yes
+{{- else }}no
+{{- end -}}
+{{- end }}
+
+{{/* The first version of Kubernetes that has a feature by default. */}}
+{{- define "minicluster.since" -}}
+{{- get (dict "minimalService" "1.28" "sidecars" "1.29" "backoffLimitPerIndex" "1.29" "successPolicy" "1.31" "imageVolumes" "1.36") . -}}
+{{- end }}
+
+{{/* How the view comes into the pods: none, image or copy. */}}
+{{- define "minicluster.viewMode" -}}
+{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
+{{- $mode := .Values.flux.container.mode -}}
+{{- if .Values.flux.container.disable }}none
+{{- else if ne $mode "auto" }}{{ $mode }}
+{{- else if $recorded }}{{ get $recorded "flux.container.mode" }}
+{{- else if eq (include "minicluster.supports" (list . "imageVolumes")) "yes" }}image
+{{- else }}copy
+{{- end -}}
+{{- end }}
+
+{{/* Fails where the values need a newer Kubernetes. */}}
+{{- define "minicluster.refuseVersion" -}}
+{{- $version := .Capabilities.KubeVersion.Version -}}
+{{- if eq (include "minicluster.supports" (list . "sidecars")) "no" }}
+{{- $since := include "minicluster.since" "sidecars" }}
+{{- if ne (include "minicluster.agent" .) "none" }}
+{{- fail (printf "autoscaling and metrics need Kubernetes %s, this is %s: turn them off" $since $version) }}
+{{- end }}
+{{- if include "minicluster.sidecars" . | fromJsonArray }}
+{{- fail (printf "containers beside the one that runs Flux need Kubernetes %s, this is %s: use services" $since $version) }}
+{{- end }}
+{{- end }}
+{{- if and .Values.flux.minimalService (eq (include "minicluster.supports" (list . "minimalService")) "no") }}
+{{- fail (printf "flux.minimalService needs Kubernetes %s, this is %s: drop it" (include "minicluster.since" "minimalService") $version) }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,13 @@
+"""What the post-renderer shares with the chart's templates: the chart's files/constants.json."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).parent.parent / "chart" / "files" / "constants.json"
+_CONSTANTS: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+
+#: The port on which brokers listen.
+BROKER_PORT: int = _CONSTANTS["brokerPort"]
+#: Fields of a Job's spec that Kubernetes lets change while the Job lives.
+MUTABLE_JOB_FIELDS: list[str] = _CONSTANTS["mutableJobFields"]

@@ -1,0 +1,78 @@
+"""The comments of values.yaml, as the descriptions that editors show from values.schema.json.
+
+A comment `# -- TEXT` describes the value below it, a plain comment the section below it, and `# PATH -- TEXT` a field
+that values.yaml has not. Comment lines that follow go on with the text.
+"""
+
+import copy
+import re
+from typing import Any
+
+ENTRY = re.compile(r"(?:([\w.\[\]]+) )?-- (.*)")
+KEY = re.compile(r"( *)(\w+):")
+
+
+def comments(text: str) -> dict[str, str]:
+    """Return the description of each field that values.yaml describes, by path."""
+    found: dict[str, list[str]] = {}
+    keys: list[str] = []
+    above: list[str] = []  # describes the key below
+    open_: list[str] | None = None  # goes on with the next line
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped.startswith("#"):
+            comment = stripped.removeprefix("#").strip()
+            entry = ENTRY.fullmatch(comment)
+            if entry or open_ is None:
+                open_ = [entry[2] if entry else comment]
+                if entry and entry[1]:
+                    found[entry[1]] = open_
+                else:
+                    above = open_
+            else:
+                open_.append(comment)
+        elif key := KEY.match(line):
+            keys = [*keys[: len(key[1]) // 2], key[2]]
+            if above:
+                found[".".join(keys)] = above
+            above, open_ = [], None
+        else:
+            above, open_ = [], None
+    return {path: " ".join(lines) for path, lines in found.items()}
+
+
+def described(schema: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
+    """Return a schema whose fields have these descriptions. Raises KeyError for a path that is no field."""
+    schema = copy.deepcopy(schema)
+    unused = set(texts)
+
+    def visit(part: Any, path: str) -> None:
+        reference = part.get("$ref", "").rpartition("/")[2]
+        part = schema["$defs"][reference] if reference else part
+        for name, field in part.get("properties", {}).items():
+            below = f"{path}.{name}".lstrip(".")
+            if below in texts:
+                rest = {key: value for key, value in field.items() if key != "description"}
+                field.clear()
+                field |= {"description": texts[below], **rest}
+                unused.discard(below)
+            visit(field, below)
+        if "items" in part:
+            visit(part["items"], f"{path}[]")
+        for items in (*part.get("patternProperties", {}).values(), part.get("additionalProperties")):
+            if isinstance(items, dict):
+                visit(items, f"{path}.NAME")
+
+    visit(schema, "")
+    if unused:
+        raise KeyError(f"values.yaml describes {', '.join(sorted(unused))}, which the schema has not")
+    return schema
+
+
+def undescribed(part: Any, path: str = "") -> list[str]:
+    """Return the fields of a schema that have no description, but for those that are there for their message alone."""
+    if not isinstance(part, dict):
+        return []
+    fields = part.get("properties", {}).items()
+    bare = [f"{path}/{name}" for name, field in fields if not {"description", "const"} & field.keys()]
+    return bare + [found for key, below in part.items() for found in undescribed(below, f"{path}/{key}")]

@@ -1,0 +1,40 @@
+"""Golden files: whole renderings of base cases, and in what other renderings differ from that of the defaults.
+
+`pytest tests/chart --update-golden` writes them: read the difference before you commit it.
+"""
+
+import textwrap
+from pathlib import Path
+
+from differences import differences
+from support import PACKAGE, by_name
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def scripts() -> dict[str, str]:
+    """Return the static files of the ConfigMap."""
+    files = [path for path in (PACKAGE / "pod").iterdir() if path.is_file()]
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(files)}
+
+
+def without_scripts(text: str) -> str:
+    """Replace the text of each static script, which is in its own file, by a short note."""
+    for name, script in scripts().items():
+        block = f"  {name}: |\n" + textwrap.indent(script, "    ")
+        text = text.replace(block, f"  {name}: (the file)\n")
+    assert text.count("(the file)\n") == len(scripts()), "a script is not in the ConfigMap as it is"
+    return text
+
+
+def differing(base: str, other: str) -> str:
+    """Return in what a rendering differs from a base."""
+    return differences(by_name(without_scripts(base)), by_name(without_scripts(other)))
+
+
+def check(golden: Path, text: str, update: bool) -> None:
+    """Compare a text with a golden file, or write it."""
+    if update:
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text, encoding="utf-8")
+    assert golden.read_text(encoding="utf-8") == text, f"{golden} differs: see --update-golden"

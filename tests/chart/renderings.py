@@ -1,0 +1,38 @@
+"""What tests of the templates look at in a rendering."""
+
+from typing import Any
+
+from minicluster.render import stream
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
+from support import nested, one
+
+
+def job(text: str) -> dict[str, Any]:
+    return one(text, "Job")
+
+
+def pod(text: str) -> dict[str, Any]:
+    template: dict[str, Any] = job(text)["spec"]["template"]
+    return template
+
+
+def app(text: str) -> dict[str, Any]:
+    container: dict[str, Any] = pod(text)["spec"]["containers"][0]
+    return container
+
+
+def cluster(text: str) -> MiniCluster:
+    """Return the hand-over document as the post-renderer reads it."""
+    found = [d for d in map(stream.parse, stream.split(text.encode())) if d]
+    assert len(found) == 1
+    return load(found[0])
+
+
+def at(path: str, value: Any) -> dict[str, Any]:
+    values: dict[str, Any] = nested(path.split("."), value)
+    return values
+
+
+def runner(**fields: Any) -> dict[str, Any]:
+    return {"containers": [fields]}

@@ -1,0 +1,90 @@
+"""The descriptions in values.schema.json are the comments of values.yaml.
+
+`pytest tests/chart/test_descriptions.py --update-golden` writes them.
+"""
+
+import json
+from typing import Any
+
+import pytest
+from descriptions import comments, described, undescribed
+from support import CHART
+
+SCHEMA = CHART / "values.schema.json"
+COMMENTS = comments((CHART / "values.yaml").read_text(encoding="utf-8"))
+
+
+def test_the_schema_has_the_comments(update_golden: bool) -> None:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    expected = described(schema, COMMENTS)
+    if update_golden:
+        SCHEMA.write_text(json.dumps(expected, indent=2) + "\n", encoding="utf-8")
+        schema = expected
+    assert schema == expected, f"{SCHEMA} differs: see --update-golden"
+
+
+def test_every_field_has_a_description() -> None:
+    assert undescribed(json.loads(SCHEMA.read_text(encoding="utf-8"))) == []
+
+
+def test_a_description_is_a_sentence() -> None:
+    assert [path for path, text in COMMENTS.items() if not text[0].isupper() and text[0] != "`"] == []
+
+
+def test_which_comment_describes_what() -> None:
+    text = """# The head of the file.
+
+# -- A number,
+# in two lines
+size: 1
+
+# some[].name -- A name,
+#   of any length
+# some[].other -- Another
+
+# A section
+flux:
+  # -- A value of it
+  arch: ""  # a remark
+  # Below
+  deep:
+    # -- Deep
+    er: {}
+  bare: 1
+"""
+    assert comments(text) == {
+        "size": "A number, in two lines",
+        "some[].name": "A name, of any length",
+        "some[].other": "Another",
+        "flux": "A section",
+        "flux.arch": "A value of it",
+        "flux.deep": "Below",
+        "flux.deep.er": "Deep",
+    }
+
+
+PART: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "integer"}}}
+PLACES: list[Any] = [
+    ({"properties": {"a": PART}}, "a.x", ["a", "x"]),
+    ({"properties": {"a": {"items": PART}}}, "a[].x", ["a", "items", "x"]),
+    ({"properties": {"a": {"patternProperties": {"^": PART}}}}, "a.NAME.x", ["a", "patternProperties", "^", "x"]),
+    ({"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": PART}}, "a.x", ["$defs", "b", "x"]),
+]
+
+
+@pytest.mark.parametrize(("schema", "path", "place"), PLACES)
+def test_where_a_description_stands(schema: dict[str, Any], path: str, place: list[str]) -> None:
+    after = described(schema, {"a": "An A", path: "An X"})
+    assert undescribed(schema) != []
+    assert undescribed(after) == []
+    part: Any = after
+    for key in place:
+        part = part["properties"][key] if key in part.get("properties", {}) else part[key]
+    assert list(part.items()) == [("description", "An X"), ("type", "integer")]
+    # what is described anew has no second description
+    assert described(after, {"a": "An A", path: "An X"}) == after
+
+
+def test_a_comment_on_nothing_is_an_error() -> None:
+    with pytest.raises(KeyError, match=r"values.yaml describes a\.y, which the schema has not"):
+        described({"properties": {"a": PART}}, {"a.x": "x", "a.y": "y"})

@@ -1,0 +1,63 @@
+"""The text of differences: what a reviewer reads, and that no other rendering has the same."""
+
+import json
+from typing import Any
+
+import pytest
+from differences import differences
+from hypothesis import given
+from hypothesis import strategies as st
+
+JOB = ("Job", "a")
+NAMED = [{"name": "a", "v": 1}, {"name": "b", "v": 2}]
+LONG = "x" * 60
+CASES: list[Any] = [
+    (
+        {"a": {"b.c": 1, "d": 2}},
+        {"a": {"b.c": 3, "e": [4, "5"]}},
+        "! a[\"b.c\"]: 3\n- a.d\n+ a.e:\n+   - 4\n+   - '5'\n",
+    ),
+    ({"a": 1}, {"a": True}, "! a: true\n"),
+    ({"a": "x"}, {"a": "y\nz\n"}, "! a: |\n!   y\n!   z\n"),
+    ({"a": f"x\n{LONG}\ny\n"}, {"a": f"x\n{LONG}\nnew\nz"}, "! a:\n-   y\n+   new\n+   z (no line break)\n"),
+    ({"a": f"x\n{LONG}\n"}, {"a": f"x\n{LONG}\ny\n"}, f"! a:\n    {LONG[:40]}...\n+   y\n"),
+    ({"a": NAMED}, {"a": [{"name": "c"}, *NAMED]}, "+ a[name=c] (first):\n+   name: c\n"),
+    ({"a": NAMED}, {"a": [*NAMED, {"name": "c"}]}, "+ a[name=c]:\n+   name: c\n"),
+    ({"a": NAMED}, {"a": NAMED[::-1]}, "! a: in the order b, a\n"),
+    ({"a": NAMED}, {"a": NAMED[1:]}, "- a[name=a]\n"),
+    ({"a": NAMED[:1]}, {"a": NAMED[1:]}, '! a[0].name: "b"\n! a[0].v: 2\n'),
+    ({"a": '{"b":1}'}, {"a": '{"b":2,"c":"\\u003c"}'}, '! a.b: 2\n+ a.c: "<"\n'),
+    ({"a": '{"b":1}'}, {"a": '{"b": 2}'}, '! a: "{\\"b\\": 2}"\n'),
+]
+
+
+@pytest.mark.parametrize(("base", "other", "lines"), CASES)
+def test_what_a_reviewer_reads(base: Any, other: Any, lines: str) -> None:
+    assert differences({JOB: base}, {JOB: other}) == f"@@ Job a\n{lines}"
+    assert differences({JOB: base}, {JOB: base}) == ""
+
+
+def test_objects_come_and_go() -> None:
+    assert differences({JOB: {"a": 1}}, {("Pod", "b"): {"c": 2}}) == "@@ Job a (gone)\n@@ Pod b (new)\n+ c: 2\n"
+
+
+texts = st.text(st.sampled_from("ab\n"), max_size=6)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | texts,
+    lambda some: (
+        st.lists(some, max_size=3)
+        | st.lists(st.fixed_dictionaries({"name": st.sampled_from("abcd"), "v": some}), max_size=4)
+        | st.dictionaries(st.sampled_from("abc"), some, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "c"]), min_size=2, max_size=5).map("".join)
+
+
+@given(st.tuples(values, values, values) | st.tuples(lines, lines, lines))
+def test_two_renderings_with_the_same_differences_are_the_same(some: tuple[Any, Any, Any]) -> None:
+    base, one, other = some
+    found = [differences({JOB: {"a": base}}, {JOB: {"a": value}}) for value in (one, other)]
+    assert (found[0] == found[1]) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))

@@ -1,0 +1,227 @@
+"""Each field of the schema does something, and is recorded on the Job unless it may change."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from minicluster.render import config, stream
+from minicluster.render.load import load
+from renderings import runner
+from support import CERTIFICATE, CHART, Helm, deep, load_all, nested
+
+SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+Base = Callable[[dict[str, Any]], tuple[Any, Any]]
+
+#: Fields that can only say what is so anyway.
+NO_EFFECT = {
+    "global": "Helm's own, for the charts above",
+    "interactive": "without a command, which excludes it, a cluster is interactive",
+    "flux.bursting.expose.address": "is for the notes and for `minicluster burst`",
+    "containers.0.runFlux": "the only container is the runner",
+    "pod.restartPolicy": "has one value",
+    "containers.0.commands.runFluxAsRoot": "flux-operator's; one user runs everything",
+    "containers.0.fluxUser.name": "flux-operator's; one user runs everything",
+    "containers.0.fluxUser.uid": "flux-operator's; one user runs everything",
+}
+#: What may change on a live cluster, and so is not recorded on the Job; the certificate is compared otherwise.
+CHANGEABLE = {
+    *(
+        "nameOverride",
+        "services",
+        "size",
+        "minSize",
+        "deadlineSeconds",
+        "backoffLimit",
+        "cleanup",
+        "jobLabels",
+        "flux.curveCert",
+        "agent.periodSeconds",
+        "networkPolicy.enabled",
+        "metrics.podMonitor.enabled",
+        "metrics.podMonitor.labels",
+    ),
+    *(f"flux.bursting.expose.{key}" for key in ("type", "address", "nodePort", "annotations")),
+    *(
+        f"autoscaling.{key}"
+        for key in (
+            "min",
+            "max",
+            "backlogSeconds",
+            "idleSeconds",
+            "maxStepUp",
+            "maxStepDown",
+            "targetCPUUtilizationPercentage",
+            "rbac",
+        )
+    ),
+}
+#: Values where any would not do.
+SPECIAL: dict[str, Any] = {
+    "autoscaling.min": 2,
+    "flux.bursting.leadBroker.port": 8051,
+    "flux.bursting.hostlist": "a-[0-7]",
+    "flux.bursting.expose.address": "192.0.2.7:30050",
+    "flux.bursting.expose.nodePort": 30050,
+    "flux.brokerConfig": "a = 1\n",
+    "flux.container.mode": "image",
+    "flux.curveCert": CERTIFICATE,
+    "flux.affinity": "off",
+    "pod.sharedMemory": "1Gi",
+    "flux.scheduler.queuePolicy": "easy",
+    "flux.scheduler.matchPolicy": "first",
+    "maxSize": 9,
+    "minSize": 1,
+    **{key: {"runAsUser": 7} for key in ("pod.securityContext", "containers.0.securityContext")},
+    "flux.container.securityContext": {"runAsUser": 7},
+    **{f"{place}.resources.claims": [{"name": "x"}] for place in ("containers.0", "flux.container", "agent")},
+    "pod.resources": {"cpu": 1},
+    "pod.tolerations": [{"key": "x"}],
+    "pod.topologySpreadConstraints": [{"maxSkew": 1}],
+    "pod.template": {"metadata": {"annotations": {"a": "b"}}},
+}
+LEAD = {"name": "lead", "address": "a", "size": 2}
+JOINS = {"flux": {"bursting": {"leadBroker": LEAD, "clusters": [{"name": "flux-sample", "size": 8}]}}}
+SCALES = {"autoscaling": {"enabled": True}}
+EXPOSED = {"flux": {"bursting": {"expose": {"type": "NodePort"}}}}
+#: Values that a field needs beside it.
+BESIDE: dict[str, dict[str, Any]] = {
+    "containers.0.launcher": runner(command="x"),
+    "containers.0.batchRaw": runner(command="x", batch=True),
+    "containers.0.batch": runner(command="x"),
+    "autoscaling.enabled": {},
+    "autoscaling.targetCPU": SCALES | runner(resources={"requests": {"cpu": 1}}),
+    "autoscaling.": SCALES,
+    "agent.": SCALES,
+    "metrics.enabled": {},
+    "metrics.": {"metrics": {"enabled": True}},
+    "flux.bursting.leadBroker": JOINS,
+    "flux.bursting.expose.nodePort": EXPOSED,
+    "flux.bursting.expose.annotations": EXPOSED,
+}
+PROMETHEUS = ("--api-versions", "monitoring.coreos.com/v1/PodMonitor")
+CANDIDATES: list[Any] = [
+    *(True, False, 3, 5, "x1", "/x1", "7s", "binomial", "Never", "arm", "Default"),
+    *("NodePort", [80], {"x": {"path": "/x", "emptyDir": True}}, [{"name": "x", "size": 1}], [{"name": "x"}]),
+    *({"cpu": 1}, ["x1"], [{"a": "b"}], {"x1": "x1"}, {"x1": ["x1"]}, {"a": {"name": "b", "key": "c"}}),
+]
+
+
+def leaves(schema: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
+    if "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    if "const" in schema:
+        return  # a message
+    if "properties" in schema:
+        for key, part in schema["properties"].items():
+            yield from leaves(part, (*path, key))
+    elif path == ("containers",):
+        yield from leaves(schema["items"], ("containers", "0"))
+    else:
+        yield ".".join(path), schema
+
+
+LEAVES = dict(leaves(SCHEMA))
+
+
+def default(path: str) -> Any:
+    value: Any = VALUES
+    for key in path.split("."):
+        value = value[int(key)] if isinstance(value, list) else value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def other(path: str) -> Any:
+    """Return a value of a field that is valid and not the default."""
+    if path in SPECIAL:
+        return SPECIAL[path]
+    validator = jsonschema.Draft202012Validator({**LEAVES[path], "$defs": SCHEMA["$defs"]})
+    return next(v for v in CANDIDATES if v != default(path) and validator.is_valid(v))
+
+
+def values_with(path: str, value: Any, beside: dict[str, Any]) -> dict[str, Any]:
+    parts = path.split(".")
+    if parts[:2] == ["containers", "0"]:
+        container = beside.get("containers", [{}])[0]
+        return {"containers": [deep(container, nested(parts[2:], value))]}
+    found: dict[str, Any] = deep(beside, nested(parts, value))
+    return found
+
+
+def rendered(helm: Helm, values: dict[str, Any]) -> tuple[Any, Any]:
+    """Return all objects after the post-renderer, and what is recorded of the values on the Job."""
+    documents: list[dict[str, Any]] = []
+    recorded = None
+    text = helm.template(*PROMETHEUS, values=deep({"size": 2, "maxSize": 8}, values))
+    for document in load_all(text):
+        if document["kind"] == "MiniCluster":
+            documents += config.documents(load(document), lambda: (b"p" * 40, b"s" * 40))
+            continue
+        if document["kind"] == "Job":
+            recorded = document["metadata"].pop("annotations").pop("minicluster/frozen")
+        documents.append(document)
+    return documents, recorded
+
+
+@pytest.fixture(scope="module")
+def base(helm4: Helm) -> Base:
+    known: dict[str, tuple[Any, Any]] = {}
+
+    def of(values: dict[str, Any]) -> tuple[Any, Any]:
+        text = json.dumps(values)
+        if text not in known:
+            known[text] = rendered(helm4, values)
+        return known[text]
+
+    return of
+
+
+#: What has one value; other names, and what the runner can't have, tested below.
+ELSEWHERE = (
+    "pod.restartPolicy",
+    "flux.leadBroker.",
+    "containers.0.commands.servicePre",
+    "containers.0.noWrapEntrypoint",
+)
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if not path.startswith(ELSEWHERE)])
+def test_each_field_does_something(helm4: Helm, base: Base, path: str) -> None:
+    beside = next((values for start, values in BESIDE.items() if path.startswith(start)), {})
+    documents, recorded = rendered(helm4, values_with(path, other(path), beside))
+    before = base(beside)
+    assert (documents == before[0]) == (path in NO_EFFECT), "the field is ignored, or no longer an exception"
+    if path not in NO_EFFECT:
+        assert (recorded == before[1]) == (path in CHANGEABLE), "the Job does not record what can't change, or what can"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"commands": {"servicePre": "x"}, "command": "y"}, {"noWrapEntrypoint": True}], ids=str
+)
+def test_fields_of_the_other_containers_do_something(helm4: Helm, base: Base, fields: dict[str, Any]) -> None:
+    other = {"name": "other", "command": fields.get("command", "")}
+    documents, recorded = base({"containers": [{"runFlux": True}, other]})
+    after = rendered(helm4, {"containers": [{"runFlux": True}, {**other, **fields}]})
+    assert recorded != after[1]
+    if "noWrapEntrypoint" not in fields:
+        assert documents != after[0]
+
+
+def test_another_name_means_the_same(helm4: Helm, base: Base) -> None:
+    clusters = JOINS["flux"]["bursting"]["clusters"]
+    alias = {"flux": {"leadBroker": LEAD, "bursting": {"clusters": clusters}}}
+    assert base(JOINS)[0] == rendered(helm4, alias)[0]
+    commands = [{"preBroker": "x", "preWorker": "y"}, {"brokerPre": "x", "workerPre": "y"}]
+    assert base(runner(commands=commands[0]))[0] == base(runner(commands=commands[1]))[0]
+
+
+def test_the_exceptions_exist() -> None:
+    assert set(NO_EFFECT) | CHANGEABLE | set(SPECIAL) <= set(LEAVES)
+
+
+def test_the_hand_over_is_the_one_document_that_is_parsed(helm4: Helm) -> None:
+    chunks = list(stream.split(helm4.template().encode()))
+    assert [bool(stream.parse(chunk)) for chunk in chunks].count(True) == 1

@@ -1,0 +1,33 @@
+"""The templates' files: what each is named after, and what stands in one place only."""
+
+import re
+from pathlib import Path
+
+import pytest
+from support import CHART
+
+TEMPLATES = sorted(path for path in (CHART / "templates").rglob("*") if path.is_file())
+MANIFESTS = [path for path in TEMPLATES if path.suffix == ".yaml"]
+
+
+def places(pattern: str) -> list[str]:
+    """Return the names of the files in which a pattern occurs, once for each time."""
+    return [path.name for path in TEMPLATES for _ in re.findall(pattern, path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
+def test_a_file_is_named_after_the_kind_of_its_one_object(path: Path) -> None:
+    kinds = re.findall(r"^kind: (\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [kind.lower() for kind in kinds] == [path.stem.rpartition("-")[2]]
+
+
+def test_objects_are_read_in_one_place_which_remembers_them() -> None:
+    assert places(r"\blookup \S+ \S+ \$root") == places(r"[({ ]lookup\s") == ["_live.tpl"]
+
+
+def test_the_port_stands_in_the_constants_alone() -> None:
+    assert places("8050") == []
+
+
+def test_versions_of_kubernetes_stand_in_one_table() -> None:
+    assert set(places(r'"1\.\d\d"')) == {"_version.tpl"}
