@@ -41,7 +41,7 @@ define go-build
 	@cd tools/$1 && go build -buildvcs=false -ldflags "-s -w $(LDFLAGS_$1)" -o $(CURDIR)/$2 tool
 endef
 
-.PHONY: help tools setup test lint demo clean
+.PHONY: help tools setup test unit chart golden flux lint demo clean
 
 help: ## this list
 	@awk -F ' *:.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -70,8 +70,28 @@ $(VENV)/installed: pyproject.toml plugin/requirements.txt tools/constraints.txt
 	$(VENV)/bin/pip download --quiet --dest $(VENV)/wheels --requirement plugin/requirements.txt
 	@touch $@
 
-test: setup tools ## run the tests; ARGS="…" goes to pytest
-	$(WITH) pytest -n auto --dist loadgroup $(ARGS)
+# ARGS="…" goes to pytest in all of these
+PYTEST = $(WITH) pytest -n auto --dist loadgroup
+CHART_TOOLS := $(addprefix $(BIN)/,helm helm3 helm-docs)
+POD_TOOLS := $(addprefix $(BIN)/,helm helm3 kubectl)
+
+test: setup tools ## run all tests that can run on this machine; ARGS="…" goes to pytest, here and below
+	$(PYTEST) $(ARGS)
+
+unit: setup ## run the unit tests, and those of the pods' scripts: no Go, no Flux
+	$(PYTEST) tests/unit tests/scripts $(ARGS)
+
+chart: setup $(CHART_TOOLS) ## run the chart's tests, with both Helms
+	$(PYTEST) tests/chart $(ARGS)
+
+golden: setup $(CHART_TOOLS) ## write the golden files anew: read their diff, then commit it
+	$(PYTEST) tests/chart --update-golden $(ARGS)
+
+# the tests in pods run only where this variable names a cluster
+flux: setup $(if $(MINICLUSTER_TEST_KUBECONFIG),$(POD_TOOLS)) ## run the tests with real brokers, by the flux in $FLUX_PREFIX/bin or PATH
+	@PATH="$${FLUX_PREFIX:+$$FLUX_PREFIX/bin:}$$PATH" command -v flux >/dev/null || \
+		{ echo "make: flux is missing: install flux-core, or set FLUX_PREFIX to the prefix of one" >&2; exit 1; }
+	$(PYTEST) tests/flux $(ARGS)
 
 SHELL_FILES = .ci/run plugin/minicluster/pod/flux-broker $(shell find plugin tests -name '*.sh')
 
@@ -87,7 +107,7 @@ lint: setup ## check the style of Python, shell and YAML
 DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok $(notdir $(KUBERNETES))))
 
 demo: setup $(DEMO_TOOLS) ## install, scale and remove a MiniCluster on a local control plane, or on CONTEXT=name
-	$(WITH) python tools/demo.py $(if $(CONTEXT),--context '$(CONTEXT)')
+	$(WITH) python -m tools.demo $(if $(CONTEXT),--context '$(CONTEXT)')
 
 clean: ## remove what was built
 	rm -rf .tools .venv build dist *.egg-info
