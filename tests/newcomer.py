@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from support import BIN, ROOT, Done
 
-sys.path.insert(0, str(ROOT / "tools"))
-import release
+from tools import release
 
 VERSION = release.version(ROOT)
 WHEELS = Path(sys.prefix) / "wheels"

@@ -1,15 +1,14 @@
 """A cluster of real etcd, API server, controllers and scheduler, whose nodes are kwok's, and releases in it."""
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from support import BIN, CHART, ROOT, Helm
+from simulated import new_namespace
+from support import BIN, CHART, Helm
 
-sys.path.insert(0, str(ROOT / "tools"))
-from cluster_release import Release, new_namespace
-from embedded import EmbeddedCluster
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl")
 

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_release import new_namespace
-from embedded import EmbeddedCluster
 from minicluster import cli
+from simulated import new_namespace
 from support import ROOT, Helm
+
+from tools.embedded import EmbeddedCluster
 
 FILES = sorted((ROOT / "values-examples").glob("*.yaml"))
 #: The portable way of the view, and that of a cluster that mounts images.

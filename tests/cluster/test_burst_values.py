@@ -6,8 +6,9 @@ import tomllib
 from typing import Any
 
 import yaml
-from cluster_release import Release
 from support import lines_with
+
+from tools.releases import Release
 
 CLUSTERS = [{"name": "b0"}, {"name": "b1", "size": 1}]
 
@@ -37,7 +38,7 @@ def test_a_node_port_is_shown_once_it_is_known(release: Release) -> None:
         f"  minicluster burst mc {name} {install}" for name in ("b0", "b1")
     ]
     release.running(2)
-    address = release.pods()[0]["status"]["hostIP"]
+    address = release.live_pods()[0]["status"]["hostIP"]
     assert lead(release) == {"name": "mc", "address": address, "port": port, "size": 2}
     assert lead(release, "--address", "192.0.2.1") == {"name": "mc", "address": "192.0.2.1", "port": port, "size": 2}
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_release import Release, new_namespace
-from embedded import EmbeddedCluster
 from minicluster.release.helm import version
+from simulated import end, new_namespace
 from support import CHART, Helm, deep, lines_with, nested
+
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
 
 Copy = Callable[..., Path]
 CHANGE = {
@@ -215,7 +217,7 @@ def test_a_cluster_whose_job_is_gone_can_be_another(release: Release) -> None:
 def test_work_that_was_cleaned_up_is_not_run_again(release: Release) -> None:
     release.install(**CHANGE, cleanup=True)
     release.running(2)
-    release.end(0, 0)
+    end(release, 0, 0)
     release.cluster.wait("no Job", lambda: not release.items("jobs"))
     message = (
         "the Job of mc has ended and was cleaned up, and an upgrade would run its work again: uninstall mc first, or "

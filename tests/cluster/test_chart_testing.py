@@ -5,8 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from embedded import EmbeddedCluster
 from support import BIN, CHART, ROOT, Helm, tool
+
+from tools.embedded import EmbeddedCluster
 
 VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 
@@ -41,8 +42,7 @@ def test_install(environment: dict[str, str], cluster: EmbeddedCluster, tmp_path
             for pod in cluster.get("pods", "--all-namespaces")["items"]:
                 name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
                 if name.endswith("-quorum") and pod["status"]["phase"] == "Running":
-                    annotation = "kwok.x-k8s.io/exit-code=0"
-                    cluster.kubectl("annotate", "--overwrite", "pod", name, annotation, "--namespace", namespace)
+                    cluster.end_pod(namespace, name, 0)
             return ct.poll() is not None
 
         cluster.wait("the end of ct", ended, 300)

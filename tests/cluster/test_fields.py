@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from embedded import EmbeddedCluster
 from support import PACKAGE
+
+from tools.embedded import EmbeddedCluster
 
 FIELDS = PACKAGE / "render" / "kubernetes.json"
 ROOT = "io.k8s.api.core.v1.PodTemplateSpec"

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from cluster_release import Release
-from embedded import CommandError
 from support import BIN, ROOT, SECRET, Helm, load_all
+
+from tools.clients import CommandError
+from tools.releases import Release
 
 #: What Argo CD, and Flux CD alike, applies by.
 APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=sync", "--filename=-")

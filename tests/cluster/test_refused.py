@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from cluster_release import Release
+
+from tools.releases import Release
 
 TWO = {"a": {"path": "/d", "emptyDir": True}, "b": {"path": "/d", "claimName": "c"}}
 

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_release import Release
-from embedded import CommandError, EmbeddedCluster, wait
 from newcomer import VERSION, User, need_wheels
 from support import tool
+
+from tools.clients import CommandError, until
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     with (home / "log").open("wb") as log, subprocess.Popen(command, env=env, stdout=log, stderr=log) as process:
         try:
-            wait("the registry", answers)
+            until(answers, what="the registry")
             yield address
         finally:
             process.kill()

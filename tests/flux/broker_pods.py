@@ -8,37 +8,26 @@ import os
 import random
 import signal
 import subprocess
-import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import tomli_w
 import yaml
 from minicluster.render import config, curve, spec
 
-T = TypeVar("T")
+from tools.clients import PATIENCE, until
+from tools.releases import MOUNT
+from tools.testbed import choose_scheduler
 
 NAME = "flux-sample"
-MOUNT = "/mnt/flux"
 #: Where an image has its commands
 PATH = "/usr/local/bin:/usr/bin:/bin"
-#: Seconds within which anything here happens, also on a busy machine.
-PATIENCE = 60.0
 MAP_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
 UNSHARE = ["unshare", *MAP_ROOT, "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
-
-
-def until(found: Callable[[], T], seconds: float = PATIENCE) -> T:
-    """Return the first true value, asking often; fail after a while."""
-    end = time.monotonic() + seconds
-    while not (value := found()):
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.05)
-    return value
 
 
 @dataclass(frozen=True)
@@ -57,17 +46,6 @@ class Flux:
     def values(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return values that choose the scheduler, where they leave it open."""
         return choose_scheduler(values, self.scheduler)
-
-
-SCHEDULERS = ("sched-simple", "Fluxion")
-
-
-def choose_scheduler(values: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
-    """Return values that choose one, where they leave it open."""
-    flux = values.get("flux", {})
-    if scheduler == "Fluxion" or "scheduler" in flux or "brokerConfig" in flux:
-        return {**values}
-    return {**values, "flux": {**flux, "scheduler": {"simple": True}}}
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from broker_pods import MOUNT, Cluster, Flux, Image
+from broker_pods import Cluster, Flux, Image
 from minicluster.burst import plan as burst
 from minicluster.burst.plan import Address
 from minicluster.render import config, curve, spec
 from minicluster.render.spec import MiniCluster
+
+from tools.releases import MOUNT
 
 ROOT = "root"
 

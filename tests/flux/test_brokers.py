@@ -4,7 +4,10 @@ import signal
 import time
 
 import pytest
-from broker_pods import MOUNT, Cluster, Make, until
+from broker_pods import Cluster, Make
+
+from tools.clients import until
+from tools.releases import MOUNT
 
 RETRY = 85
 TWO = {"size": 2, "logging": {"quiet": True}}

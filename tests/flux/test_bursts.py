@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import PATIENCE, UNSHARE, Flux, until
+from broker_pods import UNSHARE, Flux
 from burst_pods import Sides, status, submit
 from minicluster.burst import machines as hosts
 from minicluster.burst import plan as burst
 from minicluster.burst.plan import Address
 from minicluster.render import curve, spec
+
+from tools.clients import PATIENCE, until
 
 BURSTS = [{"name": "b0", "size": 2}, {"name": "b1", "size": 2, "cores": 2}]
 QUIET = {"logging": {"quiet": True}}

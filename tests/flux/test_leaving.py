@@ -7,7 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from broker_pods import MOUNT, Cluster, Make, until
+from broker_pods import Cluster, Make
+
+from tools.clients import until
+from tools.releases import MOUNT
 
 RETRY = 85
 FLUX = f"{MOUNT}/bin/flux"

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, PATH, Cluster, Make, until
+from broker_pods import PATH, Cluster, Make
+
+from tools.clients import until
+from tools.releases import MOUNT
 
 QUIET = {"logging": {"quiet": True}}
 HELLO = {"command": "echo hello world"}

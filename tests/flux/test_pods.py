@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
-from broker_pods import until
-from releases import IN_PODS, PATIENCE, ROOT, Install, Release, environment, run
+from real_cluster import IN_PODS, Install
+from support import ROOT
+
+from tools.clients import until
+from tools.releases import PATIENCE, FluxRelease
 
 pytestmark = IN_PODS
 
@@ -73,7 +76,7 @@ def test_no_command_is_an_idle_cluster(release: Install, mode: str) -> None:
     print(f"all up after {cluster.wait_for('0-3'):.1f} s")
     assert cluster.flux(0, "resource", "list", "-n", "-s", "free", "-o", "{nnodes} {nodelist}") == "4 mini-[0-3]\n"
     assert sorted(cluster.flux(2, "run", "-N4", "cat", "/etc/hostname").split()) == [f"mini-{i}" for i in range(4)]
-    until(lambda: cluster.json("job", "mini")["status"].get("ready") == 4)
+    until(lambda: cluster.get("job")["status"].get("ready") == 4)
     cluster.flux(0, "shutdown")
     assert "Complete" in cluster.wait_for_end()
 
@@ -97,12 +100,12 @@ def test_the_size_changes_under_a_running_job(release: Install, helm: str) -> No
     assert [cluster.created(index) for index in range(4)] == [1] * 4
 
 
-def has_pods(cluster: Release, count: int) -> bool:
+def has_pods(cluster: FluxRelease, count: int) -> bool:
     """Say whether so many pods run."""
     return len(cluster.uids()) == count
 
 
-LOSSES: dict[str, Callable[[Release, int], object]] = {
+LOSSES: dict[str, Callable[[FluxRelease, int], object]] = {
     "deleted": lambda cluster, index: cluster.kubectl("delete", "pod", cluster.pod(index), "--wait=false"),
     "force-deleted": lambda cluster, index: cluster.kubectl(
         "delete", "pod", cluster.pod(index), "--grace-period=0", "--force"
@@ -112,7 +115,7 @@ LOSSES: dict[str, Callable[[Release, int], object]] = {
 }
 
 
-def broker(cluster: Release, index: int) -> str:
+def broker(cluster: FluxRelease, index: int) -> str:
     """Return what tells one broker of a rank from the next: its pod and when it started."""
     pod = cluster.pod(index)
     started = cluster.flux(index, "getattr", "broker.starttime").strip()
@@ -152,7 +155,7 @@ def test_a_lost_lead_never_completes_the_job_and_comes_back(release: Install, lo
     assert cluster.log(0) == "done\n"
 
 
-def came_back(cluster: Release, first: str) -> bool:
+def came_back(cluster: FluxRelease, first: str) -> bool:
     """Say whether another lead has all ranks; meanwhile the Job is neither Complete nor Failed."""
     assert cluster.conditions() == {}
     return broker(cluster, 0) not in ("", first) and cluster.up() == "0-2"
@@ -164,9 +167,9 @@ def came_back(cluster: Release, first: str) -> bool:
 def test_the_namespace_can_be_deleted_with_the_cluster(release: Install) -> None:
     cluster = release({"size": 2, **QUIET})
     cluster.wait_for("0-1")
-    run("kubectl", "delete", "namespace", cluster.namespace, "--wait=false")
-    words = ("kubectl", "get", "namespace", cluster.namespace, "--ignore-not-found", "-o", "name")
-    until(lambda: not run(*words).stdout, 25)
+    cluster.cluster.kubectl("delete", "namespace", cluster.namespace, "--wait=false")
+    words = ("get", "namespace", cluster.namespace, "--ignore-not-found", "-o", "name")
+    until(lambda: not cluster.cluster.kubectl(*words), 25)
 
 
 @BOTH_MODES
@@ -190,7 +193,7 @@ def test_the_restricted_example_in_a_restricted_namespace(release: Install, mode
 @BOTH_HELMS
 def test_helm_test_says_that_the_cluster_is_up(release: Install, helm: str) -> None:
     cluster = release({"size": 2}, helm=helm)
-    assert re.search(r"Phase:\s+Succeeded", cluster.test())
+    assert re.search(r"Phase:\s+Succeeded", cluster.ok("test"))
     assert cluster.up() == "0-1"
 
 
@@ -198,14 +201,14 @@ def test_helm_test_in_a_restricted_namespace(release: Install) -> None:
     values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())
     [runner] = values.pop("containers")
     cluster = release(values, {**runner, "command": ""}, labels=[RESTRICTED])
-    assert re.search(r"Phase:\s+Succeeded", cluster.test())
+    assert re.search(r"Phase:\s+Succeeded", cluster.ok("test"))
 
 
 def test_the_secret_key_is_in_the_secret_only(release: Install) -> None:
     logging = {"debug": True, "strict": True, "zeromq": True, "timed": True}
     cluster = release({"size": 2, "logging": logging}, {"command": "echo hello", "commands": {"init": "set -x"}})
     assert "Complete" in cluster.wait_for_end()
-    certificate = b64decode(cluster.json("secret", "mini-curve")["data"]["curve.cert"]).decode()
+    certificate = b64decode(cluster.certificate()).decode()
     keys = re.findall(r'-key = "(.{40})"', certificate)
     assert len(keys) == 2
     seen = [
@@ -239,7 +242,10 @@ def test_a_launcher_that_is_evicted_has_the_grace_of_a_job(release: Install, in_
     until(lambda: "runs" in cluster.exec(0, "ls", "/tmp"), PATIENCE)
     pod = cluster.pod(0)
     log = subprocess.Popen(
-        ["kubectl", "-n", cluster.namespace, "logs", "-f", pod], env=environment(), stdout=subprocess.PIPE, text=True
+        ["kubectl", "-n", cluster.namespace, "logs", "-f", pod],
+        env=cluster.cluster.env,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     cluster.evict(pod)
     if in_time:

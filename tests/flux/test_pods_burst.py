@@ -1,23 +1,24 @@
 """`minicluster burst` on a real Kubernetes: root and bursts are in namespaces of their own, joined by a node port."""
 
 import json
-import os
 import re
-import secrets
 import subprocess
 import time
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from broker_pods import until
-from releases import NAME, PATIENCE, ROOT, Release, create_namespace, environment, run, values_of
+from real_cluster import IN_PODS
+from support import ROOT
 
-pytestmark = pytest.mark.skipif(
-    "MINICLUSTER_TEST_KUBECONFIG" not in os.environ,
-    reason="MINICLUSTER_TEST_KUBECONFIG names no cluster to run pods on",
-)
+from tools import testbed
+from tools.clients import until
+from tools.releases import PATIENCE, index_of
+from tools.testbed import NAME
+
+pytestmark = IN_PODS
 CLUSTERS = [{"name": "b0", "size": 2}, {"name": "b1", "size": 1}]
 BURSTING = {"bursting": {"clusters": CLUSTERS, "expose": {"type": "NodePort"}}}
 VALUES = {"size": 3, "logging": {"quiet": True}, "flux": BURSTING}
@@ -29,22 +30,20 @@ class Bursts:
 
     def __init__(self, folder: Path, helm: str, scheduler: str) -> None:
         self.folder, self.helm = folder, helm
-        self.namespaces: list[str] = []
+        self.namespaces = ExitStack()
         (folder / "helm").symlink_to(ROOT / ".tools/bin" / helm)
-        self.root = Release(
-            self.namespace(), helm, values_of(VALUES, {"cores": 1}, "image", scheduler), folder
-        ).install()
+        values = testbed.values_of(VALUES, {"cores": 1}, scheduler=scheduler)
+        self.root = testbed.release(self.namespace(), values, folder, helm)
+        self.root.install()
         self.root.wait_for("0-2")
 
     def namespace(self) -> str:
         """Return a new namespace."""
-        self.namespaces.append(f"minicluster-test-{secrets.token_hex(4)}")
-        create_namespace(self.namespaces[-1])
-        return self.namespaces[-1]
+        return self.namespaces.enter_context(testbed.new_namespace())
 
     def start(self, name: str, namespace: str, *words: str) -> subprocess.Popen[str]:
         """Start the command."""
-        env = environment()
+        env = testbed.kubernetes().env
         env["PATH"] = f"{self.folder}:{env['PATH']}"
         command = ["minicluster", "burst", NAME, name, "--root-namespace", self.root.namespace, "-n", namespace]
         return subprocess.Popen([*command, *words], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -71,13 +70,11 @@ class Bursts:
 
     def kubectl(self, namespace: str, *words: str) -> str:
         """Return what kubectl prints of a namespace."""
-        return run("kubectl", "-n", namespace, *words).stdout
+        return self.root.cluster.kubectl("-n", namespace, *words)
 
     def end(self) -> None:
         """Remove all."""
-        for name in self.namespaces:
-            run("kubectl", "-n", name, "delete", "jobs", "--all", "--wait=false", "--ignore-not-found")
-            run("kubectl", "delete", "namespace", name, "--wait=false", "--ignore-not-found")
+        self.namespaces.close()
 
 
 @pytest.fixture
@@ -111,7 +108,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
     until(lambda: root.flux(0, "resource", "status", "-n", "-s", "draining", "-o", "{ranks}").strip() == "4")
     assert process.poll() is None
     pods = json.loads(bursts.kubectl(first, "get", "pods", "-o", "json"))["items"]
-    (pod,) = [pod["metadata"]["name"] for pod in pods if Release.index(pod) == "1"]
+    (pod,) = [pod["metadata"]["name"] for pod in pods if index_of(pod) == 1]
     bursts.kubectl(first, "exec", pod, "--", "touch", "/tmp/end")
     _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err.splitlines()[-1]) == (
@@ -133,7 +130,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
 
 def no_key_is_seen(bursts: Bursts, namespace: str) -> None:
     """The certificate is in Secrets only, and in no annotation of theirs."""
-    data = bursts.root.json("secret", f"{NAME}-curve")["data"]["curve.cert"]
+    data = bursts.root.certificate()
     keys = [data, *re.findall(r'-key = "(.{40})"', b64decode(data).decode())]
     secret = json.loads(bursts.kubectl(namespace, "get", "secret", "b0-root-curve", "-o", "json"))
     assert secret["data"] == {"curve.cert": data}
@@ -141,7 +138,7 @@ def no_key_is_seen(bursts: Bursts, namespace: str) -> None:
         json.dumps(secret["metadata"]),
         bursts.kubectl(namespace, "get", "configmaps,jobs,pods,services,events", "-o", "yaml"),
         bursts.kubectl(namespace, "logs", "-l", "batch.kubernetes.io/job-name=b0", "--tail=-1"),
-        run(bursts.helm, "get", "all", "b0", "-n", namespace).stdout,
+        bursts.root.helm.ok("get", "all", "b0", "-n", namespace),
         bursts.ok("b0", namespace),
     ]
     assert not [key for key in keys for text in seen if key in text]
@@ -157,7 +154,7 @@ def test_what_is_wrong_is_said_and_harms_nobody(bursts: Bursts) -> None:
     )
     bursts.ok("b0", namespace, "--remove")
 
-    other = values_of({**VALUES, "flux": {**BURSTING, "curveCert": CERTIFICATE}}, {}, "image")
+    other = testbed.values_of({**VALUES, "flux": {**BURSTING, "curveCert": CERTIFICATE}}, {})
     file = bursts.folder / "other.json"
     file.write_text(json.dumps(other))
     said = bursts.fails("b0", namespace, "--install", "-f", str(file))

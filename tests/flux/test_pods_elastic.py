@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, until
-from releases import IN_PODS, NAME, PATIENCE, Install, Release, bind, environment, run
+from real_cluster import IN_PODS, Install
+
+from tools.clients import until
+from tools.releases import MOUNT, PATIENCE, FluxRelease
+from tools.testbed import NAME, bind
 
 pytestmark = IN_PODS
 
@@ -23,7 +26,7 @@ RUNS = "minicluster-test.runs"
 MAX = 5
 
 
-def submit(cluster: Release, *words: str) -> str:
+def submit(cluster: FluxRelease, *words: str) -> str:
     """Return the id of a new job."""
     return cluster.kubectl("exec", cluster.pod(0), "--", f"{MOUNT}/bin/flux", "submit", *words).strip()
 
@@ -34,24 +37,24 @@ def noted() -> str:
     return f'[ "$FLUX_TASK_RANK" != 0 ] || {note}'
 
 
-def runs_of(cluster: Release) -> list[str]:
+def runs_of(cluster: FluxRelease) -> list[str]:
     """Return what jobs noted, as ids are printed."""
     return sorted(f"ƒ{job[1:]}" for job in cluster.flux(0, "kvs", "get", RUNS).split())
 
 
-def ended(cluster: Release, job: str) -> str:
+def ended(cluster: FluxRelease, job: str) -> str:
     """Return how a job ended, once it has."""
     return cluster.flux(0, "jobs", "-n", "-o", "{result}", job).strip()
 
 
-def drained(cluster: Release) -> str:
+def drained(cluster: FluxRelease) -> str:
     """Return the ranks that take no jobs."""
     return cluster.flux(0, "resource", "status", "-n", "-s", "drain", "-o", "{ranks}").strip()
 
 
-def size(cluster: Release) -> int:
+def size(cluster: FluxRelease) -> int:
     """Return the size of the Job."""
-    return int(cluster.json("job", NAME)["spec"]["completions"])
+    return int(cluster.get("job")["spec"]["completions"])
 
 
 def test_shrinking_lets_the_jobs_end_and_the_rank_works_again_when_it_is_back(release: Install) -> None:
@@ -96,10 +99,10 @@ def test_a_command_that_ends_while_the_lead_is_told_to_stop_counts(release: Inst
 
 
 @contextmanager
-def watched(cluster: Release, file: Path) -> Iterator[Path]:
+def watched(cluster: FluxRelease, file: Path) -> Iterator[Path]:
     """Write the name of each pod that is ever there to a file: events of a kind are merged, and can't be counted."""
     words = ("kubectl", "-n", cluster.namespace, "get", "pods", "-w", "-o", "name")
-    with file.open("w") as out, subprocess.Popen(words, stdout=out, env=environment()) as watch:
+    with file.open("w") as out, subprocess.Popen(words, stdout=out, env=cluster.cluster.env) as watch:
         try:
             yield file
         finally:
@@ -134,7 +137,7 @@ def test_random_sizes_lose_no_job_and_run_none_twice(release: Install, tmp_path:
     until(lambda: drained(cluster) in ("", "3", "4", "3-4"))
 
 
-def scaled_at_random(cluster: Release, chance: random.Random, steps: int) -> tuple[list[str], list[int]]:
+def scaled_at_random(cluster: FluxRelease, chance: random.Random, steps: int) -> tuple[list[str], list[int]]:
     """Submit jobs between changes of the size, the last to 3; return them, and the pods of each index asked for."""
     jobs: list[str] = []
     asked, now = [1, 1] + [0] * (MAX - 2), 2
@@ -161,14 +164,14 @@ SCALING: dict[str, Any] = {
 }
 
 
-def decisions(cluster: Release) -> list[str]:
+def decisions(cluster: FluxRelease) -> list[str]:
     """Return the sizes that the autoscaler's events tell, in their order."""
-    events = cluster.json("events", "--field-selector=reason=Scaled")["items"]
+    events = cluster.items("events", "--field-selector=reason=Scaled")
     events.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
     return [re.match(r"size (\d+ -> \d+):", event["message"])[1] for event in events]  # type: ignore[index]
 
 
-def cut_off(cluster: Release, seconds: float) -> None:
+def cut_off(cluster: FluxRelease, seconds: float) -> None:
     """Keep the lead's pod from the API server for a while; skip where the pod is not on this host."""
     [uid] = [pod["metadata"]["uid"] for pod in cluster.pods(0)]
     for process in Path("/proc").glob("[0-9]*"):
@@ -179,11 +182,11 @@ def cut_off(cluster: Release, seconds: float) -> None:
         except OSError:
             continue
         if is_lead:
-            server = run("kubectl", "get", "service", "kubernetes", "-n", "default", "-o", "jsonpath={.spec.clusterIP}")
+            server = cluster.cluster.get("service", "kubernetes", "-n", "default")["spec"]["clusterIP"]
             route = ["nsenter", "-t", process.name, "-n", "ip", "route"]
-            subprocess.run([*route, "add", "blackhole", f"{server.stdout}/32"], check=True)
+            subprocess.run([*route, "add", "blackhole", f"{server}/32"], check=True)
             time.sleep(seconds)  # what is tested: so long an outage
-            subprocess.run([*route, "del", "blackhole", f"{server.stdout}/32"], check=True)
+            subprocess.run([*route, "del", "blackhole", f"{server}/32"], check=True)
             return
     pytest.skip("the pods' processes are not on this host: their network can't be cut here")
 
@@ -237,8 +240,8 @@ def test_a_job_asks_for_a_size(release: Install) -> None:
     cluster.flux(0, "run", "sh", "-c", "minicluster-scale 3")
     assert cluster.exec(0, scale) == "3\n"
     cluster.wait_for("0-2")
-    said = run("kubectl", "-n", cluster.namespace, "exec", cluster.pod(0), "--", scale, "9", check=False)
-    assert (said.returncode != 0, said.stderr.splitlines()[0]) == (
+    said = cluster.run_in(cluster.pod(0), scale, "9")
+    assert (said.code != 0, said.err.splitlines()[0]) == (
         True,
         "minicluster-scale: the size is '9': give a number from 1 to 8, or auto",
     )
@@ -290,15 +293,14 @@ def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, k
     elif loss == "evict":
         cluster.evict(first)
     else:
-        run("helm", "uninstall", NAME, "-n", cluster.namespace)
-        until(lambda: not cluster.pods(), PATIENCE)
+        cluster.uninstall()
         cluster.install()
     until(lambda: cluster.pod(0) not in ("", first) and cluster.up() == "0", PATIENCE)
     until(lambda: cluster.flux(0, "run", "echo", "up") == "up\n", PATIENCE)
     assert (ended(cluster, runs), ended(cluster, waits)) == SURVIVES[kept, loss]
 
 
-def checkpointed(cluster: Release, kept: str) -> None:
+def checkpointed(cluster: FluxRelease, kept: str) -> None:
     """Wait until what is there is on the volume: a kill loses what came after the last checkpoint."""
     begin = time.time()
     ask = "import flux,flux.kvs; print(flux.kvs.kvs_checkpoint_lookup(flux.Flux())[0]['timestamp'])"

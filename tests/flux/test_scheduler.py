@@ -7,7 +7,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, Cluster, Flux, Make, until
+from broker_pods import Cluster, Flux, Make
+
+from tools.clients import until
+from tools.releases import MOUNT
 
 QUIET = {"logging": {"quiet": True}}
 #: How often the lead is killed

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, Cluster, Flux, Make
+from broker_pods import Cluster, Flux, Make
 from shells import PROGRAMS, SHOW_CPUS, SHOW_PYTHONPATH, WAYS, first_core, lines, said
+
+from tools.releases import MOUNT
 
 QUIET: dict[str, Any] = {"logging": {"quiet": True}}
 ALL = re.search(r"^Cpus_allowed_list:\s*(\S+)$", Path("/proc/self/status").read_text(), re.MULTILINE)[1]  # type: ignore[index]

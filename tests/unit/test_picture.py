@@ -1,15 +1,13 @@
 """The pictures of the documentation are those that their texts describe."""
 
-import sys
 import tomllib
 from xml.etree import ElementTree
 
 import pytest
 from support import ROOT
 
-sys.path.insert(0, str(ROOT / "tools"))
-import picture
-from picture import Box
+from tools import picture
+from tools.picture import Box
 
 FILES = sorted(picture.IMAGES.glob("*.toml"))
 ONE = Box(100, 100, 80, 40)
