@@ -48,7 +48,14 @@ JOBS = {
 }
 #: The ranks of each of these.
 RANKS = {tool: {"0", "1"} for tool in LOOKS} | {"maestro": {"0", "1", "[0-1]"}, "dask": {"[0-1]"}}
-LIST = "flux jobs -a -n --count=0 -o 'job {status_abbrev} {nnodes} {ranks}'"
+#: A tool sees that a job has finished before Flux has cleaned up after it: first wait for no active job, then list.
+LIST = """
+for _ in $(seq 300); do
+  [ -n "$(flux jobs -n -o '{id}')" ] || break
+  sleep 0.1
+done
+flux jobs -a -n --count=0 -o 'job {status_abbrev} {nnodes} {ranks}'
+"""
 
 
 def example(tool: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -59,7 +66,7 @@ def example(tool: str) -> tuple[dict[str, Any], dict[str, Any]]:
     del values["flux"]
     # a core is a node, so that jobs of one core are on both
     runner |= {"image": IMAGE, "cores": 1, "environment": {**runner.get("environment", {}), "PATH": path(tool)}}
-    runner["command"] = f"at_end() {{ code=$?; {LIST}; exit $code; }}\ntrap at_end EXIT\n{runner['command']}"
+    runner["command"] = f"at_end() {{ code=$?; {LIST} exit $code; }}\ntrap at_end EXIT\n{runner['command']}"
     return values, runner
 
 
