@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from broker_pods import Cluster, Flux, Image
+from broker_clusters import Cluster
+from broker_pods import Flux, Image
 from minicluster.burst import plan as burst
 from minicluster.burst.plan import Address
 from minicluster.render import config, curve, spec

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import UNSHARE, Cluster, Flux, Image, Make
+from broker_clusters import Cluster, Make
+from broker_pods import UNSHARE, Flux, Image
 from real_cluster import Install, Need
 
 from tools import testbed

@@ -4,7 +4,7 @@ import signal
 import time
 
 import pytest
-from broker_pods import Cluster, Make
+from broker_clusters import Cluster, Make
 
 from tools.clients import until
 from tools.releases import MOUNT

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from broker_pods import Make
+from broker_clusters import Make
 
 QUIET = {"logging": {"quiet": True}}
 TWO: dict[str, Any] = {"size": 2, **QUIET}

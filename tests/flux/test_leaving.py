@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from broker_pods import Cluster, Make
+from broker_clusters import Cluster, Make
 
 from tools.clients import until
 from tools.releases import MOUNT

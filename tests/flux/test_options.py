@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import PATH, Cluster, Make
+from broker_clusters import Cluster, Make
+from broker_pods import PATH
 
 from tools.clients import until
 from tools.releases import MOUNT

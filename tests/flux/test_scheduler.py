@@ -7,7 +7,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from broker_pods import Cluster, Flux, Make
+from broker_clusters import Cluster, Make
+from broker_pods import Flux
 
 from tools.clients import until
 from tools.releases import MOUNT

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import Cluster, Flux, Make
+from broker_clusters import Cluster, Make
+from broker_pods import Flux
 from shells import PROGRAMS, SHOW_CPUS, SHOW_PYTHONPATH, WAYS, first_core, lines, said
 
 from tools.releases import MOUNT

@@ -1,7 +1,7 @@
 """The user's own shell text: when it runs, with what environment, and what its failure does."""
 
 import pytest
-from broker_pods import Make
+from broker_clusters import Make
 
 QUIET = {"logging": {"quiet": True}}
 #: Each says who it is, and what the one before it left.
