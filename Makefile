@@ -1,4 +1,4 @@
-# Everything is built and run from here; `make` lists the targets.
+# Builds and runs everything; `make` lists the targets.
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 BIN := .tools/bin
 VENV := .venv
 PYTHON := python3
-# for commands that use the tools and the package
+# for commands that need the tools and the package in PATH
 WITH := PATH="$(CURDIR)/$(BIN):$(CURDIR)/$(VENV)/bin:$$PATH"
 
 # tools/NAME/go.mod pins the tool that becomes $(BIN)/NAME; registry and argocd-cmp are for the tests
@@ -31,9 +31,9 @@ LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(call version,
 	-X k8s.io/component-base/version.gitMajor=1 \
 	-X k8s.io/component-base/version.gitMinor=$(call minor,k8s.io/kubernetes)
 
-# need COMMAND,WHAT TO DO: stops with one line
+# need COMMAND,WHAT TO DO: stops with one line where the command is missing
 need = @command -v $1 >/dev/null || { echo "make: $1 is missing: $2" >&2; exit 1; }
-# go-build NAME,OUTPUT: the `tool` lines of tools/NAME/go.mod say what
+# go-build NAME,OUTPUT: builds the `tool` lines of tools/NAME/go.mod
 define go-build
 	$(call need,go,install Go 1.26 or later)
 	@mkdir -p $(BIN)
@@ -53,7 +53,7 @@ $(GO_TOOLS): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 
 $(BIN)/argocd-cmp: tools/argocd-cmp/main.go
 
-# one build for all: they share most of their packages
+# one build for all programs of Kubernetes: they share most packages
 $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
 	$(call go-build,kubernetes,$(BIN)/)
 
@@ -103,7 +103,7 @@ lint: setup ## check the style of Python, shell and YAML
 	$(VENV)/bin/shellcheck --external-sources --source-path=SCRIPTDIR $(SHELL_FILES)
 	$(VENV)/bin/yamllint --strict .
 
-# on a cluster of one's own, Helm is all that is built
+# for CONTEXT=name, only Helm is built
 DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok $(notdir $(KUBERNETES))))
 
 demo: setup $(DEMO_TOOLS) ## install, scale and remove a MiniCluster on a local control plane, or on CONTEXT=name

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def wait(found: Callable[[], T]) -> T:
-    """Return the first true value of found(); asking less often leaves the cluster its CPUs."""
+    """Return the first true value of found(); ask less often than tests do, to leave the CPUs to the cluster."""
     return until(found, PATIENCE, pause=0.2)
 
 
@@ -42,7 +42,7 @@ class Cluster:
         return output(*self.kubectl, "exec", self.lead, "-c", self.name, "--", *self.words, *words)
 
     def resize(self, size: int) -> float:
-        """Change the size; return when."""
+        """Change the size; return the time of the change."""
         begin = time.time()
         change = json.dumps({"spec": {"completions": size, "parallelism": size}})
         output(*self.kubectl, "patch", "job", self.name, "--type=merge", "-p", change)
@@ -53,7 +53,7 @@ class Cluster:
         return int(json.loads(output(*self.kubectl, "get", "job", self.name, "-o", "json"))["spec"]["completions"])
 
     def changes(self) -> list[tuple[float, str, set[int]]]:
-        """Return when which ranks went online or offline, as Flux recorded it."""
+        """Return the times at which ranks went online or offline, as Flux recorded them."""
         lines = self.flux("resource", "eventlog", "-f", "json").splitlines()
         events = [json.loads(line) for line in lines]
         return [
@@ -63,7 +63,7 @@ class Cluster:
         ]
 
     def online(self, since: float) -> dict[int, float]:
-        """Return when each rank came online since a time."""
+        """Return the time at which each rank came online after a moment."""
         return {r: at for at, name, ranks in self.changes() for r in ranks if name == "online" and at > since}
 
     def up(self) -> int:
@@ -82,7 +82,7 @@ class Cluster:
         wait(lambda: not self.pods())
 
 
-#: The least that starts a broker of the chart's configuration
+#: The shortest script that starts a broker with the chart's configuration
 BROKER = f"""
 set -e
 flux=/opt/views/view/bin/flux state=/mnt/flux/config
@@ -96,12 +96,12 @@ exec $flux start -c /mnt/flux/minicluster/broker.toml -Shostname={NAME}-bare-$JO
 
 
 class BareCluster(Cluster):
-    """Pods that start Flux by the shortest script, with the configuration of a MiniCluster that made room for them."""
+    """Pods that start Flux by the shortest script, with the configuration of a MiniCluster whose place they take."""
 
     words = ("env", "FLUX_URI=local:///mnt/flux/local", "/opt/views/view/bin/flux")
 
     def __init__(self, most: int, kubectl: list[str], namespace: str) -> None:
-        """Install a MiniCluster and put another Job in the place of its own."""
+        """Install a MiniCluster and replace its Job."""
         super().__init__({"size": 1, "maxSize": most}, kubectl, namespace, f"{NAME}-bare")
         job = json.loads(output(*kubectl, "get", "job", self.name, "-o", "json"))
         output(*kubectl, "delete", "job", self.name, "--cascade=foreground", "--wait")
@@ -117,7 +117,7 @@ class BareCluster(Cluster):
         self.lead = wait(self._lead)
 
     def remove(self) -> None:
-        """Remove the Job, which is not Helm's."""
+        """Remove the Job, which Helm does not know, and the rest."""
         output(*self.kubectl, "delete", "job", self.name, "--cascade=foreground", "--wait")
         super().remove()
 

@@ -49,7 +49,7 @@ def echo(job: dict[str, Any], nodes: int, kubectl: list[str]) -> float:
 
 
 def grow(cluster: Cluster, most: int) -> float:
-    """Return the seconds from the change of the size until Flux has the last node; shrink again."""
+    """Return the seconds from the change of the size until Flux has the last node; then shrink again."""
     begin = cluster.resize(most)
     wait(lambda: cluster.up() == most)
     seconds = max(cluster.online(begin).values()) - begin
@@ -59,7 +59,7 @@ def grow(cluster: Cluster, most: int) -> float:
 
 
 def scale(options: argparse.Namespace, kubectl: list[str]) -> None:
-    """Time growing by some nodes beside bare pods."""
+    """Time the growth by some nodes, compared with bare pods."""
     most = options.nodes + 1
     clusters: list[Cluster] = []
     times: dict[str, list[float]] = {"echo": [], "bare": [], "flux": []}

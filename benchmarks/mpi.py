@@ -1,4 +1,4 @@
-"""What MPI loses, or not, on several pods of one node.
+"""What MPI loses on several pods of one node.
 
     python -m benchmarks.mpi --image IMAGE --view VIEW [--rounds 5] [--size 4] [--namespace default]
 
@@ -40,7 +40,7 @@ neigh_modify every 20 delay 0 check no
 fix 1 all nve
 run {steps}
 """
-#: What is measured, with its unit, and how it is found in the output.
+#: The figures with their units, and how each is found in the output.
 FOUND = {
     "LAMMPS, s": r"^Loop time of (\S+) on {size} procs",
     "ping-pong 8 B, µs": r"^8 B (\S+) us$",
@@ -50,7 +50,7 @@ COMMANDS = ("lmp -in /tmp/melt -log none", "pingpong-openmpi")
 
 
 def ways(size: int) -> dict[str, str]:
-    """Return a shell's words that start a command, by name."""
+    """Return the shell words that start a command, by the name of the way."""
     flux = f"{FLUX} run -N{size} -n{size}"
     shared = f"mpirun --allow-run-as-root --oversubscribe --bind-to none -n {size}"
     return {"pods": flux, "off": f"{flux} -ocpu-affinity=off", "on": f"{flux} -ocpu-affinity=on", "mpirun": shared}
@@ -71,7 +71,7 @@ def lead(kubectl: list[str], size: int) -> str:
 
 
 def measure(inside: list[str], words: str, size: int) -> dict[str, float]:
-    """Return what the commands say of themselves."""
+    """Return the figures that the commands print."""
     printed = "".join(output(*inside, "sh", "-c", f"{words} {command}", seconds=PATIENCE) for command in COMMANDS)
     found = {name: re.search(pattern.format(size=size), printed, re.MULTILINE) for name, pattern in FOUND.items()}
     missing = [name for name, match in found.items() if not match]
@@ -103,7 +103,7 @@ def values(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure the ways in turns and print the table."""
+    """Measure all ways in turns and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--image", required=True)
     parser.add_argument("--view", required=True)

@@ -1,4 +1,4 @@
-"""What the post-renderer adds to `helm template`, and what its input costs it.
+"""The time that the post-renderer adds to `helm template`, and how it depends on the input.
 
     python -m benchmarks.render [--runs 20]
 
@@ -20,7 +20,7 @@ OTHER = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\ndata:\n 
 
 
 def helm(*options: str) -> str:
-    """Return what `helm template` prints, the plugin found in this repository."""
+    """Return what `helm template` prints; the plugin is that of this repository."""
     return output(*TEMPLATE, *options, env={**os.environ, "HELM_PLUGINS": str(ROOT)})
 
 

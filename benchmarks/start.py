@@ -1,4 +1,4 @@
-"""How fast a MiniCluster starts: from `kubectl apply` to the output of its command, beside bare pods.
+"""How fast a MiniCluster starts, from `kubectl apply` to the output of its command, compared with bare pods.
 
     python -m benchmarks.start [--runs 20] [--size 4] [--context NAME]
 

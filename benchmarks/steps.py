@@ -7,7 +7,7 @@ Points = list[tuple[float, int]]
 
 
 def summed(start: int, steps: Iterable[tuple[float, int]]) -> Points:
-    """Return values over time from their changes."""
+    """Return the values over time that changes add up to."""
     points = [(0.0, start)]
     for at, step in sorted(steps):
         points.append((max(0.0, at), points[-1][1] + step))
@@ -15,7 +15,7 @@ def summed(start: int, steps: Iterable[tuple[float, int]]) -> Points:
 
 
 def svg(series: dict[str, Points]) -> str:
-    """Return a step chart; the first series on a scale of its own, for a queue is longer than a cluster is large."""
+    """Return a step chart. The first series has a scale of its own: a queue is longer than a cluster is large."""
     width, height, left, top = 720, 300, 50, 60
     colours = ["#999999", "#e08214", "#2166ac", "#1b7837"]
     end = max(at for points in series.values() for at, _ in points) * 1.02

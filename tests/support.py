@@ -1,4 +1,4 @@
-"""What the tiers share: where things are, and streams as Python sees them; the Helms are those of tools/clients.py."""
+"""What the tiers share: paths, certificates, streams as Python reads them. The Helms are in tools/clients.py."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ __all__ = ["BIN", "CHART", "ROOT", "Done", "Helm", "values_text"]
 PACKAGE = ROOT / "plugin" / "minicluster"
 SEED = b"a seed of the tests, 32 bytes long"
 GROUP = "post-renderer-required.add--post-renderer-minicluster"
-#: A certificate of nobody's.
+#: A certificate that is used nowhere.
 PUBLIC = "b" * 39 + "p"
 SECRET = "b" * 39 + "s"
 CERTIFICATE = f"""#  ZeroMQ CURVE **Secret** Certificate
@@ -61,18 +61,18 @@ def by_name(text: str | bytes) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def tool(name: str) -> Path | None:
-    """Return a tool of `make tools` if it is there."""
+    """Return the path of a tool of `make tools`, or None."""
     path = BIN / name
     return path if path.exists() else None
 
 
 def shells() -> list[str]:
-    """Return the shells of this machine that images have as /bin/sh, bash first."""
+    """Return the shells of this machine that can be an image's /bin/sh, bash first."""
     return [shell for shell in ("bash", "sh", "dash", "busybox") if shutil.which(shell)]
 
 
 def run_shell(shell: str, script: str, *args: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
-    """Return what a script prints; it must end well."""
+    """Return what a script prints; it must succeed."""
     path = shutil.which(shell)
     assert path
     argv = [path, *(["sh"] if shell == "busybox" else []), "-c", script, "sh", *args]

@@ -36,7 +36,7 @@ JOB_COLUMNS = (
 
 @dataclass
 class Demo:
-    """A cluster to show it on, how many seconds pods may take there, and whether anything runs in them."""
+    """A cluster, how many seconds its pods may take, and whether anything runs in them."""
 
     cluster: Kubernetes
     seconds: float
@@ -69,14 +69,14 @@ class Demo:
             self.show_flux()
 
     def show_flux(self) -> None:
-        """Show what Flux itself says."""
+        """Show the nodes that Flux itself lists."""
         lead = self.cluster.output("kubectl", "get", "pods", *LEAD, "--output=name").strip()
         self.run("helm", "test", "demo", "--timeout=90s")
         self.run("kubectl", "logs", lead, "--tail=20")
         self.run("kubectl", "exec", lead, "--", "/mnt/flux/bin/flux", "resource", "list")
 
     def phases(self) -> list[str]:
-        """Return the phase of each pod, "Terminating" for one on its way out, without those that ended."""
+        """Return the phase of each pod that has not ended, "Terminating" for a pod that is being deleted."""
         pods = self.cluster.get("pods", *PODS)["items"]
         phases = ["Terminating" if "deletionTimestamp" in p["metadata"] else p["status"]["phase"] for p in pods]
         return [phase for phase in phases if phase not in {"Succeeded", "Failed"}]
@@ -87,7 +87,7 @@ class Demo:
         return self.cluster.output("kubectl", "get", "all,configmaps,secrets", "--selector", label, "--output=name")
 
     def run(self, *command: str) -> None:
-        """Run a command for all to see. Raises CommandError."""
+        """Print a command and run it with its output shown. Raises CommandError."""
         print(bold(f"$ {shlex.join(command)}"), flush=True)
         if code := subprocess.run(command, env=self.cluster.env, cwd=ROOT, check=False).returncode:
             raise CommandError(f"{command[0]} {command[1]} ended with {code}")
@@ -138,7 +138,7 @@ def your_cluster(context: str, work: Path) -> Iterator[Demo]:
 
 
 def cluster(context: str | None, folder: str) -> AbstractContextManager[Demo]:
-    """Return the one to show it on."""
+    """Return the cluster for the demo."""
     return your_cluster(context, Path(folder)) if context else own_cluster(Path(folder))
 
 

@@ -1,4 +1,4 @@
-"""A Kubernetes control plane of one's own, for the tests and the demo.
+"""A local Kubernetes control plane for the tests and the demo.
 
 etcd, API server, controllers and scheduler are the real ones, run by an ordinary user on loopback; the nodes
 are kwok's: pods are scheduled, get an address and are Running, but nothing runs in them (kwok.yaml says how
@@ -22,22 +22,22 @@ from tools.clients import ClusterError, Kubernetes
 
 KWOK_CONFIG = Path(__file__).with_name("kwok.yaml")
 NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "250"}
-#: Where there is such a thing, a part ends with whoever started it, however that one ended.
+#: Where setpriv exists, a program of the control plane is killed when the process that started it ends.
 LEASH = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 
 class EmbeddedCluster(Kubernetes):
-    """A cluster from `with` on to its end, in a few seconds; several can run at once.
+    """A cluster that starts at `with` in a few seconds and ends with it; several can run at once.
 
     `kubeconfig` is the administrator's, `user_kubeconfig` that of "user", who may do nothing until `grant`.
     `env` is an environment in which kubectl and helm find the programs and, as administrator, the cluster.
     """
 
     def __init__(self, bin_dir: Path, work_dir: Path, nodes: int = 4) -> None:
-        """Start nothing yet.
+        """Prepare the cluster.
 
-        bin_dir has the programs that `make tools` builds; work_dir, new or empty, takes the cluster's data
-        and a log of each program, and stays.
+        bin_dir has the programs that `make tools` builds. work_dir, new or empty, takes the cluster's data
+        and a log of each program; it is not removed.
         """
         self.bin_dir = bin_dir.resolve()
         self.work_dir = work_dir.resolve()
@@ -55,7 +55,7 @@ class EmbeddedCluster(Kubernetes):
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
-        """Return when pods can be scheduled. Raises ClusterError, with the end of a log where one tells."""
+        """Return when pods can be scheduled. Raises ClusterError with the end of the log of a program that ended."""
         try:
             self._start()
         except BaseException:

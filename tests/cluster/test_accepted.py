@@ -33,7 +33,7 @@ def test_texts_arrive_in_kubernetes(release: Release) -> None:
     assert {v["name"]: v.get("value", "").replace("$$", "$") for v in env if v["name"] in environment} == environment
 
 
-#: Examples whose pods run on any node with nothing beside them; test_api_examples.py validates all.
+#: Examples whose pods need nothing special of a node; test_api_examples.py validates all examples.
 PLAIN = (
     "hello-world",
     "interactive",
@@ -59,7 +59,7 @@ def test_kubernetes_takes_what_the_golden_files_show(cluster: EmbeddedCluster, g
     documents = load_all(golden.read_text())
     for document in documents:
         document["metadata"]["namespace"] = "default"
-    # a Pod is admitted only where its service account and priority class are
+    # a Pod is admitted only where its service account and priority class exist
     made = [document for document in documents if document["kind"] != "Pod"]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
     cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename=-", stdin=text)

@@ -1,4 +1,4 @@
-"""What Kubernetes lets the agent do, and what its account is."""
+"""What the autoscaler's agent may do in Kubernetes, and with which account."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ CPU = {
 
 
 def managers(release: Release) -> set[str]:
-    """Return who is recorded as the owner of a part of the Job."""
+    """Return the field managers of the Job."""
     job = json.loads(release.kubectl("get", "job", "mc", "--output=json", "--show-managed-fields"))
     return {entry["manager"] for entry in job["metadata"]["managedFields"]}
 
@@ -56,7 +56,7 @@ def test_what_the_agent_may_do_and_nothing_else(release4: Release) -> None:
     answers = {each: may(release4, *each) for each in ASKED}
     assert set(answers.values()) == {"yes", "no"}
     assert {each for each, answer in answers.items() if answer == "yes"} == MAY
-    # in no other namespace, and nobody else
+    # not in another namespace, and not with another account
     assert may(release4, "get", "jobs/mc", namespace="default") == "no"
     assert may(release4, "get", "jobs/mc", account="default") == "no"
 
@@ -88,7 +88,7 @@ def test_the_agent_resizes_its_job_and_leaves_no_trace_but_the_size(release4: Re
     assert size(release4) == 4
     assert MANAGER not in managers(release4)
     assert "helm" in managers(release4), "what others own is theirs still"
-    # somebody changed the Job since it was read: we
+    # the Job has changed since it was read
     with pytest.raises(KubeError) as caught:
         pod.resize(before, 5)
     assert ": 409 " in str(caught.value)

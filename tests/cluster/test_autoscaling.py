@@ -26,7 +26,7 @@ def test_an_upgrade_keeps_the_live_size_until_autoscaling_is_off(release: Releas
     assert size(release) == 5
     policy = json.loads(release.get("configmap", "mc-config")["data"]["agent.json"])["policy"]
     assert (policy["idle"], policy["max"]) == (30, 6)
-    # off: `size` counts again, and nothing is in its way
+    # off: `size` counts again, without a conflict
     release.upgrade(autoscaling={"enabled": False})
     assert size(release) == 3
     assert json.loads(release.get("configmap", "mc-config")["data"]["agent.json"])["policy"] is None
@@ -52,11 +52,11 @@ def test_a_size_set_by_hand_is_kept_while_autoscaling_is_on(release: Release, tm
     assert size(release) == 6
     off: dict[str, Any] = {"autoscaling": {"enabled": False}}
     if release.helm.major == 4:
-        # kubectl owns the size now: Helm 4 says so, and how to go on
+        # kubectl owns the size now: Helm 4 refuses and names kubectl
         text = release.refuse(**off)
         assert 'conflicts with "kubectl-patch"' in text.replace("\\", "")
         assert size(release) == 6
-        # so it is until the agent, which owns nothing, has changed it
+        # until the agent has changed the size: the agent owns no field
         pod = agent(release, tmp_path)
         pod.resize(pod.get_job(), 4)
     release.upgrade(**off)

@@ -24,7 +24,7 @@ WAY = "uninstall mc first, or install under another name"
 
 @pytest.fixture(scope="module")
 def live(connected: Helm, cluster: EmbeddedCluster) -> Iterator[Release]:
-    """Hold a release that no test changes."""
+    """Return a release that no test changes."""
     namespace = new_namespace(cluster)
     release = Release(connected, cluster, namespace)
     release.install(**CHANGE)
@@ -92,7 +92,7 @@ def test_what_can_not_change_is_refused_by_name(live: Release, some: list[Any]) 
         text = live.refuse(**deep(CHANGE, values))
         lines = lines_with(text.replace("\\n", "\n"), "can't change on the live MiniCluster mc")
         assert len(lines) == 1, text
-        # of a map or a list, one of its values is named
+        # for a map or a list, the message names one of its values
         assert path in lines[0]
         assert f"it is {was}" in lines[0]
         assert f"asked is {asked}" in lines[0]

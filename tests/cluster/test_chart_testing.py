@@ -14,7 +14,7 @@ VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 
 @pytest.fixture
 def environment(helm: Helm, cluster: EmbeddedCluster, tmp_path: Path) -> dict[str, str]:
-    """Return an environment for ct: `helm` is one of the two, the cluster is there."""
+    """Return the environment of ct: `helm` is one of the two Helms, KUBECONFIG the cluster's."""
     if not tool("ct"):
         pytest.skip("ct is missing: run `make tools`")
     if not (ROOT / ".git").exists():
@@ -38,7 +38,7 @@ def test_install(environment: dict[str, str], cluster: EmbeddedCluster, tmp_path
     ):
 
         def ended() -> bool:
-            # the pod of `helm test` has nothing to run in: it ends well when the lead runs
+            # nothing runs in the pod of `helm test`: the test ends it with 0 when the lead runs
             for pod in cluster.get("pods", "--all-namespaces")["items"]:
                 name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
                 if name.endswith("-quorum") and pod["status"]["phase"] == "Running":

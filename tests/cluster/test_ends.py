@@ -1,4 +1,4 @@
-"""How a Job ends, by the exit codes of its pods: Kubernetes' own controller, on nodes that only pretend."""
+"""How a Job ends, by the exit codes of its pods: Kubernetes' own controller with simulated nodes."""
 
 import dataclasses
 import subprocess
@@ -51,7 +51,7 @@ DISRUPTIONS: dict[str, Callable[[Release, int], None]] = {
 
 @pytest.mark.parametrize("indexes", [[0], [1], [0, 1]], ids=["lead", "worker", "both"])
 def test_a_pod_that_is_disrupted_is_replaced(release4: Release, indexes: list[int]) -> None:
-    # all at once: Kubernetes lets ten seconds pass before it replaces a pod that failed
+    # all at the same time: Kubernetes waits ten seconds before it replaces a pod that failed
     releases = {how: dataclasses.replace(release4, name=how, values={}) for how in DISRUPTIONS}
     uids = {}
     for how, release in releases.items():

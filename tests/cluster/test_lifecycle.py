@@ -123,7 +123,7 @@ def test_two_upgrades_with_unchanged_values_change_nothing(release: Release) -> 
     before = release.objects()
     release.upgrade()
     assert release.objects() == before
-    # a first upgrade says the whole spec, of which Kubernetes filled in a part: Helm 4 then owns that as well
+    # a first upgrade applies the whole spec, with the fields that Kubernetes filled in: Helm 4 then owns those too
     version = release.get("job")["metadata"]["resourceVersion"]
     release.upgrade("--reuse-values")
     assert release.objects() == before
@@ -163,7 +163,7 @@ def test_a_wrong_value_creates_nothing(release: Release, values: dict[str, Any],
 
 @pytest.mark.parametrize("name", ["1st", "0"])
 def test_a_name_that_begins_with_a_digit(release: Release, name: str) -> None:
-    """Older clusters take no such name of a Service (RelaxedServiceNameValidation)."""
+    """Older clusters refuse such a name for a Service (RelaxedServiceNameValidation)."""
     release.install(nameOverride=name)
     release.name = name
     assert set(release.objects()) == {

@@ -1,4 +1,4 @@
-"""Wrong values that the API server would refuse half-way are refused before anything is created."""
+"""Wrong values, which the API server would refuse after some objects exist, are refused before any exists."""
 
 from typing import Any
 

@@ -49,7 +49,7 @@ def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Rele
 
 
 def test_a_release_needs_no_right_to_read_what_is_not_its_own(user: Helm, release: Release) -> None:
-    # an installation that reads beyond its namespace would be forbidden to
+    # an installation that reads outside of its namespace would fail here
     release.cluster.grant(release.namespace, "edit")
     with pytest.raises(CommandError, match="cannot list resource"):
         release.cluster.kubectl("get", "jobs", "--all-namespaces", "--as=user")

@@ -33,7 +33,7 @@ def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    """A later version: other pods, other programs, and values that are new."""
+    """A later version: other pods, other programs and new values."""
     root = tmp_path_factory.mktemp("later")
     shutil.copytree(ROOT / "plugin", root / "plugin", symlinks=True)
     shutil.copytree(CHART, root / "charts" / "minicluster")
@@ -58,7 +58,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
         "FORMER: Mapping[str, str] = {",
         'FORMER: Mapping[str, str] = {"flux.connectTimeout": "5s", ',
     )
-    # what it doesn't like any more is what the live ones have
+    # the later version refuses a value that live releases have
     no_more = "if flux['optionFlags'] == '-N 9':\n        yield 'flux.optionFlags is -N 9: no more'\n    if"
     change("plugin/minicluster/render/refusals.py", 'if flux["curveCert"] and', f'{no_more} flux["curveCert"] and')
     change("plugin/minicluster/pod/leave.py", "def main(", "def other(")
@@ -77,7 +77,7 @@ def now() -> Version:
 
 @pytest.fixture
 def installed(release: Release, older: Version, connected: Helm) -> Iterator[Callable[..., Release]]:
-    """Install a release of an older version; what comes then is of others."""
+    """Install a release of an older version, without values for the upgrades that follow."""
 
     def install(**values: Any) -> Release:
         release.helm, release.chart = older.helm(connected), older.chart
@@ -138,10 +138,10 @@ def test_what_its_version_can_not_is_refused(
     way = "it is calm, asked is loud; uninstall mc first, or install under another name"
     assert len(lines_with(text, f"flux.novelty can't change on the live MiniCluster mc: {way}")) == 1
     assert lines_with(release.refuse(mode, flux={"connectTimeout": "6s"}), "it is 5s, asked is 6s")
-    # its default is what the cluster has
+    # the default is what the cluster has
     assert release.run("upgrade", mode, values={"flux": {"novelty": "calm"}}).code == 0
     before.stays(release, 2)
-    # also once the value is the release's
+    # also when the value is in the release
     assert lines_with(release.refuse(mode, flux={"novelty": "loud"}), "flux.novelty can't change")
 
 
@@ -174,7 +174,7 @@ def test_what_is_installed_anew_is_of_the_version_that_installs(
     assert after.spec["template"]["spec"]["enableServiceLinks"] is True
     assert json.loads(after.frozen)["flux.novelty"] == "calm"
     assert after.certificate == before.certificate
-    # and from then on it stays so
+    # later upgrades keep the new version
     assert release.run("upgrade", MODES[0], "--set", "size=3").code == 0
     after.stays(release, 3)
 

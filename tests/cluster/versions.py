@@ -1,4 +1,4 @@
-"""Versions of chart and post-renderer, and what must not change when a live release meets another one."""
+"""Versions of chart and post-renderer, and what an upgrade to another version must not change."""
 
 import sys
 from dataclasses import dataclass
@@ -27,17 +27,17 @@ VALUES: dict[str, Any] = {
         {"name": "side", "image": "busybox", "command": "sleep inf", "ports": [80]},
     ],
     "services": [{"name": "db", "image": "busybox", "command": "sleep inf"}],
-    # what it exports looks like a setting
+    # the exported text looks like a setting
     "flux": {"environment": {"TEXT": "a\nmc_size=7\n'\"\n"}, "optionFlags": "-N 9"},
     "pod": {"labels": {"team": "a"}, "annotations": {"b/c": "d"}},
 }
-#: What the size is in.
+#: The files that contain the size.
 SIZED = ("settings.sh", "agent.json")
 
 
 @dataclass(frozen=True)
 class Version:
-    """A chart with its post-renderer, in a folder that is laid out as the repository."""
+    """A chart with its post-renderer, in a folder with the layout of the repository."""
 
     root: Path
 
@@ -53,7 +53,7 @@ class Version:
         return Helm(helm.name, helm.home, {**helm.env, "PATH": path, **plugins})
 
     def install(self) -> "Version":
-        """Make the command `minicluster` of it."""
+        """Make the command `minicluster` of this version."""
         command = self.root / "bin" / "minicluster"
         command.parent.mkdir()
         python = f"exec '{sys.executable}' -m minicluster"
@@ -64,7 +64,7 @@ class Version:
 
 @dataclass(frozen=True)
 class State:
-    """What of a live cluster must stay."""
+    """The parts of a live cluster that an upgrade must keep."""
 
     job: str
     spec: dict[str, Any]
@@ -92,7 +92,7 @@ class State:
         )
 
     def stays(self, release: Release, size: int) -> dict[str, str]:
-        """Check that nothing but the size has changed; return the files that the size is in."""
+        """Check that only the size has changed; return the files that contain it."""
         after = State.of(release, size)
         both = min(size, len(self.pods))
         assert {i: after.pods[i] for i in range(both)} == {i: self.pods[i] for i in range(both)}

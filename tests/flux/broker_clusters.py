@@ -15,7 +15,7 @@ from tools.releases import MOUNT
 
 
 class Cluster:
-    """The pods of one MiniCluster, of which any may be started, and started anew."""
+    """The pods of one MiniCluster. Each can be started, and replaced by a new one."""
 
     def __init__(self, root: Path, values: Mapping[str, Any], runner: Mapping[str, Any], image: Image) -> None:
         self.root, self.image = root, image
@@ -46,7 +46,7 @@ class Cluster:
         return tomli_w.dumps({**tomllib.loads(computed), "bootstrap": bootstrap})
 
     def start(self, indices: Sequence[int] = ()) -> "Cluster":
-        """Start pods, all of `size` when none is named; where there was one, the one that replaces it."""
+        """Start pods, by default `size` of them; where there was a pod, start its replacement."""
         for index in indices or range(self.size):
             if index in self.pods:
                 self.gone.append(self.pods[index])
@@ -69,7 +69,7 @@ class Cluster:
         return [self.pods[index].wait() for index in sorted(self.pods)]
 
     def wait_for_ready(self) -> "Cluster":
-        """Wait until every pod is."""
+        """Wait until every pod is ready."""
         for pod in self.pods.values():
             pod.wait_for_ready()
         return self
@@ -85,5 +85,5 @@ class Cluster:
             pod.kill()
 
 
-#: What makes clusters in a test: values, what the runner has, what its image is.
+#: Makes clusters in a test: values, fields of the runner, fields of its Image.
 Make = Callable[..., Cluster]

@@ -26,7 +26,7 @@ UNSHARE = ["unshare", *MAP_ROOT, "--mount", "--pid", "--fork", "--mount-proc", "
 
 @dataclass(frozen=True)
 class Flux:
-    """A Flux of this machine, with one of its schedulers."""
+    """An installation of Flux on this machine, with one of its schedulers."""
 
     path: Path
     view: Path | None  #: the tree when it is a view
@@ -34,7 +34,7 @@ class Flux:
 
     @property
     def image(self) -> dict[str, Any]:
-        """How a pod comes to it."""
+        """The fields of Image by which a pod finds it."""
         return {"flux": None, "view": self.view} if self.view else {"flux": self.path}
 
     def values(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Flux:
 
 @dataclass(frozen=True)
 class Image:
-    """What is particular about the container that a pod runs."""
+    """How the container of a pod differs from this machine."""
 
     flux: Path | None = None  #: what PATH has; None where Flux comes with a view
     view: Path | None = None  #: a view's tree
@@ -55,7 +55,7 @@ class Image:
     user: int = 0
 
     def on_this_machine(self, data: dict[str, str]) -> dict[str, str]:
-        """Return the files of a ConfigMap with the view where it is here."""
+        """Return the files of a ConfigMap with the view's path on this machine."""
         at = f"mc_view={self.view or '/opt/views/view'}\n"
         return {**data, "settings.sh": data["settings.sh"].replace("mc_view=/opt/views/view\n", at)}
 
@@ -147,7 +147,7 @@ class Pod:
         return self.log_file.read_text()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the container's first process, as the kubelet does, once it handles it at all."""
+        """Send a signal to the container's first process, as the kubelet does, once that process handles it."""
         until(lambda: self._handled >> (number - 1) & 1)
         os.kill(self.first, number)
 
@@ -177,7 +177,7 @@ class Pod:
 
     def kill_broker(self) -> None:
         """Kill the broker, not the pod."""
-        # the pod's end may take the command with it
+        # the command may be killed together with the pod
         assert self.run("kill", "-9", self.flux("getattr", "broker.pid").strip()).returncode in (0, -9, 137)
 
     def wait_for_ready(self) -> None:
@@ -186,5 +186,5 @@ class Pod:
 
     @property
     def ready(self) -> bool:
-        """What the startup probe says."""
+        """Whether the startup probe passes."""
         return self.run("sh", f"{MOUNT}/minicluster/ready.sh").returncode == 0

@@ -1,4 +1,4 @@
-"""Where Flux is on this machine, and clusters of it."""
+"""Fixtures: the Flux of this machine and clusters of it; releases on a real cluster."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from tools.releases import FluxRelease
 
 @pytest.fixture(scope="session", params=testbed.SCHEDULERS)
 def flux(request: pytest.FixtureRequest) -> Flux:
-    """The Flux of this machine with each scheduler; a skip where it is missing, or where it can't be given pods."""
+    """The Flux of this machine with each scheduler. Skips where Flux, the scheduler or Linux namespaces are missing."""
     prefix = os.environ.get("FLUX_PREFIX")
     found = shutil.which("flux", path=f"{prefix}/bin" if prefix else None)
     if not found:
@@ -30,13 +30,13 @@ def flux(request: pytest.FixtureRequest) -> Flux:
     tree = path.parents[1]
     if request.param == "Fluxion" and not list(tree.glob("lib*/**/flux/modules/sched-fluxion-qmanager.so")):
         pytest.skip(f"no Fluxion (flux-sched) in {tree}")
-    # a view is a tree of links over the prefixes of flux-core, flux-sched and more
+    # a view is a tree of links to the prefixes of flux-core, flux-sched and more
     return Flux(path, tree if path.is_symlink() else None, request.param)
 
 
 @pytest.fixture
 def make(flux: Flux, tmp_path: Path) -> Iterator[Make]:
-    """Makes clusters that end with the test: values, what the runner has, what its image is."""
+    """Makes clusters that are killed at the end of the test."""
     clusters: list[Cluster] = []
 
     def make(values: dict[str, Any], runner: dict[str, Any] | None = None, **image: Any) -> Cluster:

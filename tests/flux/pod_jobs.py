@@ -6,7 +6,7 @@ QUIET = {"logging": {"quiet": True}}
 #: A command that ends as soon as somebody makes the file /tmp/end in its pod.
 UNTIL_TOLD = "until [ -e /tmp/end ]; do sleep 0.2; done; echo done"
 ONE_CORE = {"cores": 1}
-#: Where a job of a test leaves its id each time that it starts
+#: The key in the KVS to which a job appends its id each time that it starts
 RUNS = "minicluster-test.runs"
 
 
@@ -16,18 +16,18 @@ def submit(cluster: FluxRelease, *words: str) -> str:
 
 
 def noted() -> str:
-    """Return the start of a script that notes its job's id each time that it runs."""
+    """Return the first line of a job's script: it notes the job's id."""
     note = f'{MOUNT}/bin/flux kvs put --namespace=primary --append {RUNS}="$FLUX_JOB_ID "'
     return f'[ "$FLUX_TASK_RANK" != 0 ] || {note}'
 
 
 def runs_of(cluster: FluxRelease) -> list[str]:
-    """Return what jobs noted, as ids are printed."""
+    """Return the ids that jobs noted, in the form that Flux prints."""
     return sorted(f"ƒ{job[1:]}" for job in cluster.flux(0, "kvs", "get", RUNS).split())
 
 
 def ended(cluster: FluxRelease, job: str) -> str:
-    """Return how a job ended, once it has."""
+    """Return the result of a job; "" while it has none."""
     return cluster.flux(0, "jobs", "-n", "-o", "{result}", job).strip()
 
 

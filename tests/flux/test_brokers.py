@@ -1,4 +1,4 @@
-"""Pods that are stopped, killed, late or replaced: exit codes that Kubernetes acts on, and who comes back."""
+"""Pods that are stopped, killed, late or replaced: exit codes, by which Kubernetes decides, and who comes back."""
 
 import signal
 import time
@@ -24,7 +24,7 @@ def rejoins(cluster: Cluster, rank: int, seconds: float = 60) -> float:
 
 
 def ranks(text: str) -> set[str]:
-    """Return the ranks of an idset of a few: 0-1,3."""
+    """Return the ranks of an idset such as 0-1,3."""
     found: set[str] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""What a command, a list or a script becomes: its output and its exit code, and nothing else."""
+"""Jobs from a command, a list or a script: exactly their output and their exit code."""
 
 from typing import Any
 

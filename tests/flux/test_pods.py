@@ -1,4 +1,4 @@
-"""The same truths on a real Kubernetes, with both Helms and both ways of bringing the view."""
+"""Commands, users and sizes on a real Kubernetes, with both Helms and both modes of the view."""
 
 import re
 import time
@@ -151,7 +151,7 @@ def test_the_secret_key_is_in_the_secret_only(release: Install) -> None:
 
 @pytest.mark.parametrize("user", [0, 12345])
 def test_munge(release: Install, user: int) -> None:
-    """Its credentials hold on all nodes; the image has munge, or this is skipped."""
+    """Credentials are valid on all nodes. Skipped where the image has no munge."""
     runner = {"securityContext": {"runAsUser": user, "runAsGroup": user}, "command": "munge -n | unmunge"}
     cluster = release({"size": 2, "tasks": 2, **QUIET, "flux": {"mungeSecret": "munge"}}, runner)
     cluster.kubectl("create", "secret", "generic", "munge", f"--from-literal=munge.key={'k' * 128}")

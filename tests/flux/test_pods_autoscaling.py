@@ -26,19 +26,19 @@ SCALING: dict[str, Any] = {
 
 
 def decisions(cluster: FluxRelease) -> list[str]:
-    """Return the sizes that the autoscaler's events tell, in their order."""
+    """Return the changes of size in the autoscaler's events, in their order."""
     events = cluster.items("events", "--field-selector=reason=Scaled")
     events.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
     return [re.match(r"size (\d+ -> \d+):", event["message"])[1] for event in events]  # type: ignore[index]
 
 
 def cut_off(cluster: FluxRelease, seconds: float) -> None:
-    """Keep the lead's pod from the API server for a while; skip where the pod is not on this host."""
+    """Cut the lead's pod off the API server for a while; skip where the pod is not on this host."""
     [uid] = [pod["metadata"]["uid"] for pod in cluster.pods(0)]
     for process in Path("/proc").glob("[0-9]*"):
         try:
             is_agent = b"/minicluster/agent.json" in (process / "cmdline").read_bytes()
-            # of the cgroup drivers one writes it with underscores
+            # one of the cgroup drivers writes the UID with underscores
             is_lead = is_agent and uid in (process / "cgroup").read_text().replace("_", "-")
         except OSError:
             continue
@@ -46,7 +46,7 @@ def cut_off(cluster: FluxRelease, seconds: float) -> None:
             server = cluster.cluster.get("service", "kubernetes", "-n", "default")["spec"]["clusterIP"]
             route = ["nsenter", "-t", process.name, "-n", "ip", "route"]
             subprocess.run([*route, "add", "blackhole", f"{server}/32"], check=True)
-            time.sleep(seconds)  # what is tested: so long an outage
+            time.sleep(seconds)  # what is tested: an outage of this length
             subprocess.run([*route, "del", "blackhole", f"{server}/32"], check=True)
             return
     pytest.skip("the pods' processes are not on this host: their network can't be cut here")
@@ -79,7 +79,7 @@ def test_the_autoscaler_follows_the_queue_and_never_flaps(
     results = cluster.flux(0, "jobs", "-a", "-n", "--count=0", "-o", "{result}").split()
     runs = runs_of(cluster)
     if trouble == "lead":
-        # what ran when the lead was killed has failed, once each; the rest was done
+        # jobs that ran when the lead was killed have failed, after one start; the others are done
         assert len(results) == 40
         assert len(set(runs)) == len(runs)
         assert results.count("FAILED") <= 8

@@ -26,7 +26,7 @@ UNTIL_TOLD = "until [ -e /tmp/end ]; do sleep 0.2; done"
 
 
 class Bursts:
-    """A root and its bursts, by the command."""
+    """A root, and bursts that `minicluster burst` makes."""
 
     def __init__(self, folder: Path, helm: str, scheduler: str) -> None:
         self.folder, self.helm = folder, helm
@@ -56,7 +56,7 @@ class Bursts:
         return err
 
     def ok(self, name: str, namespace: str, *words: str) -> str:
-        """Return what the command prints; it must end well."""
+        """Return what the command prints; it must succeed."""
         begin = time.monotonic()
         process = self.start(name, namespace, *words)
         out, err = process.communicate(timeout=PATIENCE)
@@ -65,7 +65,7 @@ class Bursts:
         return out + err
 
     def hosts(self, nodes: int) -> list[str]:
-        """Return the hosts of a job over so many nodes."""
+        """Return the hosts of a job over a number of nodes."""
         return sorted(self.root.flux(0, "run", f"-N{nodes}", f"-n{nodes}", "cat", "/etc/hostname").split())
 
     def kubectl(self, namespace: str, *words: str) -> str:
@@ -93,7 +93,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
     assert bursts.hosts(6) == everyone
     no_key_is_seen(bursts, first)
 
-    # a burst that is killed comes back, and what runs elsewhere goes on
+    # a burst that is killed comes back, and jobs elsewhere go on
     elsewhere = root.flux(0, "submit", "--requires=rank:1", "sh", "-c", UNTIL_TOLD).strip()
     lost = root.flux(0, "submit", "--requires=rank:5", "sleep", "600").strip()
     root.flux(0, "job", "wait-event", "-t60", lost, "start")
@@ -120,7 +120,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
         "configmap/kube-root-ca.crt"
     ]
 
-    # it comes again, to other hosts of the queue it is as new
+    # the burst is installed again and has all its hosts
     bursts.ok("b0", first, "--install")
     root.exec(1, "touch", "/tmp/end")
     root.flux(0, "job", "wait-event", "-t60", elsewhere, "clean")
@@ -129,7 +129,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
 
 
 def no_key_is_seen(bursts: Bursts, namespace: str) -> None:
-    """The certificate is in Secrets only, and in no annotation of theirs."""
+    """The certificate is in Secrets only, and not in their annotations."""
     data = bursts.root.certificate()
     keys = [data, *re.findall(r'-key = "(.{40})"', b64decode(data).decode())]
     secret = json.loads(bursts.kubectl(namespace, "get", "secret", "b0-root-curve", "-o", "json"))

@@ -67,7 +67,7 @@ def test_a_command_that_ends_while_the_lead_is_told_to_stop_counts(release: Inst
 
 @contextmanager
 def watched(cluster: FluxRelease, file: Path) -> Iterator[Path]:
-    """Write the name of each pod that is ever there to a file: events of a kind are merged, and can't be counted."""
+    """Write the names of all pods of this time to a file. Events can't be counted: Kubernetes merges them."""
     words = ("kubectl", "-n", cluster.namespace, "get", "pods", "-w", "-o", "name")
     with file.open("w") as out, subprocess.Popen(words, stdout=out, env=cluster.cluster.env) as watch:
         try:
@@ -77,13 +77,13 @@ def watched(cluster: FluxRelease, file: Path) -> Iterator[Path]:
 
 
 def made(file: Path) -> list[int]:
-    """Return how many pods of each index there were."""
+    """Return how many pods each index has had."""
     names = set(file.read_text().split())
     return [sum(name.startswith(f"pod/{NAME}-{index}-") for name in names) for index in range(MAX)]
 
 
 def test_random_sizes_lose_no_job_and_run_none_twice(release: Install, tmp_path: Path) -> None:
-    """MINICLUSTER_TEST_SCALES sets how many sizes (50), MINICLUSTER_TEST_SEED which."""
+    """MINICLUSTER_TEST_SCALES sets the number of sizes (50), MINICLUSTER_TEST_SEED the seed of all random choices."""
     steps = int(os.environ.get("MINICLUSTER_TEST_SCALES", "50"))
     seed = int(os.environ.get("MINICLUSTER_TEST_SEED", str(random.randrange(1_000_000))))
     chance = random.Random(seed)
@@ -98,14 +98,17 @@ def test_random_sizes_lose_no_job_and_run_none_twice(release: Install, tmp_path:
     print(f"{steps} sizes, {len(jobs)} jobs, pods made {made(pods)}, asked for {asked}")
     assert results == ["COMPLETED"] * len(jobs)
     assert runs_of(cluster) == sorted(jobs)
-    # the Job may see a size only after the next one was set
+    # the Job controller may skip a size that is changed again at once
     assert all(count <= wanted for count, wanted in zip(made(pods), asked, strict=True))
     assert not [c for pod in cluster.pods() for c in pod["status"]["containerStatuses"] if c["restartCount"]]
     until(lambda: drained(cluster) in ("", "3", "4", "3-4"))
 
 
 def scaled_at_random(cluster: FluxRelease, chance: random.Random, steps: int) -> tuple[list[str], list[int]]:
-    """Submit jobs between changes of the size, the last to 3; return them, and the pods of each index asked for."""
+    """Submit jobs between random sizes, the last of which is 3.
+
+    Return the jobs, and how many pods of each index these sizes asked for.
+    """
     jobs: list[str] = []
     asked, now = [1, 1] + [0] * (MAX - 2), 2
     for step in range(steps + 1):

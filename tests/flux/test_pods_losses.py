@@ -25,7 +25,7 @@ LOSSES: dict[str, Callable[[FluxRelease, int], object]] = {
 
 
 def broker(cluster: FluxRelease, index: int) -> str:
-    """Return what tells one broker of a rank from the next: its pod and when it started."""
+    """Return the pod and the start time of a broker, which differ from those of the broker that replaces it."""
     pod = cluster.pod(index)
     started = cluster.flux(index, "getattr", "broker.starttime").strip()
     return f"{pod} {started}" if pod and started else ""
@@ -65,7 +65,7 @@ def test_a_lost_lead_never_completes_the_job_and_comes_back(release: Install, lo
 
 
 def came_back(cluster: FluxRelease, first: str) -> bool:
-    """Say whether another lead has all ranks; meanwhile the Job is neither Complete nor Failed."""
+    """Say whether a new lead has all ranks. Until then the Job must be neither Complete nor Failed."""
     assert cluster.conditions() == {}
     return broker(cluster, 0) not in ("", first) and cluster.up() == "0-2"
 
@@ -104,5 +104,5 @@ def test_a_launcher_that_is_evicted_has_the_grace_of_a_job(release: Install, in_
     else:
         assert "told" in said.splitlines()
         assert "minicluster: the launcher is told to stop: the pod's grace period is over" in said.splitlines()
-        # and is run anew
+        # the launcher runs again, in a new pod
         until(lambda: cluster.pod(0) not in ("", pod), PATIENCE)

@@ -15,20 +15,20 @@ IMAGE, pytestmark = need_image("MINICLUSTER_TEST_MPI_IMAGE", "MPI")
 FOUR: dict[str, Any] = {"size": 4, "logging": {"quiet": True}}
 TWO = {**FOUR, "size": 2}
 PYTHON = "/opt/ompi5/bin/python"
-#: What says whether a tool is in the image.
+#: The shell commands that succeed where a tool is in the image.
 LOOKS = {
     "hello-openmpi": "command -v hello-openmpi",
     "hello-mpich": "command -v hello-mpich",
     "ompi5": f"command -v {PYTHON}",
     "flux's modules": "python3 -c 'import cffi, ply, yaml'",
 }
-#: A world by Open MPI 5: its size and each rank.
+#: Prints the size of MPI's world and its ranks.
 WORLD = "from mpi4py.MPI import COMM_WORLD as w; print(w.size, w.gather(w.rank)) if w.rank == 0 else w.gather(w.rank)"
 NO_PMIX = "minicluster: -o pmi=pmix can't be had, "
 
 
 def up(release: Install, values: dict[str, Any], **runner: Any) -> FluxRelease:
-    """Return a cluster that is up, in the image with MPI, a core a node."""
+    """Return a cluster in the image with MPI, one core a node, once all nodes are up."""
     cluster = release(values, {"image": IMAGE, "cores": 1, **runner})
     cluster.wait_for(f"0-{values['size'] - 1}")
     return cluster
@@ -41,7 +41,7 @@ def cpus(cluster: FluxRelease) -> tuple[str, str]:
 
 
 def hello(bound: str) -> str:
-    """Return what four ranks say of themselves, one a pod."""
+    """Return what four ranks print, one in each pod."""
     return "".join(f"rank {rank} of 4 host mini-{rank} cpus {bound}\n" for rank in range(4))
 
 
@@ -58,7 +58,7 @@ def test_ranks_of_pods_of_a_node_share_its_cpus(release: Install, need: Need, af
 
 
 def shown(cluster: FluxRelease, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:
-    """Return what the ways print when a person starts them in the lead's pod."""
+    """Return what each way prints when a person uses it in the lead's pod."""
     script = f". {MOUNT}/flux-view.sh\n{lines(show, ways, options)}"
     return said(cluster.exec(0, "sh", "-c", script), ways)
 
@@ -81,7 +81,7 @@ def test_mpich_by_pmi_1(release: Install, need: Need) -> None:
     need("hello-mpich")
     cluster = up(release, FOUR)
     all_, _one = cpus(cluster)
-    # some builds of MPICH (4.0 with UCX over TCP) don't come to their end
+    # some builds of MPICH (4.0 with UCX over TCP) hang at their end
     bounded = "timeout 20 hello-mpich || true"
     assert cluster.flux(0, "run", "-N4", "-n4", "sh", "-c", bounded) == hello(all_)
 
@@ -90,19 +90,19 @@ def test_open_mpi_5_by_pmix(release: Install, need: Need) -> None:
     need("ompi5")
     cluster = up(release, FOUR)
     assert cluster.flux(0, "run", "-N4", "-n4", "-opmi=pmix", PYTHON, "-c", WORLD) == "4 [0, 1, 2, 3]\n"
-    # without it each is alone
+    # without PMIx each task is a world of its own
     assert cluster.flux(0, "run", "-N4", "-n4", PYTHON, "-c", WORLD) == "1 [0]\n" * 4
 
 
 def refusal(cluster: FluxRelease) -> set[str]:
-    """Return what a job that asks for PMIx in vain says, without what Flux puts before it."""
+    """Return the message of a job that can't have PMIx, without Flux's prefix."""
     done = cluster.run_in(cluster.pod(0), f"{MOUNT}/bin/flux", "run", "-opmi=pmix", "echo", "hello")
     assert (done.code != 0, done.out) == (True, "")
     return {line[line.index("minicluster: ") :] for line in done.err.splitlines() if "minicluster: " in line}
 
 
 def test_pmix_in_an_image_without_it(release: Install) -> None:
-    # the image of the other tests has none
+    # the image of the other tests has no libpmix
     cluster = release(TWO, {"cores": 1})
     cluster.wait_for("0-1")
     if cluster.exec(0, "sh", "-c", "cat /etc/ld.so.cache | grep -c libpmix") not in ("", "0\n"):

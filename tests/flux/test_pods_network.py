@@ -1,4 +1,4 @@
-"""Ports, nodes and quotas of a real Kubernetes."""
+"""Ports, host networks and quotas on a real Kubernetes."""
 
 import json
 from functools import partial
@@ -20,19 +20,19 @@ BOTH_HELMS = pytest.mark.parametrize("helm", ["helm", "helm3"])
 
 
 def waits_for_a_port(cluster: FluxRelease) -> bool:
-    """Say whether the scheduler finds no node with a free port for the last pod."""
+    """Say whether the last pod waits for a node with a free port."""
     conditions = cluster.pods()[-1]["status"].get("conditions", [])
     return any("free ports" in c.get("message", "") for c in conditions if c["type"] == "PodScheduled")
 
 
 def on_one_node() -> dict[str, Any]:
-    """Return the fields of pods that go to one node, the last."""
+    """Return fields of `pod` that place all pods on the last node."""
     node = testbed.kubernetes().get("nodes")["items"][-1]["metadata"]["name"]
     return {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": testbed.tolerations(node)}
 
 
 def test_brokers_in_the_network_of_the_nodes_never_meet_on_one(release: Install) -> None:
-    """Nothing else is set: interface and DNS follow from hostNetwork."""
+    """Only hostNetwork is set: interface and DNS follow from it."""
     here = {"hostNetwork": True, **on_one_node()}
     first = release({"size": 1, "maxSize": 2, **QUIET, "pod": here}, ONE_CORE)
     first.wait_for("0")
@@ -60,7 +60,7 @@ def test_a_port_that_answers_is_reached_while_another_container_crashes(release:
 
 
 def restarts(cluster: FluxRelease, container: str) -> int:
-    """Return how often a sidecar was started again, in the pod where that was least often."""
+    """Return the restarts of a sidecar, in the pod that has the fewest."""
     statuses = [s for pod in cluster.pods() for s in pod["status"].get("initContainerStatuses", [])]
     return min((s["restartCount"] for s in statuses if s["name"] == container), default=0)
 

@@ -1,4 +1,4 @@
-"""What survives the lead, by where the state is kept."""
+"""Jobs that survive the loss of the lead, by where the state is kept."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ from tools.testbed import bind
 
 pytestmark = IN_PODS
 
-#: What becomes of a job that runs and of one that waits: by what keeps the state and by how the lead is lost
+#: The results of a running and a waiting job, by where the state is kept and how the lead is lost
 SURVIVES = {
     ("archive", "kill"): ("", ""),
     ("archive", "evict"): ("CANCELED", "COMPLETED"),
@@ -57,7 +57,7 @@ def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, k
 
 
 def checkpointed(cluster: FluxRelease, kept: str) -> None:
-    """Wait until what is there is on the volume: a kill loses what came after the last checkpoint."""
+    """Wait until the volume has the present state: a kill loses what came after the last checkpoint."""
     begin = time.time()
     ask = "import flux,flux.kvs; print(flux.kvs.kvs_checkpoint_lookup(flux.Flux())[0]['timestamp'])"
     if kept == "claim":

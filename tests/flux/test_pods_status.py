@@ -23,7 +23,7 @@ def status(cluster: FluxRelease, *options: str) -> str:
 
 
 def found(cluster: FluxRelease) -> dict[str, Any]:
-    """Return the JSON but for what differs each time."""
+    """Return the JSON without the fields that differ each time."""
     document: dict[str, Any] = json.loads(status(cluster, "-o", "json"))
     assert document.pop("age") < 600
     assert document.pop("flux") or document["state"] != "Running"
@@ -31,7 +31,7 @@ def found(cluster: FluxRelease) -> dict[str, Any]:
 
 
 def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
-    """Return the JSON of the cluster while nothing happens."""
+    """Return the expected JSON of an idle cluster."""
     fluxion = {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"}
     return {
         "name": NAME,
@@ -103,7 +103,7 @@ def test_status_of_a_cluster_whose_image_is_not_there(release: Install) -> None:
 
 
 def found_waits(cluster: FluxRelease) -> bool:
-    """Say whether the status tells that the lead waits for its image; never that it runs."""
+    """Say whether the status names the image that the lead waits for. It must never show the cluster as Running."""
     text = status(cluster)
     assert "State        Starting: " in text
     return "ErrImagePull" in text or "ImagePullBackOff" in text

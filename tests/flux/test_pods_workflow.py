@@ -30,7 +30,7 @@ PROBES = {
 }
 #: The shell commands that succeed where a tool is in the image.
 LOOKS = {tool: f"PATH={path(tool)}; {probe}" for tool, probe in PROBES.items()}
-#: The numbers that the example greets.
+#: The numbers in the greetings of the example.
 GREETED = {
     "snakemake": range(4),
     "parsl": range(8),
@@ -38,7 +38,7 @@ GREETED = {
     "dask": range(8),
     "nextflow": range(1, 5),
 }
-#: The jobs that this makes: result, nodes.
+#: The jobs of the example: result, number of nodes.
 JOBS = {
     "snakemake": ["CD 1"] * 4,
     "parsl": ["CD 1"] * 8,
@@ -46,7 +46,7 @@ JOBS = {
     "dask": ["CD 2"],
     "nextflow": ["CD 1"] * 4,
 }
-#: The ranks of each of these.
+#: The ranks that the jobs run on.
 RANKS = {tool: {"0", "1"} for tool in LOOKS} | {"maestro": {"0", "1", "[0-1]"}, "dask": {"[0-1]"}}
 #: A tool sees that a job has finished before Flux has cleaned up after it: first wait for no active job, then list.
 LIST = """
@@ -59,12 +59,12 @@ flux jobs -a -n --count=0 -o 'job {status_abbrev} {nnodes} {ranks}'
 
 
 def example(tool: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return values and runner of the tool's example, in the image of the tests; at its end it lists its jobs."""
+    """Return values and runner of a tool's example, in the tests' image; at its end, the command lists its jobs."""
     values = yaml.safe_load((ROOT / f"values-examples/launcher-{tool}.yaml").read_text())
     (runner,) = values.pop("containers")
-    # the view is the tests' own
+    # the tests choose the view
     del values["flux"]
-    # a core is a node, so that jobs of one core are on both
+    # one core a node, so that jobs of one core are on both nodes
     runner |= {"image": IMAGE, "cores": 1, "environment": {**runner.get("environment", {}), "PATH": path(tool)}}
     runner["command"] = f"at_end() {{ code=$?; {LIST} exit $code; }}\ntrap at_end EXIT\n{runner['command']}"
     return values, runner
@@ -90,7 +90,7 @@ def test_the_jobs_of_a_launcher_are_on_all_nodes(
     assert {ranks for _job, ranks in jobs} == RANKS[tool]
 
 
-#: What the log has once there are jobs.
+#: What the log shows once there are jobs.
 STARTED = {"snakemake": "rule hello", "nextflow": "Submitted process"}
 
 

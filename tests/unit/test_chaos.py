@@ -1,4 +1,4 @@
-"""What chaos takes for lost, and for run twice."""
+"""Which jobs chaos counts as lost, and which as run twice."""
 
 import pytest
 

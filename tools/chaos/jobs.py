@@ -21,7 +21,7 @@ class Jobs:
     count: int = 0
 
     def submit(self) -> None:
-        """Submit a job, which notes when it starts; it counts once Flux took it."""
+        """Submit a job that notes when it starts. It counts once Flux has accepted it."""
         self.count += 1
         name = f"chaos-{self.count}"
         nodes = self.chance.choice((1, 1, 1, 2, 3))

@@ -1,4 +1,4 @@
-"""What pods hold, and what of it grew."""
+"""The resources that pods hold, and those that grew."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,7 +6,7 @@ from tools.releases import FluxRelease
 
 
 def footprint(cluster: FluxRelease, size: int) -> list[dict[str, int]]:
-    """Return what each pod holds: files of the cluster, open files and memory (KiB) of its broker, processes."""
+    """Return what each pod holds: files of the cluster; open files and memory (KiB) of its broker; processes."""
     script = (
         "p=$(/mnt/flux/bin/flux getattr broker.pid); find /mnt/flux -xdev -type f | wc -l; ls /proc/$p/fd | wc -l;"
         " sed -n 's/^VmRSS:[^0-9]*//p' /proc/$p/status; ls -d /proc/[0-9]* | wc -l"
@@ -17,7 +17,7 @@ def footprint(cluster: FluxRelease, size: int) -> list[dict[str, int]]:
 
 
 def leaks(before: Sequence[Mapping[str, int]], after: Sequence[Mapping[str, int]]) -> Iterator[str]:
-    """Yield what grew beyond what a queue of some hundred jobs needs."""
+    """Yield each resource that grew by more than a queue of some hundred jobs needs."""
     allowed = {"files": 20, "open files": 20, "memory": 65536, "processes": 10}
     for index, (old, new) in enumerate(zip(before, after, strict=True)):
         for key, more in allowed.items():

@@ -20,7 +20,7 @@ SIZE, MAX = 3, 5
 SETTLE = 900.0
 #: Seconds from the command that kills a lead until it is dead for certain
 DYING = 5.0
-#: What a command raises whose target was lost to an earlier trouble.
+#: The errors of commands whose target was lost in an earlier trouble.
 MISSED = (AssertionError, ClusterError, json.JSONDecodeError)
 
 
@@ -46,7 +46,7 @@ class Chaos:
     size: int = SIZE
 
     def troubles(self) -> dict[str, tuple[Callable[[], None], int]]:
-        """Return what can happen, and how often it does in proportion."""
+        """Return the troubles by name, each with its relative frequency."""
         every: dict[str, tuple[Callable[[], None], int]] = {
             "worker's broker killed": (lambda: self.release.kill_broker(self.worker()), 4),
             "worker's pod deleted": (lambda: self.delete(self.worker()), 3),
@@ -81,7 +81,7 @@ class Chaos:
         self.release.kubectl("delete", "pod", pod, "--wait=false", *options)
 
     def kill_lead(self, kill: Callable[[], None]) -> None:
-        """Note when the lead was killed."""
+        """Kill the lead, and note when."""
         begin = time.time()
         try:
             kill()
@@ -89,7 +89,7 @@ class Chaos:
             self.kills.append(Span(begin, time.time() + DYING))
 
     def kill_container(self, index: int, container: str) -> None:
-        """Kill what a container's first process started."""
+        """Kill the children of a container's first process."""
         script = "kill -9 $(cat /proc/1/task/1/children)"
         self.release.kubectl("exec", self.release.pod(index), "-c", container, "--", "/bin/sh", "-c", script)
 
@@ -100,14 +100,14 @@ class Chaos:
         self.size = size
 
     def drain(self) -> None:
-        """Evict the cluster's pods from a node, and let it take new ones a while later."""
+        """Evict the cluster's pods from a node, and let the node take new pods a while later."""
         node = self.chance.choice(list(self.nodes))
         self.release.cluster.kubectl("cordon", node)
         try:
             for pod in self.release.pods():
                 if pod["spec"].get("nodeName") == node and pod["status"]["phase"] == "Running":
                     self.release.evict(pod["metadata"]["name"])
-            time.sleep(self.chance.uniform(1, 10))  # what is tested: so long without the node
+            time.sleep(self.chance.uniform(1, 10))  # what is tested: a time without the node
         finally:
             self.release.cluster.kubectl("uncordon", node)
 
@@ -116,7 +116,7 @@ class Chaos:
         rank = str(self.chance.randrange(self.size))
         self.flux("resource", "drain", rank, "chaos")
         self.drained.add(rank)
-        time.sleep(self.chance.uniform(1, 10))  # what is tested: so long without the rank
+        time.sleep(self.chance.uniform(1, 10))  # what is tested: a time without the rank
         self.undrain(rank)
 
     def undrain(self, rank: str) -> None:
@@ -154,12 +154,12 @@ class Chaos:
         assert self.apiserver is not None
         os.kill(self.apiserver, signal.SIGSTOP)
         try:
-            time.sleep(self.chance.uniform(5, 30))  # what is tested: so long an outage
+            time.sleep(self.chance.uniform(5, 30))  # what is tested: an outage of this length
         finally:
             os.kill(self.apiserver, signal.SIGCONT)
 
     def attempt(self, name: str, do: Callable[[], None]) -> bool:
-        """Do what may fail because of what was done before; say whether it could be done."""
+        """Do something that an earlier trouble may have made impossible; say whether it succeeded."""
         try:
             do()
         except MISSED as error:
@@ -170,7 +170,7 @@ class Chaos:
         return True
 
     def go(self, seconds: float) -> None:
-        """Do random things for so long."""
+        """Do random things for a number of seconds."""
         end = time.monotonic() + seconds
         names = {name: weight for name, (_, weight) in self.troubles().items()}
         while time.monotonic() < end:
@@ -181,10 +181,10 @@ class Chaos:
             lead = self.release.pod(0)
             if self.attempt(name, self.troubles()[name][0]) and name.startswith("lead"):
                 self.wait_for_lead(lead)
-            time.sleep(self.chance.uniform(0, 5))  # some troubles meet, some don't
+            time.sleep(self.chance.uniform(0, 5))  # so that some troubles overlap
 
     def wait_for_lead(self, old: str) -> None:
-        """Note how long the cluster was without a lead: meanwhile nothing but the Job's back-off would be tested."""
+        """Wait for the next lead, and note how long there was none: meanwhile, troubles test only the back-off."""
         begin = time.monotonic()
         self.wait(lambda: self.release.pod(0) not in ("", old) and self.answers())
         self.outages.append(time.monotonic() - begin)
@@ -204,7 +204,7 @@ class Chaos:
         return time.monotonic() - begin
 
     def wait(self, found: Callable[[], bool]) -> None:
-        """Wait for something. Raises OverError when the Job ends, and when it takes too long."""
+        """Wait until found() is true. Raises OverError when the Job ends, and when it takes too long."""
         end = time.monotonic() + SETTLE
         while not found():
             if ends := list(self.release.conditions().values()):
@@ -224,7 +224,7 @@ class Chaos:
 
     @staticmethod
     def tried(do: Callable[[], object]) -> bool:
-        """Say whether something could be done."""
+        """Do something; say whether it succeeded."""
         try:
             do()
         except MISSED:
@@ -233,5 +233,5 @@ class Chaos:
 
 
 def say(text: str) -> None:
-    """Write a line of the log."""
+    """Print a line of the log."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What counts as lost, and as run twice."""
+"""Which jobs count as lost, and which as run twice."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
