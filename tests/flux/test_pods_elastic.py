@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pod_jobs import ONE_CORE, QUIET, ended, noted, runs_of, submit
+from pod_jobs import ONE_CORE, QUIET, UNTIL_TOLD, ended, noted, runs_of, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
@@ -25,13 +25,17 @@ def drained(cluster: FluxRelease) -> str:
 
 
 def test_shrinking_lets_the_jobs_end_and_the_rank_works_again_when_it_is_back(release: Install) -> None:
-    cluster = release({"size": 3, "maxSize": 4, **QUIET}, ONE_CORE)
+    grace = {"pod": {"terminationGracePeriodSeconds": 90}}
+    cluster = release({"size": 3, "maxSize": 4, **QUIET, **grace}, ONE_CORE)
     cluster.wait_for("0-2")
-    job = submit(cluster, "-N3", "sleep", "8")
+    pods = [cluster.pod(index) for index in range(3)]
+    job = submit(cluster, "-N3", "-n3", "sh", "-c", UNTIL_TOLD)
     until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", job).strip() == "RUN")
     cluster.upgrade("--set", "size=2")
     until(lambda: drained(cluster) == "2")
     other = submit(cluster, "-N1", "--requires=rank:2", "true")
+    for pod in pods:
+        cluster.kubectl("exec", pod, "--", "touch", "/tmp/end")
     assert until(lambda: ended(cluster, job), PATIENCE) == "COMPLETED"
     cluster.wait_for("0-1")
     assert ended(cluster, other) == ""
