@@ -1,4 +1,4 @@
-# Everything is built and run from here; `make` lists the targets.
+# Builds and runs everything; `make` lists the targets.
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 BIN := .tools/bin
 VENV := .venv
 PYTHON := python3
-# for commands that use the tools and the package
+# for commands that need the tools and the package in PATH
 WITH := PATH="$(CURDIR)/$(BIN):$(CURDIR)/$(VENV)/bin:$$PATH"
 
 # tools/NAME/go.mod pins the tool that becomes $(BIN)/NAME; registry and argocd-cmp are for the tests
@@ -31,9 +31,9 @@ LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(call version,
 	-X k8s.io/component-base/version.gitMajor=1 \
 	-X k8s.io/component-base/version.gitMinor=$(call minor,k8s.io/kubernetes)
 
-# need COMMAND,WHAT TO DO: stops with one line
+# need COMMAND,WHAT TO DO: stops with one line where the command is missing
 need = @command -v $1 >/dev/null || { echo "make: $1 is missing: $2" >&2; exit 1; }
-# go-build NAME,OUTPUT: the `tool` lines of tools/NAME/go.mod say what
+# go-build NAME,OUTPUT: builds the `tool` lines of tools/NAME/go.mod
 define go-build
 	$(call need,go,install Go 1.26 or later)
 	@mkdir -p $(BIN)
@@ -41,7 +41,7 @@ define go-build
 	@cd tools/$1 && go build -buildvcs=false -ldflags "-s -w $(LDFLAGS_$1)" -o $(CURDIR)/$2 tool
 endef
 
-.PHONY: help tools setup test lint demo clean
+.PHONY: help tools setup test unit chart golden flux lint demo clean
 
 help: ## this list
 	@awk -F ' *:.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -53,7 +53,7 @@ $(GO_TOOLS): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 
 $(BIN)/argocd-cmp: tools/argocd-cmp/main.go
 
-# one build for all: they share most of their packages
+# one build for all programs of Kubernetes: they share most packages
 $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
 	$(call go-build,kubernetes,$(BIN)/)
 
@@ -70,8 +70,28 @@ $(VENV)/installed: pyproject.toml plugin/requirements.txt tools/constraints.txt
 	$(VENV)/bin/pip download --quiet --dest $(VENV)/wheels --requirement plugin/requirements.txt
 	@touch $@
 
-test: setup tools ## run the tests; ARGS="…" goes to pytest
-	$(WITH) pytest -n auto --dist loadgroup $(ARGS)
+# ARGS="…" goes to pytest in all of these
+PYTEST = $(WITH) pytest -n auto --dist loadgroup
+CHART_TOOLS := $(addprefix $(BIN)/,helm helm3 helm-docs)
+POD_TOOLS := $(addprefix $(BIN)/,helm helm3 kubectl)
+
+test: setup tools ## run all tests that can run on this machine; ARGS="…" goes to pytest, here and below
+	$(PYTEST) $(ARGS)
+
+unit: setup ## run the unit tests, and those of the pods' scripts: no Go, no Flux
+	$(PYTEST) tests/unit tests/scripts $(ARGS)
+
+chart: setup $(CHART_TOOLS) ## run the chart's tests, with both Helms
+	$(PYTEST) tests/chart $(ARGS)
+
+golden: setup $(CHART_TOOLS) ## write the golden files anew: read their diff, then commit it
+	$(PYTEST) tests/chart --update-golden $(ARGS)
+
+# the tests in pods run only where this variable names a cluster
+flux: setup $(if $(MINICLUSTER_TEST_KUBECONFIG),$(POD_TOOLS)) ## run the tests with real brokers, by the flux in $FLUX_PREFIX/bin or PATH
+	@PATH="$${FLUX_PREFIX:+$$FLUX_PREFIX/bin:}$$PATH" command -v flux >/dev/null || \
+		{ echo "make: flux is missing: install flux-core, or set FLUX_PREFIX to the prefix of one" >&2; exit 1; }
+	$(PYTEST) tests/flux $(ARGS)
 
 SHELL_FILES = .ci/run plugin/minicluster/pod/flux-broker $(shell find plugin tests -name '*.sh')
 
@@ -83,11 +103,11 @@ lint: setup ## check the style of Python, shell and YAML
 	$(VENV)/bin/shellcheck --external-sources --source-path=SCRIPTDIR $(SHELL_FILES)
 	$(VENV)/bin/yamllint --strict .
 
-# on a cluster of one's own, Helm is all that is built
+# for CONTEXT=name, only Helm is built
 DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok $(notdir $(KUBERNETES))))
 
 demo: setup $(DEMO_TOOLS) ## install, scale and remove a MiniCluster on a local control plane, or on CONTEXT=name
-	$(WITH) python tools/demo.py $(if $(CONTEXT),--context '$(CONTEXT)')
+	$(WITH) python -m tools.demo $(if $(CONTEXT),--context '$(CONTEXT)')
 
 clean: ## remove what was built
 	rm -rf .tools .venv build dist *.egg-info

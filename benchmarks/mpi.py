@@ -1,6 +1,6 @@
-"""What MPI loses, or not, on several pods of one node.
+"""What MPI loses on several pods of one node.
 
-    python benchmarks/mpi.py --image IMAGE --view VIEW [--rounds 5] [--size 4] [--namespace default]
+    python -m benchmarks.mpi --image IMAGE --view VIEW [--rounds 5] [--size 4] [--namespace default]
 
 Each round runs, in turns, LAMMPS' Lennard-Jones melt and a ping-pong
   pods      over SIZE pods of one node, a rank in each, as the chart does by default (flux.affinity auto),
@@ -16,12 +16,10 @@ import argparse
 import json
 import re
 import statistics
-import subprocess
-import time
-from pathlib import Path
 from typing import Any
 
-CHART = Path(__file__).parent.parent / "charts" / "minicluster"
+from tools.clients import CHART, ClusterError, output, run_program, until
+
 NAME = "bench-mpi"
 FLUX = "/mnt/flux/bin/flux"
 PATIENCE = 300.0
@@ -42,7 +40,7 @@ neigh_modify every 20 delay 0 check no
 fix 1 all nve
 run {steps}
 """
-#: What is measured, with its unit, and how it is found in the output.
+#: The figures with their units, and how each is found in the output.
 FOUND = {
     "LAMMPS, s": r"^Loop time of (\S+) on {size} procs",
     "ping-pong 8 B, µs": r"^8 B (\S+) us$",
@@ -51,44 +49,34 @@ FOUND = {
 COMMANDS = ("lmp -in /tmp/melt -log none", "pingpong-openmpi")
 
 
-def run(*words: str, stdin: str = "") -> str:
-    """Return what a command prints."""
-    done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(words)}: {done.stdout}{done.stderr}")
-    return done.stdout
-
-
 def ways(size: int) -> dict[str, str]:
-    """Return a shell's words that start a command, by name."""
+    """Return the shell words that start a command, by the name of the way."""
     flux = f"{FLUX} run -N{size} -n{size}"
     shared = f"mpirun --allow-run-as-root --oversubscribe --bind-to none -n {size}"
     return {"pods": flux, "off": f"{flux} -ocpu-affinity=off", "on": f"{flux} -ocpu-affinity=on", "mpirun": shared}
 
 
 def lead(kubectl: list[str], size: int) -> str:
-    """Return the name of the lead's pod once all pods are up."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        pods = json.loads(run(*kubectl, "get", "pods", "-l", f"job-name={NAME}", "-o", "json"))["items"]
-        ready = sorted(
-            p["metadata"]["name"] for p in pods if p["status"].get("containerStatuses", [{}])[0].get("ready")
-        )
-        if len(ready) == size:
-            if len({p["spec"]["nodeName"] for p in pods}) > 1:
-                raise SystemExit("the pods are on several nodes: pick one by kubectl cordon")
-            return str(ready[0])
-        time.sleep(0.5)
-    raise TimeoutError(f"{size} pods are not ready within {PATIENCE:g} s")
+    """Return the name of the lead's pod once all pods are ready. Raises ClusterError."""
+
+    def ready() -> list[dict[str, Any]]:
+        pods = json.loads(output(*kubectl, "get", "pods", "-l", f"job-name={NAME}", "-o", "json"))["items"]
+        found = [pod for pod in pods if pod["status"].get("containerStatuses", [{}])[0].get("ready")]
+        return found if len(found) == size else []
+
+    pods = until(ready, PATIENCE, f"{size} pods that are ready", pause=0.5)
+    if len({pod["spec"]["nodeName"] for pod in pods}) > 1:
+        raise ClusterError("the pods are on several nodes: leave one by kubectl cordon")
+    return min(str(pod["metadata"]["name"]) for pod in pods)
 
 
 def measure(inside: list[str], words: str, size: int) -> dict[str, float]:
-    """Return what the commands say of themselves."""
-    output = "".join(run(*inside, "sh", "-c", f"{words} {command}") for command in COMMANDS)
-    found = {name: re.search(pattern.format(size=size), output, re.MULTILINE) for name, pattern in FOUND.items()}
+    """Return the figures that the commands print."""
+    printed = "".join(output(*inside, "sh", "-c", f"{words} {command}", seconds=PATIENCE) for command in COMMANDS)
+    found = {name: re.search(pattern.format(size=size), printed, re.MULTILINE) for name, pattern in FOUND.items()}
     missing = [name for name, match in found.items() if not match]
     if missing:
-        raise SystemExit(f"{words}: no {', '.join(missing)} in {output}")
+        raise ClusterError(f"{words}: no {', '.join(missing)} in {printed}")
     return {name: float(match[1]) for name, match in found.items() if match}
 
 
@@ -115,7 +103,7 @@ def values(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure the ways in turns and print the table."""
+    """Measure all ways in turns and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--image", required=True)
     parser.add_argument("--view", required=True)
@@ -127,7 +115,7 @@ def main() -> None:
     options = parser.parse_args()
     kubectl = ["kubectl", "-n", options.namespace]
     words = ("-n", options.namespace, "--post-renderer", "minicluster", "-f", "-")
-    run("helm", "install", NAME, str(CHART), *words, stdin=json.dumps(values(options)))
+    output("helm", "install", NAME, CHART, *words, stdin=json.dumps(values(options)))
     try:
         inside = [*kubectl, "exec", lead(kubectl, options.size), "-c", NAME, "--"]
         times: dict[str, dict[str, list[float]]] = {way: {name: [] for name in FOUND} for way in ways(options.size)}
@@ -144,8 +132,8 @@ def main() -> None:
                 )
         print(table(times))
     finally:
-        run("helm", "uninstall", NAME, "-n", options.namespace)
+        output("helm", "uninstall", NAME, "-n", options.namespace)
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

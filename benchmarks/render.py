@@ -1,6 +1,6 @@
-"""What the post-renderer adds to `helm template`, and what its input costs it.
+"""The time that the post-renderer adds to `helm template`, and how it depends on the input.
 
-    python benchmarks/render.py [--runs 20]
+    python -m benchmarks.render [--runs 20]
 
 Prints the median seconds of `helm template` with and without the post-renderer, measured in turns, and of
 `minicluster` alone for a maxSize of 4 and of 100,000 and for a stream with 1,000 other documents.
@@ -10,25 +10,23 @@ Needs helm (4) and minicluster in PATH.
 import argparse
 import os
 import statistics
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-TEMPLATE = ["helm", "template", "bench", str(ROOT / "charts" / "minicluster")]
-OTHER = b"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\ndata:\n  text: |\n" + b"    a line\n" * 50
+from tools.clients import CHART, ROOT, output, run_program
 
-
-def helm(*options: str) -> bytes:
-    """Return what `helm template` prints, the plugin found in this repository."""
-    environment = {**os.environ, "HELM_PLUGINS": str(ROOT)}
-    return subprocess.run([*TEMPLATE, *options], capture_output=True, check=True, env=environment).stdout
+TEMPLATE = ("helm", "template", "bench", CHART)
+OTHER = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\ndata:\n  text: |\n" + "    a line\n" * 50
 
 
-def post_render(stream: bytes) -> None:
+def helm(*options: str) -> str:
+    """Return what `helm template` prints; the plugin is that of this repository."""
+    return output(*TEMPLATE, *options, env={**os.environ, "HELM_PLUGINS": str(ROOT)})
+
+
+def post_render(stream: str) -> None:
     """Run the post-renderer over a stream."""
-    subprocess.run(["minicluster"], input=stream, capture_output=True, check=True)
+    output("minicluster", stdin=stream)
 
 
 def medians(runs: int, **ways: Callable[[], object]) -> dict[str, float]:
@@ -66,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -1,6 +1,6 @@
-"""How fast a MiniCluster starts: from `kubectl apply` to the output of its command, beside bare pods.
+"""How fast a MiniCluster starts, from `kubectl apply` to the output of its command, compared with bare pods.
 
-    python benchmarks/start.py [--runs 20] [--size 4] [--context NAME]
+    python -m benchmarks.start [--runs 20] [--size 4] [--context NAME]
 
 Each run times, one after the other, an Indexed Job of the same images whose containers
   echo    only print the line: what Kubernetes itself takes,
@@ -13,50 +13,27 @@ Needs kubectl, helm and minicluster in PATH, and Kubernetes 1.36 for image volum
 import argparse
 import json
 import statistics
-import subprocess
 import time
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import yaml
 from minicluster import yamlio
 
-CHART = Path(__file__).parent.parent / "charts" / "minicluster"
+from tools.clients import CHART, output, run, run_program, until
+
 LINE = "hello world"
-
-
-def run(*words: str, stdin: str = "") -> str:
-    """Return what a command prints."""
-    return subprocess.run(words, input=stdin, capture_output=True, text=True, check=True).stdout
 
 
 def rendered(mode: str, options: argparse.Namespace, kubectl: list[str]) -> list[dict[str, Any]]:
     """Return the manifests of a MiniCluster that says hello."""
-    version = json.loads(run(*kubectl, "version", "-o", "json"))["serverVersion"]["gitVersion"]
+    version = json.loads(output(*kubectl, "version", "-o", "json"))["serverVersion"]["gitVersion"]
     container = {"image": "ubuntu:noble", "command": f"echo {LINE}"}
     values = {"size": options.size, "logging": {"quiet": True}, "containers": [container]}
-    words = [
-        "helm",
-        "template",
-        f"bench-{mode}",
-        str(CHART),
-        "--namespace",
-        options.namespace,
-        "--skip-tests",
-        "-f",
-        "-",
-    ]
-    words += [
-        "--set",
-        f"flux.container.mode={mode}",
-        "--kube-version",
-        version,
-        "--api-versions",
-        "batch/v1/Job",
-    ]
-    manifests = run(*words, stdin=json.dumps(values))
-    return [d for d in yaml.safe_load_all(run("minicluster", "render", "--random-curve", stdin=manifests)) if d]
+    words = ["helm", "template", f"bench-{mode}", CHART, "--namespace", options.namespace, "--skip-tests", "-f", "-"]
+    words += ["--set", f"flux.container.mode={mode}", "--kube-version", version, "--api-versions", "batch/v1/Job"]
+    manifests = output(*words, stdin=json.dumps(values))
+    return [d for d in yaml.safe_load_all(output("minicluster", "render", "--random-curve", stdin=manifests)) if d]
 
 
 def renamed(documents: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
@@ -88,24 +65,19 @@ def seconds_to_output(name: str, documents: list[dict[str, Any]], kubectl: list[
     """Apply the manifests and return the seconds until the lead prints the line; remove them again."""
     manifests = b"".join(map(yamlio.dump, documents)).decode()
     begin = time.time()
-    run(*kubectl, "apply", "-f", "-", stdin=manifests)
+    output(*kubectl, "apply", "-f", "-", stdin=manifests)
     selector = f"batch.kubernetes.io/job-name={name},batch.kubernetes.io/job-completion-index=0"
+    words = (*kubectl, "logs", "--timestamps", "-l", selector)
+
+    def printed() -> list[str]:
+        stamps = (line.partition(" ") for line in run(*words).out.splitlines())
+        return [stamp for stamp, _, text in stamps if text == LINE]
+
     try:
-        while time.time() < begin + 120:
-            log = subprocess.run(
-                [*kubectl, "logs", "--timestamps", "-l", selector],
-                capture_output=True,
-                text=True,
-                check=False,
-            ).stdout
-            for line in log.splitlines():
-                stamp, _, text = line.partition(" ")
-                if text == LINE:
-                    return datetime.fromisoformat(stamp).timestamp() - begin
-            time.sleep(0.2)
-        raise TimeoutError(f"{name} printed nothing within 120 s")
+        stamp = until(printed, 120, f"the output of {name}", pause=0.2)[0]
+        return datetime.fromisoformat(stamp).timestamp() - begin
     finally:
-        run(*kubectl, "delete", "-f", "-", "--wait", "--cascade=foreground", stdin=manifests)
+        output(*kubectl, "delete", "-f", "-", "--wait", "--cascade=foreground", stdin=manifests)
 
 
 def main() -> None:
@@ -147,4 +119,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -10,7 +10,7 @@ from minicluster.render.load import load
 from minicluster.render.model import MiniCluster
 from support import Helm, tool
 
-# The same examples each time: a change is not to fail by what was there before it.
+# The same examples each time: an old fault must not fail the tests of an unrelated change.
 # `--hypothesis-profile explore` looks for new ones.
 settings.register_profile("default", derandomize=True, database=None, deadline=None, print_blob=True)
 settings.register_profile(
@@ -41,13 +41,13 @@ def helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="session")
 def helm4(tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Helm 4, where one Helm is enough."""
+    """Helm 4, for tests that need only one Helm."""
     return _helm("helm", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def helm3(tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Helm 3, for what is its own."""
+    """Helm 3, for what differs there."""
     return _helm("helm3", tmp_path_factory)
 
 
@@ -59,7 +59,7 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def cluster_of() -> Callable[..., MiniCluster]:
-    """Make a cluster of a spec, as the post-renderer does of a document."""
+    """Return a function that makes a cluster from a spec, as the post-renderer does from a document."""
 
     def make(spec: Any = None, /, name: str = "flux-sample", namespace: str = "ns", **fields: Any) -> MiniCluster:
         return load({"metadata": {"name": name, "namespace": namespace}, "spec": spec or {}, **fields})
@@ -69,7 +69,7 @@ def cluster_of() -> Callable[..., MiniCluster]:
 
 @pytest.fixture(scope="session")
 def seed_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Hold the seed for certificates that are the same each time."""
+    """Write a file with the seed of reproducible certificates."""
     from support import SEED  # noqa: PLC0415
 
     path = tmp_path_factory.mktemp("seed") / "seed"
@@ -79,7 +79,7 @@ def seed_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build all that is released, without signatures."""
+    """Build everything that is released, without signatures."""
     from newcomer import build  # noqa: PLC0415
 
     if not tool("helm"):

@@ -1,4 +1,4 @@
-"""A user with an empty home, and what is released, for tests that install as that user does.
+"""A user with an empty home, and the archives of a release, for tests that install as a new user does.
 
 Nothing is downloaded: pip finds the wheels that `make setup` keeps.
 """
@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 from support import BIN, ROOT, Done
 
-sys.path.insert(0, str(ROOT / "tools"))
-import release
+from tools import release
 
 VERSION = release.version(ROOT)
 WHEELS = Path(sys.prefix) / "wheels"
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}
-#: What scripts of the plugin may use beside Python.
+#: The programs that the plugin's scripts may use beside Python.
 PROGRAMS = ("sh", "dirname", "tail", "cat", "rm", "env")
 
 
@@ -26,7 +25,7 @@ class User:
     """A user with an empty home and few programs."""
 
     def __init__(self, home: Path, *programs: str, helm: str = "helm") -> None:
-        """Make the home; of the programs, python3 is one without packages; helm is the user's usual one."""
+        """Make the home with a few programs; ``python3`` has no packages; ``helm`` is the Helm that this user runs."""
         self.home = home
         self.helm = helm
         self.bin = home / "bin"
@@ -39,7 +38,7 @@ class User:
         self.plugins = home / ".local" / "share" / "helm" / "plugins"
 
     def run(self, *args: object) -> Done:
-        """Run Helm to its end, whatever that is."""
+        """Run Helm, whatever its exit code."""
         command = [BIN / self.helm, *map(str, args)]
         done = subprocess.run(
             command, env=self.env, cwd=self.home, capture_output=True, text=True, check=False, timeout=120
@@ -47,7 +46,7 @@ class User:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def ok(self, *args: object) -> str:
-        """Return what Helm prints; it must end well."""
+        """Return what Helm prints; it must succeed."""
         done = self.run(*args)
         assert done.code == 0, done.both
         return done.out
@@ -64,7 +63,7 @@ def need_wheels() -> None:
 
 
 def build(target: Path, *sign: str) -> Path:
-    """Build all that is released into a new folder, signed with these options of Helm."""
+    """Build everything that is released into a new folder, with these options of Helm for signing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
         release.build(ROOT, target, sign, isolated=False)

@@ -1,26 +1,23 @@
-"""What the tiers share: where things are, the two Helms, and streams as Python sees them."""
+"""What the tiers share: paths, certificates, streams as Python reads them. The Helms are in tools/clients.py."""
 
-import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 from minicluster import cli
 
-ROOT = Path(__file__).resolve().parent.parent
-CHART = ROOT / "charts" / "minicluster"
+from tools.clients import BIN, CHART, ROOT, Done, Helm, values_text
+
+__all__ = ["BIN", "CHART", "ROOT", "Done", "Helm", "values_text"]
+
 PACKAGE = ROOT / "plugin" / "minicluster"
-BIN = ROOT / ".tools" / "bin"
 SEED = b"a seed of the tests, 32 bytes long"
 GROUP = "post-renderer-required.add--post-renderer-minicluster"
-#: A certificate of nobody's.
+#: A certificate that is used nowhere.
 PUBLIC = "b" * 39 + "p"
 SECRET = "b" * 39 + "s"
 CERTIFICATE = f"""#  ZeroMQ CURVE **Secret** Certificate
@@ -64,17 +61,6 @@ def by_name(text: str | bytes) -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
-def values_text(values: object) -> str:
-    """Return values as JSON that is YAML too: without pairs of surrogates."""
-
-    def escape(match: re.Match[str]) -> str:
-        if match[0] == "\\\\":
-            return match[0]
-        return f"\\U{ord(json.loads(f'{chr(34)}{match[0]}{chr(34)}')):08x}"
-
-    return re.sub(r"\\\\|\\ud[89ab]..\\ud[c-f]..", escape, json.dumps(values))
-
-
 class FrontDoor:
     """`minicluster` for click's CliRunner: a command line in this process, errors as a user sees them."""
 
@@ -89,93 +75,19 @@ class FrontDoor:
 front_door: Any = FrontDoor()
 
 
-@dataclass(frozen=True)
-class Done:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def both(self) -> str:
-        """All that a person sees."""
-        return self.out + self.err
-
-
-@dataclass(frozen=True)
-class Helm:
-    """One of the two Helms, apart from the user's own settings; without a cluster unless env names one."""
-
-    name: str
-    home: Path
-    env: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def major(self) -> int:
-        """Helm's major version."""
-        return 3 if self.name == "helm3" else 4
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The environment that it runs in: `minicluster` is in PATH (Helm 3) and a plugin (Helm 4)."""
-        return {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("HELM_", "KUBE"))},
-            "PATH": os.pathsep.join([str(BIN), str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "HELM_CACHE_HOME": str(self.home / "cache"),
-            "HELM_CONFIG_HOME": str(self.home / "config"),
-            "HELM_DATA_HOME": str(self.home / "data"),
-            # Helm 3 can't read a plugin of Helm 4
-            "HELM_PLUGINS": str(ROOT if self.major == 4 else self.home / "plugins"),
-            "KUBECONFIG": str(self.home / "no-cluster"),
-            **self.env,
-        }
-
-    def run(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Done:
-        """Run Helm to its end, whatever that is."""
-        done = subprocess.run(
-            [BIN / self.name, *map(str, args)],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            env=self.environment | dict(env or {}),
-            cwd=self.home,
-            check=False,
-            timeout=120,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    def ok(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
-        """Return what Helm prints; it must end well."""
-        done = self.run(*args, stdin=stdin, env=env)
-        assert done.code == 0, done.both
-        return done.out
-
-    def fails(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
-        """Return all that a person sees of a Helm that must fail."""
-        done = self.run(*args, stdin=stdin, env=env)
-        assert done.code != 0, done.both
-        return done.both
-
-    def template(self, *args: object, values: object = None, release: str = "flux-sample", chart: Path = CHART) -> str:
-        """Return the output of `helm template`, values as a map or as YAML text."""
-        text = values if isinstance(values, str) else values_text(values or {})
-        return self.ok("template", release, chart, "--namespace", "ns", "--values", "-", *args, stdin=text)
-
-
 def tool(name: str) -> Path | None:
-    """Return a tool of `make tools` if it is there."""
+    """Return the path of a tool of `make tools`, or None."""
     path = BIN / name
     return path if path.exists() else None
 
 
 def shells() -> list[str]:
-    """Return the shells of this machine that images have as /bin/sh, bash first."""
+    """Return the shells of this machine that can be an image's /bin/sh, bash first."""
     return [shell for shell in ("bash", "sh", "dash", "busybox") if shutil.which(shell)]
 
 
 def run_shell(shell: str, script: str, *args: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
-    """Return what a script prints; it must end well."""
+    """Return what a script prints; it must succeed."""
     path = shutil.which(shell)
     assert path
     argv = [path, *(["sh"] if shell == "busybox" else []), "-c", script, "sh", *args]

@@ -14,15 +14,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedded import ClusterError, CommandError, EmbeddedCluster, wait
+from tools.clients import BIN, ROOT, ClusterError, CommandError, Kubernetes
+from tools.embedded import EmbeddedCluster
 
-ROOT = Path(__file__).resolve().parent.parent
 NAMESPACE = "minicluster-demo"
 CHART = ["charts/minicluster", "--post-renderer", "minicluster"]
 PODS = ["--selector", "batch.kubernetes.io/job-name=demo"]
@@ -36,10 +36,9 @@ JOB_COLUMNS = (
 
 @dataclass
 class Demo:
-    """A cluster to show it on: its environment, how to wait there, whether pods really run."""
+    """A cluster, how many seconds its pods may take, and whether anything runs in them."""
 
-    env: dict[str, str]
-    wait: Callable[[str, Callable[[], bool], float], None]
+    cluster: Kubernetes
     seconds: float
     real: bool
 
@@ -56,13 +55,13 @@ class Demo:
             self.show(size)
         heading("Remove")
         self.run("helm", "uninstall", "demo")
-        self.wait("the end of its objects", lambda: not self.objects(), self.seconds)
+        self.cluster.wait("the end of its objects", lambda: not self.objects(), self.seconds)
         print("\nNothing is left of it.")
 
     def show(self, size: int) -> None:
         """Show the Job and its pods, once there are as many as wanted."""
         start = time.monotonic()
-        self.wait(f"{size} running pods", lambda: self.phases() == ["Running"] * size, self.seconds)
+        self.cluster.wait(f"{size} running pods", lambda: self.phases() == ["Running"] * size, self.seconds)
         print(f"\n{size} pods are Running after {time.monotonic() - start:.1f} s\n")
         self.run("kubectl", "get", "job", "demo", "--output", f"custom-columns={JOB_COLUMNS}")
         self.run("kubectl", "get", "pods", *PODS, "--output", f"custom-columns={POD_COLUMNS}")
@@ -70,33 +69,29 @@ class Demo:
             self.show_flux()
 
     def show_flux(self) -> None:
-        """Show what Flux itself says."""
-        lead = self.output("kubectl", "get", "pods", *LEAD, "--output=name").strip()
+        """Show the nodes that Flux itself lists."""
+        lead = self.cluster.output("kubectl", "get", "pods", *LEAD, "--output=name").strip()
         self.run("helm", "test", "demo", "--timeout=90s")
         self.run("kubectl", "logs", lead, "--tail=20")
         self.run("kubectl", "exec", lead, "--", "/mnt/flux/bin/flux", "resource", "list")
 
     def phases(self) -> list[str]:
-        """Return the phase of each pod, "Terminating" for one on its way out, without those that ended."""
-        pods = json.loads(self.output("kubectl", "get", "pods", *PODS, "--output=json"))["items"]
+        """Return the phase of each pod that has not ended, "Terminating" for a pod that is being deleted."""
+        pods = self.cluster.get("pods", *PODS)["items"]
         phases = ["Terminating" if "deletionTimestamp" in p["metadata"] else p["status"]["phase"] for p in pods]
         return [phase for phase in phases if phase not in {"Succeeded", "Failed"}]
 
     def objects(self) -> str:
         """Return the names of the release's objects."""
         label = "app.kubernetes.io/instance=demo"
-        return self.output("kubectl", "get", "all,configmaps,secrets", "--selector", label, "--output=name")
+        return self.cluster.output("kubectl", "get", "all,configmaps,secrets", "--selector", label, "--output=name")
 
     def run(self, *command: str) -> None:
-        """Run a command for all to see. Raises CommandError."""
+        """Print a command and run it with its output shown. Raises CommandError."""
         print(bold(f"$ {shlex.join(command)}"), flush=True)
-        if code := subprocess.run(command, env=self.env, cwd=ROOT, check=False).returncode:
+        if code := subprocess.run(command, env=self.cluster.env, cwd=ROOT, check=False).returncode:
             raise CommandError(f"{command[0]} {command[1]} ended with {code}")
         print()
-
-    def output(self, *command: str) -> str:
-        """Return what a command prints. Raises CommandError."""
-        return output(command, self.env)
 
 
 def heading(text: str) -> None:
@@ -109,22 +104,15 @@ def bold(text: str) -> str:
     return f"\033[1m{text}\033[0m" if sys.stdout.isatty() else text
 
 
-def output(command: Sequence[str], env: dict[str, str]) -> str:
-    """Return what the command prints. Raises CommandError."""
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CommandError(f"{shlex.join(command)}: {done.stderr.strip()}")
-    return done.stdout
-
-
 @contextmanager
 def own_cluster(work: Path) -> Iterator[Demo]:
     """Start a control plane for the demo."""
     heading("A control plane: etcd, API server, controllers, scheduler, four nodes")
     start = time.monotonic()
-    with EmbeddedCluster(ROOT / ".tools/bin", work / "cluster") as own:
+    with EmbeddedCluster(BIN, work / "cluster") as own:
         print(f"ready after {time.monotonic() - start:.1f} s; nothing runs in its pods")
-        yield Demo(own.env | announce(own.kubeconfig), own.wait, seconds=60, real=False)
+        own.env |= announce(own.kubeconfig)
+        yield Demo(own, seconds=60, real=False)
 
 
 @contextmanager
@@ -133,39 +121,29 @@ def your_cluster(context: str, work: Path) -> Iterator[Demo]:
     heading(f"Namespace {NAMESPACE} in the cluster of context {context}")
     if not shutil.which("kubectl"):
         raise ClusterError("kubectl is missing: install it, or `make tools`")
-    env = dict(os.environ)
-    view = [
-        "kubectl",
-        "config",
-        "view",
-        "--minify",
-        "--flatten",
-        "--raw",
-        "--output=json",
-        f"--context={context}",
-    ]
-    config: dict[str, Any] = json.loads(output(view, env))
+    view = ("config", "view", "--minify", "--flatten", "--raw", "--output=json", f"--context={context}")
+    config: dict[str, Any] = json.loads(Kubernetes(os.environ).kubectl(*view))
     config["contexts"][0]["context"]["namespace"] = NAMESPACE
     kubeconfig = work / "kubeconfig"
     kubeconfig.touch(mode=0o600)
     kubeconfig.write_text(json.dumps(config))
-    demo = Demo(env | announce(kubeconfig), wait, seconds=300, real=True)
+    demo = Demo(Kubernetes(os.environ | announce(kubeconfig)), seconds=300, real=True)
     demo.run("kubectl", "create", "namespace", NAMESPACE)
     try:
         yield demo
     finally:
-        # the Job first: the end of a namespace waits for its pods, and they may wait for their Job
+        # the release first: a namespace is removed after its pods, and they may wait for their Job
         demo.run("helm", "uninstall", "demo", "--ignore-not-found")
         demo.run("kubectl", "delete", "namespace", NAMESPACE, "--timeout=5m")
 
 
 def cluster(context: str | None, folder: str) -> AbstractContextManager[Demo]:
-    """Return the one to show it on."""
+    """Return the cluster for the demo."""
     return your_cluster(context, Path(folder)) if context else own_cluster(Path(folder))
 
 
 def announce(kubeconfig: Path) -> dict[str, str]:
-    """Return what the commands need in their environment, and say it."""
+    """Print the variables that the commands need in their environment, and return them."""
     variables = {"KUBECONFIG": str(kubeconfig), "HELM_PLUGINS": str(ROOT)}
     for name, value in variables.items():
         print(bold(f"$ export {name}={shlex.quote(value)}"))

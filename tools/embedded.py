@@ -1,4 +1,4 @@
-"""A Kubernetes control plane of one's own, for the tests and the demo.
+"""A local Kubernetes control plane for the tests and the demo.
 
 etcd, API server, controllers and scheduler are the real ones, run by an ordinary user on loopback; the nodes
 are kwok's: pods are scheduled, get an address and are Running, but nothing runs in them (kwok.yaml says how
@@ -14,53 +14,48 @@ import secrets
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+from tools.clients import ClusterError, Kubernetes
+
 KWOK_CONFIG = Path(__file__).with_name("kwok.yaml")
 NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "250"}
-#: Where there is such a thing, a part ends with whoever started it, however that one ended.
+#: Where setpriv exists, a program of the control plane is killed when the process that started it ends.
 LEASH = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 
-class ClusterError(RuntimeError):
-    """The cluster, or something awaited in it, did not come; the text says why."""
-
-
-class CommandError(ClusterError):
-    """A command ended with an error; the text has what it said."""
-
-
-class EmbeddedCluster:
-    """A cluster from `with` on to its end, in a few seconds; several can run at once.
+class EmbeddedCluster(Kubernetes):
+    """A cluster that starts at `with` in a few seconds and ends with it; several can run at once.
 
     `kubeconfig` is the administrator's, `user_kubeconfig` that of "user", who may do nothing until `grant`.
     `env` is an environment in which kubectl and helm find the programs and, as administrator, the cluster.
     """
 
     def __init__(self, bin_dir: Path, work_dir: Path, nodes: int = 4) -> None:
-        """Start nothing yet.
+        """Prepare the cluster.
 
-        bin_dir has the programs that `make tools` builds; work_dir, new or empty, takes the cluster's data
-        and a log of each program, and stays.
+        bin_dir has the programs that `make tools` builds. work_dir, new or empty, takes the cluster's data
+        and a log of each program; it is not removed.
         """
         self.bin_dir = bin_dir.resolve()
         self.work_dir = work_dir.resolve()
         self.nodes = nodes
         self.kubeconfig = self.work_dir / "admin.kubeconfig"
         self.user_kubeconfig = self.work_dir / "user.kubeconfig"
-        self.env = {
-            **os.environ,
-            "PATH": f"{self.bin_dir}{os.pathsep}{os.environ['PATH']}",
-            "KUBECONFIG": str(self.kubeconfig),
-            "KUBECACHEDIR": str(self.work_dir / "cache"),
-        }
+        super().__init__(
+            {
+                **os.environ,
+                "PATH": f"{self.bin_dir}{os.pathsep}{os.environ['PATH']}",
+                "KUBECONFIG": str(self.kubeconfig),
+                "KUBECACHEDIR": str(self.work_dir / "cache"),
+            }
+        )
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
-        """Return when pods can be scheduled. Raises ClusterError, with the end of a log where one tells."""
+        """Return when pods can be scheduled. Raises ClusterError with the end of the log of a program that ended."""
         try:
             self._start()
         except BaseException:
@@ -72,36 +67,24 @@ class EmbeddedCluster:
         """End everything."""
         self._stop()
 
-    def kubectl(self, *args: str, stdin: str | None = None) -> str:
-        """Return what kubectl prints, run as the administrator. Raises CommandError."""
-        command = ["kubectl", *args]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=self.env, check=False)
-        if done.returncode:
-            raise CommandError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
-        return done.stdout
-
-    def get(self, *args: str) -> Any:
-        """Return the JSON of `kubectl get`. Raises CommandError."""
-        return json.loads(self.kubectl("get", *args, "--output=json"))
-
-    def create(self, *objects: dict[str, Any]) -> None:
-        """Create the objects. Raises CommandError."""
-        items = {"apiVersion": "v1", "kind": "List", "items": objects}
-        self.kubectl("create", "--filename=-", stdin=json.dumps(items))
-
     def grant(self, namespace: str, role: str = "edit") -> None:
         """Bind "user" to a ClusterRole in this namespace. Raises CommandError."""
         binding = ["rolebinding", f"user-{role}", "--user=user", f"--clusterrole={role}"]
         self.kubectl("create", *binding, f"--namespace={namespace}")
 
+    def end_pod(self, namespace: str, name: str, code: int) -> None:
+        """Let the containers of a pod end with an exit code. Raises CommandError."""
+        annotation = f"kwok.x-k8s.io/exit-code={code}"
+        self.kubectl("annotate", "--overwrite", "pod", name, annotation, f"--namespace={namespace}")
+
     def wait(self, what: str, ready: Callable[[], bool], seconds: float = 30) -> None:
-        """Wait as the function `wait` does. Raises ClusterError also when a part of the cluster has ended."""
+        """Wait until ready() is true. Raises ClusterError, also when a part of the cluster has ended."""
 
         def alive_and_ready() -> bool:
             self._check_alive()
             return ready()
 
-        wait(what, alive_and_ready, seconds)
+        super().wait(what, alive_and_ready, seconds)
 
     def _start(self) -> None:
         self.work_dir.mkdir(parents=True, exist_ok=True)
@@ -193,23 +176,6 @@ class EmbeddedCluster:
             process.kill()  # nothing here is worth an orderly end
         for process in self._processes.values():
             process.wait()
-
-
-def wait(what: str, ready: Callable[[], bool], seconds: float = 30) -> None:
-    """Return when ready() is true; a CommandError in it means not yet.
-
-    Raises ClusterError when the seconds are over.
-    """
-    end = time.monotonic() + seconds
-    why = ""
-    while time.monotonic() < end:
-        try:
-            if ready():
-                return
-        except CommandError as error:
-            why = f": {error}"
-        time.sleep(0.05)
-    raise ClusterError(f"{what}: not within {seconds:g} s{why}")
 
 
 def _free_port() -> int:

@@ -1,6 +1,6 @@
 """Draws the boxes and arrows of docs/images/*.toml as an SVG of the same name.
 
-python tools/picture.py
+python -m tools.picture
 """
 
 import tomllib

@@ -1,4 +1,4 @@
-"""A release: one version, its notes, and what is published.
+"""A release: its version, its notes and its archives.
 
 python tools/release.py set 0.2.0     writes the version, and dates the changelog's Unreleased part
 python tools/release.py notes 0.2.0   prints that version's part of the changelog; fails when a file has another
@@ -19,9 +19,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CHANGELOG = "CHANGELOG.md"
-#: The files with a line `version: X`; the package takes the chart's.
+#: The files with a line `version: X`; the package has the version of the chart.
 VERSIONED = ("charts/minicluster/Chart.yaml", "plugin/plugin.yaml")
-#: Files that tell users what to install.
+#: Files that name the version that users install.
 NAMING = (
     "docs/gitops.md",
     "docs/install.md",
@@ -33,7 +33,7 @@ UNRELEASED = "## [Unreleased]\n"
 
 
 class ReleaseError(RuntimeError):
-    """A release can't be made like this; the text says why."""
+    """A release can't be made; the text says why."""
 
 
 def version(root: Path) -> str:
@@ -62,9 +62,9 @@ def _up_to_next(changes: str) -> str:
 
 
 def set_version(root: Path, new: str, date: datetime.date) -> None:
-    """Write a version into the files that have or name it, and under it what the changelog has as Unreleased.
+    """Write a version into the files that have or name it; the changelog's Unreleased part becomes that version's.
 
-    Raises ReleaseError, with nothing written, for a version that is none or is there, or when nothing is Unreleased.
+    Raises ReleaseError and writes nothing when the version is malformed or exists, or when nothing is Unreleased.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", new):
         raise ReleaseError(f"{new} is not a version of three numbers, such as 0.2.0")
@@ -84,7 +84,7 @@ def set_version(root: Path, new: str, date: datetime.date) -> None:
 
 
 def build(root: Path, target: Path, sign: Sequence[str] = (), isolated: bool = True) -> None:
-    """Build all that is published into a folder that is not there yet. `sign` are Helm's options for it.
+    """Build everything that is published into a new folder. `sign` has Helm's options for signing.
 
     Raises ReleaseError.
     """
@@ -94,12 +94,12 @@ def build(root: Path, target: Path, sign: Sequence[str] = (), isolated: bool = T
     target.mkdir(parents=True)
     chart = root / "charts" / "minicluster"
     _run("helm", "package", chart, "--destination", target, *(["--sign", *sign] if sign else []))
-    # Helm packs a link as a link, and the chart is one
+    # Helm packs a link as a link, and plugin/minicluster/chart is a link
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "minicluster")
         shutil.copytree(root / "plugin", copy, ignore=shutil.ignore_patterns("__pycache__"))
         signing = sign or ["--sign=false"]
-        # chart and plugin have one file name
+        # the archives of chart and plugin have the same file name
         _run("helm", "plugin", "package", copy, "--destination", target / "plugin", *signing)
     _run(sys.executable, "-m", "build", root, "--outdir", target, *([] if isolated else ["--no-isolation"]))
 
@@ -111,7 +111,7 @@ def _run(*command: object) -> None:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("set").add_argument("version")

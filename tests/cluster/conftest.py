@@ -1,22 +1,21 @@
-"""A cluster of real etcd, API server, controllers and scheduler, whose nodes are kwok's, and releases in it."""
+"""Fixtures: a real API server with controllers, a scheduler and kwok's simulated nodes; releases in it."""
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from support import BIN, CHART, ROOT, Helm
+from simulated import new_namespace
+from support import BIN, CHART, Helm
 
-sys.path.insert(0, str(ROOT / "tools"))
-from cluster_release import Release, new_namespace
-from embedded import EmbeddedCluster
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl")
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    """Start the cluster, one for each worker of pytest."""
+    """Start a cluster for each worker of pytest."""
     missing = [name for name in PROGRAMS if not (BIN / name).exists()]
     if missing:
         pytest.skip(f"{', '.join(missing)} missing: run `make tools`")
@@ -40,7 +39,7 @@ def connected(helm: Helm, cluster: EmbeddedCluster) -> Helm:
 
 @pytest.fixture(scope="session")
 def user(helm: Helm, cluster: EmbeddedCluster) -> Helm:
-    """Both Helms, as a user who may do nothing but what is granted in a namespace."""
+    """Both Helms, as a user who has no rights but those granted in a namespace."""
     return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.user_kubeconfig)})
 
 
@@ -52,7 +51,7 @@ def release(connected: Helm, cluster: EmbeddedCluster, namespace: str) -> Releas
 
 @pytest.fixture
 def release4(helm4: Helm, cluster: EmbeddedCluster, namespace: str) -> Release:
-    """A release of Helm 4, for what is not Helm's."""
+    """A release of Helm 4, for tests in which Helm makes no difference."""
     return Release(Helm("helm", helm4.home, {"KUBECONFIG": str(cluster.kubeconfig)}), cluster, namespace)
 
 

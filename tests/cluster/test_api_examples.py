@@ -4,19 +4,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_release import new_namespace
-from embedded import EmbeddedCluster
 from minicluster.render import postrender
+from simulated import new_namespace
 from support import ROOT, Helm
 
+from tools.embedded import EmbeddedCluster
+
 FILES = sorted((ROOT / "values-examples").glob("*.yaml"))
-#: The portable way of the view, and that of a cluster that mounts images.
+#: Options of helm for the two modes of the view: copied, and mounted as an image.
 VERSIONS = {"offline": (), "live": ("--api-versions", "batch/v1/Job", "--kube-version", "1.36.0")}
 
 
 @pytest.fixture(scope="module")
 def place(cluster: EmbeddedCluster) -> Iterator[str]:
-    """Make a namespace for all of them: nothing stays in it."""
+    """Make one namespace for all examples: a dry run leaves nothing in it."""
     name = new_namespace(cluster)
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")

@@ -1,4 +1,4 @@
-"""What a root's live release says of its bursts: where its lead is, and how many hosts it has."""
+"""What a live root tells its bursts: the address of its lead, and the number of its hosts."""
 
 import json
 import subprocess
@@ -6,8 +6,9 @@ import tomllib
 from typing import Any
 
 import yaml
-from cluster_release import Release
 from support import lines_with
+
+from tools.releases import Release
 
 CLUSTERS = [{"name": "b0"}, {"name": "b1", "size": 1}]
 
@@ -37,7 +38,7 @@ def test_a_node_port_is_shown_once_it_is_known(release: Release) -> None:
         f"  minicluster burst install mc {name} {places}" for name in ("b0", "b1")
     ]
     release.running(2)
-    address = release.pods()[0]["status"]["hostIP"]
+    address = release.live_pods()[0]["status"]["hostIP"]
     assert lead(release) == {"name": "mc", "address": address, "port": port, "size": 2}
     assert lead(release, "--address", "192.0.2.1") == {"name": "mc", "address": "192.0.2.1", "port": port, "size": 2}
 
@@ -52,14 +53,14 @@ def test_the_address_of_a_load_balancer(release4: Release) -> None:
     release4.kubectl("patch", "service", "mc-lead", "--subresource=status", "--type=merge", "-p", json.dumps(status))
     assert "\n  192.0.2.9:8050\n" in release4.upgrade().out
     assert lead(release4) == {"name": "mc", "address": "192.0.2.9", "port": 8050, "size": 2}
-    # what is opened, and how, may change while the root lives
+    # how the lead is exposed may change while the root lives
     assert "\n  hpc.example:443\n" in release4.upgrade(**bursting(address="hpc.example:443")).out
     assert lead(release4) == {"name": "mc", "address": "hpc.example", "port": 443, "size": 2}
     assert [key for key in release4.objects() if key[0] == "Service"] == [("Service", "mc")]
 
 
 def test_the_table_is_what_it_was_after_scaling(release4: Release) -> None:
-    """The sizes that are unset are those of the install, for the root and for its bursts."""
+    """A size that is not set stays what it was at install, for the root and for its bursts."""
     release4.install(**bursting(type="NodePort"))
     release4.running(2)
     tables = [_hosts(release4)]

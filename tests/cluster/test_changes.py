@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_release import Release, new_namespace
-from embedded import EmbeddedCluster
 from minicluster.release.helm import version
+from simulated import end, new_namespace
 from support import CHART, Helm, deep, lines_with, nested
+
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
 
 Copy = Callable[..., Path]
 CHANGE = {
@@ -22,7 +24,7 @@ WAY = "uninstall mc first, or install under another name"
 
 @pytest.fixture(scope="module")
 def live(connected: Helm, cluster: EmbeddedCluster) -> Iterator[Release]:
-    """Hold a release that no test changes."""
+    """Return a release that no test changes."""
     namespace = new_namespace(cluster)
     release = Release(connected, cluster, namespace)
     release.install(**CHANGE)
@@ -90,7 +92,7 @@ def test_what_can_not_change_is_refused_by_name(live: Release, some: list[Any]) 
         text = live.refuse(**deep(CHANGE, values))
         lines = lines_with(text.replace("\\n", "\n"), "can't change on the live MiniCluster mc")
         assert len(lines) == 1, text
-        # of a map or a list, one of its values is named
+        # for a map or a list, the message names one of its values
         assert path in lines[0]
         assert f"it is {was}" in lines[0]
         assert f"asked is {asked}" in lines[0]
@@ -214,7 +216,7 @@ def test_a_cluster_whose_job_is_gone_can_be_another(release: Release) -> None:
 def test_work_that_was_cleaned_up_is_not_run_again(release: Release) -> None:
     release.install(**CHANGE, cleanup=True)
     release.running(2)
-    release.end(0, 0)
+    end(release, 0, 0)
     release.cluster.wait("no Job", lambda: not release.items("jobs"))
     message = (
         "the Job of mc has ended and was cleaned up, and an upgrade would run its work again: uninstall mc first, or "

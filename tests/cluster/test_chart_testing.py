@@ -5,15 +5,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from embedded import EmbeddedCluster
 from support import BIN, CHART, ROOT, Helm, tool
+
+from tools.embedded import EmbeddedCluster
 
 VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 
 
 @pytest.fixture
 def environment(helm: Helm, cluster: EmbeddedCluster, tmp_path: Path) -> dict[str, str]:
-    """Return an environment for ct: `helm` is one of the two, the cluster is there."""
+    """Return the environment of ct: `helm` is one of the two Helms, KUBECONFIG the cluster's."""
     if not tool("ct"):
         pytest.skip("ct is missing: run `make tools`")
     if not (ROOT / ".git").exists():
@@ -37,12 +38,11 @@ def test_install(environment: dict[str, str], cluster: EmbeddedCluster, tmp_path
     ):
 
         def ended() -> bool:
-            # the pod of `helm test` has nothing to run in: it ends well when the lead runs
+            # nothing runs in the pod of `helm test`: the test ends it with 0 when the lead runs
             for pod in cluster.get("pods", "--all-namespaces")["items"]:
                 name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
                 if name.endswith("-quorum") and pod["status"]["phase"] == "Running":
-                    annotation = "kwok.x-k8s.io/exit-code=0"
-                    cluster.kubectl("annotate", "--overwrite", "pod", name, annotation, "--namespace", namespace)
+                    cluster.end_pod(namespace, name, 0)
             return ct.poll() is not None
 
         cluster.wait("the end of ct", ended, 300)

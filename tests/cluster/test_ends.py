@@ -1,30 +1,27 @@
-"""How a Job ends, by the exit codes of its pods: Kubernetes' own controller, on nodes that only pretend."""
+"""How a Job ends, by the exit codes of its pods: Kubernetes' own controller with simulated nodes."""
 
 import dataclasses
-import json
 import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cluster_release import Release
+from simulated import end
 from support import BIN
+
+from tools.releases import Release
 
 
 def failed(release: Release) -> int:
     return int(release.get("job")["status"].get("failed", 0))
 
 
-def conditions(release: Release) -> set[str]:
-    return {c["type"] for c in release.get("job")["status"].get("conditions", [])}
-
-
 def test_the_job_is_complete_when_the_lead_ends_well(release4: Release) -> None:
     release4.install(size=3)
     release4.running(3)
-    release4.end(0, 0)
+    end(release4, 0, 0)
     assert release4.condition("Complete")["reason"] == "SuccessPolicy"
-    release4.cluster.wait("the end of the workers", lambda: set(release4.pods()) <= {0})
+    release4.cluster.wait("the end of the workers", lambda: set(release4.live_pods()) <= {0})
     assert failed(release4) == 0
 
 
@@ -32,29 +29,21 @@ def test_the_job_is_complete_when_the_lead_ends_well(release4: Release) -> None:
 def test_the_job_fails_at_once_when_the_lead_fails(release4: Release, code: int) -> None:
     release4.install(size=2)
     release4.running(2)
-    release4.end(0, code)
+    end(release4, 0, code)
     condition = release4.condition("Failed")
     assert condition["reason"] == "PodFailurePolicy"
     assert f"failed with exit code {code} " in condition["message"]
     assert len([pod for pod in release4.items("pods") if pod["metadata"]["name"].startswith("mc-0-")]) == 1
 
 
-def evict(release: Release, index: int) -> None:
-    name = release.pods()[index]["metadata"]["name"]
-    metadata = {"name": name, "namespace": release.namespace}
-    eviction = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata})
-    path = f"/api/v1/namespaces/{release.namespace}/pods/{name}/eviction"
-    release.cluster.kubectl("create", "--raw", path, "--filename=-", stdin=eviction)
-
-
 def delete(release: Release, index: int, *options: str) -> None:
-    release.kubectl("delete", "pod", release.pods()[index]["metadata"]["name"], "--wait=false", *options)
+    release.kubectl("delete", "pod", release.pod(index), "--wait=false", *options)
 
 
 DISRUPTIONS: dict[str, Callable[[Release, int], None]] = {
-    "stopped": lambda release, index: release.end(index, 85),
-    "killed": lambda release, index: release.end(index, 137),
-    "evicted": evict,
+    "stopped": lambda release, index: end(release, index, 85),
+    "killed": lambda release, index: end(release, index, 137),
+    "evicted": lambda release, index: release.evict(release.pod(index)),
     "deleted": delete,
     "forced": lambda release, index: delete(release, index, "--force", "--grace-period=0"),
 }
@@ -62,7 +51,7 @@ DISRUPTIONS: dict[str, Callable[[Release, int], None]] = {
 
 @pytest.mark.parametrize("indexes", [[0], [1], [0, 1]], ids=["lead", "worker", "both"])
 def test_a_pod_that_is_disrupted_is_replaced(release4: Release, indexes: list[int]) -> None:
-    # all at once: Kubernetes lets ten seconds pass before it replaces a pod that failed
+    # all at the same time: Kubernetes waits ten seconds before it replaces a pod that failed
     releases = {how: dataclasses.replace(release4, name=how, values={}) for how in DISRUPTIONS}
     uids = {}
     for how, release in releases.items():
@@ -74,29 +63,29 @@ def test_a_pod_that_is_disrupted_is_replaced(release4: Release, indexes: list[in
     for how, release in releases.items():
 
         def replaced(release: Release = release, old: dict[int, str] = uids[how]) -> bool:
-            pods = release.pods()
+            pods = release.live_pods()
             return all(i in pods and pods[i]["metadata"]["uid"] != old[i] for i in indexes)
 
         release.cluster.wait(f"pods instead of those {how}", replaced, 90)
         after = release.running(2)
         assert {i for i in after if after[i] != uids[how][i]} == set(indexes), how
-        assert conditions(release) == set(), how
+        assert release.conditions() == {}, how
         assert how != "evicted" or failed(release) == 0
 
 
 def test_an_eviction_is_not_counted(release4: Release) -> None:
     release4.install(size=1, backoffLimit=0)
     uid = release4.running(1)[0]
-    evict(release4, 0)
+    release4.evict(release4.pod(0))
     release4.cluster.wait("another pod", lambda: release4.running(1)[0] != uid, 60)
     assert failed(release4) == 0
-    assert conditions(release4) == set()
+    assert release4.conditions() == {}
 
 
 def test_retries_end_at_the_limit(release4: Release) -> None:
     release4.install(size=1, backoffLimit=0)
     release4.running(1)
-    release4.end(0, 85)
+    end(release4, 0, 85)
     assert release4.condition("Failed")["reason"] in {"BackoffLimitExceeded", "FailedIndexes"}
 
 
@@ -109,7 +98,7 @@ def test_a_view_that_is_none_fails_the_job(release4: Release) -> None:
 def test_cleanup_removes_the_finished_job(release4: Release) -> None:
     release4.install(size=1, cleanup=True)
     release4.running(1)
-    release4.end(0, 0)
+    end(release4, 0, 0)
     release4.cluster.wait("the end of the Job", lambda: ("Job", "mc") not in release4.objects())
     assert ("Secret", "mc-curve") in release4.objects()
 
@@ -129,7 +118,7 @@ def test_helm_test_says_what_the_pod_says(release: Release, code: int) -> None:
             return len(ready) == 1 and "mc-quorum" in release.kubectl("get", "pods", "--output=name")
 
         release.cluster.wait("the test, and an address of the lead", asked)
-        release.kubectl("annotate", "pod", "mc-quorum", f"kwok.x-k8s.io/exit-code={code}")
+        release.cluster.end_pod(release.namespace, "mc-quorum", code)
         out = helm.communicate(timeout=60)[0]
     assert (helm.returncode == 0) == (code == 0), out
     assert ("Service", "mc-ready") not in release.objects()

@@ -1,4 +1,4 @@
-"""The fields of Kubernetes that the package knows are those of a real API server.
+"""The package's list of Kubernetes' fields matches a real API server.
 
 `pytest tests/cluster/test_fields.py --update-golden` writes them anew.
 """
@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from embedded import EmbeddedCluster
 from support import PACKAGE
+
+from tools.embedded import EmbeddedCluster
 
 FIELDS = PACKAGE / "render" / "kubernetes.json"
 ROOT = "io.k8s.api.core.v1.PodTemplateSpec"
@@ -19,7 +20,7 @@ def reference(part: Mapping[str, Any]) -> str:
 
 
 def kind(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Return what a field is: a JSON type, the name of a type, [type] or {type}."""
+    """Return the type of a field: a JSON type, the name of a type, [type] or {type}."""
     if "$ref" in part:
         name = reference(part)
         short = name.rpartition(".")[2]
@@ -60,7 +61,7 @@ def fields(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_of(found: Mapping[str, Any]) -> str:
-    """Return the file's text, a type on a line."""
+    """Return the text of the file, one type a line."""
     types = ",\n".join(f"{json.dumps(name)}: {json.dumps(one)}" for name, one in found["types"].items())
     return f'{{"version": {json.dumps(found["version"])}, "types": {{\n{types}\n}}}}\n'
 

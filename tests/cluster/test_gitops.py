@@ -1,4 +1,4 @@
-"""Rendered manifests on a cluster: applied once and again, and synced as Argo CD and Flux CD do."""
+"""Rendered manifests on a cluster: applied twice, and synced as Argo CD and Flux CD do."""
 
 import base64
 import json
@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 import yaml
-from cluster_release import Release
-from embedded import CommandError
 from support import BIN, ROOT, SECRET, Helm, load_all
 
-#: What Argo CD, and Flux CD alike, applies by.
+from tools.clients import CommandError
+from tools.releases import Release
+
+#: How Argo CD and Flux CD apply manifests.
 APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=sync", "--filename=-")
 VALUES = {"size": 2, "maxSize": 4, "flux": {"curveCertSecret": "flux-curve"}}
 Objects = dict[tuple[str, str], dict[str, Any]]
 
 
 def run(helm: Helm, *args: object) -> str:
-    """Return what `minicluster` prints where this Helm is the only one."""
+    """Return what `minicluster` prints when it uses this Helm."""
     command = [sys.executable, "-m", "minicluster", *map(str, args)]
     env = helm.environment | {"HELM_BIN": str(BIN / helm.name)}
     return subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60).stdout
@@ -36,7 +37,7 @@ class Synced:
         release.kubectl("create", "--filename=-", stdin=run(release.helm, "keygen", "flux-curve"))
 
     def render(self, helm: Helm, **values: Any) -> str:
-        """Write the folder anew and return all that is in it."""
+        """Render into the folder and return all manifests."""
         file = self.folder.parent / "values.json"
         file.write_text(json.dumps(VALUES | values))
         place = ("-n", self.release.namespace, "--output-dir", self.folder)
@@ -44,7 +45,7 @@ class Synced:
         return "---\n".join(path.read_text() for path in sorted(self.folder.glob("*.yaml")))
 
     def sync(self, stream: str) -> None:
-        """Apply, then prune what was there and is not described any more."""
+        """Apply the manifests, then delete the objects that are no longer in them."""
         self.release.kubectl(*APPLY, stdin=stream)
         described = {(d["kind"], d["metadata"]["name"]) for d in load_all(stream)}
         for kind, name in self.objects - described:
@@ -52,11 +53,11 @@ class Synced:
         self.objects = described
 
     def live(self) -> Objects:
-        """Return the objects that are described, as they are, but for their status."""
+        """Return the live objects of the manifests, without their status."""
         found = {key: self.release.get(*key) for key in self.objects}
         for item in found.values():
             if item.pop("status", None):
-                # the version counts changes of the status too
+                # resourceVersion also counts changes of the status
                 item["metadata"].pop("resourceVersion")
         return found
 
@@ -127,7 +128,7 @@ def test_what_can_not_change_is_refused_and_the_work_goes_on(synced: Synced, hel
     with pytest.raises(CommandError, match="field is immutable"):
         synced.sync(synced.render(helm4, shareProcessNamespace=True))
     assert synced.release.running(2) == uids
-    # as `argocd app sync --force --replace` does it, for this one object
+    # what `argocd app sync --force --replace` does, for this one object
     job = (synced.folder / "job-mc.yaml").read_text()
     synced.release.kubectl("replace", "--force", "--filename=-", stdin=job)
     assert not set(synced.release.running(2).values()) & set(uids.values())
@@ -139,7 +140,7 @@ def test_a_size_that_something_else_set_is_reset_unless_git_leaves_it(synced: Sy
     patch = '{"spec": {"completions": 4, "parallelism": 4}}'
     synced.release.kubectl("patch", "job", "mc", "--field-manager=autoscaler", "--patch", patch)
     synced.release.running(4)
-    # RespectIgnoreDifferences: of what the Application ignores, the live values take the place of git's
+    # RespectIgnoreDifferences: Argo CD applies the live values of the fields that the Application ignores
     application = yaml.safe_load((ROOT / "gitops/argocd/application-autoscaled.yaml").read_text())
     left = stream
     for pointer in application["spec"]["ignoreDifferences"][0]["jsonPointers"]:

@@ -3,15 +3,13 @@
 import base64
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from cluster_release import Release, new_namespace
-from embedded import CommandError, EmbeddedCluster
 from minicluster.render.load import load
-from support import CERTIFICATE, GROUP, ROOT, SECRET, Helm, lines_with, load_all
+from support import GROUP, SECRET, lines_with
+
+from tools.releases import Release
 
 
 def test_install(release: Release) -> None:
@@ -32,7 +30,7 @@ def test_install(release: Release) -> None:
     assert data["command"] == "echo hello world"
     certificate = base64.b64decode(release.certificate()).decode()
     assert re.search(r'public-key = "\S{40}"\n    secret-key = "\S{40}"\n$', certificate)
-    for index, pod in release.pods().items():
+    for index, pod in release.live_pods().items():
         assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == (f"mc-{index}", "mc")
     for command in ("kubectl logs", "flux resource list", "flux submit", "--set size=N", "helm uninstall mc"):
         assert lines_with(done.out, command)
@@ -125,89 +123,12 @@ def test_two_upgrades_with_unchanged_values_change_nothing(release: Release) -> 
     before = release.objects()
     release.upgrade()
     assert release.objects() == before
-    # a first upgrade says the whole spec, of which Kubernetes filled in a part: Helm 4 then owns that as well
+    # a first upgrade applies the whole spec, with the fields that Kubernetes filled in: Helm 4 then owns those too
     version = release.get("job")["metadata"]["resourceVersion"]
     release.upgrade("--reuse-values")
     assert release.objects() == before
     assert release.get("job")["metadata"]["resourceVersion"] == version
     assert release.running(2) == uids
-
-
-def test_the_certificate_survives_upgrade_scaling_and_rollback(release: Release) -> None:
-    release.install(size=1, maxSize=3)
-    certificate = release.certificate()
-    uids = release.running(1)
-    release.upgrade(size=3)
-    release.running(3)
-    assert release.certificate() == certificate
-    release.ok("rollback", "1")
-    assert release.running(1) == uids
-    assert release.certificate() == certificate
-    release.upgrade(size=2)
-    assert release.running(2)[0] == uids[0]
-    assert release.certificate() == certificate
-
-
-def test_a_given_certificate_is_used_and_can_not_change(release: Release) -> None:
-    release.install(flux={"curveCert": CERTIFICATE})
-    assert base64.b64decode(release.certificate()).decode() == CERTIFICATE
-    release.upgrade()
-    other = CERTIFICATE.replace(SECRET, SECRET[::-1])
-    text = release.refuse(flux={"curveCert": other})
-    assert lines_with(
-        text, "flux.curveCert can't change on the live MiniCluster mc: its brokers hold another certificate"
-    )
-    assert SECRET not in text
-    assert SECRET[::-1] not in text
-    release.values = {}
-    release.upgrade()
-    assert base64.b64decode(release.certificate()).decode() == CERTIFICATE
-
-
-def test_a_lost_certificate_is_no_reason_for_another(release: Release) -> None:
-    release.install(size=1)
-    release.kubectl("delete", "secret", "mc-curve")
-    before = release.objects()
-    assert lines_with(
-        release.refuse(),
-        "the Secret mc-curve of the live MiniCluster mc is gone, and its brokers hold the old certificate: "
-        "restore the Secret, or uninstall mc first, or install under another name",
-    )
-    assert release.objects() == before
-
-
-def test_an_existing_secret_is_used(release: Release) -> None:
-    release.kubectl("create", "secret", "generic", "mine", f"--from-literal=curve.cert={CERTIFICATE}")
-    release.install(flux={"curveCertSecret": "mine"})
-    assert ("Secret", "mc-curve") not in release.objects()
-    pod = release.get("job")["spec"]["template"]["spec"]
-    assert next(v for v in pod["volumes"] if v["name"] == "minicluster-curve")["secret"]["secretName"] == "mine"
-    release.upgrade()
-    release.ok("uninstall", "--wait")
-    assert set(release.objects()) == {("Secret", "mine")}
-
-
-def test_the_certificate_is_in_the_secret_only(release: Release) -> None:
-    release.install(size=2, maxSize=3, logging={"debug": True, "zeromq": True, "strict": True, "timed": True})
-    release.running(2)
-    release.upgrade(size=3)
-    certificate = base64.b64decode(release.certificate()).decode()
-    key = re.findall(r'-key = "(\S{40})"', certificate)
-    assert len(key) == 2
-    places = {
-        (item["kind"], item["metadata"]["name"])
-        for item in release.items()
-        if any(
-            found in json.dumps(item, ensure_ascii=False).replace("\\\\", "\\")
-            for found in (*key, release.certificate())
-        )
-    }
-    assert places == {("Secret", "mc-curve")}
-    for document in load_all(release.ok("get manifest")):
-        has = any(found in yaml.safe_dump(document, width=10**6) for found in key)
-        assert has == ((document["kind"], document["metadata"]["name"]) == ("Secret", "mc-curve"))
-    for what in ("values", "notes", "hooks"):
-        assert not any(found in release.ok(f"get {what}") for found in key)
 
 
 def test_uninstall_leaves_nothing(release: Release) -> None:
@@ -242,7 +163,7 @@ def test_a_wrong_value_creates_nothing(release: Release, values: dict[str, Any],
 
 @pytest.mark.parametrize("name", ["1st", "0"])
 def test_a_name_that_begins_with_a_digit(release: Release, name: str) -> None:
-    """Older clusters take no such name of a Service (RelaxedServiceNameValidation)."""
+    """Older clusters refuse such a name for a Service (RelaxedServiceNameValidation)."""
     release.install(nameOverride=name)
     release.name = name
     assert set(release.objects()) == {
@@ -252,7 +173,7 @@ def test_a_name_that_begins_with_a_digit(release: Release, name: str) -> None:
         ("Secret", f"{name}-curve"),
     }
     release.running(1)
-    assert release.pods()[0]["spec"]["hostname"] == f"{name}-0"
+    assert release.live_pods()[0]["spec"]["hostname"] == f"{name}-0"
 
 
 def test_an_upgrade_with_a_wrong_value_changes_nothing(release: Release) -> None:
@@ -263,167 +184,6 @@ def test_an_upgrade_with_a_wrong_value_changes_nothing(release: Release) -> None
     assert lines_with(release.refuse(minSize=3), "MiniCluster mc: minSize is 3, size 2")
     assert release.objects() == before
     assert release.revisions()[0] == (1, "deployed")
-
-
-def test_texts_arrive_in_kubernetes(release: Release) -> None:
-    texts = [
-        *(
-            "a 'b' \"c\" $HOME ${X} $(MINICLUSTER_HOME) $$ `id` \\ \\n",
-            "  lead\n\n trail \n\n",
-            "\n a\nb",
-            "---\n- x: y # z",
-        ),
-        *("yes", "012", "1:30", "1e3", "0x1F", "~", "é 日本 🚀", "\ta\t", "{{ .Values }}", "x" * 2000, "word " * 200),
-    ]
-    environment = {f"V{index}": text for index, text in enumerate(texts)}
-    commands = dict(zip(("init", "pre", "brokerPre", "workerPre", "post"), texts, strict=False))
-    runner = {"command": texts[0], "environment": environment, "commands": commands}
-    release.install(containers=[runner], flux={"environment": environment})
-    data = release.get("configmap", "mc-config")["data"]
-    files = ("init.sh", "pre.sh", "broker-pre.sh", "worker-pre.sh", "post.sh")
-    assert {key: data[file] for key, file in zip(commands, files, strict=True)} == commands
-    assert data["command"] == texts[0]
-    env = release.get("job")["spec"]["template"]["spec"]["containers"][0]["env"]
-    assert {v["name"]: v.get("value", "").replace("$$", "$") for v in env if v["name"] in environment} == environment
-
-
-# Users and namespaces ----------------------------------------------------------------------------------------
-
-
-def test_a_user_of_the_namespace_is_enough(user: Helm, release: Release) -> None:
-    release.helm = user
-    assert lines_with(release.refuse(command="install"), "forbidden")
-    release.cluster.grant(release.namespace, "edit")
-    release.install(size=1, maxSize=2)
-    uids = release.running(1)
-    release.upgrade(size=2)
-    assert release.running(2)[0] == uids[0]
-    release.ok("rollback", "1")
-    release.ok("uninstall", "--wait")
-    release.cluster.wait("nothing", lambda: [o["kind"] for o in release.items()] == ["RoleBinding"])
-
-
-@pytest.mark.parametrize("mode", ["image", "copy"])
-def test_a_restricted_namespace_admits_the_example(connected: Helm, release: Release, mode: str) -> None:
-    example = ROOT / "values-examples" / "restricted.yaml"
-    if not example.exists():
-        pytest.skip("there is no values-examples/restricted.yaml")
-    values = yaml.safe_load(example.read_text())
-    namespace = new_namespace(release.cluster, **{"pod-security.kubernetes.io/enforce": "restricted"})
-    restricted = Release(connected, release.cluster, namespace)
-    restricted.install("--set", f"flux.container.mode={mode}", **values)
-    restricted.running(values["size"])
-    with_defaults = Release(connected, release.cluster, namespace, name="baseline")
-    with_defaults.install(size=1)
-    release.cluster.wait(
-        "a refusal", lambda: "violates PodSecurity" in release.cluster.kubectl("events", "--namespace", namespace)
-    )
-    release.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
-
-
-def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Release) -> None:
-    namespace = new_namespace(release.cluster, **{"pod-security.kubernetes.io/enforce": "baseline"})
-    baseline = Release(connected, release.cluster, namespace)
-    baseline.install(size=2)
-    baseline.running(2)
-    release.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
-
-
-#: Examples whose pods run on any node with nothing beside them; test_api_examples.py validates all.
-PLAIN = (
-    "hello-world",
-    "interactive",
-    "elastic",
-    "restricted",
-    "batch",
-    "sidecar-monitor",
-    "services",
-    "volume-emptydir-shm",
-)
-
-
-@pytest.mark.parametrize(
-    "example", [ROOT / f"values-examples/{name}.yaml" for name in PLAIN], ids=lambda path: path.stem
-)
-def test_the_examples_install(release4: Release, example: Path) -> None:
-    release4.install(**yaml.safe_load(example.read_text()))
-    release4.running(release4.values["size"])
-
-
-@pytest.mark.parametrize("golden", sorted((ROOT / "tests/chart/golden").glob("*.yaml")), ids=lambda path: path.stem)
-def test_kubernetes_takes_what_the_golden_files_show(cluster: EmbeddedCluster, golden: Path) -> None:
-    documents = load_all(golden.read_text())
-    for document in documents:
-        document["metadata"]["namespace"] = "default"
-    # a Pod is admitted only where its service account and priority class are
-    made = [document for document in documents if document["kind"] != "Pod"]
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
-    cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename=-", stdin=text)
-
-
-# Helm's options ----------------------------------------------------------------------------------------------
-
-
-def test_options_of_helm(release: Release) -> None:
-    assert "kind: Secret" in release.run("install", "--dry-run=server").out
-    assert release.items() == []
-    release.run("upgrade", "--install", "--wait", "--timeout", "60s", values={"maxSize": 3})
-    uids = release.running(1)
-    rollback = "--atomic" if release.helm.major == 3 else "--rollback-on-failure"
-    assert release.run("upgrade", rollback, "--timeout", "60s", values={"maxSize": 3, "size": 2}).code == 0
-    assert release.running(2)[0] == uids[0]
-    assert release.run("upgrade", "--reset-then-reuse-values", values={"size": 3}).code == 0
-    assert release.running(3)[0] == uids[0]
-    before = release.objects()
-    done = release.run("upgrade", "--dry-run=server", values={"maxSize": 3})
-    assert done.code == 0
-    assert "completions: 1" in done.out
-    assert release.objects() == before
-
-
-def test_install_into_a_new_namespace(connected: Helm, release: Release) -> None:
-    other = Release(connected, release.cluster, f"{release.namespace}-new")
-    other.install("--create-namespace")
-    other.running(1)
-    release.cluster.kubectl("delete", "namespace", other.namespace, "--wait=false")
-
-
-def test_helm_4_goes_on_with_what_helm_3_installed(helm3: Helm, helm4: Helm, release: Release) -> None:
-    kubeconfig = {"KUBECONFIG": str(release.cluster.kubeconfig)}
-    release.helm = Helm("helm3", helm3.home, kubeconfig)
-    release.install(size=1, maxSize=3)
-    uids, certificate = release.running(1), release.certificate()
-    release.helm = Helm("helm", helm4.home, kubeconfig)
-    release.upgrade(size=2)
-    assert release.running(2)[0] == uids[0]
-    release.upgrade("--server-side=true", size=3)
-    assert release.running(3)[0] == uids[0]
-    assert release.certificate() == certificate
-
-
-def test_a_size_that_something_else_set(release: Release) -> None:
-    release.install(size=1, maxSize=3)
-    patch = '{"spec": {"completions": 2, "parallelism": 2}}'
-    release.kubectl("patch", "job", "mc", "--field-manager=autoscaler", "--patch", patch)
-    uids = release.running(2)
-    done = release.run("upgrade", values={"size": 3})
-    if release.helm.major == 4:
-        assert done.code != 0
-        assert 'conflicts with "autoscaler"' in done.err
-        assert release.run("upgrade", "--force-conflicts", values={"size": 3}).code == 0
-    else:
-        assert done.code == 0
-    grown = release.running(3)
-    assert {index: grown[index] for index in uids} == uids
-
-
-def test_a_release_needs_no_right_to_read_what_is_not_its_own(user: Helm, release: Release) -> None:
-    # an installation that reads beyond its namespace would be forbidden to
-    release.cluster.grant(release.namespace, "edit")
-    with pytest.raises(CommandError, match="cannot list resource"):
-        release.cluster.kubectl("get", "jobs", "--all-namespaces", "--as=user")
-    release.helm = user
-    release.install()
 
 
 def test_the_spec_of_a_live_release_is_that_of_its_values(release: Release) -> None:

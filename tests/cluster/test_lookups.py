@@ -5,8 +5,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from cluster_release import Release
-from embedded import EmbeddedCluster
+
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
 
 REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\d+)$", re.MULTILINE)
 FULL: dict[str, Any] = {

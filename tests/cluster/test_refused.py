@@ -1,9 +1,10 @@
-"""Wrong values that the API server would refuse half-way are refused before anything is created."""
+"""Wrong values, which the API server would refuse after some objects exist, are refused before any exists."""
 
 from typing import Any
 
 import pytest
-from cluster_release import Release
+
+from tools.releases import Release
 
 TWO = {"a": {"path": "/d", "emptyDir": True}, "b": {"path": "/d", "claimName": "c"}}
 

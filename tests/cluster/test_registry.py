@@ -1,4 +1,4 @@
-"""A new user's way from an empty home: plugin, chart from an OCI registry, scale, roll back, remove."""
+"""The steps of a new user with an empty home: plugin, chart from an OCI registry, scale, roll back, remove."""
 
 import json
 import os
@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_release import Release
-from embedded import CommandError, EmbeddedCluster, wait
 from newcomer import VERSION, User, need_wheels
 from support import tool
+
+from tools.clients import CommandError, until
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     with (home / "log").open("wb") as log, subprocess.Popen(command, env=env, stdout=log, stderr=log) as process:
         try:
-            wait("the registry", answers)
+            until(answers, what="the registry")
             yield address
         finally:
             process.kill()
@@ -52,7 +54,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(params=["helm", "helm3"])
 def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: EmbeddedCluster) -> User:
-    """A user of one of the Helms, who installed the post-renderer by its documented way, with a cluster."""
+    """A user of one of the Helms, with a cluster, who installed the post-renderer as documented."""
     if not tool(request.param):
         pytest.skip(f"{request.param} is missing: run `make tools`")
     user = User(tmp_path / "home", "python3", helm=request.param)
@@ -77,7 +79,7 @@ def test_from_an_empty_home(registry: str, user: User, built: Path, release4: Re
 
     user.ok("upgrade", "mc", *chart, *place, *post, "--reuse-values", "--set", "size=3")
     assert {index: uid for index, uid in release4.running(3).items() if index in first} == first
-    # without the post-renderer, and from what Helm stored
+    # a rollback runs no post-renderer: it applies what Helm stored
     user.ok("rollback", "mc", "1", *place)
     assert release4.running(2) == first
     assert release4.certificate() == certificate

@@ -5,72 +5,21 @@
 
 import json
 import shutil
-import sys
 import tarfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_release import Release
 from minicluster.release.helm import version
 from support import CHART, ROOT, Helm, lines_with
+from versions import SIZED, VALUES, State, Version, services_pods, sized, use
+
+from tools.releases import Release
 
 OLDER = sorted((Path(__file__).parent / "older").glob("*.tar.gz"))
-VALUES: dict[str, Any] = {
-    "size": 2,
-    "maxSize": 4,
-    "tasks": 3,
-    "containers": [
-        {
-            "name": "app",
-            "image": "ubuntu:noble",
-            "runFlux": True,
-            "command": "sleep 'inf'\n",
-            "environment": {"EMPTY": "", "A": "$HOME 'b'\n \u2028c: d\n"},
-            "commands": {"prefix": "time -p", "pre": "true"},
-            "resources": {"limits": {"cpu": 1, "memory": "2048Mi"}},
-            "volumes": {"scratch": {"path": "/scratch", "emptyDir": True}},
-        },
-        {"name": "side", "image": "busybox", "command": "sleep inf", "ports": [80]},
-    ],
-    "services": [{"name": "db", "image": "busybox", "command": "sleep inf"}],
-    # what it exports looks like a setting
-    "flux": {"environment": {"TEXT": "a\nmc_size=7\n'\"\n"}, "optionFlags": "-N 9"},
-    "pod": {"labels": {"team": "a"}, "annotations": {"b/c": "d"}},
-}
 SCALED = {"autoscaling": {"enabled": True, "idleSeconds": 7}, "metrics": {"enabled": True}}
 MODES = ("--reuse-values", "--reset-then-reuse-values")
-#: What the size is in.
-SIZED = ("settings.sh", "agent.json")
-
-
-@dataclass(frozen=True)
-class Version:
-    """A chart with its post-renderer, in a folder that is laid out as the repository."""
-
-    root: Path
-
-    @property
-    def chart(self) -> Path:
-        """The chart."""
-        return self.root / "charts" / "minicluster"
-
-    def helm(self, helm: Helm) -> Helm:
-        """Return a Helm that has this post-renderer, in PATH and as a plugin."""
-        path = f"{self.root / 'bin'}:{helm.environment['PATH']}"
-        plugins = {"HELM_PLUGINS": str(self.root)} if helm.major == 4 else {}
-        return Helm(helm.name, helm.home, {**helm.env, "PATH": path, **plugins})
-
-    def install(self) -> "Version":
-        """Make the command `minicluster` of it."""
-        command = self.root / "bin" / "minicluster"
-        command.parent.mkdir()
-        python = f"exec '{sys.executable}' -m minicluster"
-        command.write_text(f"#!/bin/sh\nPYTHONPATH='{self.root / 'plugin'}' {python} \"$@\"\n")
-        command.chmod(0o755)
-        return self
 
 
 @pytest.fixture(scope="module", params=OLDER, ids=lambda path: path.name.partition(".")[0])
@@ -84,7 +33,7 @@ def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    """A later version: other pods, other programs, and values that are new."""
+    """A later version: other pods, other programs and new values."""
     root = tmp_path_factory.mktemp("later")
     shutil.copytree(ROOT / "plugin", root / "plugin", symlinks=True)
     shutil.copytree(CHART, root / "charts" / "minicluster")
@@ -109,7 +58,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
         "FORMER: Mapping[str, str] = {",
         'FORMER: Mapping[str, str] = {"flux.connectTimeout": "5s", ',
     )
-    # what it doesn't like any more is what the live ones have
+    # the later version refuses a value that live releases have
     no_more = "if cluster.flux['optionFlags'] == '-N 9':\n        yield 'flux.optionFlags is -N 9: no more'\n    if"
     own = 'cluster.flux["curveCert"] and'
     change("plugin/minicluster/render/refusals/flux.py", f"if {own}", f"{no_more} {own}")
@@ -127,57 +76,9 @@ def now() -> Version:
     return Version(ROOT)
 
 
-@dataclass(frozen=True)
-class State:
-    """What of a live cluster must stay."""
-
-    job: str
-    spec: dict[str, Any]
-    frozen: str
-    pods: dict[int, str]
-    services: list[str]
-    certificate: str
-    files: dict[str, str]
-
-    @staticmethod
-    def of(release: Release, size: int) -> "State":
-        """Return the state once so many pods run."""
-        pods = release.running(size)
-        release.cluster.wait("the pod of the services", lambda: len(_services(release)) == 1)
-        job = release.get("job")
-        free = ("completions", "parallelism", "activeDeadlineSeconds")
-        return State(
-            job=job["metadata"]["uid"],
-            spec={key: value for key, value in job["spec"].items() if key not in free},
-            frozen=job["metadata"]["annotations"]["minicluster/frozen"],
-            pods=pods,
-            services=_services(release),
-            certificate=release.certificate(),
-            files=release.get("configmap", "mc-config")["data"],
-        )
-
-    def stays(self, release: Release, size: int) -> dict[str, str]:
-        """Check that nothing but the size has changed; return the files that the size is in."""
-        after = State.of(release, size)
-        both = min(size, len(self.pods))
-        assert {i: after.pods[i] for i in range(both)} == {i: self.pods[i] for i in range(both)}
-        for name in ("job", "spec", "frozen", "services", "certificate"):
-            assert getattr(after, name) == getattr(self, name), name
-        assert {f: t for f, t in after.files.items() if f not in SIZED} == {
-            f: t for f, t in self.files.items() if f not in (*SIZED, "quorum.sh")
-        } | {"quorum.sh": after.files["quorum.sh"]}
-        return {file: after.files[file] for file in SIZED}
-
-
-def _services(release: Release) -> list[str]:
-    selector = "app.kubernetes.io/component=services"
-    found = release.cluster.get("pods", "--namespace", release.namespace, f"--selector={selector}")["items"]
-    return [pod["metadata"]["uid"] for pod in found]
-
-
 @pytest.fixture
 def installed(release: Release, older: Version, connected: Helm) -> Iterator[Callable[..., Release]]:
-    """Install a release of an older version; what comes then is of others."""
+    """Install a release of an older version, without values for the upgrades that follow."""
 
     def install(**values: Any) -> Release:
         release.helm, release.chart = older.helm(connected), older.chart
@@ -186,20 +87,6 @@ def installed(release: Release, older: Version, connected: Helm) -> Iterator[Cal
         return release
 
     return install
-
-
-def use(release: Release, version: Version, connected: Helm) -> None:
-    release.chart = version.chart
-    release.helm = connected if version.root == ROOT else version.helm(connected)
-
-
-def sized(text: str, old: int, new: int) -> str:
-    """Return settings of the older version with another size."""
-    return (
-        text.replace(f"mc_size={old}\n", f"mc_size={new}\n", 1)
-        .replace(f"-Sbroker.quorum={old} ", "" if new == VALUES["maxSize"] else f"-Sbroker.quorum={new} ")
-        .replace(f"-N {old} -n 3", f"-N {new} -n 3" if new <= 3 else "-n 3")
-    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -252,10 +139,10 @@ def test_what_its_version_can_not_is_refused(
     way = "it is calm, asked is loud; uninstall mc first, or install under another name"
     assert len(lines_with(text, f"flux.novelty can't change on the live MiniCluster mc: {way}")) == 1
     assert lines_with(release.refuse(mode, flux={"connectTimeout": "6s"}), "it is 5s, asked is 6s")
-    # its default is what the cluster has
+    # the default is what the cluster has
     assert release.run("upgrade", mode, values={"flux": {"novelty": "calm"}}).code == 0
     before.stays(release, 2)
-    # also once the value is the release's
+    # also when the value is in the release
     assert lines_with(release.refuse(mode, flux={"novelty": "loud"}), "flux.novelty can't change")
 
 
@@ -265,7 +152,7 @@ def test_services_that_change_are_made_anew(installed: Callable[..., Release], c
     use(release, later, connected)
     new = {"name": "web", "image": "busybox", "command": "httpd -f"}
     assert release.run("upgrade", MODES[0], values={"services": [new]}).code == 0
-    release.cluster.wait("another pod", lambda: len(found := _services(release)) == 1 and found != before.services)
+    release.cluster.wait("another pod", lambda: len(found := services_pods(release)) == 1 and found != before.services)
     after = State.of(release, 2)
     assert (after.job, after.pods) == (before.job, before.pods)
     assert after.files["web.command"] == "httpd -f"
@@ -288,7 +175,7 @@ def test_what_is_installed_anew_is_of_the_version_that_installs(
     assert after.spec["template"]["spec"]["enableServiceLinks"] is True
     assert json.loads(after.frozen)["flux.novelty"] == "calm"
     assert after.certificate == before.certificate
-    # and from then on it stays so
+    # later upgrades keep the new version
     assert release.run("upgrade", MODES[0], "--set", "size=3").code == 0
     after.stays(release, 3)
 

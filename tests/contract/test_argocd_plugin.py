@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,8 +15,7 @@ import yaml
 from minicluster.release import argocd
 from support import ROOT, SEED, Done, Helm, by_name, one, tool, values_text
 
-sys.path.insert(0, str(ROOT / "tools"))
-from embedded import wait
+from tools.clients import until
 
 FOLDER = ROOT / "gitops" / "argocd"
 PLUGIN = yaml.safe_load((FOLDER / "plugin.yaml").read_text())
@@ -82,7 +80,7 @@ def server(request: pytest.FixtureRequest, helm4: Helm, tmp_path_factory: pytest
     command = [program, "serve", "--config-dir-path", home / "config", "--loglevel", "warn"]
     with (home / "log").open("wb") as log, subprocess.Popen(command, env=env, stdout=log, stderr=log) as process:
         try:
-            wait("the socket", socket.exists)
+            until(socket.exists, what="the socket")
             yield Server(program, socket, env)
         finally:
             process.kill()  # it waits for streams that are open

@@ -5,46 +5,28 @@ would make (``pod.sh``). All pods share this host's network and bind to loopback
 """
 
 import os
-import random
 import signal
 import subprocess
-import time
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import tomli_w
-import yaml
-from minicluster.render import config, curve
-from minicluster.render.load import load
-
-T = TypeVar("T")
+from tools.clients import PATIENCE, until
+from tools.releases import MOUNT
+from tools.testbed import choose_scheduler
 
 NAME = "flux-sample"
-MOUNT = "/mnt/flux"
 #: Where an image has its commands
 PATH = "/usr/local/bin:/usr/bin:/bin"
-#: Seconds within which anything here happens, also on a busy machine.
-PATIENCE = 60.0
 MAP_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
 UNSHARE = ["unshare", *MAP_ROOT, "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
-def until(found: Callable[[], T], seconds: float = PATIENCE) -> T:
-    """Return the first true value, asking often; fail after a while."""
-    end = time.monotonic() + seconds
-    while not (value := found()):
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.05)
-    return value
-
-
 @dataclass(frozen=True)
 class Flux:
-    """A Flux of this machine, with one of its schedulers."""
+    """An installation of Flux on this machine, with one of its schedulers."""
 
     path: Path
     view: Path | None  #: the tree when it is a view
@@ -52,7 +34,7 @@ class Flux:
 
     @property
     def image(self) -> dict[str, Any]:
-        """How a pod comes to it."""
+        """The fields of Image by which a pod finds it."""
         return {"flux": None, "view": self.view} if self.view else {"flux": self.path}
 
     def values(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,20 +42,9 @@ class Flux:
         return choose_scheduler(values, self.scheduler)
 
 
-SCHEDULERS = ("sched-simple", "Fluxion")
-
-
-def choose_scheduler(values: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
-    """Return values that choose one, where they leave it open."""
-    flux = values.get("flux", {})
-    if scheduler == "Fluxion" or "scheduler" in flux or "brokerConfig" in flux:
-        return {**values}
-    return {**values, "flux": {**flux, "scheduler": {"simple": True}}}
-
-
 @dataclass(frozen=True)
 class Image:
-    """What is particular about the container that a pod runs."""
+    """How the container of a pod differs from this machine."""
 
     flux: Path | None = None  #: what PATH has; None where Flux comes with a view
     view: Path | None = None  #: a view's tree
@@ -84,7 +55,7 @@ class Image:
     user: int = 0
 
     def on_this_machine(self, data: dict[str, str]) -> dict[str, str]:
-        """Return the files of a ConfigMap with the view where it is here."""
+        """Return the files of a ConfigMap with the view's path on this machine."""
         at = f"mc_view={self.view or '/opt/views/view'}\n"
         return {**data, "settings.sh": data["settings.sh"].replace("mc_view=/opt/views/view\n", at)}
 
@@ -184,7 +155,7 @@ class Pod:
         return self.log_file.read_text()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the container's first process, as the kubelet does, once it handles it at all."""
+        """Send a signal to the container's first process, as the kubelet does, once that process handles it."""
         until(lambda: self._handled >> (number - 1) & 1)
         os.kill(self.first, number)
 
@@ -215,7 +186,7 @@ class Pod:
 
     def kill_broker(self) -> None:
         """Kill the broker, not the pod."""
-        # the pod's end may take the command with it
+        # the command may be killed together with the pod
         assert self.run("kill", "-9", self.flux("getattr", "broker.pid").strip()).returncode in (0, -9, 137)
 
     def wait_for_ready(self) -> None:
@@ -224,80 +195,5 @@ class Pod:
 
     @property
     def ready(self) -> bool:
-        """What the startup probe says."""
+        """Whether the startup probe passes."""
         return self.run("sh", f"{MOUNT}/minicluster/ready.sh").returncode == 0
-
-
-class Cluster:
-    """The pods of one MiniCluster, of which any may be started, and started anew."""
-
-    def __init__(self, root: Path, values: Mapping[str, Any], runner: Mapping[str, Any], image: Image) -> None:
-        self.root, self.image = root, image
-        self.size: int = values.get("size", 1)
-        self.max_size: int = values.get("maxSize") or self.size
-        network = f"127.{random.randrange(1, 255)}.{random.randrange(256)}"
-        self.addresses = [f"tcp://{network}.{index + 1}:8050" for index in range(self.max_size)]
-        flux: dict[str, Any] = {**values.get("flux", {})}
-        flux["container"] = {"disable": image.flux is not None, **flux.get("container", {})}
-        document = {
-            "metadata": {"name": NAME, "namespace": "default"},
-            "spec": {**values, "containers": [{"image": "none", **runner}], "flux": flux},
-        }
-        config_map, secret = config.documents(load(yaml.safe_load(yaml.safe_dump(document))), curve.random_keypair)
-        data = image.on_this_machine(config_map["data"])
-        self.data = {"minicluster": data, "curve": secret["stringData"]}
-        if "brokerConfig" not in flux:
-            data["broker.toml"] = self.broker_toml(data["broker.toml"])
-        if values.get("state"):
-            (root / "claim").mkdir(parents=True)
-        self.pods: dict[int, Pod] = {}
-        self.gone: list[Pod] = []
-
-    def broker_toml(self, computed: str = "") -> str:
-        """Return the computed configuration with brokers on loopback addresses."""
-        hosts = [{"host": f"{NAME}-{i}", "bind": a, "connect": a} for i, a in enumerate(self.addresses)]
-        bootstrap = {"curve_cert": f"{MOUNT}/config/curve/curve.cert", "hosts": hosts}
-        return tomli_w.dumps({**tomllib.loads(computed), "bootstrap": bootstrap})
-
-    def start(self, indices: Sequence[int] = ()) -> "Cluster":
-        """Start pods, all of `size` when none is named; where there was one, the one that replaces it."""
-        for index in indices or range(self.size):
-            if index in self.pods:
-                self.gone.append(self.pods[index])
-            generation = sum(pod.index == index for pod in self.gone)
-            self.pods[index] = Pod(self.root / f"pod-{index}-{generation}", index, self.data, self.image)
-            self.pods[index].start()
-        return self
-
-    @property
-    def lead(self) -> Pod:
-        """The pod of index 0."""
-        return self.pods[0]
-
-    def run(self) -> list[int]:
-        """Start all pods and return their exit codes, by index."""
-        return self.start().wait()
-
-    def wait(self) -> list[int]:
-        """Return the exit codes of all pods, by index."""
-        return [self.pods[index].wait() for index in sorted(self.pods)]
-
-    def wait_for_ready(self) -> "Cluster":
-        """Wait until every pod is."""
-        for pod in self.pods.values():
-            pod.wait_for_ready()
-        return self
-
-    def up(self) -> str:
-        """Return the ranks that Flux can use now."""
-        done = self.lead.run(f"{MOUNT}/bin/flux", "resource", "list", "-n", "-s", "up", "-o", "{ranks}")
-        return done.stdout.strip()
-
-    def end(self) -> None:
-        """Kill all pods."""
-        for pod in [*self.pods.values(), *self.gone]:
-            pod.kill()
-
-
-#: What makes clusters in a test: values, what the runner has, what its image is.
-Make = Callable[..., Cluster]

@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from broker_pods import MOUNT, Cluster, Flux, Image
+from broker_clusters import Cluster
+from broker_pods import Flux, Image
 from minicluster.burst import plan
 from minicluster.burst.address import Address
 from minicluster.render import config, curve
 from minicluster.render.load import load
 from minicluster.render.model import MiniCluster
 
+from tools.releases import MOUNT
+
 ROOT = "root"
 
 
 class Side(Cluster):
-    """A root or one of its bursts; ``certificate`` is what a burst has of its root."""
+    """A root or one of its bursts, which has its root's ``certificate``."""
 
     def __init__(self, folder: Path, cluster: MiniCluster, address: str, certificate: str, image: Image) -> None:
         self.root, self.image, self.cluster, self.address = folder, image, cluster, address
@@ -29,11 +32,11 @@ class Side(Cluster):
         documents = list(config.documents(cluster, curve.random_keypair))
         self.certificate: str = certificate or documents[1]["stringData"]["curve.cert"]
         data: dict[str, str] = image.on_this_machine(documents[0]["data"])
-        # there is no DNS here: the root's own workers reach the lead as the bursts do
+        # there is no DNS here, so the root's own workers reach the lead by its address, as the bursts do
         toml = tomllib.loads(data["broker.toml"])
         toml["bootstrap"]["default_connect"] = f"tcp://{address}:%p"
         self.data = {
-            # nobody waits for a minute here
+            # a test does not wait for a minute
             "minicluster": {name: text.replace("sleep 60", "sleep 1") for name, text in data.items()}
             | {"broker.toml": tomli_w.dumps(toml)},
             "curve": {"curve.cert": self.certificate},
@@ -42,7 +45,7 @@ class Side(Cluster):
 
 
 class Sides:
-    """A root, and what joins it."""
+    """A root and the bursts that join it."""
 
     def __init__(self, folder: Path, flux: Flux) -> None:
         self.folder, self.flux = folder, flux
@@ -50,7 +53,7 @@ class Sides:
         self.all: list[Side] = []
 
     def start_root(self, values: Mapping[str, Any]) -> Side:
-        """Start a root and wait for it."""
+        """Start a root and wait until it is ready."""
         values = self.flux.values(values)
         values |= {"network": {"interface": self.address}, "containers": [{"image": "none", "cores": 1}]}
         self.lead = self._side(ROOT, values)
@@ -87,5 +90,5 @@ def submit(side: Side, rank: int, *words: str) -> str:
 
 
 def status(side: Side, job: str) -> int:
-    """Return what a job ended with."""
+    """Return the exit code of a job."""
     return side.lead.run(f"{MOUNT}/bin/flux", "job", "status", job).returncode

@@ -1,21 +1,25 @@
-"""Where Flux is on this machine, and clusters of it."""
+"""Fixtures: the Flux of this machine and clusters of it; releases on a real cluster."""
 
 import os
-import secrets
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import SCHEDULERS, UNSHARE, Cluster, Flux, Image, Make
-from releases import Install, Release, create_namespace, run, values_of
+from broker_clusters import Cluster, Make
+from broker_pods import UNSHARE, Flux, Image
+from real_cluster import Install, Need
+
+from tools import testbed
+from tools.releases import FluxRelease
 
 
-@pytest.fixture(scope="session", params=SCHEDULERS)
+@pytest.fixture(scope="session", params=testbed.SCHEDULERS)
 def flux(request: pytest.FixtureRequest) -> Flux:
-    """The Flux of this machine with each scheduler; a skip where it is missing, or where it can't be given pods."""
+    """The Flux of this machine with each scheduler. Skips where Flux, the scheduler or Linux namespaces are missing."""
     prefix = os.environ.get("FLUX_PREFIX")
     found = shutil.which("flux", path=f"{prefix}/bin" if prefix else None)
     if not found:
@@ -26,13 +30,13 @@ def flux(request: pytest.FixtureRequest) -> Flux:
     tree = path.parents[1]
     if request.param == "Fluxion" and not list(tree.glob("lib*/**/flux/modules/sched-fluxion-qmanager.so")):
         pytest.skip(f"no Fluxion (flux-sched) in {tree}")
-    # a view is a tree of links over the prefixes of flux-core, flux-sched and more
+    # a view is a tree of links to the prefixes of flux-core, flux-sched and more
     return Flux(path, tree if path.is_symlink() else None, request.param)
 
 
 @pytest.fixture
 def make(flux: Flux, tmp_path: Path) -> Iterator[Make]:
-    """Makes clusters that end with the test: values, what the runner has, what its image is."""
+    """Makes clusters that are killed at the end of the test."""
     clusters: list[Cluster] = []
 
     def make(values: dict[str, Any], runner: dict[str, Any] | None = None, **image: Any) -> Cluster:
@@ -48,17 +52,14 @@ def make(flux: Flux, tmp_path: Path) -> Iterator[Make]:
 @pytest.fixture(scope="session")
 def schedulers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The schedulers that the view image of the pods has."""
-    namespace = f"minicluster-test-{secrets.token_hex(4)}"
-    create_namespace(namespace)
-    lead = Release(namespace, "helm", values_of({}, {}, "image"), tmp_path_factory.mktemp("schedulers")).install()
-    lead.wait_for("0")
-    found = ["sched-simple", *(["Fluxion"] if "scheduler: Fluxion" in lead.log(0) else [])]
-    run("kubectl", "-n", namespace, "delete", "jobs", "--all", "--wait=false")
-    run("kubectl", "delete", "namespace", namespace, "--wait=false")
-    return found
+    with testbed.new_namespace() as namespace:
+        lead = testbed.release(namespace, testbed.values_of({}, {}), tmp_path_factory.mktemp("schedulers"))
+        lead.install()
+        lead.wait_for("0")
+        return ["sched-simple", *(["Fluxion"] if "scheduler: Fluxion" in lead.log(0) else [])]
 
 
-@pytest.fixture(params=SCHEDULERS)
+@pytest.fixture(params=testbed.SCHEDULERS)
 def scheduler(request: pytest.FixtureRequest, schedulers: list[str]) -> str:
     """Each scheduler."""
     if request.param not in schedulers:
@@ -68,26 +69,38 @@ def scheduler(request: pytest.FixtureRequest, schedulers: list[str]) -> str:
 
 @pytest.fixture
 def release(tmp_path: Path, scheduler: str) -> Iterator[Install]:
-    """Installs clusters that go with the test: values, then what the runner has."""
-    namespaces: list[str] = []
+    """Installs clusters that are removed with the test."""
+    with ExitStack() as stack:
 
-    def release(values: dict[str, Any], runner: dict[str, Any] | None = None, **how: Any) -> Release:
-        namespaces.append(f"minicluster-test-{secrets.token_hex(4)}")
-        create_namespace(namespaces[-1], how.get("labels", ()))
-        all_values = values_of(values, runner or {}, how.get("mode", "image"), scheduler)
-        options = how.get("options", ())
-        return Release(namespaces[-1], how.get("helm", "helm"), all_values, tmp_path).install(*options)
+        def release(values: dict[str, Any], runner: dict[str, Any] | None = None, **how: Any) -> FluxRelease:
+            namespace = stack.enter_context(testbed.new_namespace(*how.get("labels", ())))
+            all_values = testbed.values_of(values, runner or {}, how.get("mode", "image"), scheduler)
+            installed = testbed.release(namespace, all_values, tmp_path, how.get("helm", "helm"))
+            installed.install(*how.get("options", ()))
+            return installed
 
-    yield release
-    for name in namespaces:
-        # a namespace that goes with a Job that has backoffLimitPerIndex never goes: the Job first
-        run("kubectl", "-n", name, "delete", "jobs", "--all", "--wait=false", "--ignore-not-found")
-        run("kubectl", "delete", "namespace", name, "--wait=false", "--ignore-not-found")
+        yield release
 
 
 @pytest.fixture
 def volume() -> Iterator[str]:
-    """The name of a volume that goes with the test; `bind` makes it."""
-    name = f"minicluster-test-{secrets.token_hex(4)}"
-    yield name
-    run("kubectl", "delete", "persistentvolume", name, "--ignore-not-found", "--wait=false")
+    """The name of a volume that is removed with the test; `bind` makes it."""
+    with testbed.new_volume() as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def tools(request: pytest.FixtureRequest) -> set[str]:
+    """The tools of the module's LOOKS that its IMAGE has."""
+    return testbed.tools_in(request.module.IMAGE, request.module.LOOKS)
+
+
+@pytest.fixture
+def need(request: pytest.FixtureRequest, tools: set[str]) -> Need:
+    """Skips the test where the module's IMAGE lacks a tool."""
+
+    def need(tool: str) -> None:
+        if tool not in tools:
+            pytest.skip(f"{tool} is not in {request.module.IMAGE}")
+
+    return need

@@ -1,7 +1,7 @@
 #!/bin/sh
-# pod.sh COMMAND…: run in namespaces of its own, makes the mounts of a pod and becomes its first process.
-# POD has the folders bin, config, curve, state, and its parent the claim of the cluster's state where there is one; POD_HIDE the commands that this image lacks; POD_SH what sh
-# is, POD_READ_ONLY whether the root is.
+# pod.sh COMMAND…: makes the mounts of a pod in namespaces of its own and becomes COMMAND, the pod's first process.
+# POD is a folder with bin, config, curve and state; beside it is `claim` where the cluster's state is on a claim.
+# POD_HIDE names commands that the image lacks, POD_SH the shell that is its sh; POD_READ_ONLY makes the root read-only.
 set -eu
 
 mount -t tmpfs -o mode=0755 tmpfs /mnt

@@ -1,14 +1,14 @@
-"""What the tasks of a job show, by each way to start one."""
+"""What the tasks of a job print, for each way to start a job."""
 
 import re
 from collections.abc import Callable
 from pathlib import Path
 
-#: A line with the CPUs that a task may run on.
+#: Prints the CPUs that a task may run on.
 SHOW_CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status"
-#: A line with the variable, or that it is none.
+#: Prints the variable, or `unset`.
 SHOW_PYTHONPATH = 'echo "${PYTHONPATH-unset}"'
-#: A shell's words that print the output of a command of flux in a job, by the way that the job is started.
+#: Shell commands that run a script in a job and print its output, by the way that the job is started.
 WAYS = {
     "run": "flux run {options} sh {script}",
     "submit": "flux submit --quiet --watch {options} sh {script}",
@@ -16,7 +16,7 @@ WAYS = {
     "alloc": "flux alloc -n1 flux run {options} sh {script}",
     "nested": "flux run -n1 flux start flux run {options} sh {script}",
 }
-#: The same for what is no job: the instance's own program.
+#: The same for programs that are not jobs but the initial program of an instance.
 PROGRAMS = {
     "batch script": "flux job attach $(flux batch -n1 --output=kvs --error=kvs --wrap sh {script})",
     "command of alloc": "flux alloc -n1 sh {script}",
@@ -25,7 +25,7 @@ SCRIPT = "/tmp/show"
 
 
 def lines(show: str, ways: dict[str, str], options: str = "") -> str:
-    """Return a shell's commands that print `WAY: OUTPUT` for each way; the script is of each node."""
+    """Return shell commands that print `WAY: OUTPUT` for each way; they put the script on each node first."""
     words = [f"flux exec -r all sh -c 'cat >{SCRIPT}' <<'EOF'\n{show}\nEOF"]
     for name, way in ways.items():
         words.append(f'echo "{name}: $({way.format(options=options, script=SCRIPT)} 2>&1)"')
@@ -33,7 +33,7 @@ def lines(show: str, ways: dict[str, str], options: str = "") -> str:
 
 
 def said(output: str, ways: dict[str, str]) -> dict[str, str]:
-    """Return what each way printed; the whole output is of these lines."""
+    """Return what each way printed. The output must have these lines and no others."""
     found = dict(line.split(": ", 1) for line in output.splitlines())
     assert list(found) == list(ways), output
     return found
@@ -46,5 +46,5 @@ def idset(text: str) -> set[int]:
 
 
 def first_core(cpus: str, read: Callable[[str], str] = lambda path: Path(path).read_text()) -> str:
-    """Return the CPUs of the core that the first of these is of."""
+    """Return the CPUs of the core that has the first of these CPUs."""
     return read(f"/sys/devices/system/cpu/cpu{min(idset(cpus))}/topology/thread_siblings_list").strip()

@@ -1,10 +1,13 @@
-"""Pods that are stopped, killed, late or replaced: exit codes that Kubernetes acts on, and who comes back."""
+"""Pods that are stopped, killed, late or replaced: exit codes, by which Kubernetes decides, and who comes back."""
 
 import signal
 import time
 
 import pytest
-from broker_pods import MOUNT, Cluster, Make, until
+from broker_clusters import Cluster, Make
+
+from tools.clients import until
+from tools.releases import MOUNT
 
 RETRY = 85
 TWO = {"size": 2, "logging": {"quiet": True}}
@@ -21,7 +24,7 @@ def rejoins(cluster: Cluster, rank: int, seconds: float = 60) -> float:
 
 
 def ranks(text: str) -> set[str]:
-    """Return the ranks of an idset of a few: 0-1,3."""
+    """Return the ranks of an idset such as 0-1,3."""
     found: set[str] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""Clusters that join another one's lead: jobs over all of them, losses, and whatever can be wrong on their side."""
+"""Bursts that join a root: jobs over all of them, lost pods, and errors on the side of a burst."""
 
 import os
 import subprocess
@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import PATIENCE, UNSHARE, Flux, until
+from broker_pods import UNSHARE, Flux
 from burst_pods import Sides, status, submit
 from minicluster.burst import machines, plan
 from minicluster.burst.address import Address
 from minicluster.render import curve
 from minicluster.render.load import load
+
+from tools.clients import PATIENCE, until
 
 BURSTS = [{"name": "b0", "size": 2}, {"name": "b1", "size": 2, "cores": 2}]
 QUIET = {"logging": {"quiet": True}}
@@ -39,7 +41,7 @@ def test_a_job_over_the_root_and_two_bursts_that_come_and_go(sides: Sides) -> No
     second = sides.burst("b1", 2).start()
     until(lambda: root.up() == "0-2,4-5")
     assert hostnames(root, 5) == ["b0-0", "b1-0", "b1-1", "root-0", "root-1"]
-    # it grows up to what is registered, and its cores are those that were registered
+    # a burst grows up to the size that the root has registered, with the cores that are registered
     first.start([1])
     until(lambda: root.up() == "0-5")
     assert root.lead.flux("resource", "list", "-n", "-s", "up", "-o", "{nnodes} {ncores}") == "6 8\n"
@@ -48,7 +50,7 @@ def test_a_job_over_the_root_and_two_bursts_that_come_and_go(sides: Sides) -> No
     assert hostnames(root, 4) == ["b0-0", "b0-1", "root-0", "root-1"]
     sides.burst("b1", 1).start()
     until(lambda: root.up() == "0-4")
-    # the end of the instance is the end of the bursts
+    # when the instance ends, the bursts end
     root.lead.flux("shutdown")
     assert root.wait() == [0, 0]
     assert first.wait() == [0, 0]

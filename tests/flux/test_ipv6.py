@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from broker_pods import NAME, Cluster, Flux, Image, Pod
+from broker_clusters import Cluster
+from broker_pods import NAME, Flux, Image, Pod
 
 DOMAIN = f"{NAME}.default.svc.cluster.local"
 

@@ -1,9 +1,9 @@
-"""What a command, a list or a script becomes: its output and its exit code, and nothing else."""
+"""Jobs from a command, a list or a script: exactly their output and their exit code."""
 
 from typing import Any
 
 import pytest
-from broker_pods import Make
+from broker_clusters import Make
 
 QUIET = {"logging": {"quiet": True}}
 TWO: dict[str, Any] = {"size": 2, **QUIET}

@@ -1,4 +1,4 @@
-"""A pod that is told to stop: what runs there may end, what starts afterwards starts elsewhere."""
+"""A pod that is told to stop: its jobs may end, later jobs start on other nodes."""
 
 import signal
 import time
@@ -7,13 +7,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from broker_pods import MOUNT, Cluster, Make, until
+from broker_clusters import Cluster, Make
+
+from tools.clients import until
+from tools.releases import MOUNT
 
 RETRY = 85
 FLUX = f"{MOUNT}/bin/flux"
 QUIET = {"logging": {"quiet": True}}
 TWO = {"size": 2, **QUIET}
-#: Jobs may go on for 6 s
+#: With this grace period, jobs may go on for 6 s
 SHORT = {**TWO, "pod": {"terminationGracePeriodSeconds": 12}}
 TOLD = "minicluster: the pod was told to stop"
 
@@ -58,7 +61,7 @@ def test_what_others_drained_stays_drained(make: Make) -> None:
     assert cluster.pods[1].wait() == RETRY
     cluster.start([1])
     cluster.pods[1].wait_for_ready()
-    # the new pod has asked for its rank's drain once this job, which comes after it, has run
+    # once this later job has run, the new pod has asked why its rank is drained
     assert cluster.pods[1].flux("run", "--requires=rank:0", "echo", "up") == "up\n"
     assert drains(cluster) == "1 bad DIMM"
 
@@ -102,13 +105,13 @@ def test_a_pod_without_jobs_leaves_at_once(make: Make) -> None:
 
 @pytest.fixture
 def volume() -> Iterator[Path]:
-    """A folder that all pods see: they have a /tmp of their own."""
+    """A folder that all pods share; each has a /tmp of its own."""
     with TemporaryDirectory(dir="/var/tmp") as folder:
         yield Path(folder)
 
 
 def test_a_job_whose_nodes_were_being_given_at_a_kill_does_not_stop_the_queue(make: Make, volume: Path) -> None:
-    """What such a kill leaves in the KVS is put there by hand: resources of a job without a word of it."""
+    """The test writes what such a kill leaves in the KVS: resources that no event of the job mentions."""
     cluster = make({**QUIET, "archive": {"path": f"{volume}/state.tgz"}}).start().wait_for_ready()
     lead = cluster.lead
     stuck, behind = (lead.flux("submit", "--urgency=hold", "true").strip() for _ in range(2))
@@ -124,7 +127,7 @@ def test_a_job_whose_nodes_were_being_given_at_a_kill_does_not_stop_the_queue(ma
     assert "submit it again" in shown(cluster, stuck, "exception.note")
 
 
-#: A launcher and its job; each says how it ended
+#: A launcher and its job; each prints how it ended
 LAUNCHES = """\
 trap 'echo the launcher is told; flux jobs -n -o {state}; exit 4' TERM
 flux submit --quiet --output=/tmp/out sh -c 'touch /tmp/runs; until [ -e /tmp/end ]; do sleep 0.1; done; echo job'
@@ -147,14 +150,14 @@ def test_a_launcher_has_the_grace_of_a_job(make: Make, in_time: bool) -> None:
     if in_time:
         assert lines == ["job", "minicluster: the job failed with exit code 3"]
     else:
-        # its job went on until the launcher had ended
+        # the job went on until the launcher had ended
         told = "minicluster: the launcher is told to stop: the pod's grace period is over"
         assert told in lines
         assert lines[lines.index("the launcher is told") + 1] == "RUN"
 
 
 def test_a_short_grace_period_has_time_for_the_archive(make: Make, volume: Path) -> None:
-    """Also where a job ignores that it is told to stop."""
+    """The same holds for a job that ignores SIGTERM."""
     archive = volume / "state.tgz"
     grace = 16
     values = {**QUIET, "archive": {"path": str(archive)}, "pod": {"terminationGracePeriodSeconds": grace}}

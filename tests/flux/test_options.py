@@ -1,4 +1,4 @@
-"""Options of Flux and of logging, the certificate, and images of all kinds."""
+"""Options of Flux and of logging, the certificate, and many kinds of images."""
 
 import os
 import re
@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, PATH, Cluster, Flux, Make, until
+from broker_clusters import Cluster, Make
+from broker_pods import PATH, Flux
+
+from tools.clients import until
+from tools.releases import MOUNT
 
 QUIET = {"logging": {"quiet": True}}
 HELLO = {"command": "echo hello world"}
@@ -59,7 +63,7 @@ def test_the_loudest_log_has_no_key(make: Make) -> None:
 
 
 def command_lines() -> str:
-    """Return the command line and the environment of each process of this host."""
+    """Return the command line and the environment of each process on this host."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         for name in ("cmdline", "environ"):
@@ -144,7 +148,7 @@ IMAGES = {
 
 
 def python_of(flux: Flux) -> Path:
-    """Return the program that runs Flux's own Python commands."""
+    """Return the Python that runs Flux's own commands."""
     found = subprocess.run([flux.path, "python", "-c", WHICH], capture_output=True, text=True, check=True)
     return Path(found.stdout.strip())
 
@@ -156,7 +160,7 @@ WHICH = "import os, sys; print(os.path.realpath(sys.executable))"
 def test_images(make: Make, flux: Flux, image: dict[str, Any]) -> None:
     found = shutil.which("python3", path=PATH)
     if found and python_of(flux) == Path(found).resolve():
-        # the image's Python is Flux's: it can't lack that
+        # Flux uses the image's Python, so the image must have it
         image = {**image, "hide": image.get("hide", "").replace("python3", "")}
     commands = {"init": "export A=a", "post": ": $A"}
     cluster = make({"size": 2, **QUIET}, {"command": "echo hello $A; exit 3", "commands": commands}, **image)

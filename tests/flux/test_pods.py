@@ -1,23 +1,22 @@
-"""The same truths on a real Kubernetes, with both Helms and both ways of bringing the view."""
+"""Commands, users and sizes on a real Kubernetes, with both Helms and both modes of the view."""
 
 import re
-import subprocess
 import time
 from base64 import b64decode
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 import yaml
-from broker_pods import until
-from releases import IN_PODS, PATIENCE, ROOT, Install, Release, environment, run
+from pod_jobs import QUIET, UNTIL_TOLD
+from real_cluster import IN_PODS, Install
+from support import ROOT
+
+from tools.clients import until
+from tools.releases import FluxRelease
 
 pytestmark = IN_PODS
-
-QUIET = {"logging": {"quiet": True}}
 FOUR = {"size": 4, **QUIET}
-UNTIL_TOLD = "until [ -e /tmp/end ]; do sleep 0.2; done; echo done"
 BOTH_HELMS = pytest.mark.parametrize("helm", ["helm", "helm3"])
 BOTH_MODES = pytest.mark.parametrize("mode", ["image", "copy"])
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
@@ -73,7 +72,7 @@ def test_no_command_is_an_idle_cluster(release: Install, mode: str) -> None:
     print(f"all up after {cluster.wait_for('0-3'):.1f} s")
     assert cluster.flux(0, "resource", "list", "-n", "-s", "free", "-o", "{nnodes} {nodelist}") == "4 mini-[0-3]\n"
     assert sorted(cluster.flux(2, "run", "-N4", "cat", "/etc/hostname").split()) == [f"mini-{i}" for i in range(4)]
-    until(lambda: cluster.json("job", "mini")["status"].get("ready") == 4)
+    until(lambda: cluster.get("job")["status"].get("ready") == 4)
     cluster.flux(0, "shutdown")
     assert "Complete" in cluster.wait_for_end()
 
@@ -97,76 +96,9 @@ def test_the_size_changes_under_a_running_job(release: Install, helm: str) -> No
     assert [cluster.created(index) for index in range(4)] == [1] * 4
 
 
-def has_pods(cluster: Release, count: int) -> bool:
+def has_pods(cluster: FluxRelease, count: int) -> bool:
     """Say whether so many pods run."""
     return len(cluster.uids()) == count
-
-
-LOSSES: dict[str, Callable[[Release, int], object]] = {
-    "deleted": lambda cluster, index: cluster.kubectl("delete", "pod", cluster.pod(index), "--wait=false"),
-    "force-deleted": lambda cluster, index: cluster.kubectl(
-        "delete", "pod", cluster.pod(index), "--grace-period=0", "--force"
-    ),
-    "evicted": lambda cluster, index: cluster.evict(cluster.pod(index)),
-    "broker killed": lambda cluster, index: cluster.kill_broker(index),
-}
-
-
-def broker(cluster: Release, index: int) -> str:
-    """Return what tells one broker of a rank from the next: its pod and when it started."""
-    pod = cluster.pod(index)
-    started = cluster.flux(index, "getattr", "broker.starttime").strip()
-    return f"{pod} {started}" if pod and started else ""
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_lost_worker_comes_back_and_the_job_goes_on(release: Install, loss: str) -> None:
-    values = {"size": 3, **QUIET, "flux": {"optionFlags": "--requires=rank:0"}}
-    cluster = release(values, {"command": UNTIL_TOLD})
-    cluster.wait_for("0-2")
-    first, uids = broker(cluster, 2), cluster.uids()[:2]
-    begin = time.monotonic()
-    LOSSES[loss](cluster, 2)
-    until(lambda: broker(cluster, 2) not in ("", first) and cluster.up() == "0-2", PATIENCE)
-    print(f"worker {loss}: back after {time.monotonic() - begin:.1f} s")
-    assert cluster.flux(0, "run", "--requires=rank:2", "-N1", "echo", "again") == "again\n"
-    assert cluster.uids()[:2] == uids
-    cluster.exec(0, "touch", "/tmp/end")
-    assert "Complete" in cluster.wait_for_end()
-    assert cluster.log(0) == "done\n"
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_lost_lead_never_completes_the_job_and_comes_back(release: Install, loss: str) -> None:
-    cluster = release({"size": 3, **QUIET}, {"command": UNTIL_TOLD})
-    cluster.wait_for("0-2")
-    first, workers = broker(cluster, 0), cluster.uids()[1:]
-    begin = time.monotonic()
-    LOSSES[loss](cluster, 0)
-    until(partial(came_back, cluster, first), PATIENCE)
-    print(f"lead {loss}: all ranks back after {time.monotonic() - begin:.1f} s")
-    assert cluster.uids()[1:] == workers
-    cluster.exec(0, "touch", "/tmp/end")
-    assert "Complete" in cluster.wait_for_end()
-    print(f"Complete {time.monotonic() - begin:.1f} s after the loss")
-    assert cluster.log(0) == "done\n"
-
-
-def came_back(cluster: Release, first: str) -> bool:
-    """Say whether another lead has all ranks; meanwhile the Job is neither Complete nor Failed."""
-    assert cluster.conditions() == {}
-    return broker(cluster, 0) not in ("", first) and cluster.up() == "0-2"
-
-
-@pytest.mark.xfail(
-    strict=True, reason="backoffLimitPerIndex keeps a failed pod's finalizer until it is replaced: never"
-)
-def test_the_namespace_can_be_deleted_with_the_cluster(release: Install) -> None:
-    cluster = release({"size": 2, **QUIET})
-    cluster.wait_for("0-1")
-    run("kubectl", "delete", "namespace", cluster.namespace, "--wait=false")
-    words = ("kubectl", "get", "namespace", cluster.namespace, "--ignore-not-found", "-o", "name")
-    until(lambda: not run(*words).stdout, 25)
 
 
 @BOTH_MODES
@@ -190,7 +122,7 @@ def test_the_restricted_example_in_a_restricted_namespace(release: Install, mode
 @BOTH_HELMS
 def test_helm_test_says_that_the_cluster_is_up(release: Install, helm: str) -> None:
     cluster = release({"size": 2}, helm=helm)
-    assert re.search(r"Phase:\s+Succeeded", cluster.test())
+    assert re.search(r"Phase:\s+Succeeded", cluster.ok("test"))
     assert cluster.up() == "0-1"
 
 
@@ -198,14 +130,14 @@ def test_helm_test_in_a_restricted_namespace(release: Install) -> None:
     values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())
     [runner] = values.pop("containers")
     cluster = release(values, {**runner, "command": ""}, labels=[RESTRICTED])
-    assert re.search(r"Phase:\s+Succeeded", cluster.test())
+    assert re.search(r"Phase:\s+Succeeded", cluster.ok("test"))
 
 
 def test_the_secret_key_is_in_the_secret_only(release: Install) -> None:
     logging = {"debug": True, "strict": True, "zeromq": True, "timed": True}
     cluster = release({"size": 2, "logging": logging}, {"command": "echo hello", "commands": {"init": "set -x"}})
     assert "Complete" in cluster.wait_for_end()
-    certificate = b64decode(cluster.json("secret", "mini-curve")["data"]["curve.cert"]).decode()
+    certificate = b64decode(cluster.certificate()).decode()
     keys = re.findall(r'-key = "(.{40})"', certificate)
     assert len(keys) == 2
     seen = [
@@ -219,7 +151,7 @@ def test_the_secret_key_is_in_the_secret_only(release: Install) -> None:
 
 @pytest.mark.parametrize("user", [0, 12345])
 def test_munge(release: Install, user: int) -> None:
-    """Its credentials hold on all nodes; the image has munge, or this is skipped."""
+    """Credentials are valid on all nodes. Skipped where the image has no munge."""
     runner = {"securityContext": {"runAsUser": user, "runAsGroup": user}, "command": "munge -n | unmunge"}
     cluster = release({"size": 2, "tasks": 2, **QUIET, "flux": {"mungeSecret": "munge"}}, runner)
     cluster.kubectl("create", "secret", "generic", "munge", f"--from-literal=munge.key={'k' * 128}")
@@ -229,27 +161,3 @@ def test_munge(release: Install, user: int) -> None:
         pytest.skip("the image has no munged")
     assert "Complete" in cluster.conditions(), log
     assert log.count("STATUS:") == log.count("Success (0)") == 2, log
-
-
-@pytest.mark.parametrize("in_time", [True, False], ids=["in time", "late"])
-def test_a_launcher_that_is_evicted_has_the_grace_of_a_job(release: Install, in_time: bool) -> None:
-    command = f"trap 'echo told; exit 4' TERM; touch /tmp/runs; {UNTIL_TOLD}"
-    values = {"size": 2, **QUIET, "pod": {"terminationGracePeriodSeconds": 12}}
-    cluster = release(values, {"command": command, "launcher": True})
-    until(lambda: "runs" in cluster.exec(0, "ls", "/tmp"), PATIENCE)
-    pod = cluster.pod(0)
-    log = subprocess.Popen(
-        ["kubectl", "-n", cluster.namespace, "logs", "-f", pod], env=environment(), stdout=subprocess.PIPE, text=True
-    )
-    cluster.evict(pod)
-    if in_time:
-        cluster.kubectl("exec", pod, "--", "touch", "/tmp/end")
-    said, _ = log.communicate(timeout=PATIENCE)
-    if in_time:
-        assert said == "done\n"
-        assert "Complete" in cluster.wait_for_end()
-    else:
-        assert "told" in said.splitlines()
-        assert "minicluster: the launcher is told to stop: the pod's grace period is over" in said.splitlines()
-        # and is run anew
-        until(lambda: cluster.pod(0) not in ("", pod), PATIENCE)

@@ -1,23 +1,24 @@
 """`minicluster burst` on a real Kubernetes: root and bursts are in namespaces of their own, joined by a node port."""
 
 import json
-import os
 import re
-import secrets
 import subprocess
 import time
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from broker_pods import until
-from releases import NAME, PATIENCE, ROOT, Release, create_namespace, environment, run, values_of
+from real_cluster import IN_PODS
+from support import ROOT
 
-pytestmark = pytest.mark.skipif(
-    "MINICLUSTER_TEST_KUBECONFIG" not in os.environ,
-    reason="MINICLUSTER_TEST_KUBECONFIG names no cluster to run pods on",
-)
+from tools import testbed
+from tools.clients import until
+from tools.releases import PATIENCE, index_of
+from tools.testbed import NAME
+
+pytestmark = IN_PODS
 CLUSTERS = [{"name": "b0", "size": 2}, {"name": "b1", "size": 1}]
 BURSTING = {"bursting": {"clusters": CLUSTERS, "expose": {"type": "NodePort"}}}
 VALUES = {"size": 3, "logging": {"quiet": True}, "flux": BURSTING}
@@ -25,26 +26,24 @@ UNTIL_TOLD = "until [ -e /tmp/end ]; do sleep 0.2; done"
 
 
 class Bursts:
-    """A root and its bursts, by the command."""
+    """A root, and bursts that `minicluster burst` makes."""
 
     def __init__(self, folder: Path, helm: str, scheduler: str) -> None:
         self.folder, self.helm = folder, helm
-        self.namespaces: list[str] = []
+        self.namespaces = ExitStack()
         (folder / "helm").symlink_to(ROOT / ".tools/bin" / helm)
-        self.root = Release(
-            self.namespace(), helm, values_of(VALUES, {"cores": 1}, "image", scheduler), folder
-        ).install()
+        values = testbed.values_of(VALUES, {"cores": 1}, scheduler=scheduler)
+        self.root = testbed.release(self.namespace(), values, folder, helm)
+        self.root.install()
         self.root.wait_for("0-2")
 
     def namespace(self) -> str:
         """Return a new namespace."""
-        self.namespaces.append(f"minicluster-test-{secrets.token_hex(4)}")
-        create_namespace(self.namespaces[-1])
-        return self.namespaces[-1]
+        return self.namespaces.enter_context(testbed.new_namespace())
 
     def start(self, command: str, name: str, namespace: str, *words: str) -> subprocess.Popen[str]:
         """Start a command of `minicluster burst`."""
-        env = environment()
+        env = testbed.kubernetes().env
         env["PATH"] = f"{self.folder}:{env['PATH']}"
         places = ["--root-namespace", self.root.namespace, "-n", namespace]
         line = ["minicluster", "burst", command, NAME, name, *places, *words]
@@ -58,7 +57,7 @@ class Bursts:
         return err
 
     def ok(self, command: str, name: str, namespace: str, *words: str) -> str:
-        """Return what the command prints; it must end well."""
+        """Return what the command prints; it must succeed."""
         begin = time.monotonic()
         process = self.start(command, name, namespace, *words)
         out, err = process.communicate(timeout=PATIENCE)
@@ -67,18 +66,16 @@ class Bursts:
         return out + err
 
     def hosts(self, nodes: int) -> list[str]:
-        """Return the hosts of a job over so many nodes."""
+        """Return the hosts of a job over a number of nodes."""
         return sorted(self.root.flux(0, "run", f"-N{nodes}", f"-n{nodes}", "cat", "/etc/hostname").split())
 
     def kubectl(self, namespace: str, *words: str) -> str:
         """Return what kubectl prints of a namespace."""
-        return run("kubectl", "-n", namespace, *words).stdout
+        return self.root.cluster.kubectl("-n", namespace, *words)
 
     def end(self) -> None:
         """Remove all."""
-        for name in self.namespaces:
-            run("kubectl", "-n", name, "delete", "jobs", "--all", "--wait=false", "--ignore-not-found")
-            run("kubectl", "delete", "namespace", name, "--wait=false", "--ignore-not-found")
+        self.namespaces.close()
 
 
 @pytest.fixture
@@ -97,7 +94,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
     assert bursts.hosts(6) == everyone
     no_key_is_seen(bursts, first)
 
-    # a burst that is killed comes back, and what runs elsewhere goes on
+    # a burst that is killed comes back, and jobs elsewhere go on
     elsewhere = root.flux(0, "submit", "--requires=rank:1", "sh", "-c", UNTIL_TOLD).strip()
     lost = root.flux(0, "submit", "--requires=rank:5", "sleep", "600").strip()
     root.flux(0, "job", "wait-event", "-t60", lost, "start")
@@ -112,7 +109,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
     until(lambda: root.flux(0, "resource", "status", "-n", "-s", "draining", "-o", "{ranks}").strip() == "4")
     assert process.poll() is None
     pods = json.loads(bursts.kubectl(first, "get", "pods", "-o", "json"))["items"]
-    (pod,) = [pod["metadata"]["name"] for pod in pods if Release.index(pod) == "1"]
+    (pod,) = [pod["metadata"]["name"] for pod in pods if index_of(pod) == 1]
     bursts.kubectl(first, "exec", pod, "--", "touch", "/tmp/end")
     _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err.splitlines()[-1]) == (
@@ -124,7 +121,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
         "configmap/kube-root-ca.crt"
     ]
 
-    # it comes again, to other hosts of the queue it is as new
+    # the burst is installed again and has all its hosts
     bursts.ok("install", "b0", first)
     root.exec(1, "touch", "/tmp/end")
     root.flux(0, "job", "wait-event", "-t60", elsewhere, "clean")
@@ -133,8 +130,8 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
 
 
 def no_key_is_seen(bursts: Bursts, namespace: str) -> None:
-    """The certificate is in Secrets only, and in no annotation of theirs."""
-    data = bursts.root.json("secret", f"{NAME}-curve")["data"]["curve.cert"]
+    """The certificate is in Secrets only, and not in their annotations."""
+    data = bursts.root.certificate()
     keys = [data, *re.findall(r'-key = "(.{40})"', b64decode(data).decode())]
     secret = json.loads(bursts.kubectl(namespace, "get", "secret", "b0-root-curve", "-o", "json"))
     assert secret["data"] == {"curve.cert": data}
@@ -142,7 +139,7 @@ def no_key_is_seen(bursts: Bursts, namespace: str) -> None:
         json.dumps(secret["metadata"]),
         bursts.kubectl(namespace, "get", "configmaps,jobs,pods,services,events", "-o", "yaml"),
         bursts.kubectl(namespace, "logs", "-l", "batch.kubernetes.io/job-name=b0", "--tail=-1"),
-        run(bursts.helm, "get", "all", "b0", "-n", namespace).stdout,
+        bursts.root.helm.ok("get", "all", "b0", "-n", namespace),
         bursts.ok("values", "b0", namespace),
     ]
     assert not [key for key in keys for text in seen if key in text]
@@ -158,7 +155,7 @@ def test_what_is_wrong_is_said_and_harms_nobody(bursts: Bursts) -> None:
     )
     bursts.ok("remove", "b0", namespace)
 
-    other = values_of({**VALUES, "flux": {**BURSTING, "curveCert": CERTIFICATE}}, {}, "image")
+    other = testbed.values_of({**VALUES, "flux": {**BURSTING, "curveCert": CERTIFICATE}}, {})
     file = bursts.folder / "other.json"
     file.write_text(json.dumps(other))
     said = bursts.fails("install", "b0", namespace, "--root-values", str(file))

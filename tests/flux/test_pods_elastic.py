@@ -2,66 +2,40 @@
 
 import os
 import random
-import re
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import pytest
-from broker_pods import MOUNT, until
-from releases import IN_PODS, NAME, PATIENCE, Install, Release, bind, environment, run
+from pod_jobs import ONE_CORE, QUIET, UNTIL_TOLD, ended, noted, runs_of, submit
+from real_cluster import IN_PODS, Install
+
+from tools.clients import until
+from tools.releases import PATIENCE, FluxRelease
+from tools.testbed import NAME
 
 pytestmark = IN_PODS
-
-QUIET = {"logging": {"quiet": True}}
-ONE_CORE = {"cores": 1}
-#: Where a job of a test leaves its id each time that it starts
-RUNS = "minicluster-test.runs"
 MAX = 5
 
 
-def submit(cluster: Release, *words: str) -> str:
-    """Return the id of a new job."""
-    return cluster.kubectl("exec", cluster.pod(0), "--", f"{MOUNT}/bin/flux", "submit", *words).strip()
-
-
-def noted() -> str:
-    """Return the start of a script that notes its job's id each time that it runs."""
-    note = f'{MOUNT}/bin/flux kvs put --namespace=primary --append {RUNS}="$FLUX_JOB_ID "'
-    return f'[ "$FLUX_TASK_RANK" != 0 ] || {note}'
-
-
-def runs_of(cluster: Release) -> list[str]:
-    """Return what jobs noted, as ids are printed."""
-    return sorted(f"ƒ{job[1:]}" for job in cluster.flux(0, "kvs", "get", RUNS).split())
-
-
-def ended(cluster: Release, job: str) -> str:
-    """Return how a job ended, once it has."""
-    return cluster.flux(0, "jobs", "-n", "-o", "{result}", job).strip()
-
-
-def drained(cluster: Release) -> str:
+def drained(cluster: FluxRelease) -> str:
     """Return the ranks that take no jobs."""
     return cluster.flux(0, "resource", "status", "-n", "-s", "drain", "-o", "{ranks}").strip()
 
 
-def size(cluster: Release) -> int:
-    """Return the size of the Job."""
-    return int(cluster.json("job", NAME)["spec"]["completions"])
-
-
 def test_shrinking_lets_the_jobs_end_and_the_rank_works_again_when_it_is_back(release: Install) -> None:
-    cluster = release({"size": 3, "maxSize": 4, **QUIET}, ONE_CORE)
+    grace = {"pod": {"terminationGracePeriodSeconds": 90}}
+    cluster = release({"size": 3, "maxSize": 4, **QUIET, **grace}, ONE_CORE)
     cluster.wait_for("0-2")
-    job = submit(cluster, "-N3", "sleep", "8")
+    pods = [cluster.pod(index) for index in range(3)]
+    job = submit(cluster, "-N3", "-n3", "sh", "-c", UNTIL_TOLD)
     until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", job).strip() == "RUN")
     cluster.upgrade("--set", "size=2")
     until(lambda: drained(cluster) == "2")
     other = submit(cluster, "-N1", "--requires=rank:2", "true")
+    for pod in pods:
+        cluster.kubectl("exec", pod, "--", "touch", "/tmp/end")
     assert until(lambda: ended(cluster, job), PATIENCE) == "COMPLETED"
     cluster.wait_for("0-1")
     assert ended(cluster, other) == ""
@@ -96,10 +70,10 @@ def test_a_command_that_ends_while_the_lead_is_told_to_stop_counts(release: Inst
 
 
 @contextmanager
-def watched(cluster: Release, file: Path) -> Iterator[Path]:
-    """Write the name of each pod that is ever there to a file: events of a kind are merged, and can't be counted."""
+def watched(cluster: FluxRelease, file: Path) -> Iterator[Path]:
+    """Write the names of all pods of this time to a file. Events can't be counted: Kubernetes merges them."""
     words = ("kubectl", "-n", cluster.namespace, "get", "pods", "-w", "-o", "name")
-    with file.open("w") as out, subprocess.Popen(words, stdout=out, env=environment()) as watch:
+    with file.open("w") as out, subprocess.Popen(words, stdout=out, env=cluster.cluster.env) as watch:
         try:
             yield file
         finally:
@@ -107,13 +81,13 @@ def watched(cluster: Release, file: Path) -> Iterator[Path]:
 
 
 def made(file: Path) -> list[int]:
-    """Return how many pods of each index there were."""
+    """Return how many pods each index has had."""
     names = set(file.read_text().split())
     return [sum(name.startswith(f"pod/{NAME}-{index}-") for name in names) for index in range(MAX)]
 
 
 def test_random_sizes_lose_no_job_and_run_none_twice(release: Install, tmp_path: Path) -> None:
-    """MINICLUSTER_TEST_SCALES sets how many sizes (50), MINICLUSTER_TEST_SEED which."""
+    """MINICLUSTER_TEST_SCALES sets the number of sizes (50), MINICLUSTER_TEST_SEED the seed of all random choices."""
     steps = int(os.environ.get("MINICLUSTER_TEST_SCALES", "50"))
     seed = int(os.environ.get("MINICLUSTER_TEST_SEED", str(random.randrange(1_000_000))))
     chance = random.Random(seed)
@@ -128,14 +102,17 @@ def test_random_sizes_lose_no_job_and_run_none_twice(release: Install, tmp_path:
     print(f"{steps} sizes, {len(jobs)} jobs, pods made {made(pods)}, asked for {asked}")
     assert results == ["COMPLETED"] * len(jobs)
     assert runs_of(cluster) == sorted(jobs)
-    # the Job may see a size only after the next one was set
+    # the Job controller may skip a size that is changed again at once
     assert all(count <= wanted for count, wanted in zip(made(pods), asked, strict=True))
     assert not [c for pod in cluster.pods() for c in pod["status"]["containerStatuses"] if c["restartCount"]]
     until(lambda: drained(cluster) in ("", "3", "4", "3-4"))
 
 
-def scaled_at_random(cluster: Release, chance: random.Random, steps: int) -> tuple[list[str], list[int]]:
-    """Submit jobs between changes of the size, the last to 3; return them, and the pods of each index asked for."""
+def scaled_at_random(cluster: FluxRelease, chance: random.Random, steps: int) -> tuple[list[str], list[int]]:
+    """Submit jobs between random sizes, the last of which is 3.
+
+    Return the jobs, and how many pods of each index these sizes asked for.
+    """
     jobs: list[str] = []
     asked, now = [1, 1] + [0] * (MAX - 2), 2
     for step in range(steps + 1):
@@ -150,157 +127,3 @@ def scaled_at_random(cluster: Release, chance: random.Random, steps: int) -> tup
         if chance.random() < 0.5:
             until(lambda size=new: len(cluster.uids()) == size, PATIENCE)
     return jobs, asked
-
-
-SCALING: dict[str, Any] = {
-    "size": 1,
-    "maxSize": 8,
-    "autoscaling": {"enabled": True, "backlogSeconds": 3, "idleSeconds": 9},
-    "agent": {"periodSeconds": 3},
-    **QUIET,
-}
-
-
-def decisions(cluster: Release) -> list[str]:
-    """Return the sizes that the autoscaler's events tell, in their order."""
-    events = cluster.json("events", "--field-selector=reason=Scaled")["items"]
-    events.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
-    return [re.match(r"size (\d+ -> \d+):", event["message"])[1] for event in events]  # type: ignore[index]
-
-
-def cut_off(cluster: Release, seconds: float) -> None:
-    """Keep the lead's pod from the API server for a while; skip where the pod is not on this host."""
-    [uid] = [pod["metadata"]["uid"] for pod in cluster.pods(0)]
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            is_agent = b"/minicluster/agent.json" in (process / "cmdline").read_bytes()
-            # of the cgroup drivers one writes it with underscores
-            is_lead = is_agent and uid in (process / "cgroup").read_text().replace("_", "-")
-        except OSError:
-            continue
-        if is_lead:
-            server = run("kubectl", "get", "service", "kubernetes", "-n", "default", "-o", "jsonpath={.spec.clusterIP}")
-            route = ["nsenter", "-t", process.name, "-n", "ip", "route"]
-            subprocess.run([*route, "add", "blackhole", f"{server.stdout}/32"], check=True)
-            time.sleep(seconds)  # what is tested: so long an outage
-            subprocess.run([*route, "del", "blackhole", f"{server.stdout}/32"], check=True)
-            return
-    pytest.skip("the pods' processes are not on this host: their network can't be cut here")
-
-
-@pytest.mark.parametrize("trouble", ["none", "api", "lead"])
-def test_the_autoscaler_follows_the_queue_and_never_flaps(
-    release: Install, volume: str, tmp_path: Path, trouble: str
-) -> None:
-    values = {**SCALING, "state": {"claimName": "state"}} if trouble == "lead" else SCALING
-    cluster = release(values, ONE_CORE)
-    if trouble == "lead":
-        bind(cluster, "state", volume, tmp_path / "state")
-    cluster.wait_for("0")
-    script = f"{noted()}; sleep 4"
-    jobs = cluster.flux(0, "submit", "--cc=1-40", "-N1", "-n1", "--exclusive", "sh", "-c", script).split()
-    assert len(jobs) == 40
-    begin = time.monotonic()
-    until(lambda: size(cluster) == 8, PATIENCE)
-    print(f"size 8 was asked for {time.monotonic() - begin:.1f} s after the jobs, period 3 s")
-    if trouble == "api":
-        cut_off(cluster, 30)
-    if trouble == "lead":
-        cluster.wait_for("0-7")
-        cluster.kill_broker(0)
-    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{id}") == "" and cluster.up() != "", 2 * PATIENCE)
-    until(lambda: size(cluster) == 1, 2 * PATIENCE)
-    cluster.wait_for("0")
-    print(f"size 1 again after {time.monotonic() - begin:.1f} s")
-    results = cluster.flux(0, "jobs", "-a", "-n", "--count=0", "-o", "{result}").split()
-    runs = runs_of(cluster)
-    if trouble == "lead":
-        # what ran when the lead was killed has failed, once each; the rest was done
-        assert len(results) == 40
-        assert len(set(runs)) == len(runs)
-        assert results.count("FAILED") <= 8
-    else:
-        assert results == ["COMPLETED"] * 40
-        assert runs == sorted(jobs)
-    sizes = [int(change.split()[-1]) for change in decisions(cluster)]
-    top = sizes.index(8)
-    assert sizes[: top + 1] == sorted(sizes[: top + 1])
-    assert sizes[top:] == sorted(sizes[top:], reverse=True)
-    assert sizes[-1] == 1
-
-
-def test_a_job_asks_for_a_size(release: Install) -> None:
-    cluster = release(SCALING, ONE_CORE)
-    cluster.wait_for("0")
-    scale = f"{MOUNT}/bin/minicluster-scale"
-    assert cluster.exec(0, scale) == "auto\n"
-    cluster.flux(0, "run", "sh", "-c", "minicluster-scale 3")
-    assert cluster.exec(0, scale) == "3\n"
-    cluster.wait_for("0-2")
-    said = run("kubectl", "-n", cluster.namespace, "exec", cluster.pod(0), "--", scale, "9", check=False)
-    assert (said.returncode != 0, said.stderr.splitlines()[0]) == (
-        True,
-        "minicluster-scale: the size is '9': give a number from 1 to 8, or auto",
-    )
-    cluster.exec(2, scale, "auto")
-    cluster.wait_for("0")
-
-
-def test_metrics_are_served_beside_the_lead(release: Install) -> None:
-    cluster = release({"size": 2, **QUIET, "metrics": {"enabled": True}, "agent": {"periodSeconds": 1}}, ONE_CORE)
-    cluster.wait_for("0-1")
-    ask = "import urllib.request as u; print(u.urlopen('http://localhost:8051/metrics').read().decode())"
-    text = until(lambda: cluster.flux(0, "python", "-c", ask), PATIENCE)
-    until(lambda: 'minicluster_nodes{state="online"} 2\n' in cluster.flux(0, "python", "-c", ask), PATIENCE)
-    assert "minicluster_size 2\n" in text
-
-
-#: What becomes of a job that runs and of one that waits: by what keeps the state and by how the lead is lost
-SURVIVES = {
-    ("archive", "kill"): ("", ""),
-    ("archive", "evict"): ("CANCELED", "COMPLETED"),
-    ("archive", "reinstall"): ("CANCELED", "COMPLETED"),
-    ("claim", "kill"): ("FAILED", "COMPLETED"),
-    ("claim", "evict"): ("CANCELED", "COMPLETED"),
-    ("claim", "reinstall"): ("CANCELED", "COMPLETED"),
-}
-
-
-@pytest.mark.parametrize(("kept", "loss"), SURVIVES)
-def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, kept: str, loss: str) -> None:
-    values: dict[str, Any] = {"size": 1, **QUIET, "pod": {"terminationGracePeriodSeconds": 20}}
-    runner: dict[str, Any] = dict(ONE_CORE)
-    (tmp_path / "archive").mkdir()
-    if kept == "archive":
-        values["archive"] = {"path": "/archive/state.tgz"}
-        runner["volumes"] = {"archive": {"path": "/archive", "hostPath": str(tmp_path / "archive")}}
-    else:
-        values["state"] = {"claimName": "state"}
-    cluster = release(values, runner)
-    if kept == "claim":
-        bind(cluster, "state", volume, tmp_path / "state")
-    cluster.wait_for("0")
-    runs = submit(cluster, "sleep", "600")
-    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", runs).strip() == "RUN")
-    waits = submit(cluster, "true")
-    first = cluster.pod(0)
-    if loss == "kill":
-        checkpointed(cluster, kept)
-        cluster.kill_broker(0)
-    elif loss == "evict":
-        cluster.evict(first)
-    else:
-        run("helm", "uninstall", NAME, "-n", cluster.namespace)
-        until(lambda: not cluster.pods(), PATIENCE)
-        cluster.install()
-    until(lambda: cluster.pod(0) not in ("", first) and cluster.up() == "0", PATIENCE)
-    until(lambda: cluster.flux(0, "run", "echo", "up") == "up\n", PATIENCE)
-    assert (ended(cluster, runs), ended(cluster, waits)) == SURVIVES[kept, loss]
-
-
-def checkpointed(cluster: Release, kept: str) -> None:
-    """Wait until what is there is on the volume: a kill loses what came after the last checkpoint."""
-    begin = time.time()
-    ask = "import flux,flux.kvs; print(flux.kvs.kvs_checkpoint_lookup(flux.Flux())[0]['timestamp'])"
-    if kept == "claim":
-        until(lambda: float(cluster.flux(0, "python", "-c", ask) or 0) > begin, PATIENCE)

@@ -2,79 +2,52 @@
 
 import os
 import re
-import secrets
-import shlex
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, until
-from releases import IN_PODS, PATIENCE, Install, Release, create_namespace, run
+from real_cluster import Install, Need, need_image
 from shells import PROGRAMS, SHOW_CPUS, SHOW_PYTHONPATH, WAYS, first_core, lines, said
 
-IMAGE = os.environ.get("MINICLUSTER_TEST_MPI_IMAGE", "")
-pytestmark = [
-    IN_PODS,
-    pytest.mark.skipif(not IMAGE, reason="MINICLUSTER_TEST_MPI_IMAGE names no image with MPI"),
-]
+from tools.releases import MOUNT, FluxRelease
+
+IMAGE, pytestmark = need_image("MINICLUSTER_TEST_MPI_IMAGE", "MPI")
 
 FOUR: dict[str, Any] = {"size": 4, "logging": {"quiet": True}}
 TWO = {**FOUR, "size": 2}
 PYTHON = "/opt/ompi5/bin/python"
-#: What says whether a tool is in the image.
+#: The shell commands that succeed where a tool is in the image.
 LOOKS = {
     "hello-openmpi": "command -v hello-openmpi",
     "hello-mpich": "command -v hello-mpich",
     "ompi5": f"command -v {PYTHON}",
     "flux's modules": "python3 -c 'import cffi, ply, yaml'",
 }
-#: A world by Open MPI 5: its size and each rank.
+#: Prints the size of MPI's world and its ranks.
 WORLD = "from mpi4py.MPI import COMM_WORLD as w; print(w.size, w.gather(w.rank)) if w.rank == 0 else w.gather(w.rank)"
 NO_PMIX = "minicluster: -o pmi=pmix can't be had, "
 
 
-@pytest.fixture(scope="module")
-def tools() -> Iterator[set[str]]:
-    """The tools that the image has."""
-    namespace = f"minicluster-test-{secrets.token_hex(4)}"
-    create_namespace(namespace)
-    kubectl = ("kubectl", "-n", namespace)
-    script = "".join(f"({look}) >/dev/null 2>&1 && echo {shlex.quote(tool)}\n" for tool, look in LOOKS.items())
-    words = (*kubectl, "run", "tools", f"--image={IMAGE}", "--image-pull-policy=IfNotPresent", "--restart=Never")
-    run(*words, "--command", "--", "sh", "-c", f"{script}true")
-    phase = (*kubectl, "get", "pod", "tools", "-o", "jsonpath={.status.phase}")
-    until(lambda: run(*phase).stdout == "Succeeded", PATIENCE)
-    yield set(run(*kubectl, "logs", "tools").stdout.splitlines())
-    run("kubectl", "delete", "namespace", namespace, "--wait=false")
-
-
-def need(tools: set[str], tool: str) -> None:
-    """Skip where the image lacks a tool."""
-    if tool not in tools:
-        pytest.skip(f"{tool} is not in {IMAGE}")
-
-
-def up(release: Install, values: dict[str, Any], **runner: Any) -> Release:
-    """Return a cluster that is up, in the image with MPI, a core a node."""
+def up(release: Install, values: dict[str, Any], **runner: Any) -> FluxRelease:
+    """Return a cluster in the image with MPI, one core a node, once all nodes are up."""
     cluster = release(values, {"image": IMAGE, "cores": 1, **runner})
     cluster.wait_for(f"0-{values['size'] - 1}")
     return cluster
 
 
-def cpus(cluster: Release) -> tuple[str, str]:
+def cpus(cluster: FluxRelease) -> tuple[str, str]:
     """Return the CPUs that a pod may run on, and those of the first core."""
     all_ = cluster.exec(0, "sh", "-c", SHOW_CPUS).strip()
     return all_, first_core(all_, lambda path: cluster.exec(0, "cat", path))
 
 
 def hello(bound: str) -> str:
-    """Return what four ranks say of themselves, one a pod."""
+    """Return what four ranks print, one in each pod."""
     return "".join(f"rank {rank} of 4 host mini-{rank} cpus {bound}\n" for rank in range(4))
 
 
 @pytest.mark.parametrize("affinity", ["auto", "on", "off"])
-def test_ranks_of_pods_of_a_node_share_its_cpus(release: Install, tools: set[str], affinity: str) -> None:
-    need(tools, "hello-openmpi")
+def test_ranks_of_pods_of_a_node_share_its_cpus(release: Install, need: Need, affinity: str) -> None:
+    need("hello-openmpi")
     cluster = up(release, {**FOUR, "flux": {"affinity": affinity}})
     all_, one = cpus(cluster)
     words = ("run", "-N4", "-n4")
@@ -84,8 +57,8 @@ def test_ranks_of_pods_of_a_node_share_its_cpus(release: Install, tools: set[str
     assert cluster.flux(0, *words, "-ocpu-affinity=off", "hello-openmpi") == hello(all_)
 
 
-def shown(cluster: Release, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:
-    """Return what the ways print when a person starts them in the lead's pod."""
+def shown(cluster: FluxRelease, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:
+    """Return what each way prints when a person uses it in the lead's pod."""
     script = f". {MOUNT}/flux-view.sh\n{lines(show, ways, options)}"
     return said(cluster.exec(0, "sh", "-c", script), ways)
 
@@ -97,40 +70,39 @@ def test_the_cpus_of_all_kinds_of_jobs(release: Install) -> None:
     assert shown(cluster, SHOW_CPUS, WAYS, "-ocpu-affinity=on") == dict.fromkeys(WAYS, one)
 
 
-def test_an_allocation_of_four_pods(release: Install, tools: set[str]) -> None:
-    need(tools, "hello-openmpi")
+def test_an_allocation_of_four_pods(release: Install, need: Need) -> None:
+    need("hello-openmpi")
     cluster = up(release, FOUR)
     all_, _one = cpus(cluster)
     assert cluster.flux(0, "alloc", "-N4", "flux", "run", "-N4", "-n4", "hello-openmpi") == hello(all_)
 
 
-def test_mpich_by_pmi_1(release: Install, tools: set[str]) -> None:
-    need(tools, "hello-mpich")
+def test_mpich_by_pmi_1(release: Install, need: Need) -> None:
+    need("hello-mpich")
     cluster = up(release, FOUR)
     all_, _one = cpus(cluster)
-    # some builds of MPICH (4.0 with UCX over TCP) don't come to their end
+    # some builds of MPICH (4.0 with UCX over TCP) hang at their end
     bounded = "timeout 20 hello-mpich || true"
     assert cluster.flux(0, "run", "-N4", "-n4", "sh", "-c", bounded) == hello(all_)
 
 
-def test_open_mpi_5_by_pmix(release: Install, tools: set[str]) -> None:
-    need(tools, "ompi5")
+def test_open_mpi_5_by_pmix(release: Install, need: Need) -> None:
+    need("ompi5")
     cluster = up(release, FOUR)
     assert cluster.flux(0, "run", "-N4", "-n4", "-opmi=pmix", PYTHON, "-c", WORLD) == "4 [0, 1, 2, 3]\n"
-    # without it each is alone
+    # without PMIx each task is a world of its own
     assert cluster.flux(0, "run", "-N4", "-n4", PYTHON, "-c", WORLD) == "1 [0]\n" * 4
 
 
-def refusal(cluster: Release) -> set[str]:
-    """Return what a job that asks for PMIx in vain says, without what Flux puts before it."""
-    words = ("kubectl", "-n", cluster.namespace, "exec", cluster.pod(0), "--", f"{MOUNT}/bin/flux", "run", "-opmi=pmix")
-    done = run(*words, "echo", "hello", check=False)
-    assert (done.returncode != 0, done.stdout) == (True, "")
-    return {line[line.index("minicluster: ") :] for line in done.stderr.splitlines() if "minicluster: " in line}
+def refusal(cluster: FluxRelease) -> set[str]:
+    """Return the message of a job that can't have PMIx, without Flux's prefix."""
+    done = cluster.run_in(cluster.pod(0), f"{MOUNT}/bin/flux", "run", "-opmi=pmix", "echo", "hello")
+    assert (done.code != 0, done.out) == (True, "")
+    return {line[line.index("minicluster: ") :] for line in done.err.splitlines() if "minicluster: " in line}
 
 
 def test_pmix_in_an_image_without_it(release: Install) -> None:
-    # the image of the other tests has none
+    # the image of the other tests has no libpmix
     cluster = release(TWO, {"cores": 1})
     cluster.wait_for("0-1")
     if cluster.exec(0, "sh", "-c", "cat /etc/ld.so.cache | grep -c libpmix") not in ("", "0\n"):
@@ -163,9 +135,9 @@ def test_jobs_see_the_image_s_pythonpath(release: Install, own: dict[str, str], 
 
 @PYTHONPATHS
 def test_a_launcher_imports_flux_and_its_jobs_see_the_image_s_pythonpath(
-    release: Install, tools: set[str], own: dict[str, str], expected: str
+    release: Install, need: Need, own: dict[str, str], expected: str
 ) -> None:
-    need(tools, "flux's modules")
+    need("flux's modules")
     ways = {**WAYS, **PROGRAMS}
     imports = "python3 -c 'import flux; print(flux.Flux().attr_get(\"size\"))'"
     command = f"{SHOW_PYTHONPATH}\n{imports}\n{lines(SHOW_PYTHONPATH, ways)}"

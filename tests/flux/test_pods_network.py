@@ -1,12 +1,16 @@
-"""Ports, nodes and quotas of a real Kubernetes."""
+"""Ports, host networks and quotas on a real Kubernetes."""
 
 import json
 from functools import partial
 from typing import Any
 
 import pytest
-from broker_pods import until
-from releases import IN_PODS, NAME, PATIENCE, Install, Release, run
+from real_cluster import IN_PODS, Install
+
+from tools import testbed
+from tools.clients import until
+from tools.releases import PATIENCE, FluxRelease
+from tools.testbed import NAME
 
 pytestmark = IN_PODS
 
@@ -15,24 +19,20 @@ ONE_CORE = {"cores": 1}
 BOTH_HELMS = pytest.mark.parametrize("helm", ["helm", "helm3"])
 
 
-def waits_for_a_port(cluster: Release) -> bool:
-    """Say whether the scheduler finds no node with a free port for the last pod."""
+def waits_for_a_port(cluster: FluxRelease) -> bool:
+    """Say whether the last pod waits for a node with a free port."""
     conditions = cluster.pods()[-1]["status"].get("conditions", [])
     return any("free ports" in c.get("message", "") for c in conditions if c["type"] == "PodScheduled")
 
 
 def on_one_node() -> dict[str, Any]:
-    """Return the fields of pods that go to one node, the last."""
-    node = json.loads(run("kubectl", "get", "nodes", "-o", "json").stdout)["items"][-1]
-    tolerations = [
-        {"key": taint["key"], "operator": "Exists", "effect": taint["effect"]}
-        for taint in node["spec"].get("taints", ())
-    ]
-    return {"nodeSelector": {"kubernetes.io/hostname": node["metadata"]["name"]}, "tolerations": tolerations}
+    """Return fields of `pod` that place all pods on the last node."""
+    node = testbed.kubernetes().get("nodes")["items"][-1]["metadata"]["name"]
+    return {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": testbed.tolerations(node)}
 
 
 def test_brokers_in_the_network_of_the_nodes_never_meet_on_one(release: Install) -> None:
-    """Nothing else is set: interface and DNS follow from hostNetwork."""
+    """Only hostNetwork is set: interface and DNS follow from it."""
     here = {"hostNetwork": True, **on_one_node()}
     first = release({"size": 1, "maxSize": 2, **QUIET, "pod": here}, ONE_CORE)
     first.wait_for("0")
@@ -59,8 +59,8 @@ def test_a_port_that_answers_is_reached_while_another_container_crashes(release:
     assert seen == {"of 0\n", "of 1\n"}
 
 
-def restarts(cluster: Release, container: str) -> int:
-    """Return how often a sidecar was started again, in the pod where that was least often."""
+def restarts(cluster: FluxRelease, container: str) -> int:
+    """Return the restarts of a sidecar, in the pod that has the fewest."""
     statuses = [s for pod in cluster.pods() for s in pod["status"].get("initContainerStatuses", [])]
     return min((s["restartCount"] for s in statuses if s["name"] == container), default=0)
 
@@ -80,10 +80,8 @@ def test_helm_test_goes_under_a_quota_and_leaves_nothing(release: Install, helm:
     cluster = release(QUIET, runner, helm=helm)
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(QUOTA))
     cluster.wait_for("0")
-    assert "Succeeded" in cluster.test()
+    assert "Succeeded" in cluster.ok("test")
     cluster.flux(0, "shutdown")
     cluster.wait_for_end()
-    failed = run(helm, "test", NAME, "-n", cluster.namespace, check=False)
-    assert failed.returncode != 0
-    assert "no quorum within 60 s" in failed.stdout + failed.stderr
-    assert [p["metadata"]["name"] for p in cluster.json("pods")["items"]] == [cluster.pods()[0]["metadata"]["name"]]
+    assert "no quorum within 60 s" in cluster.helm.fails("test", NAME, "-n", cluster.namespace)
+    assert [p["metadata"]["name"] for p in cluster.items("pods")] == [cluster.pods()[0]["metadata"]["name"]]

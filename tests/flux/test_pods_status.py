@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
-from broker_pods import until
-from releases import IN_PODS, NAME, PATIENCE, Install, Release, environment, run
+from real_cluster import IN_PODS, Install
+
+from tools.clients import Kubernetes, until
+from tools.releases import PATIENCE, FluxRelease
+from tools.testbed import NAME
 
 pytestmark = IN_PODS
 
@@ -15,21 +17,21 @@ THREE = {"size": 3, "maxSize": 5, "logging": {"quiet": True}}
 TWO_CORES = {"cores": 2}
 
 
-def status(cluster: Release, *options: str) -> str:
+def status(cluster: FluxRelease, *options: str) -> str:
     """Return what the command prints."""
-    return run("minicluster", "status", NAME, "-n", cluster.namespace, *options).stdout
+    return cluster.cluster.output("minicluster", "status", NAME, "-n", cluster.namespace, *options)
 
 
-def found(cluster: Release) -> dict[str, Any]:
-    """Return the JSON but for what differs each time."""
+def found(cluster: FluxRelease) -> dict[str, Any]:
+    """Return the JSON without the fields that differ each time."""
     document: dict[str, Any] = json.loads(status(cluster, "-o", "json"))
     assert document.pop("age") < 600
     assert document.pop("flux") or document["state"] != "Running"
     return document
 
 
-def idle(cluster: Release, scheduler: str) -> dict[str, Any]:
-    """Return the JSON of the cluster while nothing happens."""
+def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
+    """Return the expected JSON of an idle cluster."""
     fluxion = {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"}
     return {
         "name": NAME,
@@ -100,8 +102,8 @@ def test_status_of_a_cluster_whose_image_is_not_there(release: Install) -> None:
     assert "localhost:1/not-there" in status(cluster)
 
 
-def found_waits(cluster: Release) -> bool:
-    """Say whether the status tells that the lead waits for its image; never that it runs."""
+def found_waits(cluster: FluxRelease) -> bool:
+    """Say whether the status names the image that the lead waits for. It must never show the cluster as Running."""
     text = status(cluster)
     assert "State        Starting: " in text
     return "ErrImagePull" in text or "ImagePullBackOff" in text
@@ -110,27 +112,24 @@ def found_waits(cluster: Release) -> bool:
 def test_status_for_a_user_who_may_only_see_pods_and_exec(
     release: Install,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = release(THREE, TWO_CORES)
     cluster.wait_for("0-2")
     cluster.kubectl("create", "serviceaccount", "viewer")
-    words = ("minicluster", "status", NAME, "-n", cluster.namespace)
-    config = yaml.safe_load(Path(environment()["KUBECONFIG"]).read_text())
+    config = yaml.safe_load(Path(cluster.cluster.env["KUBECONFIG"]).read_text())
     config["users"] = [{"name": "viewer", "user": {"token": cluster.kubectl("create", "token", "viewer").strip()}}]
     config["contexts"][0]["context"]["user"] = "viewer"
     config["current-context"] = config["contexts"][0]["name"]
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    viewer = Kubernetes({**cluster.cluster.env, "KUBECONFIG": str(tmp_path / "kubeconfig")})
 
     def grant(name: str, verb: str, resource: str) -> None:
         cluster.kubectl("create", "role", name, f"--verb={verb}", f"--resource={resource}")
         cluster.kubectl("create", "rolebinding", name, f"--role={name}", f"--serviceaccount={cluster.namespace}:viewer")
 
     def as_viewer() -> tuple[int, str, str]:
-        with monkeypatch.context() as patch:
-            patch.setenv("MINICLUSTER_TEST_KUBECONFIG", str(tmp_path / "kubeconfig"))
-            done = run(*words, check=False)
-        return done.returncode, done.stdout, done.stderr
+        done = viewer.run("minicluster", "status", NAME, "-n", cluster.namespace)
+        return done.code, done.out, done.err
 
     code, out, error = as_viewer()
     assert (code, out, error.count("\n")) == (1, "", 1)

@@ -1,32 +1,36 @@
 """Workflow tools as launchers on a real Kubernetes: the examples as they are, in an image that has the tools."""
 
-import os
 import re
-import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from broker_pods import until
-from releases import IN_PODS, PATIENCE, ROOT, Install, bind, create_namespace, run
+from real_cluster import Install, Need, need_image
+from support import ROOT
 
-IMAGE = os.environ.get("MINICLUSTER_TEST_WORKFLOW_IMAGE", "")
-pytestmark = [
-    IN_PODS,
-    pytest.mark.skipif(not IMAGE, reason="MINICLUSTER_TEST_WORKFLOW_IMAGE names no image with workflow tools"),
-]
+from tools.clients import until
+from tools.releases import PATIENCE
+from tools.testbed import bind
 
-#: What says whether a tool is in the image.
-LOOKS = {
+IMAGE, pytestmark = need_image("MINICLUSTER_TEST_WORKFLOW_IMAGE", "workflow tools")
+
+
+def path(tool: str) -> str:
+    """Return a PATH with the tool's own virtual environment first."""
+    return f"/opt/{tool}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+PROBES = {
     "snakemake": "python -c 'import snakemake_executor_plugin_flux'",
     "parsl": "python -c 'import parsl'",
     "maestro": "python -c 'import maestrowf'",
     "dask": "python -c 'import distributed'",
     "nextflow": "command -v nextflow",
 }
-#: The numbers that the example greets.
+#: The shell commands that succeed where a tool is in the image.
+LOOKS = {tool: f"PATH={path(tool)}; {probe}" for tool, probe in PROBES.items()}
+#: The numbers in the greetings of the example.
 GREETED = {
     "snakemake": range(4),
     "parsl": range(8),
@@ -34,7 +38,7 @@ GREETED = {
     "dask": range(8),
     "nextflow": range(1, 5),
 }
-#: The jobs that this makes: result, nodes.
+#: The jobs of the example: result, number of nodes.
 JOBS = {
     "snakemake": ["CD 1"] * 4,
     "parsl": ["CD 1"] * 8,
@@ -42,50 +46,35 @@ JOBS = {
     "dask": ["CD 2"],
     "nextflow": ["CD 1"] * 4,
 }
-#: The ranks of each of these.
+#: The ranks that the jobs run on.
 RANKS = {tool: {"0", "1"} for tool in LOOKS} | {"maestro": {"0", "1", "[0-1]"}, "dask": {"[0-1]"}}
-LIST = "flux jobs -a -n --count=0 -o 'job {status_abbrev} {nnodes} {ranks}'"
-
-
-def path(tool: str) -> str:
-    """Return a PATH with the tool's own environment first."""
-    return f"/opt/{tool}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-@pytest.fixture(scope="module")
-def tools() -> Iterator[set[str]]:
-    """The tools that the image has, each in a virtual environment /opt/TOOL or in PATH."""
-    namespace = f"minicluster-test-{secrets.token_hex(4)}"
-    create_namespace(namespace)
-    kubectl = ("kubectl", "-n", namespace)
-    script = "".join(f"(PATH={path(tool)}; {look}) >/dev/null 2>&1 && echo {tool}\n" for tool, look in LOOKS.items())
-    words = (*kubectl, "run", "tools", f"--image={IMAGE}", "--image-pull-policy=IfNotPresent", "--restart=Never")
-    run(*words, "--command", "--", "sh", "-c", f"{script}true")
-    until(
-        lambda: run(*kubectl, "get", "pod", "tools", "-o", "jsonpath={.status.phase}").stdout == "Succeeded", PATIENCE
-    )
-    yield set(run(*kubectl, "logs", "tools").stdout.split())
-    run("kubectl", "delete", "namespace", namespace, "--wait=false")
+#: A tool sees that a job has finished before Flux has cleaned up after it: first wait for no active job, then list.
+LIST = """
+for _ in $(seq 300); do
+  [ -n "$(flux jobs -n -o '{id}')" ] || break
+  sleep 0.1
+done
+flux jobs -a -n --count=0 -o 'job {status_abbrev} {nnodes} {ranks}'
+"""
 
 
 def example(tool: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return values and runner of the tool's example, in the image of the tests; at its end it lists its jobs."""
+    """Return values and runner of a tool's example, in the tests' image; at its end, the command lists its jobs."""
     values = yaml.safe_load((ROOT / f"values-examples/launcher-{tool}.yaml").read_text())
     (runner,) = values.pop("containers")
-    # the view is the tests' own
+    # the tests choose the view
     del values["flux"]
-    # a core is a node, so that jobs of one core are on both
+    # one core a node, so that jobs of one core are on both nodes
     runner |= {"image": IMAGE, "cores": 1, "environment": {**runner.get("environment", {}), "PATH": path(tool)}}
-    runner["command"] = f"at_end() {{ code=$?; {LIST}; exit $code; }}\ntrap at_end EXIT\n{runner['command']}"
+    runner["command"] = f"at_end() {{ code=$?; {LIST} exit $code; }}\ntrap at_end EXIT\n{runner['command']}"
     return values, runner
 
 
 @pytest.mark.parametrize("tool", LOOKS)
 def test_the_jobs_of_a_launcher_are_on_all_nodes(
-    release: Install, volume: str, tmp_path: Path, tools: set[str], tool: str
+    release: Install, volume: str, tmp_path: Path, need: Need, tool: str
 ) -> None:
-    if tool not in tools:
-        pytest.skip(f"{tool} is not in {IMAGE}")
+    need(tool)
     values, runner = example(tool)
     cluster = release(values, runner)
     if "volumes" in runner:
@@ -101,16 +90,15 @@ def test_the_jobs_of_a_launcher_are_on_all_nodes(
     assert {ranks for _job, ranks in jobs} == RANKS[tool]
 
 
-#: What the log has once there are jobs.
+#: What the log shows once there are jobs.
 STARTED = {"snakemake": "rule hello", "nextflow": "Submitted process"}
 
 
 @pytest.mark.parametrize("tool", STARTED)
 def test_a_launcher_whose_lead_was_killed_does_its_work_again(
-    release: Install, volume: str, tmp_path: Path, tools: set[str], tool: str
+    release: Install, volume: str, tmp_path: Path, need: Need, tool: str
 ) -> None:
-    if tool not in tools:
-        pytest.skip(f"{tool} is not in {IMAGE}")
+    need(tool)
     cluster = release(*example(tool))
     bind(cluster, "data", volume, tmp_path / "data")
     until(lambda: cluster.pod(0) and STARTED[tool] in cluster.log(0), PATIENCE)

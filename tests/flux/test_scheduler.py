@@ -1,4 +1,4 @@
-"""Which scheduler runs, what it makes of nodes that are not up, and that a killed lead costs it nothing."""
+"""Which scheduler runs, how it treats nodes that are not up, and what a killed lead leaves in it."""
 
 import json
 import os
@@ -7,7 +7,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, Cluster, Flux, Make, until
+from broker_clusters import Cluster, Make
+from broker_pods import Flux
+
+from tools.clients import until
+from tools.releases import MOUNT
 
 QUIET = {"logging": {"quiet": True}}
 #: How often the lead is killed
@@ -16,7 +20,7 @@ POLICIES = ["easy", "hybrid", "conservative"]
 
 
 def summary(cluster: Cluster) -> dict[str, Any]:
-    """Return what `minicluster status` is told by the lead."""
+    """Return what the lead answers to `minicluster status`."""
     found: dict[str, Any] = json.loads(cluster.lead.flux("python", f"{MOUNT}/minicluster/state.py"))
     return found
 
@@ -27,7 +31,7 @@ def ranks(cluster: Cluster, job: str) -> str:
 
 
 def state(cluster: Cluster, job: str) -> str:
-    """Return the state of a job, its result once it has one."""
+    """Return the result of a job, or its state while it has none."""
     return cluster.lead.flux("jobs", "-n", "-o", "{status}", job).strip()
 
 
@@ -38,7 +42,7 @@ def test_the_scheduler_is_the_one_that_was_chosen(make: Make, flux: Flux) -> Non
         expected = {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"}
     assert summary(cluster)["scheduler"] == expected
     assert f"minicluster: scheduler: {flux.scheduler}\n" in cluster.lead.log
-    # in a job's own instance too
+    # also in an instance that is a job
     words = ("run", "flux", "start", "flux", "python", f"{MOUNT}/minicluster/state.py")
     assert json.loads(cluster.lead.flux(*words))["scheduler"]["name"] == flux.scheduler
 
@@ -75,7 +79,7 @@ def test_a_job_waits_for_nodes_that_are_not_up(make: Make, flux: Flux, policy: s
     cluster.lead.wait_for_ready()
     waiting = [cluster.lead.flux("submit", f"-N{nodes}", "true").strip() for nodes in (2, 3)]
     if flux.scheduler == "Fluxion":
-        # it passes them, so they were looked at; with sched-simple it would wait behind them
+        # the small job overtakes the waiting ones; with sched-simple it would wait behind them
         cluster.lead.flux("run", "-N1", "true")
     assert [state(cluster, job) for job in waiting] == ["SCHED", "SCHED"]
     cluster.start([1])
@@ -96,7 +100,7 @@ def test_the_lowest_nodes_come_first(make: Make) -> None:
     assert sorted(ranks(cluster, job) for job in jobs[:2]) in (["0", "0"], ["0", "1"])
     assert Counter(ranks(cluster, job) for job in jobs) == {"0": 2, "1": 2, "2": 2}
     cluster.lead.flux("cancel", *jobs)
-    # one after the other, as jobs trickle
+    # one after the other, as jobs arrive
     for _ in range(3):
         job = cluster.lead.flux("submit", "-n1", "true").strip()
         cluster.lead.flux("job", "wait-event", job, "clean")
@@ -110,7 +114,7 @@ def test_a_killed_lead_loses_no_core_and_no_waiting_job(make: Make, flux: Flux, 
     chosen = {"flux": {"scheduler": {"queuePolicy": policy}}} if policy else {}
     cluster = make({"size": 3, **QUIET, "state": {"claimName": "claim"}, **chosen}, {"cores": 2})
     files = cluster.data["minicluster"]
-    # what is written down less often may be lost
+    # state that Flux saves less often may be lost
     files["broker.toml"] = files["broker.toml"].replace('"5s"', '"0.3s"')
     cluster.start().wait_for_ready()
     chance = random.Random(f"{flux.scheduler}{policy}")
@@ -118,7 +122,7 @@ def test_a_killed_lead_loses_no_core_and_no_waiting_job(make: Make, flux: Flux, 
         for _ in range(chance.randrange(4, 9)):
             words = chance.choice([["-n1", "sleep", "5"], ["-N2", "-n2", "sleep", "4"], ["-n2", "sleep", "3"]])
             cluster.lead.flux("submit", *words)
-        # a time at which anything may be under way
+        # a random moment
         cluster.lead.run("sleep", str(chance.choice([0.8, 1.2, 1.6, 2, 3])))
         known = cluster.lead.flux("jobs", "-n", "-a", "-c0", "-o", "{id}").split()
         cluster.lead.kill()
@@ -130,6 +134,6 @@ def test_a_killed_lead_loses_no_core_and_no_waiting_job(make: Make, flux: Flux, 
         states = dict(
             line.split() for line in cluster.lead.flux("jobs", "-n", "-a", "-c0", "-o", "{id} {status}").splitlines()
         )
-        # those of the last moments may be lost: what was written down is not
+        # jobs of the last moments may be lost; jobs in a checkpoint must not be
         assert len(set(known) - states.keys()) <= 8
         assert set(states.values()) <= {"COMPLETED", "FAILED"}

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, Cluster, Flux, Make
+from broker_clusters import Cluster, Make
+from broker_pods import Flux
 from shells import PROGRAMS, SHOW_CPUS, SHOW_PYTHONPATH, WAYS, first_core, lines, said
+
+from tools.releases import MOUNT
 
 QUIET: dict[str, Any] = {"logging": {"quiet": True}}
 ALL = re.search(r"^Cpus_allowed_list:\s*(\S+)$", Path("/proc/self/status").read_text(), re.MULTILINE)[1]  # type: ignore[index]
@@ -22,7 +25,7 @@ NO_PMIX = "minicluster: -o pmi=pmix can't be had, "
 
 
 def shown(cluster: Cluster, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:
-    """Return what the ways print when a person starts them in the pod."""
+    """Return what each way prints when a person uses it in the pod."""
     script = f". {MOUNT}/flux-view.sh\n{lines(show, ways, options)}"
     done = cluster.lead.run("sh", "-c", script)
     assert done.returncode == 0, done.stderr
@@ -36,7 +39,7 @@ def shown(cluster: Cluster, show: str, ways: dict[str, str], options: str = "") 
 def test_affinity(make: Make, affinity: str, expected: str, option: str, wins: str) -> None:
     cluster = make({**QUIET, "flux": {"affinity": affinity}}, {"cores": 1}).start().wait_for_ready()
     assert shown(cluster, SHOW_CPUS, WAYS) == dict.fromkeys(WAYS, expected)
-    # a batch, an allocation and an instance in a job are of the job that holds them
+    # a batch, an allocation and a nested instance have the affinity of the job that they run in
     within = dict.fromkeys(WAYS, ONE if affinity == "on" else wins)
     expected_of = {**within, "run": wins, "submit": wins}
     assert shown(cluster, SHOW_CPUS, WAYS, f"-ocpu-affinity={option}") == expected_of
@@ -96,7 +99,7 @@ def test_the_gpus_of_a_job(make: Make, options: list[str], expected: list[str]) 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that pods see: they have a /tmp of their own."""
+    """A folder that pods share; each has a /tmp of its own."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         yield Path(name)
 
@@ -132,7 +135,7 @@ def test_pmix_that_is_not_in_the_view_is_refused(make: Make, flux: Flux, folder:
 
 
 def messages(cluster: Cluster) -> set[str]:
-    """Return what a job that asks for PMIx in vain says, without the shell's own prefixes and the loader's words."""
+    """Return the message of a job that can't have PMIx, without the shell's prefix and the loader's message."""
     done = cluster.lead.run("sh", "-c", shlex.join([f"{MOUNT}/bin/flux", "run", "-opmi=pmix", "echo", "hello"]))
     assert done.returncode != 0
     assert done.stdout == ""
@@ -140,7 +143,7 @@ def messages(cluster: Cluster) -> set[str]:
 
 
 def link_all_but(tree: Path, target: Path, way: tuple[str, ...]) -> None:
-    """Make a tree of links, without the last of these folders."""
+    """Copy a tree as links, without one of its folders."""
     target.mkdir()
     for entry in tree.iterdir():
         if entry.name != way[0]:

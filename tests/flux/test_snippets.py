@@ -1,10 +1,10 @@
-"""The user's own shell text: when it runs, with what environment, and what its failure does."""
+"""The user's snippets: when they run, in which environment, and what follows from their failure."""
 
 import pytest
-from broker_pods import Make
+from broker_clusters import Make
 
 QUIET = {"logging": {"quiet": True}}
-#: Each says who it is, and what the one before it left.
+#: Each snippet prints its name, and what the one before it exported.
 ALL = {
     "init": "echo init; export A=init",
     "pre": "echo pre $A; export A=$A,pre",
@@ -15,7 +15,7 @@ ALL = {
 
 
 def own_lines(log: str) -> list[str]:
-    """Return the lines of a log that are not Flux's nor the entrypoint's."""
+    """Return the lines of a log without those of Flux and of the entrypoint."""
     return [line for line in log.splitlines() if not line.startswith(("<", "minicluster: "))]
 
 

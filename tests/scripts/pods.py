@@ -9,24 +9,25 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 from minicluster.render import config
 from minicluster.render.load import load
 from support import Done, deep
 
-T = TypeVar("T")
+from tools import clients
 
 NAME = "flux-sample"
 #: In values, the folder that has all of a pod
 ROOT = "/ROOT"
 #: Seconds within which anything here happens, also on a busy machine.
 PATIENCE = 30.0
+until = partial(clients.until, seconds=PATIENCE)
 #: What every image has that there is, Alpine's and Debian's; no bash.
 COMMANDS = (
     "cat chmod chown cp date dirname env false head id kill ln ls mkdir mv printf readlink rm sed sleep sort tail test "
@@ -35,15 +36,6 @@ COMMANDS = (
 #: The shells that may be an image's /bin/sh, or that the scripts choose.
 SHELLS = [shell for shell in ("bash", "dash", "busybox") if shutil.which(shell)]
 RETRY = 85
-
-
-def until(found: Callable[[], T], seconds: float = PATIENCE) -> T:
-    """Return the first true value, asking often; fail after a while."""
-    end = time.monotonic() + seconds
-    while not (value := found()):
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.02)
-    return value
 
 
 @dataclass(frozen=True)

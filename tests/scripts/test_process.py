@@ -2,6 +2,8 @@
 
 from pods import Make, until
 
+from tools.clients import TooLateError
+
 #: What starts a child as the containers' main processes do. PS4 is evaluated before each of its commands: one of these
 #: times comes together with a signal.
 SCRIPT = """set -eu
@@ -37,7 +39,7 @@ def test_a_signal_at_any_point_of_a_start_counts(make: Make) -> None:
         until(lambda: not process.runs or reached.exists() or (hooks / "begun").exists())  # noqa: B023
         try:
             until(lambda: not process.runs or reached.exists(), seconds=3)  # noqa: B023
-        except AssertionError:
+        except TooLateError:
             # the child runs, and there is nothing to do but to wait for it
             break
         assert (process.wait(), process.log) == (0, "stopped 1\n"), number

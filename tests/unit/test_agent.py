@@ -1,6 +1,5 @@
 """The agent's periods, with a fake Flux and a fake Kubernetes."""
 
-import importlib
 import json
 import sys
 from collections.abc import Iterator
@@ -86,7 +85,9 @@ class Setup:
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     for name, module in modules().items():
         monkeypatch.setitem(sys.modules, name, module)
-    yield importlib.import_module("agent")
+    import agent  # noqa: PLC0415
+
+    yield agent
     del sys.modules["agent"]
 
 

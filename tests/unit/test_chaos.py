@@ -1,13 +1,9 @@
-"""What tools/chaos.py takes for lost, and for run twice."""
-
-import sys
+"""Which jobs chaos counts as lost, and which as run twice."""
 
 import pytest
-from support import ROOT
 
-sys.path.insert(0, str(ROOT / "tools"))
-
-from chaos import Ended, Span, leaks, verdict
+from tools.chaos.leaks import leaks
+from tools.chaos.verdict import Ended, Span, verdict
 
 DONE = Ended("COMPLETED", ran=True)
 KILL = Span(100.0, 105.0)

@@ -1,15 +1,12 @@
 """The pictures of the documentation are those that their texts describe."""
 
-import sys
 import tomllib
 from xml.etree import ElementTree
 
 import pytest
-from support import ROOT
 
-sys.path.insert(0, str(ROOT / "tools"))
-import picture
-from picture import Box
+from tools import picture
+from tools.picture import Box
 
 FILES = sorted(picture.IMAGES.glob("*.toml"))
 ONE = Box(100, 100, 80, 40)
@@ -22,7 +19,7 @@ def test_there_is_one():
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_svg_is_current(file):
     drawn = picture.svg(tomllib.loads(file.read_text(encoding="utf-8")))
-    assert file.with_suffix(".svg").read_text(encoding="utf-8") == drawn, "run python tools/picture.py"
+    assert file.with_suffix(".svg").read_text(encoding="utf-8") == drawn, "run python -m tools.picture"
     assert ElementTree.fromstring(drawn).tag == "{http://www.w3.org/2000/svg}svg"
 
 

@@ -1,15 +1,13 @@
 """One version in all that is released, and its notes."""
 
 import datetime
-import sys
 from pathlib import Path
 
 import pytest
 from support import ROOT
 
-sys.path.insert(0, str(ROOT / "tools"))
-import release
-from release import ReleaseError
+from tools import release
+from tools.release import ReleaseError
 
 DAY = datetime.date(2031, 2, 3)
 HEAD = "# Changelog\n\n"

@@ -1,0 +1,1 @@
+"""Measurements. Run one by `python -m benchmarks.NAME`."""

@@ -1,0 +1,128 @@
+"""The MiniClusters that benchmarks/elasticity.py measures."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tools.clients import CHART, output, until
+
+NAME = "bench-elastic"
+FLUX = "/mnt/flux/bin/flux"
+PATIENCE = 300.0
+T = TypeVar("T")
+
+
+def wait(found: Callable[[], T]) -> T:
+    """Return the first true value of found(); ask less often than tests do, to leave the CPUs to the cluster."""
+    return until(found, PATIENCE, pause=0.2)
+
+
+class Cluster:
+    """The MiniCluster that is measured."""
+
+    def __init__(self, values: dict[str, Any], kubectl: list[str], namespace: str, name: str = NAME) -> None:
+        """Install it and wait for its lead."""
+        self.kubectl, self.namespace, self.name = kubectl, namespace, name
+        text = json.dumps({"logging": {"quiet": True}, "containers": [{"image": "ubuntu:noble", "cores": 1}], **values})
+        words = ("--namespace", namespace, "--post-renderer", "minicluster", "-f", "-")
+        output("helm", "install", name, CHART, *words, stdin=text)
+        self.lead = wait(self._lead)
+
+    words: tuple[str, ...] = (FLUX,)
+
+    def _lead(self) -> str:
+        selector = f"batch.kubernetes.io/job-name={self.name},batch.kubernetes.io/job-completion-index=0"
+        pods = json.loads(output(*self.kubectl, "get", "pods", "-l", selector, "-o", "json"))["items"]
+        ready = [p for p in pods if p["status"].get("containerStatuses", [{}])[0].get("started")]
+        return str(ready[0]["metadata"]["name"]) if ready else ""
+
+    def flux(self, *words: str) -> str:
+        """Return what flux prints on the lead."""
+        return output(*self.kubectl, "exec", self.lead, "-c", self.name, "--", *self.words, *words)
+
+    def resize(self, size: int) -> float:
+        """Change the size; return the time of the change."""
+        begin = time.time()
+        change = json.dumps({"spec": {"completions": size, "parallelism": size}})
+        output(*self.kubectl, "patch", "job", self.name, "--type=merge", "-p", change)
+        return begin
+
+    def size(self) -> int:
+        """Return the size of the Job."""
+        return int(json.loads(output(*self.kubectl, "get", "job", self.name, "-o", "json"))["spec"]["completions"])
+
+    def changes(self) -> list[tuple[float, str, set[int]]]:
+        """Return the times at which ranks went online or offline, as Flux recorded them."""
+        lines = self.flux("resource", "eventlog", "-f", "json").splitlines()
+        events = [json.loads(line) for line in lines]
+        return [
+            (event["timestamp"], event["name"], ids(event["context"]["idset"]))
+            for event in events
+            if event["name"] in ("online", "offline")
+        ]
+
+    def online(self, since: float) -> dict[int, float]:
+        """Return the time at which each rank came online after a moment."""
+        return {r: at for at, name, ranks in self.changes() for r in ranks if name == "online" and at > since}
+
+    def up(self) -> int:
+        """Return how many nodes are up."""
+        return int(self.flux("resource", "list", "-n", "-s", "up", "-o", "{nnodes}") or 0)
+
+    def pods(self) -> int:
+        """Return how many pods there are."""
+        return output(
+            *self.kubectl, "get", "pods", "-l", f"batch.kubernetes.io/job-name={self.name}", "-o", "name"
+        ).count("\n")
+
+    def remove(self) -> None:
+        """Uninstall it and wait until its pods are gone."""
+        output("helm", "uninstall", self.name, "--namespace", self.namespace)
+        wait(lambda: not self.pods())
+
+
+#: The shortest script that starts a broker with the chart's configuration
+BROKER = f"""
+set -e
+flux=/opt/views/view/bin/flux state=/mnt/flux/config
+mkdir -p $state/curve $state/etc/flux/system
+(umask 0377 && cat /mnt/flux/curve/curve.cert >$state/curve/curve.cert)
+$flux R encode --hosts={NAME}-bare-[0-LAST] --local >$state/etc/flux/system/R
+[ $JOB_COMPLETION_INDEX != 0 ] || set -- sleep inf
+exec $flux start -c /mnt/flux/minicluster/broker.toml -Shostname={NAME}-bare-$JOB_COMPLETION_INDEX \\
+  -Slocal-uri=local:///mnt/flux/local -Sbroker.quorum=1 -Slog-stderr-level=3 "$@"
+"""
+
+
+class BareCluster(Cluster):
+    """Pods that start Flux by the shortest script, with the configuration of a MiniCluster whose place they take."""
+
+    words = ("env", "FLUX_URI=local:///mnt/flux/local", "/opt/views/view/bin/flux")
+
+    def __init__(self, most: int, kubectl: list[str], namespace: str) -> None:
+        """Install a MiniCluster and replace its Job."""
+        super().__init__({"size": 1, "maxSize": most}, kubectl, namespace, f"{NAME}-bare")
+        job = json.loads(output(*kubectl, "get", "job", self.name, "-o", "json"))
+        output(*kubectl, "delete", "job", self.name, "--cascade=foreground", "--wait")
+        template = job["spec"]["template"]
+        container = template["spec"]["containers"][0]
+        container.pop("startupProbe")
+        container["command"] = ["sh", "-c", BROKER.replace("LAST", str(most - 1))]
+        for label in ("controller-uid", "batch.kubernetes.io/controller-uid"):
+            template["metadata"]["labels"].pop(label, None)
+        spec = {"completionMode": "Indexed", "completions": 1, "parallelism": 1, "template": template}
+        manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": self.name}, "spec": spec}
+        output(*kubectl, "create", "-f", "-", stdin=json.dumps(manifest))
+        self.lead = wait(self._lead)
+
+    def remove(self) -> None:
+        """Remove the Job, which Helm does not know, and the rest."""
+        output(*self.kubectl, "delete", "job", self.name, "--cascade=foreground", "--wait")
+        super().remove()
+
+
+def ids(text: str) -> set[int]:
+    """Return the numbers of an idset."""
+    parts = (part.partition("-") for part in text.strip("[]").split(","))
+    return {n for first, _, last in parts for n in range(int(first), int(last or first) + 1)}

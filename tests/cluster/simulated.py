@@ -1,0 +1,21 @@
+"""Namespaces and pods on the simulated nodes of tools/embedded.py."""
+
+import itertools
+
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
+
+_numbers = itertools.count()
+
+
+def new_namespace(cluster: EmbeddedCluster, **labels: str) -> str:
+    """Make a namespace in which pods can start, and return its name."""
+    name = f"test-{next(_numbers)}"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    cluster.wait("the service account", lambda: bool(cluster.get("serviceaccount", "default", "--namespace", name)))
+    return name
+
+
+def end(release: Release, index: int, code: int) -> None:
+    """Let the containers of a pod end with an exit code."""
+    release.cluster.end_pod(release.namespace, release.live_pods()[index]["metadata"]["name"], code)

@@ -1,0 +1,65 @@
+"""Examples install, and the API server accepts the golden files and any text."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from support import ROOT, load_all
+
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
+
+
+def test_texts_arrive_in_kubernetes(release: Release) -> None:
+    texts = [
+        *(
+            "a 'b' \"c\" $HOME ${X} $(MINICLUSTER_HOME) $$ `id` \\ \\n",
+            "  lead\n\n trail \n\n",
+            "\n a\nb",
+            "---\n- x: y # z",
+        ),
+        *("yes", "012", "1:30", "1e3", "0x1F", "~", "é 日本 🚀", "\ta\t", "{{ .Values }}", "x" * 2000, "word " * 200),
+    ]
+    environment = {f"V{index}": text for index, text in enumerate(texts)}
+    commands = dict(zip(("init", "pre", "brokerPre", "workerPre", "post"), texts, strict=False))
+    runner = {"command": texts[0], "environment": environment, "commands": commands}
+    release.install(containers=[runner], flux={"environment": environment})
+    data = release.get("configmap", "mc-config")["data"]
+    files = ("init.sh", "pre.sh", "broker-pre.sh", "worker-pre.sh", "post.sh")
+    assert {key: data[file] for key, file in zip(commands, files, strict=True)} == commands
+    assert data["command"] == texts[0]
+    env = release.get("job")["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {v["name"]: v.get("value", "").replace("$$", "$") for v in env if v["name"] in environment} == environment
+
+
+#: Examples whose pods need nothing special of a node; test_api_examples.py validates all examples.
+PLAIN = (
+    "hello-world",
+    "interactive",
+    "elastic",
+    "restricted",
+    "batch",
+    "sidecar-monitor",
+    "services",
+    "volume-emptydir-shm",
+)
+
+
+@pytest.mark.parametrize(
+    "example", [ROOT / f"values-examples/{name}.yaml" for name in PLAIN], ids=lambda path: path.stem
+)
+def test_the_examples_install(release4: Release, example: Path) -> None:
+    release4.install(**yaml.safe_load(example.read_text()))
+    release4.running(release4.values["size"])
+
+
+@pytest.mark.parametrize("golden", sorted((ROOT / "tests/chart/golden").glob("*.yaml")), ids=lambda path: path.stem)
+def test_kubernetes_takes_what_the_golden_files_show(cluster: EmbeddedCluster, golden: Path) -> None:
+    documents = load_all(golden.read_text())
+    for document in documents:
+        document["metadata"]["namespace"] = "default"
+    # a Pod is admitted only where its service account and priority class exist
+    made = [document for document in documents if document["kind"] != "Pod"]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
+    cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename=-", stdin=text)

@@ -1,0 +1,58 @@
+"""Options of Helm, a change of Helm's version, and a size that Helm did not set."""
+
+from support import Helm
+
+from tools.releases import Release
+
+
+def test_options_of_helm(release: Release) -> None:
+    assert "kind: Secret" in release.run("install", "--dry-run=server").out
+    assert release.items() == []
+    release.run("upgrade", "--install", "--wait", "--timeout", "60s", values={"maxSize": 3})
+    uids = release.running(1)
+    rollback = "--atomic" if release.helm.major == 3 else "--rollback-on-failure"
+    assert release.run("upgrade", rollback, "--timeout", "60s", values={"maxSize": 3, "size": 2}).code == 0
+    assert release.running(2)[0] == uids[0]
+    assert release.run("upgrade", "--reset-then-reuse-values", values={"size": 3}).code == 0
+    assert release.running(3)[0] == uids[0]
+    before = release.objects()
+    done = release.run("upgrade", "--dry-run=server", values={"maxSize": 3})
+    assert done.code == 0
+    assert "completions: 1" in done.out
+    assert release.objects() == before
+
+
+def test_install_into_a_new_namespace(connected: Helm, release: Release) -> None:
+    other = Release(connected, release.cluster, f"{release.namespace}-new")
+    other.install("--create-namespace")
+    other.running(1)
+    release.cluster.kubectl("delete", "namespace", other.namespace, "--wait=false")
+
+
+def test_helm_4_goes_on_with_what_helm_3_installed(helm3: Helm, helm4: Helm, release: Release) -> None:
+    kubeconfig = {"KUBECONFIG": str(release.cluster.kubeconfig)}
+    release.helm = Helm("helm3", helm3.home, kubeconfig)
+    release.install(size=1, maxSize=3)
+    uids, certificate = release.running(1), release.certificate()
+    release.helm = Helm("helm", helm4.home, kubeconfig)
+    release.upgrade(size=2)
+    assert release.running(2)[0] == uids[0]
+    release.upgrade("--server-side=true", size=3)
+    assert release.running(3)[0] == uids[0]
+    assert release.certificate() == certificate
+
+
+def test_a_size_that_something_else_set(release: Release) -> None:
+    release.install(size=1, maxSize=3)
+    patch = '{"spec": {"completions": 2, "parallelism": 2}}'
+    release.kubectl("patch", "job", "mc", "--field-manager=autoscaler", "--patch", patch)
+    uids = release.running(2)
+    done = release.run("upgrade", values={"size": 3})
+    if release.helm.major == 4:
+        assert done.code != 0
+        assert 'conflicts with "autoscaler"' in done.err
+        assert release.run("upgrade", "--force-conflicts", values={"size": 3}).code == 0
+    else:
+        assert done.code == 0
+    grown = release.running(3)
+    assert {index: grown[index] for index in uids} == uids

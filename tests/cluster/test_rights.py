@@ -1,0 +1,57 @@
+"""What rights an installation needs, and which namespaces admit its pods."""
+
+import pytest
+import yaml
+from simulated import new_namespace
+from support import ROOT, Helm, lines_with
+
+from tools.clients import CommandError
+from tools.releases import Release
+
+
+def test_a_user_of_the_namespace_is_enough(user: Helm, release: Release) -> None:
+    release.helm = user
+    assert lines_with(release.refuse(command="install"), "forbidden")
+    release.cluster.grant(release.namespace, "edit")
+    release.install(size=1, maxSize=2)
+    uids = release.running(1)
+    release.upgrade(size=2)
+    assert release.running(2)[0] == uids[0]
+    release.ok("rollback", "1")
+    release.ok("uninstall", "--wait")
+    release.cluster.wait("nothing", lambda: [o["kind"] for o in release.items()] == ["RoleBinding"])
+
+
+@pytest.mark.parametrize("mode", ["image", "copy"])
+def test_a_restricted_namespace_admits_the_example(connected: Helm, release: Release, mode: str) -> None:
+    example = ROOT / "values-examples" / "restricted.yaml"
+    if not example.exists():
+        pytest.skip("there is no values-examples/restricted.yaml")
+    values = yaml.safe_load(example.read_text())
+    namespace = new_namespace(release.cluster, **{"pod-security.kubernetes.io/enforce": "restricted"})
+    restricted = Release(connected, release.cluster, namespace)
+    restricted.install("--set", f"flux.container.mode={mode}", **values)
+    restricted.running(values["size"])
+    with_defaults = Release(connected, release.cluster, namespace, name="baseline")
+    with_defaults.install(size=1)
+    release.cluster.wait(
+        "a refusal", lambda: "violates PodSecurity" in release.cluster.kubectl("events", "--namespace", namespace)
+    )
+    release.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Release) -> None:
+    namespace = new_namespace(release.cluster, **{"pod-security.kubernetes.io/enforce": "baseline"})
+    baseline = Release(connected, release.cluster, namespace)
+    baseline.install(size=2)
+    baseline.running(2)
+    release.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def test_a_release_needs_no_right_to_read_what_is_not_its_own(user: Helm, release: Release) -> None:
+    # an installation that reads outside of its namespace would fail here
+    release.cluster.grant(release.namespace, "edit")
+    with pytest.raises(CommandError, match="cannot list resource"):
+        release.cluster.kubectl("get", "jobs", "--all-namespaces", "--as=user")
+    release.helm = user
+    release.install()

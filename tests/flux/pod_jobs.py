@@ -1,0 +1,36 @@
+"""Jobs of a cluster in pods, which note when they start."""
+
+from tools.releases import MOUNT, FluxRelease
+
+QUIET = {"logging": {"quiet": True}}
+#: A command that ends as soon as somebody makes the file /tmp/end in its pod.
+UNTIL_TOLD = "until [ -e /tmp/end ]; do sleep 0.2; done; echo done"
+ONE_CORE = {"cores": 1}
+#: The key in the KVS to which a job appends its id each time that it starts
+RUNS = "minicluster-test.runs"
+
+
+def submit(cluster: FluxRelease, *words: str) -> str:
+    """Return the id of a new job."""
+    return cluster.kubectl("exec", cluster.pod(0), "--", f"{MOUNT}/bin/flux", "submit", *words).strip()
+
+
+def noted() -> str:
+    """Return the first line of a job's script: it notes the job's id."""
+    note = f'{MOUNT}/bin/flux kvs put --namespace=primary --append {RUNS}="$FLUX_JOB_ID "'
+    return f'[ "$FLUX_TASK_RANK" != 0 ] || {note}'
+
+
+def runs_of(cluster: FluxRelease) -> list[str]:
+    """Return the ids that jobs noted, in the form that Flux prints."""
+    return sorted(f"ƒ{job[1:]}" for job in cluster.flux(0, "kvs", "get", RUNS).split())
+
+
+def ended(cluster: FluxRelease, job: str) -> str:
+    """Return the result of a job; "" while it has none."""
+    return cluster.flux(0, "jobs", "-n", "-o", "{result}", job).strip()
+
+
+def size(cluster: FluxRelease) -> int:
+    """Return the size of the Job."""
+    return int(cluster.get("job")["spec"]["completions"])

@@ -1,0 +1,21 @@
+"""Where the pods' tests run, and the types of their fixtures (conftest.py)."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tools.releases import FluxRelease
+from tools.testbed import KUBECONFIG
+
+IN_PODS = pytest.mark.skipif(KUBECONFIG not in os.environ, reason=f"{KUBECONFIG} names no cluster to run pods on")
+#: Installs a release: values, what the runner has, then mode=, helm=, labels= of the namespace, options= of Helm.
+Install = Callable[..., FluxRelease]
+#: Skips the test where the image of its module lacks a tool.
+Need = Callable[[str], None]
+
+
+def need_image(variable: str, what: str) -> tuple[str, list[pytest.MarkDecorator]]:
+    """Return the image that a variable names, and the marks of a module whose tests need it."""
+    image = os.environ.get(variable, "")
+    return image, [IN_PODS, pytest.mark.skipif(not image, reason=f"{variable} names no image with {what}")]

@@ -1,0 +1,108 @@
+"""Pods and brokers that are lost on a real Kubernetes: who comes back, and how the Job ends."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from pod_jobs import QUIET, UNTIL_TOLD
+from real_cluster import IN_PODS, Install
+
+from tools.clients import until
+from tools.releases import PATIENCE, FluxRelease
+
+pytestmark = IN_PODS
+
+LOSSES: dict[str, Callable[[FluxRelease, int], object]] = {
+    "deleted": lambda cluster, index: cluster.kubectl("delete", "pod", cluster.pod(index), "--wait=false"),
+    "force-deleted": lambda cluster, index: cluster.kubectl(
+        "delete", "pod", cluster.pod(index), "--grace-period=0", "--force"
+    ),
+    "evicted": lambda cluster, index: cluster.evict(cluster.pod(index)),
+    "broker killed": lambda cluster, index: cluster.kill_broker(index),
+}
+
+
+def broker(cluster: FluxRelease, index: int) -> str:
+    """Return the pod and the start time of a broker, which differ from those of the broker that replaces it."""
+    pod = cluster.pod(index)
+    started = cluster.flux(index, "getattr", "broker.starttime").strip()
+    return f"{pod} {started}" if pod and started else ""
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_lost_worker_comes_back_and_the_job_goes_on(release: Install, loss: str) -> None:
+    values = {"size": 3, **QUIET, "flux": {"optionFlags": "--requires=rank:0"}}
+    cluster = release(values, {"command": UNTIL_TOLD})
+    cluster.wait_for("0-2")
+    first, uids = broker(cluster, 2), cluster.uids()[:2]
+    begin = time.monotonic()
+    LOSSES[loss](cluster, 2)
+    until(lambda: broker(cluster, 2) not in ("", first) and cluster.up() == "0-2", PATIENCE)
+    print(f"worker {loss}: back after {time.monotonic() - begin:.1f} s")
+    assert cluster.flux(0, "run", "--requires=rank:2", "-N1", "echo", "again") == "again\n"
+    assert cluster.uids()[:2] == uids
+    cluster.exec(0, "touch", "/tmp/end")
+    assert "Complete" in cluster.wait_for_end()
+    assert cluster.log(0) == "done\n"
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_lost_lead_never_completes_the_job_and_comes_back(release: Install, loss: str) -> None:
+    cluster = release({"size": 3, **QUIET}, {"command": UNTIL_TOLD})
+    cluster.wait_for("0-2")
+    first, workers = broker(cluster, 0), cluster.uids()[1:]
+    begin = time.monotonic()
+    LOSSES[loss](cluster, 0)
+    until(partial(came_back, cluster, first), PATIENCE)
+    print(f"lead {loss}: all ranks back after {time.monotonic() - begin:.1f} s")
+    assert cluster.uids()[1:] == workers
+    cluster.exec(0, "touch", "/tmp/end")
+    assert "Complete" in cluster.wait_for_end()
+    print(f"Complete {time.monotonic() - begin:.1f} s after the loss")
+    assert cluster.log(0) == "done\n"
+
+
+def came_back(cluster: FluxRelease, first: str) -> bool:
+    """Say whether a new lead has all ranks. Until then the Job must be neither Complete nor Failed."""
+    assert cluster.conditions() == {}
+    return broker(cluster, 0) not in ("", first) and cluster.up() == "0-2"
+
+
+@pytest.mark.xfail(
+    strict=True, reason="backoffLimitPerIndex keeps a failed pod's finalizer until it is replaced: never"
+)
+def test_the_namespace_can_be_deleted_with_the_cluster(release: Install) -> None:
+    cluster = release({"size": 2, **QUIET})
+    cluster.wait_for("0-1")
+    cluster.cluster.kubectl("delete", "namespace", cluster.namespace, "--wait=false")
+    words = ("get", "namespace", cluster.namespace, "--ignore-not-found", "-o", "name")
+    until(lambda: not cluster.cluster.kubectl(*words), 25)
+
+
+@pytest.mark.parametrize("in_time", [True, False], ids=["in time", "late"])
+def test_a_launcher_that_is_evicted_has_the_grace_of_a_job(release: Install, in_time: bool) -> None:
+    command = f"trap 'echo told; exit 4' TERM; touch /tmp/runs; {UNTIL_TOLD}"
+    values = {"size": 2, **QUIET, "pod": {"terminationGracePeriodSeconds": 12}}
+    cluster = release(values, {"command": command, "launcher": True})
+    until(lambda: "runs" in cluster.exec(0, "ls", "/tmp"), PATIENCE)
+    pod = cluster.pod(0)
+    log = subprocess.Popen(
+        ["kubectl", "-n", cluster.namespace, "logs", "-f", pod],
+        env=cluster.cluster.env,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    cluster.evict(pod)
+    if in_time:
+        cluster.kubectl("exec", pod, "--", "touch", "/tmp/end")
+    said, _ = log.communicate(timeout=PATIENCE)
+    if in_time:
+        assert said == "done\n"
+        assert "Complete" in cluster.wait_for_end()
+    else:
+        assert "told" in said.splitlines()
+        assert "minicluster: the launcher is told to stop: the pod's grace period is over" in said.splitlines()
+        # the launcher runs again, in a new pod
+        until(lambda: cluster.pod(0) not in ("", pod), PATIENCE)

@@ -1,0 +1,64 @@
+"""Jobs that survive the loss of the lead, by where the state is kept."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pod_jobs import ONE_CORE, QUIET, ended, submit
+from real_cluster import IN_PODS, Install
+
+from tools.clients import until
+from tools.releases import PATIENCE, FluxRelease
+from tools.testbed import bind
+
+pytestmark = IN_PODS
+
+#: The results of a running and a waiting job, by where the state is kept and how the lead is lost
+SURVIVES = {
+    ("archive", "kill"): ("", ""),
+    ("archive", "evict"): ("CANCELED", "COMPLETED"),
+    ("archive", "reinstall"): ("CANCELED", "COMPLETED"),
+    ("claim", "kill"): ("FAILED", "COMPLETED"),
+    ("claim", "evict"): ("CANCELED", "COMPLETED"),
+    ("claim", "reinstall"): ("CANCELED", "COMPLETED"),
+}
+
+
+@pytest.mark.parametrize(("kept", "loss"), SURVIVES)
+def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, kept: str, loss: str) -> None:
+    values: dict[str, Any] = {"size": 1, **QUIET, "pod": {"terminationGracePeriodSeconds": 20}}
+    runner: dict[str, Any] = dict(ONE_CORE)
+    (tmp_path / "archive").mkdir()
+    if kept == "archive":
+        values["archive"] = {"path": "/archive/state.tgz"}
+        runner["volumes"] = {"archive": {"path": "/archive", "hostPath": str(tmp_path / "archive")}}
+    else:
+        values["state"] = {"claimName": "state"}
+    cluster = release(values, runner)
+    if kept == "claim":
+        bind(cluster, "state", volume, tmp_path / "state")
+    cluster.wait_for("0")
+    runs = submit(cluster, "sleep", "600")
+    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", runs).strip() == "RUN")
+    waits = submit(cluster, "true")
+    first = cluster.pod(0)
+    if loss == "kill":
+        checkpointed(cluster, kept)
+        cluster.kill_broker(0)
+    elif loss == "evict":
+        cluster.evict(first)
+    else:
+        cluster.uninstall()
+        cluster.install()
+    until(lambda: cluster.pod(0) not in ("", first) and cluster.up() == "0", PATIENCE)
+    until(lambda: cluster.flux(0, "run", "echo", "up") == "up\n", PATIENCE)
+    assert (ended(cluster, runs), ended(cluster, waits)) == SURVIVES[kept, loss]
+
+
+def checkpointed(cluster: FluxRelease, kept: str) -> None:
+    """Wait until the volume has the present state: a kill loses what came after the last checkpoint."""
+    begin = time.time()
+    ask = "import flux,flux.kvs; print(flux.kvs.kvs_checkpoint_lookup(flux.Flux())[0]['timestamp'])"
+    if kept == "claim":
+        until(lambda: float(cluster.flux(0, "python", "-c", ask) or 0) > begin, PATIENCE)

@@ -1,0 +1,1 @@
+"""Random troubles on a live MiniCluster: `python -m tools.chaos --help`."""

@@ -1,0 +1,113 @@
+"""Random kills, evictions, drains, resizes, lost nodes and API outages on a MiniCluster whose jobs keep arriving.
+
+    MINICLUSTER_TEST_KUBECONFIG=$KUBECONFIG python -m tools.chaos --seconds 300 --seed 7
+
+Cluster and images are those of the pods' tests (CONTRIBUTING.md). The MiniCluster keeps Flux's state on a claim, a
+folder of the nodes. At the end the program prints a report. It exits with 1 when a waiting job was lost, when a job
+ran twice outside of the documented window, when the number of nodes is wrong, or when something leaked.
+"""
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tools import testbed
+from tools.chaos.jobs import Jobs
+from tools.chaos.leaks import footprint, leaks
+from tools.chaos.troubles import MAX, SIZE, Chaos, OverError, say
+from tools.chaos.verdict import verdict
+from tools.releases import FluxRelease
+
+VALUES: Mapping[str, Any] = {
+    "size": SIZE,
+    "maxSize": MAX,
+    "containers": [{"name": "side", "command": "sleep infinity"}],
+    "backoffLimit": 10000,
+    "metrics": {"enabled": True},
+    "state": {"claimName": "state"},
+    "logging": {"quiet": True},
+}
+
+
+@contextmanager
+def installed(arguments: argparse.Namespace, folder: Path) -> Iterator[FluxRelease]:
+    """Install the cluster, and remove it."""
+    runner = {"runFlux": True, "cores": 1, "volumes": {"chaos": {"claimName": "state", "path": "/chaos"}}}
+    values = testbed.values_of(VALUES, runner, scheduler=arguments.scheduler)
+    taints = [
+        toleration for node in (*arguments.drain, *arguments.lose[:1]) for toleration in testbed.tolerations(node)
+    ]
+    values["pod"] = {"tolerations": taints}
+    with testbed.new_volume() as volume, testbed.new_namespace() as namespace:
+        cluster = testbed.release(namespace, values, folder)
+        testbed.bind(cluster, "state", volume, arguments.folder or folder / "state")
+        cluster.install()
+        try:
+            yield cluster
+        finally:
+            cluster.uninstall()
+
+
+def options() -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=1800, help="how long (1800)")
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="which troubles (any)")
+    parser.add_argument("--scheduler", choices=("Fluxion", "sched-simple"), default="Fluxion")
+    parser.add_argument(
+        "--drain", action="append", metavar="NODE", default=[], help="a node that may be drained; more than once"
+    )
+    parser.add_argument(
+        "--lose",
+        nargs=3,
+        default=[],
+        metavar=("NODE", "TAKE", "BRING"),
+        help="a node that may be lost, the command line that takes it away for good, and the one that brings it back",
+    )
+    parser.add_argument("--folder", type=Path, help="folder for the state, the same on all nodes (a temporary one)")
+    parser.add_argument("--apiserver", type=int, metavar="PID", help="API server to stop for 5-30 s: a local cluster's")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run, print the report and return the exit code."""
+    arguments = options()
+    say(f"--scheduler {arguments.scheduler} --seed {arguments.seed} --seconds {arguments.seconds:.0f}")
+    with tempfile.TemporaryDirectory() as folder, installed(arguments, Path(folder)) as cluster:
+        cluster.wait_for(f"0-{SIZE - 1}")
+        before = footprint(cluster, SIZE)
+        chance = random.Random(arguments.seed)
+        jobs = Jobs(cluster, chance)
+        chaos = Chaos(cluster, jobs, chance, arguments.drain, arguments.apiserver, arguments.lose)
+        settled, counts, after = 0.0, {"jobs": 0}, before
+        try:
+            chaos.go(arguments.seconds)
+            settled = chaos.settle()
+            counts, faults = verdict(jobs.submitted, jobs.starts(), jobs.known(), chaos.kills)
+            after = footprint(cluster, SIZE)
+            faults += leaks(before, after)
+        except OverError as error:
+            faults = [str(error)]
+        seen = {
+            "seconds": arguments.seconds,
+            "troubles": dict(chaos.done),
+            "missed": dict(chaos.missed),
+            "jobs": counts,
+            "seconds without a lead": [round(seconds, 1) for seconds in chaos.outages],
+            "whole and idle after": round(settled, 1),
+            "before": before,
+            "after": after,
+            "faults": faults,
+        }
+        print(json.dumps(seen, indent=2))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The resources that pods hold, and those that grew."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tools.releases import FluxRelease
+
+
+def footprint(cluster: FluxRelease, size: int) -> list[dict[str, int]]:
+    """Return what each pod holds: files of the cluster; open files and memory (KiB) of its broker; processes."""
+    script = (
+        "p=$(/mnt/flux/bin/flux getattr broker.pid); find /mnt/flux -xdev -type f | wc -l; ls /proc/$p/fd | wc -l;"
+        " sed -n 's/^VmRSS:[^0-9]*//p' /proc/$p/status; ls -d /proc/[0-9]* | wc -l"
+    )
+    keys = ("files", "open files", "memory", "processes")
+    shown = [cluster.exec(index, "/bin/sh", "-c", script) for index in range(size)]
+    return [dict(zip(keys, (int(line.split()[0]) for line in text.splitlines()), strict=True)) for text in shown]
+
+
+def leaks(before: Sequence[Mapping[str, int]], after: Sequence[Mapping[str, int]]) -> Iterator[str]:
+    """Yield each resource that grew by more than a queue of some hundred jobs needs."""
+    allowed = {"files": 20, "open files": 20, "memory": 65536, "processes": 10}
+    for index, (old, new) in enumerate(zip(before, after, strict=True)):
+        for key, more in allowed.items():
+            if new[key] > old[key] + more:
+                yield f"pod {index}: {key} grew from {old[key]} to {new[key]}"

@@ -1,0 +1,237 @@
+"""The troubles of a cluster, at random, while jobs arrive."""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tools.chaos.jobs import Jobs
+from tools.chaos.verdict import Span
+from tools.clients import ClusterError, output
+from tools.releases import MOUNT, FluxRelease
+
+SIZE, MAX = 3, 5
+#: Seconds until the cluster must be whole and its queue empty again: the Job's back-off of an index is up to 600 s
+SETTLE = 900.0
+#: Seconds from the command that kills a lead until it is dead for certain
+DYING = 5.0
+#: The errors of commands whose target was lost in an earlier trouble.
+MISSED = (AssertionError, ClusterError, json.JSONDecodeError)
+
+
+class OverError(Exception):
+    """The Job ended, and with it the cluster."""
+
+
+@dataclass
+class Chaos:
+    """A cluster, its jobs, and the troubles that it was given."""
+
+    release: FluxRelease
+    jobs: Jobs
+    chance: random.Random
+    nodes: Sequence[str] = ()  #: that may be drained
+    apiserver: int | None = None  #: its process
+    fragile: Sequence[str] = ()  #: a node that may be lost, the command that takes it away, the one that brings it back
+    kills: list[Span] = field(default_factory=list)
+    done: Counter[str] = field(default_factory=Counter)
+    missed: Counter[str] = field(default_factory=Counter)
+    outages: list[float] = field(default_factory=list)  #: seconds without a lead
+    drained: set[str] = field(default_factory=set)  #: ranks that `drain_rank` has drained
+    size: int = SIZE
+
+    def troubles(self) -> dict[str, tuple[Callable[[], None], int]]:
+        """Return the troubles by name, each with its relative frequency."""
+        every: dict[str, tuple[Callable[[], None], int]] = {
+            "worker's broker killed": (lambda: self.release.kill_broker(self.worker()), 4),
+            "worker's pod deleted": (lambda: self.delete(self.worker()), 3),
+            "worker's pod killed": (lambda: self.delete(self.worker(), "--grace-period=0", "--force"), 3),
+            "worker evicted": (lambda: self.release.evict(self.release.pod(self.worker())), 3),
+            "lead's broker killed": (lambda: self.kill_lead(lambda: self.release.kill_broker(0)), 1),
+            "lead's pod killed": (lambda: self.kill_lead(lambda: self.delete(0, "--grace-period=0", "--force")), 1),
+            "lead evicted": (lambda: self.release.evict(self.release.pod(0)), 1),
+            "sidecar killed": (lambda: self.kill_container(self.chance.randrange(self.size), "side"), 2),
+            "agent killed": (lambda: self.kill_container(0, "minicluster-agent"), 2),
+            "resized": (self.resize, 4),
+            "rank drained": (self.drain_rank, 2),
+        }
+        if self.nodes:
+            every["node drained"] = (self.drain, 2)
+        if self.fragile:
+            every["node lost"] = (self.lose_node, 1)
+        if self.apiserver:
+            every["API server stopped"] = (self.stop_api, 2)
+        return every
+
+    def worker(self) -> int:
+        """Return the index of a worker that runs."""
+        running = [index for index in range(1, MAX) if self.release.pod(index)]
+        assert running, "no worker runs"
+        return self.chance.choice(running)
+
+    def delete(self, index: int, *options: str) -> None:
+        """Delete the pod of an index."""
+        pod = self.release.pod(index)
+        assert pod, f"no pod {index}"
+        self.release.kubectl("delete", "pod", pod, "--wait=false", *options)
+
+    def kill_lead(self, kill: Callable[[], None]) -> None:
+        """Kill the lead, and note when."""
+        begin = time.time()
+        try:
+            kill()
+        finally:
+            self.kills.append(Span(begin, time.time() + DYING))
+
+    def kill_container(self, index: int, container: str) -> None:
+        """Kill the children of a container's first process."""
+        script = "kill -9 $(cat /proc/1/task/1/children)"
+        self.release.kubectl("exec", self.release.pod(index), "-c", container, "--", "/bin/sh", "-c", script)
+
+    def resize(self, size: int = 0) -> None:
+        """Ask for another size."""
+        size = size or self.chance.choice([n for n in range(1, MAX + 1) if n != self.size])
+        self.release.upgrade("--set", f"size={size}")
+        self.size = size
+
+    def drain(self) -> None:
+        """Evict the cluster's pods from a node, and let the node take new pods a while later."""
+        node = self.chance.choice(list(self.nodes))
+        self.release.cluster.kubectl("cordon", node)
+        try:
+            for pod in self.release.pods():
+                if pod["spec"].get("nodeName") == node and pod["status"]["phase"] == "Running":
+                    self.release.evict(pod["metadata"]["name"])
+            time.sleep(self.chance.uniform(1, 10))  # what is tested: a time without the node
+        finally:
+            self.release.cluster.kubectl("uncordon", node)
+
+    def drain_rank(self) -> None:
+        """Drain a rank in Flux, as a person does, and undrain it a while later, at the end at the latest."""
+        rank = str(self.chance.randrange(self.size))
+        self.flux("resource", "drain", rank, "chaos")
+        self.drained.add(rank)
+        time.sleep(self.chance.uniform(1, 10))  # what is tested: a time without the rank
+        self.undrain(rank)
+
+    def undrain(self, rank: str) -> None:
+        """Undrain a rank."""
+        self.flux("resource", "undrain", "--update", rank)
+        self.drained.discard(rank)
+
+    def flux(self, *words: str) -> None:
+        """Run a command of Flux. Raises CommandError when it fails."""
+        pod = self.release.pod(0)
+        assert pod, "no lead"
+        self.release.kubectl("exec", pod, "--", f"{MOUNT}/bin/flux", *words)
+
+    def lose_node(self) -> None:
+        """Take a node away with all that is on it, and bring it back once Kubernetes has given its pods up."""
+        node, take, bring = self.fragile
+        lead = self.release.pod(0)
+        on_it = {p["metadata"]["name"] for p in self.release.pods() if p["spec"].get("nodeName") == node}
+        begin = time.time()
+        try:
+            output("/bin/sh", "-c", take, seconds=180)
+            self.wait(lambda: on_it.isdisjoint(self.running()))
+        finally:
+            output("/bin/sh", "-c", bring, seconds=180)
+        if lead in on_it:
+            self.kills.append(Span(begin, time.time()))
+            self.wait_for_lead(lead)
+
+    def running(self) -> set[str]:
+        """Return the names of the pods that run, as far as Kubernetes knows."""
+        return {p["metadata"]["name"] for p in self.release.pods() if p["status"]["phase"] == "Running"}
+
+    def stop_api(self) -> None:
+        """Keep the API server from answering for a while."""
+        assert self.apiserver is not None
+        os.kill(self.apiserver, signal.SIGSTOP)
+        try:
+            time.sleep(self.chance.uniform(5, 30))  # what is tested: an outage of this length
+        finally:
+            os.kill(self.apiserver, signal.SIGCONT)
+
+    def attempt(self, name: str, do: Callable[[], None]) -> bool:
+        """Do something that an earlier trouble may have made impossible; say whether it succeeded."""
+        try:
+            do()
+        except MISSED as error:
+            self.missed[name] += 1
+            say(f"missed: {name}: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
+            return False
+        self.done[name] += 1
+        return True
+
+    def go(self, seconds: float) -> None:
+        """Do random things for a number of seconds."""
+        end = time.monotonic() + seconds
+        names = {name: weight for name, (_, weight) in self.troubles().items()}
+        while time.monotonic() < end:
+            for _ in range(self.chance.randint(0, 4)):
+                self.attempt("submitted", self.jobs.submit)
+            [name] = self.chance.choices(list(names), list(names.values()))
+            say(name)
+            lead = self.release.pod(0)
+            if self.attempt(name, self.troubles()[name][0]) and name.startswith("lead"):
+                self.wait_for_lead(lead)
+            time.sleep(self.chance.uniform(0, 5))  # so that some troubles overlap
+
+    def wait_for_lead(self, old: str) -> None:
+        """Wait for the next lead, and note how long there was none: meanwhile, troubles test only the back-off."""
+        begin = time.monotonic()
+        self.wait(lambda: self.release.pod(0) not in ("", old) and self.answers())
+        self.outages.append(time.monotonic() - begin)
+        say(f"the lead is back after {self.outages[-1]:.1f} s")
+
+    def answers(self) -> bool:
+        """Say whether the lead takes jobs."""
+        return bool(self.release.flux(0, "queue", "status"))
+
+    def settle(self) -> float:
+        """Ask for the first size again; return after how many seconds the cluster is whole and idle."""
+        begin = time.monotonic()
+        self.wait(lambda: self.tried(lambda: self.resize(SIZE)))
+        for rank in list(self.drained):
+            self.wait(lambda rank=rank: self.tried(lambda: self.undrain(rank)))  # type: ignore[misc]
+        self.wait(lambda: self.tried(self.whole))
+        return time.monotonic() - begin
+
+    def wait(self, found: Callable[[], bool]) -> None:
+        """Wait until found() is true. Raises OverError when the Job ends, and when it takes too long."""
+        end = time.monotonic() + SETTLE
+        while not found():
+            if ends := list(self.release.conditions().values()):
+                raise OverError(f"the Job is {ends[-1]['type']}: {ends[-1].get('message')}")
+            if time.monotonic() > end:
+                raise OverError(
+                    f"not within {SETTLE:.0f} s; pods: {[p['metadata']['name'] for p in self.release.pods()]}"
+                )
+            time.sleep(0.5)
+
+    def whole(self) -> None:
+        """Raise AssertionError while something is missing, or has work."""
+        assert self.release.up() == f"0-{SIZE - 1}"
+        assert self.release.flux(0, "jobs", "-n", "-o", "{id}") == ""
+        assert self.release.flux(0, "resource", "status", "-n", "-s", "drain", "-o", "{ranks}").strip() == ""
+        assert len(self.release.uids()) == SIZE
+
+    @staticmethod
+    def tried(do: Callable[[], object]) -> bool:
+        """Do something; say whether it succeeded."""
+        try:
+            do()
+        except MISSED:
+            return False
+        return True
+
+
+def say(text: str) -> None:
+    """Print a line of the log."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)

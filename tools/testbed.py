@@ -1,0 +1,123 @@
+"""The real cluster and the images of the pods' tests and of chaos, as the environment names them (CONTRIBUTING.md)."""
+
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tools.clients import BIN, ROOT, Helm, Kubernetes
+from tools.releases import FluxRelease, Release
+
+KUBECONFIG = "MINICLUSTER_TEST_KUBECONFIG"
+#: The name of the releases.
+NAME = "mini"
+SCHEDULERS = ("sched-simple", "Fluxion")
+
+
+def kubernetes() -> Kubernetes:
+    """Return the cluster; its commands find helm, kubectl and minicluster of this repository first."""
+    path = os.pathsep.join([str(BIN), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return Kubernetes(
+        {**os.environ, "PATH": path, "KUBECONFIG": os.environ[KUBECONFIG], "HELM_PLUGINS": str(ROOT)},
+    )
+
+
+def release(namespace: str, values: Mapping[str, Any], home: Path, helm: str = "helm", name: str = NAME) -> FluxRelease:
+    """Return a release that is not installed yet; ``home`` is a folder for Helm's own files."""
+    client = Helm(helm, home, {"KUBECONFIG": os.environ[KUBECONFIG]})
+    return FluxRelease(client, kubernetes(), namespace, name, values=dict(values))
+
+
+@contextmanager
+def new_namespace(*labels: str) -> Iterator[str]:
+    """Make a namespace, and remove it with all that is in it."""
+    cluster, name = kubernetes(), f"minicluster-test-{secrets.token_hex(4)}"
+    cluster.kubectl("create", "namespace", name)
+    if labels:
+        cluster.kubectl("label", "namespace", name, *labels)
+    try:
+        yield name
+    finally:
+        # a namespace with a Job that has backoffLimitPerIndex is never removed: the Job goes first
+        cluster.kubectl("-n", name, "delete", "jobs", "--all", "--wait=false", "--ignore-not-found")
+        cluster.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+@contextmanager
+def new_volume() -> Iterator[str]:
+    """Reserve the name of a volume for `bind`, and remove the volume."""
+    name = f"minicluster-test-{secrets.token_hex(4)}"
+    yield name
+    kubernetes().kubectl("delete", "persistentvolume", name, "--ignore-not-found", "--wait=false")
+
+
+def bind(cluster: Release, claim: str, volume: str, folder: Path) -> None:
+    """Make a claim in the release's namespace and a volume for it, a folder of the node."""
+    spec = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    source = {"capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"}}
+    cluster.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": volume},
+            "spec": {**spec, **source, "claimRef": {"namespace": cluster.namespace, "name": claim}},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": claim, "namespace": cluster.namespace},
+            "spec": {**spec, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume},
+        },
+    )
+
+
+def tools_in(image: str, looks: Mapping[str, str]) -> set[str]:
+    """Return which tools an image has: those for which a shell command in ``looks`` succeeds."""
+    script = "".join(f"({look}) >/dev/null 2>&1 && echo {shlex.quote(tool)}\n" for tool, look in looks.items())
+    with new_namespace() as namespace:
+        cluster = kubernetes()
+        words = ("-n", namespace, "run", "tools", f"--image={image}", "--image-pull-policy=IfNotPresent")
+        cluster.kubectl(*words, "--restart=Never", "--command", "--", "sh", "-c", f"{script}true")
+
+        def ended() -> bool:
+            return bool(cluster.get("pod", "tools", "-n", namespace)["status"]["phase"] == "Succeeded")
+
+        cluster.wait(f"the list of tools in {image}", ended, 120)
+        return set(cluster.kubectl("-n", namespace, "logs", "tools").splitlines())
+
+
+def tolerations(node: str) -> list[dict[str, Any]]:
+    """Return tolerations of a node's taints."""
+    taints = kubernetes().get("node", node)["spec"].get("taints", ())
+    return [{"key": taint["key"], "operator": "Exists", "effect": taint["effect"]} for taint in taints]
+
+
+def choose_scheduler(values: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
+    """Return values that choose a scheduler, where they leave it open."""
+    flux = values.get("flux", {})
+    if scheduler == "Fluxion" or "scheduler" in flux or "brokerConfig" in flux:
+        return {**values}
+    return {**values, "flux": {**flux, "scheduler": {"simple": True}}}
+
+
+def images() -> dict[str, Any]:
+    """Return the values that choose the images, where the environment names others than the chart's."""
+    values: dict[str, Any] = {"containers": [{"image": os.environ.get("MINICLUSTER_TEST_IMAGE", "ubuntu:noble")}]}
+    view = os.environ.get("MINICLUSTER_TEST_VIEW_IMAGE")
+    return {**values, "flux": {"container": {"image": view}}} if view else values
+
+
+def values_of(
+    values: Mapping[str, Any], runner: Mapping[str, Any], mode: str = "image", scheduler: str = "Fluxion"
+) -> dict[str, Any]:
+    """Return values whose containers are sidecars, with the runner, the images, the view's mode and the scheduler."""
+    base = images()
+    values = choose_scheduler(values, scheduler)
+    sidecars = [{"image": base["containers"][0]["image"], **sidecar} for sidecar in values.get("containers", ())]
+    flux = dict(values.get("flux", {}))
+    flux["container"] = {"mode": mode, **base.get("flux", {}).get("container", {}), **flux.get("container", {})}
+    return {**values, "containers": [{**base["containers"][0], **runner}, *sidecars], "flux": flux}
