@@ -8,8 +8,8 @@ from minicluster.burst import address, plan
 from minicluster.burst.address import Address
 from minicluster.burst.root import parse_values
 from minicluster.errors import BurstError
+from minicluster.idset import parse_idset
 from minicluster.render import broker, hostlist, resources
-from minicluster.render.idset import parse_idset
 from minicluster.render.load import load
 from minicluster.render.model import MiniCluster
 from support import CERTIFICATE, deep

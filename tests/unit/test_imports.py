@@ -15,7 +15,7 @@ ROOMS = {
     "burst": {"release", "render", "status"},
     "release": {"render"},
     "convert": {"render"},
-    "status": {"pod"},
+    "status": set(),
     "render": set(),
     "pod": set(),
 }

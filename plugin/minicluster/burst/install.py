@@ -11,8 +11,8 @@ from minicluster import streams
 from minicluster.burst import plan
 from minicluster.burst.root import BurstRequest, flux
 from minicluster.errors import BurstError, ToolError
+from minicluster.idset import parse_idset
 from minicluster.kubectl import HELM_SECONDS, Kubernetes
-from minicluster.render.idset import parse_idset
 from minicluster.status.pods import read_pod
 
 T = TypeVar("T")

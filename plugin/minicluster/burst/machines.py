@@ -13,8 +13,8 @@ import tomli_w
 
 from minicluster import streams
 from minicluster.errors import OutputError
+from minicluster.idset import to_idset
 from minicluster.render import broker
-from minicluster.render.idset import to_idset
 from minicluster.render.model import MiniCluster
 from minicluster.render.resources import nodes
 

@@ -7,9 +7,9 @@ from typing import Any
 from minicluster import yamlio
 from minicluster.burst.address import Address
 from minicluster.errors import BurstError
+from minicluster.idset import parse_idset, to_idset
 from minicluster.render import defaults
 from minicluster.render.hostlist import expand, hosts, table
-from minicluster.render.idset import parse_idset, to_idset
 from minicluster.render.load import load
 from minicluster.render.model import MiniCluster
 

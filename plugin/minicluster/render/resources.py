@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
+from minicluster.idset import to_idset
 from minicluster.render.hostlist import count, table
-from minicluster.render.idset import to_idset
 from minicluster.render.model import MiniCluster
 from minicluster.render.quantity import to_number
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from minicluster.render.idset import parse_idset, to_idset
+from minicluster.idset import parse_idset, to_idset
 from minicluster.status.objects import Answer, Snapshot
 from minicluster.status.pods import Pod
 
