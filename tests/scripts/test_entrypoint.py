@@ -196,7 +196,7 @@ def test_a_pod_told_to_stop_leaves_first_and_comes_back(make: Make, index: int) 
     [call] = pod.calls("python", "leave.py")
     assert call.words[2:] == [role, "25", "8", str(pod.run_folder)]
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
-    # the lead's keeper is to undrain the rank when the pod has gone
+    # the lead's undrainer is to undrain the rank when the pod has gone
     assert len(pod.calls("event", "pub")) == index
     assert not (pod.run_folder / "exit-code").exists()
 
@@ -285,7 +285,7 @@ def test_a_dump_becomes_the_archive(make: Make, code: int) -> None:
 def test_what_is_no_whole_dump_leaves_the_good_archive(make: Make, dump: bytes | None) -> None:
     pod = with_archive(make, OLD, dump)
     file = pod.root / "data/state.tgz"
-    assert pod.run() == (0, f"minicluster: the state was not dumped: {file} is what it was\n")
+    assert pod.run() == (0, f"minicluster: the state was not dumped: {file} is unchanged\n")
     assert file.read_bytes() == OLD
 
 

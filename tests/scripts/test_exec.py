@@ -141,7 +141,7 @@ def test_an_image_that_is_no_view_has_an_exit_code_of_its_own(
 def copied(shell: str, where: list[str], to: Path) -> tuple[int, str]:
     """Run the init container of the mode `copy`; return its exit code and what it printed."""
     to.mkdir()
-    argv = [shell, *(["sh"] if shell == "busybox" else []), str(PACKAGE / "scripts/view.sh")]
+    argv = [shell, *(["sh"] if shell == "busybox" else []), str(PACKAGE / "pod/view.sh")]
     env = {**os.environ, "MINICLUSTER_VIEW": str(to)}
     done = subprocess.run([*where, *argv], env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
@@ -171,7 +171,7 @@ def test_a_view_is_copied_as_it_is(shell: str, opt: list[str], tmp_path: Path) -
     # a copy that can't be made is no wrong image: it may go well the next time
     (tmp_path / "file").touch()
     env = {**os.environ, "MINICLUSTER_VIEW": str(tmp_path / "file")}
-    script = [*opt, "sh", str(PACKAGE / "scripts/view.sh")]
+    script = [*opt, "sh", str(PACKAGE / "pod/view.sh")]
     done = subprocess.run(script, env=env, capture_output=True, check=False)
     assert done.returncode not in (0, 2)
 
@@ -192,7 +192,7 @@ def test_a_view_is_copied_as_it_is(shell: str, opt: list[str], tmp_path: Path) -
     ],
 )
 def test_wall_times_are_shown_as_time_does(shell: str, centiseconds: int, shown: str) -> None:
-    script = f". {PACKAGE}/scripts/time.sh; centiseconds() {{ echo $((1000 + {centiseconds})); }}; timed fluxstart 1000"
+    script = f". {PACKAGE}/pod/time.sh; centiseconds() {{ echo $((1000 + {centiseconds})); }}; timed fluxstart 1000"
     argv = [shell, *(["sh"] if shell == "busybox" else []), "-c", script]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert done.stdout == f"FLUXTIME fluxstart wall time {shown}\n"

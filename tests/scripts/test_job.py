@@ -159,17 +159,17 @@ def test_the_work_of_an_earlier_lead_is_cancelled_before_it_is_done_anew(
     pod.play("batch", "echo ƒ")
     pod.play("job attach", "exit 0")
     pod.run()
-    called = [verb for verb in pod.verbs() if verb in ("submit", "batch", "python earlier.py")]
-    assert called == ["python earlier.py", "batch" if how else "submit"]
+    called = [verb for verb in pod.verbs() if verb in ("submit", "batch", "python cancel_previous_work.py")]
+    assert called == ["python cancel_previous_work.py", "batch" if how else "submit"]
 
 
 @pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
 def test_where_earlier_work_can_not_be_looked_for_nothing_is_submitted(make: Make, how: dict[str, object]) -> None:
     pod = make({**QUIET, **KEPT[1]}, {"command": "true", **how})
-    pod.play("python earlier.py", "echo 'earlier.py: no answer' >&2; exit 2")
+    pod.play("python cancel_previous_work.py", "echo 'cancel_previous_work.py: no answer' >&2; exit 2")
     assert pod.run() == (
         1,
-        "earlier.py: no answer\n"
+        "cancel_previous_work.py: no answer\n"
         "minicluster: nothing is submitted: the kept queue can't be searched for an earlier run of this work\n"
         f"{FAILED} 1\n",
     )
@@ -179,17 +179,17 @@ def test_where_earlier_work_can_not_be_looked_for_nothing_is_submitted(make: Mak
 def test_a_launcher_s_jobs_are_its_own(make: Make) -> None:
     pod = make({**QUIET, **KEPT[1]}, {"command": "true", "launcher": True})
     pod.run()
-    assert pod.calls("python", "earlier.py") == []
+    assert pod.calls("python", "cancel_previous_work.py") == []
 
 
 def test_without_a_queue_that_was_kept_nothing_is_looked_for(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run() == (0, "")
-    assert pod.calls("python", "earlier.py") == []
+    assert pod.calls("python", "cancel_previous_work.py") == []
 
 
 @pytest.mark.parametrize("kept", [*KEPT, {}], ids=["archive", "claim", "none"])
-def test_the_keeper_starts_with_a_queue_that_was_kept_else_with_the_first_pod_that_leaves(
+def test_the_undrainer_starts_with_a_queue_that_was_kept_else_with_the_first_pod_that_leaves(
     make: Make, kept: dict[str, object]
 ) -> None:
     pod = make({**QUIET, **kept})
@@ -197,17 +197,17 @@ def test_the_keeper_starts_with_a_queue_that_was_kept_else_with_the_first_pod_th
     idle(pod.start(), pod.run_folder)
     if not kept:
         until(lambda: pod.calls("event", "sub"))
-        assert pod.calls("python", "keeper.py") == []
+        assert pod.calls("python", "undrainer.py") == []
         return
-    [call] = until(lambda: pod.calls("python", "keeper.py"))
+    [call] = until(lambda: pod.calls("python", "undrainer.py"))
     assert call.words[2:] == ["kept"]
 
 
-def test_the_keeper_comes_once_a_pod_leaves(make: Make) -> None:
+def test_the_undrainer_comes_once_a_pod_leaves(make: Make) -> None:
     pod = make(QUIET)
     pod.play("event sub", "exit 0")
     idle(pod.start(), pod.run_folder)
-    [call] = until(lambda: pod.calls("python", "keeper.py"))
+    [call] = until(lambda: pod.calls("python", "undrainer.py"))
     assert call.words[2:] == []
 
 

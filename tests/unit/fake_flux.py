@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from state import ids, idset
+from state import parse_idset, to_idset
 from support import PACKAGE
 
 
@@ -27,7 +27,7 @@ class Answer:
 def resource_set(pairs: dict[int, tuple[int, int]]) -> dict[str, Any]:
     """Return R of {rank: (cores, GPUs)}."""
     lite = [
-        {"rank": str(rank), "children": {"core": idset(range(cores)), "gpu": idset(range(gpus))}}
+        {"rank": str(rank), "children": {"core": to_idset(range(cores)), "gpu": to_idset(range(gpus))}}
         for rank, (cores, gpus) in pairs.items()
     ]
     return {"version": 1, "execution": {"R_lite": lite}}
@@ -73,20 +73,20 @@ class FakeFlux:
             str(rank): {"timestamp": self.drained_at.get(rank, 1.0), "reason": reason}
             for rank, reason in self.drained.items()
         }
-        return {"R": resource_set(self.all), "online": idset(self.online), "drain": drain}
+        return {"R": resource_set(self.all), "online": to_idset(self.online), "drain": drain}
 
     def resource_drain(self, payload: Any, nodeid: int | None) -> None:
         assert nodeid == 0
-        if payload.get("mode") != "update" and set(ids(payload["targets"])) & set(self.drained):
+        if payload.get("mode") != "update" and set(parse_idset(payload["targets"])) & set(self.drained):
             raise OSError(errno.EEXIST, "rank is drained already")
         self.done.append(("drain", payload["targets"]))
-        for rank in ids(payload["targets"]):
+        for rank in parse_idset(payload["targets"]):
             self.drained.setdefault(rank, payload["reason"])
 
     def resource_undrain(self, payload: Any, nodeid: int | None) -> None:
         assert nodeid == 0
         self.done.append(("undrain", payload["targets"]))
-        for rank in ids(payload["targets"]):
+        for rank in parse_idset(payload["targets"]):
             del self.drained[rank]
 
     def module_list(self, *_: Any) -> dict[str, Any]:
@@ -140,12 +140,12 @@ class FakeFlux:
     def run(self, number: int, ranks: str, **fields: Any) -> None:
         """Let a job run, on whole nodes."""
         self.submit(number, state="run", ranks=ranks, **fields)
-        self.used |= {rank: self.all[rank] for rank in ids(ranks)}
+        self.used |= {rank: self.all[rank] for rank in parse_idset(ranks)}
 
     def end(self, number: int) -> None:
         """Let a job be done."""
         self.jobs = [job for job in self.jobs if job["id"] != number]
-        held = {rank for job in self.jobs if job["state"] == "run" for rank in ids(job["ranks"])}
+        held = {rank for job in self.jobs if job["state"] == "run" for rank in parse_idset(job["ranks"])}
         self.used = {rank: pair for rank, pair in self.used.items() if rank in held}
 
 

@@ -46,7 +46,7 @@ class FakeKube:
         self._fail("get")
         return {"spec": {"completions": self.size, "parallelism": self.size}}
 
-    def give_up(self, job: dict[str, Any]) -> dict[str, Any]:
+    def drop_field_ownership(self, job: dict[str, Any]) -> dict[str, Any]:
         return job
 
     def resize(self, job: dict[str, Any], size: int) -> None:
@@ -96,7 +96,7 @@ def mc(program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     kube, shown, where = FakeKube(flux), [], []
     monkeypatch.setattr(program, "server", lambda: "https://api")
     monkeypatch.setattr(program, "Kube", lambda *args: where.append(args) or kube)
-    monkeypatch.setattr(metrics.Board, "show", lambda _, port, text: shown.append((port, text)))
+    monkeypatch.setattr(metrics.MetricsServer, "serve", lambda _, port, text: shown.append((port, text)))
     setup = Setup(flux, kube, program.Agent(flux, tmp_path / "agent.json"), tmp_path / "agent.json", shown, where)
     setup.settings()
     return setup
@@ -303,7 +303,7 @@ def test_settings_are_read_anew(mc: Setup) -> None:
 def test_what_a_newer_version_adds_to_the_settings_is_passed_over(mc: Setup) -> None:
     mc.settings(policy={**POLICY, "novelty": 1}, novelty=2)
     mc.agent.period(0)
-    assert mc.agent.seen is not None
+    assert mc.agent.snapshot is not None
 
 
 def test_without_a_policy_kubernetes_is_left_alone(mc: Setup) -> None:

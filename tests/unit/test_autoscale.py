@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from autoscale import Autoscaler, Policy, Request, Room, Seen, need, request
+from autoscale import Autoscaler, Policy, Request, Room, Snapshot, needed_size, parse_resources
 from hypothesis import given
 from hypothesis import strategies as st
 from state import Nodes
@@ -54,8 +54,8 @@ def level(kind: str, count: Any, *below: dict[str, Any], **fields: Any) -> dict[
         ),
     ],
 )
-def test_request(resources: dict[str, Any], expected: Request) -> None:
-    assert request([resources]) == expected
+def test_parse_resources(resources: dict[str, Any], expected: Request) -> None:
+    assert parse_resources([resources]) == expected
 
 
 # What the queue needs ----------------------------------------------------------------------------------------
@@ -105,16 +105,16 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         (replace(nodes(), drained={1: "minicluster: the pod was told to stop"}), 2, [NODE] * 5, 2),
     ],
 )
-def test_need(seen: Nodes, size: int, pending: list[Request], expected: int) -> None:
-    assert need(seen, size, 8, pending) == expected
+def test_needed_size(seen: Nodes, size: int, pending: list[Request], expected: int) -> None:
+    assert needed_size(seen, size, 8, pending) == expected
 
 
-def test_need_stops_at_the_most() -> None:
-    assert need(nodes(used=BUSY), 2, 4, [NODE] * 40) == 4
-    assert need(nodes(used={5: (1, 0)}), 6, 4, []) == 0
+def test_needed_size_stops_at_the_most() -> None:
+    assert needed_size(nodes(used=BUSY), 2, 4, [NODE] * 40) == 4
+    assert needed_size(nodes(used={5: (1, 0)}), 6, 4, []) == 0
 
 
-def test_need_reads_no_more_of_the_queue_than_decides() -> None:
+def test_needed_size_reads_no_more_of_the_queue_than_decides() -> None:
     read = []
 
     def pending() -> Iterator[Request]:
@@ -122,7 +122,7 @@ def test_need_reads_no_more_of_the_queue_than_decides() -> None:
             read.append(number)
             yield replace(NODE, cores=4)
 
-    assert need(nodes(), 1, 8, pending()) == 8
+    assert needed_size(nodes(), 1, 8, pending()) == 8
     assert len(read) == 8
 
 
@@ -150,9 +150,9 @@ def test_a_job_is_placed_as_a_count_by_hand_says(seen: Nodes, size: int, asked: 
 # When it grows and shrinks -----------------------------------------------------------------------------------
 
 
-def look(size: int, wish: int = 0, now: float = 0, used: tuple[int, ...] = (), **fields: Any) -> Seen:
+def look(size: int, wish: int = 0, now: float = 0, used: tuple[int, ...] = (), **fields: Any) -> Snapshot:
     there = nodes(used=dict.fromkeys(used, (4, 0)))
-    return Seen(now=now, size=size, nodes=there, **{"need": wish, "waiting": 3, **fields})
+    return Snapshot(now=now, size=size, nodes=there, **{"needed": wish, "waiting": 3, **fields})
 
 
 GROWS = "3 jobs wait for nodes"
@@ -191,9 +191,9 @@ IDLE = "waits: nodes are idle since under 60 s"
         # size set by hand, or max lowered: down to max
         ({"max": 3}, [look(6, 6), look(6, 6, 60)], (3, "nodes idle for 60 s")),
         # minicluster-scale
-        ({}, [look(1, asked=5), look(1, now=10, asked=5)], (5, "minicluster-scale asked")),
-        ({}, [look(5, asked=5), look(5, now=60, asked=5)], (5, "nothing to do")),
-        ({}, [look(5, asked=9), look(5, now=60, asked=9)], (8, "minicluster-scale asked")),
+        ({}, [look(1, requested=5), look(1, now=10, requested=5)], (5, "minicluster-scale asked")),
+        ({}, [look(5, requested=5), look(5, now=60, requested=5)], (5, "nothing to do")),
+        ({}, [look(5, requested=9), look(5, now=60, requested=9)], (8, "minicluster-scale asked")),
         # CPU
         (
             {"cpu_target": 50},
@@ -205,7 +205,7 @@ IDLE = "waits: nodes are idle since under 60 s"
         ({"cpu_target": 50}, [look(4, 4, cpu=None), look(4, 4, 60, cpu=None)], (4, "nothing to do")),
     ],
 )
-def test_decision(policy: dict[str, Any], seen: list[Seen], expected: tuple[int, str]) -> None:
+def test_decision(policy: dict[str, Any], seen: list[Snapshot], expected: tuple[int, str]) -> None:
     autoscaler = Autoscaler()
     decisions = [autoscaler.decide(replace(POLICY, **policy), each) for each in seen]
     assert decisions[-1] == expected
@@ -262,7 +262,7 @@ def test_what_always_holds(policy: Policy, first: int, looks: list[Any]) -> None
         idle = {rank: idle.get(rank, now) for rank in range(size) if rank not in used}
         more = min(max(wish, asked), policy.max) > size
         wanted = (now if wanted is None else wanted) if more else None
-        after, _ = autoscaler.decide(policy, look(size, wish, now, used=tuple(used), asked=asked))
+        after, _ = autoscaler.decide(policy, look(size, wish, now, used=tuple(used), requested=asked))
         assert min(size, policy.min) <= after <= max(size, policy.max)
         assert after >= policy.min
         if after > size >= policy.min:
@@ -298,8 +298,8 @@ def run(
         waiting = sum(arrival <= now for arrival in queue)
         used = dict.fromkeys(running, (1, 0))
         seen = nodes(pair=(1, 0), used=used)
-        wish = need(seen, size, policy.max, [NODE] * waiting)
-        after, _ = autoscaler.decide(policy, Seen(float(now), size, seen, wish, waiting))
+        wish = needed_size(seen, size, policy.max, [NODE] * waiting)
+        after, _ = autoscaler.decide(policy, Snapshot(float(now), size, seen, wish, waiting))
         assert all(rank < after for rank in running), "a node went that had a job"
         ready = {rank: ready.get(rank, now + start) for rank in range(after)}
         size = after

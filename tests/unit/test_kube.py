@@ -90,18 +90,18 @@ def test_a_resize_is_a_merge_patch_that_leaves_no_managed_fields_of_ours(pod: Ku
     api.answer(job("8", "helm", "minicluster-agent", "kube-controller-manager"), job("9"))
     pod.resize(job("7"), 3)
     change = {"metadata": {"resourceVersion": "7"}, "spec": {"completions": 3, "parallelism": 3}}
-    given_up = {"metadata": {**job("8", "helm", "kube-controller-manager")["metadata"]}}
-    del given_up["metadata"]["uid"]
+    dropped = {"metadata": {**job("8", "helm", "kube-controller-manager")["metadata"]}}
+    del dropped["metadata"]["uid"]
     assert api.asked == [
         (PATCH, MERGE, f"Bearer {TOKEN}", change),
-        (PATCH, MERGE, f"Bearer {TOKEN}", given_up),
+        (PATCH, MERGE, f"Bearer {TOKEN}", dropped),
     ]
 
 
 MODIFIED = '{"message": "the object has been modified"}'
 
 
-def test_the_fields_are_given_up_though_the_controller_changes_the_job(pod: Kube, api: Api) -> None:
+def test_the_field_ownership_is_dropped_though_the_controller_changes_the_job(pod: Kube, api: Api) -> None:
     api.answer(job("8", "minicluster-agent"))
     api.refuse(409, MODIFIED)
     api.answer(job("9", "helm", "minicluster-agent"), job("10", "helm"))
@@ -112,16 +112,16 @@ def test_the_fields_are_given_up_though_the_controller_changes_the_job(pod: Kube
     }
 
 
-def test_a_resize_is_done_though_the_fields_can_not_be_given_up_now(pod: Kube, api: Api) -> None:
+def test_a_resize_is_done_though_the_field_ownership_can_not_be_dropped_now(pod: Kube, api: Api) -> None:
     for version in range(8, 12):
         api.answer(job(str(version), "minicluster-agent"))
         api.refuse(409, MODIFIED)
     pod.resize(job("7"), 3)
     assert len(api.asked) == 8
-    # at the next look
+    # in the next period
     api.answer(job("12"))
-    assert pod.give_up(job("11", "minicluster-agent")) == job("12")
-    assert pod.give_up(job("12", "helm")) == job("12", "helm")
+    assert pod.drop_field_ownership(job("11", "minicluster-agent")) == job("12")
+    assert pod.drop_field_ownership(job("12", "helm")) == job("12", "helm")
     assert len(api.asked) == 9
 
 
@@ -165,8 +165,8 @@ def test_cpu_use_is_that_of_the_brokers(pod: Kube, api: Api) -> None:
     ("quantity", "expected"),
     [("0", 0), ("2", 2), ("250m", 0.25), ("1500000u", 1.5), ("123456789n", 0.123456789), ("1k", 1000), ("0.5", 0.5)],
 )
-def test_cores(quantity: str, expected: float) -> None:
-    assert kube.cores(quantity) == pytest.approx(expected)
+def test_parse_cpu(quantity: str, expected: float) -> None:
+    assert kube.parse_cpu(quantity) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

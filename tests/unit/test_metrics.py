@@ -4,14 +4,14 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from metrics import Board, Found, text
+from metrics import MetricsServer, Values, text
 from state import Nodes
 
 NODES = Nodes(
     {0: (4, 1), 1: (4, 1), 2: (4, 1), 3: (4, 1)}, {0: (4, 1), 1: (2, 0)}, frozenset({0, 1, 9}), {1: "broken", 3: "gone"}
 )
 JOBS = {"sched": 5, "run": 2, "inactive": 9, "successful": 1234567, "failed": 1}
-FOUND = Found(size=3, max_size=4, nodes=NODES, jobs=JOBS, queue_wait=12.5)
+VALUES = Values(size=3, max_size=4, nodes=NODES, jobs=JOBS, queue_wait=12.5)
 TEXT = """\
 # HELP minicluster_size Pods that the Job has.
 # TYPE minicluster_size gauge
@@ -60,41 +60,41 @@ minicluster_autoscaler_wish{reason="min"} 1
 
 
 def test_the_whole_text() -> None:
-    assert text(FOUND, {}) == TEXT
-    assert text(FOUND, {"queue": 8, "min": 1}) == TEXT + WISHES
+    assert text(VALUES, {}) == TEXT
+    assert text(VALUES, {"queue": 8, "min": 1}) == TEXT + WISHES
 
 
 @pytest.fixture
-def board() -> Iterator[Board]:
-    board = Board()
-    yield board
-    if board._server:
-        board._server.shutdown()
-        board._server.server_close()
+def server() -> Iterator[MetricsServer]:
+    server = MetricsServer()
+    yield server
+    if server._server:
+        server._server.shutdown()
+        server._server.server_close()
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
-def test_it_is_served_to_both_families(board: Board) -> None:
-    board.show(0, "minicluster_size 4\n")
-    server = board._server
-    assert server
+def test_it_is_served_to_both_families(server: MetricsServer) -> None:
+    server.serve(0, "minicluster_size 4\n")
+    http = server._server
+    assert http
     for host in ("127.0.0.1", "[::1]"):
-        with urllib.request.urlopen(f"http://{host}:{server.server_address[1]}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{host}:{http.server_address[1]}/metrics", timeout=10) as answer:
             assert answer.read() == b"minicluster_size 4\n"
 
 
-def test_the_last_text_is_served_and_nothing_else(board: Board) -> None:
-    board.show(0, "first\n")
-    server = board._server
-    assert server
-    url = f"http://127.0.0.1:{server.server_address[1]}"
+def test_the_last_text_is_served_and_nothing_else(server: MetricsServer) -> None:
+    server.serve(0, "first\n")
+    http = server._server
+    assert http
+    url = f"http://127.0.0.1:{http.server_address[1]}"
     for shown in ("first\n", "second é\n"):
-        board.show(0, shown)
+        server.serve(0, shown)
         for path in ("/metrics", "/metrics?name=x"):
             with urllib.request.urlopen(url + path, timeout=10) as answer:
                 assert answer.read().decode() == shown
                 assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert board._server is server
+    assert server._server is http
     for path in ("/", "/metrics/x", "/../metrics"):
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(url + path, timeout=10)

@@ -27,13 +27,13 @@ def test_a_size_is_left_where_the_autoscaler_finds_it(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, word: str, value: int
 ) -> None:
     run_program(monkeypatch, flux, "scale.py", settings, word)
-    assert flux.kvs == {state.ASKED: value}
+    assert flux.kvs == {state.REQUESTED_SIZE: value}
 
 
 def test_without_a_size_it_says_what_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for kvs, shown in (({}, "auto\n"), ({state.ASKED: 5}, "5\n"), ({state.ASKED: 0}, "auto\n")):
+    for kvs, shown in (({}, "auto\n"), ({state.REQUESTED_SIZE: 5}, "5\n"), ({state.REQUESTED_SIZE: 0}, "auto\n")):
         flux.kvs = dict(kvs)
         run_program(monkeypatch, flux, "scale.py", settings)
         assert (capsys.readouterr().out, flux.kvs) == (shown, kvs)

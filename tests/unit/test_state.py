@@ -22,22 +22,22 @@ PAIRS = st.tuples(st.integers(0, 300), st.integers(0, 16))
         ("7-7,10-11", [7, 10, 11]),
     ],
 )
-def test_ids(text: str, expected: list[int]) -> None:
-    assert state.ids(text) == expected
+def test_parse_idset(text: str, expected: list[int]) -> None:
+    assert state.parse_idset(text) == expected
 
 
 @pytest.mark.parametrize(
     ("numbers", "expected"),
     [([], ""), ([3], "3"), ([1, 0], "0-1"), ([5, 0, 1, 1, 2], "0-2,5"), (range(8), "0-7"), ([0, 2, 4], "0,2,4")],
 )
-def test_idset(numbers: list[int], expected: str) -> None:
-    assert state.idset(numbers) == expected
+def test_to_idset(numbers: list[int], expected: str) -> None:
+    assert state.to_idset(numbers) == expected
 
 
 @given(numbers=st.lists(st.integers(0, 200)), brackets=st.booleans())
 def test_an_idset_is_read_as_it_was_written(numbers: list[int], brackets: bool) -> None:
-    text = state.idset(numbers)
-    assert state.ids(f"[{text}]" if brackets else text) == sorted(set(numbers))
+    text = state.to_idset(numbers)
+    assert state.parse_idset(f"[{text}]" if brackets else text) == sorted(set(numbers))
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_totals(pairs: list[tuple[int, int]]) -> None:
     ("whole", "used", "left"),
     [((4, 2), (0, 0), (4, 2)), ((4, 2), (3, 2), (1, 0)), ((1, 0), (2, 1), (0, 0))],
 )
-def test_minus(whole: tuple[int, int], used: tuple[int, int], left: tuple[int, int]) -> None:
-    assert state.minus(whole, used) == left
+def test_subtract(whole: tuple[int, int], used: tuple[int, int], left: tuple[int, int]) -> None:
+    assert state.subtract(whole, used) == left
 
 
 def test_the_first_nodes() -> None:
@@ -86,7 +86,7 @@ def test_the_first_nodes() -> None:
     [([], 0.0), ([{"t_depend": 90.0}, {"t_depend": 70.5}], 29.5), ([{}], 0.0), ([{"t_depend": 101.0}], 0.0)],
 )
 def test_the_queues_wait(pending: list[dict[str, float]], expected: float) -> None:
-    assert state.queue_wait(pending, 100.0) == expected
+    assert state.longest_wait(pending, 100.0) == expected
 
 
 # Asked of Flux -----------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_the_jobs_that_wait_come_by_priority_and_age_and_held_ones_not(flux: Fak
     flux.submit(5, priority=0)
     flux.submit(3)
     flux.submit(9, priority=31)
-    assert [job["id"] for job in state.waiting(flux)] == [9, 3, 7]
+    assert [job["id"] for job in state.waiting_jobs(flux)] == [9, 3, 7]
 
 
 def test_the_summary(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +165,6 @@ def test_the_scheduler(flux: FakeFlux) -> None:
         ),
     ],
 )
-def test_cores(resources: Any, expected: set[tuple[int, int]]) -> None:
-    assert state.cores(resources) == expected
-    assert state.cores(json.dumps(resources)) == expected
+def test_core_set(resources: Any, expected: set[tuple[int, int]]) -> None:
+    assert state.core_set(resources) == expected
+    assert state.core_set(json.dumps(resources)) == expected

@@ -1,46 +1,14 @@
 #!/bin/sh
 # shellcheck disable=SC2154 # mc_* come from settings.sh and environment.sh
-# container.sh NAME sidecar|service|agent: starts the command of a container that is not the runner. A sidecar
-# first waits for the broker of its pod, and has the environment to use it. The agent is a sidecar of the lead.
+# container.sh NAME sidecar|service|agent: runs the command of a container other than the runner. A sidecar first waits
+# for the broker of its pod, and gets the environment to use it. The agent is a sidecar of the lead.
 set -eu
 
-if [ -z "${BASH_VERSION:-}" ] && command -v bash >/dev/null; then exec bash "$0" "$@"; fi
+# shellcheck source=shell.sh
+. "$MINICLUSTER_HOME/minicluster/shell.sh"
+become_bash "$@"
 
 WAIT=600 # seconds
-
-wait_for_broker() {
-  end=$(($(date +%s) + WAIT))
-  until [ -S "$mc_run/local" ] || [ -n "$mc_stopped" ]; do
-    if [ "$(date +%s)" -ge "$end" ]; then
-      warn "$mc_container: no broker within $WAIT s"
-      exit 1
-    fi
-    run sleep 0.2
-  done
-  # the socket comes before the broker's modules do; an image that can't run the view does not wait for them
-  "$mc_flux" --version >/dev/null 2>&1 || return 0
-  run "$mc_flux" python -c 'import flux; flux.Flux().rpc("state-machine.wait").get()'
-}
-
-agent() {
-  mc_code=0
-  [ "$JOB_COMPLETION_INDEX" = 0 ] || return 0
-  wait_for_broker
-  run "$mc_flux" python "$mc_files/agent.py" "$mc_files/agent.json"
-}
-
-work() {
-  if command -v bash >/dev/null; then shell='bash'; else shell='sh'; fi
-  file=$mc_files/$mc_container.command
-  if [ -e "$file" ]; then
-    run "$shell" "$file"
-    return
-  fi
-  # a script may say itself what it is for
-  file=$mc_files/$mc_container.script
-  read -r first <"$file" || true
-  case $first in '#!'*) run "$file" ;; *) run "$shell" "$file" ;; esac
-}
 
 main() {
   mc_container=$1
@@ -54,22 +22,22 @@ main() {
   # shellcheck source=/dev/null
   . "$mc_files/process.sh"
   if [ "$2" != service ]; then
-    # not the runner's: each container may have a user of its own, and any may be the first
+    # a folder of its own: each container may have another user, and any of them may start first
     # shellcheck source=home.sh
     . "$mc_files/home.sh"
     find_home "$MINICLUSTER_HOME/.own-$mc_container"
   fi
   trap stop TERM INT
   trap on_exit EXIT
-  snippet "$mc_container.init.sh"
+  run_snippet "$mc_container.init.sh"
   if [ "$2" = sidecar ] && [ -z "$mc_no_wait_socket" ]; then wait_for_broker; fi
-  snippet "$mc_container.pre.sh"
-  if [ "$2" = agent ]; then agent; else work; fi
+  run_snippet "$mc_container.pre.sh"
+  if [ "$2" = agent ]; then run_agent; else run_command; fi
   mc_result=$mc_code
-  snippet "$mc_container.post.sh"
+  run_snippet "$mc_container.post.sh"
   [ -z "$mc_stopped" ] || exit 0
   [ "$mc_result" = 0 ] || warn "$mc_container: the command failed with exit code $mc_result"
-  # a sidecar whose work is done stays until the runner ends: Kubernetes would start it again
+  # a sidecar that ended well stays until the runner ends: Kubernetes would start it again
   case "$2 $mc_result" in
   'sidecar 0' | 'agent 0')
     run sleep infinity
@@ -77,6 +45,40 @@ main() {
     ;;
   esac
   exit "$mc_result"
+}
+
+wait_for_broker() {
+  end=$(($(date +%s) + WAIT))
+  until [ -S "$mc_run/local" ] || [ -n "$mc_stopped" ]; do
+    if [ "$(date +%s)" -ge "$end" ]; then
+      warn "$mc_container: no broker within $WAIT s"
+      exit 1
+    fi
+    run sleep 0.2
+  done
+  # the socket exists before the broker's modules are loaded; an image that can't run the view does not wait for them
+  "$mc_flux" --version >/dev/null 2>&1 || return 0
+  run "$mc_flux" python -c 'import flux; flux.Flux().rpc("state-machine.wait").get()'
+}
+
+# The agent of a worker has nothing to do.
+run_agent() {
+  mc_code=0
+  [ "$JOB_COMPLETION_INDEX" = 0 ] || return 0
+  wait_for_broker
+  run "$mc_flux" python "$mc_files/agent.py" "$mc_files/agent.json"
+}
+
+run_command() {
+  file=$mc_files/$mc_container.command
+  if [ -e "$file" ]; then
+    run "$mc_shell" "$file"
+    return
+  fi
+  # a script may name its interpreter
+  file=$mc_files/$mc_container.script
+  read -r first <"$file" || true
+  case $first in '#!'*) run "$file" ;; *) run "$mc_shell" "$file" ;; esac
 }
 
 main "$@"

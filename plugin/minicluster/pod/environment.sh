@@ -1,5 +1,5 @@
-# shellcheck shell=sh disable=SC2034,SC2154 # settings come from settings.sh and go to who sources this
-# The environment of Flux: sourced by the other scripts, and through flux-view.sh by people and jobs.
+# shellcheck shell=sh disable=SC2034,SC2154 # settings come from settings.sh and go to the script that sources this
+# The environment of Flux. The other scripts source it; people and jobs do so by flux-view.sh.
 # MINICLUSTER_HOME is set on the container.
 
 mc_files=$MINICLUSTER_HOME/minicluster
@@ -11,8 +11,8 @@ mc_socket_uri=local://$mc_run/local
 # shellcheck source=/dev/null
 . "$mc_files/settings.sh"
 
-# The view's bin/ holds a Python and more that must not hide the image's own: only flux gets into PATH.
-# The broker's own stand-in for a missing bash is none of the jobs'.
+# Of the view only flux is in PATH: its bin/ has a Python and more that must not hide the image's own. The broker's
+# substitute for a missing bash is not for jobs.
 PATH=${PATH%":$mc_rc_bin"}
 case ":$PATH:" in
 *":$MINICLUSTER_HOME/bin:"*) ;;
@@ -20,26 +20,26 @@ case ":$PATH:" in
 esac
 export PATH
 
-# with LIST FOLDER: sets mc_list to a list of folders that has this one, at its end where it is new
-with() { case ":$1:" in *":$2:"*) mc_list=$1 ;; *) mc_list=${1:+$1:}$2 ;; esac; }
+# with LIST FOLDER: sets mc_list to the list of folders, with this one appended unless it has it.
+append_folder() { case ":$1:" in *":$2:"*) mc_list=$1 ;; *) mc_list=${1:+$1:}$2 ;; esac; }
 
-# Fluxion has a prefix of its own in a Spack view: where Flux finds its modules, commands and start-up files.
-# Flux with `flux modprobe` reads modprobe/, an older one runs rc1.d/ of FLUX_RC_EXTRA; each leaves the other alone.
+# In a Spack view Fluxion has a prefix of its own: this tells Flux where its modules, commands and start-up files are.
+# A Flux that has `flux modprobe` reads modprobe/, an older one runs rc1.d/ of FLUX_RC_EXTRA; each ignores the other's.
 find_fluxion() {
-  with "${FLUX_MODULE_PATH_PREPEND:-}" "$mc_view/lib/flux/modules"
+  append_folder "${FLUX_MODULE_PATH_PREPEND:-}" "$mc_view/lib/flux/modules"
   FLUX_MODULE_PATH_PREPEND=$mc_list
-  with "${FLUX_EXEC_PATH_PREPEND:-}" "$mc_view/libexec/flux/cmd"
+  append_folder "${FLUX_EXEC_PATH_PREPEND:-}" "$mc_view/libexec/flux/cmd"
   FLUX_EXEC_PATH_PREPEND=$mc_list
-  with "${FLUX_MODPROBE_PATH_APPEND:-}" "$mc_view/etc/flux/modprobe"
+  append_folder "${FLUX_MODPROBE_PATH_APPEND:-}" "$mc_view/etc/flux/modprobe"
   FLUX_MODPROBE_PATH_APPEND=$mc_list
-  with "${FLUX_RC_EXTRA:-}" "$mc_view/etc/flux"
+  append_folder "${FLUX_RC_EXTRA:-}" "$mc_view/etc/flux"
   FLUX_RC_EXTRA=$mc_list
   export FLUX_MODULE_PATH_PREPEND FLUX_EXEC_PATH_PREPEND FLUX_MODPROBE_PATH_APPEND FLUX_RC_EXTRA
 }
 
 if [ -n "$mc_view" ]; then
   mc_flux=$mc_view/bin/flux
-  # Flux's own Python commands find the view's modules (a Spack view has them apart from its Python).
+  # for Flux's own Python commands: a Spack view has their modules apart from its Python
   for mc_python in "$mc_view"/lib/python3*/site-packages; do
     FLUX_PYTHONPATH_PREPEND=${mc_python_path:-$mc_python}
   done
@@ -49,9 +49,9 @@ else
   mc_flux=$(PATH=${PATH#"$MINICLUSTER_HOME/bin:"} command -v flux || true)
 fi
 [ -z "${FLUX_PYTHONPATH_PREPEND:-}" ] || export FLUX_PYTHONPATH_PREPEND
-# an older Flux takes Fluxion by its rc1.d/, whatever broker.toml says
+# an older Flux loads Fluxion by its rc1.d/, whatever broker.toml says
 [ -z "$mc_simple" ] || export FLUXION_RESOURCE_RC_NOOP=1 FLUXION_QMANAGER_RC_NOOP=1
-# minicluster.lua is for the shells of jobs
-with "${FLUX_SHELL_RC_PATH:-}" "$mc_files"
+# the shells of jobs read minicluster.lua
+append_folder "${FLUX_SHELL_RC_PATH:-}" "$mc_files"
 FLUX_SHELL_RC_PATH=$mc_list
 export FLUX_SHELL_RC_PATH

@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC2154 # set by environment.sh
-# flux as PATH shows it: Flux's own environment, and this pod's broker unless a job is in another.
+# The flux that is in PATH: has Flux's environment, and talks to this pod's broker unless the job is in another instance.
 set -eu
 # shellcheck source=/dev/null
 . "$MINICLUSTER_HOME/minicluster/flux-view.sh"

@@ -1,14 +1,14 @@
-# shellcheck shell=sh
-# What programs expect of a user and of an image, and either may lack.
+# shellcheck shell=sh # shell_path is in shell.sh
+# What programs expect of a user and of an image, either of which may lack it.
 
-# with FOLDER: where what is missing is made. A user of any uid, perhaps without a passwd entry or a writable file
-# system; an image perhaps without bash, which the broker takes for its user's shell, and the lead's rc scripts call by
-# name. (To busybox sh has no path.)
+# with FOLDER: sets SHELL, USER, HOME and TMPDIR where they are missing or unusable, and makes folders below FOLDER. The
+# user may have any uid, no passwd entry and no writable file system. The image may lack bash, which the broker takes
+# for its user's shell and which the lead's rc scripts call by name.
 find_home() {
-  [ -x "${SHELL:-}" ] || SHELL=$(command -v bash || echo /bin/sh)
+  [ -x "${SHELL:-}" ] || SHELL=$(shell_path)
   export SHELL
   if ! id -un >/dev/null 2>&1; then
-    # workflow tools want a name
+    # workflow tools need a name
     USER=${USER:-flux}
     LOGNAME=${LOGNAME:-$USER}
     export USER LOGNAME

@@ -1,17 +1,71 @@
 #!/bin/sh
 # shellcheck disable=SC2034,SC2154 # mc_* come from settings.sh, some are for eval
-# Initial program of the lead's broker, started once the quorum is there: does the work of the runner, waits
-# for its end and leaves its exit code. Without work it waits for `flux shutdown`.
+# Initial program of the lead's broker, started once the quorum is there: does the work of the runner, waits for its
+# end and writes its exit code. Without work it waits for `flux shutdown`.
 set -eu
 # shellcheck source=environment.sh
 . "$MINICLUSTER_HOME/minicluster/environment.sh"
+# after it: a bash that only the broker has is no longer in PATH
+# shellcheck source=shell.sh
+. "$mc_files/shell.sh"
 # shellcheck source=time.sh
 . "$mc_files/time.sh"
 
-# The instance ends by itself: the workers need not come back.
+main() {
+  # the image's own again, without what flux put before it
+  PYTHONPATH=$MINICLUSTER_PYTHONPATH
+  export PYTHONPATH
+  [ -n "$PYTHONPATH" ] || unset PYTHONPATH
+  check_scheduler
+  : >"$mc_state/run/ready"
+  start_undrainer >/dev/null 2>&1 &
+  case $mc_work in
+  submit | launch | batch) work "$mc_work" ;;
+  diagnose) diagnose && idle ;;
+  idle) idle ;;
+  esac
+}
+
+say() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
+
+# Prints which scheduler runs. A policy that only Fluxion has is an error without it.
+check_scheduler() {
+  if "$mc_flux" module stats sched-fluxion-qmanager >/dev/null 2>&1; then
+    say 'scheduler: Fluxion'
+  elif [ -n "$mc_needs_fluxion" ]; then
+    echo "minicluster: $mc_needs_fluxion is set and this Flux has no Fluxion: drop it, or use a view with flux-sched" >&2
+    finish 1
+  else
+    say 'scheduler: sched-simple'
+  fi
+}
+
+# The undrainer starts when the first pod leaves: Python at once would slow the start. With a queue that was kept it
+# starts at once, because drains are kept too.
+start_undrainer() {
+  if [ -n "$mc_archive$mc_state_volume" ]; then set -- kept; else
+    "$mc_flux" event sub --count=1 minicluster.leave
+  fi
+  exec "$mc_flux" python "$mc_files/undrainer.py" "$@"
+}
+
+# with FUNCTION: runs it as the work, timed, and ends with its exit code.
+work() {
+  [ -z "$mc_timed" ] || begin=$(centiseconds)
+  : >"$mc_state/run/working"
+  # not behind || or if: there, a shell goes on after a command that fails in the function
+  set +e
+  (set -e && "$@")
+  code=$?
+  set -e
+  [ -z "$mc_timed" ] || timed fluxsubmit "$begin"
+  finish "$code"
+}
+
+# with EXIT-CODE: ends the instance, and tells the workers that they need not come back.
 finish() {
   trap '' HUP
-  # a lead that was told to stop leaves no word: whoever replaces it starts afresh
+  # a lead that was told to stop has no result: the one that replaces it does the work again
   [ ! -e "$mc_state/run/stopping" ] || exit "$1"
   echo "$1" >"$mc_state/run/exit-code"
   [ "$mc_hosts_count" = 1 ] ||
@@ -27,71 +81,35 @@ idle() {
   done
 }
 
-# Undrains the ranks of pods that are gone, from the first that leaves on: Python would slow the start. Drains of
-# an earlier life are kept with the queue.
-keep() {
-  if [ -n "$mc_archive$mc_state_volume" ]; then set -- kept; else
-    "$mc_flux" event sub --count=1 minicluster.leave
-  fi
-  exec "$mc_flux" python "$mc_files/keeper.py" "$@"
+# The command, one set of tasks.
+submit() {
+  cancel_previous_work
+  say "$mc_submit_words"
+  run_task "$mc_submit_words"
 }
 
-tell() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
-
-# Does a function of the work, timed, and ends with its exit code.
-work() {
-  begin=$(centiseconds)
-  : >"$mc_state/run/working"
-  # behind || or if a shell goes on after what fails in the function
-  set +e
-  (set -e && "$@")
-  code=$?
-  set -e
-  [ -z "$mc_timed" ] || timed fluxsubmit "$begin"
-  finish "$code"
-}
-
-# In a queue that was kept there may be this work already: it must not run twice.
-forget_earlier() {
+# A queue that was kept may have this work already: it must not run twice.
+cancel_previous_work() {
   [ -n "$mc_archive$mc_state_volume" ] || return 0
-  "$mc_flux" python "$mc_files/earlier.py" || {
+  "$mc_flux" python "$mc_files/cancel_previous_work.py" || {
     echo "minicluster: nothing is submitted: the kept queue can't be searched for an earlier run of this work" >&2
     exit 1
   }
 }
 
-# The command, one set of tasks.
-submit() {
-  forget_earlier
-  tell "$mc_submit_words"
-  task "$mc_submit_words"
-}
-
-# Says which scheduler runs; a policy that only Fluxion has is not ignored.
-check_scheduler() {
-  if "$mc_flux" module stats sched-fluxion-qmanager >/dev/null 2>&1; then
-    tell 'scheduler: Fluxion'
-  elif [ -n "$mc_needs_fluxion" ]; then
-    echo "minicluster: $mc_needs_fluxion is set and this Flux has no Fluxion: drop it, or use a view with flux-sched" >&2
-    finish 1
-  else
-    tell 'scheduler: sched-simple'
-  fi
-}
-
 # The command, as the instance's program: it submits its own jobs.
 launch() {
   offer_bindings
-  tell "$mc_prefix_words launcher"
-  # while it runs its number is there for leave.py
+  say "$mc_prefix_words launcher"
+  # has its process id while it runs, for leave.py
   running=$mc_state/run/launcher
   code=0
-  task "sh -c 'echo \$\$ >\"\$0\" && exec \"\$@\"' \"\$running\" $mc_prefix_words" || code=$?
+  run_task "sh -c 'echo \$\$ >\"\$0\" && exec \"\$@\"' \"\$running\" $mc_prefix_words" || code=$?
   rm -f "$running"
   return "$code"
 }
 
-# A launcher's `import flux`: the view's bindings, and nothing else of it, behind the image's own modules.
+# For a launcher's `import flux`: appends Flux's bindings, and nothing else of the view, to the image's own modules.
 offer_bindings() {
   for bindings in "$mc_view"/lib/flux/python3*; do
     [ -n "$mc_view" ] && [ -d "$bindings" ] && command -v python3 >/dev/null || return 0
@@ -100,13 +118,13 @@ offer_bindings() {
     export PYTHONPATH MINICLUSTER_BINDINGS
     own=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || return 0
     [ "$own" = "${bindings##*/python}" ] ||
-      tell "the launcher can't import flux: the image's Python is $own, that of Flux ${bindings##*/python}"
+      say "the launcher can't import flux: the image's Python is $own, that of Flux ${bindings##*/python}"
   done
 }
 
-# Runs quoted words with those of the task behind them: a shell and its file, or a script that says itself
-# what it is for. Never the text as an argument, in which Flux would expand {{id}}.
-task() {
+# with WORDS, quoted: runs them with the task's words appended: a shell and the file of the command, or a script that
+# names its interpreter. Never the text as an argument, where Flux would expand {{id}}.
+run_task() {
   file=$mc_files/command
   [ -e "$file" ] || file=$mc_files/script
   if [ "$file" = "$mc_files/script" ] && [ -n "$mc_script_has_interpreter" ]; then
@@ -116,19 +134,18 @@ task() {
   fi
 }
 
-# The lines of a batch script, each a job; it fails when one of them does. A script of the user's may say itself what it
-# is for.
+# The lines of a batch script, each a job; fails when one of them fails. A script of the user may name its interpreter.
 batch() {
   script=$mc_state/run/batch
   read -r first <"$mc_files/batch" || true
-  # the redirection as a command: that of a group does not end busybox' shell when it fails
+  # exec: busybox' shell does not end when the redirection of a group fails
   exec 4>"$script"
-  case $first in '#!'*) ;; *) printf '#!%s\n' "$(command -v bash || echo /bin/sh)" >&4 ;; esac
+  case $first in '#!'*) ;; *) printf '#!%s\n' "$(shell_path)" >&4 ;; esac
   cat "$mc_files/batch" >&4
   exec 4>&-
   chmod +x "$script"
-  forget_earlier
-  tell "$mc_batch_words"
+  cancel_previous_work
+  say "$mc_batch_words"
   id=$(eval "$mc_batch_words \"\$script\"")
   "$mc_flux" job attach "$id"
 }
@@ -140,16 +157,4 @@ diagnose() {
   "$mc_flux" python "$mc_files/diagnose.py"
 }
 
-# the image's own again, without what flux puts before it
-PYTHONPATH=$MINICLUSTER_PYTHONPATH
-export PYTHONPATH
-[ -n "$PYTHONPATH" ] || unset PYTHONPATH
-if command -v bash >/dev/null; then mc_shell='bash'; else mc_shell='sh'; fi
-check_scheduler
-: >"$mc_state/run/ready"
-keep >/dev/null 2>&1 &
-case $mc_work in
-submit | launch | batch) work "$mc_work" ;;
-diagnose) diagnose && idle ;;
-idle) idle ;;
-esac
+main

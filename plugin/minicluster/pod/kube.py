@@ -1,4 +1,4 @@
-"""What the agent asks of Kubernetes, with the pod's own token: its one Job, events on it, and pods' CPU use.
+"""The agent's client of Kubernetes, with the pod's own token: its Job, events of the Job, CPU use of the pods.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -18,20 +18,20 @@ from typing import Any, Mapping
 
 TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TIMEOUT = 10.0  # seconds
-#: Who changes the Job, as Kubernetes records it
+#: Name of the agent in the Job's managedFields
 MANAGER = "minicluster-agent"
 MERGE = "application/merge-patch+json"
 
 
 class KubeError(Exception):
-    """Kubernetes refused, or can't be reached: one line."""
+    """Kubernetes refused a call, or can't be reached; a message of one line."""
 
 
 class Kube:
-    """The API server, as one Job's agent sees it."""
+    """The API server, for the agent of one Job."""
 
     def __init__(self, server: str, namespace: str, job: str, token: Path = TOKEN) -> None:
-        """Keep where things are: the token is read anew each time, for Kubernetes renews it."""
+        """Keep the addresses. The token is read for each call, because Kubernetes renews it."""
         self.server, self.namespace, self.name, self.token = server, namespace, job, token
         self.job = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}"
 
@@ -54,23 +54,24 @@ class Kube:
         return ssl.create_default_context(cafile=str(self.token / "ca.crt"))
 
     def get_job(self) -> dict[str, Any]:
-        """Return the Job."""
+        """Return the Job. Raises KubeError."""
         job: dict[str, Any] = self.call("GET", self.job)
         return job
 
     def resize(self, job: Mapping[str, Any], size: int) -> None:
-        """Change the size of the Job, unless somebody else changed the Job since it was read."""
+        """Change the size of the Job. Raises KubeError, also when somebody else changed the Job since it was read."""
         version = {"resourceVersion": job["metadata"]["resourceVersion"]}
         change = {"metadata": version, "spec": {"completions": size, "parallelism": size}}
         after = self._patch(change)
-        # the size is changed, whatever becomes of this: it is tried again at the next look
+        # the size has changed even if this fails; the next period tries again
         with contextlib.suppress(KubeError):
-            self.give_up(after)
+            self.drop_field_ownership(after)
 
-    def give_up(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Give up what Kubernetes records as ours, and return the Job: Helm 4 would take its own size for a conflict.
+    def drop_field_ownership(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Remove the agent from the Job's managedFields, and return the Job. Raises KubeError.
 
-        The Job's controller answers a new size with a change of its own, which can come before ours: a few tries.
+        Otherwise an upgrade by Helm 4 would conflict with the agent's size. The Job's controller reacts to a new size
+        with a change of its own, which can come before this one: a few tries.
         """
         for last in (False, False, False, True):
             metadata = job["metadata"]
@@ -91,7 +92,7 @@ class Kube:
         return job
 
     def event(self, job: Mapping[str, Any], reason: str, message: str) -> None:
-        """Record an event on the Job."""
+        """Record an event of the Job. Raises KubeError."""
         now = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime())
         about = {"kind": "Job", "apiVersion": "batch/v1", "name": self.name, "namespace": self.namespace}
         body = {
@@ -108,27 +109,27 @@ class Kube:
         self.call("POST", f"/api/v1/namespaces/{self.namespace}/events", body)
 
     def cpu(self, container: str) -> float:
-        """Return the CPU that the brokers' containers use, in cores. Needs a metrics API (metrics-server)."""
+        """Return the CPU that the brokers' containers use, in cores. Needs a metrics API. Raises KubeError."""
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
         found = self.call("GET", f"{path}?labelSelector=batch.kubernetes.io%2Fjob-name%3D{self.name}")
         usage = [c["usage"]["cpu"] for pod in found["items"] for c in pod["containers"] if c["name"] == container]
-        return sum(cores(text) for text in usage)
+        return sum(parse_cpu(text) for text in usage)
 
 
 def server() -> str:
-    """Return where the API server is, from the pod's environment."""
+    """Return the URL of the API server, from the pod's environment."""
     host = os.environ["KUBERNETES_SERVICE_HOST"]
     return f"https://{f'[{host}]' if ':' in host else host}:{os.environ['KUBERNETES_SERVICE_PORT']}"
 
 
-def cores(quantity: str) -> float:
+def parse_cpu(quantity: str) -> float:
     """Return a CPU quantity as cores, e.g. ``250m``."""
     scale = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3}.get(quantity[-1:])
     return float(quantity) if scale is None else float(quantity[:-1]) * scale
 
 
 def _message(error: urllib.error.HTTPError) -> str:
-    """Return what the API server says of an error, on one line."""
+    """Return the API server's message of an error, on one line."""
     try:
         return " ".join(str(json.load(error)["message"]).split())
     except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):

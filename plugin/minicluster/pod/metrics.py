@@ -1,4 +1,4 @@
-"""Metrics of the cluster in Prometheus' text format (version 0.0.4), and the port that they are served on.
+"""The cluster's metrics: Prometheus' text format (version 0.0.4), and a server for them.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -17,7 +17,7 @@ STATES = ("depend", "priority", "sched", "run", "cleanup")
 
 
 @dataclass(frozen=True)
-class Found:
+class Values:
     """What a scrape shows; the queue's wait in seconds."""
 
     size: int
@@ -27,15 +27,15 @@ class Found:
     queue_wait: float
 
 
-def text(found: Found, wishes: Mapping[str, int]) -> str:
-    """Return the metrics; ``wishes`` is the size that each of the autoscaler's reasons wishes, {} without it."""
-    return "".join(_lines(found, wishes))
+def text(values: Values, wishes: Mapping[str, int]) -> str:
+    """Return the metrics; ``wishes`` has the size that each of the autoscaler's reasons wishes, {} without one."""
+    return "".join(_lines(values, wishes))
 
 
-def _lines(found: Found, wishes: Mapping[str, int]) -> Iterator[str]:
-    nodes = found.nodes
+def _lines(values: Values, wishes: Mapping[str, int]) -> Iterator[str]:
+    nodes = values.nodes
     used, online = totals(nodes.used.values()), totals(nodes.all[r] for r in nodes.online if r in nodes.all)
-    own = range(found.size)
+    own = range(values.size)
     by_state = {
         "allocated": len(nodes.used),
         "drained": sum(rank in nodes.online for rank in nodes.drained),
@@ -43,17 +43,17 @@ def _lines(found: Found, wishes: Mapping[str, int]) -> Iterator[str]:
         "online": len(nodes.online),
         "registered": len(nodes.all),
     }
-    yield _metric("size", "Pods that the Job has", {"": found.size})
-    yield _metric("max_size", "Hosts of this cluster that are registered", {"": found.max_size})
+    yield _metric("size", "Pods that the Job has", {"": values.size})
+    yield _metric("max_size", "Hosts of this cluster that are registered", {"": values.max_size})
     yield _metric("nodes", "Nodes by state; a node can be in several", _label("state", by_state))
     for kind in ("cores", "gpus"):
-        values = {"allocated": used[kind], "online": online[kind]}
-        yield _metric(kind, f"{kind} of the nodes that are online", _label("state", values))
-    active = {state: found.jobs.get(state, 0) for state in STATES}
+        amounts = {"allocated": used[kind], "online": online[kind]}
+        yield _metric(kind, f"{kind} of the nodes that are online", _label("state", amounts))
+    active = {state: values.jobs.get(state, 0) for state in STATES}
     yield _metric("jobs", "Active jobs by state", _label("state", active))
-    results = {result: found.jobs.get(result, 0) for result in RESULTS}
+    results = {result: values.jobs.get(result, 0) for result in RESULTS}
     yield _metric("jobs_done_total", "Jobs that ended, by how", _label("result", results), "counter")
-    yield _metric("queue_wait_seconds", "Wait of the job that has waited longest", {"": found.queue_wait})
+    yield _metric("queue_wait_seconds", "Wait of the job that has waited longest", {"": values.queue_wait})
     if wishes:
         yield _metric("autoscaler_wish", "Size that each reason wishes", _label("reason", wishes))
 
@@ -68,49 +68,49 @@ def _metric(name: str, about: str, values: Mapping[str, float], kind: str = "gau
     return "\n".join(lines + [f"{full}{labels} {value:.15g}" for labels, value in values.items()]) + "\n"
 
 
-class Server(ThreadingHTTPServer):
-    """Listens on all addresses of the pod, of both families or of the one that there is."""
+class DualStackServer(ThreadingHTTPServer):
+    """Listens on all addresses of the pod, of both IP families or of the only one."""
 
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 
     def server_bind(self) -> None:
-        """Take IPv4's connections too (ipv6(7))."""
+        """Accept IPv4 connections too (ipv6(7))."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
 
 
-class Board:
-    """Serves the last text that was shown, on /metrics."""
+class MetricsServer:
+    """Serves the last text that it was given, on /metrics."""
 
     def __init__(self) -> None:
         """Serve nothing yet."""
         self._text = b""
         self._server: ThreadingHTTPServer | None = None
 
-    def hide(self) -> None:
+    def clear(self) -> None:
         """Serve nothing from now on."""
         self._text = b""
 
-    def show(self, port: int, body: str) -> None:
+    def serve(self, port: int, body: str) -> None:
         """Serve this text from now on. Raises OSError when the port is taken."""
         self._text = body.encode()
         if self._server is None:
-            self._server = Server(("", port), self._handler())
+            self._server = DualStackServer(("", port), self._handler())
             threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        board = self
+        metrics = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                found = self.path.split("?")[0] == "/metrics" and bool(board._text)
+                found = self.path.split("?")[0] == "/metrics" and bool(metrics._text)
                 self.send_response(200 if found else 404)
                 self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
                 self.end_headers()
-                self.wfile.write(board._text if found else b"see /metrics, where metrics.enabled is true\n")
+                self.wfile.write(metrics._text if found else b"see /metrics, where metrics.enabled is true\n")
 
             def log_message(self, *args: object) -> None:
-                """Scrapes are no news."""
+                """Log no scrapes."""
 
         return Handler

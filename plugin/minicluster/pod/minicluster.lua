@@ -1,5 +1,5 @@
--- Read by Flux's shell on each node of each job (FLUX_SHELL_RC_PATH, flux-shell-initrc(5)): what Flux can't know of a
--- pod. What the job's own options say wins.
+-- Flux's shell reads this on each node of each job (FLUX_SHELL_RC_PATH, flux-shell-initrc(5)): what Flux can't know of a
+-- pod. The job's own options have priority.
 
 local home = os.getenv("MINICLUSTER_HOME")
 if not home then return end
@@ -10,12 +10,12 @@ local function exists(path)
     return file ~= nil
 end
 
--- Pods of a node all number their CPUs from 0: bound by those numbers, the tasks of all pods run on the same CPUs.
+-- All pods of a node number their CPUs from 0: bound by these numbers, the tasks of all pods would share the same CPUs.
 if shell.options["cpu-affinity"] == nil and exists(home .. "/config/run/unbound") then
     shell.options["cpu-affinity"] = "off"
 end
 
--- The image's PYTHONPATH, without what flux puts before it for its own commands.
+-- The image's PYTHONPATH, without the modules that flux puts before it for its own commands.
 local modules = os.getenv("FLUX_PYTHONPATH_PREPEND")
 local path = shell.getenv("PYTHONPATH")
 if modules and path == modules then
@@ -24,7 +24,7 @@ elseif modules and path and path:sub(1, #modules + 1) == modules .. ":" then
     shell.setenv("PYTHONPATH", path:sub(#modules + 2))
 end
 
--- Nor the bindings of Flux behind it, which a launcher has.
+-- And without the bindings of Flux, which job.sh appends for a launcher.
 local bindings = shell.getenv("MINICLUSTER_BINDINGS")
 path = shell.getenv("PYTHONPATH")
 if bindings and path == bindings then
@@ -34,8 +34,8 @@ elseif bindings and path and path:sub(-#bindings - 1) == ":" .. bindings then
 end
 shell.unsetenv("MINICLUSTER_BINDINGS")
 
--- Instances that the job starts (batch, alloc, flux start) do the same for what runs in them: their brokers start by
--- flux-broker of this folder.
+-- Instances that the job starts (batch, alloc, flux start) do the same for the programs in them: their brokers start
+-- by flux-broker of this folder.
 local folder = home .. "/minicluster"
 local commands = shell.getenv("FLUX_EXEC_PATH_PREPEND")
 if not commands or commands == "" then
@@ -44,7 +44,8 @@ elseif commands:sub(1, #folder) ~= folder then
     shell.setenv("FLUX_EXEC_PATH_PREPEND", folder .. ":" .. commands)
 end
 
--- -o pmi=pmix: flux-pmix has a prefix of its own in a Spack view, where Flux doesn't look for plugins.
+-- For -o pmi=pmix: in a Spack view flux-pmix has a prefix of its own, where Flux doesn't look for plugins. Its older
+-- layout has a folder pmix/ for the plugin.
 local function find_pmix()
     for folder in plugin.searchpath:gmatch("[^:]+") do
         -- the default initrc has loaded it
@@ -54,7 +55,7 @@ local function find_pmix()
         local file = home .. "/view/lib/flux/shell/plugins/" .. name
         if exists(file) then
             if pcall(plugin.load, file) then return end
-            -- only the loader knows why: Flux's own message has another's errno
+            -- only the loader knows the reason: Flux's own message has an errno of something else
             local _, problem = package.loadlib(file, "*")
             shell.die("minicluster: -o pmi=pmix can't be had, put libpmix into the image: " .. tostring(problem))
         end

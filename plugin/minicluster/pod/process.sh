@@ -1,29 +1,30 @@
-# shellcheck shell=sh disable=SC2034,SC2154,SC3040,SC3041 # settings come from settings.sh, results go to who sources this, bash by test
-# What every main process of a container does: passes signals on, runs the user's snippets, says what fails.
-# For scripts that run as bash where there is one.
+# shellcheck shell=sh disable=SC2034,SC2154,SC3040,SC3041 # settings come from settings.sh, results go to the script that
+# sources this, bash by test
+# What the main process of every container does: passes signals on, runs the user's snippets, prints what fails.
+# For scripts that called become_bash.
 
 mc_child='' mc_stopped='' mc_snippet=''
-# exit code of the work, once it is done; whether a snippet that fails then changes nothing
+# exit code of the work, once it is done; whether a snippet that fails after that changes nothing
 mc_result='' mc_harmless=''
 
-# a snippet that ends the shell does so with its own output still redirected
+# a copy of stderr: a snippet that ends the shell does so while its own output is still redirected
 exec 3>&2
 say() { [ -n "$mc_quiet" ] || warn "$*"; }
 warn() { printf 'minicluster: %s\n' "$*" >&3; }
 
-# Told to stop: so is the child.
+# On a signal to stop: passes it to the child.
 stop() {
   mc_stopped=1
   [ -z "$mc_child" ] || kill -TERM "$mc_child" 2>/dev/null || true
 }
 
-# Runs a child to its end; its exit code is in mc_code, 0 when a stop came first.
+# Runs a child to its end. Sets mc_code to its exit code, 0 when the pod was told to stop before.
 run() {
   mc_code=0
   [ -z "$mc_stopped" ] || return 0
   "$@" 3>&- &
   mc_child=$!
-  # a stop that came meanwhile had no child to tell
+  # a signal that came since then found no child
   [ -z "$mc_stopped" ] || kill -TERM "$mc_child" 2>/dev/null || true
   # a trapped signal ends wait before the child has ended
   while :; do
@@ -34,8 +35,8 @@ run() {
   mc_child=
 }
 
-# Runs a text of the user's in this shell, so that what it exports stays; quiet hides what it prints.
-snippet() {
+# Runs a text of the user in this shell, so that its exports last. With logging.quiet its output is hidden.
+run_snippet() {
   [ -e "$mc_files/$1" ] || return 0
   mc_snippet=$1
   if [ -z "$mc_strict" ]; then set +eu; elif [ -n "${BASH_VERSION:-}" ]; then set -E -o pipefail; fi
@@ -46,8 +47,8 @@ snippet() {
   mc_snippet=
 }
 
-# A strict snippet that fails, or one that exits, ends the shell where it stands: this says so, and keeps
-# an exit 0 before the work is done from passing for the work's. For `trap … EXIT`.
+# For `trap … EXIT`. A strict snippet that fails, or one that calls exit, ends the shell at once: this prints which one
+# it was, and turns an exit 0 before the work is done into a failure.
 on_exit() {
   code=$?
   trap - EXIT
@@ -55,15 +56,15 @@ on_exit() {
   if [ "$code" != 0 ]; then
     warn "$mc_snippet failed with exit code $code"
     [ -z "$mc_harmless" ] || exit 0
-    end "$code"
+    exit_with "$code"
   fi
-  [ -z "$mc_result" ] || end "$mc_result"
+  [ -z "$mc_result" ] || exit_with "$mc_result"
   warn "$mc_snippet ended the container with exit 0 before its work: end a snippet with return, not exit"
   exit 1
 }
 
-# Ends with an exit code that is not one of those that Kubernetes takes for a pod to replace.
-end() {
+# Exits with a code of the user's work. 85 and 137 become 1: the Job would replace the pod.
+exit_with() {
   case $1 in
   85 | 137)
     warn "exit code $1 would mean to Kubernetes that the pod was killed: it becomes 1"

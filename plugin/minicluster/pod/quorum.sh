@@ -1,6 +1,6 @@
 #!/bin/sh
 # quorum.sh NAME SECONDS: the test of a release. NAME resolves while the lead is ready, which it is once
-# the quorum is there; asks until then, SECONDS at the most.
+# it has its quorum. Polls for up to SECONDS.
 set -eu
 
 resolves() {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC2154 # mc_joins comes from settings.sh
-# Startup probe: the lead is ready when the quorum is there, a worker when its broker is.
+# Startup probe: the lead is ready when it has its quorum, a worker when its broker has a socket.
 
 # shellcheck source=/dev/null
 . "$MINICLUSTER_HOME/minicluster/settings.sh"

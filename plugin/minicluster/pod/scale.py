@@ -1,6 +1,6 @@
-"""scale.py SETTINGS [SIZE|auto]: asks the autoscaler for at least SIZE nodes, or (auto) for none of its own.
+"""scale.py SETTINGS [SIZE|auto]: requests at least SIZE nodes from the autoscaler; ``auto`` withdraws the request.
 
-Without SIZE it says what was asked for. For `minicluster-scale`, in the cluster's containers.
+Without SIZE it prints the request. This is `minicluster-scale` in the cluster's containers.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import flux
 import flux.kvs
-from state import ASKED
+from state import REQUESTED_SIZE
 
 
 def fail(text: str) -> NoReturn:
@@ -22,7 +22,7 @@ def fail(text: str) -> NoReturn:
 
 
 def main(file: str, words: list[str]) -> None:
-    """Leave the size where the autoscaler finds it."""
+    """Write the request where the autoscaler reads it, or print it."""
     policy = json.loads(Path(file).read_text(encoding="utf-8"))["policy"]
     if not policy:
         fail("the cluster has no autoscaler: set autoscaling.enabled at its install")
@@ -31,14 +31,14 @@ def main(file: str, words: list[str]) -> None:
     handle = flux.Flux()
     if not words:
         try:
-            print(flux.kvs.get(handle, ASKED) or "auto")
+            print(flux.kvs.get(handle, REQUESTED_SIZE) or "auto")
         except OSError:
             print("auto")
         return
     word = words[0]
     if word != "auto" and not (word.isdigit() and policy["min"] <= int(word) <= policy["max"]):
         fail(f"the size is {word!r}: give a number from {policy['min']} to {policy['max']}, or auto")
-    flux.kvs.put(handle, ASKED, 0 if word == "auto" else int(word))
+    flux.kvs.put(handle, REQUESTED_SIZE, 0 if word == "auto" else int(word))
     flux.kvs.commit(handle)
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC2154 # set by environment.sh
-# minicluster-scale, as PATH shows it: asks the autoscaler of this cluster, wherever the job that asks runs.
+# The minicluster-scale that is in PATH: asks the autoscaler of this cluster, from any job in it.
 set -eu
 # a job may be in an instance of its own, and has a KVS namespace of its own
 unset FLUX_URI FLUX_KVS_NAMESPACE

@@ -1,4 +1,4 @@
-"""What Flux knows of the cluster: printed as JSON by itself; the other programs of a pod read it as a module.
+"""What Flux knows of the cluster. As a program it prints that as JSON; the pods' other programs import it.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -10,16 +10,16 @@ import time
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping
 
-#: KVS key under which minicluster-scale leaves the size that it asks for
-ASKED = "minicluster.size"
-#: How the reasons of our own drains begin
-OURS = "minicluster: "
+#: KVS key of the size that minicluster-scale requests
+REQUESTED_SIZE = "minicluster.size"
+#: The reason of each drain of ours begins with this
+OWN_REASON = "minicluster: "
 #: How a job can have ended (job-list.job-stats)
 RESULTS = ("successful", "failed", "canceled", "timeout")
 
 
-def ids(text: str) -> list[int]:
-    """Return the numbers of an idset (RFC 22), e.g. ``0-2,5`` or ``[0-2,5]``."""
+def parse_idset(text: str) -> list[int]:
+    """Return the numbers of an idset (RFC 22), e.g. ``0-2,5`` or ``[0-2,5]``. Raises ValueError."""
     numbers: list[int] = []
     text = text.strip("[]")
     for part in text.split(",") if text else []:
@@ -28,15 +28,15 @@ def ids(text: str) -> list[int]:
     return numbers
 
 
-def idset(numbers: Iterable[int]) -> str:
+def to_idset(numbers: Iterable[int]) -> str:
     """Return numbers as an idset, "" for none."""
-    spans: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in sorted(set(numbers)):
-        if spans and spans[-1][1] == number - 1:
-            spans[-1][1] = number
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
         else:
-            spans.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+            ranges.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
 def by_rank(resources: Mapping[str, Any] | None) -> dict[int, tuple[int, int]]:
@@ -44,21 +44,26 @@ def by_rank(resources: Mapping[str, Any] | None) -> dict[int, tuple[int, int]]:
     found: dict[int, tuple[int, int]] = {}
     for entry in resources["execution"]["R_lite"] if resources else []:
         children = entry["children"]
-        pair = len(ids(children.get("core", ""))), len(ids(children.get("gpu", "")))
-        found.update(dict.fromkeys(ids(entry["rank"]), pair))
+        pair = len(parse_idset(children.get("core", ""))), len(parse_idset(children.get("gpu", "")))
+        found.update(dict.fromkeys(parse_idset(entry["rank"]), pair))
     return found
 
 
-def cores(resources: str | Mapping[str, Any] | None) -> set[tuple[int, int]]:
-    """Return the cores of a resource set (RFC 20), a text or read, as (rank, core); None is the empty one."""
-    found = json.loads(resources) if isinstance(resources, str) else resources
-    lite = (found or {}).get("execution", {}).get("R_lite") or []
-    return {(rank, core) for e in lite for rank in ids(e["rank"]) for core in ids(e["children"].get("core", ""))}
+def core_set(resources: str | Mapping[str, Any] | None) -> set[tuple[int, int]]:
+    """Return the cores of a resource set (RFC 20), as JSON or parsed, as (rank, core); None is the empty one."""
+    parsed = json.loads(resources) if isinstance(resources, str) else resources
+    entries = (parsed or {}).get("execution", {}).get("R_lite") or []
+    return {
+        (rank, core)
+        for entry in entries
+        for rank in parse_idset(entry["rank"])
+        for core in parse_idset(entry["children"].get("core", ""))
+    }
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes that Flux knows, those that never came too."""
+    """The nodes that are registered in Flux, also those that have never joined."""
 
     all: Mapping[int, tuple[int, int]]  #: rank to cores and GPUs
     used: Mapping[int, tuple[int, int]]  #: rank to cores and GPUs that jobs have
@@ -75,26 +80,27 @@ class Nodes:
 
 
 def nodes(handle: Any) -> Nodes:
-    """Ask Flux for its nodes."""
+    """Ask Flux for its nodes. Raises OSError."""
     from flux.resource import resource_list
 
     status = handle.rpc("resource.status", nodeid=0).get()
     allocated = resource_list(handle).get().allocated
+    drain = status["drain"].items()
     return Nodes(
         by_rank(status["R"]),
         by_rank(json.loads(allocated.encode()) if allocated.nnodes else None),
-        frozenset(ids(status["online"])),
-        {rank: entry["reason"] for targets, entry in status["drain"].items() for rank in ids(targets)},
+        frozenset(parse_idset(status["online"])),
+        {rank: entry["reason"] for targets, entry in drain for rank in parse_idset(targets)},
     )
 
 
 def modules(handle: Any) -> dict[str, list[str]]:
-    """Return the modules of this rank's broker, with the services of each."""
+    """Return the modules of this rank's broker, with the services of each. Raises OSError."""
     return {module["name"]: module["services"] for module in handle.rpc("module.list").get()["mods"]}
 
 
 def scheduler(handle: Any) -> dict[str, str]:
-    """Return the scheduler's name and, of Fluxion, its policies."""
+    """Return the scheduler's name and, for Fluxion, its policies. Raises OSError."""
     name = next((name for name, services in modules(handle).items() if "sched" in services), "none")
     if name != "sched-fluxion-qmanager":
         return {"name": name}
@@ -103,32 +109,32 @@ def scheduler(handle: Any) -> dict[str, str]:
 
 
 def jobs(handle: Any, states: str, attributes: list[str]) -> list[dict[str, Any]]:
-    """Ask Flux for the jobs in some states (``pending``, ``sched``, ``running``), in the order of their ids."""
+    """Ask Flux for the jobs in some states (``pending``, ``sched``, ``running``), ordered by id. Raises OSError."""
     from flux.job import JobList
 
-    asked = JobList(handle, attrs=attributes, filters=[states], user="all", max_entries=0)
-    found: list[dict[str, Any]] = asked.fetch_jobs().get_jobs()
+    query = JobList(handle, attrs=attributes, filters=[states], user="all", max_entries=0)
+    found: list[dict[str, Any]] = query.fetch_jobs().get_jobs()
     return sorted(found, key=lambda job: job["id"])
 
 
-def counts(handle: Any) -> dict[str, int]:
-    """Return how many jobs are in each state, and how those that are done ended."""
+def job_counts(handle: Any) -> dict[str, int]:
+    """Return how many jobs are in each state, and how many ended in each way. Raises OSError."""
     stats = handle.rpc("job-list.job-stats", {}).get()
     return {**stats["job_states"], **{key: stats.get(key, 0) for key in RESULTS}}
 
 
-def waiting(handle: Any) -> list[dict[str, Any]]:
-    """Return the jobs that wait for nothing but resources, by priority."""
+def waiting_jobs(handle: Any) -> list[dict[str, Any]]:
+    """Return the jobs that wait for nothing but resources, by priority. Raises OSError."""
     found = jobs(handle, "sched", ["priority", "t_depend"])
     return sorted((job for job in found if job.get("priority", 0) > 0), key=lambda job: -job["priority"])
 
 
-def queue_wait(pending: Iterable[Mapping[str, Any]], now: float) -> float:
-    """Return for how many seconds the one that has waited longest has."""
+def longest_wait(pending: Iterable[Mapping[str, Any]], now: float) -> float:
+    """Return the wait, in seconds, of the job that has waited longest; ``now`` in seconds since the epoch."""
     return max([0.0, *(now - float(job["t_depend"]) for job in pending if "t_depend" in job)])
 
 
-def minus(all_of: tuple[int, int], used: tuple[int, int]) -> tuple[int, int]:
+def subtract(all_of: tuple[int, int], used: tuple[int, int]) -> tuple[int, int]:
     """Return the cores and GPUs that are left."""
     return max(0, all_of[0] - used[0]), max(0, all_of[1] - used[1])
 
@@ -140,24 +146,23 @@ def totals(pairs: Iterable[tuple[int, int]]) -> dict[str, int]:
 
 
 def summary(handle: Any) -> dict[str, Any]:
-    """Return what `minicluster status` shows of Flux; ranks are idsets."""
+    """Return what `minicluster status` shows of Flux; ranks are idsets. Raises OSError."""
     found = nodes(handle)
     online = {rank: pair for rank, pair in found.all.items() if rank in found.online}
+    free = (subtract(pair, found.used.get(rank, (0, 0))) for rank, pair in online.items() if rank not in found.drained)
     return {
         "version": handle.attr_get("version"),
         "quorum": int(handle.attr_get("broker.quorum")),
         "scheduler": scheduler(handle),
         "registered": len(found.all),
-        "online": idset(found.online),
-        "allocated": idset(found.used),
+        "online": to_idset(found.online),
+        "allocated": to_idset(found.used),
         "drained": {str(rank): reason for rank, reason in sorted(found.drained.items())},
         "total": totals(online.values()),
-        "free": totals(
-            minus(pair, found.used.get(rank, (0, 0))) for rank, pair in online.items() if rank not in found.drained
-        ),
+        "free": totals(free),
         "used": totals(found.used.values()),
-        "jobs": counts(handle),
-        "queue_wait": round(queue_wait(waiting(handle), time.time()), 1),
+        "jobs": job_counts(handle),
+        "queue_wait": round(longest_wait(waiting_jobs(handle), time.time()), 1),
     }
 
 

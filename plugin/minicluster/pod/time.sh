@@ -1,12 +1,13 @@
 # shellcheck shell=sh
-# Wall time without /usr/bin/time, which images lack.
+# Wall time without /usr/bin/time, which images may lack.
 
+# Prints the time since the machine started, in 1/100 s.
 centiseconds() {
   read -r up _ </proc/uptime
   echo "${up%.*}${up#*.}"
 }
 
-# timed NAME BEGIN: a FLUXTIME line, [hours:]minutes:seconds.hundredths as /usr/bin/time's %E
+# timed NAME BEGIN: prints a FLUXTIME line, [hours:]minutes:seconds.hundredths like %E of /usr/bin/time
 timed() {
   elapsed=$(($(centiseconds) - $2))
   seconds=$((elapsed / 100))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Init container of the mode `copy`: copies the view once, into the volume that the app container
-# mounts at the same paths.
+# Init container of the mode `copy`: copies the view once, into the volume that the application's container mounts at
+# the same paths.
 set -eu
 
 if ! [ -e /opt/views/view/bin/flux ]; then

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from minicluster.pod.state import ids, idset
+from minicluster.pod.state import parse_idset, to_idset
 from minicluster.status.objects import Answer, Snapshot
 from minicluster.status.pods import Pod
 
@@ -55,7 +55,7 @@ def _flux(snapshot: Snapshot, answer: Answer) -> dict[str, Any]:
     """Return the part of the document that needs the lead's answer."""
     flux, policy = answer.flux, answer.settings["policy"]
     size, max_size = snapshot.size, snapshot.max_size or 0
-    brokers = set(ids(flux["online"]))
+    brokers = set(parse_idset(flux["online"]))
     online = {rank for rank in brokers if rank < max_size}
     drained = {int(rank): reason for rank, reason in flux["drained"].items() if int(rank) in online}
     missing = {rank: _missing(snapshot.pods.get(rank)) for rank in range(size) if rank not in online}
@@ -102,7 +102,7 @@ def _grouped(reasons: Mapping[int, str]) -> list[dict[str, str]]:
     groups: dict[str, list[int]] = {}
     for rank in sorted(reasons):
         groups.setdefault(_line(reasons[rank]), []).append(rank)
-    return [{"ranks": idset(ranks), "reason": reason} for reason, ranks in groups.items()]
+    return [{"ranks": to_idset(ranks), "reason": reason} for reason, ranks in groups.items()]
 
 
 def _resource(flux: Mapping[str, Any], kind: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Cancels the cluster's own work of an earlier lead, found in a queue that was kept: this lead does it anew.
+"""In a queue that was kept: cancels the cluster's own work that a previous lead submitted. This lead submits it again.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -11,7 +11,7 @@ from state import jobs
 
 
 def main() -> None:
-    """Cancel the active jobs that config.py marked."""
+    """Cancel the active jobs that have the mark of the submit words (``user.minicluster``)."""
     handle = flux.Flux()
     for job in [*jobs(handle, "pending", []), *jobs(handle, "running", [])]:
         found = job_kvs_lookup(handle, job["id"], keys=["jobspec"])

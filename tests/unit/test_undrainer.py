@@ -24,7 +24,7 @@ def test_what_we_drained_is_undrained_once_its_pod_is_gone(flux: FakeFlux, monke
     flux.drained = {1: TOLD, 2: "bad DIMM", 3: TOLD, 4: "minicluster: scaling down", 5: ""}
     flux.online = {0, 1, 2}
     flux.events = [SENTINEL]
-    run_program(monkeypatch, flux, "keeper.py")
+    run_program(monkeypatch, flux, "undrainer.py")
     assert flux.done == [("undrain", "3-4")]
     assert flux.drained == {1: TOLD, 2: "bad DIMM", 5: ""}
 
@@ -43,7 +43,7 @@ def test_it_looks_when_a_pod_goes(flux: FakeFlux, monkeypatch: pytest.MonkeyPatc
         return event("offline")
 
     flux.events = [SENTINEL, drained, gone, event("undrain"), None, event("online")]
-    run_program(monkeypatch, flux, "keeper.py")
+    run_program(monkeypatch, flux, "undrainer.py")
     assert (looked, flux.done) == ([[], []], [("undrain", "3")])
 
 
@@ -51,7 +51,7 @@ def test_what_happened_before_it_came_is_looked_at_once(flux: FakeFlux, monkeypa
     flux.drained = {3: TOLD}
     flux.online = {0}
     flux.events = [event("resource-define"), event("online"), event("drain")]
-    run_program(monkeypatch, flux, "keeper.py")
+    run_program(monkeypatch, flux, "undrainer.py")
     assert flux.done == []
 
 
@@ -63,7 +63,7 @@ def test_who_was_told_to_stop_under_an_earlier_lead_is_gone_though_its_rank_is_t
     flux.drained_at = {1: 101.0, 2: 99.0, 3: 99.0, 4: 50.0, 5: 99.0}
     flux.starttime = 100.0
     flux.events = [SENTINEL]
-    run_program(monkeypatch, flux, "keeper.py", *kept)
+    run_program(monkeypatch, flux, "undrainer.py", *kept)
     assert flux.done == done
 
 
@@ -89,7 +89,7 @@ def test_a_job_whose_nodes_are_in_the_kvs_alone_does_not_stop_the_others(
     clock = Clock()
     clock.happens[5] = lambda: setattr(flux, "stop_reason", OFFLINE)
     clock.happens[7] = lambda: setattr(flux, "stop_reason", "")
-    run_program(monkeypatch, flux, "keeper.py", "kept", clock=clock)
+    run_program(monkeypatch, flux, "undrainer.py", "kept", clock=clock)
     [(what, number, note)] = flux.done
     assert (what, number) == ("cancel", 2)
     assert note.endswith("submit it again")
@@ -112,7 +112,7 @@ def test_cores_that_fluxion_holds_for_no_job_are_free_again(
     clock = Clock()
     # a restart makes it ask anew
     monkeypatch.setattr(subprocess, "run", lambda words, **_: (reloaded.append(words), flux.held.pop(3, None)))
-    run_program(monkeypatch, flux, "keeper.py", "kept", clock=clock)
+    run_program(monkeypatch, flux, "undrainer.py", "kept", clock=clock)
     assert (flux.done, reloaded) == ([], RESTART)
 
 
@@ -124,7 +124,7 @@ def test_what_is_being_freed_is_not_taken_for_lost(
     clock = Clock()
     clock.happens[1] = lambda: setattr(flux, "held", {4: (1, 0)})
     clock.happens[2] = lambda: setattr(flux, "held", {})
-    run_program(monkeypatch, flux, "keeper.py", "kept", clock=clock)
+    run_program(monkeypatch, flux, "undrainer.py", "kept", clock=clock)
     assert (flux.done, reloaded) == ([], [])
 
 
@@ -135,7 +135,7 @@ def test_a_scheduler_that_goes_on_is_left_alone(
     flux.submit(1)
     flux.kvs = {"job.1.R": {}}
     flux.stop_reason = reason
-    run_program(monkeypatch, flux, "keeper.py", "kept")
+    run_program(monkeypatch, flux, "undrainer.py", "kept")
     assert (flux.done, reloaded) == ([], [])
 
 
@@ -144,7 +144,7 @@ def test_named_queues_have_no_one_status(
 ) -> None:
     flux.errors = {"job-manager.queue-status": OSError(22, "Invalid argument")}
     flux.drained, flux.online, flux.events = {3: TOLD}, {0}, [SENTINEL]
-    run_program(monkeypatch, flux, "keeper.py", "kept")
+    run_program(monkeypatch, flux, "undrainer.py", "kept")
     assert (flux.done, reloaded) == ([("undrain", "3")], [])
 
 
@@ -153,5 +153,5 @@ def test_without_a_kept_queue_the_scheduler_is_not_looked_at(
 ) -> None:
     flux.stop_reason = OFFLINE
     clock = Clock()
-    run_program(monkeypatch, flux, "keeper.py", clock=clock)
+    run_program(monkeypatch, flux, "undrainer.py", clock=clock)
     assert (reloaded, clock.now) == ([], 0)

@@ -32,7 +32,7 @@ def test_active_work_is_cancelled_in_whatever_state_and_nothing_else(monkeypatch
         flux.run(number + 10, "0", **marked(user))
     flux.submit(30, jobspec={})
     before = {job["id"] for job in flux.jobs}
-    run_program(monkeypatch, flux, "earlier.py")
+    run_program(monkeypatch, flux, "cancel_previous_work.py")
     assert flux.done == [("cancel", number, flux.done[0][2]) for number in range(4)]
     assert before - {job["id"] for job in flux.jobs} == set(range(4))
 
@@ -41,5 +41,5 @@ def test_a_job_that_is_gone_by_then_is_no_obstacle(monkeypatch: pytest.MonkeyPat
     flux = FakeFlux({0: (1, 0)}, {0})
     flux.submit(1, jobspec=None)
     flux.submit(2, **OWN)
-    run_program(monkeypatch, flux, "earlier.py")
+    run_program(monkeypatch, flux, "cancel_previous_work.py")
     assert [entry[1] for entry in flux.done] == [2]

@@ -1,0 +1,28 @@
+# shellcheck shell=sh disable=SC2154 # mc_* come from environment.sh
+# The pod's private copies of its Secrets, and munged, which needs one. For the entrypoint.
+
+# with FILE: Flux and munge accept a key only when it belongs to their user and nobody else can read it.
+copy_secret() {
+  mkdir -p "$mc_state/${1%/*}"
+  (umask 0377 && rm -f "$mc_state/$1" && cat "$MINICLUSTER_HOME/$1" >"$mc_state/$1")
+}
+
+# Starts the image's munged with the key of flux.mungeSecret.
+start_munge() {
+  [ -e "$MINICLUSTER_HOME/munge/munge.key" ] || return 0
+  if ! command -v munged >/dev/null; then
+    warn "flux.mungeSecret is set and this image has no munged: use an image that has it, or drop the secret"
+    exit_with 127
+  fi
+  copy_secret munge/munge.key
+  # where clients look for munged: a volume of the chart or of the user
+  mkdir -p /run/munge 2>/dev/null || true
+  # --force: munged calls a pod's volumes insecure because every container can write to them. Its warnings are
+  # printed only when it does not start.
+  if ! munged --force --key-file="$mc_state/munge/munge.key" --pid-file="$mc_state/munge/pid" \
+    --log-file="$mc_state/munge/log" --seed-file="$mc_state/munge/seed" 2>"$mc_state/munge/errors"; then
+    cat "$mc_state/munge/errors" >&3
+    warn "munged does not start as user $(id -u): see the lines above"
+    exit_with 1
+  fi
+}
