@@ -94,6 +94,7 @@ class Pod:
 
     def __init__(self, root: Path, index: int, data: Mapping[str, Mapping[str, str]], image: Image) -> None:
         self.root, self.index, self.image = root, index, image
+        self.namespace = ""  #: of the network, with a host name of its own; this host's when unset
         self.state = root / "state"
         for folder in (root / "bin", self.state):
             folder.mkdir(parents=True)
@@ -126,6 +127,7 @@ class Pod:
         with self.log_file.open("wb") as log:
             self.process = subprocess.Popen(
                 [
+                    *self._network,
                     *UNSHARE,
                     "sh",
                     f"{Path(__file__).parent}/pod.sh",
@@ -140,6 +142,12 @@ class Pod:
                 stderr=log,
                 start_new_session=True,
             )
+
+    @property
+    def _network(self) -> list[str]:
+        rename = f"echo {NAME}-{self.index} >/proc/sys/kernel/hostname"
+        enter = ["nsenter", f"--net=/run/netns/{self.namespace}", "unshare", "--uts", "sh", "-c"]
+        return [*enter, f'{rename} && exec "$@"', "sh"] if self.namespace else []
 
     @property
     def _user(self) -> list[str]:
@@ -188,6 +196,7 @@ class Pod:
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the pod, as `kubectl exec` does."""
         enter = ["nsenter", "--target", str(self.first), *(["--user"] if MAP_ROOT else []), "--mount", "--pid"]
+        enter += ["--net", "--uts"] if self.namespace else []
         return subprocess.run(
             [*enter, *self._user, *words],
             env=self.environment,
@@ -255,10 +264,14 @@ class Cluster:
         for index in indices or range(self.size):
             if index in self.pods:
                 self.gone.append(self.pods[index])
-            generation = sum(pod.index == index for pod in self.gone)
-            self.pods[index] = Pod(self.root / f"pod-{index}-{generation}", index, self.data, self.image)
+            self.pods[index] = self.make_pod(index)
             self.pods[index].start()
         return self
+
+    def make_pod(self, index: int) -> Pod:
+        """Make the files of a pod."""
+        generation = sum(pod.index == index for pod in self.gone)
+        return Pod(self.root / f"pod-{index}-{generation}", index, self.data, self.image)
 
     @property
     def lead(self) -> Pod:

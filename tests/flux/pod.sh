@@ -1,7 +1,8 @@
 #!/bin/sh
 # pod.sh COMMAND…: run in namespaces of its own, makes the mounts of a pod and becomes its first process.
-# POD has the folders bin, config, curve, state, and its parent the claim of the cluster's state where there is one; POD_HIDE the commands that this image lacks; POD_SH what sh
-# is, POD_READ_ONLY whether the root is.
+# POD has the folders bin, minicluster, curve and state, perhaps a file hosts, and beside it the claim of the cluster's
+# state where there is one; POD_HIDE the commands that this image lacks; POD_SH what sh is, POD_READ_ONLY whether the
+# root is.
 set -eu
 
 mount -t tmpfs -o mode=0755 tmpfs /mnt
@@ -14,9 +15,10 @@ for folder in minicluster curve; do
   mount -o remount,bind,ro "/mnt/flux/$folder"
 done
 [ ! -d "$POD/../claim" ] || { mkdir -p /mnt/flux/state && mount --bind "$POD/../claim" /mnt/flux/state; }
+[ ! -e "$POD/hosts" ] || mount --bind "$POD/hosts" /etc/hosts
+# last of the mounts from $POD, which may be below it
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 mkdir -m 1777 /tmp/home
-[ ! -e "$POD/hosts" ] || mount --bind "$POD/hosts" /etc/hosts
 [ -z "$POD_SH" ] || mount --bind "$(readlink -f "$(command -v "$POD_SH")")" "$(readlink -f /bin/sh)"
 for command in $POD_HIDE; do
   path=$(command -v "$command") || continue

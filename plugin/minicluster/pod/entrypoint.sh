@@ -17,7 +17,7 @@ main() {
   # flux puts the view's modules into PYTHONPATH: the job gets the image's own back
   MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
   export MINICLUSTER_PYTHONPATH
-  for file in environment time process home secrets resources archive leave; do
+  for file in environment time process home secrets network resources archive leave; do
     # shellcheck source=/dev/null
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done
@@ -34,6 +34,7 @@ main() {
   fi
   run_snippet pre.sh
   start_munge
+  choose_ip_family /proc/net
   choose_affinity
   make_resources || {
     warn "the resource set R can't be made: see the lines above"
