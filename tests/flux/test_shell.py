@@ -16,6 +16,8 @@ QUIET: dict[str, Any] = {"logging": {"quiet": True}}
 ALL = re.search(r"^Cpus_allowed_list:\s*(\S+)$", Path("/proc/self/status").read_text(), re.MULTILINE)[1]  # type: ignore[index]
 ONE = first_core(ALL)
 COUNT = len(os.sched_getaffinity(0))
+#: Where a view has the plugins of Flux's shell
+PLUGINS = "lib/flux/shell/plugins"
 NO_PMIX = "minicluster: -o pmi=pmix can't be had, "
 
 
@@ -92,15 +94,6 @@ def test_the_gpus_of_a_job(make: Make, options: list[str], expected: list[str]) 
     assert sorted(cluster.lead.flux("run", "-n2", *options, "sh", "-c", show).splitlines()) == expected
 
 
-def test_pmix_is_loaded_for_a_job_that_asks(make: Make, flux: Flux) -> None:
-    if not flux.view or not (flux.view / "lib/flux/shell/plugins/pmix.so").exists():
-        pytest.skip("no flux-pmix in this Flux")
-    cluster = make(QUIET, {"cores": 2}).start().wait_for_ready()
-    show = "env | sed -n 's/^PMIX_\\(RANK\\)=/\\1 /p'"
-    assert sorted(cluster.lead.flux("run", "-n2", "-opmi=pmix", "sh", "-c", show).splitlines()) == ["RANK 0", "RANK 1"]
-    assert cluster.lead.flux("run", "-n2", "sh", "-c", show) == ""
-
-
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that pods see: they have a /tmp of their own."""
@@ -108,18 +101,32 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.mark.parametrize("layout", ["pmix.so", "pmix/pmix.so"], ids=["current", "older"])
+def test_pmix_is_loaded_for_a_job_that_asks(make: Make, flux: Flux, folder: Path, layout: str) -> None:
+    if not flux.view or not (flux.view / PLUGINS / "pmix.so").exists():
+        pytest.skip("no flux-pmix in this Flux")
+    view = folder / "view"
+    link_all_but(flux.view, view, ("lib", "flux", "shell"))
+    (view / PLUGINS / layout).parent.mkdir(parents=True)
+    (view / PLUGINS / layout).symlink_to((flux.view / PLUGINS / "pmix.so").resolve())
+    cluster = make(QUIET, {"cores": 2}, view=view).start().wait_for_ready()
+    show = "env | sed -n 's/^PMIX_\\(RANK\\)=/\\1 /p'"
+    assert sorted(cluster.lead.flux("run", "-n2", "-opmi=pmix", "sh", "-c", show).splitlines()) == ["RANK 0", "RANK 1"]
+    assert cluster.lead.flux("run", "-n2", "sh", "-c", show) == ""
+
+
 def test_pmix_that_is_not_in_the_view_is_refused(make: Make, flux: Flux, folder: Path) -> None:
     if not flux.view:
         pytest.skip("no view here")
     # the same tree without the plugins of the shell, or with one that can't be loaded
     view = folder / "view"
-    plugins = view / "lib/flux/shell/plugins"
+    plugins = view / PLUGINS
     link_all_but(flux.view, view, ("lib", "flux", "shell"))
     plugins.mkdir(parents=True)
     cluster = make(QUIET, {"cores": 1}, view=view).start().wait_for_ready()
     assert messages(cluster) == {f"{NO_PMIX}this Flux has no flux-pmix: use a view that has it"}
     (plugins / "pmix.so").write_text("none")
-    file = f"{MOUNT}/view/lib/flux/shell/plugins/pmix.so"
+    file = f"{MOUNT}/view/{PLUGINS}/pmix.so"
     assert messages(cluster) == {f"{NO_PMIX}put libpmix into the image: {file}: file too short"}
     assert cluster.lead.flux("run", "echo", "hello") == "hello\n"
 
