@@ -133,7 +133,7 @@ def test_a_killed_broker_of_the_lead_is_no_success(make: Make) -> None:
     cluster = make(TWO, {"command": "sleep 600"}).start().wait_for_ready()
     cluster.lead.kill_broker()
     assert cluster.lead.wait() == RETRY
-    assert cluster.lead.log.endswith("minicluster: the broker died, exit code 137: this pod is to be replaced\n")
+    assert cluster.lead.log.endswith("minicluster: the broker died, exit code 137: the Job replaces this pod\n")
     cluster.start([0])
     until(lambda: cluster.up() == "0-1")
 

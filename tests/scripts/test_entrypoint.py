@@ -112,7 +112,7 @@ def test_a_lead_whose_broker_is_killed_before_its_quorum_comes_back(make: Make, 
     pod.play("start", f"kill -{signal} $$")
     code, log = pod.run()
     assert code == RETRY
-    assert re.search(r"minicluster: the broker died, exit code 1\d\d: this pod is to be replaced\n$", log)
+    assert re.search(r"minicluster: the broker died, exit code 1\d\d: the Job replaces this pod\n$", log)
 
 
 def test_an_earlier_stop_does_not_hide_the_works_result(make: Make) -> None:
@@ -231,7 +231,7 @@ def test_why_the_broker_was_not_asked_is_said(make: Make) -> None:
 @pytest.mark.parametrize(
     ("play", "code", "said"),
     [
-        ("exit 137", RETRY, "the broker died, exit code 137: this pod is to be replaced"),
+        ("exit 137", RETRY, "the broker died, exit code 137: the Job replaces this pod"),
         ("exit 129", 129, "the instance was shut down before its job ended"),
     ],
 )

@@ -116,7 +116,7 @@ def test_it_grows_and_says_so_once(mc: Setup, capsys: pytest.CaptureFixture[str]
     assert mc.flux.done == [("resize", 1, 4)]
     assert mc.kube.size == 4
     assert said(capsys) == [
-        "size 1: waits: 2 jobs wait for nodes since under 10 s",
+        "size 1: waits: 2 jobs wait for nodes, for less than 10 s",
         "size 1 -> 4: 2 jobs wait for nodes",
         "size 4: nothing to do",
     ]
@@ -161,7 +161,7 @@ def test_it_drains_before_it_shrinks(mc: Setup, capsys: pytest.CaptureFixture[st
     assert mc.flux.done == [("drain", "1-3"), ("resize", 4, 1)]
     assert mc.flux.drained == dict.fromkeys((1, 2, 3), "minicluster: scaling down")
     assert said(capsys) == [
-        "size 4: waits: nodes are idle since under 60 s",
+        "size 4: waits: nodes have been idle for less than 60 s",
         "size 4 -> 1: nodes idle for 60 s",
     ]
     # and when they are wanted again, they take jobs
@@ -200,7 +200,7 @@ def test_a_job_that_started_meanwhile_keeps_its_node(mc: Setup, capsys: pytest.C
     mc.at(60)
     assert mc.flux.done == [("drain", "1-2"), ("undrain", "1-2")]
     assert (mc.kube.size, mc.flux.drained, mc.kube.events) == (3, {}, [])
-    assert said(capsys)[-1] == "size 3: a job started on a node that was to go"
+    assert said(capsys)[-1] == "size 3: a job started on a node that was about to go"
 
 
 def test_a_patch_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,9 +231,9 @@ def test_it_goes_on_when_the_api_is_away_for_a_while(
     mc.at(40)
     assert mc.kube.size == 2
     assert said(capsys) == [
-        "size 1: waits: 1 jobs wait for nodes since under 10 s",
+        "size 1: waits: 1 job waits for nodes, for less than 10 s",
         "the size can't be read or changed now: GET: Connection refused",
-        "size 1 -> 2: 1 jobs wait for nodes",
+        "size 1 -> 2: 1 job waits for nodes",
     ]
 
 
@@ -242,7 +242,7 @@ def test_no_event_is_no_obstacle(mc: Setup, capsys: pytest.CaptureFixture[str]) 
     mc.kube.size = 2
     mc.at(0, 60)
     assert mc.kube.size == 1
-    assert said(capsys)[-2:] == ["size 2 -> 1: nodes idle for 60 s", "no event: POST: 403 forbidden"]
+    assert said(capsys)[-2:] == ["size 2 -> 1: nodes idle for 60 s", "the event was not recorded: POST: 403 forbidden"]
 
 
 def test_the_cpu_use_counts_where_it_is_a_target(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:

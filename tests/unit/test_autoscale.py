@@ -156,8 +156,8 @@ def look(size: int, wish: int = 0, now: float = 0, used: tuple[int, ...] = (), *
 
 
 GROWS = "3 jobs wait for nodes"
-WAITS = f"waits: {GROWS} since under 10 s"
-IDLE = "waits: nodes are idle since under 60 s"
+WAITS = f"waits: {GROWS}, for less than 10 s"
+IDLE = "waits: nodes have been idle for less than 60 s"
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,9 @@ IDLE = "waits: nodes are idle since under 60 s"
         # size set by hand, or max lowered: down to max
         ({"max": 3}, [look(6, 6), look(6, 6, 60)], (3, "nodes idle for 60 s")),
         # minicluster-scale
-        ({}, [look(1, requested=5), look(1, now=10, requested=5)], (5, "minicluster-scale asked")),
+        ({}, [look(1, requested=5), look(1, now=10, requested=5)], (5, "minicluster-scale requested it")),
         ({}, [look(5, requested=5), look(5, now=60, requested=5)], (5, "nothing to do")),
-        ({}, [look(5, requested=9), look(5, now=60, requested=9)], (8, "minicluster-scale asked")),
+        ({}, [look(5, requested=9), look(5, now=60, requested=9)], (8, "minicluster-scale requested it")),
         # CPU
         (
             {"cpu_target": 50},

@@ -124,7 +124,7 @@ class Agent:
             nodes = state.nodes(self.handle)
             if any(rank in nodes.used for rank in leaving):
                 self._undrain(nodes, snapshot.size)
-                self._log_once(f"size {snapshot.size}: a job started on a node that was to go")
+                self._log_once(f"size {snapshot.size}: a job started on a node that was about to go")
                 return False
         try:
             kube.resize(job, wanted)
@@ -137,7 +137,7 @@ class Agent:
         try:
             kube.event(job, "Scaled", text)
         except KubeError as error:
-            log(f"no event: {error}")
+            log(f"the event was not recorded: {error}")
 
     def _undrain(self, nodes: state.Nodes, size: int) -> None:
         """Undrain the ranks below ``size`` that the agent drained."""

@@ -177,7 +177,7 @@ class Autoscaler:
         if wish > size:
             why = self._why(reason, snapshot)
             if self.too_small is None or snapshot.now - self.too_small < policy.backlog:
-                return size, f"waits: {why} since under {policy.backlog:g} s"
+                return size, f"waits: {why}, for less than {policy.backlog:g} s"
             return min(wish, size + (policy.step_up or wish)), why
         if wish < size:
             return self._shrink(policy, snapshot, max(wish, policy.min))
@@ -186,7 +186,7 @@ class Autoscaler:
     def _shrink(self, policy: Policy, snapshot: Snapshot, wish: int) -> tuple[int, str]:
         """Return the least size, down to ``wish``, above which all ranks are idle."""
         if self.too_large is None or snapshot.now - self.too_large < policy.idle:
-            return snapshot.size, f"waits: nodes are idle since under {policy.idle:g} s"
+            return snapshot.size, f"waits: nodes have been idle for less than {policy.idle:g} s"
         size = snapshot.size
         least = max(wish, size - (policy.step_down or size))
         while size > least and snapshot.now - self.idle.get(size - 1, math.inf) >= policy.idle:
@@ -204,7 +204,7 @@ class Autoscaler:
     @staticmethod
     def _why(reason: str, snapshot: Snapshot) -> str:
         if reason == "queue":
-            return f"{snapshot.waiting} jobs wait for nodes"
+            return "1 job waits for nodes" if snapshot.waiting == 1 else f"{snapshot.waiting} jobs wait for nodes"
         if reason == "asked":
-            return "minicluster-scale asked"
+            return "minicluster-scale requested it"
         return "autoscaling.min" if reason == "min" else f"CPU use is {snapshot.cpu or 0:.0%} of the request"

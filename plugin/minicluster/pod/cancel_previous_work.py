@@ -17,7 +17,7 @@ def main() -> None:
         found = job_kvs_lookup(handle, job["id"], keys=["jobspec"])
         user = (found or {"jobspec": {}})["jobspec"].get("attributes", {}).get("user") or {}
         if user.get("minicluster") == "work":
-            cancel(handle, job["id"], "minicluster: a lead that came back does this work anew")
+            cancel(handle, job["id"], "minicluster: the new lead submits this work again")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ lead() {
     warn "the broker did not start, exit code $mc_code"
     exit_with "$((mc_code ? mc_code : 1))"
   fi
-  warn "the broker died, exit code $mc_code: this pod is to be replaced"
+  warn "the broker died, exit code $mc_code: the Job replaces this pod"
   exit "$RETRY"
 }
 
