@@ -264,14 +264,10 @@ class Cluster:
         for index in indices or range(self.size):
             if index in self.pods:
                 self.gone.append(self.pods[index])
-            self.pods[index] = self.make_pod(index)
+            generation = sum(pod.index == index for pod in self.gone)
+            self.pods[index] = Pod(self.root / f"pod-{index}-{generation}", index, self.data, self.image)
             self.pods[index].start()
         return self
-
-    def make_pod(self, index: int) -> Pod:
-        """Make the files of a pod."""
-        generation = sum(pod.index == index for pod in self.gone)
-        return Pod(self.root / f"pod-{index}-{generation}", index, self.data, self.image)
 
     @property
     def lead(self) -> Pod:

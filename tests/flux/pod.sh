@@ -1,8 +1,7 @@
 #!/bin/sh
 # pod.sh COMMAND…: run in namespaces of its own, makes the mounts of a pod and becomes its first process.
-# POD has the folders bin, minicluster, curve and state, perhaps a file hosts, and beside it the claim of the cluster's
-# state where there is one; POD_HIDE the commands that this image lacks; POD_SH what sh is, POD_READ_ONLY whether the
-# root is.
+# POD has the folders bin, config, curve, state, and its parent the claim of the cluster's state where there is one; POD_HIDE the commands that this image lacks; POD_SH what sh
+# is, POD_READ_ONLY whether the root is.
 set -eu
 
 mount -t tmpfs -o mode=0755 tmpfs /mnt

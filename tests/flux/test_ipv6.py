@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from broker_pods import NAME, Cluster, Flux, Image
+from broker_pods import NAME, Cluster, Flux, Image, Pod
 
 DOMAIN = f"{NAME}.default.svc.cluster.local"
 
@@ -28,7 +28,7 @@ class Wired(Cluster):
 
     def start(self, indices: Sequence[int] = ()) -> "Wired":
         for index in indices or range(self.size):
-            pod = self.pods[index] = self.make_pod(index)
+            pod = self.pods[index] = Pod(self.root / f"pod-{index}", index, self.data, self.image)
             pod.namespace = self.namespaces[index]
             (pod.root / "hosts").write_text(self.hosts)
             pod.start()

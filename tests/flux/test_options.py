@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, PATH, Cluster, Make, until
+from broker_pods import MOUNT, PATH, Cluster, Flux, Make, until
 
 QUIET = {"logging": {"quiet": True}}
 HELLO = {"command": "echo hello world"}
@@ -122,10 +122,12 @@ def test_a_wrong_broker_config_ends_the_lead_at_once(make: Make, toml: str, reas
     assert cluster.lead.log.endswith("minicluster: the broker did not start, exit code 1\n")
 
 
-def test_no_flux_is_said(make: Make) -> None:
-    cluster = make(QUIET, HELLO, hide="flux")
+def test_a_pod_without_flux_says_so(make: Make, flux: Flux) -> None:
+    missing = Path("/nonexistent")
+    cluster = make(QUIET, HELLO, **({"view": missing} if flux.view else {"hide": "flux"}))
     assert cluster.run() == [127]
-    message = "there is no flux here (in PATH): set flux.container.image to a view for this image's distribution"
+    place = missing if flux.view else "in PATH"
+    message = f"there is no flux here ({place}): set flux.container.image to a view for this image's distribution"
     assert cluster.lead.log == f"minicluster: {message}\n"
 
 
@@ -141,9 +143,9 @@ IMAGES = {
 }
 
 
-def python_of(flux: Path) -> Path:
+def python_of(flux: Flux) -> Path:
     """Return the program that runs Flux's own Python commands."""
-    found = subprocess.run([flux, "python", "-c", WHICH], capture_output=True, text=True, check=True)
+    found = subprocess.run([flux.path, "python", "-c", WHICH], capture_output=True, text=True, check=True)
     return Path(found.stdout.strip())
 
 
@@ -151,7 +153,7 @@ WHICH = "import os, sys; print(os.path.realpath(sys.executable))"
 
 
 @pytest.mark.parametrize("image", IMAGES.values(), ids=IMAGES)
-def test_images(make: Make, flux: Path, image: dict[str, Any]) -> None:
+def test_images(make: Make, flux: Flux, image: dict[str, Any]) -> None:
     found = shutil.which("python3", path=PATH)
     if found and python_of(flux) == Path(found).resolve():
         # the image's Python is Flux's: it can't lack that

@@ -1,4 +1,4 @@
-"""Pods' scripts in plain shells."""
+"""Pods whose scripts run as plain processes of each shell."""
 
 import itertools
 import tempfile
@@ -12,7 +12,7 @@ from pods import NAME, SHELLS, Make, Pod
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest) -> str:
-    """What the image's sh is; the image has bash only where that is it."""
+    """The image's /bin/sh. The image has bash only when this is bash."""
     return str(request.param)
 
 
@@ -22,7 +22,7 @@ def make(shell: str) -> Iterator[Make]:
     pods: list[Pod] = []
     numbers = itertools.count()
 
-    # a socket's path is short
+    # short, because the path of a socket has a limit
     with tempfile.TemporaryDirectory(prefix="mc-") as folder:
 
         def make(

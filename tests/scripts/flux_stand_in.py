@@ -1,7 +1,7 @@
-"""A flux of no brokers, for pods.py to put into a pod: notes each call, then plays what the test says, or the
-simplest that Flux does.
+"""A stand-in for flux without brokers, which pods.py puts into a pod. It records each call, and then does what the
+test says, or by default the simplest thing that Flux does.
 
-Beside the folder that it is in: `calls` gets a line of JSON for each call; `plays` has the test's shell texts, named
+In the folder above its own: `calls` has a line of JSON for each call; `plays` has the test's shell texts, each named
 after the first words of a call; `dump` is what a broker dumps at its end.
 """
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from types import FrameType
 
 HERE = Path(__file__).parent.parent
-#: What the brokers of a view add, which must not reach the jobs
+#: What the broker of a view adds to PYTHONPATH; jobs must not see it
 VIEW_PYTHONPATH = "/view/python"
-#: Options of `flux submit` whose value is a word of its own
+#: Options of `flux submit` whose value is the next word
 VALUES = ("-N", "-n", "-o", "-c")
 
 
@@ -30,14 +30,14 @@ def note(words: list[str]) -> None:
 
 
 def play(words: list[str]) -> Path | None:
-    """Return the test's text for a call: the one with the most words. Of a path the last part counts."""
+    """Return the test's text for a call, the one whose name has the most words. Of a path the last part counts."""
     names = [Path(word).name or word for word in words]
     found = (HERE / "plays" / " ".join(names[:count]) for count in range(len(names), 0, -1))
     return next((path for path in found if path.exists()), None)
 
 
 def start(words: list[str]) -> int:
-    """Be a broker: a socket, the initial program, and a dump at the end. Told to stop, it exits 0."""
+    """Act as a broker: open a socket, run the initial program, dump at the end. Exit 0 when told to stop."""
     attributes = dict(word[2:].split("=", 1) for word in words if word.startswith("-S"))
     program = words[next((i for i, word in enumerate(words) if not word.startswith("-")), len(words)) :]
     path = attributes["local-uri"].removeprefix("local://")
@@ -49,7 +49,7 @@ def start(words: list[str]) -> int:
 
         def stop(number: int, _: FrameType | None) -> None:
             told.append(number)
-            # a broker's initial program gets SIGHUP
+            # Flux sends SIGHUP to the initial program
             child.send_signal(signal.SIGHUP if program else signal.SIGTERM)
 
         signal.signal(signal.SIGTERM, stop)
@@ -63,7 +63,7 @@ def start(words: list[str]) -> int:
 
 
 def submit(words: list[str]) -> int:
-    """Be `flux submit --watch`: run the command, with the environment that the options make."""
+    """Act as `flux submit --watch`: run the command in the environment that the options describe."""
     env = dict(os.environ)
     while words and words[0].startswith("-"):
         option = words.pop(0)
@@ -80,7 +80,7 @@ def submit(words: list[str]) -> int:
 
 
 def resources(words: list[str]) -> int:
-    """Be `flux R`: what is encoded are the words themselves, and this node has 4 cores."""
+    """Act as `flux R`: encode prints its words, and the node has 4 cores."""
     if words[0] == "encode":
         print(*words[1:])
         return 0
@@ -108,7 +108,7 @@ def main(words: list[str]) -> int:
     elif verb == "event" and rest[0] == "sub":
         return 1  # the instance ended
     elif verb not in ("python", "event", "exec", "overlay", "resource", "uptime"):
-        print(f"flux: nothing is known of {' '.join(words)}", file=sys.stderr)
+        print(f"the stand-in for flux does not know {' '.join(words)}", file=sys.stderr)
         return 99
     return 0
 

@@ -1,5 +1,5 @@
-"""A pod's files without a pod: the ConfigMap and the Secret as they are mounted, an image's commands, and a flux that
-is none (flux_stand_in.py). The scripts run in it as plain processes.
+"""The files of a pod: the ConfigMap and the Secret as they are mounted, an image's commands, and a stand-in for flux
+(flux_stand_in.py). The scripts run in them as plain processes.
 """
 
 import contextlib
@@ -29,26 +29,10 @@ ROOT = "/ROOT"
 PATIENCE = 30.0
 #: What every image has that there is, Alpine's and Debian's; no bash.
 COMMANDS = (
-    *(
-        "cat",
-        "chmod",
-        "chown",
-        "cp",
-        "date",
-        "dirname",
-        "env",
-        "false",
-        "head",
-        "id",
-        "kill",
-        "ln",
-        "ls",
-        "mkdir",
-        "mv",
-    ),
-    *("mv", "printf", "readlink", "rm", "sed", "sleep", "sort", "tail", "test", "timeout", "touch", "tr", "true", "wc"),
+    "cat chmod chown cp date dirname env false head id kill ln ls mkdir mv printf readlink rm sed sleep sort tail test "
+    "timeout touch tr true wc"
 )
-#: The shells that an image's /bin/sh may be, or that the scripts choose themselves.
+#: The shells that may be an image's /bin/sh, or that the scripts choose.
 SHELLS = [shell for shell in ("bash", "dash", "busybox") if shutil.which(shell)]
 RETRY = 85
 
@@ -71,7 +55,7 @@ class Call:
 
 
 class Process:
-    """A container's main process; what it prints goes to a file, and its children die with the test."""
+    """A container's main process. Its output goes to a file; its children end with the test."""
 
     def __init__(self, log: Path, argv: list[str], env: Mapping[str, str]) -> None:
         self._log = log
@@ -82,7 +66,7 @@ class Process:
 
     @property
     def log(self) -> str:
-        """All that was printed."""
+        """Everything that it printed."""
         return self._log.read_text()
 
     @property
@@ -102,14 +86,14 @@ class Process:
         return self.wait()
 
     def end(self) -> None:
-        """Kill what is left of it."""
+        """Kill it and its children."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.wait()
 
 
 class Pod:
-    """One pod of a cluster, or one that begins anew on the same volumes."""
+    """One pod of a cluster. It can start again on the same volumes."""
 
     def __init__(self, root: Path, shell: str, index: int, cluster: Mapping[str, Any]) -> None:
         """Make the files; ``cluster`` is the document, whose paths may begin with ROOT."""
@@ -122,7 +106,7 @@ class Pod:
             folder.mkdir(parents=True)
         self._commands()
         self._files(cluster)
-        #: what a container's environment has
+        #: the container's environment
         self.environment = {
             "PATH": str(root / "bin"),
             "HOME": str(root / "home"),
@@ -132,14 +116,14 @@ class Pod:
         }
 
     def _commands(self) -> None:
-        found = {command: shutil.which(command) for command in COMMANDS}
+        found = {command: shutil.which(command) for command in COMMANDS.split()}
         busybox = self.shell == "busybox"
         own = shutil.which(self.shell)
         assert own
         for command, path in found.items():
             assert path, f"this machine has no {command}"
             (self.root / "bin" / command).symlink_to(own if busybox else path)
-        # Debian's images have both dash and bash, Alpine's neither
+        # images of Debian have dash and bash, those of Alpine have neither
         (self.root / "bin/sh").symlink_to(own)
         if self.shell == "bash":
             (self.root / "bin/bash").symlink_to(own)
@@ -159,14 +143,14 @@ class Pod:
                 path.chmod(0o555 if folder == "minicluster" else 0o440)
 
     def command(self, name: str, text: str) -> None:
-        """Give the image a command, instead of the one that it has."""
+        """Replace a command of the image, or add one."""
         path = self.root / "bin" / name
         path.unlink(missing_ok=True)
         path.write_text(text)
         path.chmod(0o755)
 
     def play(self, words: str, text: str) -> None:
-        """Let calls of flux with these first words do what a text for a shell says."""
+        """Let calls of flux that begin with these words run a text for a shell."""
         (self.root / "plays" / words).write_text(text)
 
     def start(self, script: str = "entrypoint.sh", *args: str, **env: str) -> Process:
@@ -177,7 +161,7 @@ class Pod:
         return self.processes[-1]
 
     def run(self, script: str = "entrypoint.sh", *args: str, **env: str) -> tuple[int, str]:
-        """Run one of the scripts to its end: its exit code, and what it printed."""
+        """Run one of the scripts to its end; return its exit code and its output."""
         process = self.start(script, *args, **env)
         return process.wait(), process.log
 
@@ -194,28 +178,28 @@ class Pod:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def calls(self, *first: str) -> list[Call]:
-        """Return the calls of flux that begin with some words, of a path its last part."""
+        """Return the calls of flux that begin with these words. Of a path only the last part counts."""
         file = self.root / "calls"
         lines = file.read_text().splitlines() if file.exists() else []
         found = [Call(**json.loads(line)) for line in lines]
         return [call for call in found if [Path(word).name for word in call.words[: len(first)]] == list(first)]
 
     def verbs(self) -> list[str]:
-        """Return what flux was called for, in order: the first word, and the program where it is Python's."""
+        """Return the first word of each call of flux, in order; of `flux python` also the program."""
         return [
             " ".join(call.words[:1] if call.words[0] != "python" else ["python", Path(call.words[1]).name])
             for call in self.calls()
         ]
 
     def attributes(self, call: Call) -> dict[str, str]:
-        """Return the attributes that a broker was started with; of one that is given again the last counts."""
+        """Return the attributes that a broker was started with. When one is given twice, the last counts."""
         return dict(word[2:].split("=", 1) for word in call.words if word.startswith("-S"))
 
     def end(self) -> None:
-        """Kill all that runs."""
+        """Kill everything that runs."""
         for process in self.processes:
             process.end()
 
 
-#: What makes pods in a test: values, what the runner has, then index=, name=, shell=.
+#: Makes a pod in a test: from values, fields of the runner, then index=, name=, shell=.
 Make = Callable[..., Pod]

@@ -27,7 +27,7 @@ def runs(pod: Pod) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-def test_a_sidecar_whose_work_is_done_stays_and_does_it_no_second_time(make: Make) -> None:
+def test_a_sidecar_that_ends_well_stays_and_runs_once(make: Make) -> None:
     pod = with_broker(container(make, command=RUNS))
     side = pod.start("container.sh", "side", "sidecar")
     until(lambda: runs(pod) == 1)
@@ -37,7 +37,7 @@ def test_a_sidecar_whose_work_is_done_stays_and_does_it_no_second_time(make: Mak
 
 
 def asleep(process: Process, pod: Pod) -> None:
-    """Wait until a container does nothing more: Kubernetes would start anew one that ends."""
+    """Wait until a container only sleeps. If it ended, Kubernetes would start it again."""
     commands = f"cat /proc/{process.popen.pid}/task/*/children"
 
     def sleeps() -> bool:
@@ -49,7 +49,7 @@ def asleep(process: Process, pod: Pod) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sidecar", "service"])
-def test_one_that_fails_says_so_and_is_kubernetes_to_start_anew(make: Make, kind: str) -> None:
+def test_a_command_that_fails_is_logged_and_ends_the_container(make: Make, kind: str) -> None:
     pod = with_broker(container(make, command="exit 7"))
     assert pod.run("container.sh", "side", kind) == (
         7,
@@ -57,30 +57,30 @@ def test_one_that_fails_says_so_and_is_kubernetes_to_start_anew(make: Make, kind
     )
 
 
-def test_a_service_that_ends_ends(make: Make) -> None:
+def test_a_service_whose_command_ends_ends_too(make: Make) -> None:
     pod = container(make, command="echo ${FLUX_URI-none}")
     assert pod.run("container.sh", "side", "service") == (0, "none\n")
 
 
 @pytest.mark.parametrize("kind", ["sidecar", "service"])
-def test_one_that_is_told_to_stop_ends_well(make: Make, kind: str) -> None:
+def test_a_container_that_is_told_to_stop_exits_0(make: Make, kind: str) -> None:
     pod = with_broker(container(make, command="trap 'exit 9' TERM; : >$MINICLUSTER_HOME/runs; sleep 600 & wait $!"))
     side = pod.start("container.sh", "side", kind)
     until((pod.home / "runs").exists)
     assert side.stop() == 0
 
 
-def test_the_order_of_a_containers_texts(make: Make) -> None:
+def test_the_order_of_a_containers_snippets(make: Make) -> None:
     texts = {"init": "A=init", "servicePre": "A=$A,pre; export A", "post": "echo post $A"}
     pod = with_broker(container(make, command="echo work $A; exit 5", commands=texts))
-    # quiet hides what the last prints
+    # logging.quiet hides the output of the last one
     (pod.home / "minicluster/side.post.sh").chmod(0o755)
     code, log = pod.run("container.sh", "side", "sidecar")
     assert code == 5
     assert log.splitlines() == ["work init,pre", "minicluster: side: the command failed with exit code 5"]
 
 
-def test_a_script_beside_a_command_of_none(make: Make) -> None:
+def test_a_script_without_a_command(make: Make) -> None:
     pod = with_broker(container(make, commands={"script": "echo script; exit 2"}))
     assert pod.run("container.sh", "side", "sidecar")[1].splitlines()[0] == "script"
 
@@ -99,7 +99,7 @@ def test_a_sidecar_waits_for_the_socket_of_its_broker(make: Make) -> None:
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
 
 
-def test_and_for_its_modules_which_come_after_the_socket(make: Make) -> None:
+def test_a_sidecar_waits_for_the_modules_of_its_broker(make: Make) -> None:
     pod = container(make, command=RUNS)
     pod.play("python -c", f": >{pod.root}/asked; until [ -e {pod.root}/there ]; do sleep 0.05; done")
     with_broker(pod)
@@ -111,7 +111,7 @@ def test_and_for_its_modules_which_come_after_the_socket(make: Make) -> None:
     until(lambda: runs(pod) == 1)
 
 
-def test_an_image_that_can_not_run_flux_waits_for_the_socket_alone(make: Make) -> None:
+def test_an_image_that_can_not_run_flux_waits_for_the_socket_only(make: Make) -> None:
     pod = with_broker(container(make, command=RUNS))
     pod.play("--version", "exit 127")
     pod.play("python -c", "sleep 600")
@@ -120,7 +120,7 @@ def test_an_image_that_can_not_run_flux_waits_for_the_socket_alone(make: Make) -
 
 
 @pytest.mark.parametrize("flux", [{"noWaitSocket": True}, {"disableSocket": True}], ids=str)
-def test_one_that_is_not_to_wait_does_not(make: Make, flux: dict[str, bool]) -> None:
+def test_a_sidecar_does_not_wait_where_the_values_say_so(make: Make, flux: dict[str, bool]) -> None:
     pod = container(make, flux=flux, command=RUNS)
     pod.start("container.sh", "side", "sidecar")
     until(lambda: runs(pod) == 1)
@@ -135,7 +135,7 @@ def test_a_sidecar_that_waits_can_be_told_to_stop(make: Make) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sidecar", "service"])
-def test_a_script_says_itself_what_it_is_for(make: Make, kind: str) -> None:
+def test_a_script_may_name_its_interpreter(make: Make, kind: str) -> None:
     script = "#!/usr/bin/env -S sed -n 2p\nthis line\nand no other\n"
     pod = container(make, flux={"noWaitSocket": True}, commands={"script": script})
     side = pod.start("container.sh", "side", kind)
@@ -143,8 +143,8 @@ def test_a_script_says_itself_what_it_is_for(make: Make, kind: str) -> None:
     assert side.log == "this line\n"
 
 
-def test_a_sidecar_has_a_home_and_a_folder_for_what_passes(make: Make) -> None:
-    """Also where the root is read-only, and whatever user it is; the runner's are not its own."""
+def test_a_sidecar_has_a_home_and_a_tmpdir(make: Make) -> None:
+    """Also with a read-only root and any user; they are not the runner's."""
     pod = container(make, flux={"noWaitSocket": True}, command='cd "$HOME" && : >here; cd "$TMPDIR" && : >there')
     side = pod.start("container.sh", "side", "sidecar", HOME="/nonexistent", TMPDIR="/nonexistent")
     asleep(side, pod)
@@ -178,7 +178,7 @@ def test_the_agent_of_a_worker_does_nothing_and_stays(make: Make) -> None:
     assert agent.stop() == 0
 
 
-def test_an_agent_that_fails_comes_back(make: Make) -> None:
+def test_an_agent_that_fails_ends_its_container(make: Make) -> None:
     pod = with_broker(make(QUIET))
     pod.play("python agent.py", "exit 1")
     assert pod.run("container.sh", "minicluster-agent", "agent")[0] == 1

@@ -1,4 +1,4 @@
-"""How a pod starts and ends, and what it goes by of an earlier life."""
+"""How a pod starts and ends, and that files of an earlier life don't mislead it."""
 
 import io
 import random
@@ -25,7 +25,7 @@ def test_the_lead_ends_with_the_code_of_its_work(make: Make, code: int, ends: in
     assert lines[1:2] == ([f"minicluster: the job failed with exit code {code}"] if code else [])
 
 
-def test_the_order_of_the_users_texts(make: Make) -> None:
+def test_the_order_of_the_snippets(make: Make) -> None:
     names = ("init", "pre", "brokerPre", "workerPre", "post")
     commands = {name: f"A=${{A:-}}{name},; export A; echo $A >>$MINICLUSTER_HOME/said" for name in names}
     lead, worker = (make(TWO, {"command": "echo work $A", "commands": commands}, index=index) for index in (0, 1))
@@ -37,7 +37,7 @@ def test_the_order_of_the_users_texts(make: Make) -> None:
         assert (pod.home / "said").read_text().split() == [*first, f"{first[-1]}post,"]
 
 
-def test_no_flux_is_said(make: Make) -> None:
+def test_a_pod_without_flux_says_so(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     (pod.root / "bin/flux").unlink()
     message = "there is no flux here (in PATH): set flux.container.image to a view for this image's distribution"
@@ -45,7 +45,7 @@ def test_no_flux_is_said(make: Make) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "/nonexistent/zsh"])
-def test_the_broker_has_a_shell_that_is_there(make: Make, given: str) -> None:
+def test_the_broker_gets_a_shell_that_exists(make: Make, given: str) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run("entrypoint.sh", SHELL=given) == (0, "")
     [call] = pod.calls("start")
@@ -57,14 +57,14 @@ def test_the_resources_are_those_of_all_hosts(make: Make) -> None:
     runner = {"resources": {"limits": {"nvidia.com/gpu": 2}}}
     pod = make({"size": 2, "maxSize": 5, **QUIET}, {**runner, "command": "true"})
     assert pod.run() == (0, "")
-    # 4 cores are what the node says
+    # the node reports 4 cores
     words = "--ranks=0-4 --hosts=flux-sample-[0-4] --cores=0-3 --gpus=0-1"
     assert (pod.state / "etc/flux/system/R").read_text() == f"{words}\n"
 
 
 @pytest.mark.parametrize("step", ["R encode", "R encode --local", "R decode", "R append"])
 @pytest.mark.parametrize("clusters", [[], [{"name": "burst", "size": 2}]], ids=["one line", "two lines"])
-def test_a_resource_set_that_is_not_whole_starts_no_broker(make: Make, step: str, clusters: list[object]) -> None:
+def test_a_resource_set_that_is_incomplete_starts_no_broker(make: Make, step: str, clusters: list[object]) -> None:
     pod = make({"size": 2, "flux": {"bursting": {"clusters": clusters}}, **QUIET}, {"command": "true"})
     pod.play(step, "echo 'flux-R: ERROR: killed' >&2; exit 9")
     code, log = pod.run()
@@ -76,7 +76,7 @@ def test_a_resource_set_that_is_not_whole_starts_no_broker(make: Make, step: str
     assert pod.calls("start") == []
 
 
-def test_the_certificate_is_its_users_own(make: Make) -> None:
+def test_the_certificate_belongs_to_the_user(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run() == (0, "")
     copy = pod.state / "curve/curve.cert"
@@ -85,7 +85,7 @@ def test_the_certificate_is_its_users_own(make: Make) -> None:
 
 
 # An earlier life ---------------------------------------------------------------------------------------------
-# A container that starts anew finds the files of the one before: a pod's volumes live as long as the pod.
+# A container that starts again finds the files of the one before: a pod's volumes last as long as the pod.
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,7 @@ def test_the_certificate_is_its_users_own(make: Make) -> None:
     ],
     ids=["result", "both", "quorum"],
 )
-def test_what_an_earlier_lead_left_is_not_taken_for_this_ones(
-    make: Make, left: dict[str, str], code: int, said: str
-) -> None:
+def test_files_of_an_earlier_lead_do_not_count(make: Make, left: dict[str, str], code: int, said: str) -> None:
     pod = make(QUIET, {"command": "true"})
     leave_behind(pod, left)
     pod.play("start", "exit 7")
@@ -107,7 +105,7 @@ def test_what_an_earlier_lead_left_is_not_taken_for_this_ones(
 
 
 @pytest.mark.parametrize("signal", ["KILL", "SEGV"])
-def test_a_lead_whose_broker_is_killed_before_its_quorum_comes_back(make: Make, signal: str) -> None:
+def test_a_lead_whose_broker_is_killed_before_its_quorum_is_replaced(make: Make, signal: str) -> None:
     pod = make(QUIET, {"command": "true"})
     pod.play("start", f"kill -{signal} $$")
     code, log = pod.run()
@@ -115,7 +113,7 @@ def test_a_lead_whose_broker_is_killed_before_its_quorum_comes_back(make: Make, 
     assert re.search(r"minicluster: the broker died, exit code 1\d\d: the Job replaces this pod\n$", log)
 
 
-def test_an_earlier_stop_does_not_hide_the_works_result(make: Make) -> None:
+def test_an_earlier_stop_does_not_hide_the_result_of_the_work(make: Make) -> None:
     pod = make(QUIET, {"command": "exit 3"})
     leave_behind(pod, {"stopping": ""})
     assert pod.run() == (3, "minicluster: the job failed with exit code 3\n")
@@ -139,13 +137,13 @@ def leave_behind(pod: Pod, files: dict[str, str]) -> None:
 # A worker ----------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_ends_once_the_instance_has(make: Make) -> None:
+def test_a_worker_ends_with_the_instance(make: Make) -> None:
     pod = make(TWO, index=1)
     pod.play("start", ": >$MINICLUSTER_HOME/config/run/ended; exit 1")
     assert pod.run() == (0, "")
 
 
-def test_a_worker_that_is_to_complete_ends_with_its_broker(make: Make) -> None:
+def test_with_complete_workers_a_worker_ends_with_its_broker(make: Make) -> None:
     pod = make({**TWO, "flux": {"completeWorkers": True}}, index=1)
     pod.play("start", "exit 1")
     assert pod.run() == (0, "")
@@ -153,7 +151,7 @@ def test_a_worker_that_is_to_complete_ends_with_its_broker(make: Make) -> None:
 
 @pytest.mark.parametrize(("fails", "code"), [("exit 3", 3), ("exit 85", 85), ("false", 1)])
 @pytest.mark.parametrize("flux", [{}, {"completeWorkers": True}], ids=["by default", "completeWorkers"])
-def test_a_post_that_fails_on_a_worker_is_said_and_fails_nothing(
+def test_a_post_that_fails_on_a_worker_is_logged_and_fails_nothing(
     make: Make, fails: str, code: int, flux: dict[str, bool]
 ) -> None:
     pod = make({**TWO, "flux": flux}, {"commands": {"post": fails}}, index=1)
@@ -166,7 +164,7 @@ def test_a_post_that_fails_on_the_lead_counts(make: Make) -> None:
     assert pod.run() == (3, "minicluster: post.sh failed with exit code 3\n")
 
 
-def test_the_pause_of_a_worker_that_tries_again_has_a_bound(make: Make, shell: str) -> None:
+def test_the_pause_between_the_tries_of_a_worker_has_a_limit(make: Make, shell: str) -> None:
     if shell == "busybox":
         pytest.skip("it has a sleep of its own")
     pod = make(TWO, index=1)
@@ -186,7 +184,7 @@ def test_the_pause_of_a_worker_that_tries_again_has_a_bound(make: Make, shell: s
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_a_pod_told_to_stop_leaves_first_and_comes_back(make: Make, index: int) -> None:
+def test_a_pod_told_to_stop_leaves_first_and_is_replaced(make: Make, index: int) -> None:
     pod = make({**TWO, "pod": {"terminationGracePeriodSeconds": 40}}, index=index)
     process = pod.start()
     until(lambda: (pod.run_folder / "flux/local").exists() and (index or (pod.run_folder / "ready").exists()))
@@ -196,12 +194,12 @@ def test_a_pod_told_to_stop_leaves_first_and_comes_back(make: Make, index: int) 
     [call] = pod.calls("python", "leave.py")
     assert call.words[2:] == [role, "25", "8", str(pod.run_folder)]
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
-    # the lead's undrainer is to undrain the rank when the pod has gone
+    # starts the lead's undrainer, which undrains the rank once the pod is gone
     assert len(pod.calls("event", "pub")) == index
     assert not (pod.run_folder / "exit-code").exists()
 
 
-#: What leave.py does: it lets the work end, after the grace period by force
+#: As leave.py does: lets the work end, after the grace period by force
 LEAVES = ": >$MINICLUSTER_HOME/end; while [ -S $MINICLUSTER_HOME/config/run/flux/local ]; do sleep 0.05; done"
 
 
@@ -219,7 +217,7 @@ def test_work_that_ends_while_the_lead_leaves_counts_when_it_ends_by_itself(make
     assert (pod.run_folder / "exit-code").exists() == (ends == 3)
 
 
-def test_why_the_broker_was_not_asked_is_said(make: Make) -> None:
+def test_the_reason_why_the_broker_was_not_asked_is_logged(make: Make) -> None:
     pod = make(TWO, index=1)
     pod.play("python leave.py", "echo 'minicluster: no answer' >&2; exit 1")
     process = pod.start()
@@ -235,7 +233,7 @@ def test_why_the_broker_was_not_asked_is_said(make: Make) -> None:
         ("exit 129", 129, "the instance was shut down before its job ended"),
     ],
 )
-def test_a_broker_that_ends_before_the_work_does_is_no_success(make: Make, play: str, code: int, said: str) -> None:
+def test_a_broker_that_ends_before_the_work_is_not_a_success(make: Make, play: str, code: int, said: str) -> None:
     pod = make(QUIET, {"command": "true"})
     pod.play("start", f": >$MINICLUSTER_HOME/config/run/ready; {play}")
     assert pod.run() == (code, f"minicluster: {said}\n")
@@ -245,7 +243,7 @@ def test_a_broker_that_ends_before_the_work_does_is_no_success(make: Make, play:
 
 
 def archive(seed: int) -> bytes:
-    """Return an archive as Flux dumps it, of a file that doesn't get smaller."""
+    """Return an archive as Flux dumps it, of a file that can't be compressed."""
     content = random.Random(seed).randbytes(30_000)
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w:gz") as tar:
@@ -259,7 +257,7 @@ OLD, NEW = archive(1), archive(2)
 
 
 def with_archive(make: Make, old: bytes | None, dump: bytes | None, **runner: Any) -> Pod:
-    """Make a lead whose broker dumps something, and whose archive is something."""
+    """Make a lead with an archive, whose broker dumps another one; None is none."""
     pod = make({**QUIET, "archive": {"path": f"{ROOT}/data/state.tgz"}}, {"command": "true", **runner})
     place = pod.root / "data"
     if old is not None:
@@ -282,23 +280,23 @@ def test_a_dump_becomes_the_archive(make: Make, code: int) -> None:
     [None, b"", NEW[: len(NEW) // 2], NEW[:-200], b"\x1f\x8b"],
     ids=["none", "empty", "half", "near its end", "magic"],
 )
-def test_what_is_no_whole_dump_leaves_the_good_archive(make: Make, dump: bytes | None) -> None:
+def test_an_incomplete_dump_leaves_the_good_archive(make: Make, dump: bytes | None) -> None:
     pod = with_archive(make, OLD, dump)
     file = pod.root / "data/state.tgz"
     assert pod.run() == (0, f"minicluster: the state was not dumped: {file} is unchanged\n")
     assert file.read_bytes() == OLD
 
 
-def test_a_dump_of_an_earlier_life_is_not_taken_for_this_ones(make: Make) -> None:
+def test_a_dump_of_an_earlier_life_does_not_count(make: Make) -> None:
     pod = with_archive(make, OLD, None)
     pod.run()
-    # it was killed before it could put the dump in its place
+    # left by a pod that was killed before it could replace the archive
     Path(pod.attributes(pod.calls("start")[0])["content.dump"]).write_bytes(NEW)
     pod.run()
     assert (pod.root / "data/state.tgz").read_bytes() == OLD
 
 
-def test_the_state_comes_from_the_archive_where_there_is_one(make: Make) -> None:
+def test_the_state_is_restored_from_an_archive_that_exists(make: Make) -> None:
     first = with_archive(make, None, NEW)
     file = str(first.root / "data/state.tgz")
     assert first.run() == (0, "")
@@ -311,7 +309,7 @@ def test_the_state_comes_from_the_archive_where_there_is_one(make: Make) -> None
 # State on a claim --------------------------------------------------------------------------------------------
 
 
-def test_each_cluster_has_a_state_of_its_own_on_a_claim(make: Make) -> None:
+def test_each_cluster_has_its_own_folder_on_a_claim(make: Make) -> None:
     values = {**QUIET, "state": {"claimName": "shared"}}
     pods = [make(values, {"command": "true"}, name=name) for name in ("one", "two", "one")]
     claim = pods[0].root.parent / "claim"
@@ -328,7 +326,7 @@ def test_each_cluster_has_a_state_of_its_own_on_a_claim(make: Make) -> None:
     assert folders[0] == folders[2] != folders[1]
 
 
-def test_without_a_claim_the_state_is_the_pods(make: Make) -> None:
+def test_without_a_claim_the_state_is_in_the_pod(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run() == (0, "")
     assert pod.attributes(pod.calls("start")[0])["statedir"].startswith(f"{pod.state}/")
@@ -337,14 +335,14 @@ def test_without_a_claim_the_state_is_the_pods(make: Make) -> None:
 # munge -------------------------------------------------------------------------------------------------------
 
 
-def test_munged_has_a_key_of_its_users_own(make: Make, shell: str) -> None:
+def test_munged_has_a_key_that_belongs_to_its_user(make: Make, shell: str) -> None:
     if shell == "busybox":
         pytest.skip("its mkdir is always its own")
     pod = make({**QUIET, "flux": {"mungeSecret": "munge"}}, {"command": "true"})
     (pod.home / "munge").mkdir()
     key = pod.home / "munge/munge.key"
     key.write_bytes(b"\0munge key\n")
-    # this machine's own /run stays as it is
+    # nothing is made in this machine's own /run
     for name in ("mkdir",):
         real = (pod.root / "bin" / name).readlink()
         pod.command(name, f'#!/bin/sh\ncase " $* " in *" /run/munge "*) exit 0;; esac\nexec {real} "$@"\n')
@@ -358,7 +356,7 @@ def test_munged_has_a_key_of_its_users_own(make: Make, shell: str) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
 
 
-def test_a_munge_key_without_munged_is_said(make: Make) -> None:
+def test_a_munge_key_without_munged_is_an_error(make: Make) -> None:
     pod = make({**QUIET, "flux": {"mungeSecret": "munge"}}, {"command": "true"})
     (pod.home / "munge").mkdir()
     (pod.home / "munge/munge.key").write_bytes(b"key")
@@ -366,7 +364,7 @@ def test_a_munge_key_without_munged_is_said(make: Make) -> None:
     assert pod.run() == (127, f"minicluster: {message}\n")
 
 
-def test_a_munged_that_does_not_start_is_said(make: Make, shell: str) -> None:
+def test_a_munged_that_does_not_start_is_an_error(make: Make, shell: str) -> None:
     if shell == "busybox":
         pytest.skip("its mkdir is always its own")
     pod = make({**QUIET, "flux": {"mungeSecret": "munge"}}, {"command": "true"})
@@ -387,7 +385,7 @@ def test_a_munged_that_does_not_start_is_said(make: Make, shell: str) -> None:
 
 
 def user(pod: Pod, known: bool) -> None:
-    """Let the user have a passwd entry, or none."""
+    """Give the user a passwd entry, or none."""
     pod.command("id", f'#!/bin/sh\n[ "$1" != -un ] || exit {0 if known else 1}\necho 12345\n')
 
 

@@ -1,4 +1,4 @@
-"""What Flux is told of a view and of a pod's CPUs, and what its own programs and the user's see of it."""
+"""What Flux knows of the view and of the pod's CPUs, and which environment programs see."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ NOOP = ("FLUXION_RESOURCE_RC_NOOP", "FLUXION_QMANAGER_RC_NOOP")
 
 
 def with_view(pod: Pod, *files: str) -> Path:
-    """Give a pod a view of these files, and flux."""
+    """Give a pod a view that has flux and these files."""
     view = pod.root / "view"
     for file in ("bin/flux", *files):
         (view / file).parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def with_view(pod: Pod, *files: str) -> Path:
 
 
 def environment(pod: Pod, *names: str, **env: str) -> list[str]:
-    """Return variables of the environment of people and jobs, sourced twice."""
+    """Return variables of the environment of people and jobs, after it was sourced twice."""
     twice = ". $MINICLUSTER_HOME/flux-view.sh; " * 2
     (pod.home / "flux-view.sh").unlink(missing_ok=True)
     (pod.home / "flux-view.sh").symlink_to("minicluster/flux-view.sh")
@@ -39,7 +39,7 @@ def environment(pod: Pod, *names: str, **env: str) -> list[str]:
 FLUXION = "etc/flux/rc1.d/01-sched-fluxion"
 
 
-def test_fluxion_is_found_by_flux_of_both_generations(make: Make) -> None:
+def test_fluxion_is_found_by_older_and_newer_flux(make: Make) -> None:
     pod = make(QUIET)
     view = with_view(pod, FLUXION)
     places = [f"{view}/lib/flux/modules", f"{view}/libexec/flux/cmd", f"{view}/etc/flux/modprobe", f"{view}/etc/flux"]
@@ -49,14 +49,14 @@ def test_fluxion_is_found_by_flux_of_both_generations(make: Make) -> None:
 
 
 @pytest.mark.parametrize("simple", [False, True])
-def test_without_it_or_with_sched_simple_it_is_not_looked_for(make: Make, simple: bool) -> None:
+def test_fluxion_is_not_set_up_without_it_or_with_sched_simple(make: Make, simple: bool) -> None:
     pod = make({**QUIET, "flux": {"scheduler": {"simple": simple}}})
     with_view(pod, *([FLUXION] if simple else []))
     assert environment(pod, *NAMES) == ["unset"] * 4
     assert environment(pod, *NOOP) == (["1", "1"] if simple else ["unset"] * 2)
 
 
-def test_the_shells_of_jobs_read_our_file_behind_the_users(make: Make) -> None:
+def test_the_shells_of_jobs_read_our_file_after_the_users(make: Make) -> None:
     pod = make(QUIET)
     assert environment(pod, "FLUX_SHELL_RC_PATH") == [f"{pod.home}/minicluster"]
     assert environment(pod, "FLUX_SHELL_RC_PATH", FLUX_SHELL_RC_PATH="/a:/b") == [f"/a:/b:{pod.home}/minicluster"]
@@ -84,7 +84,7 @@ def test_tasks_are_bound_where_the_cpus_are_the_pods_own(
 ) -> None:
     resources = {"limits": {"cpu": asked}} if asked else {}
     pod = make({**QUIET, "flux": {"affinity": affinity}}, {"command": "true", "resources": resources})
-    # what an earlier life of the pod found does not count
+    # a file of an earlier life does not count
     pod.run_folder.mkdir(parents=True)
     (pod.run_folder / "unbound").touch()
     assert pod.run() == (0, "")
@@ -117,7 +117,7 @@ def test_a_jobs_broker_has_the_images_pythonpath(make: Make, path: str, prepende
 
 
 @pytest.mark.parametrize("own", ["3.11", "3.9"])
-def test_a_launchers_python_finds_flux_behind_the_images_own(make: Make, own: str) -> None:
+def test_a_launchers_python_finds_flux_after_the_images_modules(make: Make, own: str) -> None:
     pod = make({}, {"command": 'echo "$PYTHONPATH"', "launcher": True})
     view = with_view(pod, "lib/flux/python3.11/flux/__init__.py")
     (view / "bin/flux").unlink()

@@ -1,4 +1,4 @@
-"""What people, jobs and Kubernetes run in a pod that is there: flux, minicluster-scale, the probe, the view's copy."""
+"""What people, jobs and Kubernetes run in a pod: flux, minicluster-scale, the probe, the copy of the view."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ OUTER = "local:///tmp/outer"
 
 
 def started(make: Make, **values: object) -> Pod:
-    """Make a lead that runs."""
+    """Make a lead that is ready."""
     pod = make({**QUIET, **values})
     pod.start()
     until((pod.run_folder / "ready").exists)
@@ -28,7 +28,7 @@ def own_uri(pod: Pod) -> str:
 # flux --------------------------------------------------------------------------------------------------------
 
 
-def test_flux_by_its_path_is_this_pods(make: Make) -> None:
+def test_flux_by_its_path_talks_to_this_pods_broker(make: Make) -> None:
     pod = started(make)
     done = pod.exec("$MINICLUSTER_HOME/bin/flux resource list 'a  b'")
     assert (done.code, done.both) == (0, "")
@@ -36,8 +36,8 @@ def test_flux_by_its_path_is_this_pods(make: Make) -> None:
     assert (call.words[2:], call.env["FLUX_URI"]) == (["a  b"], own_uri(pod))
 
 
-def test_flux_in_a_job_is_the_instance_that_the_job_is_in(make: Make) -> None:
-    """`flux batch` and `flux alloc` start one in a job: there FLUX_URI is set."""
+def test_flux_in_a_job_talks_to_the_instance_of_the_job(make: Make) -> None:
+    """`flux batch` and `flux alloc` start an instance in a job; FLUX_URI is set in it."""
     pod = started(make)
     pod.exec("$MINICLUSTER_HOME/bin/flux resource list", FLUX_URI=OUTER)
     pod.exec(". $MINICLUSTER_HOME/flux-view.sh; flux resource status", FLUX_URI=OUTER)
@@ -51,7 +51,7 @@ def test_the_environment_for_people(make: Make) -> None:
     assert [call.env["FLUX_URI"] for call in pod.calls("uptime")] == [own_uri(pod)]
 
 
-def test_what_a_job_set_stays_however_often_flux_is_called(make: Make) -> None:
+def test_variables_that_a_job_set_stay_when_flux_is_called(make: Make) -> None:
     pod = started(make, flux={"environment": {"A": "ours"}})
     script = (
         ". $MINICLUSTER_HOME/flux-view.sh; echo $A; A=theirs; . $MINICLUSTER_HOME/flux-view.sh; echo $A; flux uptime"
@@ -60,7 +60,7 @@ def test_what_a_job_set_stays_however_often_flux_is_called(make: Make) -> None:
     assert pod.calls("uptime")[0].env["A"] == "theirs"
 
 
-def test_path_gets_flux_once(make: Make) -> None:
+def test_path_has_flux_once(make: Make) -> None:
     pod = started(make)
     twice = ". $MINICLUSTER_HOME/flux-view.sh; " * 2
     assert pod.exec(f"{twice} echo $PATH").out == f"{pod.home}/bin:{pod.environment['PATH']}\n"
@@ -69,7 +69,7 @@ def test_path_gets_flux_once(make: Make) -> None:
 # minicluster-scale -------------------------------------------------------------------------------------------
 
 
-def test_scale_asks_the_cluster_wherever_the_job_that_asks_runs(make: Make) -> None:
+def test_scale_asks_the_cluster_from_a_job_in_another_instance(make: Make) -> None:
     pod = started(make)
     inside = {"FLUX_URI": OUTER, "FLUX_KVS_NAMESPACE": "job-1"}
     done = pod.exec("$MINICLUSTER_HOME/bin/minicluster-scale 4", **inside)
@@ -91,10 +91,10 @@ def test_scale_asks_the_cluster_wherever_the_job_that_asks_runs(make: Make) -> N
         (0, False, ["flux/local", "ready"], True),
         (1, False, [], False),
         (1, False, ["flux/local"], True),
-        # without a socket that a person would find it has another name
+        # with flux.disableSocket the socket has another name
         (1, False, ["flux/local-1"], True),
         (1, False, ["ready"], False),
-        # the first pod of a burst is no lead
+        # the first pod of a burst is not a lead
         (0, True, ["flux/local"], True),
         (0, True, ["ready"], False),
     ],
@@ -119,7 +119,7 @@ MAP_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
 
 @pytest.fixture
 def opt(tmp_path: Path) -> list[str]:
-    """How to run a command where /opt is a folder of the test."""
+    """Words that run a command with a folder of the test as /opt."""
     (tmp_path / "opt").mkdir()
     words = ["unshare", *MAP_ROOT, "--mount", "sh", "-c", 'mount --bind "$0" /opt && exec "$@"', str(tmp_path / "opt")]
     if not shutil.which("unshare") or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
@@ -128,7 +128,7 @@ def opt(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_an_image_that_is_no_view_has_an_exit_code_of_its_own(
+def test_an_image_that_is_not_a_view_has_its_own_exit_code(
     shell: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     where = request.getfixturevalue("opt") if VIEW.exists() else []
@@ -149,7 +149,7 @@ def copied(shell: str, where: list[str], to: Path) -> tuple[int, str]:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_view_is_copied_as_it_is(shell: str, opt: list[str], tmp_path: Path) -> None:
-    """In a view /opt/views/view is a link, as are most of its files, into /opt/software."""
+    """In a view, /opt/views/view and most of its files are links into /opt/software."""
     software = tmp_path / "opt/software/flux"
     (software / "bin").mkdir(parents=True)
     (software / "bin/flux").write_text("#!/bin/sh\n")
@@ -168,7 +168,7 @@ def test_a_view_is_copied_as_it_is(shell: str, opt: list[str], tmp_path: Path) -
     ]
     assert (to / "views/view").readlink() == Path("../software/flux")
     assert os.access(to / "software/flux/bin/flux", os.X_OK)
-    # a copy that can't be made is no wrong image: it may go well the next time
+    # a copy that fails is not a wrong image: the next try may succeed
     (tmp_path / "file").touch()
     env = {**os.environ, "MINICLUSTER_VIEW": str(tmp_path / "file")}
     script = [*opt, "sh", str(PACKAGE / "pod/view.sh")]
@@ -201,7 +201,7 @@ def test_wall_times_are_shown_as_time_does(shell: str, centiseconds: int, shown:
 # helm test ---------------------------------------------------------------------------------------------------
 
 
-def test_the_quorum_is_waited_for_and_no_longer_than_it_may_take(make: Make, shell: str) -> None:
+def test_the_wait_for_the_quorum_has_a_limit(make: Make, shell: str) -> None:
     if shell == "busybox":
         pytest.skip("its nslookup is always its own")
     pod = make()

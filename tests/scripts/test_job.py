@@ -1,4 +1,4 @@
-"""What the lead does once it has its quorum, and what it makes of the end of it."""
+"""What the lead does once it has its quorum, and how the end of its work counts."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ SHOWS = 'echo "${PYTHONPATH-unset}"'
 
 
 def shells_of(words: list[str]) -> list[str]:
-    """Return the last two words of a call, the shell by its name."""
+    """Return the last two words of a call, of the shell only its name."""
     return [Path(words[-2]).name, words[-1]]
 
 
@@ -26,7 +26,7 @@ def test_a_command_is_submitted_as_a_file_for_a_shell(make: Make, shell: str) ->
     assert shells_of(call.words) == ["bash" if shell == "bash" else "sh", f"{pod.home}/minicluster/command"]
 
 
-def test_what_is_submitted_is_said(make: Make) -> None:
+def test_the_submission_is_logged(make: Make) -> None:
     code, log = make({"size": 4}, {"command": "true"}).run()
     assert code == 0
     assert log.splitlines() == [
@@ -36,13 +36,13 @@ def test_what_is_submitted_is_said(make: Make) -> None:
     ]
 
 
-def test_the_scheduler_is_said(make: Make) -> None:
+def test_the_scheduler_is_logged(make: Make) -> None:
     pod = make({"size": 4}, {"command": "true"})
     pod.play("module stats sched-fluxion-qmanager", "exit 0")
     assert pod.run()[1].splitlines()[1] == "minicluster: scheduler: Fluxion"
 
 
-def test_a_policy_that_cannot_be_had_fails_the_work_before_it_starts(make: Make) -> None:
+def test_a_policy_without_fluxion_fails_the_work_before_it_starts(make: Make) -> None:
     pod = make({"flux": {"scheduler": {"queuePolicy": "hybrid"}}, **QUIET}, {"command": "true"})
     missing = (
         "flux.scheduler.queuePolicy hybrid is set and this Flux has no Fluxion: drop it, or use a view with flux-sched"
@@ -51,7 +51,7 @@ def test_a_policy_that_cannot_be_had_fails_the_work_before_it_starts(make: Make)
     assert pod.calls("submit") == []
 
 
-def test_a_script_says_itself_what_it_is_for(make: Make) -> None:
+def test_a_script_may_name_its_interpreter(make: Make) -> None:
     cat = "#!/usr/bin/env cat\nline\n"
     assert make(QUIET, {"commands": {"script": cat}}).run() == (0, cat)
     assert make(QUIET, {"commands": {"script": "echo $((1 + 1))"}}).run() == (0, "2\n")
@@ -63,7 +63,7 @@ def test_the_work_has_the_images_pythonpath_and_not_the_views(make: Make, own: s
     pod = make(QUIET, runner)
     environment = {"PYTHONPATH": own} if own else {}
     assert pod.run("entrypoint.sh", **environment) == (0, f"{own or 'unset'}\n")
-    # what stands in for Flux does give its own to what it starts
+    # although the stand-in for Flux adds its own to what it starts
     assert [call.env.get("PYTHONPATH", "") for call in pod.calls("submit")] in ([], [own])
 
 
@@ -74,7 +74,7 @@ def test_a_launcher_uses_the_instance(make: Make) -> None:
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
 
 
-def test_a_launcher_that_runs_can_be_found(make: Make) -> None:
+def test_the_process_id_of_a_launcher_is_in_a_file(make: Make) -> None:
     command = f'cat "{ROOT}/mnt/config/run/launcher"; echo $$ "$A"; exit 4'
     pod = make(QUIET, {"command": command, "launcher": True, "commands": {"prefix": "env A='d  \"$$\" e'"}})
     code, log = pod.run()
@@ -83,7 +83,7 @@ def test_a_launcher_that_runs_can_be_found(make: Make) -> None:
     assert not (pod.run_folder / "launcher").exists()
 
 
-def test_the_prefix_comes_before_what_submits(make: Make) -> None:
+def test_the_prefix_comes_before_the_submit_command(make: Make) -> None:
     pod = make(QUIET, {"command": 'echo "$B"', "commands": {"prefix": "env B='d  e'"}})
     assert pod.run() == (0, "d  e\n")
 
@@ -109,7 +109,7 @@ def test_a_batch_that_fails_fails_the_work(make: Make) -> None:
     assert batch(make, attached="exit 3") == (3, f"{FAILED} 3\n")
 
 
-def test_a_batch_that_is_not_taken_fails_the_work(make: Make) -> None:
+def test_a_batch_that_is_refused_fails_the_work(make: Make) -> None:
     code, log = batch(make, submitted="echo 'flux-batch: ERROR: no' >&2; exit 1")
     assert code == 1
     assert log.startswith("flux-batch: ERROR: no\n")
@@ -117,7 +117,7 @@ def test_a_batch_that_is_not_taken_fails_the_work(make: Make) -> None:
 
 def test_the_script_of_a_batch(make: Make) -> None:
     pod = make(QUIET, {"command": "echo a\necho b", "batch": True, "logs": "/logs"})
-    # Flux runs it where there is no such instance: submit and wait are its own
+    # the stand-in has no instance in which the script could submit
     pod.play("batch", f'for file; do :; done; cp "$file" {pod.root}/script')
     pod.play("job attach", "exit 0")
     assert pod.run() == (0, "")
@@ -129,7 +129,7 @@ def test_the_script_of_a_batch(make: Make) -> None:
 
 
 @pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#! /bin/sh -e"])
-def test_a_batch_script_says_itself_what_it_is_for(make: Make, first: str) -> None:
+def test_a_batch_script_may_name_its_interpreter(make: Make, first: str) -> None:
     text = f"{first}\n#flux: -N1\n\techo \\t '%s'\n"
     pod = make(QUIET, {"command": text, "batch": True, "batchRaw": True})
     pod.play("batch", f'for file; do :; done; cp "$file" {pod.root}/script')
@@ -152,7 +152,7 @@ def test_a_batch_whose_script_can_not_be_written_is_not_submitted(make: Make) ->
 
 @pytest.mark.parametrize("kept", KEPT, ids=["archive", "claim"])
 @pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
-def test_the_work_of_an_earlier_lead_is_cancelled_before_it_is_done_anew(
+def test_the_work_of_a_previous_lead_is_cancelled_before_it_is_submitted_again(
     make: Make, kept: dict[str, object], how: dict[str, object]
 ) -> None:
     pod = make({**QUIET, **kept}, {"command": "true", **how})
@@ -164,7 +164,7 @@ def test_the_work_of_an_earlier_lead_is_cancelled_before_it_is_done_anew(
 
 
 @pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
-def test_where_earlier_work_can_not_be_looked_for_nothing_is_submitted(make: Make, how: dict[str, object]) -> None:
+def test_when_previous_work_can_not_be_searched_for_nothing_is_submitted(make: Make, how: dict[str, object]) -> None:
     pod = make({**QUIET, **KEPT[1]}, {"command": "true", **how})
     pod.play("python cancel_previous_work.py", "echo 'cancel_previous_work.py: no answer' >&2; exit 2")
     assert pod.run() == (
@@ -176,22 +176,20 @@ def test_where_earlier_work_can_not_be_looked_for_nothing_is_submitted(make: Mak
     assert pod.calls("submit") + pod.calls("batch") == []
 
 
-def test_a_launcher_s_jobs_are_its_own(make: Make) -> None:
+def test_jobs_of_a_previous_launcher_are_not_cancelled(make: Make) -> None:
     pod = make({**QUIET, **KEPT[1]}, {"command": "true", "launcher": True})
     pod.run()
     assert pod.calls("python", "cancel_previous_work.py") == []
 
 
-def test_without_a_queue_that_was_kept_nothing_is_looked_for(make: Make) -> None:
+def test_without_a_kept_queue_nothing_is_searched_for(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run() == (0, "")
     assert pod.calls("python", "cancel_previous_work.py") == []
 
 
 @pytest.mark.parametrize("kept", [*KEPT, {}], ids=["archive", "claim", "none"])
-def test_the_undrainer_starts_with_a_queue_that_was_kept_else_with_the_first_pod_that_leaves(
-    make: Make, kept: dict[str, object]
-) -> None:
+def test_the_undrainer_starts_at_once_only_with_a_kept_queue(make: Make, kept: dict[str, object]) -> None:
     pod = make({**QUIET, **kept})
     pod.play("event sub", "sleep 600")
     idle(pod.start(), pod.run_folder)
@@ -203,7 +201,7 @@ def test_the_undrainer_starts_with_a_queue_that_was_kept_else_with_the_first_pod
     assert call.words[2:] == ["kept"]
 
 
-def test_the_undrainer_comes_once_a_pod_leaves(make: Make) -> None:
+def test_the_undrainer_starts_when_a_pod_leaves(make: Make) -> None:
     pod = make(QUIET)
     pod.play("event sub", "exit 0")
     idle(pod.start(), pod.run_folder)
@@ -218,14 +216,14 @@ HANGS_UP = "until [ -e $MINICLUSTER_HOME/end ]; do sleep 0.05; done; kill -HUP $
 
 
 def idle(process: Process, folder: Path) -> None:
-    """Wait until there is the quorum; then it goes on."""
+    """Wait until the lead has its quorum; it then goes on."""
     until((folder / "ready").exists)
     assert process.runs
 
 
 def test_without_a_command_the_lead_stays_until_the_instance_is_shut_down(make: Make) -> None:
     pod = make({"size": 2, **QUIET})
-    # `flux shutdown` hangs up the initial program
+    # `flux shutdown` sends SIGHUP to the initial program
     pod.play("start", f'while [ "$1" != sh ]; do shift; done; "$@" & {HANGS_UP}; wait $!')
     process = pod.start()
     idle(process, pod.run_folder)
@@ -264,7 +262,7 @@ def test_the_workers_are_told_that_the_instance_ends(make: Make, size: int, told
     pod.play("exec", 'while [ "$1" != sh ]; do shift; done; "$@"')
     assert pod.run() == (0, "")
     assert len(pod.calls("exec")) == told
-    # which a worker finds in its own pod
+    # the file is made in the worker's own pod
     assert (pod.run_folder / "ended").exists() == bool(told)
 
 

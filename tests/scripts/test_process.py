@@ -1,4 +1,4 @@
-"""A container's main process: signals, the users' texts, exit codes."""
+"""A container's main process: signals, snippets, exit codes."""
 
 from pods import Make, until
 
@@ -23,8 +23,8 @@ echo "stopped ${mc_stopped:-no}"
 """
 
 
-def test_a_stop_at_any_point_of_a_start_is_heard(make: Make) -> None:
-    """Told to stop between any two commands of what starts a child, that is told too, or not started."""
+def test_a_signal_at_any_point_of_a_start_counts(make: Make) -> None:
+    """A signal between any two commands of run() reaches the child, or prevents its start."""
     pod = make()
     script = pod.root / "script"
     script.write_text(SCRIPT)

@@ -1,4 +1,4 @@
-"""A Flux of no brokers, as far as the programs of the pods ask it."""
+"""A fake Flux without brokers, as far as the pods' programs use it."""
 
 import errno
 import json
@@ -35,30 +35,30 @@ def resource_set(pairs: dict[int, tuple[int, int]]) -> dict[str, Any]:
 
 @dataclass
 class FakeFlux:
-    """Both the handle and what is behind it; `done` has what was asked to be changed."""
+    """The handle and the instance behind it; `done` records the changes that were requested."""
 
     all: dict[int, tuple[int, int]]
     online: set[int]
     used: dict[int, tuple[int, int]] = field(default_factory=dict)
     drained: dict[int, str] = field(default_factory=dict)
-    #: When, 1 s where it isn't said; and when the lead's broker started
+    #: Time of each drain, 1 s by default; and of the start of the lead's broker
     drained_at: dict[int, float] = field(default_factory=dict)
     starttime: float = 0.0
     jobs: list[dict[str, Any]] = field(default_factory=list)
     kvs: dict[str, Any] = field(default_factory=dict)
     done: list[Any] = field(default_factory=list)
-    #: Jobs that ignore that they are told to stop
+    #: Jobs that ignore a cancellation
     stubborn: set[int] = field(default_factory=set)
     lookups: list[int] = field(default_factory=list)
     rank: int = 0
     state: str = "run"
     #: Why the queue is stopped, "" where it isn't
     stop_reason: str = ""
-    #: Errors that RPCs end with, by topic
+    #: Errors of RPCs, by topic
     errors: dict[str, OSError] = field(default_factory=dict)
-    #: What the journal of resources tells before the broker ends
+    #: Events of the resource journal, before the broker ends
     events: list[Any] = field(default_factory=list)
-    #: the scheduler's modules, and what Fluxion holds by itself
+    #: The scheduler's modules, and the resources that Fluxion holds for no job
     schedulers: tuple[str, ...] = ("sched-simple",)
     held: dict[int, tuple[int, int]] = field(default_factory=dict)
 
@@ -131,25 +131,25 @@ class FakeFlux:
         return {**attributes, "broker.starttime": f"{self.starttime:.2f}"}[name]
 
     def submit(self, number: int, nodes: int = 1, **fields: Any) -> None:
-        """Let a job wait for nodes, a slot with a core on each."""
+        """Add a job that waits for nodes, with a slot of one core on each."""
         slot = {"type": "slot", "count": 1, "label": "task", "with": [{"type": "core", "count": 1}]}
         jobspec = {"resources": [{"type": "node", "count": nodes, "with": [slot]}]}
         job = {"id": number, "priority": 16, "t_depend": 100.0, "state": "sched", "jobspec": jobspec}
         self.jobs.append({**job, **fields})
 
     def run(self, number: int, ranks: str, **fields: Any) -> None:
-        """Let a job run, on whole nodes."""
+        """Add a job that runs on whole nodes."""
         self.submit(number, state="run", ranks=ranks, **fields)
         self.used |= {rank: self.all[rank] for rank in parse_idset(ranks)}
 
     def end(self, number: int) -> None:
-        """Let a job be done."""
+        """End a job."""
         self.jobs = [job for job in self.jobs if job["id"] != number]
         held = {rank for job in self.jobs if job["state"] == "run" for rank in parse_idset(job["ranks"])}
         self.used = {rank: pair for rank, pair in self.used.items() if rank in held}
 
 
-#: States of jobs by what is asked for
+#: States of jobs, by the filter of a query
 FILTERS = {"sched": {"sched"}, "pending": {"depend", "priority", "sched"}, "running": {"run", "cleanup"}}
 
 
@@ -200,7 +200,7 @@ def _resource_list(handle: FakeFlux) -> Answer:
 
 
 class Journal:
-    """The journal of resources: it ends with the broker."""
+    """The resource journal. It ends with the broker."""
 
     def __init__(self, handle: FakeFlux, include_sentinel: bool) -> None:
         assert include_sentinel
@@ -216,7 +216,7 @@ class Journal:
 
 
 class JobID(int):
-    """An id as text."""
+    """The id of a job, with its text forms."""
 
     @property
     def f58plain(self) -> str:
@@ -239,7 +239,7 @@ def _kill(handle: FakeFlux, number: int, signum: int) -> None:
 
 
 def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
-    """Return the modules of Flux's Python that the programs import, which all have one handle."""
+    """Return the modules of Flux's Python that the programs import, with one handle for all."""
     contents: dict[str, dict[str, Any]] = {
         "flux": {"Flux": lambda: flux},
         "flux.kvs": {"get": _kvs_get, "put": _kvs_put, "commit": _kvs_commit, "exists": _kvs_exists},
@@ -258,7 +258,7 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
 
 @dataclass
 class Clock:
-    """A clock that goes on by sleeping only, and what happens then."""
+    """A clock that only sleep() moves, with events at certain times."""
 
     now: float = 0.0
     #: By time, in seconds

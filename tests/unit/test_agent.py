@@ -1,4 +1,4 @@
-"""The agent's periods, with a Flux and a Kubernetes that are none."""
+"""The agent's periods, with a fake Flux and a fake Kubernetes."""
 
 import importlib
 import json
@@ -30,7 +30,7 @@ SETTINGS = {
 
 @dataclass
 class FakeKube:
-    """The Job's size, and errors that the calls are to end with."""
+    """The size of the Job, and errors that calls end with."""
 
     flux: FakeFlux
     size: int = 1
@@ -66,7 +66,7 @@ class FakeKube:
 
 @dataclass
 class Setup:
-    """An agent, and what it sees and does."""
+    """An agent, its inputs and its effects."""
 
     flux: FakeFlux
     kube: FakeKube
@@ -108,7 +108,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line.removeprefix("minicluster-agent: ") for line in err.splitlines()]
 
 
-def test_it_grows_and_says_so_once(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_grows_and_logs_that_once(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.flux.used = {0: (1, 0)}
     mc.flux.submit(1, nodes=2)
     mc.flux.submit(2)
@@ -124,14 +124,14 @@ def test_it_grows_and_says_so_once(mc: Setup, capsys: pytest.CaptureFixture[str]
     assert mc.flux.lookups == [1, 2], "a jobspec is looked up once"
 
 
-def test_it_is_its_own_job_that_it_changes(mc: Setup) -> None:
+def test_it_changes_its_own_job(mc: Setup) -> None:
     mc.settings(name="a", namespace="b")
     mc.at(0)
     assert mc.where == [("https://api", "b", "a")]
 
 
-def test_nodes_of_bursts_are_none_of_its_own(mc: Setup) -> None:
-    """They are registered behind its own: what runs or waits for them does not make it larger, nor stay so."""
+def test_nodes_of_bursts_do_not_count(mc: Setup) -> None:
+    """They are registered after its own. Jobs that run on them or need them don't count for its size."""
     mc.flux.all = dict.fromkeys(range(10), (1, 0))
     mc.flux.online = set(range(10))
     mc.settings(max_size=4, policy={**POLICY, "max": 4})
@@ -139,7 +139,7 @@ def test_nodes_of_bursts_are_none_of_its_own(mc: Setup) -> None:
     mc.flux.used = {0: (1, 0), 8: (1, 0)}
     mc.at(0, 60)
     assert mc.flux.done == [("drain", "1-2"), ("resize", 3, 1)]
-    # what only all of them together could run is nothing to grow for
+    # a job that needs nodes of bursts too is no reason to grow
     mc.flux.done.clear()
     mc.flux.submit(1, nodes=6)
     mc.at(70, 80, 90)
@@ -164,7 +164,7 @@ def test_it_drains_before_it_shrinks(mc: Setup, capsys: pytest.CaptureFixture[st
         "size 4: waits: nodes have been idle for less than 60 s",
         "size 4 -> 1: nodes idle for 60 s",
     ]
-    # and when they are wanted again, they take jobs
+    # when they are needed again, they take jobs
     mc.flux.used = {0: (1, 0)}
     mc.flux.submit(1)
     mc.flux.done.clear()
@@ -181,7 +181,7 @@ def test_what_somebody_else_drained_stays_so(mc: Setup) -> None:
     assert mc.flux.drained == {1: "broken", 2: "minicluster: the pod was told to stop"}
 
 
-def test_a_size_set_by_hand_beyond_what_flux_knows_is_brought_back(mc: Setup) -> None:
+def test_a_size_set_by_hand_above_the_registered_hosts_is_reduced(mc: Setup) -> None:
     mc.kube.size = 12
     mc.at(0, 60)
     assert mc.flux.done == [("drain", "1-7"), ("resize", 12, 1)]
@@ -237,7 +237,7 @@ def test_it_goes_on_when_the_api_is_away_for_a_while(
     ]
 
 
-def test_no_event_is_no_obstacle(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_goes_on_when_an_event_can_not_be_recorded(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.kube.errors = {"event": "POST: 403 forbidden"}
     mc.kube.size = 2
     mc.at(0, 60)
@@ -253,9 +253,7 @@ def test_the_cpu_use_counts_where_it_is_a_target(mc: Setup, capsys: pytest.Captu
     assert said(capsys)[-1] == "size 2 -> 4: CPU use is 100% of the request"
 
 
-def test_cpu_use_that_can_not_be_had_is_said_once_and_the_queue_counts(
-    mc: Setup, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_cpu_use_is_logged_once_and_the_queue_counts(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.settings(policy={**POLICY, "cpu_target": 50})
     mc.kube.errors = {"cpu": "GET: 404 not found"}
     mc.at(0, 10, 20)
@@ -270,7 +268,7 @@ def test_cpu_use_that_can_not_be_had_is_said_once_and_the_queue_counts(
     assert mc.kube.size == 2
 
 
-def test_a_size_that_was_asked_for(mc: Setup) -> None:
+def test_a_size_that_was_requested(mc: Setup) -> None:
     mc.flux.kvs["minicluster.size"] = 5
     mc.at(0, 10)
     assert mc.kube.size == 5
@@ -282,13 +280,13 @@ def test_a_size_that_was_asked_for(mc: Setup) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "many", [3]])
-def test_what_is_no_size_asks_for_nothing(mc: Setup, value: Any) -> None:
+def test_an_invalid_request_counts_as_none(mc: Setup, value: Any) -> None:
     mc.flux.kvs["minicluster.size"] = value
     mc.at(0, 10)
     assert mc.kube.size == 1
 
 
-def test_settings_are_read_anew(mc: Setup) -> None:
+def test_settings_are_read_in_each_period(mc: Setup) -> None:
     mc.flux.used = {0: (1, 0)}
     for number in range(9):
         mc.flux.submit(number)
@@ -300,7 +298,7 @@ def test_settings_are_read_anew(mc: Setup) -> None:
     assert mc.kube.size == 8
 
 
-def test_what_a_newer_version_adds_to_the_settings_is_passed_over(mc: Setup) -> None:
+def test_settings_of_a_newer_version_are_ignored(mc: Setup) -> None:
     mc.settings(policy={**POLICY, "novelty": 1}, novelty=2)
     mc.agent.period(0)
     assert mc.agent.snapshot is not None

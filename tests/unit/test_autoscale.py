@@ -20,7 +20,7 @@ def nodes(
     used: dict[int, tuple[int, int]] | None = None,
     drained: tuple[int, ...] = (),
 ) -> Nodes:
-    """Return nodes that are alike."""
+    """Return identical nodes."""
     return Nodes(dict.fromkeys(range(most), pair), used or {}, frozenset(range(most)), dict.fromkeys(drained, "x"))
 
 
@@ -66,10 +66,10 @@ BUSY = dict.fromkeys(range(2), (4, 0))
 @pytest.mark.parametrize(
     ("seen", "size", "pending", "expected"),
     [
-        # nothing waits: what jobs hold
+        # no job waits: the nodes that jobs hold
         (nodes(), 3, [], 0),
         (nodes(used={1: (1, 0)}), 3, [], 2),
-        # there is room, or soon will be: never less than there is
+        # there is room, or soon will be: never less than the size
         (nodes(), 3, [NODE], 3),
         (nodes(used=BUSY), 2, [NODE], 3),
         (nodes(used=BUSY), 2, [NODE] * 40, 8),
@@ -84,9 +84,9 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         # whole nodes
         (nodes(used={0: (1, 0)}), 1, [replace(NODE, exclusive=True)], 2),
         (nodes(), 1, [replace(NODE, exclusive=True)] * 2, 2),
-        # a job larger than what is free next to what runs: when that has ended
+        # a job that fits only when the running jobs have ended
         (nodes(used=BUSY), 2, [Request(8, 1, 0, apart=True)], 8),
-        # what not even an empty cluster could run
+        # jobs that not even an empty cluster could run
         (nodes(used=BUSY), 2, [Request(9, 1, 0, apart=True)], 2),
         (nodes(used=BUSY), 2, [Request(1, 5, 0)], 2),
         (nodes(used=BUSY), 2, [Request(1, 5, 0), NODE], 3),
@@ -96,7 +96,7 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         (nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 1)], 1),
         (nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 2)], 2),
         (nodes(pair=(4, 2)), 1, [Request(1, 0, 3)], 0),
-        # drained nodes that are there take no jobs; those to come are undrained
+        # drained nodes of the cluster take no jobs; nodes to come are undrained
         (nodes(drained=(0, 1)), 2, [NODE], 3),
         (nodes(drained=(1,)), 2, [NODE] * 5, 3),
         (nodes(drained=(2,)), 2, [Request(3, 1, 0, apart=True)], 3),
@@ -114,7 +114,7 @@ def test_needed_size_stops_at_the_most() -> None:
     assert needed_size(nodes(used={5: (1, 0)}), 6, 4, []) == 0
 
 
-def test_needed_size_reads_no_more_of_the_queue_than_decides() -> None:
+def test_needed_size_reads_the_queue_only_until_it_is_certain() -> None:
     read = []
 
     def pending() -> Iterator[Request]:
@@ -136,7 +136,7 @@ def test_needed_size_reads_no_more_of_the_queue_than_decides() -> None:
     asked=st.builds(Request, st.integers(1, 9), st.integers(0, 9), st.integers(0, 5), st.booleans(), st.booleans()),
 )
 def test_a_job_is_placed_as_a_count_by_hand_says(seen: Nodes, size: int, asked: Request) -> None:
-    """On empty nodes that are alike, room is a multiplication."""
+    """On identical empty nodes, room is a multiplication."""
     by_kind = zip(seen.all[0], (asked.cores, asked.gpus), strict=True)
     fits = min((room // wanted for room, wanted in by_kind if wanted), default=1)
     each = min(fits, 1) if asked.apart else fits
@@ -184,7 +184,7 @@ IDLE = "waits: nodes have been idle for less than 60 s"
         ({}, [look(4), look(4, 4, 30, used=(3,)), look(4, 0, 60)], (4, IDLE)),
         ({"idle": 0}, [look(4)], (1, "nodes idle for 0 s")),
         ({"step_down": 2}, [look(4), look(4, 0, 60)], (2, "nodes idle for 60 s")),
-        # over idle nodes alone, though less is wished
+        # only over idle nodes, even if the wish is smaller
         ({}, [look(4, 2, used=(1,)), look(4, 2, 60, used=(1,))], (2, "nodes idle for 60 s")),
         ({}, [look(4, 1, used=(3,)), look(4, 1, 60, used=(3,))], (4, "waits: the highest nodes have jobs")),
         ({}, [look(4, 1), look(4, 1, 30, used=(2,)), look(4, 1, 60)], (3, "nodes idle for 60 s")),
@@ -224,12 +224,12 @@ def test_decision(policy: dict[str, Any], seen: list[Snapshot], expected: tuple[
         (4, 0.37, 50, 3),
         (8, 0.01, 50, 1),
         (3, 0.0, 50, 0),
-        # whole percents, as with Kubernetes: no more nodes by a rounding of floats
+        # whole percents, as in Kubernetes: rounding of floats adds no node
         (3, 1.1, 55, 6),
         (1, 2.5, 80, 4),
     ],
 )
-def test_cpu_use_as_kubernetes_own_autoscaler_has_it(size: int, use: float, target: int, expected: int) -> None:
+def test_cpu_use_counts_as_in_kubernetes_autoscaler(size: int, use: float, target: int, expected: int) -> None:
     policy = replace(POLICY, cpu_target=target)
     wishes = look(size, cpu=use).wishes(policy)
     assert wishes == {"queue": 0, "asked": 0, "min": 1, "cpu": expected}
@@ -282,7 +282,7 @@ def test_what_always_holds(policy: Policy, first: int, looks: list[Any]) -> None
 def run(
     policy: Policy, arrivals: list[float], lasts: float, until: int, *, period: int = 10, start: int = 15
 ) -> list[int]:
-    """Return the size at each period, with one-node jobs that arrive and last so long, on nodes that start so long."""
+    """Return the size in each period, for one-node jobs of ``lasts`` s and nodes that start within ``start`` s."""
     autoscaler, size, sizes = Autoscaler(), policy.min, []
     ready = dict.fromkeys(range(size), 0)
     running: dict[int, float] = {}
@@ -321,7 +321,7 @@ def test_forty_jobs_from_one_node_to_eight_and_back(lasts: float) -> None:
     assert sizes[top:] == sorted(sizes[top:], reverse=True)
     assert sizes[-1] == 1
     if lasts >= 5:
-        # what is needed, at the second look
+        # the size that is needed, in the second period
         assert sizes[:3] == [1, 8, 8]
 
 

@@ -22,7 +22,7 @@ def test_this_is_how_the_work_is_marked() -> None:
         assert [word for word in words if word.startswith("--setattr")] == ["--setattr=user.minicluster=work"]
 
 
-def test_active_work_is_cancelled_in_whatever_state_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_marked_work_is_cancelled_in_any_active_state(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = FakeFlux({0: (1, 0)}, {0})
     for number, state in enumerate(("depend", "priority", "sched")):
         flux.submit(number, state=state, **OWN)
@@ -37,7 +37,7 @@ def test_active_work_is_cancelled_in_whatever_state_and_nothing_else(monkeypatch
     assert before - {job["id"] for job in flux.jobs} == set(range(4))
 
 
-def test_a_job_that_is_gone_by_then_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_is_gone_meanwhile_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = FakeFlux({0: (1, 0)}, {0})
     flux.submit(1, jobspec=None)
     flux.submit(2, **OWN)

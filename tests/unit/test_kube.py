@@ -1,4 +1,4 @@
-"""What the agent asks of Kubernetes, against a server that records it."""
+"""The agent's client of Kubernetes, against a server that records the calls."""
 
 import json
 import threading
@@ -25,7 +25,7 @@ def job(version: str, *managers: str) -> dict[str, Any]:
 
 @dataclass
 class Api:
-    """Answers in turn, and what was asked: method and path, type, token, body."""
+    """The answers to give, in order, and the calls: method and path, type, token, body."""
 
     answers: list[tuple[int, bytes]] = field(default_factory=list)
     asked: list[tuple[str, str, str, Any]] = field(default_factory=list)
@@ -51,7 +51,7 @@ def url(api: Api) -> Iterator[str]:
             api.asked.append((*what, json.loads(body) if body else None))
             code, text = api.answers.pop(0)
             self.send_response(code)
-            self.send_header("Content-Length", str(len(text) or 1000))  # none: the answer breaks off
+            self.send_header("Content-Length", str(len(text) or 1000))  # without a body the answer breaks off
             self.end_headers()
             self.wfile.write(text)
 
@@ -78,7 +78,7 @@ def test_the_job_is_read(pod: Kube, api: Api) -> None:
     assert api.asked == [(f"GET {JOB}", "application/json", f"Bearer {TOKEN}", None)]
 
 
-def test_the_token_is_read_anew_each_time(pod: Kube, api: Api) -> None:
+def test_the_token_is_read_for_each_call(pod: Kube, api: Api) -> None:
     api.answer(job("1"), job("2"))
     pod.get_job()
     (pod.token / "token").write_text("renewed")
@@ -125,7 +125,7 @@ def test_a_resize_is_done_though_the_field_ownership_can_not_be_dropped_now(pod:
     assert len(api.asked) == 9
 
 
-def test_a_resize_of_what_somebody_changed_meanwhile_fails(pod: Kube, api: Api) -> None:
+def test_a_resize_of_a_job_that_was_changed_meanwhile_fails(pod: Kube, api: Api) -> None:
     api.refuse(409, '{"message": "the object has been modified"}')
     with pytest.raises(KubeError) as caught:
         pod.resize(job("7"), 3)
@@ -209,9 +209,7 @@ def no_token(pod: Kube) -> None:
     ("breaks", "expected"),
     [(no_server, "Connection refused"), (no_tls, "certificate"), (no_token, "No such file or directory")],
 )
-def test_what_can_not_be_asked_is_an_error_of_one_line(
-    pod: Kube, breaks: Callable[[Kube], None], expected: str
-) -> None:
+def test_a_call_that_fails_is_an_error_of_one_line(pod: Kube, breaks: Callable[[Kube], None], expected: str) -> None:
     breaks(pod)
     with pytest.raises(KubeError) as caught:
         pod.get_job()

@@ -1,4 +1,4 @@
-"""A pod that is told to stop: what it asks of Flux before its broker ends."""
+"""A pod that is told to stop: what it does in Flux before its broker ends."""
 
 import errno
 import signal
@@ -12,9 +12,9 @@ import pytest
 from fake_flux import Clock, FakeFlux, run_program
 
 REASON = "minicluster: the pod was told to stop"
-#: Seconds for which jobs may go on
+#: Seconds in which jobs may end by themselves
 SECONDS = 20
-#: Seconds for what is told to stop then
+#: Seconds that jobs get to stop after that
 KILL = 8
 
 
@@ -26,7 +26,7 @@ class Pod:
         self.flux = FakeFlux(dict.fromkeys(range(4), (4, 0)), set(range(4)))
 
     def at(self, seconds: float, what: Any) -> None:
-        """Let something happen so many seconds later."""
+        """Let something happen after some seconds."""
         self.clock.happens[seconds] = what
 
     def leave(self, role: str) -> None:
@@ -69,7 +69,7 @@ def test_a_worker_waits_for_the_jobs_that_it_has(pod: Pod) -> None:
     assert 7 <= pod.clock.now < 8
 
 
-def test_a_worker_cancels_the_jobs_that_run_there_when_its_time_is_over_and_no_others(
+def test_a_worker_cancels_only_the_jobs_on_its_rank_when_its_time_is_over(
     pod: Pod, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number, ranks in ((1, "0"), (2, "0-1"), (3, "2-3"), (4, "1")):
@@ -84,8 +84,8 @@ def test_a_worker_cancels_the_jobs_that_run_there_when_its_time_is_over_and_no_o
     assert capsys.readouterr() == (said.format(2) + said.format(4), "")
 
 
-def test_the_nodes_of_a_job_are_waited_for_and_not_its_word_alone(pod: Pod) -> None:
-    """A job is over before its nodes are free: a broker that ends before that takes the job's end along."""
+def test_a_pod_waits_for_the_nodes_of_a_job_not_only_for_its_end(pod: Pod) -> None:
+    """A job ends before its nodes are free. If its broker ended in between, the job would not end properly."""
     pod.flux.run(1, "1")
     pod.at(3, pod.flux.jobs.clear)
     pod.at(5, pod.flux.used.clear)
@@ -145,7 +145,7 @@ def test_a_job_that_does_not_stop_is_killed_in_time(pod: Pod) -> None:
 
 
 @pytest.mark.parametrize(("works", "jobs", "waits"), [(True, True, True), (True, False, False), (False, True, False)])
-def test_the_lead_hears_the_result_of_work_that_ended(pod: Pod, works: bool, jobs: bool, waits: bool) -> None:
+def test_the_lead_waits_for_the_exit_code_of_work_that_ended(pod: Pod, works: bool, jobs: bool, waits: bool) -> None:
     if works:
         (pod.folder / "working").touch()
     if jobs:
@@ -157,7 +157,7 @@ def test_the_lead_hears_the_result_of_work_that_ended(pod: Pod, works: bool, job
     assert pod.clock.now < 4
 
 
-def test_a_result_that_never_comes_is_not_waited_for_long(pod: Pod) -> None:
+def test_the_wait_for_an_exit_code_has_a_limit(pod: Pod) -> None:
     (pod.folder / "working").touch()
     pod.flux.run(1, "1")
     pod.at(1, lambda: pod.flux.end(1))
@@ -170,7 +170,7 @@ def test_a_result_that_never_comes_is_not_waited_for_long(pod: Pod) -> None:
 
 @pytest.fixture
 def launcher(pod: Pod) -> Iterator[subprocess.Popen[bytes]]:
-    """A shell that is no job of Flux's, and waits for what it runs."""
+    """A shell that is not a job of Flux, and waits for its child."""
     with subprocess.Popen(["sh", "-c", "sleep 600; exit 3"]) as process:
         (pod.folder / "working").touch()
         (pod.folder / "launcher").write_text(f"{process.pid}\n")
@@ -195,7 +195,7 @@ def test_a_launcher_is_told_to_stop_before_its_jobs_are(
     found: list[tuple[object, ...]] = []
 
     def gone() -> None:
-        # what it runs was told too, else the shell would wait for it
+        # its child was told too, else the shell would still wait for it
         found.append((launcher.wait(10), pod.stopping, pod.cancelled))
         (pod.folder / "launcher").unlink()
 
@@ -245,7 +245,7 @@ def test_a_broker_that_starts_or_ends_is_left_alone(pod: Pod, role: str, state: 
 
 
 @pytest.mark.parametrize("topic", ["state-machine.get", "resource.drain", "resource.status"])
-def test_a_lead_that_is_gone_is_told_on_one_line(pod: Pod, topic: str) -> None:
+def test_a_lead_that_is_gone_is_an_error_of_one_line(pod: Pod, topic: str) -> None:
     pod.flux.errors = {topic: OSError(errno.EHOSTUNREACH, "No route to host")}
     with pytest.raises(SystemExit) as end:
         pod.leave("worker")

@@ -1,4 +1,4 @@
-"""minicluster-scale: what it leaves for the autoscaler, and what it refuses."""
+"""minicluster-scale: which requests it writes for the autoscaler, and which it refuses."""
 
 import json
 from pathlib import Path
@@ -23,14 +23,14 @@ def settings(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("word", "value"), [("2", 2), ("8", 8), ("auto", 0)])
-def test_a_size_is_left_where_the_autoscaler_finds_it(
+def test_a_request_is_written_where_the_autoscaler_reads_it(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, word: str, value: int
 ) -> None:
     run_program(monkeypatch, flux, "scale.py", settings, word)
     assert flux.kvs == {state.REQUESTED_SIZE: value}
 
 
-def test_without_a_size_it_says_what_was_asked_for(
+def test_without_a_size_it_prints_the_request(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for kvs, shown in (({}, "auto\n"), ({state.REQUESTED_SIZE: 5}, "5\n"), ({state.REQUESTED_SIZE: 0}, "auto\n")):
@@ -51,7 +51,7 @@ def test_without_a_size_it_says_what_was_asked_for(
         (["4", "5"], "2 sizes given: give one, or auto"),
     ],
 )
-def test_what_is_no_size_is_refused(
+def test_an_invalid_size_is_refused(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, words: list[str], message: str
 ) -> None:
     with pytest.raises(SystemExit) as end:
@@ -59,9 +59,7 @@ def test_what_is_no_size_is_refused(
     assert (end.value.code, flux.kvs) == (f"minicluster-scale: {message}", {})
 
 
-def test_without_an_autoscaler_there_is_nobody_to_ask(
-    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path
-) -> None:
+def test_without_an_autoscaler_it_is_an_error(monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path) -> None:
     settings.write_text('{"policy": null}')
     with pytest.raises(SystemExit) as end:
         run_program(monkeypatch, flux, "scale.py", settings, "4")

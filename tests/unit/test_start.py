@@ -1,4 +1,4 @@
-"""start.sh: what runs goes on with the files that it started with."""
+"""start.sh: a pod keeps the files that it started with."""
 
 import os
 import shutil
@@ -42,17 +42,17 @@ def test_a_pod_keeps_its_files(home: Path, shell: str) -> None:
     assert start(shell, home, "me.sh", "a b", "c") == f"{home}/minicluster/me version 1\nother 1\na b c\n"
     (home / "configmap" / "..data").unlink()
     (home / "configmap" / "..data").symlink_to("..2")
-    # a container of the pod that starts again, and another
+    # a container of the pod that starts again, and a second one
     assert start(shell, home, "me.sh", "a b").splitlines()[:2] == [f"{home}/minicluster/me version 1", "other 1"]
     assert start(shell, home, "me.sh", "side").splitlines()[1] == "other 1"
     assert os.access(home / "minicluster" / "me.sh", os.X_OK)
-    # but for what the agent looks at again and again
+    # except for the agent's settings
     assert (home / "minicluster" / "agent.json").read_text() == "2"
 
 
 @pytest.mark.parametrize("shell", shells())
 def test_containers_that_start_at_once(home: Path, shell: str) -> None:
-    # what a copy that was cut short left behind
+    # files of a copy that was interrupted
     (home / ".files-b").mkdir()
     (home / ".files-b" / "other").write_text("half")
     env = {**os.environ, "MINICLUSTER_HOME": str(home)}

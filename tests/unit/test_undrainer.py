@@ -1,4 +1,4 @@
-"""On the lead: which ranks are undrained, and when; how a queue goes on after a kill."""
+"""On the lead: which ranks are undrained, and when; how a kept queue is repaired after a kill."""
 
 import subprocess
 from types import SimpleNamespace
@@ -47,7 +47,7 @@ def test_it_looks_when_a_pod_goes(flux: FakeFlux, monkeypatch: pytest.MonkeyPatc
     assert (looked, flux.done) == ([[], []], [("undrain", "3")])
 
 
-def test_what_happened_before_it_came_is_looked_at_once(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_the_past_are_not_looked_at(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     flux.drained = {3: TOLD}
     flux.online = {0}
     flux.events = [event("resource-define"), event("online"), event("drain")]
@@ -56,7 +56,7 @@ def test_what_happened_before_it_came_is_looked_at_once(flux: FakeFlux, monkeypa
 
 
 @pytest.mark.parametrize(("kept", "done"), [(["kept"], [("undrain", "3-4")]), ([], [])])
-def test_who_was_told_to_stop_under_an_earlier_lead_is_gone_though_its_rank_is_there(
+def test_a_pod_that_was_told_to_stop_under_a_previous_lead_is_gone_although_its_rank_is_online(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, kept: list[str], done: list[Any]
 ) -> None:
     flux.drained = {1: TOLD, 2: "bad DIMM", 3: TOLD, 4: TOLD, 5: "minicluster: scaling down"}
@@ -110,13 +110,13 @@ def test_cores_that_fluxion_holds_for_no_job_are_free_again(
     flux.run(1, "0")
     flux.held = {0: (1, 0), 3: (1, 0)}
     clock = Clock()
-    # a restart makes it ask anew
+    # after a restart the scheduler asks Flux again
     monkeypatch.setattr(subprocess, "run", lambda words, **_: (reloaded.append(words), flux.held.pop(3, None)))
     run_program(monkeypatch, flux, "undrainer.py", "kept", clock=clock)
     assert (flux.done, reloaded) == ([], RESTART)
 
 
-def test_what_is_being_freed_is_not_taken_for_lost(
+def test_cores_that_are_just_being_freed_are_not_leaked(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, reloaded: list[list[str]]
 ) -> None:
     flux.schedulers = FLUXION
@@ -139,7 +139,7 @@ def test_a_scheduler_that_goes_on_is_left_alone(
     assert (flux.done, reloaded) == ([], [])
 
 
-def test_named_queues_have_no_one_status(
+def test_named_queues_have_no_single_status(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, reloaded: list[list[str]]
 ) -> None:
     flux.errors = {"job-manager.queue-status": OSError(22, "Invalid argument")}
