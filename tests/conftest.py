@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from minicluster.render.spec import MiniCluster, load
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 from support import Helm, tool
 
 # The same examples each time: an old fault must not fail the tests of an unrelated change.

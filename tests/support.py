@@ -3,11 +3,12 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from minicluster import cli
 
 from tools.clients import BIN, CHART, ROOT, Done, Helm, values_text
 
@@ -58,6 +59,20 @@ def by_name(text: str | bytes) -> dict[tuple[str, str], dict[str, Any]]:
     found = {(d["kind"], d["metadata"]["name"]): d for d in documents}
     assert len(found) == len(documents)
     return found
+
+
+class FrontDoor:
+    """`minicluster` for click's CliRunner: a command line in this process, errors as a user sees them."""
+
+    name = "minicluster"
+
+    @staticmethod
+    def main(args: Sequence[str], **_: object) -> None:
+        """Run a command line."""
+        cli.run(args)
+
+
+front_door: Any = FrontDoor()
 
 
 def tool(name: str) -> Path | None:

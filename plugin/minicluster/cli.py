@@ -1,46 +1,127 @@
-"""The command ``minicluster``: without arguments the post-renderer, with them the tool beside it."""
+"""The front door: ``minicluster`` post-renders when Helm calls it, else it runs the command line.
 
+Here, and nowhere else, an error becomes one line on standard error and an exit code, never a traceback.
+Little is imported before the door is open: Ctrl-C may come during an import.
+"""
+
+import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
-from minicluster import door
-from minicluster.errors import CurveError
-from minicluster.render import config, curve, spec, stream
+from minicluster import streams
+from minicluster.errors import MiniClusterError, OutputError, UsageError
+
+NAME = "minicluster"
+#: The variable by which a shell asks for completions, as click names it.
+COMPLETE = "_MINICLUSTER_COMPLETE"
 
 
 def main() -> None:
-    """Post-render when called by Helm (no arguments, a pipe on stdin), else parse the command line."""
-    if len(sys.argv) == 1 and not sys.stdin.isatty():
-        with door.door(door.tell_helm if "HELM_PLUGIN_NAME" in os.environ else door.say):
-            door.write(render(door.read(sys.stdin.buffer), seed=None, allow_random=True))
+    """Post-render when called by Helm (no arguments, a pipe on standard input), else run the command line."""
+    streams.open_closed()
+    # a shell that asks for completions gives no arguments either
+    if len(sys.argv) == 1 and not sys.stdin.isatty() and COMPLETE not in os.environ:
+        post_render()
     else:
-        from minicluster.commands import cli  # noqa: PLC0415 - click costs Helm's users 30 ms
-
-        cli(prog_name="minicluster")
+        run(sys.argv[1:])
 
 
-def render(data: bytes, seed: bytes | None, allow_random: bool) -> bytes:
-    """Return the stream with its MiniClusters rendered; new keys come from the seed, or at random where allowed.
+def post_render() -> None:
+    """Render the stream on standard input. Helm 4 gets an error as a manifest: it throws standard error away."""
+    with front_door(tell_helm if "HELM_PLUGIN_NAME" in os.environ else streams.say):
+        from minicluster.render import postrender  # noqa: PLC0415 - see the top
 
-    Raises MiniClusterError.
+        streams.write(postrender.render(streams.read(sys.stdin.buffer), seed=None, allow_random=True))
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run a command line and exit."""
+    with front_door():
+        import click  # noqa: PLC0415 - costs Helm's users 30 ms
+
+        from minicluster.commands import group  # noqa: PLC0415
+
+        try:
+            code = group.main(arguments, prog_name=NAME, standalone_mode=False)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            code = error.exit_code
+        except click.UsageError as error:
+            where = error.ctx.command_path if error.ctx else NAME
+            raise UsageError(f"{error.format_message().rstrip('.?')}; see `{where} --help`") from None
+        except click.ClickException as error:
+            raise MiniClusterError(error.format_message()) from None
+    sys.exit(code or 0)
+
+
+@contextmanager
+def front_door(tell: Callable[[str], int | None] = streams.say) -> Iterator[None]:
+    """Run what is inside; an error ends the process with one line, and exit code 2 for wrong usage, else 1.
+
+    ``tell`` shows the line. A number that it returns is the exit code instead.
     """
+    try:
+        yield
+        sys.stdout.flush()
+    except SystemExit:
+        raise
+    except BaseException as error:
+        code = error.code if isinstance(error, MiniClusterError) else 1
+        told = tell(message(error))
+        streams.discard_unwritten()
+        sys.exit(code if told is None else told)
 
-    def expand(document: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
-        cluster = spec.load(document)
-        return config.documents(cluster, partial(_keypair, cluster, seed, allow_random))
 
-    return b"".join(stream.render(data, expand))
+def message(error: BaseException) -> str:
+    """Return an error in one line."""
+    match error:
+        case MiniClusterError():
+            return str(error)
+        case KeyboardInterrupt():
+            return "interrupted"
+        case RecursionError():
+            return "the input is nested too deeply"
+        case MemoryError():
+            return "there is not enough memory for this input"
+        case OSError():
+            text = error.strerror or type(error).__name__
+            return " ".join(f"{error.filename}: {text}".split()) if error.filename else text
+    # not its text: that may be about a certificate
+    return f"{type(error).__name__} at {_origin(error)}, a bug in minicluster: report it with your input"
 
 
-def _keypair(cluster: spec.MiniCluster, seed: bytes | None, allow_random: bool) -> tuple[bytes, bytes]:
-    if seed is not None:
-        return curve.seeded_keypair(seed, cluster)
-    if allow_random:
-        return curve.random_keypair()
-    raise CurveError(
-        f"MiniCluster {cluster.name} has no certificate, and a random one would differ each time: set "
-        "flux.curveCertSecret to a Secret that `minicluster keygen` makes once, or give --curve-seed-file"
-    )
+def _origin(error: BaseException) -> str:
+    """Return the file and line of this package that an error came from."""
+    found, trace = "an unknown line", error.__traceback__
+    while trace:
+        path = Path(trace.tb_frame.f_code.co_filename)
+        if path.is_relative_to(Path(__file__).parent) and path.name != Path(__file__).name:
+            found = f"{path.name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+def tell_helm(text: str) -> int:
+    """Print a manifest that makes Helm 4 fail with our message, and return the exit code for that.
+
+    Helm 4 throws a plugin's standard error away, but names the file of a manifest that it can't parse. This
+    manifest's name is a list, and its file name is the message.
+    """
+    with suppress(OutputError):
+        streams.write(error_document(text))
+        return 0
+    return 1
+
+
+def error_document(text: str) -> bytes:
+    """Return the manifest that Helm 4 can't parse. Helm adds words of its own, so the message marks its end."""
+    annotations = {"postrenderer.helm.sh/postrender-filename": f"minicluster: {text} [the rest of this line is Helm's]"}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Error",
+        "metadata": {"name": ["error"], "annotations": annotations},
+    }
+    return json.dumps(document).encode() + b"\n"

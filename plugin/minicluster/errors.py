@@ -1,17 +1,17 @@
-"""What can be wrong with the input; each message is one line: the value, what is wrong, the way out."""
+"""Errors that a user can fix; each message is one line: the value, what is wrong, the way out."""
 
-#: Characters of a message.
+#: Characters of the longest message.
 MOST = 2000
 
 
 class MiniClusterError(Exception):
-    """Base of all errors that a user can mend."""
+    """Base of all errors that a user can fix."""
 
     #: The exit code.
     code = 1
 
     def __str__(self) -> str:
-        """Return the message on one line, fit for a terminal; of a very long one the beginning and the end."""
+        """Return the message on one line, fit for a terminal; a very long one loses its middle."""
         line = " ".join(super().__str__().split())
         text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
         return text if len(text) <= MOST else f"{text[: MOST - 500]} ... {text[-490:]}"
@@ -37,12 +37,20 @@ class ManifestError(MiniClusterError):
     """The manifests can't be written as asked."""
 
 
+class ConvertError(MiniClusterError):
+    """A MiniCluster of flux-operator can't be converted."""
+
+
+class StatusError(MiniClusterError):
+    """There is nothing to show."""
+
+
 class ToolError(MiniClusterError):
-    """Helm, kubectl, or a program of the user's, is missing or fails."""
+    """Helm, kubectl or a program of the user is missing or fails."""
 
 
 class OutputError(MiniClusterError):
-    """What was made can't be written."""
+    """The output can't be written."""
 
 
 class UsageError(MiniClusterError):
@@ -51,5 +59,5 @@ class UsageError(MiniClusterError):
     code = 2
 
 
-class Interrupted(MiniClusterError):  # noqa: N818 - no error of anybody's
+class Interrupted(MiniClusterError):  # noqa: N818 - not an error
     """Someone pressed Ctrl-C."""

@@ -1,7 +1,7 @@
-"""What a text in YAML may not be: so deep, or so much larger than it is written, that reading it would never end.
+"""Limits of YAML that is read: how deep it is nested, and how many values its aliases expand to.
 
-Seen from the parser's events, before anything is made of them: libyaml's composer calls itself for each level and
-crashes, its scanner looks at all open brackets for each token, and an alias costs nothing until it is walked.
+They are checked on the parser's events, before any value is built: libyaml's composer calls itself for each level and
+crashes, its scanner looks at all open brackets for each token, and an alias costs nothing until it is expanded.
 """
 
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 from yaml import events
 
-#: Levels of lists and maps. Python's own limit, of calls, is some hundreds of them.
+#: Levels of lists and maps; Python's own limit of nested calls allows some hundreds.
 DEPTH = 100
-#: Values that aliases may stand for, beyond those that are written.
+#: Values that aliases may expand to, beyond those that are written.
 COPIES = 100_000
-#: Characters of a text that count as a value.
+#: Characters of a string that count as one value.
 TEXT = 64
 
 
@@ -23,31 +23,31 @@ class _Open:
     """A list or map that has begun."""
 
     anchor: str | None
-    size: int = 1  #: values in it, those of its aliases too
+    size: int = 1  #: values in it, with those of its aliases
     height: int = 1  #: levels in it
 
 
 @dataclass
 class _Document:
-    """What is known of a document up to an event."""
+    """A document up to an event."""
 
     stack: list[_Open] = field(default_factory=lambda: [_Open(None)])
-    anchors: dict[str, tuple[int, int] | None] = field(default_factory=dict)  #: size and height; None while it is open
+    anchors: dict[str, tuple[int, int] | None] = field(default_factory=dict)  #: size and height, None while it is open
     copies: int = 0
 
     def add(self, size: int, height: int, mark: Any) -> None:
-        """Add a value to what is open."""
+        """Add a value to the list or map that is open."""
         top = self.stack[-1]
         top.size += size
         top.height = max(top.height, height + 1)
         if len(self.stack) + height > DEPTH + 1:
-            raise _error(f"it is nested over {DEPTH} levels deep", mark)
+            raise _error(f"it is nested more than {DEPTH} levels deep", mark)
 
 
 def check(data: bytes | str, parser: Any) -> None:
-    """Look at all documents of a stream. Raises YAMLError for one that is too deep, or too large.
+    """Check all documents of a stream. Raises YAMLError for one that is too deep or too large.
 
-    ``parser`` is a loader's class.
+    ``parser`` is the class of a loader.
     """
     document = _Document()
     for event in yaml.parse(data, Loader=parser):
@@ -74,12 +74,12 @@ def check(data: bytes | str, parser: Any) -> None:
 
 
 def _alias(document: _Document, event: Any) -> None:
-    known = document.anchors.get(event.anchor, (1, 0))  # what is unknown is the composer's to refuse
+    known = document.anchors.get(event.anchor, (1, 0))  # the composer refuses an unknown one
     if known is None:
-        raise _error(f"the alias {event.anchor} is inside of what it stands for", event.start_mark)
+        raise _error(f"the alias {event.anchor} is inside the value that it stands for", event.start_mark)
     document.copies += known[0]
     if document.copies > COPIES:
-        raise _error(f"its aliases stand for over {COPIES} values", event.start_mark)
+        raise _error(f"its aliases expand to more than {COPIES} values", event.start_mark)
     document.add(*known, event.start_mark)
 
 

@@ -1,7 +1,7 @@
-"""YAML as Helm and Kubernetes read it, whose readers are Go's (sigs.k8s.io/yaml, go-yaml v2 and v3).
+"""YAML as Helm and Kubernetes read it, with Go's libraries (sigs.k8s.io/yaml, go-yaml v2 and v3).
 
-Readers differ in what they take for a number, a bool or a line break. So a text is written in quotes unless it is one
-to all of them, and what is read means what sigs.k8s.io/yaml takes it for.
+Readers differ in what they take for a number, a bool or a line break. So a string is written in quotes unless it is a
+string to all of them, and a scalar is read as sigs.k8s.io/yaml reads it.
 """
 
 import base64
@@ -24,23 +24,23 @@ _WIDTH = 2**31 - 1
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes texts of several lines as they read, and any other in quotes where a reader could mistake it."""
+    """Writes strings of several lines as blocks, and others in quotes where a reader could mistake them."""
 
     def ignore_aliases(self, _data: Any) -> bool:
-        """Write what occurs twice twice: not all readers take many aliases."""
+        """Write no aliases: not all readers take many of them."""
         return True
 
 
-#: What begins so is a text to all readers: no number, date, merge, null or indicator does.
+#: A string that begins so is a string to all readers: no number, date, merge key, null or indicator does.
 _PLAIN = re.compile(r"[A-Za-z/]")
-#: But for these, in any case.
+#: Except these words, in upper or lower case.
 _WORDS = {"y", "yes", "n", "no", "on", "off", "true", "false", "null", "nan", "inf"}
-#: Line breaks to some readers and not to others; and the byte order mark.
+#: Characters that break lines to some readers and not to others, and the byte order mark.
 _BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")
 
 
 def _style(text: str) -> str | None:
-    """Return how a text is written; libyaml takes double quotes where the style can't hold it."""
+    """Return the style of a string; libyaml uses double quotes where the style can't hold it."""
     if _BREAKS.search(text):
         return '"'
     if "\n" in text:
@@ -69,10 +69,10 @@ def dump(document: Any) -> bytes:
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Takes plain scalars for what sigs.k8s.io/yaml does: `08` and `1e3` are numbers, a date is a text."""
+    """Reads plain scalars as sigs.k8s.io/yaml does: `08` and `1e3` are numbers, a date is a string."""
 
 
-#: What may be a number: `_number` decides.
+#: Tag of a scalar that may be a number; `_number` decides.
 _NUMBER = "!number"
 Loader.yaml_implicit_resolvers = {}
 for _kind, _pattern, _first in (
@@ -89,7 +89,7 @@ for _kind, _pattern, _first in (
 
 
 def _number(loader: Any, node: Any) -> int | float | str:
-    """Return the number that a plain scalar is, else its text. Raises YAMLError for one that JSON can't hold."""
+    """Return the number that a plain scalar is, else its text. Raises YAMLError for a number that JSON can't hold."""
     text: str = loader.construct_scalar(node)
     if re.fullmatch(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", text):
         raise yaml.constructor.ConstructorError(None, None, f"{text} can't be a value", node.start_mark)
@@ -107,7 +107,7 @@ def _number(loader: Any, node: Any) -> int | float | str:
     value = float(plain)
     if math.isinf(value):
         return text
-    # JSON, which comes next in Go, has one kind of number
+    # Go turns YAML into JSON, which has one kind of number
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
@@ -149,7 +149,7 @@ for _kind, _constructor in {
 
 
 def load(data: bytes | str) -> Any:
-    """Return the one document in a text, None when there is none. Raises YAMLError, also for what has several."""
+    """Return the only document of a stream, None when it is empty. Raises YAMLError, also for several documents."""
     documents = list(load_all(data))
     if len(documents) > 1:
         raise yaml.MarkedYAMLError(problem="there are several documents, where one is expected")
@@ -166,7 +166,7 @@ def load_all(data: bytes | str) -> Iterator[Any]:
 
 
 def problem(error: yaml.YAMLError) -> str:
-    """Return what is wrong, and where."""
+    """Return the problem of an error, and its line where it is known."""
     mark = getattr(error, "problem_mark", None)
     where = f" at line {mark.line + 1}" if mark else ""
     return f"{getattr(error, 'problem', None) or 'it can not be read'}{where}"

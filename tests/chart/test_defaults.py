@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from minicluster import cli
+from minicluster.render import postrender
 from support import CHART, SEED, Helm, deep, load_all, nested
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
@@ -64,7 +64,7 @@ def render(helm: Helm) -> Render:
         text = json.dumps(values)
         if text not in known:
             stream = helm.template(*OPTIONS, values=values)
-            known[text] = load_all(cli.render(stream.encode(), SEED, allow_random=False))
+            known[text] = load_all(postrender.render(stream.encode(), SEED, allow_random=False))
         return known[text]
 
     return objects

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from minicluster import cli
-from minicluster.render import schema
+from minicluster.render import postrender, schema
 from support import ROOT, SEED, Helm, by_name
 from test_golden import scripts, without_scripts
 
@@ -68,7 +67,7 @@ def rendered() -> Callable[[Helm, str], str]:
     def render(helm: Helm, name: str) -> str:
         if (helm.name, name) not in done:
             stream = helm.template(values=text_of(name), release=release_of(name))
-            done[helm.name, name] = cli.render(stream.encode(), SEED, allow_random=False).decode()
+            done[helm.name, name] = postrender.render(stream.encode(), SEED, allow_random=False).decode()
         return done[helm.name, name]
 
     return render

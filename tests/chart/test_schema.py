@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 import yaml
 from minicluster.render import config, stream
-from minicluster.render.spec import load
+from minicluster.render.load import load
 from support import CERTIFICATE, CHART, Helm, deep, lines_with, load_all, nested, values_text
 
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))

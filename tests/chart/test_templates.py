@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster import yamlio
 from minicluster.release.helm import version
-from minicluster.render import config, stream
-from minicluster.render.spec import MiniCluster, load
+from minicluster.render import config, resources, stream
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 from support import CHART, GROUP, Helm, as_container_sees, by_name, deep, load_all, nested, one, values_text
 
 LIVE = ("--api-versions", "batch/v1/Job", "--kube-version", "1.36.0")
@@ -488,7 +489,7 @@ def test_numbers_stay_whole(helm: Helm) -> None:
     assert pod(text)["spec"]["terminationGracePeriodSeconds"] == 2147483647
     assert app(text)["securityContext"]["runAsGroup"] == 4294967295
     assert cluster(text).max_size == 2147483647
-    assert config.cores(cluster(text).runner) == 1000000
+    assert resources.cores(cluster(text).runner) == 1000000
 
 
 def test_a_number_is_recorded_the_same_from_a_file_and_from_the_command_line(helm: Helm) -> None:

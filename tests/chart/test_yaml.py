@@ -13,8 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster import yamlio
-from minicluster.commands import cli
-from support import Helm
+from support import Helm, front_door
 
 #: What some YAML reader takes for something other than a text.
 TRAPS = [
@@ -409,7 +408,7 @@ def test_what_commands_write_is_what_go_reads(read: Read, as_values: Callable[[s
     names = [name for name in TRAPS if re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) and len(name) < 60]
     assert {"y", "08", "1234e56", "on"} <= set(names)
     runner = click.testing.CliRunner()
-    keys = [runner.invoke(cli, ["keygen", name, "-n", name]) for name in names]
+    keys = [runner.invoke(front_door, ["keygen", name, "-n", name]) for name in names]
     metadata = [one["metadata"] for one in read([done.stdout.removeprefix("---\n") for done in keys])]
     assert metadata == [{"name": name, "namespace": name} for name in names]
     environment = {f"V{number}": name for number, name in enumerate(names)}
@@ -419,6 +418,6 @@ def test_what_commands_write_is_what_go_reads(read: Read, as_values: Callable[[s
         "metadata": {"name": "y", "namespace": "n"},
         "spec": {"size": 1, "containers": [{"image": "08", "environment": environment}]},
     }
-    done = runner.invoke(cli, ["convert", "-"], input=json.dumps(cluster))
+    done = runner.invoke(front_door, ["convert", "-"], input=json.dumps(cluster))
     container = as_values(done.stdout)["containers"][0]
     assert container == {"image": "08", "environment": environment}

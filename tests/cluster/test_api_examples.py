@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from minicluster import cli
+from minicluster.render import postrender
 from simulated import new_namespace
 from support import ROOT, Helm
 
@@ -27,7 +27,7 @@ def place(cluster: EmbeddedCluster) -> Iterator[str]:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_api_server_accepts_it(cluster: EmbeddedCluster, place: str, helm4: Helm, file: Path, version: str) -> None:
     stream = helm4.template(*VERSIONS[version], "--namespace", place, values=file.read_text(), release=file.stem)
-    manifests = cli.render(stream.encode(), seed=None, allow_random=True).decode()
+    manifests = postrender.render(stream.encode(), seed=None, allow_random=True).decode()
     applied = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename=-", stdin=manifests)
     assert f"job.batch/{file.stem} created (server dry run)" in applied
     assert f"configmap/{file.stem}-config created (server dry run)" in applied

@@ -19,7 +19,7 @@ def bursting(**expose: Any) -> dict[str, Any]:
 
 def lead(release: Release, *words: str) -> dict[str, Any]:
     """Return the lead broker in the values of a burst."""
-    command = ["minicluster", "burst", release.name, "b0", "--root-namespace", release.namespace, *words]
+    command = ["minicluster", "burst", "values", release.name, "b0", "--root-namespace", release.namespace, *words]
     done = subprocess.run(command, env=release.helm.environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = yaml.safe_load(done.stdout)["flux"]["bursting"]
@@ -33,9 +33,9 @@ def test_a_node_port_is_shown_once_it_is_known(release: Release) -> None:
     port = release.get("service", "mc-lead")["spec"]["ports"][0]["nodePort"]
     notes = release.upgrade().out
     assert f"\n  port {port} of any node\n" in notes
-    install = f"--root-namespace {release.namespace} --install --kube-context CONTEXT"
+    places = f"--root-namespace {release.namespace} --context CONTEXT"
     assert lines_with(notes, "minicluster burst") == [
-        f"  minicluster burst mc {name} {install}" for name in ("b0", "b1")
+        f"  minicluster burst install mc {name} {places}" for name in ("b0", "b1")
     ]
     release.running(2)
     address = release.live_pods()[0]["status"]["hostIP"]
@@ -80,6 +80,6 @@ def test_the_notes_of_a_burst_say_whom_it_joins(release4: Release) -> None:
     notes = release4.install(**values).out
     assert lines_with(notes, "join") == ["They join root at 192.0.2.9:8050, where the work is."]
     assert lines_with(notes, "minicluster burst") == [
-        f"Remove   minicluster burst root mc --remove -n {release4.namespace}   # lets its jobs end first"
+        f"Remove   minicluster burst remove root mc -n {release4.namespace}   # lets its jobs end first"
     ]
     assert not lines_with(notes, "lead=")

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from minicluster.render import spec as specs
+from minicluster.render.load import load
 from support import GROUP, SECRET, lines_with
 
 from tools.releases import Release
@@ -189,5 +189,5 @@ def test_an_upgrade_with_a_wrong_value_changes_nothing(release: Release) -> None
 def test_the_spec_of_a_live_release_is_that_of_its_values(release: Release) -> None:
     release.install(size=2, tasks=4, flux={"logLevel": 3})
     values = json.loads(release.ok("get values", "--output", "json", "--all"))
-    made = specs.load({"metadata": {"name": "mc"}, "spec": values})
+    made = load({"metadata": {"name": "mc"}, "spec": values})
     assert (made.size, made.spec["tasks"], made.flux["logLevel"]) == (2, 4, 3)

@@ -160,7 +160,8 @@ def test_an_error_arrives(server: Server, repository: Path) -> None:
 
 def test_a_job_that_argo_cd_would_run_again_and_again_is_refused(server: Server, repository: Path) -> None:
     assert server.refuse(repository, "team/removed") == (
-        FAILED + "minicluster: the Job app goes when it has ended, and a sync makes and runs it again: drop cleanup\n"
+        FAILED
+        + "minicluster: the Job app is removed when it has ended, and the next sync runs it again: drop cleanup\n"
     )
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from minicluster.commands import cli
 from minicluster.render.hostlist import expand
-from support import Helm, one
+from support import Helm, front_door, one
 
 ROOTS: dict[str, dict[str, Any]] = {
     "sizes": {"size": 3, "flux": {"bursting": {"clusters": [{"name": "b0", "size": 2}, {"name": "b1", "size": 1}]}}},
@@ -31,7 +30,7 @@ def rendered(helm: Helm, release: str, values: dict[str, Any], way: str) -> dict
         stream = helm.template("--post-renderer", "minicluster", values=values, release=release)
     else:
         plain = helm.template("--skip-tests", values=values, release=release)
-        stream = CliRunner().invoke(cli, ["render", "--random-curve"], input=plain).stdout
+        stream = CliRunner().invoke(front_door, ["render", "--random-curve"], input=plain).stdout
     files: dict[str, str] = one(stream, "ConfigMap")["data"]
     return files
 
@@ -53,7 +52,9 @@ def setting(files: dict[str, str], name: str) -> str:
 def test_root_and_burst_agree(helm: Helm, tmp_path: Path, name: str, way: str) -> None:
     file = tmp_path / "root.json"
     file.write_text(json.dumps(ROOTS[name]))
-    made = CliRunner().invoke(cli, ["burst", "root", "b1", "-f", str(file), "--address", "192.0.2.7:30093"])
+    made = CliRunner().invoke(
+        front_door, ["burst", "values", "root", "b1", "--root-values", str(file), "--address", "192.0.2.7:30093"]
+    )
     assert made.exit_code == 0, made.output
     root = rendered(helm, "root", ROOTS[name], way)
     burst = rendered(helm, "b1", yaml.safe_load(made.stdout), way)

@@ -158,7 +158,7 @@ def test_a_plugin_that_does_not_render_is_not_installed(tmp_path: Path) -> None:
     folder = tmp_path / "plugin"
     shutil.copytree(ROOT / "plugin", folder, ignore=shutil.ignore_patterns("__pycache__"))
     # its packages are there, and it fails nevertheless
-    (folder / "minicluster" / "stream.py").write_text("raise ImportError('torn')\n")
+    (folder / "minicluster" / "render" / "stream.py").write_text("raise ImportError('torn')\n")
     user = User(tmp_path / "home", "python3")
     done = user.run("plugin", "install", folder)
     assert done.code == 1

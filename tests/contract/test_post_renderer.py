@@ -98,7 +98,7 @@ REFUSED: list[Any] = [
     ),
     (
         {"flux": {"scheduler": {"simple": True, "queuePolicy": "easy"}}},
-        "MiniCluster x: flux.scheduler.queuePolicy is easy and simple is true: sched-simple knows fcfs only",
+        "MiniCluster x: flux.scheduler.queuePolicy is easy and simple is true: sched-simple has fcfs only; drop it",
     ),
     (
         {"flux": {"container": {"disable": True, "mode": "image"}}},
@@ -123,7 +123,7 @@ REFUSED: list[Any] = [
     (
         {"flux": {"brokerConfig": "a = 1"}, "network": {"interface": "eth1"}},
         "MiniCluster x: network.interface and flux.brokerConfig are both set: "
-        "brokerConfig is used as given; say it there",
+        "brokerConfig is used as given; set it there",
     ),
     (
         {"flux": {"optionFlags": "-o 'a"}},

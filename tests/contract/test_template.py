@@ -110,7 +110,7 @@ def test_a_job_that_removes_itself_is_told(helm4: Helm, tmp_path: Path) -> None:
     done = run(helm4, "template", "a", *NAMED, "--set", "cleanup=true", "--output-dir", tmp_path)
     assert (done.code, done.err) == (
         0,
-        "minicluster: warning: the Job a goes when it has ended, and a sync makes and runs it again: drop cleanup\n",
+        "minicluster: warning: the Job a is removed when it has ended, and the next sync runs it again: drop cleanup\n",
     )
 
 

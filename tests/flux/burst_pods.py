@@ -12,10 +12,11 @@ from typing import Any
 import tomli_w
 from broker_clusters import Cluster
 from broker_pods import Flux, Image
-from minicluster.burst import plan as burst
-from minicluster.burst.plan import Address
-from minicluster.render import config, curve, spec
-from minicluster.render.spec import MiniCluster
+from minicluster.burst import plan
+from minicluster.burst.address import Address
+from minicluster.render import config, curve
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 
 from tools.releases import MOUNT
 
@@ -60,17 +61,17 @@ class Sides:
         return self.lead
 
     def burst(self, name: str, size: int, certificate: str = "", change: Callable[[Any], None] | None = None) -> Side:
-        """Return a burst as `minicluster burst` makes it, with its values changed."""
+        """Return a burst as `minicluster burst values` makes it, with its values changed."""
         root = self.lead.cluster
-        found = burst.find(root, name)
-        values = burst.values(root, found, size, Address(self.address, 8050))
+        found = plan.find(root, name)
+        values = plan.values(root, found, size, Address(self.address, 8050))
         if change:
             change(values)
         return self._side(name, values, certificate or self.lead.certificate)
 
     def _side(self, name: str, values: Mapping[str, Any], certificate: str = "") -> Side:
         flux = {**values.get("flux", {}), "container": {"disable": not self.flux.view}}
-        cluster = spec.load({"metadata": {"name": name, "namespace": "default"}, "spec": {**values, "flux": flux}})
+        cluster = load({"metadata": {"name": name, "namespace": "default"}, "spec": {**values, "flux": flux}})
         folder = self.folder / f"{name}-{len(self.all)}"
         self.all.append(Side(folder, cluster, self.address, certificate, Image(**self.flux.image)))
         return self.all[-1]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from broker_pods import UNSHARE, Flux
 from burst_pods import Sides, status, submit
-from minicluster.burst import machines as hosts
-from minicluster.burst import plan as burst
-from minicluster.burst.plan import Address
-from minicluster.render import curve, spec
+from minicluster.burst import machines, plan
+from minicluster.burst.address import Address
+from minicluster.render import curve
+from minicluster.render.load import load
 
 from tools.clients import PATIENCE, until
 
@@ -113,7 +113,7 @@ def test_another_table_is_refused_by_the_lead(
 def test_a_lead_that_does_not_answer_is_named(sides: Sides, wrong: str) -> None:
     root = sides.start_root(VALUES)
     if wrong == "certificate":
-        cluster = spec.load({"metadata": {"name": "other"}})
+        cluster = load({"metadata": {"name": "other"}})
         side = sides.burst("b0", 1, certificate=curve.certificate(cluster, curve.random_keypair) or "")
     else:
         side = sides.burst("b0", 1, change=move)
@@ -144,13 +144,13 @@ HOSTLIST = {"size": 1, "flux": {"bursting": {"hostlist": "root-0,vm-[0-1]"}}}
 
 def test_hosts_that_are_no_pods(sides: Sides, flux: Flux, tmp_path: Path) -> None:
     root = sides.start_root({**HOSTLIST, **QUIET})
-    found = burst.find(root.cluster, "vm-[0-1]")
+    found = plan.find(root.cluster, "vm-[0-1]")
     address = Address(sides.address, 8050)
-    member = burst.member(root.cluster, found, burst.values(root.cluster, found, found.size, address))
+    member = plan.member(root.cluster, found, plan.values(root.cluster, found, found.size, address))
     environment = {**os.environ, "PATH": f"{flux.path.parent}:{os.environ['PATH']}"}
     decoded = subprocess.run(
         ["flux", "R", "decode", "--short"],
-        input=hosts.resource_set(member),
+        input=machines.resource_set(member),
         env=environment,
         capture_output=True,
         text=True,
@@ -161,7 +161,7 @@ def test_hosts_that_are_no_pods(sides: Sides, flux: Flux, tmp_path: Path) -> Non
     for name in ("vm-0", "vm-1"):
         folder = tmp_path / name
         folder.mkdir()
-        for file in hosts.files(member, root.certificate):
+        for file in machines.files(member, root.certificate):
             (folder / file.name).write_text(file.text)
             (folder / file.name).chmod(file.mode)
         with (folder / "log").open("wb") as log:

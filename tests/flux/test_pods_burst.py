@@ -41,27 +41,28 @@ class Bursts:
         """Return a new namespace."""
         return self.namespaces.enter_context(testbed.new_namespace())
 
-    def start(self, name: str, namespace: str, *words: str) -> subprocess.Popen[str]:
-        """Start the command."""
+    def start(self, command: str, name: str, namespace: str, *words: str) -> subprocess.Popen[str]:
+        """Start a command of `minicluster burst`."""
         env = testbed.kubernetes().env
         env["PATH"] = f"{self.folder}:{env['PATH']}"
-        command = ["minicluster", "burst", NAME, name, "--root-namespace", self.root.namespace, "-n", namespace]
-        return subprocess.Popen([*command, *words], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        places = ["--root-namespace", self.root.namespace, "-n", namespace]
+        line = ["minicluster", "burst", command, NAME, name, *places, *words]
+        return subprocess.Popen(line, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def fails(self, name: str, namespace: str, *words: str) -> str:
+    def fails(self, command: str, name: str, namespace: str, *words: str) -> str:
         """Return what the command says when it must fail."""
-        process = self.start(name, namespace, *words)
+        process = self.start(command, name, namespace, *words)
         out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 1, out + err
         return err
 
-    def ok(self, name: str, namespace: str, *words: str) -> str:
+    def ok(self, command: str, name: str, namespace: str, *words: str) -> str:
         """Return what the command prints; it must succeed."""
         begin = time.monotonic()
-        process = self.start(name, namespace, *words)
+        process = self.start(command, name, namespace, *words)
         out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, out + err
-        print(f"{self.helm} {name} {' '.join(words)}: {time.monotonic() - begin:.1f} s")
+        print(f"{self.helm} burst {command} {name} {' '.join(words)}: {time.monotonic() - begin:.1f} s")
         return out + err
 
     def hosts(self, nodes: int) -> list[str]:
@@ -86,9 +87,9 @@ def bursts(request: pytest.FixtureRequest, tmp_path: Path, scheduler: str) -> It
 
 def test_bursts_come_work_and_go(bursts: Bursts) -> None:
     root, first, second = bursts.root, bursts.namespace(), bursts.namespace()
-    assert "b0 has joined: 1 of 2 hosts, ranks 3" in bursts.ok("b0", first, "--install", "--size", "1")
-    assert "b0 has joined: 2 of 2 hosts, ranks 3-4" in bursts.ok("b0", first, "--install")
-    bursts.ok("b1", second, "--install")
+    assert "b0 has joined: 1 of 2 hosts, ranks 3" in bursts.ok("install", "b0", first, "--size", "1")
+    assert "b0 has joined: 2 of 2 hosts, ranks 3-4" in bursts.ok("install", "b0", first)
+    bursts.ok("install", "b1", second)
     everyone = ["b0-0", "b0-1", "b1-0", "mini-0", "mini-1", "mini-2"]
     assert bursts.hosts(6) == everyone
     no_key_is_seen(bursts, first)
@@ -104,7 +105,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
     # the job ends first, then the burst goes
     job = root.flux(0, "submit", "--requires=rank:4", "sh", "-c", UNTIL_TOLD).strip()
     root.flux(0, "job", "wait-event", "-t60", job, "start")
-    process = bursts.start("b0", first, "--remove")
+    process = bursts.start("remove", "b0", first)
     until(lambda: root.flux(0, "resource", "status", "-n", "-s", "draining", "-o", "{ranks}").strip() == "4")
     assert process.poll() is None
     pods = json.loads(bursts.kubectl(first, "get", "pods", "-o", "json"))["items"]
@@ -121,7 +122,7 @@ def test_bursts_come_work_and_go(bursts: Bursts) -> None:
     ]
 
     # the burst is installed again and has all its hosts
-    bursts.ok("b0", first, "--install")
+    bursts.ok("install", "b0", first)
     root.exec(1, "touch", "/tmp/end")
     root.flux(0, "job", "wait-event", "-t60", elsewhere, "clean")
     assert bursts.hosts(6) == everyone
@@ -139,7 +140,7 @@ def no_key_is_seen(bursts: Bursts, namespace: str) -> None:
         bursts.kubectl(namespace, "get", "configmaps,jobs,pods,services,events", "-o", "yaml"),
         bursts.kubectl(namespace, "logs", "-l", "batch.kubernetes.io/job-name=b0", "--tail=-1"),
         bursts.root.helm.ok("get", "all", "b0", "-n", namespace),
-        bursts.ok("b0", namespace),
+        bursts.ok("values", "b0", namespace),
     ]
     assert not [key for key in keys for text in seen if key in text]
 
@@ -147,21 +148,21 @@ def no_key_is_seen(bursts: Bursts, namespace: str) -> None:
 @pytest.mark.parametrize("bursts", ["helm3"], indirect=True)
 def test_what_is_wrong_is_said_and_harms_nobody(bursts: Bursts) -> None:
     namespace = bursts.namespace()
-    said = bursts.fails("b0", namespace, "--install", "--address", "192.0.2.2:1", "--timeout", "3")
+    said = bursts.fails("install", "b0", namespace, "--address", "192.0.2.2:1", "--timeout", "3s")
     assert "minicluster: warning: no lead answers at 192.0.2.2:1 from here" in said
     assert re.search(
         r"minicluster: 2 of 2 hosts of b0 have not joined mini within 3 s, such as rank 3: pod b0-0-\w+ ", said
     )
-    bursts.ok("b0", namespace, "--remove")
+    bursts.ok("remove", "b0", namespace)
 
     other = testbed.values_of({**VALUES, "flux": {**BURSTING, "curveCert": CERTIFICATE}}, {})
     file = bursts.folder / "other.json"
     file.write_text(json.dumps(other))
-    said = bursts.fails("b0", namespace, "--install", "-f", str(file))
+    said = bursts.fails("install", "b0", namespace, "--root-values", str(file))
     assert re.search(r"minicluster: what answers at \S+ has another certificate than mini: give the --address", said)
-    said = bursts.fails("b0", namespace, "--install", "--size", "3")
-    assert said.startswith("minicluster: the size 3 is not what mini has registered for b0: 1 to 2 hosts")
-    said = bursts.fails("b0", f"{namespace}-none", "--install")
+    said = bursts.fails("install", "b0", namespace, "--size", "3")
+    assert said.startswith("minicluster: the size 3 is impossible: mini has registered 2 hosts for b0")
+    said = bursts.fails("install", "b0", f"{namespace}-none")
     assert re.search(r'namespaces "\S+" not found', said)
     assert bursts.kubectl(namespace, "get", "jobs,pods,secrets", "-o", "name") == ""
     assert bursts.hosts(3) == ["mini-0", "mini-1", "mini-2"]

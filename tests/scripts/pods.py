@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from minicluster.render import config, spec
+from minicluster.render import config
+from minicluster.render.load import load
 from support import Done, deep
 
 from tools import clients
@@ -140,7 +141,7 @@ class Pod:
     def _files(self, document: Mapping[str, Any]) -> None:
         here = {"spec": {"flux": {"container": {"disable": True, "mountPath": f"{ROOT}/mnt"}}}}
         text = yaml.safe_dump(deep(document, here)).replace(f"{ROOT}/", f"{self.root}/")
-        cluster = spec.load(yaml.safe_load(text))
+        cluster = load(yaml.safe_load(text))
         config_map, secret = config.documents(cluster, lambda: (b"p" * 40, b"s" * 40))
         for folder, files in (("minicluster", config_map["data"]), ("curve", secret["stringData"])):
             (self.home / folder).mkdir()

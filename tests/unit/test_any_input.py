@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from minicluster import cli, yamlio
-from minicluster.burst import plan as burst
-from minicluster.convert import converter as convert
+from minicluster.burst import plan, root
+from minicluster.burst.address import Address
+from minicluster.convert import convert
 from minicluster.errors import MOST, MiniClusterError
 from minicluster.release import argocd, manifests
-from minicluster.render import curve, hostlist, schema, spec
+from minicluster.render import curve, defaults, hostlist, postrender, schema
+from minicluster.render.load import load
 from support import CERTIFICATE, GROUP, SEED
 
 #: Plain scalars that some reader, or what comes after it, stumbles over.
@@ -49,8 +50,7 @@ SCALARS = (
 )
 SCALAR = st.sampled_from(SCALARS)
 FIELDS = sorted(
-    set(json.loads(schema.SCHEMA.read_text())["properties"])
-    | set(json.dumps(yamlio.load(spec.DEFAULTS.read_bytes())).split('"')[1::2])
+    set(json.loads(schema.SCHEMA.read_text())["properties"]) | set(json.dumps(defaults.values()).split('"')[1::2])
 )
 NAMES = st.sampled_from([*FIELDS, "name", "command", "image", "runFlux", "v", "path", "cpu", "limits", "resources"])
 TEXT = st.recursive(
@@ -95,14 +95,14 @@ def test_documents(metadata: str, values: str, certificate: str) -> None:
     text = (
         f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {metadata}\nspec: {values}\ncertificate: {certificate}\n"
     )
-    one_line(lambda: cli.render(text.encode(errors="surrogatepass"), SEED, allow_random=False))
+    one_line(lambda: postrender.render(text.encode(errors="surrogatepass"), SEED, allow_random=False))
 
 
 @many
 @given(METADATA, SPECS | TEXT, st.sampled_from(["v1alpha1", "v1alpha2"]))
 def test_miniclusters_of_flux_operator(metadata: str, values: str, version: str) -> None:
     text = f"apiVersion: flux-framework.org/{version}\nkind: MiniCluster\nmetadata: {metadata}\nspec: {values}\n"
-    one_line(lambda: convert.convert(text.encode(errors="surrogatepass")))
+    one_line(lambda: convert(text.encode(errors="surrogatepass")))
 
 
 @many
@@ -111,9 +111,9 @@ def test_manifests(metadata: str, kind: str, values: str) -> None:
     text = f"apiVersion: v1\nkind: {kind}\nmetadata: {metadata}\nspec: {values}\n"
 
     def all_of_it() -> None:
-        objects = list(manifests.manifests(text.encode(errors="surrogatepass")))
-        manifests.joined(objects)
-        manifests.vanishing(objects)
+        objects = list(manifests.parse(text.encode(errors="surrogatepass")))
+        manifests.join(objects)
+        manifests.self_removing_job(objects)
 
     one_line(all_of_it)
 
@@ -125,21 +125,21 @@ def test_manifests(metadata: str, kind: str, values: str) -> None:
 def test_what_stands_in_the_folder(tmp_path_factory: pytest.TempPathFactory, metadata: str, frozen: str) -> None:
     folder = tmp_path_factory.getbasetemp()
     job = b"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {minicluster/frozen: '{\"a\": 1}'}}\n"
-    new = list(manifests.manifests(job))
+    new = list(manifests.parse(job))
     text = f"kind: Job\nmetadata: {metadata}\n{frozen}: 1\n"
     (folder / "job-a.yaml").write_bytes(text.encode(errors="surrogatepass"))
-    one_line(lambda: list(manifests.impossible(new, folder)))
+    one_line(lambda: list(manifests.immutable_changes(new, folder)))
 
 
 @many
 @given(st.binary(max_size=80) | TEXT.map(lambda text: text.encode(errors="surrogatepass")))
 def test_any_bytes(data: bytes) -> None:
     for call in (
-        lambda: cli.render(data, SEED, allow_random=False),
-        lambda: cli.render(b"# " + GROUP.encode() + b"\n" + data, SEED, allow_random=False),
-        lambda: convert.convert(data),
-        lambda: list(manifests.manifests(data)),
-        lambda: burst.document(data),
+        lambda: postrender.render(data, SEED, allow_random=False),
+        lambda: postrender.render(b"# " + GROUP.encode() + b"\n" + data, SEED, allow_random=False),
+        lambda: convert(data),
+        lambda: list(manifests.parse(data)),
+        lambda: root.parse_values(data),
     ):
         one_line(call)
 
@@ -148,8 +148,8 @@ def test_any_bytes(data: bytes) -> None:
 @given(SPECS)
 def test_values_of_a_root(values: str) -> None:
     def made() -> None:
-        root = spec.load({"metadata": {"name": "root"}, "spec": burst.document(values.encode(errors="surrogatepass"))})
-        burst.find(root, "burst-0")
+        cluster = load({"metadata": {"name": "root"}, "spec": root.parse_values(values.encode(errors="surrogatepass"))})
+        plan.find(cluster, "burst-0")
 
     one_line(made)
 
@@ -189,7 +189,7 @@ def test_parameters_of_argo_cd(parameters: str) -> None:
 @given(st.text(max_size=30) | st.sampled_from(["a[0-", "a[0-999999999999]", "a[5-1]", "[", "a[00-1]", "a[1-2"]))
 def test_hostlists(text: str) -> None:
     one_line(lambda: list(hostlist.expand(text)))
-    one_line(lambda: burst.Address.parse(text, 1))
+    one_line(lambda: Address.parse(text, 1))
 
 
 @many
@@ -200,4 +200,4 @@ def test_certificates(text: str) -> None:
 
 def test_nothing_of_python_is_made_of_a_text() -> Any:
     with pytest.raises(MiniClusterError):
-        cli.render(b"a: !!python/object/apply:os.system [exit 1]\n", SEED, allow_random=False)
+        postrender.render(b"a: !!python/object/apply:os.system [exit 1]\n", SEED, allow_random=False)

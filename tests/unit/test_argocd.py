@@ -86,7 +86,7 @@ def test_all_parameters(release: Any, folder: Path) -> None:
             "the parameter 'values' is unknown: there are name, values-files, set, kube-version",
         ),
         ({"name": "set", "string": "a"}, "the parameter set has no map: give it as `map:`"),
-        ({"name": "set", "map": {"a": "{"}}, "the parameter set has for a what is not YAML: '{'"),
+        ({"name": "set", "map": {"a": "{"}}, "the parameter set has '{' for a, which is not YAML: put it in quotes"),
     ],
 )
 def test_refused(release: Any, parameter: dict[str, Any], message: str) -> None:

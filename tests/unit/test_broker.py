@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from minicluster.errors import SpecError
 from minicluster.render import broker
-from minicluster.render.spec import MiniCluster, load
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 from support import nested
 
 Make = Callable[..., MiniCluster]

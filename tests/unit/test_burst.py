@@ -4,11 +4,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster.burst import plan as burst
-from minicluster.burst.plan import Address
+from minicluster.burst import address, plan
+from minicluster.burst.address import Address
+from minicluster.burst.root import parse_values
 from minicluster.errors import BurstError
-from minicluster.render import broker, config, hostlist, spec
-from minicluster.render.spec import MiniCluster
+from minicluster.render import broker, hostlist, resources
+from minicluster.render.idset import parse_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 from support import CERTIFICATE, deep
 
 ADDRESS = Address("192.0.2.7", 30093)
@@ -19,7 +22,7 @@ Clusters = Callable[..., MiniCluster]
 
 
 def root_of(values: dict[str, Any]) -> MiniCluster:
-    return spec.load({"metadata": {"name": "root", "namespace": "jobs"}, "spec": values})
+    return load({"metadata": {"name": "root", "namespace": "jobs"}, "spec": values})
 
 
 def test_a_burst_of_the_root_s_pods_without_its_work(cluster_of: Clusters) -> None:
@@ -55,7 +58,7 @@ def test_a_burst_of_the_root_s_pods_without_its_work(cluster_of: Clusters) -> No
         "pod": {"nodeSelector": {"pool": "hpc"}},
     }
     root = cluster_of(values, name="root")
-    assert burst.values(root, burst.find(root, "burst-0"), 1, ADDRESS) == {
+    assert plan.values(root, plan.find(root, "burst-0"), 1, ADDRESS) == {
         "size": 1,
         "maxSize": 2,
         "containers": [
@@ -96,66 +99,66 @@ def test_a_burst_of_the_root_s_pods_without_its_work(cluster_of: Clusters) -> No
     ],
 )
 def test_a_burst_has_its_ranks(values: dict[str, Any], name: str, expected: tuple[str, str, bool]) -> None:
-    found = burst.find(root_of(values), name)
+    found = plan.find(root_of(values), name)
     assert (found.ranks(), found.hosts, found.is_release) == expected
 
 
 def sizes(root: MiniCluster, size: int) -> None:
-    burst.values(root, burst.find(root, "burst-0"), size, ADDRESS)
+    plan.values(root, plan.find(root, "burst-0"), size, ADDRESS)
 
 
 JOINS = deep(ROOT, {"size": 2, "flux": {"bursting": {"leadBroker": {"name": "top", "address": "h", "size": 1}}}})
-UNREGISTERED = "it is root-[0-1],vm-[0-3],other"
+REGISTERED = "flux.bursting.hostlist is root-[0-1],vm-[0-3],other"
 
 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: burst.find(root_of(ROOT), "x"), "root has no burst x: flux.bursting.clusters has burst-0, burst-1"),
+        (lambda: plan.find(root_of(ROOT), "x"), "root has no burst x: flux.bursting.clusters has burst-0, burst-1"),
         (
-            lambda: burst.find(root_of({}), "x"),
-            "root has no flux.bursting.clusters: the hosts of bursts are registered when it is installed; uninstall it "
-            "and install it with them",
+            lambda: plan.find(root_of({}), "x"),
+            "root has no flux.bursting.clusters: the hosts of bursts are registered at its install; uninstall it, and "
+            "install it with them",
         ),
         (
-            lambda: burst.find(spec.load({"metadata": {"name": "burst-0"}, "spec": JOINS}), "burst-1"),
-            "burst-0 is a burst itself: a burst joins the root, which is top",
+            lambda: plan.find(load({"metadata": {"name": "burst-0"}, "spec": JOINS}), "burst-1"),
+            "burst-0 is a burst itself: name its root, top, instead",
         ),
         *(
             (
-                lambda name=name: burst.find(root_of(HOSTLIST), name),
-                f"root has no hosts {name} for a burst: name "
-                f"consecutive hosts of flux.bursting.hostlist that are not its own; {UNREGISTERED}",
+                lambda name=name: plan.find(root_of(HOSTLIST), name),
+                f"root has no hosts {name} for a burst: {REGISTERED}; name hosts that are consecutive in it, and not "
+                "the root's own",
             )
             for name in ("vm-[2-4]", "vm-1,vm-0", "root-1,vm-0", "burst-0", "vm-[0-1],other")
         ),
         (
             lambda: sizes(root_of(ROOT), 3),
-            "the size 3 is not what root has registered for burst-0: 1 to 2 hosts; what a root registers can't grow "
-            "while it lives",
+            "the size 3 is impossible: root has registered 2 hosts for burst-0, so give 1 to 2; a live root can't "
+            "register more",
         ),
         *(
             (
                 lambda text=text: Address.parse(text, 8050),
-                f"the address {text!r} is none: write it as HOST or HOST:PORT, an IPv6 host in brackets",
+                f"{text!r} is not an address: write HOST or HOST:PORT, an IPv6 host in brackets",
             )
             for text in ("", "a b", "host:0", "host:65536", "::1", "a;b", "http://a", "host:")
         ),
         (
-            lambda: burst.lead_address(root_of(ROOT), {}, {}, {}),
+            lambda: address.of_service(root_of(ROOT), {}, {}, {}),
             "there is no Service root-lead: install root with flux.bursting.expose.type, or give --address",
         ),
         (
-            lambda: burst.lead_address(root_of(ROOT), {"spec": {"type": "LoadBalancer"}}, {}, {}),
+            lambda: address.of_service(root_of(ROOT), {"spec": {"type": "LoadBalancer"}}, {}, {}),
             "the load balancer of the Service root-lead has no address yet: wait for it, or give --address",
         ),
         (
-            lambda: burst.lead_address(root_of(ROOT), {"spec": {"type": "NodePort"}}, {}, {}),
-            "the lead of root runs on no node: wait for its pod, or give --address",
+            lambda: address.of_service(root_of(ROOT), {"spec": {"type": "NodePort"}}, {}, {}),
+            "the lead of root is not on a node yet: wait for its pod, or give --address",
         ),
-        (lambda: burst.document(b"a: ["), "the values are not YAML: did not find expected node content at line 2"),
-        (lambda: burst.document(b"a: \xff"), "the values are not YAML: it can not be read"),
-        (lambda: burst.document(b"- a"), "the values are a list: they must be a map"),
+        (lambda: parse_values(b"a: ["), "the root's values are not YAML: did not find expected node content at line 2"),
+        (lambda: parse_values(b"a: \xff"), "the root's values are not YAML: it can not be read"),
+        (lambda: parse_values(b"- a"), "the root's values are a list: they must be a map"),
     ],
 )
 def test_what_can_t_be_is_refused(ask: Callable[[], object], message: str) -> None:
@@ -195,13 +198,13 @@ def service(kind: str, **status: Any) -> dict[str, Any]:
     ],
 )
 def test_the_address_is_what_the_service_says(objects: tuple[Any, Any, Any], expected: str) -> None:
-    assert str(burst.lead_address(root_of(ROOT), *objects)) == expected
+    assert str(address.of_service(root_of(ROOT), *objects)) == expected
 
 
 def test_the_port_without_a_service_is_that_of_the_values() -> None:
     expose = {"type": "NodePort", "nodePort": 30093}
-    assert burst.service_port(root_of(deep(ROOT, {"flux": {"bursting": {"expose": expose}}})), {}) == 30093
-    assert burst.service_port(root_of(ROOT), {}) == 8050
+    assert address.service_port(root_of(deep(ROOT, {"flux": {"bursting": {"expose": expose}}})), {}) == 30093
+    assert address.service_port(root_of(ROOT), {}) == 8050
 
 
 def test_what_a_namespace_needs() -> None:
@@ -217,21 +220,21 @@ def test_what_a_namespace_needs() -> None:
         "flux": {"mungeSecret": "munge", "container": {"imagePullSecret": "pull-view"}},
         "pod": {"imagePullSecrets": ["pull"], "serviceAccountName": "worker"},
     }
-    assert burst.needs(values) == [
+    assert plan.needs(values) == [
         *("ConfigMap c", "PersistentVolumeClaim data", "Secret munge", "Secret pull", "Secret pull-view"),
         *("Secret token", "ServiceAccount worker"),
     ]
 
 
 def test_only_our_drains_are_ours() -> None:
-    found = burst.find(root_of(ROOT), "burst-1")
+    found = plan.find(root_of(ROOT), "burst-1")
     drains = ["4-5|minicluster: burst-1 is being removed", "6|broken: minicluster: x", "7|minicluster: |", "|"]
-    assert burst.drained_by_us(found, drains) == [5, 7]
+    assert plan.drained_by_us(found, drains) == [5, 7]
 
 
 def test_the_secret_is_the_burst_s() -> None:
     root = root_of(ROOT)
-    assert burst.secret(root, burst.find(root, "burst-0"), "text", "there") == {
+    assert plan.secret(root, plan.find(root, "burst-0"), "text", "there") == {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
@@ -279,15 +282,15 @@ def names(entries: list[dict[str, str]]) -> list[str]:
 def test_root_and_burst_have_one_table_rank_by_rank(values: dict[str, Any], data: st.DataObject) -> None:
     root = root_of(values)
     one = data.draw(st.sampled_from(root.bursts))
-    found = burst.find(root, one["name"])
-    member = burst.member(root, found, burst.values(root, found, data.draw(st.integers(1, one["size"])), ADDRESS))
+    found = plan.find(root, one["name"])
+    member = plan.member(root, found, plan.values(root, found, data.draw(st.integers(1, one["size"])), ADDRESS))
     ours, theirs = broker.bootstrap(root), broker.bootstrap(member)
     assert names(ours) == names(theirs)
-    assert [names(theirs)[rank] for rank in burst.members(found.ranks())] == [
+    assert [names(theirs)[rank] for rank in parse_idset(found.ranks())] == [
         f"{one['name']}-{index}" for index in range(one["size"])
     ]
     assert [entry for entry in theirs if "connect" in entry] == [{"host": "root-0", "connect": "tcp://192.0.2.7:30093"}]
-    assert config.resources(root) == config.resources(member)
+    assert resources.lines(root) == resources.lines(member)
     assert broker.tree(root) == broker.tree(member)
 
 
@@ -302,5 +305,5 @@ def test_a_size_that_changes_leaves_the_table(first: int, more: int, size: int) 
 
 @given(st.sets(st.integers(0, 60)))
 def test_idsets(numbers: set[int]) -> None:
-    assert list(burst.members(",".join(map(str, sorted(numbers))))) == sorted(numbers)
-    assert list(burst.members("[0-2,5]\n")) == [0, 1, 2, 5]
+    assert parse_idset(",".join(map(str, sorted(numbers)))) == sorted(numbers)
+    assert parse_idset("[0-2,5]\n") == [0, 1, 2, 5]

@@ -14,8 +14,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 from minicluster.burst import probe
-from minicluster.commands import cli
-from support import CERTIFICATE, CHART, PUBLIC, SECRET, deep
+from support import CERTIFICATE, CHART, PUBLIC, SECRET, deep, front_door
 
 VALUES = {
     "size": 3,
@@ -32,7 +31,7 @@ SERVICE = {"spec": {"type": "NodePort", "ports": [{"port": 8050, "nodePort": 300
 def pod(name: str, index: int = 0, phase: str = "Running", **status: Any) -> dict[str, Any]:
     labels = {"batch.kubernetes.io/job-completion-index": str(index)}
     return {
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "namespace": "lab", "creationTimestamp": "2030-01-01T11:00:00Z", "labels": labels},
         "spec": {"nodeName": "node"},
         "status": {"phase": phase, "hostIP": "10.0.0.1", **status},
     }
@@ -44,17 +43,17 @@ def burst_job(completions: int, **status: Any) -> dict[str, Any]:
 
 #: What helm and kubectl say, by what they are asked; a number is an exit code. The first that matches counts.
 ANSWERS: dict[str, Any] = {
-    r"^helm get values flux --all -o json$": VALUES,
+    r"^helm get values flux --all --output=json$": VALUES,
     r"^kubectl get job flux ": JOB,
     r"^kubectl get service flux-lead ": SERVICE,
-    r"^kubectl get pods -l .*job-name=flux,": {"items": [pod("flux-0-x")]},
+    r"^kubectl get pods --selector=.*job-name=flux,": {"items": [pod("flux-0-x")]},
     r"^kubectl get node ": (1, "nodes is forbidden"),
     r"^kubectl get secret flux-curve ": {"data": {"curve.cert": base64.b64encode(CERTIFICATE.encode()).decode()}},
     r"^kubectl get secret b0-root-curve ": "",
     r"^kubectl (apply|delete) ": "",
     r"^helm (upgrade|uninstall|status) ": "",
     r"^kubectl get job b0 ": burst_job(2),
-    r"^kubectl get pods -l .*job-name=b0": {"items": [pod("b0-0-x")]},
+    r"^kubectl get pods --selector=.*job-name=b0": {"items": [pod("b0-0-x")]},
     r"flux resource drain -n -o ": "4|minicluster: b0 is being removed\n5|disk\n",
     r"flux resource (drain|undrain) ": "",
     r"flux resource status -n -s online ": "0-5\n",
@@ -80,7 +79,7 @@ sys.exit("nobody expected: " + " ".join(words))
 
 @dataclass(frozen=True)
 class Run:
-    """Runs `minicluster burst` with other answers; by default the lead answers at once."""
+    """Runs a command of `minicluster burst` with other answers; by default the lead answers at once."""
 
     folder: Path
     monkeypatch: pytest.MonkeyPatch
@@ -92,7 +91,7 @@ class Run:
         (self.folder / "asked").write_text("")
         (self.folder / "stdin").write_text("")
         self.monkeypatch.setattr(probe, "ask", lambda _endpoint, _certificate: lead)
-        return CliRunner().invoke(cli, ["burst", "--timeout=5", *words])
+        return CliRunner().invoke(front_door, ["burst", *words])
 
 
 @pytest.fixture
@@ -134,7 +133,7 @@ MADE = {
 
 
 def test_it_prints_values_and_changes_nothing(run: Run, tmp_path: Path) -> None:
-    done = run("flux", "b0", "--root-context", "here", "--root-namespace", "jobs")
+    done = run("values", "flux", "b0", "--root-context", "here", "--root-namespace", "jobs")
     assert (done.exit_code, done.stderr) == (0, WARNING)
     assert yaml.safe_load(done.stdout) == MADE
     assert done.stdout.splitlines()[:3] == [
@@ -150,7 +149,7 @@ def test_it_prints_values_and_changes_nothing(run: Run, tmp_path: Path) -> None:
 def test_without_a_cluster_nothing_is_asked(run: Run, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(json.dumps({**VALUES, "maxSize": 4}))
-    done = run("flux", "b0", "-f", str(values), "--address", "10.0.0.1:30001")
+    done = run("values", "flux", "b0", "--root-values", str(values), "--address", "10.0.0.1:30001")
     assert yaml.safe_load(done.stdout) == MADE
     assert list(asked(tmp_path)) == []
 
@@ -165,7 +164,9 @@ def test_without_a_cluster_nothing_is_asked(run: Run, tmp_path: Path) -> None:
 )
 def test_the_root_may_know_its_address(run: Run, expose: dict[str, str], expected: tuple[str, int]) -> None:
     values = {**VALUES, "flux": {"bursting": {"clusters": [{"name": "b0"}], "expose": expose}}}
-    lead = yaml.safe_load(run("flux", "b0", answers={"get values": values}).stdout)["flux"]["bursting"]["leadBroker"]
+    lead = yaml.safe_load(run("values", "flux", "b0", answers={"get values": values}).stdout)["flux"]["bursting"][
+        "leadBroker"
+    ]
     assert (lead["address"], lead["port"]) == expected
 
 
@@ -173,7 +174,7 @@ def test_the_secret_is_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "secret.yaml"
     path.write_text("old")
     path.chmod(0o644)
-    done = run("flux", "b0", "--secret-file", str(path), "-n", "there")
+    done = run("values", "flux", "b0", "--secret-file", str(path), "-n", "there")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     secret = yaml.safe_load(path.read_text())
     assert secret["stringData"] == {"curve.cert": CERTIFICATE}
@@ -185,8 +186,8 @@ def test_the_secret_is_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
 def test_install(run: Run, tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text("{}")
-    there = ["--kube-context", "other", "-n", "there", "--burst-values", str(own)]
-    done = run("flux", "b0", "--install", "--size", "1", *there, answers={"get job b0": burst_job(1)})
+    there = ["--context", "other", "-n", "there", "-f", str(own)]
+    done = run("install", "flux", "b0", "--size", "1", *there, answers={"get job b0": burst_job(1)})
     assert done.stderr == WARNING + (
         "minicluster: installed b0 in namespace there of context other: waiting for ranks 4 of flux\n"
         "minicluster: b0 has joined: 1 of 2 hosts, ranks 4\n"
@@ -203,14 +204,14 @@ def test_install(run: Run, tmp_path: Path) -> None:
 
 
 def test_remove(run: Run, tmp_path: Path) -> None:
-    done = run("flux", "b0", "--remove", "-n", "there")
+    done = run("remove", "flux", "b0", "-n", "there", "--timeout=1m5s")
     assert done.stderr == (
         "minicluster: drained ranks 4-5 of flux: waiting for the jobs that run there\n"
         "minicluster: removed b0; its hosts are down until it is installed again\n"
     )
     assert changes(tmp_path) == [
         "kubectl exec flux-0-x -- /mnt/flux/bin/flux resource drain --update 4-5 minicluster: b0 is being removed",
-        "helm --namespace=there uninstall b0 --cascade foreground --wait --timeout 5s",
+        "helm --namespace=there uninstall b0 --cascade foreground --wait --timeout 65s",
         "kubectl --namespace=there delete secret b0-root-curve --ignore-not-found",
     ]
 
@@ -219,7 +220,9 @@ def test_hosts_of_a_hostlist(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     answers = {"^helm get values": HOSTLIST}
     for _ in range(2):
-        done = run("flux", "vm-[0-1]", "--for-hosts", str(folder), "--address", "192.0.2.1:8050", answers=answers)
+        done = run(
+            "hosts", "flux", "vm-[0-1]", "--output-dir", str(folder), "--address", "192.0.2.1:8050", answers=answers
+        )
         assert done.exit_code == 0, done.output
         assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {
             "broker.toml": 0o644,
@@ -227,7 +230,7 @@ def test_hosts_of_a_hostlist(run: Run, tmp_path: Path) -> None:
             "start.sh": 0o755,
             "minicluster-burst.service": 0o644,
         }
-    done = run("flux", "vm-[0-1]", "--remove", answers={**answers, "-s allocated": "0\n"})
+    done = run("remove", "flux", "vm-[0-1]", answers={**answers, "-s allocated": "0\n"})
     assert done.stderr.splitlines()[-1] == (
         "minicluster: no job runs on vm-[0-1]: stop the brokers there, and `flux resource undrain vm-[0-1]` before "
         "they come back"
@@ -235,8 +238,9 @@ def test_hosts_of_a_hostlist(run: Run, tmp_path: Path) -> None:
     assert [line for line in changes(tmp_path) if "uninstall" in line] == []
 
 
-IMAGE = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
+IMAGE = {"name": "b0", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
+NO_NODE = "0/1 nodes are available"
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": NO_NODE}
 ALONE = {"online": "0-3\n"}
 LATE = "2 of 2 hosts of b0 have not joined flux within 0 s, such as rank 4: "
 
@@ -249,53 +253,57 @@ def waiting(*pods: Any) -> dict[str, Any]:
     ("words", "answers", "message", "count"),
     [
         (
-            [],
+            ["values"],
             {"helm get values": [1, "Error: release: not found"]},
-            "flux in the namespace of the context can't be read: helm get values: release: not found; "
+            "the root flux in the current namespace can't be read: helm get values: release: not found; "
             "--root-namespace and --root-context say where it is",
             0,
         ),
-        (["--size", "3"], {}, "the size 3 is not what flux has registered for b0: 1 to 2 hosts; what a root registers "
-         "can't grow while it lives", 0),
-        ([], {"get values": deep(VALUES, {"size": 0})}, "MiniCluster flux: size is 0: must be at least 1", 0),
-        (["--secret-file", "s"], {"get secret flux-curve": ""}, "there is no Secret flux-curve with curve.cert in the "
-         "namespace of the context: is the root installed there?", 0),
-        (["--secret-file", "/dev/null"], {}, "/dev/null is there and is no file: name a file to write", 0),
-        (["--for-hosts", "/proc/1"], {}, "/proc/1 has other files, such as arch_status: give a new or empty folder", 0),
-        (["--install"], {"job-name=flux": {"items": [pod("x", phase="Pending")]}}, "the lead of flux doesn't run in "
-         "the namespace of the context: see `kubectl get pods`", 0),
-        (["--install"], {"helm upgrade": [1, "Error: size can't\nchange"]}, "helm upgrade --install: size can't change",
+        (["values", "--size", "3"], {}, "the size 3 is impossible: flux has registered 2 hosts for b0, so give 1 to "
+         "2; a live root can't register more", 0),
+        (["values"], {"get values": deep(VALUES, {"size": 0})}, "MiniCluster flux: size is 0: must be at least 1", 0),
+        (["values", "--secret-file", "s"], {"get secret flux-curve": ""}, "there is no Secret flux-curve with "
+         "curve.cert in the current namespace: is the root installed there?", 0),
+        (["values", "--secret-file", "/dev/null"], {}, "/dev/null exists and is not a regular file: give "
+         "the path of a file", 0),
+        (["hosts", "--output-dir", "/proc/1"], {}, "/proc/1 has other files, such as arch_status: give a new or empty "
+         "folder", 0),
+        (["install"], {"job-name=flux": {"items": [pod("x", phase="Pending")]}}, "the lead of flux doesn't run in "
+         "the current namespace: see `kubectl get pods`", 0),
+        (["install"], {"helm upgrade": [1, "Error: size can't\nchange"]}, "helm upgrade: size can't change",
          4),
-        (["--install"], waiting(), LATE + "it has no pod; see `kubectl describe job b0`", 3),
-        (["--install"], waiting(pod("p", containerStatuses=[{"state": IMAGE}])),
-         LATE + "pod p is ImagePullBackOff: no such image", 3),
-        (["--install"], waiting(pod("p", phase="Pending", conditions=[UNSCHEDULABLE])),
-         LATE + "pod p is Pending: 0/1 nodes are available", 3),
-        (["--install"], waiting(pod("p")), LATE + "pod p says: the last word", 3),
+        (["install"], waiting(), LATE + "it has no pod; see `kubectl describe job b0`", 3),
+        (["install"], waiting(pod("p", phase="Pending", containerStatuses=[IMAGE])),
+         LATE + "pod p is Pending: ImagePullBackOff: no such image", 3),
+        (["install"], waiting(pod("p", phase="Pending", conditions=[UNSCHEDULABLE])),
+         LATE + "pod p is Pending: Unschedulable: 0/1 nodes are available", 3),
+        (["install"], waiting(pod("p")), LATE + "pod p says: the last word", 3),
         (
-            ["--install"],
+            ["install"],
             {**waiting(pod("p", phase="Failed")),
              "get job b0": burst_job(2, conditions=[{"type": "Failed", "status": "True"}])},
-            "b0 has ended: pod p says: the last word; remove it before it is installed again",
+            "b0 has ended: pod p says: the last word; remove it before you install it again",
             3,
         ),
         (
-            ["--install"],
+            ["install"],
             {**waiting(pod("p")), "exec p -- .*flux --version": "commands: 0.80.1"},
-            "b0 has Flux 0.80.1 and flux 0.88.0, which won't talk to each other: remove it, and give it the root's "
-            "view by --burst-values",
+            "b0 has Flux 0.80.1 and flux has 0.88.0, which don't work together: remove it, and give it the root's view "
+            "by --values",
             3,
         ),
-        (["--remove", "-n", "there"], {"helm status b0": [1, "Error: release: not found"]}, "b0 can't be removed from "
-         "namespace there: helm status b0: release: not found; --namespace and --kube-context say where it is", 0),
-        (["--remove"], {"-s allocated": "0-4"}, "after 0 s jobs still run on b0: its hosts take no new ones; run this "
+        (["remove", "-n", "there"], {"helm status b0": [1, "Error: release: not found"]}, "b0 can't be removed from "
+         "namespace there: helm status b0: release: not found; --namespace and --context say where it is", 0),
+        (["remove"], {"-s allocated": "0-4"}, "after 0 s jobs still run on b0, whose hosts take no new ones: run this "
          "again, or cancel the jobs that `flux jobs` shows", 1),
-        (["--install"], {"get values": HOSTLIST}, "flux has no hosts b0 for a burst: name consecutive hosts of "
-         "flux.bursting.hostlist that are not its own; it is flux-0,vm-[0-1]", 0),
+        (["install"], {"get values": HOSTLIST}, "flux has no hosts b0 for a burst: flux.bursting.hostlist is "
+         "flux-0,vm-[0-1]; name hosts that are consecutive in it, and not the root's own", 0),
     ],
 )  # fmt: skip
 def test_what_fails_is_one_line(run: Run, words: list[str], answers: dict[str, Any], message: str, count: int) -> None:
-    done = run("flux", "b0", "--timeout=0", *words, answers=answers)
+    command, *rest = words
+    timeout = ["--timeout=0s"] if command in ("install", "remove") else []
+    done = run(command, "flux", "b0", *timeout, *rest, answers=answers)
     assert done.exit_code == 1
     assert done.stderr.splitlines()[-1] == f"minicluster: {message}"
     assert done.stdout == ""
@@ -304,47 +312,40 @@ def test_what_fails_is_one_line(run: Run, words: list[str], answers: dict[str, A
 
 
 def test_hosts_are_no_release(run: Run) -> None:
-    done = run("flux", "vm-0", "--install", "--address", "h", answers={"get values": HOSTLIST})
+    done = run("install", "flux", "vm-0", "--address", "h", answers={"get values": HOSTLIST})
     assert done.stderr == (
-        "minicluster: vm-0 is of flux.bursting.hostlist, so its hosts are no pods: give --for-hosts DIR\n"
+        "minicluster: vm-0 is of flux.bursting.hostlist, so its hosts are not pods: use `minicluster burst hosts`\n"
     )
 
 
 def test_the_secret_goes_with_a_release_that_can_t_be_made(run: Run, tmp_path: Path) -> None:
     refused = {"helm upgrade": [1, "Error: no"]}
-    assert run("flux", "b0", "--install", answers=refused).exit_code == 1
+    assert run("install", "flux", "b0", answers=refused).exit_code == 1
     assert changes(tmp_path)[-1] == "kubectl delete secret b0-root-curve"
-    run("flux", "b0", "--install", answers={**refused, "get secret b0-root-curve": {"metadata": {}}})
+    run("install", "flux", "b0", answers={**refused, "get secret b0-root-curve": {"metadata": {}}})
     assert "helm upgrade" in changes(tmp_path)[-1]
 
 
 def test_another_lead_is_refused_and_none_is_a_warning(run: Run, tmp_path: Path) -> None:
-    done = run("flux", "b0", "--install", lead=probe.Answer.OTHER)
+    done = run("install", "flux", "b0", lead=probe.Answer.OTHER)
     assert done.exit_code == 1
     assert done.stderr == WARNING + (
         "minicluster: what answers at 10.0.0.1:30001 has another certificate than flux: give the --address of its "
         "lead; see `kubectl get service`\n"
     )
     assert changes(tmp_path) == []
-    done = run("flux", "b0", "--install", "--address", "192.0.2.9", lead=probe.Answer.NONE)
+    done = run("install", "flux", "b0", "--address", "192.0.2.9", lead=probe.Answer.NONE)
     assert done.exit_code == 0
     assert done.stderr.splitlines()[1] == (
         "minicluster: warning: no lead answers at 192.0.2.9:30001 from here; the burst must reach it: one TCP port"
     )
 
 
-def test_the_ways_exclude_each_other(run: Run) -> None:
-    done = run("flux", "b0", "--install", "--remove")
-    assert done.exit_code == 2
-    assert "--install, --remove and --for-hosts are different things to do: give one of them" in done.stderr
-
-
 def test_a_missing_tool_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert run("flux", "b0").stderr == (
-        "minicluster: flux in the namespace of the context can't be read: there is no helm in PATH: "
-        "install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and --root-context say "
-        "where it is\n"
+    assert run("values", "flux", "b0").stderr == (
+        "minicluster: the root flux in the current namespace can't be read: there is no helm in PATH: install Helm "
+        "3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and --root-context say where it is\n"
     )
 
 
@@ -354,12 +355,13 @@ def test_the_certificate_is_no_argument_and_no_output(run: Run, tmp_path: Path) 
     secret = ["--secret-file", str(tmp_path / "s")]
     refused = {"helm upgrade": [1, "Error: no"]}
     for words, answers in (
-        *((words, {}) for words in (["--install"], ["--remove"], secret, ["--for-hosts", str(folder)], [])),
-        (["--install"], {"helm get values": values}),
-        (["--install"], refused),
-        (["--install"], {"kubectl apply": [1, "error: no"]}),
+        *((words, {}) for words in (["install"], ["remove"], ["values", *secret], ["values"])),
+        (["hosts", "--output-dir", str(folder)], {}),
+        (["install"], {"helm get values": values}),
+        (["install"], refused),
+        (["install"], {"kubectl apply": [1, "error: no"]}),
     ):
-        done = run("flux", "b0", *words, answers=answers)
+        done = run(*words, "flux", "b0", answers=answers)
         seen = done.output + (tmp_path / "asked").read_text()
         given = [text for text in (tmp_path / "stdin").read_text().splitlines() if '"kind": "Secret"' not in text]
         assert not [key for key in (PUBLIC, SECRET) if key in seen or key in "".join(given)]

@@ -1,17 +1,21 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
-from minicluster import cli, door
-from minicluster.commands import cli as commands
+from minicluster import cli
+from minicluster.commands import group
+from minicluster.commands.options import Duration
 from minicluster.errors import CurveError, MiniClusterError, SpecError, StreamError
 from minicluster.release import helm
-from support import CERTIFICATE, GROUP, SECRET, SEED, Done, by_name, one
+from support import CERTIFICATE, GROUP, SECRET, SEED, Done, by_name, front_door, one
 
 DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n"
 WRONG = DOCUMENT + "spec: {size: 0}\n"
@@ -72,7 +76,7 @@ def test_an_error_under_helm_4_is_a_document_that_helm_shows() -> None:
 def test_a_message_is_one_line(message: str) -> None:
     for kind in (MiniClusterError, StreamError, SpecError, CurveError):
         assert str(kind(message)) == "a b"
-    assert len(door.error_document(str(MiniClusterError(message))).splitlines()) == 1
+    assert len(cli.error_document(str(MiniClusterError(message))).splitlines()) == 1
 
 
 def test_render_wants_to_know_where_keys_come_from() -> None:
@@ -93,23 +97,23 @@ def test_render_shows_errors_on_stderr_under_helm_4_too() -> None:
     ],
 )
 def test_render_needs_no_seed_where_there_is_a_certificate(document: str) -> None:
-    result = CliRunner().invoke(commands, ["render"], input=document)
+    result = CliRunner().invoke(front_door, ["render"], input=document)
     assert result.exit_code == 0
-    assert result.output == CliRunner().invoke(commands, ["render"], input=document).output
+    assert result.output == CliRunner().invoke(front_door, ["render"], input=document).output
 
 
 def test_render_with_a_seed_is_the_same_each_time(tmp_path: Path) -> None:
     outputs = []
     for name, seed in {"a": SEED, "b": SEED + b"\n", "c": SEED + b"x"}.items():
         (tmp_path / name).write_bytes(seed)
-        result = CliRunner().invoke(commands, ["render", "--curve-seed-file", str(tmp_path / name)], input=DOCUMENT)
+        result = CliRunner().invoke(front_door, ["render", "--curve-seed-file", str(tmp_path / name)], input=DOCUMENT)
         outputs.append((result.exit_code, result.output))
     assert outputs[0] == outputs[1] != outputs[2]
     assert outputs[0][0] == 0
 
 
 def test_render_is_random_only_when_asked() -> None:
-    first, second = (CliRunner().invoke(commands, ["render", "--random-curve"], input=DOCUMENT) for _ in range(2))
+    first, second = (CliRunner().invoke(front_door, ["render", "--random-curve"], input=DOCUMENT) for _ in range(2))
     assert first.exit_code == second.exit_code == 0
     assert first.output != second.output
 
@@ -117,13 +121,13 @@ def test_render_is_random_only_when_asked() -> None:
 def test_render_reads_a_file(tmp_path: Path) -> None:
     path = tmp_path / "stream.yaml"
     path.write_text("kind: A\nmetadata: {name: x}\n")
-    result = CliRunner().invoke(commands, ["render", "--file", str(path)])
+    result = CliRunner().invoke(front_door, ["render", str(path)])
     assert (result.exit_code, result.output) == (0, "kind: A\nmetadata: {name: x}\n")
 
 
 def test_a_short_seed_is_refused_and_not_shown(tmp_path: Path) -> None:
     (tmp_path / "seed").write_bytes(b"  fifteen bytes..  \n")
-    result = CliRunner().invoke(commands, ["render", "--curve-seed-file", str(tmp_path / "seed")], input=DOCUMENT)
+    result = CliRunner().invoke(front_door, ["render", "--curve-seed-file", str(tmp_path / "seed")], input=DOCUMENT)
     assert result.exit_code == 2
     assert "the curve seed has under 16 bytes: make one with `openssl rand -hex 32`" in result.output
     assert "fifteen" not in result.output
@@ -141,7 +145,7 @@ def test_no_error_shows_a_key(tmp_path: Path) -> None:
         {"flux": CERTIFICATE},
     ):
         text = DOCUMENT + f"spec: {json.dumps(spec)}\n"
-        result = CliRunner().invoke(commands, ["render", "--curve-seed-file", str(tmp_path / "seed")], input=text)
+        result = CliRunner().invoke(front_door, ["render", "--curve-seed-file", str(tmp_path / "seed")], input=text)
         assert result.exit_code == 1
         assert SECRET not in result.output
         assert SEED.decode() not in result.output
@@ -150,24 +154,24 @@ def test_no_error_shows_a_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [f'secret-key = "{SECRET}"\x00', [SECRET], {SECRET: 1}])
 def test_no_error_of_the_schema_shows_a_key(value: object) -> None:
     text = DOCUMENT + f"spec: {json.dumps({'flux': {'curveCert': value}})}\n"
-    result = CliRunner().invoke(commands, ["render"], input=text)
+    result = CliRunner().invoke(front_door, ["render"], input=text)
     assert "flux.curveCert" in result.output
     assert SECRET[:20] not in result.output
 
 
 def test_help_and_version() -> None:
     for args in ([], ["-h"], ["--help"]):
-        result = CliRunner().invoke(commands, args)
+        result = CliRunner().invoke(front_door, args)
         assert result.exit_code == 0
         assert "Flux Framework on Kubernetes as a plain Helm release" in result.output
         assert "render" in result.output
-    result = CliRunner().invoke(commands, ["--version"])
+    result = CliRunner().invoke(front_door, ["--version"])
     assert result.output == f"minicluster, version {helm.version()}\n"
-    assert "--curve-seed-file" in CliRunner().invoke(commands, ["render", "--help"]).output
+    assert "--curve-seed-file" in CliRunner().invoke(front_door, ["render", "--help"]).output
 
 
 def test_an_unknown_command_is_an_error() -> None:
-    assert CliRunner().invoke(commands, ["rendre"]).exit_code == 2
+    assert CliRunner().invoke(front_door, ["rendre"]).exit_code == 2
 
 
 def test_on_a_terminal_it_shows_help_instead_of_waiting(
@@ -198,3 +202,61 @@ def test_the_post_renderer_loads_what_it_needs_only() -> None:
 
 def test_an_error_leaves_no_half_of_a_stream() -> None:
     assert minicluster(stdin=f"kind: A\n---\n{DOCUMENT}---\n{WRONG.replace('name: a', 'name: b')}").out == ""
+
+
+def commands(group: click.Group) -> Iterator[click.Command]:
+    for command in group.commands.values():
+        yield command
+        if isinstance(command, click.Group):
+            yield from commands(command)
+
+
+@pytest.mark.parametrize("command", [*commands(group)], ids=lambda command: command.callback.__module__)
+def test_a_summary_is_a_whole_sentence(command: click.Command) -> None:
+    # the width that is left beside the longest name, on a terminal of 80 columns
+    assert re.fullmatch(r"[A-Z][^.]*\.", command.get_short_help_str(limit=64))
+
+
+def options(command: click.Command) -> dict[str, list[str]]:
+    found = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    return {option.opts[-1]: option.opts for option in found}
+
+
+def test_options_of_one_name_are_the_same_in_all_commands() -> None:
+    every = [options(command) for command in commands(group)]
+    assert {"-n", "--namespace"} <= {name for opts in every for name in opts.get("--namespace", [])}
+    for name in {name for opts in every for name in opts}:
+        assert len({tuple(opts[name]) for opts in every if name in opts}) == 1, name
+    short = [(opt, name) for opts in every for name, of in opts.items() for opt in of if not opt.startswith("--")]
+    assert sorted(set(short)) == [("-f", "--values"), ("-n", "--namespace"), ("-o", "--output"), ("-w", "--watch")]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("5m", 300), ("1m30s", 90), ("1h0m0.5s", 3600.5), ("1.5h", 5400), (".5s", 0.5), ("250ms", 0.25),
+     ("0s", 0)],
+)  # fmt: skip
+def test_durations(text: str, seconds: float) -> None:
+    assert Duration().convert(text, None, None) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "600", "0", "5 m", "-5m", "5m!", "m", "1d", "1e3s", "1.2.3s", "\u0665m"])
+def test_what_is_not_a_duration_is_refused(text: str) -> None:
+    done = CliRunner().invoke(front_door, ["burst", "remove", "flux", "b0", "--timeout", text])
+    assert (done.exit_code, done.stderr) == (
+        2,
+        f"minicluster: Invalid value for '--timeout': {text!r} is not a duration: write it with units, as 90s, 5m or "
+        "1h30m; see `minicluster burst remove --help`\n",
+    )
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion(shell: str) -> None:
+    script = minicluster(_MINICLUSTER_COMPLETE=f"{shell}_source")
+    assert (script.code, script.err) == (0, "")
+    assert f"_MINICLUSTER_COMPLETE={shell}_complete" in script.out
+    words = {"COMP_WORDS": "minicluster burst in", "COMP_CWORD": "2" if shell != "fish" else "in"}
+    found = minicluster(_MINICLUSTER_COMPLETE=f"{shell}_complete", **words)
+    assert found.code == 0
+    assert "install" in found.out
+    assert "remove" not in found.out

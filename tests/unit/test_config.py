@@ -10,9 +10,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster import yamlio
-from minicluster.errors import MiniClusterError, SpecError
-from minicluster.render import config
-from minicluster.render.spec import MiniCluster
+from minicluster.errors import SpecError
+from minicluster.render import config, work
+from minicluster.render import settings as render_settings
+from minicluster.render.model import MiniCluster
 from support import CERTIFICATE, PACKAGE, load_all, run_shell, shells
 
 Make = Callable[..., MiniCluster]
@@ -322,7 +323,7 @@ def test_settings_follow_the_spec(cluster_of: Make, shell: str, spec: dict[str, 
 
 
 def test_all_settings_are_tested_and_the_scripts_use_them(cluster_of: Make) -> None:
-    assigned = set(re.findall(r"^(mc_\w+)=", config.settings(cluster_of()), re.MULTILINE))
+    assigned = set(re.findall(r"^(mc_\w+)=", render_settings.shell(cluster_of()), re.MULTILINE))
     assert assigned == set(SETTINGS) | WORDS
     shell = "".join(scripts().values())
     assert [name for name in assigned if f"${name}" not in shell and f"${{{name}" not in shell] == []
@@ -343,7 +344,7 @@ def test_the_environment_of_flux_is_exported_unchanged(
 
 @given(environment=st.dictionaries(NAMES, TEXTS, max_size=5))
 def test_the_environment_changes_nothing_else(cluster_of: Make, environment: dict[str, str]) -> None:
-    before, after = (config.settings(cluster_of({"flux": {"environment": e}})) for e in ({}, environment))
+    before, after = (render_settings.shell(cluster_of({"flux": {"environment": e}})) for e in ({}, environment))
     begin, end = before.split("then\n")
     assert after.startswith(f"{begin}then\n")
     assert after.endswith(end)
@@ -353,7 +354,7 @@ def test_the_environment_changes_nothing_else(cluster_of: Make, environment: dic
 @pytest.mark.parametrize("shell", shells())
 def test_what_a_job_sets_later_stays(cluster_of: Make, shell: str) -> None:
     """The settings are read again by each flux that a job calls."""
-    text = config.settings(cluster_of({"flux": {"environment": {"T": "ours", "U": "ours"}}}))
+    text = render_settings.shell(cluster_of({"flux": {"environment": {"T": "ours", "U": "ours"}}}))
     script = 'eval "$1"; echo "$T $U"; T=theirs; unset U; eval "$1"; echo "$T ${U-none}"; export -p'
     first, second, *exported = run_shell(shell, script, text, env={"PATH": "/nowhere"}).decode().splitlines()
     assert (first, second) == ("ours ours", "theirs none")
@@ -426,7 +427,7 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
 ) -> None:
     cluster = cluster_of({"flux": spec} | runner(commands={"prefix": prefix}))
     try:
-        words = config.submit(cluster)
+        words = work.submit(cluster)
     except SpecError as error:
         assert re.search(r"(No closing quotation|No escaped character); close the quote$", str(error))
         return
@@ -464,9 +465,9 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
 )
 def test_submission(cluster_of: Make, spec: dict[str, Any], expected: str) -> None:
     cluster = cluster_of(spec)
-    assert shlex.join(config.submit(cluster)) == expected
+    assert shlex.join(work.submit(cluster)) == expected
     for shell in shells():
-        assert words_of(config.settings(cluster), shell, "mc_submit_words") == shlex.split(expected)
+        assert words_of(render_settings.shell(cluster), shell, "mc_submit_words") == shlex.split(expected)
 
 
 @pytest.mark.parametrize(
@@ -488,73 +489,11 @@ def test_submission(cluster_of: Make, spec: dict[str, Any], expected: str) -> No
 )
 def test_an_open_quote_is_refused(cluster_of: Make, spec: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as caught:
-        config.submit(cluster_of(spec))
+        work.submit(cluster_of(spec))
     assert str(caught.value) == message
 
 
-# Resources ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (4, 4),
-        (2.5, 2.5),
-        ("4", 4),
-        ("0.5", 0.5),
-        ("500m", 0.5),
-        ("1500m", 1.5),
-        ("1k", 1000),
-        ("1Ki", 1024),
-        ("2M", 2_000_000),
-        ("1Mi", 1_048_576),
-        ("1e3", 1000),
-    ],
-)
-def test_quantity(value: object, expected: float) -> None:
-    assert config.quantity("cpu", value) == expected
-
-
-@pytest.mark.parametrize("value", ["", "m", "four", "4 cores", "1mm", "0x10", "m4", "--1", "4ikM"])
-def test_what_is_no_quantity_is_refused(value: str) -> None:
-    with pytest.raises(SpecError) as caught:
-        config.quantity("cpu", value)
-    assert str(caught.value) == f"resources: cpu is {value!r}: give a number, e.g. 4 or 500m"
-
-
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1_0", "\u0661"])
-def test_what_python_takes_for_a_number_but_kubernetes_does_not(cluster_of: Make, value: str) -> None:
-    with pytest.raises(MiniClusterError, match="must be a quantity"):
-        config.cores(cluster_of(runner(resources={"limits": {"cpu": value}})).runner)
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({}, None),
-        ({"cores": 3}, 3),
-        ({"cores": 3, "resources": {"limits": {"cpu": 8}}}, 3),
-        ({"resources": {"limits": {"cpu": 8}, "requests": {"cpu": 2}}}, 8),
-        ({"resources": {"requests": {"cpu": 2}}}, 2),
-        ({"resources": {"requests": {"cpu": "100m"}}}, 1),
-        ({"resources": {"limits": {"memory": "1Gi"}}}, None),
-    ],
-)
-def test_cores(fields: dict[str, Any], expected: int | None) -> None:
-    assert config.cores(fields) == expected
-
-
-@pytest.mark.parametrize(
-    ("resources", "expected"),
-    [
-        ({}, 0),
-        ({"requests": {"nvidia.com/gpu": 1}}, 0),
-        ({"limits": {"nvidia.com/gpu": "2"}}, 2),
-        ({"limits": {"amd.com/gpu": 1, "gpu.intel.com/xe": 1, "cpu": 4}}, 2),
-    ],
-)
-def test_gpus(resources: dict[str, Any], expected: int) -> None:
-    assert config.gpus({"resources": resources}) == expected
+# The ConfigMap ----------------------------------------------------------------------------------------------
 
 
 def test_what_does_not_fit_into_a_config_map_is_refused(cluster_of: Make) -> None:

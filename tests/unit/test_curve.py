@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from minicluster.errors import CurveError
 from minicluster.render import curve
-from minicluster.render.spec import MiniCluster
+from minicluster.render.model import MiniCluster
 from support import CERTIFICATE, SECRET, SEED
 
 Make = Callable[..., MiniCluster]

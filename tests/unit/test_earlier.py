@@ -4,21 +4,21 @@ from typing import Any
 
 import pytest
 from fake_flux import FakeFlux, run_program
-from minicluster.render import config
-from minicluster.render.spec import load
+from minicluster.render import work
+from minicluster.render.load import load
 
 
 def marked(user: Any) -> dict[str, Any]:
     return {"jobspec": {"attributes": {"system": {"cwd": "/"}, **({} if user is None else {"user": user})}}}
 
 
-#: As `flux submit` writes what config.py has it say
+#: As `flux submit` writes what work.py has it say
 OWN = marked({"minicluster": "work"})
 
 
 def test_this_is_how_the_work_is_marked() -> None:
     cluster = load({"metadata": {"name": "a"}, "spec": {"state": {"claimName": "queue"}}})
-    for words in (config.submit(cluster), config.batch(cluster)):
+    for words in (work.submit(cluster), work.batch(cluster)):
         assert [word for word in words if word.startswith("--setattr")] == ["--setattr=user.minicluster=work"]
 
 

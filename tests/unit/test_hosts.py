@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster.burst import machines as hosts
-from minicluster.burst import plan as burst
-from minicluster.burst.plan import Address
-from minicluster.render import spec
-from minicluster.render.spec import MiniCluster
+from minicluster.burst import machines, plan
+from minicluster.burst.address import Address
+from minicluster.render.idset import parse_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 from support import CERTIFICATE, deep
 
 HOSTLIST = {
@@ -26,13 +26,13 @@ CLUSTERS = {
 
 
 def member(values: dict[str, Any], name: str) -> MiniCluster:
-    root = spec.load({"metadata": {"name": "root"}, "spec": values})
-    found = burst.find(root, name)
-    return burst.member(root, found, burst.values(root, found, found.size, Address("192.0.2.7", 30093)))
+    root = load({"metadata": {"name": "root"}, "spec": values})
+    found = plan.find(root, name)
+    return plan.member(root, found, plan.values(root, found, found.size, Address("192.0.2.7", 30093)))
 
 
-def by_name(cluster: MiniCluster) -> dict[str, hosts.File]:
-    return {file.name: file for file in hosts.files(cluster, CERTIFICATE)}
+def by_name(cluster: MiniCluster) -> dict[str, machines.File]:
+    return {file.name: file for file in machines.files(cluster, CERTIFICATE)}
 
 
 def test_the_folder_of_a_hostlist() -> None:
@@ -80,7 +80,7 @@ def test_the_folder_of_a_cluster() -> None:
     assert "-Stbon.topo=kary:0 -Stbon.connect_timeout=5s -Slog-stderr-mode=local -Slog-stderr-level=7" in (
         files["start.sh"].text
     )
-    assert "\nUser=1000\nExecStart=/etc/minicluster/start.sh\n" in files[hosts.UNIT].text
+    assert "\nUser=1000\nExecStart=/etc/minicluster/start.sh\n" in files[machines.UNIT].text
 
 
 def test_there_is_no_r_where_the_node_tells_its_cores() -> None:
@@ -93,7 +93,7 @@ def test_there_is_no_r_where_the_node_tells_its_cores() -> None:
 @pytest.mark.parametrize(("words", "host"), [([], "vm-0"), (["vm-1.example.com"], "vm-1.example.com")])
 def test_the_start_command(tmp_path: Any, shell: str, words: list[str], host: str) -> None:
     for name, text in {
-        "start.sh": hosts.start(member(HOSTLIST, "vm-0")),
+        "start.sh": machines.start(member(HOSTLIST, "vm-0")),
         "flux": '#!/bin/sh\nprintf "%s\\n" "$PWD" "$@"\n',
         "uname": "#!/bin/sh\necho vm-0.example.com\n",
     }.items():
@@ -118,9 +118,9 @@ def test_the_start_command(tmp_path: Any, shell: str, words: list[str], host: st
 def test_r_has_each_rank_once(size: int, more: int, cores: int, theirs: int, gpus: int) -> None:
     clusters = [{"name": "vm", "size": more, "cores": theirs, "gpus": gpus}]
     values = {"size": size, "containers": [{"cores": cores}], "flux": {"bursting": {"clusters": clusters}}}
-    execution = json.loads(hosts.resource_set(member(values, "vm")) or "")["execution"]
-    ranks = [rank for part in execution["R_lite"] for rank in burst.members(part["rank"])]
+    execution = json.loads(machines.resource_set(member(values, "vm")) or "")["execution"]
+    ranks = [rank for part in execution["R_lite"] for rank in parse_idset(part["rank"])]
     assert ranks == list(range(size + more))
-    counts = [len(list(burst.members(part["children"]["core"]))) for part in execution["R_lite"]]
+    counts = [len(parse_idset(part["children"]["core"])) for part in execution["R_lite"]]
     assert counts == [cores, theirs]
-    assert [len(list(burst.members(p["children"].get("gpu", "")))) for p in execution["R_lite"]] == [0, gpus]
+    assert [len(parse_idset(p["children"].get("gpu", ""))) for p in execution["R_lite"]] == [0, gpus]

@@ -16,8 +16,8 @@ def chain(length: int, width: int, merge: bool = False) -> bytes:
     return "\n".join(["a0: &a0 {x: 1}", *lines]).encode()
 
 
-DEEP = "it is nested over 100 levels deep"
-COPIES = "its aliases stand for over 100000 values"
+DEEP = "it is nested more than 100 levels deep"
+COPIES = "its aliases expand to more than 100000 values"
 REFUSED: dict[str, tuple[bytes, str]] = {
     "lists": (b"[" * 120_000, DEEP),
     "maps": (b"{a," * 40_000, DEEP),
@@ -30,8 +30,8 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a bomb": (chain(30, 9), COPIES),
     "a bomb of merges": (chain(30, 9, merge=True), COPIES),
     "a long text": (b"a: &a '" + b"x" * 64_000 + b"'\nb: [" + b"*a," * 101 + b"]", COPIES),
-    "itself": (b"a: &a [*a]", "the alias a is inside of what it stands for"),
-    "itself as a value": (b"&a {x: *a}", "the alias a is inside of what it stands for"),
+    "itself": (b"a: &a [*a]", "the alias a is inside the value that it stands for"),
+    "itself as a value": (b"&a {x: *a}", "the alias a is inside the value that it stands for"),
     "in the second document": (b"a: 1\n---\n" + b"[" * 120_000, DEEP),
 }
 

@@ -13,7 +13,7 @@ MARK = b"# ns/a, by `minicluster template`: change its values, not this file\n"
 
 
 def of(text: str) -> list[Manifest]:
-    return list(manifests.manifests(text.encode()))
+    return list(manifests.parse(text.encode()))
 
 
 def an_object(kind: str, name: str = "a", **fields: Any) -> str:
@@ -44,12 +44,12 @@ def test_objects_keep_their_text() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- a\n", "an object's kind is None: mend the chart's template"),
-        ("kind: A\n", "an object's metadata.name is None: mend the chart's template"),
-        ("kind: A\nmetadata: [name]\n", "an object's metadata.name is None: mend the chart's template"),
-        ("kind: A\nmetadata: {name: 3}\n", "an object's metadata.name is 3: mend the chart's template"),
-        ("kind: A\nmetadata: {name: ../b}\n", "an object's metadata.name is '../b': mend the chart's template"),
-        ("kind: /etc/x\nmetadata: {name: b}\n", "an object's kind is '/etc/x': mend the chart's template"),
+        ("- a\n", "an object's kind is None: fix the chart's template"),
+        ("kind: A\n", "an object's metadata.name is None: fix the chart's template"),
+        ("kind: A\nmetadata: [name]\n", "an object's metadata.name is None: fix the chart's template"),
+        ("kind: A\nmetadata: {name: 3}\n", "an object's metadata.name is 3: fix the chart's template"),
+        ("kind: A\nmetadata: {name: ../b}\n", "an object's metadata.name is '../b': fix the chart's template"),
+        ("kind: /etc/x\nmetadata: {name: b}\n", "an object's kind is '/etc/x': fix the chart's template"),
     ],
 )
 def test_what_has_no_name_is_refused(text: str, message: str) -> None:
@@ -60,7 +60,7 @@ def test_what_has_no_name_is_refused(text: str, message: str) -> None:
 
 def test_what_pods_mount_comes_before_them() -> None:
     stream = "".join(an_object(kind) for kind in ("Service", "Job", "ConfigMap", "Role", "Secret"))
-    assert [one.kind for one in of(manifests.joined(of(stream)).decode())] == [
+    assert [one.kind for one in of(manifests.join(of(stream)).decode())] == [
         "ConfigMap",
         "Secret",
         "Service",
@@ -107,11 +107,11 @@ def test_what_is_gone_goes_and_what_is_of_others_stays(tmp_path: Path) -> None:
         ),
         (
             an_object("Job", "mine"),
-            "{folder}/job-mine.yaml is not of ns/a: move it, or give another --output-dir",
+            "{folder}/job-mine.yaml is not a file of ns/a: move it, or give another --output-dir",
         ),
         (
             an_object("Job", "theirs"),
-            "{folder}/job-theirs.yaml is not of ns/a: move it, or give another --output-dir",
+            "{folder}/job-theirs.yaml is not a file of ns/a: move it, or give another --output-dir",
         ),
     ],
     ids=["secret", "twice", "users", "others"],
@@ -128,17 +128,17 @@ def test_what_can_not_be_written_leaves_the_folder_as_it_was(tmp_path: Path, str
 
 
 def test_a_job_that_removes_itself_is_told() -> None:
-    assert manifests.vanishing(of(an_object("Job", spec={}) + an_object("Service"))) is None
-    assert manifests.vanishing(of(an_object("Job", spec={"ttlSecondsAfterFinished": 0}))) == (
-        "the Job a goes when it has ended, and a sync makes and runs it again: drop cleanup"
+    assert manifests.self_removing_job(of(an_object("Job", spec={}) + an_object("Service"))) is None
+    assert manifests.self_removing_job(of(an_object("Job", spec={"ttlSecondsAfterFinished": 0}))) == (
+        "the Job a is removed when it has ended, and the next sync runs it again: drop cleanup"
     )
 
 
 def test_what_a_live_job_can_not_become_is_told(tmp_path: Path) -> None:
-    assert list(manifests.impossible(job(maxSize="2"), tmp_path)) == []
+    assert list(manifests.immutable_changes(job(maxSize="2"), tmp_path)) == []
     manifests.write(job(maxSize="2", tasks="1", wrap="x"), tmp_path, "ns/a")
-    assert list(manifests.impossible(job(maxSize="2", tasks="1", wrap="x"), tmp_path)) == []
-    assert list(manifests.impossible(job(maxSize="3", tasks="1", cores="4"), tmp_path)) == [
+    assert list(manifests.immutable_changes(job(maxSize="2", tasks="1", wrap="x"), tmp_path)) == []
+    assert list(manifests.immutable_changes(job(maxSize="3", tasks="1", cores="4"), tmp_path)) == [
         "cores can't change on a live Job a, was (unset), is 4: delete the Job, or undo it",
         "maxSize can't change on a live Job a, was 2, is 3: delete the Job, or undo it",
         "wrap can't change on a live Job a, was x, is (unset): delete the Job, or undo it",
@@ -147,13 +147,13 @@ def test_what_a_live_job_can_not_become_is_told(tmp_path: Path) -> None:
 
 def test_a_job_of_another_make_is_not_compared(tmp_path: Path) -> None:
     (tmp_path / "job-a.yaml").write_text(an_object("Job"))
-    assert list(manifests.impossible(job(maxSize="3"), tmp_path)) == []
+    assert list(manifests.immutable_changes(job(maxSize="3"), tmp_path)) == []
 
 
 def test_what_is_new_in_another_chart_is_no_change(tmp_path: Path) -> None:
     manifests.write(job("minicluster-1", maxSize="2", old="x"), tmp_path, "ns/a")
     new = {"flux.logLevel": "6", "flux.wrap": "", "logging.strict": "false"}
-    assert list(manifests.impossible(job("minicluster-2", maxSize="2", **new), tmp_path)) == [
+    assert list(manifests.immutable_changes(job("minicluster-2", maxSize="2", **new), tmp_path)) == [
         "logging.strict can't change on a live Job a, was true, is false: delete the Job, or undo it",
         "old can't change on a live Job a, was x, is (unset): delete the Job, or undo it",
     ]
@@ -165,8 +165,8 @@ def test_other_pods_of_another_chart_are_told(tmp_path: Path) -> None:
         return of(json.dumps({"kind": "Job", "metadata": metadata, "spec": spec}))
 
     manifests.write(made("minicluster-1", template={"a": 1}, completions=1), tmp_path, "ns/a")
-    assert list(manifests.impossible(made("minicluster-2", template={"a": 1}, completions=2), tmp_path)) == []
-    assert list(manifests.impossible(made("minicluster-2", template={"a": 2}), tmp_path)) == [
-        "minicluster-2 makes other pods than minicluster-1, and a live Job a can't: delete the Job, or render with its "
-        "own version"
+    assert list(manifests.immutable_changes(made("minicluster-2", template={"a": 1}, completions=2), tmp_path)) == []
+    assert list(manifests.immutable_changes(made("minicluster-2", template={"a": 2}), tmp_path)) == [
+        "minicluster-2 makes other pods than minicluster-1, and the pods of a live Job a can't change: delete the Job, "
+        "or render with minicluster-1"
     ]

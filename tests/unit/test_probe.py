@@ -61,4 +61,4 @@ def test_what_is_no_lead_is_none(other: str) -> None:
 def test_what_is_no_certificate_is_not_shown() -> None:
     with pytest.raises(CurveError) as caught:
         probe.ask("127.0.0.1:1", f'curve\n  secret-key = "{SECRET}"\n')
-    assert str(caught.value) == "this is no CURVE certificate: give the text that `flux keygen FILE` writes"
+    assert str(caught.value) == "this is not a CURVE certificate: give the text that `flux keygen FILE` writes"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
-from minicluster.render.spec import load
+from minicluster.render.load import load
 
 LEAD = {"name": "root", "address": "10.0.0.1", "size": 3}
 RUNNER: dict[str, Any] = {"image": "a", "runFlux": True}
@@ -42,15 +42,21 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # containers
     ({"containers": [{"name": "a"}, {"name": "b"}]}, "none of the 2 containers has runFlux: true: "),
     ({"containers": [RUNNER, {**RUNNER, "name": "b"}]}, "2 of the 2 containers have runFlux: true: "),
-    ({"containers": [RUNNER, {"image": "b"}]}, "containers[1] has no name: all but the one that runs Flux need one"),
-    ({"services": [{"image": "b"}]}, "services[0] has no name: all but the one that runs Flux need one"),
+    (
+        {"containers": [RUNNER, {"image": "b"}]},
+        "containers[1] has no name: give it one; only the runner needs none",
+    ),
+    (
+        {"services": [{"image": "b"}]},
+        "services[0] has no name: give it one; only the runner needs none",
+    ),
     (runner(noWrapEntrypoint=True), "noWrapEntrypoint is set on the container that runs Flux: "),
     ({"containers": [RUNNER, {"name": "mc"}]}, "two containers are named mc: rename one of them"),
     ({"containers": [RUNNER, {"name": "flux-view"}]}, "two containers are named flux-view: rename one of them"),
     ({"services": [{"name": "w"}, {"name": "w"}]}, "two containers are named w: rename one of them"),
     (
         sidecar(commands={"servicePre": "true"}),
-        "containers[1].commands.servicePre is set and the image's own entrypoint runs: give a command",
+        "containers[1].commands.servicePre is set, but the image's own entrypoint runs: give a command",
     ),
     (sidecar(command="a", noWrapEntrypoint=True), "containers[1] has command and noWrapEntrypoint: drop one of them"),
     (
@@ -64,11 +70,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (sidecar(cores=2), f"containers[1].cores is set: {HOST}; drop it"),
     (
         {"containers": [RUNNER, {"name": "lead", "ports": [80]}]},
-        "a sidecar's ports would have the Service mc-lead: over 63 characters, or taken; rename it",
+        "the Service mc-lead of a sidecar's ports is the cluster's own: rename the sidecar",
     ),
     (
         {"containers": [RUNNER, {"name": "s" * 61, "ports": [80]}]},
-        f"a sidecar's ports would have the Service mc-{'s' * 61}: over 63 characters, or taken; rename it",
+        f"the Service mc-{'s' * 61} of a sidecar's ports has over 63 characters: rename the sidecar",
     ),
     # variables
     *(
@@ -112,7 +118,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
                 {"name": "side", "volumes": {"v": {"path": "/d", "claimName": "other"}}},
             ]
         },
-        "containers[1].volumes.v has other settings than the volume v of another container: rename one of them",
+        "containers[1].volumes.v differs from the volume v of another container: rename one of them",
     ),
     *(
         (
@@ -134,7 +140,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         volume(path="/", claimName="c"),
-        "containers[0].volumes.v.path is /: nothing of the image would be left; mount it elsewhere",
+        "containers[0].volumes.v.path is /: it would hide the whole image; mount it elsewhere",
     ),
     (
         runner(volumes={"v": {"path": "/d", "claimName": "c"}, "w": {"path": "/d/", "emptyDir": True}}),
@@ -145,7 +151,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "services[0].volumes: v and w are both at /dev/shm; mount one elsewhere",
     ),
     *(
-        (volume(**fields), f"containers[0].volumes.v.{place}: Kubernetes takes no .. in a path; write it without")
+        (volume(**fields), f"containers[0].volumes.v.{place}: Kubernetes allows no .. in a path; write it without")
         for fields, place in (
             ({"path": "/a/../b", "claimName": "c"}, "path is /a/../b"),
             ({"path": "/a", "hostPath": "/b/.."}, "hostPath is /b/.."),
@@ -163,8 +169,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         service(resources={"requests": {"nvidia.com/gpu": 1}}),
-        "services[0].resources.requests.nvidia.com/gpu is 1, of limits nothing: devices are given whole; "
-        "give limits the same number",
+        "services[0].resources.requests.nvidia.com/gpu is 1, limits.nvidia.com/gpu unset: for a device they must be "
+        "equal; give both the same number",
     ),
     # what Kubernetes defines
     (
@@ -224,11 +230,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # pod
     (
         {"shareProcessNamespace": True, "pod": {"hostPID": True}},
-        "shareProcessNamespace and pod.hostPID are both true: Kubernetes takes one of them; drop the other",
+        "shareProcessNamespace and pod.hostPID are both true: Kubernetes allows one of them; drop the other",
     ),
     (
         {"pod": {"dnsPolicy": "None"}},
-        "pod.dnsPolicy is None and there is no name server: give pod.template.spec.dnsConfig.nameservers",
+        "pod.dnsPolicy is None and no name server is given: set pod.template.spec.dnsConfig.nameservers",
     ),
     # work
     (
@@ -241,14 +247,17 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (runner(command="a", batch=True, launcher=True), "containers[0] has batch and launcher: give the one that fits"),
     (runner(command="a", batchRaw=True), "containers[0].batchRaw is set without batch: set batch too"),
-    (runner(command=["a"], batch=True), "containers[0].batch is set: its command must be a text, each line a job"),
+    (
+        runner(command=["a"], batch=True),
+        "containers[0].batch is set: its command must be a string, one job per line",
+    ),
     (runner(launcher=True), "containers[0].launcher is set and there is no command: give one"),
     (runner(command="a", batch=True, diagnostics=True), "containers[0].diagnostics is set beside batch or launcher: "),
     (runner(command="a", commands={"servicePre": "b"}), "containers[0].commands.servicePre is for the other "),
     # flux
     (
         {"flux": {"scheduler": {"simple": True, "queuePolicy": "easy"}}},
-        "flux.scheduler.queuePolicy is easy and simple is true: sched-simple knows fcfs only",
+        "flux.scheduler.queuePolicy is easy and simple is true: sched-simple has fcfs only; drop it",
     ),
     (
         {"flux": {"scheduler": {"simple": True, "matchPolicy": "first"}}},
@@ -269,21 +278,23 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"flux": {"brokerConfig": "a = 1", "scheduler": {"simple": True}}},
-        "flux.scheduler.simple and flux.brokerConfig are both set: brokerConfig is used as given; say it there",
+        "flux.scheduler.simple and flux.brokerConfig are both set: brokerConfig is used as given; set it there",
     ),
     (
         {"flux": {"brokerConfig": "a = 1", "bursting": {"hostlist": "a-[0-1]"}}},
-        "flux.bursting and flux.brokerConfig are both set: brokerConfig is used as given; say it there",
+        "flux.bursting and flux.brokerConfig are both set: brokerConfig is used as given; set it there",
     ),
     (
         {"networkPolicy": {"enabled": True}, "pod": {"hostNetwork": True}},
-        "networkPolicy.enabled and pod.hostNetwork are both true: no policy holds there; drop one of them",
+        "networkPolicy.enabled and pod.hostNetwork are both true: a NetworkPolicy does not apply to the host's "
+        "network; drop one of them",
     ),
     # autoscaling and metrics
     *(
         (
             {**values, **bursting(leadBroker=LEAD, hostlist="mc-0")},
-            "autoscaling or metrics is on beside flux.bursting.leadBroker: they are the lead cluster's; turn them off",
+            "autoscaling or metrics is on beside flux.bursting.leadBroker: they belong to the lead cluster; "
+            "turn them off here",
         )
         for values in ({"autoscaling": {"enabled": True}}, {"metrics": {"enabled": True}})
     ),
@@ -326,7 +337,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"state": {"claimName": "c"}, "archive": {"path": "/a/b"}},
-        "state.claimName and archive.path are both set: each brings the queue back; drop one of them",
+        "state.claimName and archive.path are both set: each restores the queue; drop one of them",
     ),
     # bursting
     (bursting(hostlist="a-0", clusters=[{"size": 1}]), "flux.bursting has hostlist and clusters: give one of them"),
@@ -380,7 +391,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # aliases
     (
         {"flux": {"leadBroker": LEAD, "bursting": {"leadBroker": LEAD}}},
-        "flux.leadBroker and leadBroker are both set: the one is another name of the other; give one of them",
+        "flux.leadBroker and leadBroker are both set: they are two names of one field; give one of them",
     ),
 ]
 

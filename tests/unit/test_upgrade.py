@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 from minicluster.errors import SpecError
-from minicluster.render import config, curve, spec, upgrade
-from minicluster.render.spec import MiniCluster
+from minicluster.render import config, curve, defaults, upgrade
+from minicluster.render.model import MiniCluster
 from support import ROOT
 
 OLDER = ROOT / "tests" / "cluster" / "older"
@@ -197,7 +197,7 @@ def test_a_default_that_is_another_now_is_known(older: Path) -> None:
         text = archive.extractfile("charts/minicluster/values.yaml")
         assert text
         then = dict(upgrade.flat(yaml.safe_load(text)))
-    now = dict(upgrade.flat(spec.defaults()))
+    now = dict(upgrade.flat(defaults.values()))
     others = {path: text for path, text in then.items() if now.get(path, text) != text}
     assert others.items() <= upgrade.FORMER.items(), "add them to FORMER"
 
@@ -216,6 +216,6 @@ def test_paths_and_texts() -> None:
 
 
 def test_all_defaults_have_a_text() -> None:
-    found = dict(upgrade.flat(spec.defaults()))
+    found = dict(upgrade.flat(defaults.values()))
     assert found["flux.logLevel"] == "6"
     assert found["containers[0].image"] == "ubuntu:noble"

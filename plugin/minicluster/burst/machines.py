@@ -1,23 +1,27 @@
-"""The files of a burst's hosts that are no pods: what a machine that has Flux needs to join a root.
+"""The files by which machines outside Kubernetes join a root; they need Flux and nothing else.
 
-They are the same for all hosts of a burst: a broker finds its rank by the name of its host. Paths in them are
-relative, but for that of the folder in the unit.
+All machines of a burst have the same files: a broker finds its rank by its host's name. Paths in the files are
+relative; only the unit names the folder.
 """
 
 import json
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 import tomli_w
 
+from minicluster import streams
+from minicluster.errors import OutputError
 from minicluster.render import broker
-from minicluster.render.config import ids, nodes
-from minicluster.render.spec import MiniCluster
+from minicluster.render.idset import to_idset
+from minicluster.render.model import MiniCluster
+from minicluster.render.resources import nodes
 
-#: Where the unit expects the folder on each host.
+#: The folder on each machine, as the unit names it.
 FOLDER = "/etc/minicluster"
 UNIT = "minicluster-burst.service"
-#: What the folder may have.
+#: The files that the folder may have.
 NAMES = ("broker.toml", "curve.cert", "R", "start.sh", UNIT)
 
 
@@ -31,7 +35,10 @@ class File:
 
 
 def files(burst: MiniCluster, certificate: str) -> list[File]:
-    """Return the files of a burst. R is among them where the cores of all hosts are known: the lead's counts."""
+    """Return the files of a burst; R only when the cores of all hosts are known.
+
+    The resource set that counts is the lead's.
+    """
     r = resource_set(burst)
     return [
         File("broker.toml", configuration(burst, has_r=r is not None), 0o644),
@@ -43,7 +50,7 @@ def files(burst: MiniCluster, certificate: str) -> list[File]:
 
 
 def configuration(burst: MiniCluster, has_r: bool) -> str:
-    """Return broker.toml; without R the broker asks the lead's for it."""
+    """Return broker.toml; without R the broker asks the lead for it."""
     tables = {
         "access": {"allow-guest-user": True, "allow-root-owner": True},
         "bootstrap": {"curve_cert": "curve.cert", "hosts": broker.bootstrap(burst)},
@@ -53,13 +60,14 @@ def configuration(burst: MiniCluster, has_r: bool) -> str:
 
 
 def resource_set(burst: MiniCluster) -> str | None:
-    """Return R (RFC 20) on a line, None where the cores of some host are not known before Flux is asked there."""
+    """Return R (RFC 20) on a line; None when the cores of a host are known to Flux on that host only."""
     execution: dict[str, object] = {"R_lite": [], "starttime": 0.0, "expiration": 0.0, "nodelist": []}
     lite, nodelist = [], []
     for ranks, hosts, cores, gpus in nodes(burst):
         if cores is None:
             return None
-        lite.append({"rank": ranks, "children": {"core": ids(cores), **({"gpu": ids(gpus)} if gpus else {})}})
+        gpu = {"gpu": to_idset(range(gpus))} if gpus else {}
+        lite.append({"rank": ranks, "children": {"core": to_idset(range(cores)), **gpu}})
         nodelist.append(hosts)
     execution |= {"R_lite": lite, "nodelist": nodelist}
     return json.dumps({"version": 1, "execution": execution}) + "\n"
@@ -67,7 +75,7 @@ def resource_set(burst: MiniCluster) -> str | None:
 
 _START = """\
 #!/bin/sh
-# start.sh [HOST]: joins the MiniCluster as HOST, which is this machine's name when it is not given.
+# start.sh [HOST]: joins the MiniCluster as HOST, by default this machine's name.
 set -eu
 cd "$(dirname "$0")"
 name=$(uname -n)
@@ -81,13 +89,13 @@ exec {words} -Sstatedir="$state" -Srundir="$run" -Slocal-uri="local://$run/local
 
 
 def start(burst: MiniCluster) -> str:
-    """Return the script that starts a host's broker."""
+    """Return the script that starts a machine's broker."""
     words = ["flux", "start", "--config-path=broker.toml"]
     return _START.format(words=shlex.join([*words, *broker.setting(broker.tree(burst) | broker.log(burst))]))
 
 
 _UNIT = """\
-# The broker of a host that joins the MiniCluster {lead}, of the same user as the lead's:
+# The broker of a machine that joins the MiniCluster {lead}. It runs as the user of the lead:
 #   cp -a DIR {folder} && chown -R {user} {folder} && systemctl enable --now {folder}/{unit}
 [Unit]
 Description=Flux broker of the MiniCluster {lead}
@@ -114,3 +122,18 @@ def unit(burst: MiniCluster) -> str:
     user = context.get("runAsUser", burst.spec["pod"]["securityContext"].get("runAsUser", 0))
     lead = burst.flux["bursting"]["leadBroker"]["name"]
     return _UNIT.format(lead=lead, user=int(user), folder=FOLDER, unit=UNIT)
+
+
+def write(folder: Path, files: list[File]) -> None:
+    """Write the files into a folder, in place of those of an earlier run. Raises OutputError when it has others."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        others = sorted({path.name for path in folder.iterdir()} - set(NAMES))
+        if others:
+            raise OutputError(f"{folder} has other files, such as {others[0]}: give a new or empty folder")
+        for name in NAMES:
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder} can't be written: {error.strerror}") from None
+    for file in files:
+        streams.write_file(folder / file.name, file.text.encode(), file.mode)

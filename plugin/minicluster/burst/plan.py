@@ -1,26 +1,22 @@
-"""A burst, made of its root: the values of its release, its Secret, its ranks, and the address of the lead.
+"""A burst as it is computed from its root: its ranks, the values of its release, and its Secret."""
 
-All of it is computed from what the root's release and the objects of its Kubernetes cluster say.
-"""
-
-import ipaddress
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from minicluster import yamlio
+from minicluster.burst.address import Address
 from minicluster.errors import BurstError
-from minicluster.render import broker, spec
-from minicluster.render.config import ids
+from minicluster.render import defaults
 from minicluster.render.hostlist import expand, hosts, table
-from minicluster.render.spec import MiniCluster
+from minicluster.render.idset import parse_idset, to_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 
-#: What the reason of a drain of ours begins with: whoever brings the hosts back undrains these, and no others.
+#: The reasons of our drains begin with this. Only these are undrained when the hosts come back. Our lines of a pod's
+#: log begin with it, too.
 OURS = "minicluster: "
-#: Values that are the root's alone: its sizes, its work, its state, and what only its lead reads.
+#: Values that a burst does not get: the root's sizes, its work, its state, and what only its lead reads.
 ROOTS = (
     *("nameOverride", "size", "maxSize", "minSize", "tasks", "interactive", "archive", "state", "services", "global"),
     *("autoscaling", "metrics", "agent"),
@@ -32,42 +28,18 @@ ROOTS_COMMANDS = ("brokerPre", "script", "prefix")
 
 
 @dataclass(frozen=True)
-class Address:
-    """Where the lead broker is reached."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        """Return it as a ZeroMQ endpoint has it."""
-        return f"{self.host}:{self.port}"
-
-    @classmethod
-    def parse(cls, text: str, port: int) -> "Address":
-        """Return the address of HOST or HOST:PORT, an IPv6 host in brackets.
-
-        Raises BurstError when it is none.
-        """
-        match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[-.a-zA-Z0-9]+)(?::([0-9]{1,5}))?", text)
-        number = int(match[2] or port) if match else 0
-        if not match or not 0 < number < 65536:
-            raise BurstError(f"the address {text!r} is none: write it as HOST or HOST:PORT, an IPv6 host in brackets")
-        return cls(match[1], number)
-
-
-@dataclass(frozen=True)
 class Burst:
-    """Hosts that a root has registered: ``size`` of them from rank ``first`` on, where they are ``hosts``."""
+    """Hosts that a root has registered."""
 
     name: str
-    first: int
+    first: int  #: the rank of the first host
     size: int
-    hosts: str
-    is_release: bool  #: of pods; else hosts of a hostlist
+    hosts: str  #: as a hostlist
+    is_release: bool  #: whether the hosts are pods of a release; else they are machines of a hostlist
 
     def ranks(self, size: int | None = None) -> str:
         """Return the ranks of the first ``size`` hosts, or of all, as an idset."""
-        return ids(size or self.size, self.first)
+        return to_idset(range(self.first, self.first + (size or self.size)))
 
 
 def find(root: MiniCluster, name: str) -> Burst:
@@ -78,13 +50,13 @@ def find(root: MiniCluster, name: str) -> Burst:
     bursting = root.flux["bursting"]
     if root.joins:
         lead = bursting["leadBroker"]["name"]
-        raise BurstError(f"{root.name} is a burst itself: a burst joins the root, which is {lead}")
+        raise BurstError(f"{root.name} is a burst itself: name its root, {lead}, instead")
     if bursting["hostlist"]:
         return _of_hostlist(root, name)
     if not root.bursts:
         raise BurstError(
-            f"{root.name} has no flux.bursting.clusters: the hosts of bursts are registered when it is installed; "
-            "uninstall it and install it with them"
+            f"{root.name} has no flux.bursting.clusters: the hosts of bursts are registered at its install; uninstall "
+            "it, and install it with them"
         )
     first = root.max_size
     for one, part in zip(root.bursts, table(root)[1:], strict=True):
@@ -102,18 +74,18 @@ def _of_hostlist(root: MiniCluster, name: str) -> Burst:
     first = registered.index(wanted[0]) if wanted[0] in registered else 0
     if own & set(wanted) or registered[first : first + len(wanted)] != wanted:
         raise BurstError(
-            f"{root.name} has no hosts {name} for a burst: name consecutive hosts of flux.bursting.hostlist that are "
-            f"not its own; it is {hostlist}"
+            f"{root.name} has no hosts {name} for a burst: flux.bursting.hostlist is {hostlist}; name hosts that are "
+            "consecutive in it, and not the root's own"
         )
     return Burst(name, first, len(wanted), name, is_release=False)
 
 
 def check_size(root: MiniCluster, burst: Burst, size: int) -> None:
-    """Raise BurstError when a burst is to have more hosts than its root has registered."""
+    """Raise BurstError for a size that the root has no registered hosts for."""
     if not 1 <= size <= burst.size:
         raise BurstError(
-            f"the size {size} is not what {root.name} has registered for {burst.name}: 1 to {burst.size} hosts; "
-            "what a root registers can't grow while it lives"
+            f"the size {size} is impossible: {root.name} has registered {burst.size} hosts for {burst.name}, so give 1 "
+            f"to {burst.size}; a live root can't register more"
         )
 
 
@@ -142,7 +114,7 @@ def secret(root: MiniCluster, burst: Burst, certificate: str, namespace: str = "
 
 
 def values(root: MiniCluster, burst: Burst, size: int, address: Address) -> dict[str, Any]:
-    """Return the values of a burst: the root's pods as workers, without its work; what is not as in the chart.
+    """Return the values of a burst that differ from the chart's: the root's pods as workers, without its work.
 
     Raises BurstError for a size that is not registered.
     """
@@ -159,14 +131,23 @@ def values(root: MiniCluster, burst: Burst, size: int, address: Address) -> dict
         "network": {key: value for key, value in root.spec["network"].items() if key not in ROOTS_NETWORK},
         "flux": {**flux, **secret, "bursting": {**bursting, "leadBroker": lead}},
     }
-    defaults = yamlio.load(spec.DEFAULTS.read_bytes())
-    found: dict[str, Any] = _differing(made, defaults | {"size": None})
+    found: dict[str, Any] = _differing(made, {**defaults.values(), "size": None})
     return found
 
 
+def values_file(burst: Burst, made: Mapping[str, Any], secret_file: str) -> str:
+    """Return the values of a burst as a file that begins with the commands that install it."""
+    lines = [
+        f"# {burst.name}: ranks {burst.ranks()} of {made['flux']['bursting']['leadBroker']['name']}",
+        f"#   kubectl apply --server-side -f {secret_file or 'the file that --secret-file writes'}",
+        f"#   helm install {burst.name} charts/minicluster -f {burst.name}-values.yaml --post-renderer minicluster",
+    ]
+    return "\n".join(lines) + "\n" + yamlio.dump(made).decode().removeprefix("---\n")
+
+
 def member(root: MiniCluster, burst: Burst, made: Mapping[str, Any]) -> MiniCluster:
-    """Return the burst as a cluster. Raises SpecError for values that can't be one."""
-    return spec.load({"metadata": {"name": burst.name if burst.is_release else root.name}, "spec": made})
+    """Return the burst as a MiniCluster. Raises SpecError for wrong values."""
+    return load({"metadata": {"name": burst.name if burst.is_release else root.name}, "spec": made})
 
 
 def _worker(runner: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,12 +157,12 @@ def _worker(runner: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _differing(given: Any, defaults: Any) -> Any:
-    """Return the part of a map that is not as the defaults have it."""
+    """Return the part of a map that differs from the defaults."""
     found = {}
     for key, value in given.items():
         default = defaults.get(key)
         if isinstance(value, dict) and isinstance(default, dict):
-            value = _differing(value, default)  # noqa: PLW2901 - what is left of it
+            value = _differing(value, default)  # noqa: PLW2901 - the part that differs
             if not value:
                 continue
         elif key in defaults and value == default:
@@ -191,7 +172,7 @@ def _differing(given: Any, defaults: Any) -> Any:
 
 
 def needs(made: Mapping[str, Any]) -> list[str]:
-    """Return the objects that the burst's namespace must have before its pods can run, but for the certificate."""
+    """Return the objects that must exist in the burst's namespace before its pods can run; not the certificate's."""
     pod, flux, found = made.get("pod", {}), made.get("flux", {}), []
     for container in made.get("containers", []):
         for volume in container.get("volumes", {}).values():
@@ -207,72 +188,8 @@ def needs(made: Mapping[str, Any]) -> list[str]:
     return sorted(set(found))
 
 
-def service_port(root: MiniCluster, service: Mapping[str, Any]) -> int:
-    """Return the port of the lead from outside: that of its Service, or what the values say of it."""
-    ports = service.get("spec", {}).get("ports", [{}])
-    if service.get("spec", {}).get("type") == "LoadBalancer":
-        return broker.PORT
-    expose = root.flux["bursting"]["expose"]
-    return int(ports[0].get("nodePort") or (expose["nodePort"] if expose["type"] == "NodePort" else 0) or broker.PORT)
-
-
-def lead_address(
-    root: MiniCluster, service: Mapping[str, Any], pod: Mapping[str, Any], node: Mapping[str, Any]
-) -> Address:
-    """Return the address that the Service of the lead has for those outside: its load balancer's, or its node's.
-
-    Of the node its external address counts before that which the pod has of it. An object that is not there is
-    empty. Raises BurstError when there is no address.
-    """
-    name = f"{root.name}-lead"
-    if not service:
-        raise BurstError(
-            f"there is no Service {name}: install {root.name} with flux.bursting.expose.type, or give --address"
-        )
-    if service["spec"]["type"] == "LoadBalancer":
-        for ingress in service.get("status", {}).get("loadBalancer", {}).get("ingress", []):
-            if host := ingress.get("ip") or ingress.get("hostname"):
-                return Address(_bracketed(host), broker.PORT)
-        raise BurstError(f"the load balancer of the Service {name} has no address yet: wait for it, or give --address")
-    external = [one["address"] for one in node.get("status", {}).get("addresses", []) if one["type"] == "ExternalIP"]
-    host = next(iter(external), pod.get("status", {}).get("hostIP", ""))
-    if not host:
-        raise BurstError(f"the lead of {root.name} runs on no node: wait for its pod, or give --address")
-    return Address(_bracketed(host), service_port(root, service))
-
-
-def _bracketed(host: str) -> str:
-    try:
-        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
-    except ValueError:
-        return host
-
-
-def members(idset: str) -> Iterator[int]:
-    """Yield the ids of an idset (RFC 22), as Flux prints it.
-
-    >>> list(members("0-2,5"))
-    [0, 1, 2, 5]
-    """
-    for part in filter(None, idset.strip().strip("[]").split(",")):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
-
-
 def drained_by_us(burst: Burst, drains: Iterable[str]) -> list[int]:
-    """Return the burst's ranks that we drained; ``drains`` are lines of ranks, a bar and the reason."""
-    mine = set(members(burst.ranks()))
+    """Return the burst's ranks that we drained; each line of ``drains`` is an idset, ``|`` and the reason."""
+    mine = set(parse_idset(burst.ranks()))
     lines = [line.partition("|") for line in drains]
-    return sorted(mine & {rank for ranks, _, reason in lines if reason.startswith(OURS) for rank in members(ranks)})
-
-
-def document(text: bytes) -> dict[str, Any]:
-    """Return a file of values. Raises BurstError when it is no map in YAML."""
-    try:
-        found = yamlio.load(text)
-    except yaml.YAMLError as error:
-        raise BurstError(f"the values are not YAML: {yamlio.problem(error)}") from None
-    found = {} if found is None else found
-    if not isinstance(found, dict):
-        raise BurstError(f"the values are a {type(found).__name__}: they must be a map")
-    return found
+    return sorted(mine & {rank for ranks, _, reason in lines if reason.startswith(OURS) for rank in parse_idset(ranks)})

@@ -1,6 +1,6 @@
-"""Whether the lead broker answers at an address, and to a certificate: a CURVE handshake and no more.
+"""Asks whether the lead broker answers at an address, by a CURVE handshake with a certificate.
 
-No message is sent: the lead has no trace of it but a connection that came and went.
+No message is sent: all that the lead sees is a connection that opens and closes.
 """
 
 import time
@@ -10,7 +10,7 @@ from minicluster.render import curve
 
 
 class Answer(Enum):
-    """What a handshake came to."""
+    """The result of a handshake."""
 
     LEAD = "a broker with this certificate"
     OTHER = "something with another certificate"
@@ -18,7 +18,7 @@ class Answer(Enum):
 
 
 def ask(endpoint: str, certificate: str, seconds: float = 5.0) -> Answer:
-    """Return who answers at HOST:PORT within some seconds. Raises CurveError for what is no certificate."""
+    """Return who answers at HOST:PORT within some seconds. Raises CurveError for a text that is not a certificate."""
     import zmq  # noqa: PLC0415 - nobody else needs a socket
     from zmq.utils.monitor import recv_monitor_message  # noqa: PLC0415
 

@@ -5,20 +5,21 @@ from pathlib import Path
 
 import click
 
-from minicluster import door
-from minicluster.commands.options import curve_seed
-from minicluster.commands.template import manifests as generate
+from minicluster import streams
+from minicluster.commands import options
 from minicluster.errors import ManifestError
-from minicluster.release import argocd as application
-from minicluster.release import manifests
+from minicluster.release import argocd, manifests
 
 
-@click.command(hidden=True)
-@curve_seed
-def argocd(seed: bytes | None) -> None:
-    """Print the manifests of an Argo CD Application; all else comes from the environment that Argo CD makes."""
-    objects = generate(application.release(os.environ, Path.cwd()), seed)
-    problem = manifests.vanishing(objects)
+@click.command("argocd", hidden=True)
+@options.curve_seed
+def command(seed: bytes | None) -> None:
+    """Print the manifests of an Argo CD Application.
+
+    The environment describes the Application, as Argo CD sets it for its plugins.
+    """
+    objects = manifests.render(argocd.release(os.environ, Path.cwd()), seed)
+    problem = manifests.self_removing_job(objects)
     if problem:
         raise ManifestError(problem)
-    door.write(manifests.joined(objects))
+    streams.write(manifests.join(objects))

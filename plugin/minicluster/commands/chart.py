@@ -4,16 +4,16 @@ import os
 
 import click
 
-from minicluster import door
+from minicluster import streams
 from minicluster.release import helm
 
 
-@click.group()
-def chart() -> None:
+@click.group("chart")
+def command() -> None:
     """Find the chart that this package carries."""
 
 
-@chart.command()
+@command.command()
 def path() -> None:
     """Print the chart's folder.
 
@@ -21,4 +21,4 @@ def path() -> None:
     Examples:
       helm install flux-sample "$(minicluster chart path)" -f values.yaml --post-renderer minicluster
     """
-    door.write(os.fsencode(helm.CHART) + b"\n")
+    streams.write(os.fsencode(helm.CHART) + b"\n")

@@ -5,22 +5,19 @@ from typing import IO
 
 import click
 
-from minicluster import door
-from minicluster.convert import converter
+from minicluster import streams
+from minicluster.commands import options
+from minicluster.convert import ConvertError, convert
 
 
-@click.command()
+@click.command("convert")
 @click.argument("source", metavar="FILE", type=click.File("rb"))
-@click.option(
-    "--output-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write NAME-values.yaml for each MiniCluster into this folder instead of to standard output.",
-)
-def convert(source: IO[bytes], output_dir: Path | None) -> None:
-    """Convert flux-operator MiniClusters (v1alpha2, v1alpha1) in FILE, or - for standard input, to values.
+@options.output_dir("Write NAME-values.yaml for each MiniCluster into this folder instead of to standard output.")
+def command(source: IO[bytes], output_dir: Path | None) -> None:
+    """Convert MiniClusters of flux-operator to values.
 
-    What can't be carried over is an error; what changes, or has no meaning any more, a warning. The values
-    begin with the command that installs them.
+    FILE has MiniClusters of v1alpha2 or v1alpha1; - is standard input. What can't be carried over is an error. What
+    changes, or no longer has a meaning, is a warning. The values begin with the command that installs them.
 
     \b
     Examples:
@@ -28,17 +25,17 @@ def convert(source: IO[bytes], output_dir: Path | None) -> None:
       kubectl get minicluster flux-sample -o yaml | minicluster convert - > flux-sample-values.yaml
       kubectl get miniclusters -o yaml | minicluster convert - --output-dir values
     """
-    values, warnings = converter.convert(door.read(source))
+    values, warnings = convert(streams.read(source))
     if len(values) > 1 and output_dir is None:
-        raise converter.ConvertError(f"there are {len(values)} MiniClusters in the file: give --output-dir")
+        raise ConvertError(f"there are {len(values)} MiniClusters in the file: give --output-dir")
     files = {output_dir / f"{one.name}-values.yaml": one.text.encode() for one in values} if output_dir else {}
     for path, data in files.items():
         if path.exists() and path.read_bytes() != data:
-            raise converter.ConvertError(f"{path} is there and has other values: move it, or give another --output-dir")
+            raise ConvertError(f"{path} exists and has other values: move it, or give another --output-dir")
     for warning in [*warnings, *(text for one in values for text in one.warnings)]:
-        door.say(f"warning: {warning}")
+        streams.say(f"warning: {warning}")
     if output_dir is None:
-        door.write(values[0].text.encode())
+        streams.write(values[0].text.encode())
         return
     output_dir.mkdir(parents=True, exist_ok=True)
     for path, data in files.items():

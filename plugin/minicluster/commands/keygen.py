@@ -6,7 +6,8 @@ import subprocess
 
 import click
 
-from minicluster import door, yamlio
+from minicluster import streams, yamlio
+from minicluster.commands import options
 from minicluster.errors import SpecError, ToolError
 from minicluster.render import curve
 
@@ -14,14 +15,15 @@ from minicluster.render import curve
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-@click.command()
+@click.command("keygen")
 @click.argument("name")
-@click.option("-n", "--namespace", help="Namespace of the Secret; not in the manifest when not given.")
-@click.option("--seal-with", metavar="CMD", help="Pipe the Secret through this command, and print what it makes of it.")
-def keygen(name: str, namespace: str | None, seal_with: str | None) -> None:
-    """Print a Secret NAME with a new certificate, for flux.curveCertSecret. It differs each time: make it once.
+@options.namespace("Namespace of the Secret; not in the manifest when not given.", default=None)
+@click.option("--seal-with", metavar="CMD", help="Pipe the Secret through this command, and print its output.")
+def command(name: str, namespace: str | None, seal_with: str | None) -> None:
+    """Print a Secret with a new certificate.
 
-    CMD is run without a shell: the Secret is its standard input.
+    The Secret is for flux.curveCertSecret. It differs each time: make it once. CMD is run without a shell: the Secret
+    is its standard input.
 
     \b
     Examples:
@@ -42,16 +44,16 @@ def keygen(name: str, namespace: str | None, seal_with: str | None) -> None:
             "stringData": {"curve.cert": certificate},
         }
     )
-    door.write(secret if seal_with is None else seal(secret, seal_with))
+    streams.write(secret if seal_with is None else seal(secret, seal_with))
 
 
 def seal(secret: bytes, command: str) -> bytes:
-    """Return what a command makes of a Secret. Raises ToolError when it is missing or fails, or prints nothing."""
+    """Return what a command prints for a Secret. Raises ToolError when it is missing, fails or prints nothing."""
     try:
         words = shlex.split(command)
         if not words:
             raise ToolError("--seal-with is empty: give a command, e.g. kubeseal")
-        # its stderr is the user's to see, and none of our business: it may quote what it read
+        # its stderr goes to the user only: it may quote the Secret
         done = subprocess.run(words, input=secret, stdout=subprocess.PIPE, check=False)  # noqa: S603 - no shell
     except ValueError as error:
         raise ToolError(f"--seal-with {command!r}: {error}") from None
@@ -60,5 +62,5 @@ def seal(secret: bytes, command: str) -> bytes:
     if done.returncode:
         raise ToolError(f"--seal-with {words[0]} ended with {done.returncode}: nothing was sealed")
     if not done.stdout.strip():
-        raise ToolError(f"--seal-with {words[0]} printed nothing: it must print what it made of its standard input")
+        raise ToolError(f"--seal-with {words[0]} printed nothing: it must print the sealed Secret")
     return done.stdout

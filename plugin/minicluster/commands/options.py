@@ -1,17 +1,36 @@
-"""Options that several commands have."""
+"""Options that several commands have, and the types of their values."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
-from minicluster import door
+from minicluster import streams
+
+#: Seconds of the units of a duration, as Go reads it (time.ParseDuration).
+UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
+    """A duration as Helm takes it, such as 5m or 1m30s; its value is in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds. Fails for a number without a unit."""
+        parts = re.findall(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h)", str(value))
+        if not parts or "".join(number + unit for number, unit in parts) != value:
+            self.fail(f"{value!r} is not a duration: write it with units, as 90s, 5m or 1h30m.", param, ctx)
+        return sum(float(number) * UNITS[unit] for number, unit in parts)
 
 
 def _seed(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> bytes | None:
     if path is None:
         return None
     with path.open("rb") as file:
-        seed = door.read(file).strip()
+        seed = streams.read(file).strip()
     if len(seed) < 16:
         raise click.UsageError("the curve seed has under 16 bytes: make one with `openssl rand -hex 32`")
     return seed
@@ -26,3 +45,27 @@ curve_seed = click.option(
     callback=_seed,
     help="Derive new certificates from this secret seed: the same seed and cluster give the same certificate.",
 )
+
+
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def context(text: str = "The context of the kubeconfig; by default the current one.") -> Option:
+    """Return `--context`; "" when it is not given."""
+    return click.option("--context", default="", help=text)
+
+
+def namespace(text: str, default: str | None = "") -> Option:
+    """Return `-n`, `--namespace`."""
+    return click.option("-n", "--namespace", default=default, show_default=bool(default), help=text)
+
+
+def values(text: str, path: type[str] | click.Path = str) -> Option:
+    """Return `-f`, `--values`: files that Helm reads, in their order."""
+    return click.option("-f", "--values", "files", multiple=True, metavar="FILE", type=path, help=text)
+
+
+def output_dir(text: str, required: bool = False) -> Option:
+    """Return `--output-dir`."""
+    path = click.Path(file_okay=False, path_type=Path)
+    return click.option("--output-dir", type=path, metavar="DIR", required=required, help=text)

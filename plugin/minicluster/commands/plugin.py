@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import yaml
 
-from minicluster import door, yamlio
+from minicluster import streams, yamlio
 from minicluster.errors import ToolError
 from minicluster.release import helm
 
@@ -17,14 +17,19 @@ NAME = "minicluster"
 MARK = "# Written by `minicluster plugin install`.\n"
 
 
-@click.group()
-def plugin() -> None:
-    """Make this package a plugin of Helm 4. Helm 3 needs none: it finds `minicluster` in PATH."""
+@click.group("plugin")
+def command() -> None:
+    """Make this package a plugin of Helm 4.
+
+    Helm 3 needs no plugin: it finds `minicluster` in PATH.
+    """
 
 
-@plugin.command()
+@command.command()
 def install() -> None:
-    """Make Helm 4 find this package; to be repeated after the package moved.
+    """Make Helm 4 find this package.
+
+    To be repeated after the package moved.
 
     \b
     Examples:
@@ -33,16 +38,16 @@ def install() -> None:
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plugin.yaml").write_text(MARK + manifest(sys.executable), encoding="utf-8")
-    door.write(f"installed {folder}\n".encode())
+    streams.write(f"installed {folder}\n".encode())
 
 
-@plugin.command()
+@command.command()
 def uninstall() -> None:
     """Undo `minicluster plugin install`."""
     folder = _folder()
     if folder.exists():
         shutil.rmtree(folder)
-        door.write(f"removed {folder}\n".encode())
+        streams.write(f"removed {folder}\n".encode())
 
 
 def manifest(python: str) -> str:
@@ -52,7 +57,7 @@ def manifest(python: str) -> str:
     """
     if "$" in python:
         raise ToolError(f"Helm takes the $ in {python} for a variable: install the package in another place")
-    command = [python] if os.name == "nt" else ["env", python]
+    words = [python] if os.name == "nt" else ["env", python]
     text = yamlio.dump(
         {
             "apiVersion": "v1",
@@ -61,7 +66,7 @@ def manifest(python: str) -> str:
             "version": helm.version(),
             "runtime": "subprocess",
             "runtimeConfig": {
-                "platformCommand": [{"command": command[0], "args": [*command[1:], "-P", "-m", "minicluster"]}]
+                "platformCommand": [{"command": words[0], "args": [*words[1:], "-P", "-m", "minicluster"]}]
             },
         }
     )

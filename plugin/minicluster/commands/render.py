@@ -4,27 +4,23 @@ from typing import IO
 
 import click
 
-from minicluster import cli, door
-from minicluster.commands.options import curve_seed
+from minicluster import streams
+from minicluster.commands import options
+from minicluster.render import postrender
 
 
-@click.command()
-@click.option(
-    "-f",
-    "--file",
-    "source",
-    type=click.File("rb"),
-    default="-",
-    help="The stream; standard input when not given.",
-)
-@curve_seed
+@click.command("render")
+@click.argument("source", metavar="[FILE]", type=click.File("rb"), default="-")
+@options.curve_seed
 @click.option("--random-curve", is_flag=True, help="Let new certificates be random: the output differs each time.")
-def render(source: IO[bytes], seed: bytes | None, random_curve: bool) -> None:
-    """Render the MiniClusters in the output of `helm template`, reproducibly.
+def command(source: IO[bytes], seed: bytes | None, random_curve: bool) -> None:
+    """Render the output of `helm template`, reproducibly.
+
+    The output is read from FILE, or from standard input.
 
     \b
     Examples:
       helm template flux-sample charts/minicluster --set flux.curveCertSecret=my-curve | minicluster render
       helm template flux-sample charts/minicluster | minicluster render --curve-seed-file seed > manifests.yaml
     """
-    door.write(cli.render(door.read(source), seed, random_curve))
+    streams.write(postrender.render(streams.read(source), seed, random_curve))

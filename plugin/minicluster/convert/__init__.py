@@ -1,1 +1,89 @@
-"""flux-operator's MiniCluster as values."""
+"""A flux-operator MiniCluster as values of the chart.
+
+Most fields have the same names; some mean something else to flux-operator (API v1alpha2 at commit 0d75cef8, v1alpha1
+at 76c4754f: types, controllers/flux and pkg/flux). The values run what it ran: its defaults are written out where the
+chart has others, and what it ignored is dropped. Each such change is a warning, or a comment at the head of the file
+when there is nothing to do about it. docs/migrating.md lists them all.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from minicluster.convert import containers, fields, snippets, v1alpha1, volumes
+from minicluster.convert.part import Part
+from minicluster.convert.read import Document, read
+from minicluster.convert.report import Report, Values, values_file
+from minicluster.errors import ConvertError
+from minicluster.render import config
+from minicluster.render.load import load
+
+__all__ = ["ConvertError", "Values", "convert"]
+
+#: Helm's longest release name; a MiniCluster's may have 63 characters
+MAX_RELEASE = 53
+
+#: Each step changes the spec in place and reports; later ones rely on earlier ones
+STEPS: tuple[Callable[[Part], None], ...] = (
+    fields.drop_unsupported,
+    containers.drop_users,
+    containers.rename_snippets,
+    fields.move_lead_broker,
+    containers.move_capabilities,
+    fields.drop_zeros,
+    containers.drop_zeros,
+    fields.write_defaults,
+    containers.write_images,
+    fields.warn_of_arch,
+    fields.convert_pod,
+    fields.warn_of_differences,
+    fields.convert_flux,
+    containers.convert_runners,
+    containers.convert_work,
+    containers.convert_sidecars,
+    containers.convert_services,
+    containers.expand_environment,
+    snippets.warn_of_operator_names,
+    snippets.warn_of_view,
+    snippets.warn_of_exits,
+    volumes.convert_volumes,
+)
+
+
+def convert(data: bytes) -> tuple[list[Values], list[str]]:
+    """Return the values of each MiniCluster in a stream, and warnings about the rest of it.
+
+    Raises MiniClusterError for what can't be carried over.
+    """
+    documents, others = read(data)
+    values = [_convert(document) for document in documents]
+    names = [one.name for one in values]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConvertError(f"two MiniClusters are named {name}: give each a file of its own")
+    return values, [f"{title} is not a MiniCluster: apply it as before" for title in others]
+
+
+def _convert(document: Document) -> Values:
+    report = Report()
+    whole = Part("", document.spec, report)
+    if document.version == "v1alpha1":
+        v1alpha1.convert_spec(whole)
+    v1alpha1.convert_volumes(whole)
+    for step in STEPS:
+        step(whole)
+    release = document.name[:MAX_RELEASE].rstrip("-.")
+    if release != document.name:
+        document.spec["nameOverride"] = document.name
+        whole.note("nameOverride", f"a release's name has at most {MAX_RELEASE} characters")
+    _check(document)
+    warnings = [f"MiniCluster {document.name}: {' '.join(warning.split())}" for warning in report.warnings]
+    text = values_file(release, document.name, document.namespace, document.spec, report.notes)
+    return Values(document.name, text, warnings)
+
+
+def _check(document: Document) -> None:
+    """Raise the error that the post-renderer would."""
+    metadata: dict[str, Any] = {"name": document.name, "namespace": document.namespace}
+    cluster = load({"metadata": metadata, "spec": document.spec})
+    for _ in config.documents(cluster, lambda: (b"0" * 40, b"0" * 40)):
+        pass

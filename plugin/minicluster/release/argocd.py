@@ -1,4 +1,4 @@
-"""What an Argo CD Application asks its plugin for, see gitops/argocd/."""
+"""The release that an Argo CD Application asks its plugin for, see gitops/argocd/."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from minicluster.release.helm import Release
 
 #: The values file by which Argo CD discovers a folder.
 VALUES = "minicluster-values.yaml"
-#: What an Application may say, and in which field of a parameter.
+#: The parameters of an Application, and the field that holds the value of each.
 PARAMETERS = {"name": "string", "values-files": "array", "set": "map", "kube-version": "string"}
 
 
@@ -41,7 +41,7 @@ def _variable(environ: Mapping[str, str], name: str) -> str:
 
 
 def _parameters(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each parameter in Argo CD's JSON. Raises SpecError for one that is not announced."""
+    """Yield name and value of each parameter in Argo CD's JSON. Raises SpecError for an unknown one."""
     try:
         items = json.loads(text) or []
     except (ValueError, RecursionError) as error:
@@ -55,12 +55,12 @@ def _parameters(text: str) -> Iterator[tuple[str, Any]]:
         if value is None:
             raise SpecError(f"the parameter {name} has no {field}: give it as `{field}:`")
         if not _fits(value, field):
-            raise SpecError(f"the parameter {name} has {value!r}: {field} must hold texts")
+            raise SpecError(f"the parameter {name} has {value!r}: {field} must hold strings")
         yield name, value
 
 
 def _fits(value: Any, field: str) -> bool:
-    """Tell whether a value is what Argo CD has in a field of a parameter: texts."""
+    """Tell whether a value is what Argo CD has in a field of a parameter: strings without NUL and surrogates."""
     texts = {"string": [value], "array": value, "map": value.values() if isinstance(value, dict) else value}[field]
     return isinstance(value, dict if field == "map" else list if field == "array" else str) and all(
         isinstance(text, str) and not re.search("[\0\ud800-\udfff]", text) for text in texts
@@ -68,7 +68,7 @@ def _fits(value: Any, field: str) -> bool:
 
 
 def _inside(root: Path, folder: Path, file: str) -> Path:
-    """Return the path of a values file. Raises SpecError when it is none, or not of the repository."""
+    """Return the path of a values file. Raises SpecError when it is missing, or outside the repository."""
     path = (folder / file).resolve()
     if not path.is_relative_to(root):
         raise SpecError(f"the values file {file} is not in the repository: give a path in it")
@@ -78,8 +78,8 @@ def _inside(root: Path, folder: Path, file: str) -> Path:
 
 
 def _json(key: str, text: str) -> str:
-    """Return a parameter's text as JSON, read as in a values file: a number, true, null, or else a text."""
+    """Return a parameter's text as JSON, read as in a values file: a number, true, null, or else a string."""
     try:
         return json.dumps(yamlio.load(text))
     except yaml.YAMLError:
-        raise SpecError(f"the parameter set has for {key} what is not YAML: {text!r}") from None
+        raise SpecError(f"the parameter set has {text!r} for {key}, which is not YAML: put it in quotes") from None

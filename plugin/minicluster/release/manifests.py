@@ -1,4 +1,4 @@
-"""Rendered manifests for a repository: one file an object, and no Secret."""
+"""Rendered manifests, as a stream or for a repository: there one file an object, and no Secret."""
 
 import json
 import re
@@ -11,11 +11,12 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import ManifestError
-from minicluster.render import spec, upgrade
+from minicluster.release import helm
+from minicluster.render import defaults, postrender, upgrade
 from minicluster.render.stream import split
 
-#: The chart's record, on a Job, of what can't change while that Job exists: a flat map as JSON.
-FROZEN = "minicluster/frozen"
+#: The chart's record, an annotation of the Job, of what can't change while that Job exists: a flat map as JSON.
+IMMUTABLE = "minicluster/frozen"
 
 
 @dataclass(frozen=True)
@@ -33,54 +34,61 @@ class Manifest:
         return f"{self.kind}-{self.name}.yaml".lower()
 
 
-def manifests(stream: bytes) -> Iterator[Manifest]:
-    """Yield the objects of a rendered stream. Raises ManifestError for what has no kind and name.
+def render(release: helm.Release, seed: bytes | None) -> list[Manifest]:
+    """Return the objects of a release; new certificates come from the seed. Raises MiniClusterError."""
+    return list(parse(postrender.render(helm.template(release), seed, allow_random=False)))
+
+
+def parse(stream: bytes) -> Iterator[Manifest]:
+    """Yield the objects of a rendered stream. Raises ManifestError for one without a kind or a name.
 
     Helm 3 and 4 differ in the white space at the end of a document, so that goes.
     """
     for chunk in split(stream):
         text = re.sub(rb"\A---[ \t]*\r?\n", b"", chunk).strip() + b"\n"
-        document = _read(text, "what Helm made of the chart")
+        document = _read(text, "Helm's output")
         if document is not None:
             yield Manifest(_text(document, "kind"), _text(document, "metadata", "name"), text, document)
 
 
-def joined(objects: Sequence[Manifest]) -> bytes:
+def join(objects: Sequence[Manifest]) -> bytes:
     """Return the objects as one stream, what pods mount before the pods."""
     ordered = sorted(objects, key=lambda one: one.kind not in ("ConfigMap", "Secret"))
     return b"".join(b"---\n" + one.text for one in ordered)
 
 
-def vanishing(objects: Sequence[Manifest]) -> str | None:
-    """Return what is wrong with a Job that removes itself when it has ended: what applies it, makes it anew."""
+def self_removing_job(objects: Sequence[Manifest]) -> str | None:
+    """Return what is wrong with a Job that removes itself when it has ended: the next sync creates it again."""
     for one in objects:
         if one.kind == "Job" and "ttlSecondsAfterFinished" in _map(one.document, "spec"):
-            return f"the Job {one.name} goes when it has ended, and a sync makes and runs it again: drop cleanup"
+            return f"the Job {one.name} is removed when it has ended, and the next sync runs it again: drop cleanup"
     return None
 
 
-def impossible(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
-    """Yield what has changed since a folder was written and can't on a Job that is there."""
-    defaults = dict(upgrade.flat(spec.defaults()))
+def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
+    """Yield what has changed since a folder was written and can't change on a live Job."""
+    unset = dict(upgrade.flat(defaults.values()))
     for one in objects:
         path = folder / one.file
         if one.kind == "Job" and path.is_file():
             before = _read(path.read_bytes(), path)
-            old = _frozen(before)
-            found = list(upgrade.changes(old, _frozen(one.document), defaults)) if old else []
+            old = _immutable(before)
+            found = list(upgrade.changes(old, _immutable(one.document), unset)) if old else []
             for key, was, now in found:
                 change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
                 yield f"{change}: delete the Job, or undo it"
-            if not found and upgrade.fixed(before) != upgrade.fixed(one.document):
-                charts = f"{_chart(one.document)} makes other pods than {_chart(before)}"
-                yield f"{charts}, and a live Job {one.name} can't: delete the Job, or render with its own version"
+            if not found and upgrade.immutable(before) != upgrade.immutable(one.document):
+                yield (
+                    f"{_chart(one.document)} makes other pods than {_chart(before)}, and the pods of a live Job "
+                    f"{one.name} can't change: delete the Job, or render with {_chart(before)}"
+                )
 
 
 def write(objects: Sequence[Manifest], folder: Path, release: str) -> None:
-    """Make a folder hold these objects of a release, a file each, and no longer those that it once had.
+    """Write the objects of a release into a folder, a file each, and remove the files of objects that are gone.
 
-    The first line of a file says which release it is of. Another's, or the user's own, is never touched.
-    Raises ManifestError, with nothing written, for a Secret, for a file of others, or two objects of one name.
+    The first line of a file names its release. Files of other releases, and of the user's own, are never touched.
+    Raises ManifestError, with nothing written, for a Secret, for a file in the way, or for two objects of one name.
     """
     mark = f"# {release}, by `minicluster template`: change its values, not this file\n".encode()
     files: dict[Path, bytes] = {}
@@ -94,7 +102,7 @@ def write(objects: Sequence[Manifest], folder: Path, release: str) -> None:
         if path in files:
             raise ManifestError(f"two objects would be in {path}: rename one, or leave out --output-dir")
         if path.exists() and not _has(path, mark):
-            raise ManifestError(f"{path} is not of {release}: move it, or give another --output-dir")
+            raise ManifestError(f"{path} is not a file of {release}: move it, or give another --output-dir")
         files[path] = mark + one.text
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.yaml"):
@@ -109,12 +117,12 @@ def _has(path: Path, mark: bytes) -> bool:
 
 
 def _text(document: Any, *path: str) -> str:
-    """Return a text in a document that can be in a file's name. Raises ManifestError when there is none."""
+    """Return a string in a document that can be in a file's name. Raises ManifestError when there is none."""
     value = document
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][\w.:-]*", value):
-        raise ManifestError(f"an object's {'.'.join(path)} is {value!r}: mend the chart's template")
+        raise ManifestError(f"an object's {'.'.join(path)} is {value!r}: fix the chart's template")
     return value
 
 
@@ -127,17 +135,17 @@ def _read(text: bytes, where: object) -> Any:
 
 
 def _map(document: Any, *path: str) -> Mapping[str, Any]:
-    """Return the map at a place in a document; an empty one when there is none."""
+    """Return the map at a path in a document; an empty one when there is none."""
     value = document
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
 
 
-def _frozen(job: Any) -> dict[str, Any]:
-    """Return the record; an empty one where somebody else has written there."""
+def _immutable(job: Any) -> dict[str, Any]:
+    """Return the chart's record; an empty one when the annotation is not the chart's."""
     try:
-        record = json.loads(_map(job, "metadata", "annotations").get(FROZEN, "{}"))
+        record = json.loads(_map(job, "metadata", "annotations").get(IMMUTABLE, "{}"))
     except (TypeError, ValueError):
         record = {}
     return record if isinstance(record, dict) else {}

@@ -1,4 +1,4 @@
-"""What the brokers are told: broker.toml and the words of ``flux start``.
+"""The configuration of the brokers: broker.toml and the words of ``flux start``.
 
 Keys and attributes are those of flux-config-bootstrap(5), flux-config-resource(5), flux-config-tbon(5)
 and flux-broker-attributes(7), Flux 0.88.
@@ -12,21 +12,24 @@ import tomli_w
 
 from minicluster.errors import SpecError
 from minicluster.render.hostlist import hosts, registered, table
-from minicluster.render.spec import MiniCluster
+from minicluster.render.model import MiniCluster
 
+#: Where a broker listens.
 PORT = 8050
-#: Children of a broker when no topology is asked for; one more than a flat tree can have is another level.
+#: Where a broker of a pod listens; the interfaces of a node have names of their own.
+INTERFACE = "eth0"
+#: Children of a broker when no topology is asked for: with more hosts the tree gets another level.
 FANOUT = 256
-#: Seconds that a broker and its archive have of a grace period of 30 s and more
+#: Seconds that a broker and its archive have of a grace period of 30 s or more.
 ENDS = 7
-#: Of Fluxion's policies the one that starts most jobs and lets a job wait for nodes that are not up; fcfs fails it.
+#: The policy of Fluxion that starts most jobs and lets a job wait for nodes that are not up; its fcfs fails the job.
 QUEUE_POLICY = "easy"
 #: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
 MATCH_POLICY = "lonode"
 
 
 def quorum(cluster: MiniCluster) -> int | None:
-    """Return how many brokers must be online before the work starts, None for all of them."""
+    """Return how many brokers must be online before the work starts; None for all hosts of the table."""
     min_size: int | None = cluster.spec["minSize"]
     if min_size is not None:
         return min_size
@@ -39,7 +42,7 @@ def quorum(cluster: MiniCluster) -> int | None:
 def config(cluster: MiniCluster) -> str:
     """Return broker.toml: the user's own text, or the one computed from the spec.
 
-    Raises SpecError when the user's text is not TOML, or stands beside values that it would hide.
+    Raises SpecError when the user's text is not TOML.
     """
     given: str = cluster.flux["brokerConfig"]
     if not given:
@@ -55,7 +58,7 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
     network = cluster.spec["network"]
     domain = f"{cluster.service}.{cluster.namespace}.svc.{network['clusterDomain']}"
     tables: dict[str, Any] = {
-        # an exec into the pod is often root's, whoever runs the broker
+        # `kubectl exec` is often root, whoever runs the broker
         "access": {"allow-guest-user": True, "allow-root-owner": True},
         "bootstrap": {
             "curve_cert": f"{cluster.state}/curve/curve.cert",
@@ -65,15 +68,15 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
             "default_connect": f"tcp://%h.{domain}.:%p",
             "hosts": bootstrap(cluster),
         },
-        # what a container sees of a node is not what it may use: R is right, detection isn't
+        # a container sees more of a node than it may use: R is right, detection isn't
         "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
     }
     if cluster.spec["state"]["claimName"]:
-        # what a kill can lose (flux-config-kvs(5))
+        # a kill loses what is younger (flux-config-kvs(5))
         tables["kvs"] = {"checkpoint-period": "5s"}
     scheduler = cluster.flux["scheduler"]
     if scheduler["simple"]:
-        # Fluxion's own check of feasibility would load its resource module beside sched-simple
+        # Fluxion's own feasibility check would load its resource module beside sched-simple
         tables["modules"] = {"alternatives": {"sched": "sched-simple", "feasibility": "sched-simple"}}
     else:
         tables["sched-fluxion-qmanager"] = {"queue-policy": scheduler["queuePolicy"] or QUEUE_POLICY}
@@ -82,13 +85,13 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
 
 
 def interface(cluster: MiniCluster) -> str:
-    """Return what brokers bind to: a pod's interface is eth0, those of nodes have names of their own."""
+    """Return the interface or address that brokers bind to; on the network of a node that is all of them."""
     given: str = cluster.spec["network"]["interface"]
-    return given or ("*" if cluster.spec["pod"]["hostNetwork"] else "eth0")
+    return given or ("*" if cluster.spec["pod"]["hostNetwork"] else INTERFACE)
 
 
 def bootstrap(cluster: MiniCluster) -> list[dict[str, str]]:
-    """Return the table of hosts; in that of a burst rank 0 has the address of its lead."""
+    """Return the host table; in that of a burst rank 0 has the address of the lead."""
     entries = [{"host": part.hostlist} for part in table(cluster)]
     if not cluster.joins:
         return entries
@@ -121,7 +124,7 @@ def start(cluster: MiniCluster) -> list[str]:
     needed = quorum(cluster)
     if needed is not None:
         attributes["broker.quorum"] = needed
-    # told to stop, a broker has what is left of the pod's grace period, and the dump needs time too
+    # a broker that is told to stop has the rest of the pod's grace period, and the dump needs some of it
     rest = grace(cluster)[2]
     timeout = 10 if rest >= ENDS else max(2, rest // 2)
     attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = f"{timeout}s"
@@ -130,7 +133,7 @@ def start(cluster: MiniCluster) -> list[str]:
 
 
 def grace(cluster: MiniCluster) -> tuple[int, int, int]:
-    """Return how a pod's grace period is used, in seconds: work may go on, it is ended, the broker is."""
+    """Return the parts of a pod's grace period, in seconds: work goes on, work is ended, the broker is ended."""
     seconds = int(cluster.spec["pod"]["terminationGracePeriodSeconds"])
     leave = max(seconds - 15, seconds // 2)
     kill = (seconds - leave + 1) // 2
@@ -140,8 +143,9 @@ def grace(cluster: MiniCluster) -> tuple[int, int, int]:
 def tree(cluster: MiniCluster) -> dict[str, object]:
     """Return the attributes of the tree of brokers."""
     flux = cluster.flux
-    # every broker of a burst reaches rank 0 only, so it is the parent of all
-    attributes: dict[str, object] = {"tbon.topo": flux["topology"] or f"kary:{0 if cluster.spans else FANOUT}"}
+    # every broker of a burst reaches rank 0 only, so rank 0 is the parent of all
+    default = f"kary:{0 if cluster.is_multi_cluster else FANOUT}"
+    attributes: dict[str, object] = {"tbon.topo": flux["topology"] or default}
     if _seconds(flux["connectTimeout"]):
         attributes["tbon.connect_timeout"] = flux["connectTimeout"]
     if cluster.spec["logging"]["zeromq"]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from minicluster.errors import CurveError
-from minicluster.render.spec import MiniCluster
+from minicluster.render.model import MiniCluster
 
 #: Makes a key pair, (public, secret), both Z85 text of 40 characters.
 Keypair = Callable[[], tuple[bytes, bytes]]
@@ -14,7 +14,7 @@ _KEYS = re.compile(r'^\s*(public|secret)-key\s*=\s*"([0-9a-zA-Z.:+=^!/*?&<>()\[\
 
 def random_keypair() -> tuple[bytes, bytes]:
     """Return a key pair from the system's randomness."""
-    import zmq  # noqa: PLC0415 - upgrades need no new key
+    import zmq  # noqa: PLC0415 - 50 ms, and upgrades need no new key
 
     return zmq.curve_keypair()
 
@@ -36,19 +36,19 @@ def seeded_keypair(seed: bytes, cluster: MiniCluster) -> tuple[bytes, bytes]:
 def keys(certificate: str) -> tuple[bytes, bytes]:
     """Return the key pair of a certificate, (public, secret).
 
-    Raises CurveError, which does not show the text, when it is none.
+    Raises CurveError, which does not show the text, when it is not a certificate.
     """
     found = {match[1]: match[2].encode() for match in _KEYS.finditer(certificate)}
     if found.keys() != {"public", "secret"}:
-        raise CurveError("this is no CURVE certificate: give the text that `flux keygen FILE` writes")
+        raise CurveError("this is not a CURVE certificate: give the text that `flux keygen FILE` writes")
     return found["public"], found["secret"]
 
 
 def certificate(cluster: MiniCluster, keypair: Keypair) -> str | None:
     """Return the text of the certificate; None when an existing Secret has it.
 
-    What the user gave comes first, then what the live release has, then a new pair of keys.
-    Raises CurveError when the text given is no certificate; the error does not show it.
+    The user's own comes first, then that of the live release, then one of new keys.
+    Raises CurveError when the user's is not a certificate; the error does not show it.
     """
     given: str = cluster.flux["curveCert"]
     if cluster.flux["curveCertSecret"]:

@@ -1,4 +1,4 @@
-"""The host table of a cluster: who has which rank, in Flux's compact hostlist form (RFC 29)."""
+"""The host table of a cluster: which host has which rank, as Flux's compact hostlists (RFC 29)."""
 
 import itertools
 import math
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from minicluster.errors import SpecError
-from minicluster.render.spec import MiniCluster
+from minicluster.render.model import MiniCluster
 
-#: Hosts that are ever written out one by one.
+#: Hosts that are written out one by one at most.
 MOST = 1_000_000
 
 
 @dataclass(frozen=True)
 class Hosts:
-    """Hosts of consecutive ranks; ``cores`` and ``gpus`` of each, None where the cluster's own hold."""
+    """Hosts of consecutive ranks; ``cores`` and ``gpus`` of each, None where they are the cluster's own."""
 
     hostlist: str
     cores: int | None = None
@@ -35,7 +35,7 @@ def hosts(name: str, size: int, first: int = 0) -> str:
 def count(hostlist: str) -> int:
     """Return how many hosts a hostlist has.
 
-    Raises SpecError when it isn't one.
+    Raises SpecError when the text is not a hostlist.
 
     >>> count("proto-[0-3],burst-0-[0-1,7]")
     7
@@ -47,9 +47,9 @@ def count(hostlist: str) -> int:
 
 
 def expand(hostlist: str) -> Iterator[str]:
-    """Yield the hosts of a hostlist, in its order. Raises SpecError when it isn't one, or has too many.
+    """Yield the hosts of a hostlist, in its order.
 
-    Raises SpecError when it isn't one.
+    Raises SpecError when the text is not a hostlist, or has too many hosts.
 
     >>> list(expand("proto-[0-1],vm[08-10]"))
     ['proto-0', 'proto-1', 'vm08', 'vm09', 'vm10']
@@ -66,7 +66,7 @@ def _parts(hostlist: str) -> list[str]:
     """Return the parts of a hostlist between its commas."""
     parts = re.findall(r"((?:[^,\[\]]|\[[^\[\]]*\])+)(?:,|$)", hostlist)
     if not parts or ",".join(parts) != hostlist:
-        raise SpecError(f"flux.bursting.hostlist is {hostlist}: it is no hostlist; write it as proto-[0-3],other-0")
+        raise SpecError(f"flux.bursting.hostlist is {hostlist}: it is not a hostlist; write it as proto-[0-3],other-0")
     return parts
 
 
@@ -78,7 +78,7 @@ def _brackets(part: str) -> list[list[tuple[int, int, int]]]:
 def _range(ranges: str, part: str) -> tuple[int, int, int]:
     match = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", part)
     if not match or int(match[2] or match[1]) < int(match[1]):
-        raise SpecError(f"flux.bursting.hostlist has [{ranges}]: {part or 'nothing'} is no range; write it as 0-3")
+        raise SpecError(f"flux.bursting.hostlist has [{ranges}]: {part or 'nothing'} is not a range; write it as 0-3")
     return int(match[1]), int(match[2] or match[1]), len(match[1])
 
 
@@ -89,8 +89,8 @@ def _numbers(ranges: list[tuple[int, int, int]]) -> list[str]:
 def table(cluster: MiniCluster) -> list[Hosts]:
     """Return the hosts in the order of their ranks.
 
-    A root's own hosts come first, all that may ever be, then the clusters that may join it; a cluster that
-    joins has its lead's table, rank for rank.
+    A root's own hosts come first, all maxSize of them, then those of the clusters that may join it. A burst has the
+    table of its root, rank for rank.
     """
     bursting = cluster.flux["bursting"]
     if bursting["hostlist"]:
@@ -101,5 +101,5 @@ def table(cluster: MiniCluster) -> list[Hosts]:
 
 
 def registered(cluster: MiniCluster) -> int:
-    """Return how many hosts the table has, those of bursts too."""
+    """Return how many hosts the table has, with those of bursts."""
     return sum(count(part.hostlist) for part in table(cluster))

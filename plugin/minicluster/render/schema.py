@@ -1,4 +1,4 @@
-"""What the chart's values.schema.json says of a spec, in sentences."""
+"""The chart's values.schema.json, and its errors as sentences."""
 
 import difflib
 import json
@@ -7,17 +7,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-#: What no error may show.
+from minicluster.render.quantity import WANTED
+
+#: The field whose value no error may show.
 HIDDEN = "flux.curveCert"
 SCHEMA = Path(__file__).parent.parent / "chart" / "values.schema.json"
 
 
 def problems(spec: Any) -> Iterator[str]:
-    """Yield what the schema has against a spec, shallow before deep."""
+    """Yield a sentence for each error of a spec, shallow before deep."""
     from jsonschema import Draft202012Validator, ValidationError, validators  # noqa: PLC0415 - 50 ms
 
     def pattern(_validator: Any, expression: str, text: Any, _schema: Any) -> Iterator[Any]:
-        # Python's $ also matches before a last newline; Helm's, as JSON Schema's, doesn't
+        # Python's $ also matches before a last newline; that of JSON Schema, and of Helm, doesn't
         if isinstance(text, str) and not re.search(re.sub(r"\$$", r"\\Z", expression), text):
             yield ValidationError(f"{text!r} does not match {expression!r}")
 
@@ -28,9 +30,9 @@ def problems(spec: Any) -> Iterator[str]:
         yield _sentence(error, schema)
 
 
-#: Characters of a word that is found in anything.
+#: A word of so few characters is part of too many others.
 SHORT = 3
-#: Names that people bring, and what they are called here.
+#: Names that people know from elsewhere, and the fields that they mean.
 BROUGHT = {
     "env": "environment",
     "volumeMounts": "volumes",
@@ -44,7 +46,7 @@ BROUGHT = {
 
 
 def _meant(unknown: str, known: Iterable[str], at_top: bool, schema: Any) -> str | None:
-    """Return the field that an unknown one may have been meant for; None when no name is near."""
+    """Return the field that an unknown one is likely meant for; None when no name is near."""
     if unknown in BROUGHT and BROUGHT[unknown] in known:
         return BROUGHT[unknown]
     parts = {
@@ -62,7 +64,7 @@ def _meant(unknown: str, known: Iterable[str], at_top: bool, schema: Any) -> str
 
 
 def _sentence(error: Any, schema: Any) -> str:
-    """Say in one line which value is wrong, how, and what would be right."""
+    """Return in one line which value is wrong, and what would be right."""
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path).lstrip(".")
     if error.validator == "additionalProperties":
         known = error.schema.get("properties", {})
@@ -73,8 +75,8 @@ def _sentence(error: Any, schema: Any) -> str:
     if error.validator == "const":
         return f"{path} must be {error.validator_value}"
     if re.fullmatch(re.escape(HIDDEN) + r"([.\[].*)?", path, re.DOTALL):
-        return f"{path} is not what it must be: {_want(error)}"
-    return f"{path or 'the spec'} is {_short(error.instance)}: {_want(error)}"
+        return f"{path} is wrong: {_want(error)}"
+    return f"{path or 'the spec'} is {shown(error.instance)}: {_want(error)}"
 
 
 def _want(error: Any) -> str:  # noqa: PLR0911 - a table
@@ -99,7 +101,7 @@ def _want(error: Any) -> str:  # noqa: PLR0911 - a table
         case "anyOf":
             return "must be a string or a list of strings without control characters"
         case "pattern" if error.schema.get("minimum") == 0:
-            return "must be a quantity, e.g. 4, 500m or 8Gi"
+            return f"must be {WANTED}"
         case "pattern" if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]", error.instance):
             return "control characters are not allowed"
         case "pattern":
@@ -107,6 +109,7 @@ def _want(error: Any) -> str:  # noqa: PLR0911 - a table
     return str(error.message)
 
 
-def _short(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: as JSON, the beginning of a long one."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}..."

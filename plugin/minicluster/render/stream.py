@@ -1,7 +1,7 @@
 """The stream of YAML documents that Helm hands to a post-renderer.
 
-Documents are cut out as text and only those that can be a MiniCluster are parsed: whatever else
-is in the stream leaves it byte for byte as it came.
+Documents are cut out as text, and only those that can be a MiniCluster are parsed. All others leave the stream byte for
+byte as they came.
 """
 
 import re
@@ -13,19 +13,19 @@ import yaml
 from minicluster import yamlio
 from minicluster.errors import StreamError
 
-#: Group of the hand-over document. No API server has it, so that a release without the
-#: post-renderer fails before anything is created, and Kubernetes' error says what to add.
+#: Group of the hand-over document. No API server has it: a release without the post-renderer fails before anything is
+#: created, and Kubernetes' error says what to add.
 GROUP = "post-renderer-required.add--post-renderer-minicluster"
 VERSION = "v1"
 KIND = "MiniCluster"
 
-# A line that starts with `---` at the margin separates documents, whatever stands around it:
-# YAML 1.2, 9.1.4 (a block scalar's own lines are indented).
+# A line that starts with `---` at the margin separates documents, also within a block scalar, whose own lines are
+# indented (YAML 1.2, 9.1.4).
 _MARKER = re.compile(rb"^---(?=[ \t\r\n]|$)[^\n]*\n?", re.MULTILINE)
 
 
 def split(data: bytes) -> Iterator[bytes]:
-    """Yield the documents of a stream, each with the marker before it; joined they are the stream."""
+    """Yield the documents of a stream, each with its marker; joined they are the stream."""
     start = 0
     for marker in _MARKER.finditer(data):
         if marker.start() > start:
@@ -38,7 +38,7 @@ def split(data: bytes) -> Iterator[bytes]:
 def parse(chunk: bytes) -> dict[str, Any] | None:
     """Return the MiniCluster in a document, None for anything else.
 
-    Raises StreamError when it names our group but isn't YAML, or is of an unknown version.
+    Raises StreamError for a document that names our group and isn't YAML, or is of an unknown version.
     """
     if GROUP.encode() not in chunk:
         return None
@@ -62,7 +62,7 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
 def render(data: bytes, expand: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]]) -> Iterator[bytes]:
     """Yield the stream with each MiniCluster document replaced by what ``expand`` makes of it.
 
-    Raises StreamError for a stream that is empty, not YAML, or has two MiniClusters of one name.
+    Raises StreamError for a stream that is empty, is not YAML, or has two MiniClusters of one name.
     """
     if not data.strip():
         raise StreamError("the stream is empty: pipe the output of `helm template` in, or use --post-renderer")
@@ -92,7 +92,7 @@ def _check_unique(document: Mapping[str, Any], seen: set[tuple[str, str]]) -> No
 
 
 def _check_yaml(data: bytes) -> None:
-    """Tell a stream without a MiniCluster, which may pass, from what isn't YAML at all."""
+    """Raise StreamError for a stream that isn't Kubernetes manifests; one without a MiniCluster may pass."""
     try:
         for document in yamlio.load_all(data):
             if document is not None and not isinstance(document, dict):

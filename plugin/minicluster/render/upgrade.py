@@ -1,8 +1,8 @@
-"""What becomes of a live cluster when its release is upgraded, perhaps with another version of the chart.
+"""The upgrade of a live cluster, perhaps with another version of the chart.
 
-Its pods, their template and the programs that they run stay those of the version that it was installed with: a file
-of a ConfigMap reaches running pods within a minute, and an old program must not call a new one. Only what may change
-is brought into the files that are there, in the form that they have.
+The pods, their template and their programs stay those of the version that installed the cluster. A file of a ConfigMap
+reaches running pods within a minute, and an old program must not call a new one. So only the values that may change
+are written into the live files, in the form that these have.
 """
 
 import ast
@@ -24,16 +24,16 @@ class Live:
     """A live cluster, as the chart found it."""
 
     release: str
-    was: Mapping[str, str]  #: what it was made of, by path
-    asked: Mapping[str, str]  #: the same of the values now
-    files: Mapping[str, str]  #: of its ConfigMap
+    was: Mapping[str, str]  #: the values that it was installed with, by path
+    asked: Mapping[str, str]  #: the values of the upgrade, by path
+    files: Mapping[str, str]  #: the files of its ConfigMap
     free: Sequence[str]  #: paths of the values that may change
 
 
 def load(text: object) -> Live | None:
-    """Return what a hand-over document says of the live cluster; None when there is none.
+    """Return the live cluster of a hand-over document; None when there is none.
 
-    Raises SpecError for what the chart didn't write.
+    Raises SpecError for a text that the chart didn't write.
     """
     if not text:
         return None
@@ -45,11 +45,11 @@ def load(text: object) -> Live | None:
         raise SpecError("live is not what the chart writes: leave it out") from None
 
 
-# What is asked ------------------------------------------------------------------------------------------------
+# The values ---------------------------------------------------------------------------------------------------
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield path and text of all leaves, as the chart records them (`minicluster.flatten`)."""
+    """Yield the path and the text of each leaf, as the chart records them (`minicluster.flatten`)."""
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
             yield from flat(item, f"{path}.{key}" if path else key)
@@ -64,10 +64,10 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 def changes(
     was: Mapping[str, str], asked: Mapping[str, str], defaults: Mapping[str, str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield path, old and new of what differs in two records of values.
+    """Yield path, old and new text of the values that differ between two records.
 
-    What one of them doesn't have has its default: it is of another version of the chart, or was left out. A default of
-    then stays where one of now is asked for.
+    A value that a record lacks has its default: another version of the chart wrote the record, or left the value out. A
+    former default is the same as the default now.
     """
     for path in sorted(was.keys() | asked.keys()):
         default = defaults.get(path, "null")
@@ -77,7 +77,7 @@ def changes(
             yield path, _shown(old), _shown(new)
 
 
-#: Defaults of older versions, by path, that are others now.
+#: Former defaults, those of older versions that have changed, by path.
 FORMER: Mapping[str, str] = {"flux.scheduler.queuePolicy": "fcfs", "network.interface": "eth0"}
 _EMPTY = ("{}", "[]", "null")
 
@@ -87,7 +87,7 @@ def _shown(text: str) -> str:
 
 
 def settled(live: Live, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values with the defaults of what may change."""
+    """Return values in which all that may change has its default."""
     result = dict(values)
     for path in live.free:
         result = _with_default(result, defaults, path.split("."))
@@ -102,7 +102,7 @@ def _with_default(values: Mapping[str, Any], defaults: Mapping[str, Any], path: 
 
 
 def refuse(live: Live, name: str, defaults: Mapping[str, str]) -> None:
-    """Raise SpecError for the first value that can't change."""
+    """Raise SpecError for the first value that would change and can't."""
     for path, was, asked in changes(live.was, live.asked, defaults):
         raise SpecError(
             f"{path} can't change on the live MiniCluster {name}: it is {was}, asked is {asked}; "
@@ -110,22 +110,22 @@ def refuse(live: Live, name: str, defaults: Mapping[str, str]) -> None:
         )
 
 
-#: Fields of a Job's spec that may change while it lives
-_FREE = ("completions", "parallelism", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "suspend")
+#: Fields of a Job's spec that may change while it lives.
+_MUTABLE = ("completions", "parallelism", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "suspend")
 
 
-def fixed(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a Job's spec can't change while it lives."""
-    return {field: value for field, value in job.get("spec", {}).items() if field not in _FREE}
+def immutable(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a Job's spec that can't change while it lives."""
+    return {field: value for field, value in job.get("spec", {}).items() if field not in _MUTABLE}
 
 
 # The files ----------------------------------------------------------------------------------------------------
 
 #: The files of a container that is not the runner.
 _OF_CONTAINER = re.compile(r"([^.]+)\.(?:command|script|(?:init|pre|post)\.sh)")
-#: Programs that nothing in the brokers' pods calls: those of what calls them now.
-_OTHERS = ("quorum.sh",)
-#: Of the agent's settings, what may change.
+#: Programs that only other pods call. Those pods are new at each upgrade, so the programs are too.
+_NOT_OF_BROKERS = ("quorum.sh",)
+#: The settings of the agent that may change.
 _AGENT = ("size", "period", "policy", "port")
 _ASSIGNMENT = re.compile(r"""(mc_\w+)=((?:'[^']*'|"'"|[^\s'"])*)\n""")
 _COMMENT = re.compile(r"#.*\n")
@@ -133,27 +133,27 @@ _QUORUM = "-Sbroker.quorum="
 
 
 def files(
-    held: Mapping[str, str], fresh: Mapping[str, str], sidecars: set[str], verbs: Mapping[str, int]
+    held: Mapping[str, str], fresh: Mapping[str, str], sidecars: set[str], words_before: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return the files that a live cluster gets: those that it has, with what may change as this version makes it.
+    """Return the files of a live cluster after the upgrade: those it holds, with the fresh form of what may change.
 
-    ``sidecars`` are the containers beside the runner, whose files stay; those of services come and go. ``verbs`` is, by
-    setting, how many words come before the flags of Flux.
+    ``sidecars`` are the names of the containers beside the runner, whose files stay; the files of services are fresh.
+    ``words_before`` is the number of words before the task flags, by setting.
     """
-    if not {"settings.sh", "agent.json"} <= held.keys():  # somebody removed them: better new ones than none
+    if not {"settings.sh", "agent.json"} <= held.keys():  # somebody removed them: fresh ones are better than none
         return dict(fresh)
     of_services = {
         file for file in {*held, *fresh} if (match := _OF_CONTAINER.fullmatch(file)) and match[1] not in sidecars
     }
     kept = {file: text for file, text in held.items() if file not in of_services}
-    new = {file: fresh[file] for file in {*of_services, *_OTHERS} & fresh.keys()}
-    new["settings.sh"] = _settings(held["settings.sh"], fresh["settings.sh"], verbs)
+    new = {file: fresh[file] for file in {*of_services, *_NOT_OF_BROKERS} & fresh.keys()}
+    new["settings.sh"] = _settings(held["settings.sh"], fresh["settings.sh"], words_before)
     new["agent.json"] = _agent(held["agent.json"], fresh["agent.json"], held.get("autoscale.py", ""))
     return dict(sorted((kept | new).items()))
 
 
 def _assignments(text: str) -> Iterator[re.Match[str]]:
-    """Yield the settings; what comes after them, the user's environment, can look like one in its quotes."""
+    """Yield the assignments at the top. Below them is the user's environment, whose texts can look like assignments."""
     place = 0
     while match := _COMMENT.match(text, place):
         place = match.end()
@@ -162,8 +162,8 @@ def _assignments(text: str) -> Iterator[re.Match[str]]:
         place = match.end()
 
 
-def _settings(held: str, fresh: str, verbs: Mapping[str, int]) -> str:
-    """Return settings with size, quorum and the work's nodes of others."""
+def _settings(held: str, fresh: str, words_before: Mapping[str, int]) -> str:
+    """Return the held settings with size, quorum and node count of the fresh ones."""
     new = {match[1]: match[2] for match in _assignments(fresh)}
     lines, end = [], 0
     for match in _assignments(held):
@@ -172,8 +172,8 @@ def _settings(held: str, fresh: str, verbs: Mapping[str, int]) -> str:
             text = new[key]
         elif key == "mc_start_words":
             text = _with_quorum(text, new[key])
-        elif key in verbs:
-            text = _with_nodes(text, new[key], verbs[key])
+        elif key in words_before:
+            text = _with_nodes(text, new[key], words_before[key])
         lines.append(f"{key}={text}\n")
     begin = next((match.start() for match in _assignments(held)), 0)
     return held[:begin] + "".join(lines) + held[max(begin, end) :]
@@ -192,7 +192,7 @@ def _with_quorum(held: str, fresh: str) -> str:
     quorum = [word for word in _words(fresh) if word.startswith(_QUORUM)]
     words = _words(held)
     others = [word for word in words if not word.startswith(_QUORUM)]
-    # before the other attributes of its kind, where broker.start has it
+    # where broker.start has it: before the other attributes of the broker
     place = next((index for index, word in enumerate(words) if word.startswith("-Sbroker.")), len(others))
     return _quoted([*others[:place], *quorum, *others[place:]])
 
@@ -205,7 +205,7 @@ def _with_nodes(held: str, fresh: str, before: int) -> str:
 
 
 def _agent(held: str, fresh: str, program: str) -> str:
-    """Return the agent's settings, with a policy of what its own program knows."""
+    """Return the held settings of the agent, with the fresh policy as far as the held program knows it."""
     was, new = json.loads(held), json.loads(fresh)
     if new["policy"]:
         known = set(was["policy"] or ()) | _fields(program, "Policy")
@@ -216,7 +216,7 @@ def _agent(held: str, fresh: str, program: str) -> str:
 
 
 def _fields(program: str, name: str) -> set[str]:
-    """Return the names of the fields of a dataclass in a program."""
+    """Return the names of the fields of a dataclass in the text of a program."""
     classes = [node for node in ast.parse(program).body if isinstance(node, ast.ClassDef) and node.name == name]
     fields = [node for one in classes for node in one.body if isinstance(node, ast.AnnAssign)]
     return {node.target.id for node in fields if isinstance(node.target, ast.Name)}

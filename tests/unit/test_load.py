@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from minicluster.errors import MiniClusterError, SpecError
 from minicluster.render import stream
-from minicluster.render.spec import MiniCluster, load
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
 from support import CHART, GROUP, PACKAGE, deep, nested
 
 Make = Callable[..., MiniCluster]
@@ -171,7 +172,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"containers": [{"runFlux": True}, {"name": "a", "runFlux": True}]},
         "2 of the 2 containers have runFlux: true: leave it on the one that runs Flux",
     ),
-    ({"containers": [{"runFlux": True}, {}]}, "containers[1] has no name: all but the one that runs Flux need one"),
+    (
+        {"containers": [{"runFlux": True}, {}]},
+        "containers[1] has no name: give it one; only the runner needs none",
+    ),
     (
         {"containers": [{"runFlux": True}, {"name": "a"}, {"name": "a"}]},
         "two containers are named a: rename one of them",
@@ -194,7 +198,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         at("flux.scheduler", {"simple": True, "queuePolicy": "easy"}),
-        "flux.scheduler.queuePolicy is easy and simple is true: sched-simple knows fcfs only",
+        "flux.scheduler.queuePolicy is easy and simple is true: sched-simple has fcfs only; drop it",
     ),
     (
         at("flux", {"curveCert": "x", "curveCertSecret": "y"}),
@@ -207,7 +211,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(
         (
             deep(at("flux.brokerConfig", "a = 1"), at(path, value)),
-            f"{path} and flux.brokerConfig are both set: brokerConfig is used as given; say it there",
+            f"{path} and flux.brokerConfig are both set: brokerConfig is used as given; set it there",
         )
         for path, value in (
             ("flux.scheduler.queuePolicy", "easy"),
@@ -298,6 +302,34 @@ def test_values_are_merged_over_the_defaults_and_null_is_unset(cluster_of: Make)
     }
     wanted = deep(DEFAULTS, {"size": 3, "flux": {"logLevel": 3, "scheduler": {"simple": True}}})
     assert cluster_of(spec).spec == wanted | {"containers": [{"command": "x"}]}
+
+
+VOLUME = {"path": "/a", "configMapName": "c"}
+NULL: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    *(({key: None}, {}) for key in ("environment", "secrets", "resources", "volumes", "command", "ports", "cores")),
+    *(({key: {"x": None}}, {key: {}}) for key in ("environment", "secrets", "volumes")),
+    ({"environment": {"X": None, "Y": "1"}}, {"environment": {"Y": "1"}}),
+    ({"commands": None}, {}),
+    ({"commands": {"pre": None, "servicePre": "x"}, "command": "y"}, {"commands": {"servicePre": "x"}, "command": "y"}),
+    ({"lifeCycle": {"postStartExec": None}}, {"lifeCycle": {}}),
+    ({"resources": {"limits": None}}, {"resources": {}}),
+    ({"resources": {"limits": {"cpu": None, "memory": 1}}}, {"resources": {"limits": {"memory": 1}}}),
+    ({"volumes": {"v": {**VOLUME, "claimName": None}}}, {"volumes": {"v": VOLUME}}),
+    ({"volumes": {"v": {**VOLUME, "items": {"k": None}}}}, {"volumes": {"v": {**VOLUME, "items": {}}}}),
+    ({"securityContext": {"runAsUser": None}}, {"securityContext": {}}),
+    ({"securityContext": {"capabilities": {"add": None}}}, {"securityContext": {"capabilities": {}}}),
+]
+
+
+@pytest.mark.parametrize(("null", "unset"), NULL, ids=str)
+def test_null_in_the_item_of_a_list_is_unset_too(cluster_of: Make, null: dict[str, Any], unset: dict[str, Any]) -> None:
+    assert cluster_of({"services": [{"name": "a", **null}]}).spec["services"] == [{"name": "a", **unset}]
+
+
+def test_null_is_no_item_of_a_list(cluster_of: Make) -> None:
+    with pytest.raises(SpecError) as caught:
+        cluster_of(runner(ports=[None]))
+    assert str(caught.value) == "MiniCluster flux-sample: containers[0].ports[0] is null: must be integer"
 
 
 def test_zero_false_and_empty_are_values(cluster_of: Make) -> None:

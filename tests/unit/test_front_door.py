@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from minicluster import door
+from minicluster import cli
 from minicluster.errors import CurveError, MiniClusterError, UsageError
 from support import GROUP, SEED, Done
 
@@ -148,8 +148,7 @@ WRONG: list[tuple[str, int, str]] = [
      "`minicluster status --help`"),
     ("$M convert no", 2, "Invalid value for 'FILE': 'no': No such file or directory; see `minicluster convert --help`"),
     ("$M convert bin", 2, "Invalid value for 'FILE': 'bin': Is a directory; see `minicluster convert --help`"),
-    ("$M render -f no", 2, "Invalid value for '-f' / '--file': 'no': No such file or directory; see `minicluster "
-     "render --help`"),
+    ("$M render no", 2, "Invalid value for '[FILE]': 'no': No such file or directory; see `minicluster render --help`"),
     ("$M convert cluster --output-dir file/x", 1, "file/x: Not a directory"),
     ("$M convert cluster --output-dir /proc/x", 1, "/proc/x: No such file or directory"),
     ("$M template x --curve-seed-file bin", 2, "Invalid value for '--curve-seed-file': File 'bin' is a directory; see "
@@ -161,15 +160,16 @@ WRONG: list[tuple[str, int, str]] = [
      "the first and the last a letter or digit"),
     ("HELM_BIN=no $M template x", 1, "HELM_BIN is no: there is no such program: install Helm 3.14 or later, or Helm 4, "
      "or set HELM_BIN to its path"),
-    ("HELM_BIN=no $M burst a b", 1, "a in the namespace of the context can't be read: HELM_BIN is no: there is no such "
-     "program: install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and --root-context "
-     "say where it is"),
+    ("HELM_BIN=no $M burst values a b", 1, "the root a in the current namespace can't be read: HELM_BIN is no: there "
+     "is no such program: install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and "
+     "--root-context say where it is"),
     ("HELM_BIN=$PWD/bin/loud $M template x", 1, "helm template: it is \"so\""),
-    ("HELM_BIN=$PWD/bin/loud $M burst a b", 1, "a in the namespace of the context can't be read: loud get values: it "
-     "is \"so\"; --root-namespace and --root-context say where it is"),
-    ("$M status a", 1, "kubectl get pods printed no JSON: Expecting value: line 1 column 1 (char 0): check KUBECONFIG, "
-     "--context and --namespace"),
-    ("$M burst a b -f values", 1, "kubectl get service printed no JSON: Expecting value: line 1 column 1 (char 0)"),
+    ("HELM_BIN=$PWD/bin/loud $M burst values a b", 1, "the root a in the current namespace can't be read: helm get "
+     "values: it is \"so\"; --root-namespace and --root-context say where it is"),
+    ("$M status a", 1, "the answer is not JSON: Expecting value: line 1 column 1 (char 0): check KUBECONFIG, --context "
+     "and --namespace"),
+    ("$M burst values a b --root-values values", 1, "kubectl get service: the answer is not JSON: Expecting value: "
+     "line 1 column 1 (char 0)"),
     ("$M convert - 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
     ("$M convert /proc/self/mem", 2, "/proc/self/mem can't be read: Input/output error"),
     ("$M 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
@@ -210,7 +210,7 @@ def test_ctrl_c_while_it_starts(folder: Path) -> None:
         "import sys\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'minicluster.render.spec':\n"
+        "        if name == 'minicluster.render.load':\n"
         "            raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Interrupt())\n"
     )
@@ -232,26 +232,26 @@ class SecretiveError(Exception):
 MESSAGES: list[tuple[BaseException, str]] = [
     (CurveError("a\n b"), "a b"),
     (KeyboardInterrupt(), "interrupted"),
-    (RecursionError("maximum"), "what was given is nested too deeply"),
-    (MemoryError(), "there is not enough memory for what was given"),
+    (RecursionError("maximum"), "the input is nested too deeply"),
+    (MemoryError(), "there is not enough memory for this input"),
     (PermissionError(13, "Permission denied", "/a\nb"), "/a b: Permission denied"),
     (OSError(), "OSError"),
     (
         SecretiveError("key"),
-        "SecretiveError at an unknown line, a mistake of minicluster's: report it with what you gave it",
+        "SecretiveError at an unknown line, a bug in minicluster: report it with your input",
     ),
 ]
 
 
 @pytest.mark.parametrize(("error", "expected"), MESSAGES, ids=lambda x: type(x).__name__)
 def test_messages(error: BaseException, expected: str) -> None:
-    assert door.message(error) == expected
+    assert cli.message(error) == expected
 
 
 def test_a_mistake_of_ours_names_its_line_and_not_its_text(capsys: pytest.CaptureFixture[str]) -> None:
     from minicluster.render import hostlist  # noqa: PLC0415
 
-    with pytest.raises(SystemExit) as end, door.door():
+    with pytest.raises(SystemExit) as end, cli.front_door():
         list(hostlist.expand(object()))  # type: ignore[arg-type]
     assert end.value.code == 1
     assert capsys.readouterr().err.startswith("minicluster: TypeError at hostlist.py:")
@@ -259,7 +259,7 @@ def test_a_mistake_of_ours_names_its_line_and_not_its_text(capsys: pytest.Captur
 
 @pytest.mark.parametrize(("error", "code"), [(MiniClusterError("x"), 1), (UsageError("x"), 2)])
 def test_exit_codes(error: MiniClusterError, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end, door.door():
+    with pytest.raises(SystemExit) as end, cli.front_door():
         raise error
     assert end.value.code == code
     assert capsys.readouterr().err == "minicluster: x\n"

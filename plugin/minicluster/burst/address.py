@@ -1,0 +1,78 @@
+"""Where hosts outside the root's cluster reach its lead broker."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.errors import BurstError
+from minicluster.render import broker
+from minicluster.render.model import MiniCluster
+
+
+@dataclass(frozen=True)
+class Address:
+    """Host and port of the lead broker; an IPv6 host is in brackets."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Return it as a ZeroMQ endpoint has it."""
+        return f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str, port: int) -> "Address":
+        """Return the address of HOST, with this port, or of HOST:PORT. Raises BurstError when it is not one."""
+        match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[-.a-zA-Z0-9]+)(?::([0-9]{1,5}))?", text)
+        number = int(match[2] or port) if match else 0
+        if not match or not 0 < number < 65536:
+            raise BurstError(f"{text!r} is not an address: write HOST or HOST:PORT, an IPv6 host in brackets")
+        return cls(match[1], number)
+
+
+def has_port(text: str) -> bool:
+    """Tell whether an address names a port."""
+    return re.search(r"[^:\]]:[0-9]+$|\]:[0-9]+$", text) is not None
+
+
+def service_port(root: MiniCluster, service: Mapping[str, Any]) -> int:
+    """Return the port of the lead from outside: that of its Service, else what the values say of it."""
+    ports = service.get("spec", {}).get("ports", [{}])
+    if service.get("spec", {}).get("type") == "LoadBalancer":
+        return broker.PORT
+    expose = root.flux["bursting"]["expose"]
+    return int(ports[0].get("nodePort") or (expose["nodePort"] if expose["type"] == "NodePort" else 0) or broker.PORT)
+
+
+def of_service(
+    root: MiniCluster, service: Mapping[str, Any], pod: Mapping[str, Any], node: Mapping[str, Any]
+) -> Address:
+    """Return the address that the lead's Service has outside: its load balancer's, or that of the lead's node.
+
+    A node's external address is preferred to the pod's ``hostIP``. An object that does not exist is empty. Raises
+    BurstError when there is no address.
+    """
+    name = f"{root.name}-lead"
+    if not service:
+        raise BurstError(
+            f"there is no Service {name}: install {root.name} with flux.bursting.expose.type, or give --address"
+        )
+    if service["spec"]["type"] == "LoadBalancer":
+        for ingress in service.get("status", {}).get("loadBalancer", {}).get("ingress", []):
+            if host := ingress.get("ip") or ingress.get("hostname"):
+                return Address(_bracketed(host), broker.PORT)
+        raise BurstError(f"the load balancer of the Service {name} has no address yet: wait for it, or give --address")
+    external = [one["address"] for one in node.get("status", {}).get("addresses", []) if one["type"] == "ExternalIP"]
+    host = next(iter(external), pod.get("status", {}).get("hostIP", ""))
+    if not host:
+        raise BurstError(f"the lead of {root.name} is not on a node yet: wait for its pod, or give --address")
+    return Address(_bracketed(host), service_port(root, service))
+
+
+def _bracketed(host: str) -> str:
+    try:
+        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
+    except ValueError:
+        return host

@@ -1,0 +1,162 @@
+"""A burst that is a release is installed, waited for, and removed when its jobs have ended."""
+
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from minicluster import streams
+from minicluster.burst import plan
+from minicluster.burst.root import BurstRequest, flux
+from minicluster.errors import BurstError, ToolError
+from minicluster.kubectl import HELM_SECONDS, Kubernetes
+from minicluster.render.idset import parse_idset
+from minicluster.status.pods import read_pod
+
+T = TypeVar("T")
+
+
+def install(
+    request: BurstRequest, values: Mapping[str, Any], certificate: str, chart: str, files: Sequence[str] = ()
+) -> None:
+    """Install the burst, or change its size; ``files`` are values of the burst's own, which count more.
+
+    Raises ToolError when Helm or kubectl fails.
+    """
+    name, target = request.burst.name, request.target
+    # first: ranks of brokers that were killed are still drained, and a root that can't be asked must be known before
+    # anything is made
+    request.undrain()
+    secret = plan.secret(request.root, request.burst, certificate)
+    is_new = not target.get("secret", secret["metadata"]["name"])
+    # on the server's side: else the certificate would be in an annotation too
+    apply = ("apply", "--server-side", "--force-conflicts", "--field-manager=minicluster", "-f", "-")
+    target.kubectl(*apply, stdin=json.dumps(secret))
+    own = [word for file in files for word in ("--values", file)]
+    words = ("upgrade", "--install", name, chart, "--values", "-", *own, "--post-renderer", "minicluster")
+    try:
+        target.helm(*words, stdin=json.dumps(values))
+    except ToolError:
+        if is_new:
+            target.kubectl("delete", "secret", secret["metadata"]["name"])
+        raise
+
+
+def wait(request: BurstRequest, size: int, seconds: float) -> None:
+    """Wait until the hosts of an installed burst have joined: so many, where its Job doesn't say.
+
+    Raises BurstError when they can't join, or haven't within the time, with what the first pod that hasn't says.
+    """
+    burst, root, target = request.burst, request.root.name, request.target
+    size = int(target.get("job", burst.name).get("spec", {}).get("completions", size))
+    wanted = set(parse_idset(burst.ranks(size)))
+    streams.say(f"installed {burst.name} in {target}: waiting for ranks {burst.ranks(size)} of {root}")
+    if not until(_joined(request, wanted), seconds):
+        missing = sorted(wanted - request.online())
+        first = missing[0] if missing else burst.first
+        raise BurstError(
+            f"{len(missing)} of {size} hosts of {burst.name} have not joined {root} within {seconds:g} s, such as rank "
+            f"{first}: {_problem(target, burst.name, first - burst.first)}"
+        )
+    streams.say(f"{burst.name} has joined: {size} of {burst.size} hosts, ranks {burst.ranks(size)}")
+
+
+def _joined(request: BurstRequest, wanted: set[int]) -> Callable[[], bool]:
+    """Return a function that tells whether all have joined. It raises BurstError when they never will."""
+    name, root, target = request.burst.name, request.root.name, request.target
+    version = _version(request.flux("--version"))
+
+    def joined() -> bool:
+        if wanted <= request.online():
+            return True
+        pods = [read_pod(pod) for pod in target.pods(name)]
+        if _has_ended(target, name):
+            failed = [pod.index for pod in pods if pod.phase == "Failed"]
+            raise BurstError(
+                f"{name} has ended: {_problem(target, name, [0, *failed][-1])}; remove it before you install it again"
+            )
+        running = [pod for pod in pods if pod.phase == "Running"]
+        try:
+            theirs = _version(flux(request.root, target, running[0].name, "--version")) if running else version
+        except ToolError:
+            return False  # its flux is not there yet
+        if theirs[:2] != version[:2]:
+            raise BurstError(
+                f"{name} has Flux {'.'.join(theirs)} and {root} has {'.'.join(version)}, which don't work together: "
+                "remove it, and give it the root's view by --values"
+            )
+        return False
+
+    return joined
+
+
+def _version(text: str) -> list[str]:
+    """Return the version of Flux as its parts; brokers of the same first two join each other."""
+    found = re.search(r"commands:\s+(\S+)", text)
+    return (found[1] if found else text.strip()).split(".")
+
+
+def _has_ended(target: Kubernetes, name: str) -> bool:
+    conditions = target.get("job", name).get("status", {}).get("conditions", [])
+    return any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in conditions)
+
+
+def _problem(target: Kubernetes, name: str, index: int) -> str:
+    """Return what is known of a pod that has not joined."""
+    pods = target.pods(name, index)
+    if not pods:
+        return f"it has no pod; see `kubectl describe job {name}`"
+    pod = read_pod(pods[-1])
+    if pod.phase == "Pending":
+        return f"pod {pod.name} is {pod.state}: {pod.message or 'see `kubectl describe pod`'}"
+    lines = target.kubectl("logs", pod.name, "--tail=40").splitlines()
+    ours = [line.removeprefix(plan.OURS) for line in lines if line.startswith(plan.OURS)]
+    return f"pod {pod.name} says: {ours[-1] if ours else 'nothing'}"
+
+
+def remove(request: BurstRequest, seconds: float) -> None:
+    """Drain the burst's hosts, wait until no job runs there, and uninstall the burst if it is a release.
+
+    Raises BurstError when jobs still run there after the time; the hosts stay drained then.
+    """
+    name, ranks, target = request.burst.name, request.burst.ranks(), request.target
+    if request.burst.is_release:
+        _check_release(target, name)
+    request.flux("resource", "drain", "--update", ranks, f"{plan.OURS}{name} is being removed")
+    streams.say(f"drained ranks {ranks} of {request.root.name}: waiting for the jobs that run there")
+    if not until(lambda: not request.busy(), seconds):
+        raise BurstError(
+            f"after {seconds:g} s jobs still run on {name}, whose hosts take no new ones: run this again, or cancel "
+            "the jobs that `flux jobs` shows"
+        )
+    if not request.burst.is_release:
+        streams.say(
+            f"no job runs on {name}: stop the brokers there, and `flux resource undrain {name}` before they come back"
+        )
+        return
+    # together with its pods, so that none of them is left when it is installed again
+    timeout = f"{max(1, math.ceil(seconds))}s"
+    words = ("uninstall", name, "--cascade", "foreground", "--wait", "--timeout", timeout)
+    target.helm(*words, seconds=seconds + HELM_SECONDS)
+    target.kubectl("delete", "secret", plan.secret_name(request.burst), "--ignore-not-found")
+    streams.say(f"removed {name}; its hosts are down until it is installed again")
+
+
+def _check_release(target: Kubernetes, name: str) -> None:
+    """Raise BurstError when there is nothing to remove: its hosts would be drained for nothing."""
+    try:
+        target.helm("status", name)
+    except ToolError as error:
+        raise BurstError(
+            f"{name} can't be removed from {target}: {error}; --namespace and --context say where it is"
+        ) from None
+
+
+def until(found: Callable[[], T], seconds: float) -> T:
+    """Return the first true value, asking each second; after so many seconds the last value."""
+    end = time.monotonic() + seconds
+    while not (value := found()) and time.monotonic() < end:
+        time.sleep(1)
+    return value

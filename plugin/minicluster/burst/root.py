@@ -1,0 +1,151 @@
+"""The root of a burst as it is found: its values, its certificate, where its lead is, and what Flux says there."""
+
+import json
+from base64 import b64decode
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from minicluster import streams, yamlio
+from minicluster.burst import address, plan, probe
+from minicluster.burst.address import Address
+from minicluster.burst.plan import Burst
+from minicluster.errors import BurstError, ToolError
+from minicluster.kubectl import Kubernetes
+from minicluster.release.manifests import IMMUTABLE
+from minicluster.render.idset import parse_idset
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
+from minicluster.status.pods import read_pod
+
+
+@dataclass(frozen=True)
+class BurstRequest:
+    """A burst that is asked for, its root, and where each of them runs."""
+
+    root: MiniCluster
+    kubernetes: Kubernetes  #: of the root
+    burst: Burst
+    target: Kubernetes  #: of the burst
+
+    def flux(self, *words: str) -> str:
+        """Return what flux prints in the lead's pod. Raises BurstError when that doesn't run."""
+        pods = [read_pod(pod) for pod in self.kubernetes.pods(self.root.name, 0)]
+        running = [pod for pod in pods if pod.phase == "Running"]
+        if not running:
+            raise BurstError(f"the lead of {self.root.name} doesn't run in {self.kubernetes}: see `kubectl get pods`")
+        return flux(self.root, self.kubernetes, running[-1].name, *words)
+
+    def ranks(self, *words: str) -> set[int]:
+        """Return the burst's ranks among those that flux prints as an idset."""
+        return set(parse_idset(self.flux(*words))) & set(parse_idset(self.burst.ranks()))
+
+    def online(self) -> set[int]:
+        """Return the burst's ranks whose brokers have joined."""
+        return self.ranks("resource", "status", "-n", "-s", "online", "-o", "{ranks}")
+
+    def busy(self) -> set[int]:
+        """Return the burst's ranks on which jobs run."""
+        return self.ranks("resource", "list", "-n", "-s", "allocated", "-o", "{ranks}")
+
+    def undrain(self) -> None:
+        """Undrain the burst's ranks that we drained: jobs may run there again."""
+        drains = self.flux("resource", "drain", "-n", "-o", "{ranks}|{reason}")
+        ours = plan.drained_by_us(self.burst, drains.splitlines())
+        if ours:
+            self.flux("resource", "undrain", "--update", ",".join(map(str, ours)))
+
+
+def flux(cluster: MiniCluster, kubernetes: Kubernetes, pod: str, *words: str) -> str:
+    """Return what flux prints in a pod of a cluster, or of its burst. Raises ToolError."""
+    return kubernetes.kubectl("exec", pod, "--", f"{cluster.mount}/bin/flux", *words)
+
+
+def read(release: str, kubernetes: Kubernetes, values: bytes | None) -> MiniCluster:
+    """Return the root, from its release or from a file of its values.
+
+    Raises BurstError when the release can't be read, SpecError for values that are not a MiniCluster's.
+    """
+    found = _release_values(release, kubernetes) if values is None else parse_values(values)
+    name = str(found.get("nameOverride") or release)
+    if values is None and not found.get("maxSize"):
+        # its size at the install, which may have changed since
+        annotations = kubernetes.get("job", name).get("metadata", {}).get("annotations", {})
+        found["maxSize"] = int(json.loads(annotations.get(IMMUTABLE, "{}")).get("maxSize") or 0) or None
+    return load({"metadata": {"name": name, "namespace": kubernetes.namespace}, "spec": found})
+
+
+def parse_values(text: bytes) -> dict[str, Any]:
+    """Return the values in a file. Raises BurstError when it is not a map in YAML."""
+    try:
+        found = yamlio.load(text)
+    except yaml.YAMLError as error:
+        raise BurstError(f"the root's values are not YAML: {yamlio.problem(error)}") from None
+    found = {} if found is None else found
+    if not isinstance(found, dict):
+        raise BurstError(f"the root's values are a {type(found).__name__}: they must be a map")
+    return found
+
+
+def _release_values(release: str, kubernetes: Kubernetes) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = json.loads(kubernetes.helm("get", "values", release, "--all", "--output=json"))
+    except (ToolError, ValueError) as error:
+        raise BurstError(
+            f"the root {release} in {kubernetes} can't be read: {error}; --root-namespace and --root-context say where "
+            "it is"
+        ) from None
+    return values
+
+
+def find_address(request: BurstRequest, given: str | None) -> Address:
+    """Return where the lead is reached from outside: as given, as the root's values have it, else as its Service says.
+
+    Kubernetes isn't asked for HOST:PORT, nor for the Service of a root that has none. Raises BurstError.
+    """
+    root, kubernetes = request.root, request.kubernetes
+    expose = root.flux["bursting"]["expose"]
+    given = given or expose["address"]
+    if given and address.has_port(given):
+        return Address.parse(given, 0)
+    service = kubernetes.get("service", f"{root.name}-lead") if expose["type"] or not given else {}
+    if given:
+        return Address.parse(given, address.service_port(root, service))
+    pod: dict[str, Any] = next(iter(kubernetes.pods(root.name, 0)), {})
+    try:
+        node = kubernetes.get("node", pod["spec"]["nodeName"])
+    except (KeyError, ToolError):
+        node = {}  # a user of the namespace may not be allowed to read nodes
+    return address.of_service(root, service, pod, node)
+
+
+def find_certificate(request: BurstRequest, lead: Address) -> str:
+    """Return the root's certificate, which the lead has answered to.
+
+    Raises BurstError when another one is needed at that address. When nothing answers there is only a warning: this
+    machine may not reach what the burst reaches.
+    """
+    certificate = _certificate(request)
+    match probe.ask(str(lead), certificate):
+        case probe.Answer.OTHER:
+            raise BurstError(
+                f"what answers at {lead} has another certificate than {request.root.name}: give the --address of its "
+                "lead; see `kubectl get service`"
+            )
+        case probe.Answer.NONE:
+            streams.say(f"warning: no lead answers at {lead} from here; the burst must reach it: one TCP port")
+    return certificate
+
+
+def _certificate(request: BurstRequest) -> str:
+    values = request.root.flux
+    if values["curveCert"]:
+        return str(values["curveCert"])
+    name = values["curveCertSecret"] or f"{request.root.name}-curve"
+    data = request.kubernetes.get("secret", name).get("data", {})
+    if "curve.cert" not in data:
+        raise BurstError(
+            f"there is no Secret {name} with curve.cert in {request.kubernetes}: is the root installed there?"
+        )
+    return b64decode(data["curve.cert"]).decode()

@@ -1,0 +1,97 @@
+"""MiniClusters of flux-operator, read as kubectl reads them."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from minicluster import yamlio
+from minicluster.errors import ConvertError
+
+GROUP = "flux-framework.org"
+VERSIONS = ("v1alpha1", "v1alpha2")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A MiniCluster of flux-operator."""
+
+    version: str  #: v1alpha1 or v1alpha2
+    name: str
+    namespace: str  #: "" for none
+    spec: dict[str, Any]  #: a copy, without null
+
+
+def read(data: bytes) -> tuple[list[Document], list[str]]:
+    """Return the MiniClusters in a stream, and kind and name of each other object. Raises ConvertError."""
+    try:
+        documents = [d for chunk in yamlio.load_all(data) for d in _items(chunk)]
+    except yaml.YAMLError as error:
+        raise ConvertError(f"the file is not YAML: {yamlio.problem(error)}") from None
+    clusters = [d for d in documents if _is_cluster(d)]
+    if not clusters:
+        raise ConvertError(f"there is no MiniCluster of {GROUP} in the file: give the one for flux-operator")
+    return [_document(d) for d in clusters], [_title(d) for d in documents if not _is_cluster(d)]
+
+
+def _items(document: Any) -> Iterator[Any]:
+    """Yield the objects of a document; `kubectl get -o yaml` makes a list of several."""
+    if document is None:
+        return
+    if isinstance(document, dict) and isinstance(document.get("items"), list):
+        yield from document["items"]
+    else:
+        yield document
+
+
+def _is_cluster(document: Any) -> bool:
+    """Tell a MiniCluster of flux-operator from other objects. Raises ConvertError for an unknown version."""
+    if not isinstance(document, dict) or document.get("kind") != "MiniCluster":
+        return False
+    group, _, version = str(document.get("apiVersion")).partition("/")
+    if group != GROUP:
+        return False
+    if version not in VERSIONS:
+        known = " or ".join(f"{GROUP}/{known}" for known in VERSIONS)
+        raise ConvertError(f"{_title(document)} has the apiVersion {document['apiVersion']}: give {known}")
+    return True
+
+
+def _title(document: Any) -> str:
+    if not isinstance(document, dict):
+        return "a document"
+    return f"{document.get('kind') or 'an object'} {_metadata(document).get('name') or 'without a name'}"
+
+
+def _document(document: dict[str, Any]) -> Document:
+    metadata = _metadata(document)
+    name = metadata.get("name")
+    if not name:
+        raise ConvertError("a MiniCluster has no metadata.name: set it to the name of the release")
+    if not isinstance(name, str):
+        raise ConvertError(f"the metadata.name of a MiniCluster is {json.dumps(name)}: must be a string")
+    spec = _fresh(document.get("spec"))
+    if not isinstance(spec, dict):
+        raise ConvertError(f"MiniCluster {name} has no spec: give the whole document")
+    version = document["apiVersion"].rpartition("/")[2]
+    return Document(version, name, str(metadata.get("namespace") or ""), spec)
+
+
+def _metadata(document: dict[str, Any]) -> dict[str, Any]:
+    metadata = document.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _fresh(value: Any) -> Any:
+    """Return a copy as kubectl makes it: keys are strings, null is left out, and no two parts are one object."""
+    if isinstance(value, dict):
+        return {_key(key): _fresh(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_fresh(item) for item in value]
+    return value
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(key)

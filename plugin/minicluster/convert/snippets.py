@@ -1,0 +1,78 @@
+"""Warnings about commands and snippets that rely on flux-operator's pods: on their files, their view, an exit."""
+
+import re
+from collections.abc import Iterator
+
+from minicluster.convert.part import Part, every_container
+
+#: Variables of flux-operator's entrypoint, and its files, that the user's texts may use
+VARIABLES = (
+    "asFlux|asSudo|brokerOptions|cfg|command|configroot|curvepath|fluxpath|fluxroot|fluxuid|fluxuser|foundroot|"
+    "mainHost|pythonversion|software|viewbase|viewbin|viewroot|workdir|STATE_DIR"
+)
+USES_VARIABLE = re.compile(rf"\$\{{?({VARIABLES})\b")
+SETS_VARIABLE = re.compile(rf"(?:^|[;\s])({VARIABLES})=", re.MULTILINE)
+USES_FILE = re.compile(r"/flux_operator\b|flux-connect\.sh|load-fluxion\.sh|/home/flux-operator|flux-job\.batch")
+#: `exit` as a command, with no code or 0
+EXIT = re.compile(r"(?:^|[;&|{(]|\b(?:then|else|do)\b)[ \t]*exit(?:[ \t]+0)?[ \t]*(?:$|[;&|})#])", re.MULTILINE)
+#: What changes the view: the modules of its Python, or its files
+INSTALLS = re.compile(r"\bensurepip\b|\bpip[\d.]*\s+install\b")
+WRITES = r"\b(?:cp|mv|ln|rm|mkdir|touch|tee|tar|install|chmod|chown|rsync)\b[^\n;&|]*\s{0}/|>\s*{0}/"
+
+
+def warn_of_operator_names(spec: Part) -> None:
+    """Warn of texts that use what only flux-operator's pods have."""
+    for container, path, text in _texts(spec):
+        used = _of_the_operator(path, text)
+        if used:
+            container.warn(path, f"uses {', '.join(used)}, which only flux-operator's pods have")
+        if "flux-service" in text and not spec.get("network.headlessName"):
+            spec.make("network").fields["headlessName"] = "flux-service"
+            place = f"{container.path}.{path}"
+            spec.warn(
+                "network.headlessName", f"is flux-service now: {place} uses this name, flux-operator's until 2025"
+            )
+
+
+def warn_of_view(spec: Part) -> None:
+    """Warn of texts that rely on flux-operator's copy of the view, which is writable and in another folder."""
+    if spec.get("flux.container.disable"):
+        return
+    mount = re.escape(spec.text("flux.container.mountPath") or "/mnt/flux")
+    view = rf"(?:{mount}/(?:view|software)|/opt/(?:software|views?))"
+    for container, path, text in _texts(spec):
+        if re.search(rf"{mount}/software\b", text):
+            container.warn(path, "uses the folder software of flux-operator's view: here it is /opt/software")
+        if re.search(WRITES.format(view), text) or (INSTALLS.search(text) and re.search(rf"{mount}\b", text)):
+            container.warn(
+                path, "may write to the view, which is read-only here: install into the image or another folder"
+            )
+
+
+def warn_of_exits(spec: Part) -> None:
+    """Warn of snippets that end the pod with exit code 0, a success to flux-operator."""
+    for container, path, text in _texts(spec):
+        if _is_snippet(path) and not path.endswith((".post", ".prefix")) and EXIT.search(text):
+            container.warn(
+                path, "has an exit, which is an error here before the work begins: end the snippet with return"
+            )
+
+
+def _texts(spec: Part) -> Iterator[tuple[Part, str, str]]:
+    """Yield the user's texts that a shell runs, each with its container and its path there."""
+    for container in every_container(spec):
+        command = container.get("command")
+        texts = {"command": " ".join(map(str, command)) if isinstance(command, list) else command}
+        texts |= {f"commands.{key}": text for key, text in container.at("commands").fields.items()}
+        yield from ((container, path, text) for path, text in texts.items() if isinstance(text, str))
+
+
+def _of_the_operator(path: str, text: str) -> list[str]:
+    """Return variables and files of flux-operator's pods that a text uses, and variables that a snippet sets."""
+    sets = SETS_VARIABLE.findall(text)
+    used = [name for name in USES_VARIABLE.findall(text) if name not in sets]
+    return list(dict.fromkeys([*used, *(sets if _is_snippet(path) else []), *USES_FILE.findall(text)]))
+
+
+def _is_snippet(path: str) -> bool:
+    return path.startswith("commands.") and not path.endswith(".script")

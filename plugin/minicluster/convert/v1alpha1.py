@@ -1,0 +1,99 @@
+"""The older API: a v1alpha1 spec becomes one of v1alpha2. Flux was in the image then, its Service had a fixed name."""
+
+import re
+
+from minicluster.convert.containers import add_capabilities
+from minicluster.convert.fields import write_connect_timeout
+from minicluster.convert.part import Part, every_container, runners, sidecars
+from minicluster.errors import ConvertError
+
+#: Fields of a container that became fields of `flux`
+MOVED = {"fluxOptionFlags": "optionFlags", "fluxLogLevel": "logLevel"}
+#: Snippets that a sidecar ran before its command, in this order
+SIDECAR_SNIPPETS = ("brokerPre", "workerPre", "pre")
+
+
+def convert_spec(spec: Part) -> None:
+    """Make a spec one of v1alpha2, but for its volumes."""
+    if not spec.text("network.headlessName"):
+        spec.make("network").fields["headlessName"] = "flux-service"
+        spec.note("network.headlessName", "v1alpha1's default, the chart's is the cluster's name")
+    if "logging" in spec.fields and "strict" not in spec.at("logging").fields:
+        spec.make("logging").fields["strict"] = True
+    write_connect_timeout(spec)
+    spec.make("flux").make("container").fields["disable"] = True
+    spec.note("flux.container.disable", "with v1alpha1 Flux comes in the application's image")
+    for container in every_container(spec):
+        _convert_container(spec, container)
+    for sidecar in sidecars(spec):
+        _convert_sidecar(sidecar)
+    for runner in runners(spec):
+        _convert_work(spec, runner)
+
+
+def _convert_container(spec: Part, container: Part) -> None:
+    for old, new in MOVED.items():
+        if old in container.fields:
+            spec.make("flux").fields.setdefault(new, container.fields.pop(old))
+            container.warn(old, f"is flux.{new} here")
+    if "preCommand" in container.fields:
+        commands = container.make("commands")
+        texts = (container.text("preCommand"), commands.text("pre"))
+        commands.fields["pre"] = "\n".join(filter(None, texts))
+        del container.fields["preCommand"]
+        container.warn("preCommand", "is commands.pre here")
+    add_capabilities(container)
+
+
+def _convert_sidecar(sidecar: Part) -> None:
+    commands = sidecar.at("commands")
+    if not any(commands.fields.values()):
+        sidecar.drop("command", "v1alpha1 ran the image's entrypoint unless commands were set")
+        sidecar.fields["noWrapEntrypoint"] = True
+        return
+    texts = [commands.text(key) for key in SIDECAR_SNIPPETS]
+    if any(texts):
+        for key in SIDECAR_SNIPPETS:
+            commands.fields.pop(key, None)
+        commands.fields["servicePre"] = "\n".join(filter(None, texts))
+        sidecar.warn("commands", "have pre, brokerPre and workerPre joined as servicePre")
+
+
+def _convert_work(spec: Part, runner: Part) -> None:
+    command = runner.text("command")
+    if command and not re.search("[\"']", command) and not runner.get("batch"):
+        # it was an argument there, in which nothing is expanded
+        runner.fields["command"] = re.sub(r"([$`\\])", r"\\\1", command)
+    if not (command or spec.get("interactive") or runner.get("diagnostics")):
+        runner.warn("", "has no command: v1alpha1 then ran its RESTful server, here the cluster idles")
+
+
+def convert_volumes(spec: Part) -> None:
+    """Take over volumes as v1alpha1 had them, also from a document that says it is of v1alpha2.
+
+    Raises ConvertError for what its operator would have made a volume of.
+    """
+    defined = spec.members("volumes")
+    names = spec.at("volumes").fields
+    for container in every_container(spec):
+        for name, volume in container.members("volumes").items():
+            if name in names:
+                _mount_host_folder(volume, defined.get(name, Part("", {}, spec.report)))
+        existing = container.at("existingVolumes").fields
+        if existing:
+            del container.fields["existingVolumes"]
+            container.make("volumes").fields.update(existing)
+            container.warn("existingVolumes", "are volumes here")
+    spec.fields.pop("volumes", None)
+
+
+def _mount_host_folder(volume: Part, definition: Part) -> None:
+    """Give a volume the host's folder that it was defined by. Raises ConvertError when it was no such folder."""
+    storage = definition.fields.get("storageClass", "hostpath")
+    if storage != "hostpath":
+        raise ConvertError(
+            f"{volume.path} is of the storage class {storage}, whose claim the operator made: make the claim, and "
+            f"give its name as {volume.path}.claimName"
+        )
+    volume.fields["hostPath"] = definition.fields.get("path")
+    volume.warn("", "is the host's folder itself: v1alpha1 made a claim and a volume")

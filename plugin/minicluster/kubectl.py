@@ -1,0 +1,122 @@
+"""kubectl and Helm, run as commands: bounded in time, and a failure is an error of one line."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from minicluster.errors import ToolError
+
+#: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
+KUBECTL_SECONDS = 60.0
+GET_SECONDS = 30.0
+HELM_SECONDS = 300.0
+#: Lines of kubectl that explain nothing: its log, warnings, and that a command in a pod failed.
+NOISE = re.compile(r"[EWI]\d{4} |Warning: |command terminated with exit code|Defaulted container")
+INSTALL = {
+    "kubectl": "install it, https://kubernetes.io/docs/tasks/tools",
+    "helm": "install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path",
+}
+
+
+class CommandError(ToolError):
+    """A command failed; ``reason`` is what it says itself."""
+
+    def __init__(self, command: str, reason: str) -> None:
+        """Make the message of a command, such as `kubectl get pods`, and a reason."""
+        super().__init__(f"{command}: {reason}")
+        self.reason = reason
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether Kubernetes doesn't let this user do that."""
+        return re.search(r"\(Forbidden\)|is forbidden:", self.reason) is not None
+
+
+@dataclass(frozen=True)
+class Kubernetes:
+    """A namespace of the cluster of a kubeconfig's context; what is empty is the kubeconfig's own choice."""
+
+    context: str = ""
+    namespace: str = ""
+
+    def kubectl(self, *words: str, stdin: str = "", seconds: float = KUBECTL_SECONDS) -> str:
+        """Return what kubectl prints. Raises CommandError, and ToolError when it is missing."""
+        options = _options({"--context": self.context, "--namespace": self.namespace})
+        return _text(run("kubectl", words, options, stdin=stdin, seconds=seconds).stdout)
+
+    def helm(self, *words: str, stdin: str = "", seconds: float = HELM_SECONDS) -> str:
+        """Return what Helm prints. Raises CommandError, and ToolError when it is missing."""
+        options = _options({"--kube-context": self.context, "--namespace": self.namespace})
+        return _text(run("helm", words, options, stdin=stdin, seconds=seconds).stdout)
+
+    def get(self, kind: str, *words: str) -> dict[str, Any]:
+        """Return an object or a list of them; an empty map when the object doesn't exist. Raises CommandError."""
+        answer = ("--ignore-not-found", "--output=json", "--request-timeout=10s")
+        text = self.kubectl("get", kind, *words, *answer, seconds=GET_SECONDS)
+        try:
+            found: dict[str, Any] = json.loads(text or "{}")
+        except ValueError as error:
+            raise CommandError(f"kubectl get {kind}", f"the answer is not JSON: {error}") from None
+        return found
+
+    def pods(self, job: str, index: int | None = None) -> list[dict[str, Any]]:
+        """Return the pods of an Indexed Job, or of one of its indexes, without those that are being deleted."""
+        labels = f"batch.kubernetes.io/job-name={job}"
+        if index is not None:
+            labels += f",batch.kubernetes.io/job-completion-index={index}"
+        pods = self.get("pods", f"--selector={labels}").get("items", [])
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+    def __str__(self) -> str:
+        """Name the namespace, and the context that was given."""
+        namespace = f"namespace {self.namespace}" if self.namespace else "the current namespace"
+        return namespace + (f" of context {self.context}" if self.context else "")
+
+
+def run(
+    tool: str, words: Sequence[str], options: Sequence[str] = (), *, stdin: str = "", seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    """Run kubectl or Helm to its end. Raises CommandError when it fails or takes too long, ToolError without it."""
+    command = " ".join([tool, *takewhile(lambda word: not word.startswith("-"), words[:2])])
+    try:
+        done = subprocess.run(  # noqa: S603 - words, no shell
+            [_program(tool), *options, *words], input=stdin.encode(), capture_output=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CommandError(command, f"no answer within {seconds:g} s") from None
+    except OSError as error:
+        raise ToolError(f"{tool} can't be run: {error.strerror}: {INSTALL[tool]}") from None
+    if done.returncode:
+        raise CommandError(command, _reason(_text(done.stderr)) or f"exit code {done.returncode}")
+    return done
+
+
+def _program(tool: str) -> str:
+    """Return the path of a tool; Helm names itself in HELM_BIN to its plugins. Raises ToolError."""
+    named = os.environ.get("HELM_BIN") if tool == "helm" else None
+    found = shutil.which(named or tool)
+    if found is None:
+        missing = f"HELM_BIN is {named}: there is no such program" if named else f"there is no {tool} in PATH"
+        raise ToolError(f"{missing}: {INSTALL[tool]}")
+    return found
+
+
+def _reason(stderr: str) -> str:
+    """Return what a tool says of its failure: after `Error:` all of it, else the last line that explains something."""
+    _, _, error = f"\n{stderr}".partition("\nError: ")
+    lines = [line for line in stderr.splitlines() if line.strip() and not NOISE.match(line)]
+    return error.strip() or (lines[-1].removeprefix("error: ") if lines else "")
+
+
+def _options(given: dict[str, str]) -> list[str]:
+    return [f"{option}={value}" for option, value in given.items() if value]
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")

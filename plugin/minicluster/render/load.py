@@ -1,0 +1,122 @@
+"""A hand-over document becomes a MiniCluster: checked against the schema, with defaults, without contradictions."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeGuard
+
+from minicluster.errors import SpecError
+from minicluster.render import defaults, refusals, schema, upgrade
+from minicluster.render.model import MiniCluster
+
+
+def load(document: Mapping[str, Any]) -> MiniCluster:
+    """Return the cluster of a hand-over document.
+
+    Raises SpecError naming the first wrong value.
+    """
+    metadata = _metadata(document)
+    name = metadata["name"]
+    if not isinstance(document.get("certificate") or "", str):
+        raise SpecError(f"MiniCluster {name}: certificate must be a string")
+    given = document.get("spec")
+    spec = _without_null({} if given is None else given)
+    problem = next(schema.problems(spec), None)
+    if problem:
+        raise SpecError(f"MiniCluster {name}: {problem}")
+    _resolve_aliases(spec)
+    cluster = MiniCluster(
+        **metadata,
+        spec=_merge(defaults.values(), spec),
+        certificate=str(document.get("certificate") or ""),
+        live=upgrade.load(document.get("live")),
+        kubernetes=str(document.get("kubernetes") or ""),
+    )
+    refusal = next(_refusals(cluster), None)
+    if refusal:
+        raise SpecError(f"MiniCluster {name}: {refusal}")
+    if cluster.live:
+        upgrade.refuse(cluster.live, name, dict(upgrade.flat(defaults.values())))
+    return cluster
+
+
+def _metadata(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return name, namespace, labels and annotations. Raises SpecError for a wrong one."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        raise SpecError(f"a MiniCluster's metadata is {metadata!r}: it must be a map with a name")
+    name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
+    if not _is_label(name):
+        raise SpecError(
+            f"the name {name!r} is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)"
+        )
+    if not _is_label(namespace):
+        raise SpecError(f"MiniCluster {name}: the namespace {namespace!r} is not a DNS label: use a-z, 0-9 and -")
+    maps = {key: metadata.get(key) or {} for key in ("labels", "annotations")}
+    for key in maps:
+        if metadata.get(key) is not None and not _is_string_map(metadata[key]):
+            raise SpecError(f"MiniCluster {name}: metadata.{key} must be a map of strings")
+    return {"name": name, "namespace": namespace, **maps}
+
+
+def _refusals(cluster: MiniCluster) -> Iterator[str]:
+    """Yield the contradictions; those of a live cluster only where a value that may change has a part in them.
+
+    What a live cluster was installed with, it can't get rid of, even if a newer version refuses it.
+    """
+    known: set[str] = set()
+    if cluster.live:
+        installed = upgrade.settled(cluster.live, cluster.spec, defaults.values())
+        known = set(refusals.refusals(replace(cluster, spec=installed)))
+    return (refusal for refusal in refusals.refusals(cluster) if refusal not in known)
+
+
+def _is_string_map(value: Any) -> bool:
+    """Tell whether a value is a map of strings, as labels are."""
+    return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
+def _is_label(name: Any) -> TypeGuard[str]:
+    return isinstance(name, str) and bool(re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name))
+
+
+#: Fields that flux-operator's documentation and its API spell differently: the documentation's name, the API's.
+ALIASES = {"preWorker": "workerPre", "preBroker": "brokerPre"}
+
+
+def _resolve_aliases(spec: dict[str, Any]) -> None:
+    """Rename aliases to the fields that they stand for. Raises SpecError when both are set."""
+    for container in [*spec.get("containers", []), *spec.get("services", [])]:
+        for alias, name in ALIASES.items():
+            _rename(container.get("commands", {}), alias, container.get("commands", {}), name)
+    flux = spec.get("flux", {})
+    if "leadBroker" in flux:
+        _rename(flux, "leadBroker", flux.setdefault("bursting", {}), "leadBroker", place="flux.")
+
+
+def _rename(source: dict[str, Any], alias: str, target: dict[str, Any], name: str, place: str = "") -> None:
+    if alias not in source:
+        return
+    value = source.pop(alias)
+    if target.get(name):
+        raise SpecError(f"{place}{alias} and {name} are both set: they are two names of one field; give one of them")
+    target[name] = value
+
+
+def _without_null(value: Any) -> Any:
+    """Drop the keys that are null: as in Helm, null is unset. Raises SpecError for a key that is not a string."""
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise SpecError(f"the key {key!r} is not a string: write it in quotes")
+        return {key: _without_null(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_null(item) for item in value]
+    return value
+
+
+def _merge(base: Any, over: Any) -> Any:
+    """Merge maps key by key, as Helm does with values; anything else is replaced."""
+    if isinstance(base, dict) and isinstance(over, dict):
+        return base | {key: _merge(base.get(key), value) for key, value in over.items()}
+    return over

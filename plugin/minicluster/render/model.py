@@ -1,0 +1,107 @@
+"""The MiniCluster: its values with all defaults, and the names, paths and parts that follow from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from minicluster.render.upgrade import Live
+
+
+@dataclass(frozen=True)
+class MiniCluster:
+    """A validated cluster; ``spec`` has every key of the chart's values.yaml."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    spec: Mapping[str, Any]
+    certificate: str  #: of the live release, "" without one
+    live: Live | None = None  #: the live cluster that this one upgrades
+    kubernetes: str = ""  #: version of the Kubernetes cluster, "" when Helm talks to none
+
+    @property
+    def size(self) -> int:
+        """Pods at the start."""
+        return int(self.spec["size"])
+
+    @property
+    def max_size(self) -> int:
+        """Own hosts that the broker configuration registers."""
+        return int(self.spec["maxSize"] or self.size)
+
+    @property
+    def flux(self) -> Mapping[str, Any]:
+        """The ``flux`` part of the spec."""
+        flux: Mapping[str, Any] = self.spec["flux"]
+        return flux
+
+    @cached_property
+    def runner(self) -> Mapping[str, Any]:
+        """The container that runs Flux."""
+        containers: list[Mapping[str, Any]] = self.spec["containers"]
+        return containers[0] if len(containers) == 1 else next(c for c in containers if c.get("runFlux"))
+
+    @cached_property
+    def sidecars(self) -> list[Mapping[str, Any]]:
+        """The other containers of the brokers' pods."""
+        return [c for c in self.spec["containers"] if c is not self.runner]
+
+    @cached_property
+    def containers(self) -> Mapping[str, Mapping[str, Any]]:
+        """The containers and the services, by their places in the values: ``containers[0]``, ``services[0]``."""
+        return {f"{group}[{n}]": c for group in ("containers", "services") for n, c in enumerate(self.spec[group])}
+
+    @property
+    def joins(self) -> bool:
+        """Whether this cluster is a burst: all its pods are workers of another cluster's lead."""
+        return bool(self.flux["bursting"]["leadBroker"])
+
+    @property
+    def is_multi_cluster(self) -> bool:
+        """Whether the host table has hosts of several clusters."""
+        bursting = self.flux["bursting"]
+        return bool(self.joins or bursting["clusters"] or bursting["hostlist"])
+
+    @cached_property
+    def bursts(self) -> list[Mapping[str, Any]]:
+        """The clusters that may join the root, each with a name and a size, which is the root's maxSize when unset."""
+        bursting = self.flux["bursting"]
+        # not `size`: it changes while the host table can't, and it differs between root and burst
+        size = bursting["leadBroker"].get("size", 1) if self.joins else self.max_size
+        return [
+            c | {"name": c.get("name") or f"burst-{n}", "size": c.get("size", size)}
+            for n, c in enumerate(bursting["clusters"])
+        ]
+
+    @cached_property
+    def autoscaling(self) -> Mapping[str, Any]:
+        """The autoscaling values, ``max`` resolved; empty when autoscaling is off."""
+        autoscaling: Mapping[str, Any] = self.spec["autoscaling"]
+        return {**autoscaling, "max": autoscaling["max"] or self.max_size} if autoscaling["enabled"] else {}
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the queue outlives the lead's pod."""
+        return bool(self.spec["archive"]["path"] or self.spec["state"]["claimName"])
+
+    @property
+    def service(self) -> str:
+        """Name of the headless Service, part of every host's domain."""
+        return str(self.spec["network"]["headlessName"] or self.name)
+
+    @property
+    def mount(self) -> str:
+        """Folder of the cluster's files in the pods."""
+        return str(self.flux["container"]["mountPath"])
+
+    @property
+    def files(self) -> str:
+        """Folder of the ConfigMap in the pods."""
+        return f"{self.mount}/minicluster"
+
+    @property
+    def state(self) -> str:
+        """Folder that a broker writes to, with flux-operator's layout."""
+        return f"{self.mount}/config"

@@ -1,0 +1,34 @@
+"""Post-rendering: a stream of manifests with its MiniClusters rendered, and everything else byte for byte."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from minicluster.errors import CurveError
+from minicluster.render import config, curve, stream
+from minicluster.render.load import load
+from minicluster.render.model import MiniCluster
+
+
+def render(data: bytes, seed: bytes | None, allow_random: bool) -> bytes:
+    """Return a stream with its MiniClusters rendered; new keys come from the seed, or at random where allowed.
+
+    Raises MiniClusterError.
+    """
+
+    def expand(document: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
+        cluster = load(document)
+        return config.documents(cluster, partial(_keypair, cluster, seed, allow_random))
+
+    return b"".join(stream.render(data, expand))
+
+
+def _keypair(cluster: MiniCluster, seed: bytes | None, allow_random: bool) -> tuple[bytes, bytes]:
+    if seed is not None:
+        return curve.seeded_keypair(seed, cluster)
+    if allow_random:
+        return curve.random_keypair()
+    raise CurveError(
+        f"MiniCluster {cluster.name} has no certificate, and a random one would differ each time: set "
+        "flux.curveCertSecret to a Secret that `minicluster keygen` makes once, or give --curve-seed-file"
+    )

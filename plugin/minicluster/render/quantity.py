@@ -1,0 +1,38 @@
+"""Quantities of Kubernetes, such as 500m or 8Gi (apimachinery/pkg/api/resource/quantity.go)."""
+
+import re
+from decimal import Decimal
+
+from minicluster.errors import SpecError
+
+#: What a message asks for.
+WANTED = "a quantity, e.g. 4, 500m or 8Gi"
+_QUANTITY = re.compile(
+    r"""(?P<number>[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))
+    (?:(?P<binary>[KMGTPE])i|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[-+]?[0-9]{1,3}))?""",
+    re.VERBOSE,
+)
+_POWERS = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+
+
+def is_quantity(value: object) -> bool:
+    """Tell whether a value, a string or a number, is a quantity."""
+    return bool(_QUANTITY.fullmatch(str(value)))
+
+
+def to_number(value: object) -> Decimal:
+    """Return the number that a quantity stands for.
+
+    Raises SpecError when the value is not a quantity.
+
+    >>> to_number("1500m"), to_number("1Ki")
+    (Decimal('1.500'), Decimal('1024'))
+    """
+    match = _QUANTITY.fullmatch(str(value))
+    if not match:
+        raise SpecError(f"{str(value)!r} is not a quantity: give e.g. 4, 500m or 8Gi")
+    number = Decimal(match["number"])
+    if match["binary"]:
+        return number * Decimal(1024) ** (1 + "KMGTPE".index(match["binary"]))
+    power = _POWERS[match["decimal"]] if match["decimal"] else int(match["exponent"] or 0)
+    return number * Decimal(10) ** power

@@ -1,0 +1,32 @@
+"""What no schema can say of a spec: values that contradict each other, each in a sentence."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from minicluster.render.model import MiniCluster
+from minicluster.render.refusals import containers, flux, kubernetes, pod, sizes, volumes
+
+#: Each yields the refusals of one kind.
+CHECKS = (
+    sizes.sizes,
+    containers.others,
+    containers.names,
+    containers.variables,
+    volumes.volumes,
+    containers.work,
+    flux.scheduler,
+    flux.certificate_and_view,
+    flux.bursting,
+    pod.fields,
+    sizes.autoscaling,
+    pod.kept_state,
+    flux.hidden_by_broker_config,
+    containers.resources,
+    kubernetes.fields,
+)
+
+
+def refusals(cluster: MiniCluster) -> Iterator[str]:
+    """Yield a sentence for each contradiction: the value, what is wrong, the way out."""
+    # without one runner there is nothing to compare the other values with
+    yield from list(containers.runners(cluster)) or chain.from_iterable(check(cluster) for check in CHECKS)

@@ -1,0 +1,128 @@
+"""Refusals of containers and services: which one runs Flux, names, commands, variables, resources."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from minicluster.render.model import MiniCluster
+from minicluster.render.quantity import to_number
+from minicluster.render.refusals.sizes import MAX_NAME
+
+#: Fields of the container that runs Flux only.
+RUNNERS = ("launcher", "batch", "batchRaw", "diagnostics", "cores", "logs", "runFlux")
+#: How the names of the cluster's own variables begin.
+OWN_VARIABLES = ("mc_", "MINICLUSTER_")
+
+
+def runners(cluster: MiniCluster) -> Iterator[str]:
+    """Yield when it is not exactly one of several containers that runs Flux."""
+    count = len(cluster.spec["containers"])
+    marked = sum(bool(container.get("runFlux")) for container in cluster.spec["containers"])
+    if count > 1 and not marked:
+        yield f"none of the {count} containers has runFlux: true: set it on the one that runs Flux"
+    elif count > 1 and marked > 1:
+        yield f"{marked} of the {count} containers have runFlux: true: leave it on the one that runs Flux"
+
+
+def others(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what the containers and services that don't run Flux can't have."""
+    if cluster.runner.get("noWrapEntrypoint"):
+        yield "noWrapEntrypoint is set on the container that runs Flux: Flux is its entrypoint; drop it"
+    for place, container in cluster.containers.items():
+        if container is not cluster.runner:
+            yield from _other(place, container)
+
+
+def _other(place: str, container: Mapping[str, Any]) -> Iterator[str]:
+    commands, command = container.get("commands", {}), container.get("command")
+    given = [key for key, value in commands.items() if value]
+    wrapped = not container.get("noWrapEntrypoint") and (command or commands.get("script"))
+    if not container.get("name"):
+        yield f"{place} has no name: give it one; only the runner needs none"
+    if given and not wrapped:
+        yield f"{place}.commands.{given[0]} is set, but the image's own entrypoint runs: give a command"
+    if command and container.get("noWrapEntrypoint"):
+        yield f"{place} has command and noWrapEntrypoint: drop one of them"
+    yield from _command_and_script(place, container)
+    allowed = {"servicePre"} if place.startswith("services") else {"servicePre", "init", "post", "script"}
+    for key in [f"commands.{key}" for key in given if key not in allowed]:
+        yield f"{place}.{key} is set: it is for the container that runs Flux; use servicePre"
+    for key in RUNNERS:
+        if container.get(key):
+            yield f"{place}.{key} is set: it is for the container that runs Flux; drop it"
+
+
+def _command_and_script(place: str, container: Mapping[str, Any]) -> Iterator[str]:
+    if container.get("command") and container.get("commands", {}).get("script"):
+        yield f"{place} has command and commands.script: give the one that is the work"
+
+
+def names(cluster: MiniCluster) -> Iterator[str]:
+    """Yield names that two containers of a pod have, or that make a Service's name wrong."""
+    sidecars = [str(c.get("name")) for c in cluster.sidecars]
+    taken = [cluster.flux["container"]["name"], cluster.runner.get("name") or cluster.name, "minicluster-agent"]
+    for group in (taken + sidecars, [str(c.get("name")) for c in cluster.spec["services"]]):
+        for name in sorted({name for name in group if group.count(name) > 1}):
+            yield f"two containers are named {name}: rename one of them"
+    for name in [str(c.get("name")) for c in cluster.sidecars if c.get("ports")]:
+        service = f"{cluster.name}-{name}"
+        if len(service) > MAX_NAME:
+            yield f"the Service {service} of a sidecar's ports has over {MAX_NAME} characters: rename the sidecar"
+        elif name in ("lead", "ready"):
+            yield f"the Service {service} of a sidecar's ports is the cluster's own: rename the sidecar"
+
+
+def variables(cluster: MiniCluster) -> Iterator[str]:
+    """Yield variables that are set twice, or are the cluster's own."""
+    places = {"flux.environment": cluster.flux["environment"]}
+    for place, container in cluster.containers.items():
+        environment, secrets = container.get("environment", {}), container.get("secrets", {})
+        places |= {f"{place}.environment": environment, f"{place}.secrets": secrets}
+        for name in sorted(environment.keys() & secrets.keys()):
+            yield f"{place} has {name} in environment and in secrets: drop one of them"
+    for place, found in places.items():
+        for name in found:
+            if name.startswith(OWN_VARIABLES):
+                prefixes = " or ".join(OWN_VARIABLES)
+                yield f"{place}.{name}: names that begin with {prefixes} are the cluster's own; rename it"
+
+
+def resources(cluster: MiniCluster) -> Iterator[str]:
+    """Yield requests that their limits don't allow."""
+    own = {"flux.container": cluster.flux["container"], "agent": cluster.spec["agent"]}
+    for place, container in {**own, **cluster.containers}.items():
+        given = container.get("resources", {})
+        limits = given.get("limits", {})
+        for name, asked in given.get("requests", {}).items():
+            limit = limits.get(name)
+            where = f"{place}.resources.requests.{name} is {asked}"
+            if "/" in name and (limit is None or to_number(asked) != to_number(limit)):
+                shown = "unset" if limit is None else limit
+                yield f"{where}, limits.{name} {shown}: for a device they must be equal; give both the same number"
+            elif limit is not None and to_number(asked) > to_number(limit):
+                yield f"{where}, limits.{name} {limit}: a request can't be above its limit; lower it"
+
+
+def work(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what contradicts itself in the work that the runner gives to Flux."""
+    runner = cluster.runner
+    commands, command = runner.get("commands", {}), runner.get("command")
+    work = command or commands.get("script")
+    place = next(place for place, container in cluster.containers.items() if container is runner)
+    yield from _command_and_script(place, runner)
+    if cluster.spec["interactive"] and work:
+        yield "interactive is true and there is a command: an interactive cluster runs none; drop one of them"
+    if runner.get("batch") and runner.get("launcher"):
+        yield f"{place} has batch and launcher: give the one that fits"
+    if runner.get("batchRaw") and not runner.get("batch"):
+        yield f"{place}.batchRaw is set without batch: set batch too"
+    if runner.get("batch") and not isinstance(command, str):
+        yield f"{place}.batch is set: its command must be a string, one job per line"
+    for key in ("batch", "launcher"):
+        if runner.get(key) and not work:
+            yield f"{place}.{key} is set and there is no command: give one"
+    if runner.get("diagnostics") and (runner.get("batch") or runner.get("launcher")):
+        yield f"{place}.diagnostics is set beside batch or launcher: diagnostics runs instead of the command; drop one"
+    if commands.get("servicePre"):
+        yield f"{place}.commands.servicePre is for the other containers: use pre"
+    if cluster.joins and (work or cluster.spec["interactive"]):
+        yield "flux.bursting.leadBroker is set and there is a command: the work is the lead cluster's; drop the command"

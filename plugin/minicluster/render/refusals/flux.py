@@ -1,0 +1,83 @@
+"""Refusals of Flux's own settings: scheduler, certificate, view, bursting, and a broker.toml of the user's."""
+
+from collections.abc import Iterator
+
+from minicluster.render import broker, defaults
+from minicluster.render.model import MiniCluster
+
+
+def scheduler(cluster: MiniCluster) -> Iterator[str]:
+    """Yield policies that the scheduler doesn't have, or that fail jobs."""
+    values = cluster.flux["scheduler"]
+    queue, match = values["queuePolicy"], values["matchPolicy"]
+    if values["simple"]:
+        if queue not in ("", "fcfs"):
+            yield f"flux.scheduler.queuePolicy is {queue} and simple is true: sched-simple has fcfs only; drop it"
+        if match:
+            yield f"flux.scheduler.matchPolicy is {match} and simple is true: sched-simple has none; drop it"
+    elif queue == "fcfs":
+        yield (
+            "flux.scheduler.queuePolicy is fcfs: Fluxion's fcfs fails a job that needs a node that is not up yet; "
+            f"use {broker.QUEUE_POLICY}, or simple: true, which is first come, first served and lets it wait"
+        )
+
+
+def certificate_and_view(cluster: MiniCluster) -> Iterator[str]:
+    """Yield a certificate that is given twice, and a mode of a view that is not used."""
+    if cluster.flux["curveCert"] and cluster.flux["curveCertSecret"]:
+        yield "flux.curveCert and flux.curveCertSecret are both set: give one of them"
+    view = cluster.flux["container"]
+    if view["disable"] and view["mode"] != "auto":
+        yield f"flux.container.disable is true and mode is {view['mode']}: without a view there is no mode; drop it"
+
+
+def bursting(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what a root or a burst can't have, and what is missing for it."""
+    bursting = cluster.flux["bursting"]
+    lead, topology = bursting["leadBroker"], cluster.flux["topology"]
+    if bursting["hostlist"] and bursting["clusters"]:
+        yield "flux.bursting has hostlist and clusters: give one of them"
+    if cluster.joins and cluster.spec["archive"]["path"]:
+        yield "archive.path and flux.bursting.leadBroker are both set: the lead cluster has the state; drop the path"
+    for key in [key for key in ("name", "address", "size") if cluster.joins and not lead.get(key)]:
+        yield f"flux.bursting.leadBroker has no {key}: name, address and size are needed"
+    if cluster.is_multi_cluster and topology not in ("", "kary:0"):
+        yield f"flux.topology is {topology} with bursting: every broker must reach rank 0 directly; drop it"
+    yield from _clusters(cluster)
+    if not bursting["expose"]["type"] and (bursting["expose"]["nodePort"] or bursting["expose"]["annotations"]):
+        yield "flux.bursting.expose has a port or annotations and no type: give NodePort or LoadBalancer"
+
+
+def _clusters(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what is wrong with the names and sizes of the bursts."""
+    names = [burst["name"] for burst in cluster.bursts]
+    for name in {name for name in names if names.count(name) > 1}:
+        yield f"two bursts are named {name}: rename one of them"
+    if not cluster.joins and cluster.name in names:
+        yield f"flux.bursting.clusters has {cluster.name}, this cluster's own name: rename one of them"
+    if not cluster.joins or cluster.flux["bursting"]["hostlist"]:
+        return
+    own = next((burst for burst in cluster.bursts if burst["name"] == cluster.name), None)
+    if own is None:
+        yield f"flux.bursting.clusters has no {cluster.name}: give the lead cluster's list, with this cluster"
+    elif cluster.max_size > own["size"]:
+        key = "size" if cluster.size > own["size"] else "maxSize"
+        yield f"{key} is {cluster.spec[key]}, flux.bursting.clusters has {own['size']} for {cluster.name}: lower {key}"
+
+
+def hidden_by_broker_config(cluster: MiniCluster) -> Iterator[str]:
+    """Yield the values that a broker.toml of the user's own would silently override."""
+    if not cluster.flux["brokerConfig"]:
+        return
+    scheduler, network, bursting = cluster.flux["scheduler"], cluster.spec["network"], cluster.flux["bursting"]
+    computed = {
+        "flux.scheduler.queuePolicy": scheduler["queuePolicy"],
+        "flux.scheduler.matchPolicy": scheduler["matchPolicy"],
+        "flux.scheduler.simple": scheduler["simple"],
+        "flux.bursting": bursting["clusters"] or bursting["leadBroker"] or bursting["hostlist"],
+        "network.interface": network["interface"],
+        "network.clusterDomain": network["clusterDomain"] != defaults.values()["network"]["clusterDomain"],
+    }
+    for name, is_set in computed.items():
+        if is_set:
+            yield f"{name} and flux.brokerConfig are both set: brokerConfig is used as given; set it there"

@@ -1,0 +1,28 @@
+"""Refusals of fields of the pod, and of what excludes a queue that is kept."""
+
+from collections.abc import Iterator
+
+from minicluster.render.model import MiniCluster
+
+
+def fields(cluster: MiniCluster) -> Iterator[str]:
+    """Yield fields of the pod that exclude each other."""
+    pod = cluster.spec["pod"]
+    if cluster.spec["networkPolicy"]["enabled"] and pod["hostNetwork"]:
+        yield (
+            "networkPolicy.enabled and pod.hostNetwork are both true: a NetworkPolicy does not apply to the host's "
+            "network; drop one of them"
+        )
+    if cluster.spec["shareProcessNamespace"] and pod["hostPID"]:
+        yield "shareProcessNamespace and pod.hostPID are both true: Kubernetes allows one of them; drop the other"
+    template = pod["template"].get("spec") or {}
+    if pod["dnsPolicy"] == "None" and not (isinstance(template, dict) and template.get("dnsConfig")):
+        yield "pod.dnsPolicy is None and no name server is given: set pod.template.spec.dnsConfig.nameservers"
+
+
+def kept_state(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what excludes a queue that is kept."""
+    if cluster.spec["state"]["claimName"] and cluster.joins:
+        yield "state.claimName and flux.bursting.leadBroker are both set: the lead has the state; drop the claim"
+    if cluster.spec["state"]["claimName"] and cluster.spec["archive"]["path"]:
+        yield "state.claimName and archive.path are both set: each restores the queue; drop one of them"

@@ -1,0 +1,61 @@
+"""Refusals of sizes, of the names that grow with them, and of autoscaling."""
+
+from collections.abc import Iterator
+
+from minicluster.render.model import MiniCluster
+from minicluster.render.resources import requested_cpus
+
+#: Characters of a DNS label, which the host name of a pod is.
+MAX_NAME = 63
+
+
+def sizes(cluster: MiniCluster) -> Iterator[str]:
+    """Yield sizes that exclude each other, and names that would be too long."""
+    size, max_size, min_size = cluster.size, cluster.max_size, cluster.spec["minSize"]
+    if max_size < size:
+        yield f"size is {size}, maxSize {max_size}: lower size, or install with a larger maxSize"
+    if min_size is not None and min_size > size:
+        yield f"minSize is {min_size}, size {size}: minSize can't be above size; lower minSize"
+    last = f"{cluster.name}-{max_size - 1}"
+    if len(last) > MAX_NAME:
+        yield f"the last pod would be {last}, {len(last)} characters: {MAX_NAME} are allowed; shorten nameOverride"
+    if cluster.spec["services"] and len(cluster.name) > MAX_NAME - len("-services"):
+        yield f"the host {cluster.name}-services has over {MAX_NAME} characters: shorten nameOverride"
+    if cluster.flux["bursting"]["expose"]["type"] and len(cluster.name) > MAX_NAME - len("-lead"):
+        yield f"the Service {cluster.name}-lead has over {MAX_NAME} characters: shorten nameOverride"
+
+
+def autoscaling(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what the agent can't work with, and limits of the size that exclude each other."""
+    scaling, metrics = cluster.autoscaling, cluster.spec["metrics"]
+    if scaling or metrics["enabled"]:
+        if cluster.joins:
+            yield (
+                "autoscaling or metrics is on beside flux.bursting.leadBroker: they belong to the lead cluster; "
+                "turn them off here"
+            )
+        if cluster.flux["disableSocket"]:
+            yield (
+                "autoscaling or metrics is on with flux.disableSocket: they need the broker's socket; drop one of them"
+            )
+        if any(metrics["port"] in container.get("ports", []) for container in cluster.spec["containers"]):
+            yield f"metrics.port is {metrics['port']}, a port of another container of the pod: choose another"
+    if not scaling:
+        return
+    low, high, size, min_size = scaling["min"], scaling["max"], cluster.size, cluster.spec["minSize"]
+    if high > cluster.max_size:
+        yield f"autoscaling.max is {high}, maxSize {cluster.max_size}: lower it, or install with a larger maxSize"
+    if low > high:
+        yield f"autoscaling.min is {low}, autoscaling.max {high}: lower min"
+    if not low <= size <= high:
+        yield f"size is {size}, autoscaling goes from {low} to {high}: choose a size between"
+    if min_size and min_size > low:
+        yield (
+            f"minSize is {min_size}, autoscaling.min {low}: a lead that comes back would wait for nodes that were "
+            "scaled away; lower minSize"
+        )
+    if scaling["targetCPUUtilizationPercentage"] and not requested_cpus(cluster.runner):
+        yield (
+            "autoscaling.targetCPUUtilizationPercentage is set and the runner requests no CPU: "
+            "set resources.requests.cpu, of which it is a part"
+        )

@@ -1,0 +1,75 @@
+"""Refusals of volumes: their sources, their paths, and mounts over what is there."""
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from minicluster.render.model import MiniCluster
+
+#: Where a volume can come from.
+SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver")
+#: Fields of some sources only.
+FIELDS = {
+    "items": ("configMapName", "secretName"),
+    "emptyDirMedium": ("emptyDir",),
+    "emptyDirSizeLimit": ("emptyDir",),
+    "csiDriverAttributes": ("csiDriver",),
+}
+#: Folders below the mount path that have volumes of their own.
+FOLDERS = ("minicluster", "configmap", "curve", "config", "state", "munge", "copy", "bin")
+VIEW = ("/opt/software", "/opt/views")
+
+
+def volumes(cluster: MiniCluster) -> Iterator[str]:
+    """Yield the volumes that can't be mounted, or that two containers describe differently."""
+    seen: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for container, fields in cluster.containers.items():
+        group, place = container.partition("[")[0], f"{container}.volumes"
+        found = fields.get("volumes", {})
+        yield from _mounts(place, found, _own_paths(cluster, group))
+        for name, volume in found.items():
+            yield from _volume(f"{place}.{name}", name, volume)
+            settings = {key: value for key, value in volume.items() if key not in ("path", "readOnly")}
+            if seen.setdefault((group, name), settings) != settings:
+                yield f"{place}.{name} differs from the volume {name} of another container: rename one of them"
+
+
+def _own_paths(cluster: MiniCluster, group: str) -> tuple[list[str], list[str]]:
+    """Return the paths of the cluster's own volumes: those that are taken, and those that are taken with all below."""
+    trees = [f"{cluster.mount}/{name}" for name in FOLDERS]
+    if group == "containers" and not cluster.flux["container"]["disable"]:
+        trees += VIEW
+    return [cluster.mount], trees
+
+
+def _mounts(place: str, volumes: Mapping[str, Any], own: tuple[list[str], list[str]]) -> Iterator[str]:
+    """Yield the volumes of a container whose paths are taken."""
+    exact, trees = own
+    seen: dict[str, str] = {}
+    for name, volume in volumes.items():
+        path = posixpath.normpath("/" + (volume.get("path") or "/dev/shm").lstrip("/"))  # noqa: S108 - the default
+        tree = next((tree for tree in trees if f"{path}/".startswith(f"{tree}/")), path if path in exact else None)
+        if tree:
+            yield f"{place}.{name}.path is {path}: {tree} is the cluster's own; mount it elsewhere"
+        elif path == "/":
+            yield f"{place}.{name}.path is /: it would hide the whole image; mount it elsewhere"
+        if path in seen:
+            yield f"{place}: {seen[path]} and {name} are both at {path}; mount one elsewhere"
+        seen[path] = name
+
+
+def _volume(place: str, name: str, volume: Mapping[str, Any]) -> Iterator[str]:
+    sources = [key for key in SOURCES if volume.get(key)]
+    if name.startswith("minicluster"):
+        yield f"{place}: names that begin with minicluster are the cluster's own; rename it"
+    if len(sources) != 1:
+        yield f"{place} has {' and '.join(sources) or 'no source'}: give exactly one of {', '.join(SOURCES)}"
+    elif not volume.get("path") and sources != ["emptyDir"]:
+        yield f"{place} has no path: say where to mount it"
+    for key, owners in FIELDS.items():
+        if volume.get(key) and not set(owners) & set(sources):
+            yield f"{place}.{key} is set without {' or '.join(owners)}: drop it"
+    paths = {f"items.{key}": path for key, path in volume.get("items", {}).items()}
+    for key, path in {**paths, **{key: volume.get(key, "") for key in ("path", "hostPath")}}.items():
+        if ".." in path.split("/"):
+            yield f"{place}.{key} is {path}: Kubernetes allows no .. in a path; write it without"

@@ -1,0 +1,78 @@
+"""What a node of the cluster has, cores and GPUs: the lines that the pods make R of (the resource set, RFC 20)."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from minicluster.errors import SpecError
+from minicluster.render.hostlist import count, table
+from minicluster.render.idset import to_idset
+from minicluster.render.model import MiniCluster
+from minicluster.render.quantity import to_number
+
+GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+#: CPUs or GPUs that no node has: whoever writes 4G for them made a slip.
+TOO_MANY = 2**31
+
+
+class Nodes(NamedTuple):
+    """Nodes of consecutive ranks; ``cores`` and ``gpus`` of each, cores None where the node itself tells."""
+
+    ranks: str  #: an idset
+    hosts: str  #: a hostlist
+    cores: int | None
+    gpus: int
+
+
+def nodes(cluster: MiniCluster) -> Iterator[Nodes]:
+    """Yield what R has, in the order of the ranks."""
+    own_cores, own_gpus = cores(cluster.runner), gpus(cluster.runner)
+    first = 0
+    for part in table(cluster):
+        size = count(part.hostlist)
+        yield Nodes(
+            ranks=to_idset(range(first, first + size)),
+            hosts=part.hostlist,
+            cores=own_cores if part.cores is None else part.cores,
+            gpus=own_gpus if part.gpus is None else part.gpus,
+        )
+        first += size
+
+
+def lines(cluster: MiniCluster) -> str:
+    """Return a line for each of the nodes, ``RANKS HOSTS CORES GPUS``; cores are ``-`` where the node itself tells."""
+    return "\n".join(f"{part.ranks} {part.hosts} {part.cores or '-'} {part.gpus}" for part in nodes(cluster))
+
+
+def cores(runner: Mapping[str, Any]) -> int | None:
+    """Return the cores of a node in R: ``cores``, else the CPU limit or request; None when the node itself tells."""
+    if runner.get("cores"):
+        return int(runner["cores"])
+    given = runner.get("resources", {})
+    cpu = given.get("limits", {}).get("cpu", given.get("requests", {}).get("cpu"))
+    return None if cpu is None else max(1, int(_number("cpu", cpu)))
+
+
+def gpus(runner: Mapping[str, Any]) -> int:
+    """Return the GPUs of a node in R, from the limits of the runner."""
+    limits = runner.get("resources", {}).get("limits", {})
+    return sum(int(_number(name, limits[name])) for name in GPUS if name in limits)
+
+
+def requested_cpus(runner: Mapping[str, Any]) -> Decimal:
+    """Return the CPUs that a container requests, as Kubernetes sees it: its limit where there is no request."""
+    given = runner.get("resources", {})
+    return _number("cpu", given.get("requests", {}).get("cpu", given.get("limits", {}).get("cpu", 0)))
+
+
+def whole_cpus(runner: Mapping[str, Any]) -> int | None:
+    """Return the CPUs that a container requests; None for none, or for a fraction."""
+    asked = requested_cpus(runner)
+    return int(asked) if asked and asked == int(asked) else None
+
+
+def _number(name: str, value: object) -> Decimal:
+    number = to_number(value)
+    if number >= TOO_MANY:
+        raise SpecError(f"resources: {name} is {str(value)!r}: give a number, e.g. 4 or 500m")
+    return number

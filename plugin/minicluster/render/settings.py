@@ -1,0 +1,101 @@
+"""The settings of the programs in the pods: quoted assignments for the shell, JSON for the agent."""
+
+import shlex
+from typing import Any
+
+from minicluster.render import broker, resources, work
+from minicluster.render.hostlist import registered
+from minicluster.render.model import MiniCluster
+
+
+def shell(cluster: MiniCluster) -> str:
+    """Return settings.sh: assignments whose values are quoted; the value of ``mc_*_words`` is itself a quoted list."""
+    runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
+    leave, kill, _ = broker.grace(cluster)
+    values: dict[str, object] = {
+        "mc_name": cluster.name,
+        "mc_size": cluster.size,
+        "mc_max_size": cluster.max_size,
+        "mc_view": "" if container["disable"] else "/opt/views/view",
+        "mc_python_path": container["pythonPath"],
+        "mc_simple": _flag(cluster.flux["scheduler"]["simple"]),
+        "mc_needs_fluxion": _needs_fluxion(cluster),
+        "mc_affinity": cluster.flux["affinity"],
+        "mc_cpus": resources.whole_cpus(runner) or "",
+        "mc_joins": _joined_lead(cluster),
+        "mc_hosts_count": registered(cluster),
+        "mc_resources": resources.lines(cluster),
+        "mc_archive": cluster.spec["archive"]["path"],
+        "mc_state_volume": _flag(cluster.spec["state"]["claimName"]),
+        "mc_leave_seconds": leave,
+        "mc_kill_seconds": kill,
+        "mc_work": work.kind(cluster),
+        "mc_start_words": shlex.join(broker.start(cluster)),
+        "mc_submit_words": shlex.join(work.submit(cluster)),
+        "mc_batch_words": shlex.join(work.batch(cluster)),
+        "mc_prefix_words": shlex.join(work.prefix(cluster)),
+        "mc_script_has_interpreter": _flag(work.script(cluster).startswith("#!")),
+        "mc_logs": work.logs(cluster),
+        "mc_quiet": _flag(logging["quiet"]),
+        "mc_strict": _flag(logging["strict"]),
+        "mc_timed": _flag(logging["timed"]),
+        "mc_no_wait_socket": _flag(cluster.flux["noWaitSocket"] or cluster.flux["disableSocket"]),
+        "mc_complete_workers": _flag(cluster.flux["completeWorkers"]),
+    }
+    lines = [f"{key}={shlex.quote(str(value))}" for key, value in values.items()]
+    return "\n".join(["# shellcheck shell=sh disable=SC2034", *lines, *_environment(cluster)]) + "\n"
+
+
+def _flag(value: object) -> str:
+    return "1" if value else ""
+
+
+def _needs_fluxion(cluster: MiniCluster) -> str:
+    """Return the first value that only Fluxion can do, as `name value`; "" for none."""
+    scheduler = cluster.flux["scheduler"]
+    asked = [f"flux.scheduler.{key} {scheduler[key]}" for key in ("queuePolicy", "matchPolicy") if scheduler[key]]
+    return asked[0] if asked and not scheduler["simple"] else ""
+
+
+def _joined_lead(cluster: MiniCluster) -> str:
+    """Return the lead that a burst joins, as messages name it; "" for a root."""
+    if not cluster.joins:
+        return ""
+    return f"{cluster.flux['bursting']['leadBroker']['name']} at {broker.lead_address(cluster)}"
+
+
+def _environment(cluster: MiniCluster) -> list[str]:
+    """Return lines that export flux.environment once, so that what a snippet or a job sets later stays."""
+    exports = [f"  export {key}={shlex.quote(value)}" for key, value in sorted(cluster.flux["environment"].items())]
+    return ['if [ -z "${MINICLUSTER_ENVIRONMENT:-}" ]; then', *exports, "  export MINICLUSTER_ENVIRONMENT=set", "fi"]
+
+
+def agent(cluster: MiniCluster) -> dict[str, Any]:
+    """Return the agent's settings: the Job that it watches, and its policy; without one it leaves the size alone."""
+    metrics = cluster.spec["metrics"]
+    return {
+        "name": cluster.name,
+        "namespace": cluster.namespace,
+        "size": cluster.size,
+        "max_size": cluster.max_size,
+        "period": cluster.spec["agent"]["periodSeconds"],
+        "policy": _policy(cluster),
+        "port": metrics["port"] if metrics["enabled"] else None,
+        "container": cluster.runner.get("name") or cluster.name,
+        "cpu_request": float(resources.requested_cpus(cluster.runner)),
+    }
+
+
+def _policy(cluster: MiniCluster) -> dict[str, Any] | None:
+    scaling = cluster.autoscaling
+    if not scaling:
+        return None
+    return {
+        "min": scaling["min"],
+        "max": scaling["max"],
+        "backlog": scaling["backlogSeconds"],
+        "idle": scaling["idleSeconds"],
+        "step_up": scaling["maxStepUp"],
+        "step_down": scaling["maxStepDown"],
+        "cpu_target": scaling["targetCPUUtilizationPercentage"],
+    }

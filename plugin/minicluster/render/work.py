@@ -1,0 +1,123 @@
+"""The work of a cluster: what its lead does, the words that submit it, and the batch script."""
+
+import shlex
+from collections.abc import Mapping
+
+from minicluster.errors import SpecError
+from minicluster.render.model import MiniCluster
+
+BATCH = ("flux", "batch")
+#: Folder of the output of a batch's jobs, as in flux-operator.
+LOGS = "/tmp/fluxout"  # noqa: S108
+
+
+def kind(cluster: MiniCluster) -> str:
+    """Return what the lead does once the quorum is there: idle, diagnose, launch, batch or submit."""
+    runner = cluster.runner
+    if runner.get("diagnostics"):
+        return "diagnose"
+    if not (runner.get("command") or runner.get("commands", {}).get("script")):
+        return "idle"
+    if runner.get("launcher"):
+        return "launch"
+    return "batch" if runner.get("batch") else "submit"
+
+
+def submit(cluster: MiniCluster) -> list[str]:
+    """Return the words that submit the command: prefix, verb, task flags, the user's flags.
+
+    Raises SpecError for an open quote.
+    """
+    verb = _verb(cluster)
+    debug = ["-vvv"] if cluster.spec["logging"]["debug"] else []
+    # `flux run` prints no id and shows the output itself
+    watch = debug if verb[-1:] == ["run"] else [*(debug or ["--quiet"]), "--watch"]
+    return [*prefix(cluster), *verb, *_task_flags(cluster), *_mark(cluster), *watch]
+
+
+def batch(cluster: MiniCluster) -> list[str]:
+    """Return the words that submit the batch script; its output is kept for the log.
+
+    Raises SpecError for an open quote.
+    """
+    output = ["-o", "output.stdout.type=kvs", "-o", "output.stderr.type=kvs"]
+    return [*prefix(cluster), *BATCH, *_task_flags(cluster), *_mark(cluster), *output]
+
+
+def prefix(cluster: MiniCluster) -> list[str]:
+    """Return the words before those that submit or launch the work. Raises SpecError for an open quote."""
+    return _words("commands.prefix", cluster.runner.get("commands", {}).get("prefix", ""))
+
+
+def words_before_flags(cluster: MiniCluster) -> dict[str, int]:
+    """Return how many words come before the task flags, by the setting that has them."""
+    before = len(prefix(cluster))
+    return {"mc_submit_words": before + len(_verb(cluster)), "mc_batch_words": before + len(BATCH)}
+
+
+def _verb(cluster: MiniCluster) -> list[str]:
+    return _words("flux.submitCommand", cluster.flux["submitCommand"])
+
+
+def _task_flags(cluster: MiniCluster) -> list[str]:
+    tasks, size = int(cluster.spec["tasks"]), cluster.size
+    nodes = ["-N", str(size)] if tasks == 0 or tasks >= size else []
+    count = ["-n", str(tasks)] if tasks else []
+    return [*nodes, *count, *_words("flux.optionFlags", cluster.flux["optionFlags"])]
+
+
+def _mark(cluster: MiniCluster) -> list[str]:
+    """Return the flag by which a lead that restores a queue knows the cluster's own work in it."""
+    return ["--setattr=user.minicluster=work"] if cluster.keeps_state else []
+
+
+def _words(name: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise SpecError(f"{name} is {text!r}: {error}; close the quote") from None
+
+
+# The files ----------------------------------------------------------------------------------------------------
+
+
+def files(cluster: MiniCluster) -> dict[str, str]:
+    """Return the files of the work by name, "" for one that is not used. Raises SpecError for a wrong batch."""
+    runner = cluster.runner
+    command = runner.get("command", "")
+    if runner.get("batch"):
+        return {"batch": command if runner.get("batchRaw") else batch_script(command, logs(cluster))}
+    return {"command": command_script(command), "script": script(cluster)}
+
+
+def script(cluster: MiniCluster) -> str:
+    """Return the script that is the work, "" for none."""
+    commands: Mapping[str, str] = cluster.runner.get("commands", {})
+    return commands.get("script", "")
+
+
+def command_script(command: str | list[str]) -> str:
+    """Return a command as a shell script; a list of words replaces the shell as they are."""
+    return command if isinstance(command, str) else f"exec {shlex.join(command)}\n"
+
+
+def logs(cluster: MiniCluster) -> str:
+    """Return the folder of the output of a batch's jobs."""
+    return cluster.runner.get("logs") or LOGS
+
+
+def batch_script(command: str, folder: str) -> str:
+    """Return a batch script that submits each line as a job, and fails when one of them does.
+
+    Raises SpecError for a line that is not one job.
+    """
+    lines = [line.strip() for line in command.splitlines() if line.strip()]
+    submits = []
+    for number, line in enumerate(lines, 1):
+        if line.startswith("#") or line.endswith("\\") or not _words(f"line {number} of the batch", line):
+            raise SpecError(
+                f"line {number} of the batch is {line!r}: a line is one job; use batchRaw for anything else"
+            )
+        out, err = (shlex.quote(f"{folder}/job-{number}.{stream}") for stream in ("out", "err"))
+        submits.append(f"flux submit --flags=waitable --output={out} --error={err} {line}")
+    return "\n".join([*submits, "flux job wait --all"]) + "\n"

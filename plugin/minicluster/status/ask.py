@@ -1,0 +1,122 @@
+"""What ``minicluster status`` asks of Kubernetes, and then of the lead unless the state is clear without it."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from minicluster.errors import StatusError
+from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.status import objects
+from minicluster.status.objects import Answer, Job, Snapshot
+from minicluster.status.pods import Pod, read_pods
+
+#: Seconds that the lead has to answer
+EXEC_SECONDS = 20.0
+#: Prints a JSON list: the settings of the lead's pod, and what Flux knows
+QUESTION = (
+    'printf "[" && cat "$MINICLUSTER_HOME/minicluster/agent.json" && printf "," && '
+    '"$MINICLUSTER_HOME/bin/flux" python "$MINICLUSTER_HOME/minicluster/state.py" && printf "]"'
+)
+NEEDS = "status needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
+
+
+def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> Snapshot:
+    """Return a MiniCluster as it is now, by its own name or its release's. Raises StatusError, ToolError."""
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+        raise StatusError(f"{name!r} is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -")
+    try:
+        pods, job = _find(kubernetes, name)
+        if not pods and not job and (other := _find_name(kubernetes, name)):
+            name = other
+            pods, job = _find(kubernetes, name)
+    except CommandError as error:
+        way = NEEDS if error.is_forbidden else "check KUBECONFIG, --context and --namespace"
+        raise StatusError(f"{error.reason}: {way}") from None
+    if not pods and not job:
+        raise StatusError(f"there is no MiniCluster {name} in {kubernetes}: see `helm list -A` and give its -n")
+    answer = None
+    known = state_without_flux(name, job, pods)
+    state, why = known or ("", "")
+    if not known:
+        answer, state, why = _ask_lead(kubernetes, pods[0])
+    return Snapshot(name, now, pods, job, answer, state, why)
+
+
+def _find(kubernetes: Kubernetes, name: str) -> tuple[dict[int, Pod], Job | None]:
+    """Return the pods and the Job; the Job also when only its ConfigMap is left. Raises CommandError."""
+    selector = f"app.kubernetes.io/instance={name},app.kubernetes.io/component=broker"
+    pods = read_pods(kubernetes.get("pods", f"--selector={selector}"))
+    found = _get_readable(kubernetes, "job", name)
+    job = objects.read_job(found) if found else None
+    if not pods and not found:
+        config = _get_readable(kubernetes, "configmap", f"{name}-config")
+        job = objects.read_deleted_job(config) if config else None
+    return pods, job
+
+
+def _find_name(kubernetes: Kubernetes, release: str) -> str | None:
+    """Return the name of a release's MiniCluster, which nameOverride may have set. Raises CommandError."""
+    for kind in ("jobs", "configmaps"):
+        found = _get_readable(kubernetes, kind, "--selector=app.kubernetes.io/name=minicluster")
+        name = objects.read_name(release, found) if found else None
+        if name:
+            return name
+    return None
+
+
+def _get_readable(kubernetes: Kubernetes, kind: str, *words: str) -> dict[str, Any]:
+    """Return objects; an empty map when there are none or the user may not read them. Raises CommandError."""
+    try:
+        return kubernetes.get(kind, *words)
+    except CommandError as error:
+        if error.is_forbidden:
+            return {}
+        raise
+
+
+def _ask_lead(kubernetes: Kubernetes, lead: Pod) -> tuple[Answer | None, str, str]:
+    """Return the answer of the lead's pod; without one the cluster's state, and why. Raises StatusError."""
+    words = ("exec", lead.name, f"--container={lead.runner}", "--", "sh", "-c", QUESTION)
+    try:
+        return objects.read_answer(kubernetes.kubectl(*words, seconds=EXEC_SECONDS)), "", ""
+    except CommandError as error:
+        if error.is_forbidden:
+            raise StatusError(f"{error.reason}: {NEEDS}") from None
+        return None, *state_of_silent_lead(lead, error.reason)
+    except ValueError as error:
+        return None, *state_of_silent_lead(lead, f"it printed no JSON: {error}")
+
+
+def state_without_flux(name: str, job: Job | None, pods: Mapping[int, Pod]) -> tuple[str, str] | None:
+    """Return the cluster's state, and why, where Flux can't be asked; None where the lead is there to be asked."""
+    if job and job.is_suspended and not job.end:
+        return "Suspended", "the Job is suspended: whoever suspended it, or a queue such as Kueue, resumes it"
+    if job and job.end:
+        return job.end
+    if 0 not in pods:
+        return "Starting", f"the lead has no pod: `kubectl describe job {name}` says why"
+    return _state_by_pod(pods[0], job)
+
+
+def _state_by_pod(lead: Pod, job: Job | None) -> tuple[str, str] | None:
+    """Return the cluster's state, and why, by the pod of the lead; None where it is there to be asked."""
+    if lead.phase == "Succeeded":
+        return "Complete", f"the lead's pod {lead.name} ended with exit code 0"
+    if lead.phase == "Failed":
+        why = f"the lead's pod {lead.name} is {lead.state}; Kubernetes replaces it, or ends the Job"
+        return "Starting" if job else "Unknown", why
+    started = "Running" if lead.is_ready else "Starting"
+    if job and job.lead_address:
+        return started, f"its brokers join the cluster of {job.lead_address}: see the status of that cluster"
+    if job and not job.has_socket:
+        return started, "flux.disableSocket is set, so Flux can't be asked"
+    if lead.phase != "Running":
+        return "Starting", ": ".join(filter(None, [f"the lead is {lead.state}", lead.message]))
+    return None
+
+
+def state_of_silent_lead(lead: Pod, message: str) -> tuple[str, str]:
+    """Return the cluster's state, and why, when the lead was asked and gave no answer."""
+    why = f"the lead's broker does not answer ({message}): `kubectl logs -n {lead.namespace} {lead.name}` says more"
+    return "Unknown" if lead.is_ready else "Starting", why

@@ -1,0 +1,134 @@
+"""What of a MiniCluster's objects, and of its lead's answer, is kept for ``minicluster status``."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from minicluster.status.pods import Pod
+
+#: Annotation of the Job with the values that can't change
+IMMUTABLE = "minicluster/frozen"
+#: State of a Job by its condition; the first two are set while pods still leave (Kubernetes 1.31)
+ENDS = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed", "Complete": "Complete", "Failed": "Failed"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """The Job of a MiniCluster."""
+
+    namespace: str
+    created: datetime
+    size: int
+    max_size: int
+    lead_address: str  #: of the cluster that this one's brokers join; "" when they join their own lead
+    has_socket: bool  #: whether Flux can be asked
+    is_suspended: bool
+    end: tuple[str, str] | None  #: how it ended (Complete, Failed, Gone), and why
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The lead's answer: ``agent.json`` of its ConfigMap, and the summary that ``pod/state.py`` prints."""
+
+    settings: Mapping[str, Any]
+    flux: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A MiniCluster at one time: what Kubernetes said of it, and what Flux did unless the lead gave no answer."""
+
+    name: str
+    now: datetime
+    pods: Mapping[int, Pod]  #: by index
+    job: Job | None  #: None when the user may not read jobs
+    answer: Answer | None
+    state: str = ""  #: without an answer
+    why: str = ""
+
+    @property
+    def size(self) -> int:
+        """Pods that the Job has; without a Job, up to the highest index."""
+        if self.job:
+            return self.job.size
+        there = [pod.index for pod in self.pods.values() if not (pod.has_ended or pod.is_leaving)]
+        return max(there or self.pods) + 1
+
+    @property
+    def max_size(self) -> int | None:
+        """Hosts of this cluster in Flux's configuration; None when neither the Job nor the lead says it."""
+        if self.job:
+            return self.job.max_size
+        return self.answer.settings["max_size"] if self.answer else None
+
+    @property
+    def age(self) -> int:
+        """Seconds."""
+        created = self.job.created if self.job else min(pod.created for pod in self.pods.values())
+        return max(0, int((self.now - created).total_seconds()))
+
+
+def read_job(job: Mapping[str, Any]) -> Job | None:
+    """Return a Job as kubectl prints it; None when it isn't a MiniCluster's."""
+    metadata, spec = job["metadata"], job["spec"]
+    recorded = metadata.get("annotations", {}).get(IMMUTABLE)
+    if recorded is None:
+        return None
+    immutable = json.loads(recorded)
+    return Job(
+        namespace=metadata["namespace"],
+        created=datetime.fromisoformat(metadata["creationTimestamp"]),
+        size=int(spec["completions"]),
+        max_size=int(immutable["maxSize"]),
+        lead_address=immutable.get("flux.bursting.leadBroker.address", ""),
+        has_socket=immutable.get("flux.disableSocket") != "true",
+        is_suspended=spec.get("suspend", False),
+        end=_end(job.get("status", {}).get("conditions", [])),
+    )
+
+
+def _end(conditions: Iterable[Mapping[str, str]]) -> tuple[str, str] | None:
+    for condition in conditions:
+        if condition["type"] in ENDS and condition["status"] == "True":
+            texts = (condition.get("reason", ""), condition.get("message", ""))
+            return ENDS[condition["type"]], ": ".join(filter(None, texts))
+    return None
+
+
+def read_deleted_job(config: Mapping[str, Any]) -> Job | None:
+    """Return the deleted Job that a MiniCluster's ConfigMap belonged to; None when it isn't a MiniCluster's."""
+    metadata, text = config["metadata"], config.get("data", {}).get("agent.json")
+    if text is None or metadata.get("labels", {}).get("app.kubernetes.io/name") != "minicluster":
+        return None
+    settings = json.loads(text)
+    return Job(
+        namespace=metadata["namespace"],
+        created=datetime.fromisoformat(metadata["creationTimestamp"]),
+        size=int(settings["size"]),
+        max_size=int(settings["max_size"]),
+        lead_address="",
+        has_socket=True,
+        is_suspended=False,
+        end=("Gone", "its Job ended and was cleaned up, or was deleted; `helm uninstall` removes the rest"),
+    )
+
+
+def read_name(release: str, objects: Mapping[str, Any]) -> str | None:
+    """Return the name of the MiniCluster that a release made, by a list of objects; None when none is of it."""
+    for item in objects["items"]:
+        metadata = item["metadata"]
+        if metadata.get("annotations", {}).get("meta.helm.sh/release-name") == release:
+            name = metadata.get("labels", {}).get("app.kubernetes.io/instance")
+            return str(name) if name else None
+    return None
+
+
+def read_answer(text: str) -> Answer:
+    """Return what the lead's pod printed: a list of its settings and Flux's summary.
+
+    Raises ValueError when it is something else.
+    """
+    settings, flux = json.loads(text)
+    return Answer(settings, flux)

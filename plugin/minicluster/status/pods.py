@@ -1,0 +1,121 @@
+"""Pods of an Indexed Job, read from ``kubectl get pods -o json``: the state of each, and the reason for it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+#: Label that Kubernetes gives each pod of an Indexed Job
+INDEX = "batch.kubernetes.io/job-completion-index"
+#: Annotation by which kubectl, and we, find the container that runs Flux
+RUNNER = "kubectl.kubernetes.io/default-container"
+#: Containers that wait for these have no problem
+STARTING = ("", "PodInitializing", "ContainerCreating")
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod and its state."""
+
+    index: int
+    name: str
+    namespace: str
+    created: datetime
+    phase: str
+    reason: str  #: one word or so, e.g. ``ImagePullBackOff``; "" when the phase says it all
+    message: str
+    is_leaving: bool  #: deleted, and not gone yet
+    is_ready: bool
+    runner: str  #: name of the container that runs Flux
+    failing: Mapping[str, str]  #: name of each other container that fails, and how
+
+    @property
+    def state(self) -> str:
+        """Phase and reason, e.g. ``Pending: ImagePullBackOff``."""
+        return f"{self.phase}: {self.reason}" if self.reason else self.phase
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all containers have ended for good."""
+        return self.phase in ("Succeeded", "Failed")
+
+
+def read_pods(pods: Mapping[str, Any]) -> dict[int, Pod]:
+    """Return the newest pod of each index in a list from kubectl: a pod that ended may have been replaced."""
+    found = [read_pod(item) for item in pods["items"] if INDEX in item["metadata"].get("labels", {})]
+    return {pod.index: pod for pod in sorted(found, key=lambda pod: (pod.index, pod.created, not pod.is_leaving))}
+
+
+def read_pod(item: Mapping[str, Any]) -> Pod:
+    """Return a pod of an Indexed Job."""
+    metadata, status = item["metadata"], item.get("status", {})
+    runner = metadata.get("annotations", {}).get(RUNNER, "")
+    is_leaving = "deletionTimestamp" in metadata
+    reason, message = _reason(status, runner, is_leaving)
+    conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
+    return Pod(
+        index=int(metadata["labels"][INDEX]),
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        created=datetime.fromisoformat(metadata["creationTimestamp"]),
+        phase=status.get("phase", "Pending"),
+        reason=reason,
+        message=message,
+        is_leaving=is_leaving,
+        is_ready=conditions.get("Ready") == "True",
+        runner=runner,
+        failing={} if is_leaving else dict(_failing(status, runner)),
+    )
+
+
+def _reason(status: Mapping[str, Any], runner: str, is_leaving: bool) -> tuple[str, str]:
+    """Return the reason for a pod's phase and Kubernetes' message about it; "" where there is none."""
+    phase = status.get("phase", "Pending")
+    if phase == "Failed":
+        return status.get("reason") or _failure(status, runner), status.get("message", "")
+    if is_leaving:
+        return "Terminating", ""
+    return _wait(status) if phase == "Pending" else ("", "")
+
+
+def _failure(status: Mapping[str, Any], runner: str) -> str:
+    """Return how the runner failed, or else how another container did."""
+    for container in [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]:
+        ended = container["state"].get("terminated")
+        if ended and ended["exitCode"]:
+            name = "" if container["name"] == runner else container["name"]
+            word = ended.get("reason", "").removeprefix("Error")
+            return _listed(name, word, f"exit code {ended['exitCode']}")
+    return ""
+
+
+def _wait(status: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a pending pod waits for: a node, or else one of its containers."""
+    found = [c for c in status.get("conditions", []) if c["type"] == "PodScheduled" and c["status"] == "False"]
+    states = [container["state"] for container in _containers(status)]
+    # PodInitializing says only that a container waits for another one
+    waiting = [state["waiting"] for state in states if "waiting" in state]
+    found += sorted(waiting, key=lambda state: state.get("reason") == "PodInitializing")
+    return (found[0].get("reason", ""), found[0].get("message", "")) if found else ("", "")
+
+
+def _failing(status: Mapping[str, Any], runner: str) -> Iterator[tuple[str, str]]:
+    """Yield each container but the runner that can't run or whose last run failed, and how, until the pod ends."""
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return
+    for container in _containers(status):
+        state, last = container.get("state", {}), container.get("lastState", {})
+        word = state.get("waiting", {}).get("reason", "")
+        ended = state.get("terminated") or last.get("terminated") or {}
+        code, restarts = ended.get("exitCode", 0), container.get("restartCount", 0)
+        if container["name"] != runner and (code or word not in STARTING):
+            times = f"{restarts} restart{'s' if restarts > 1 else ''}" if restarts else ""
+            yield container["name"], _listed(word, f"exit code {code}" if code else "", times)
+
+
+def _containers(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+
+
+def _listed(*words: str) -> str:
+    return ", ".join(filter(None, words))

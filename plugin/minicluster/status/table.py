@@ -1,0 +1,111 @@
+"""The table that ``minicluster status`` prints for people, made of its document."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+#: Columns of the labels, and of the whole table
+LABEL, WIDTH = 13, 80
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """Return a document as a text for people."""
+    return "\n".join(_rows(found)) + "\n"
+
+
+def _rows(found: Mapping[str, Any]) -> Iterator[str]:
+    version = f", Flux {found['flux']}" if found["flux"] else ""
+    yield _row("MiniCluster", f"{found['name']}, namespace {found['namespace']}, age {duration(found['age'])}{version}")
+    yield _row("State", ": ".join(filter(None, [found["state"], found["why"]])))
+    yield _row("Size", _size(found))
+    if found["nodes"]:
+        yield from _flux(found)
+    else:
+        yield from _reasons("Pods", found["pods"])
+        yield from _reasons("Containers", _named(found["containers"]))
+
+
+def _size(found: Mapping[str, Any]) -> str:
+    text = str(found["size"])
+    if found["maxSize"]:
+        text += f" of at most {found['maxSize']}"
+    if found["autoscaling"]:
+        text += ", autoscaling from {min} to {max}".format_map(found["autoscaling"])
+    return text if found["sizeFrom"] == "job" else f"{text} (counted by its pods: jobs can't be read)"
+
+
+def _flux(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows that need the lead's answer."""
+    quorum, gpus, jobs = found["quorum"], found["gpus"], found["jobs"]
+    nodes = {**found["nodes"], "not started": found["nodes"]["notStarted"]}
+    if found["scheduler"]:
+        name, *policies = found["scheduler"].values()
+        yield _row("Scheduler", f"{name} ({', '.join(policies)})" if policies else name)
+    yield _row("Quorum", f"{quorum['needed']}, {'reached' if quorum['reached'] else 'not reached'}")
+    node_row, core_row, gpu_row, job_row = _grid(
+        ("Nodes", nodes, ("up", "drained", "missing", "not started")),
+        ("Cores", found["cores"], ("free", "allocated", "total")),
+        ("GPUs", gpus, ("free", "allocated", "total")),
+        ("Jobs", jobs, ("pending", "running", "done")),
+    )
+    yield node_row
+    yield from _reasons("Drained", found["drained"])
+    yield from _reasons("Missing", found["missing"])
+    yield from _reasons("Containers", _named(found["containers"]))
+    if found["bursts"]["registered"]:
+        yield _row("Bursts", "{up} up of {registered}".format_map(found["bursts"]))
+    yield core_row
+    if gpus["total"] or gpus["allocated"]:
+        yield gpu_row
+    ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout") if jobs[end]]
+    yield f"{job_row}  {', '.join(ends)}".rstrip()
+    if found["longestWait"]:
+        yield _row("Longest wait", duration(found["longestWait"]))
+
+
+def _named(containers: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
+    return [{**one, "reason": f"{one['name']} fails: {one['reason']}"} for one in containers]
+
+
+def _row(label: str, text: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=f"{label:{LABEL}}",
+        subsequent_indent=" " * LABEL,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _reasons(label: str, groups: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Yield a row for each reason; the first has the label."""
+    for number, group in enumerate(groups):
+        yield _row("" if number else label, f"{group['ranks']}: {group['reason']}")
+
+
+def _grid(*rows: tuple[str, Mapping[str, int], Sequence[str]]) -> Iterator[str]:
+    """Yield rows of a label and cells ``number word`` with aligned columns."""
+    grid = [[(str(numbers[word]), word) for word in words] for _, numbers, words in rows]
+    columns = zip_longest(*grid, fillvalue=("", ""))
+    widths = [[max(len(text) for text in texts) for texts in zip(*column, strict=True)] for column in columns]
+    for (label, *_), cells in zip(rows, grid, strict=True):
+        pairs = zip(cells, widths, strict=False)
+        texts = [f"{number:>{right}} {word:{left}}" for (number, word), (right, left) in pairs]
+        yield f"{label:{LABEL}}{'  '.join(texts)}".rstrip()
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in the two greatest units that count.
+
+    >>> duration(59), duration(3600), duration(93784)
+    ('59s', '1h', '1d2h')
+    """
+    left = int(seconds)
+    parts: list[str] = []
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, length)
+        if count or parts:
+            parts.append(f"{count}{unit}" if count else "")
+    return "".join(parts[:2]) or "0s"

@@ -1,0 +1,74 @@
+"""Standard streams, and files that are written with a mode: what can't be read or written is an error with a name."""
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from minicluster.errors import OutputError, UsageError
+
+
+def say(text: str) -> None:
+    """Tell a person something on standard error. When nobody listens, nothing happens."""
+    with suppress(OSError):
+        sys.stderr.write(f"minicluster: {text}\n")
+        sys.stderr.flush()
+
+
+def write(data: bytes) -> None:
+    """Write to standard output, and be sure that it got there. Raises OutputError."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        raise OutputError(f"standard output can't be written: {error.strerror}") from None
+
+
+def read(source: IO[bytes]) -> bytes:
+    """Return all that a file, or standard input, has. Raises UsageError when it can't be read."""
+    try:
+        return source.read()
+    except OSError as error:
+        name = "standard input" if source.name in ("<stdin>", 0) else source.name
+        raise UsageError(f"{name} can't be read: {error.strerror}") from None
+
+
+def write_file(path: Path, data: bytes, mode: int) -> None:
+    """Write a new file with a mode, in place of one that is there. Raises OutputError."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise OutputError(f"{path} exists and is not a regular file: give the path of a file")
+    try:
+        # an existing file may be readable by others: it is replaced
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+    except OSError as error:
+        raise OutputError(f"{path} can't be written: {error.strerror}") from None
+
+
+def open_closed() -> None:
+    """Give a closed standard stream a descriptor that fails when it is used; else a file would get its number."""
+    for number, name, mode, other in (
+        (0, "stdin", "r", os.O_WRONLY),
+        (1, "stdout", "w", os.O_RDONLY),
+        (2, "stderr", "w", os.O_RDONLY),
+    ):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, other)
+            os.dup2(opened, number)
+            if opened != number:
+                os.close(opened)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - as long as the process
+
+
+def discard_unwritten() -> None:
+    """Drop what could not be written: Python would try once more as it exits, and print a complaint."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)

@@ -1,0 +1,85 @@
+"""A kubectl that answers `minicluster status` as a test tells it."""
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from status_samples import SETTINGS, flux, job, pod
+from support import front_door
+
+#: Nothing is there
+NONE = {"pods": {"items": []}, "job": None}
+FORBIDDEN = (
+    'Error from server (Forbidden): jobs.batch "mini" is forbidden: User "u" cannot get resource "jobs" in API '
+    'group "batch" in the namespace "lab"'
+)
+NO_EXEC = (
+    'error: unable to upgrade connection: pods "mini-0-x" is forbidden: User "u" cannot create resource "pods/exec" '
+    'in API group "" in the namespace "lab"'
+)
+REFUSED = (
+    'E1121 13:00:00.1 7 memcache.go:265] "Unhandled Error"\n'
+    "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
+)
+#: What is shown of the cluster that answers by default
+IDLE = """\
+MiniCluster  mini, namespace lab, age 3d4h, Flux 0.88.0
+State        Running
+Size         4 of at most 8
+Scheduler    Fluxion (easy, lonode)
+Quorum       4, reached
+Nodes         4 up       0 drained     0 missing  4 not started
+Cores        16 free     0 allocated  16 total
+Jobs          0 pending  0 running     0 done
+"""
+FAKE = """#!/bin/sh
+# answers the first time as told in NAME, the nth time as in NAME.n where that is there
+folder=${0%/*}
+echo "$*" >>"$folder/asked"
+case " $* " in
+*" get pods "*) name=pods ;;
+*" get job "*) name=job ;;
+*" get jobs "*) name=jobs ;;
+*" get configmap "*) name=configmap ;;
+*" get configmaps "*) name=configmaps ;;
+*" exec "*) name=exec ;;
+esac
+echo >>"$folder/$name.count"
+count=$(($(wc -l <"$folder/$name.count")))
+[ ! -e "$folder/$name.$count" ] || name=$name.$count
+. "$folder/$name"
+"""
+Kubectl = Callable[..., Result]
+
+
+def make_kubectl(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
+    """Return what runs `minicluster status` with a kubectl that prints the given JSON or fails as told."""
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    (folder / "kubectl").write_text(FAKE)
+    (folder / "kubectl").chmod(0o755)
+
+    def run(*words: str, **answers: Any) -> Result:
+        created = (datetime.now(UTC) - timedelta(hours=76, minutes=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        defaults = {
+            "pods": {"items": [pod(index, created=created) for index in range(4)]},
+            "job": job(created=created),
+            "exec": [SETTINGS, flux()],
+            **dict.fromkeys(("jobs", "configmap", "configmaps")),
+        }
+        for name, answer in (defaults | answers).items():
+            code, said, out = (1, answer, ">&2") if isinstance(answer, str) else (0, json.dumps(answer), "")
+            say = "" if answer is None else f"cat {out} <<'END'\n{said}\nEND\n"
+            (folder / name.replace("_", ".")).write_text(f"{say}exit {code}\n")
+        return CliRunner().invoke(front_door, ["status", *words])
+
+    return run
+
+
+def asked(folder: Path) -> list[str]:
+    """Return the command lines that kubectl got."""
+    return (folder / "asked").read_text().splitlines()

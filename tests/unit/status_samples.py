@@ -1,0 +1,152 @@
+"""Objects as kubectl prints them and answers as the lead gives them, of a MiniCluster named mini."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from minicluster.status import ask, objects
+from minicluster.status.document import document
+from minicluster.status.pods import read_pods
+
+NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
+CREATED = "2030-01-01T11:47:10Z"
+RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+STARTS = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+UNSCHEDULABLE = {
+    "phase": "Pending",
+    "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "1 Insufficient cpu."}
+    ],
+}
+EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}
+
+
+def waiting(reason: str, message: str = "", *, init: str = "") -> dict[str, Any]:
+    """Return the status of a pod whose runner, or first an init container, waits."""
+    found: dict[str, Any] = {
+        "phase": "Pending",
+        "containerStatuses": [
+            {"name": "mini", "state": {"waiting": {"reason": "PodInitializing" if init else reason}}},
+        ],
+    }
+    if init:
+        found["initContainerStatuses"] = [{"name": "view", "state": {"waiting": {"reason": reason}}}]
+    else:
+        found["containerStatuses"][0]["state"]["waiting"]["message"] = message
+    return found
+
+
+def ended(code: int, reason: str = "Error", name: str = "mini") -> dict[str, Any]:
+    """Return the status of a pod one of whose containers ended."""
+    state = {"terminated": {"exitCode": code, "reason": reason}}
+    return {"phase": "Failed" if code else "Succeeded", "containerStatuses": [{"name": name, "state": state}]}
+
+
+def pod(index: int, state: Mapping[str, Any] = RUNNING, created: str = CREATED, **metadata: Any) -> dict[str, Any]:
+    """Return a pod of the MiniCluster mini."""
+    return {
+        "metadata": {
+            "name": f"mini-{index}-x",
+            "namespace": "lab",
+            "creationTimestamp": created,
+            "labels": {"batch.kubernetes.io/job-completion-index": str(index)},
+            "annotations": {"kubectl.kubernetes.io/default-container": "mini"},
+            **metadata,
+        },
+        "status": state,
+    }
+
+
+def job(size: int = 4, created: str = CREATED, end: tuple[str, str] | None = None, **frozen: str) -> dict[str, Any]:
+    """Return the Job of the MiniCluster mini."""
+    condition = {"type": end[0], "status": "True", "reason": end[1], "message": "said why"} if end else None
+    return {
+        "metadata": {
+            "name": "mini",
+            "namespace": "lab",
+            "creationTimestamp": created,
+            "annotations": {"minicluster/frozen": json.dumps({"maxSize": "8", **frozen})},
+        },
+        "spec": {"completions": size},
+        "status": {"conditions": [{"type": "Suspended", "status": "False"}, *([condition] if condition else [])]},
+    }
+
+
+def suspended() -> dict[str, Any]:
+    """Return a Job that a queue holds back."""
+    found = job()
+    found["spec"]["suspend"] = True
+    return found
+
+
+SETTINGS = {"max_size": 8, "policy": None}
+JOBS = {
+    **dict.fromkeys(("depend", "priority", "sched", "run", "cleanup", "inactive", "total"), 0),
+    **dict.fromkeys(("successful", "failed", "canceled", "timeout"), 0),
+}
+
+
+def flux(**found: Any) -> dict[str, Any]:
+    """Return what pod/state.py prints: four nodes of 4 cores that are idle."""
+    summary: dict[str, Any] = {
+        "version": "0.88.0",
+        "scheduler": {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"},
+        "quorum": 4,
+        "registered": 8,
+        "online": "0-3",
+        "allocated": "",
+        "drained": {},
+        "total": {"cores": 16, "gpus": 0},
+        "free": {"cores": 16, "gpus": 0},
+        "used": {"cores": 0, "gpus": 0},
+        "queue_wait": 0.0,
+        "jobs": {},
+    }
+    summary |= found
+    return {**summary, "jobs": {**JOBS, **summary["jobs"]}}
+
+
+FOUR = [pod(index) for index in range(4)]
+#: Job, pods and the lead's answer: of a cluster where nothing happens, and of one where much does
+IDLE = (job(), FOUR, (SETTINGS, flux()))
+BUSY = (
+    job(size=4),
+    [*FOUR[:3], pod(3, waiting("ImagePullBackOff")), pod(4, deletionTimestamp=CREATED)],
+    (
+        {"max_size": 8, "policy": {"min": 1, "max": 6}},
+        flux(
+            online="0-2,4,8-9",
+            registered=11,
+            drained={
+                "2": "bad DIMM",
+                "1": "bad\n\x1b[31mDIMM",
+                "4": "minicluster: the pod was told to stop",
+                "6": "later",
+            },
+            total={"cores": 128, "gpus": 8},
+            free={"cores": 76, "gpus": 0},
+            used={"cores": 20, "gpus": 6},
+            queue_wait=62.4,
+            jobs={"sched": 3, "depend": 1, "run": 2, "cleanup": 1, "inactive": 120, "failed": 2, "timeout": 1},
+        ),
+    ),
+)
+
+
+def show(found_job: Any, pods: list[Any], answer: Any) -> dict[str, Any]:
+    """Return the document of a Job, pods, and the lead's answer.
+
+    The answer is its settings and Flux's summary; a text is how it failed, None that the lead can't be asked.
+    """
+    job = objects.read_job(found_job) if found_job else None
+    by_index = read_pods({"items": pods})
+    known = ask.state_without_flux("mini", job, by_index)
+    assert (known is None) == (answer is not None)
+    state, why = known or ("", "")
+    given = None
+    if isinstance(answer, str):
+        state, why = ask.state_of_silent_lead(by_index[0], answer)
+    elif answer:
+        given = objects.read_answer(json.dumps(answer))
+    return document(objects.Snapshot("mini", NOW, by_index, job, given, state, why))

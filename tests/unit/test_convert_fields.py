@@ -1,0 +1,117 @@
+"""Fields of the spec, but those of containers."""
+
+import pytest
+from conversion import ONE, Case, assert_converted
+
+#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+CASES: dict[str, Case] = {
+    "without logging it is not strict": (ONE, {"logging": {"strict": False}}, []),
+    "without strict it is not strict": (
+        {"logging": {"quiet": True}},
+        {"logging": {"quiet": True, "strict": False}},
+        [],
+    ),
+    "strict stays": ({"logging": {"strict": True}}, {"logging": {"strict": True}}, []),
+    "without flux there is no connect timeout": (ONE, {"flux": {"connectTimeout": ""}}, []),
+    "with flux there is one": ({"flux": {"logLevel": 3}}, {"flux": {"logLevel": 3}}, []),
+    "no connect timeout when asked for": ({"flux": {"connectTimeout": ""}}, {"flux": {"connectTimeout": ""}}, []),
+    "a level of 0 is 6": (
+        {"flux": {"logLevel": 0}},
+        {"flux": {}},
+        ["flux.logLevel is 0, which flux-operator reads as 6: the values keep 6; for no log, set 0 in them"],
+    ),
+    "no retries is 100": (
+        {"backoffLimit": 0},
+        {"backoffLimit": None},
+        ["backoffLimit is 0, which flux-operator reads as 100: the values keep 100; for no retries, set 0 in them"],
+    ),
+    "sizes of 0 are unset": ({"minSize": 0, "maxSize": 0}, {"minSize": None, "maxSize": None}, []),
+    "tasks of 0 stay": ({"tasks": 0}, {"tasks": 0}, []),
+    "flags are not expanded": (
+        {"flux": {"optionFlags": "--env=A=$B", "environment": {"A": "`b`"}}},
+        {"flux": {"optionFlags": "--env=A=$B", "environment": {"A": "`b`"}}},
+        [
+            "flux.optionFlags has a $ or `: flux-operator's shell expanded it, here it is taken literally",
+            "flux.environment.A has a $ or `: flux-operator's shell expanded it, here it is taken literally",
+        ],
+    ),
+    "restarts": (
+        {"pod": {"restartPolicy": "OnFailure"}},
+        {"pod": {}},
+        ["pod.restartPolicy is dropped: a pod that fails is replaced by the Job, up to backoffLimit"],
+    ),
+    "the whole security context": (
+        {"pod": {"securityContext": {"fsGroup": 1, "runAsUser": 2}}},
+        {"pod": {"securityContext": {"fsGroup": 1, "runAsUser": 2}}},
+        ["pod.securityContext applies in full here: flux-operator ignored runAsUser"],
+    ),
+    "node affinity": (
+        {"pod": {"nodeAffinity": {"a": ["b"]}}, "network": {"disableAffinity": True}},
+        {"pod": {"nodeAffinity": {"a": ["b"]}}, "network": {"disableAffinity": True}},
+        ["pod.nodeAffinity applies here: flux-operator ignored it when network.disableAffinity was set"],
+    ),
+    "labels of services": (
+        {"pod": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "services": [{"name": "s", "image": "i"}]},
+        {},
+        [
+            "pod.labels are only on the brokers' pods here: flux-operator put them on the services' pod too",
+            "pod.annotations are only on the brokers' pods here: flux-operator put them on the services' pod too",
+        ],
+    ),
+    "what is done here and was not": (
+        {
+            "cleanup": True,
+            "archive": {"path": "/a.tgz"},
+            "flux": {"mungeSecret": "m", "wrap": "strace", "arch": "arm", "container": {"pythonPath": "/p"}},
+        },
+        {},
+        [
+            "flux.arch is arm: the chart uses the view image for arm; flux-operator did not change the image",
+            "cleanup removes the Job with its pods: the release stays until `helm uninstall`",
+            "archive.path is also written here when the cluster ends: flux-operator only restored from it",
+            "flux.mungeSecret is used here, so the image must have munged: flux-operator ignored it",
+            "flux.wrap wraps the workers' brokers too: flux-operator wrapped only the lead's",
+            "flux.container.pythonPath is for Flux's own commands only: jobs keep their image's PYTHONPATH",
+        ],
+    ),
+    "the policy that is refused": (
+        {"flux": {"scheduler": {"queuePolicy": "fcfs"}}},
+        {"flux": {"scheduler": {}}},
+        [
+            "flux.scheduler.queuePolicy is dropped: Fluxion's fcfs fails a job whose nodes are not up yet; "
+            "the default is easy"
+        ],
+    ),
+    "a policy without Fluxion": (
+        {"flux": {"scheduler": {"simple": True, "queuePolicy": "easy"}}},
+        {"flux": {"scheduler": {"simple": True}}},
+        ["flux.scheduler.queuePolicy is dropped: it is for Fluxion, and flux.scheduler.simple is set"],
+    ),
+    "a policy beside a broker.toml": (
+        {"flux": {"scheduler": {"queuePolicy": "easy"}, "brokerConfig": "a = '\\\\$B'\n"}},
+        {"flux": {"scheduler": {}, "brokerConfig": "a = '\\$B'\n"}},
+        [
+            "flux.scheduler.queuePolicy is dropped: flux.brokerConfig is used as given",
+            "flux.brokerConfig has an unescaped $ or `: flux-operator expanded it first, here it is stored as given",
+        ],
+    ),
+    "empty texts are unset": (
+        {"flux": {"submitCommand": "", "container": {"name": "", "mountPath": "", "image": ""}}},
+        {"flux": {"container": {}}},
+        [],
+    ),
+    "the host list of a lead": (
+        {"flux": {"leadBroker": {"name": "r", "address": "h", "size": 1, "hostlist": "r-0,b-[1-2]"}}},
+        {
+            "flux": {
+                "bursting": {"leadBroker": {"name": "r", "address": "h", "size": 1}, "hostlist": "r-0,b-[1-2]"},
+            },
+        },
+        ["flux.leadBroker is flux.bursting.leadBroker here", "flux.leadBroker.hostlist is flux.bursting.hostlist here"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fields(case: str) -> None:
+    assert_converted(*CASES[case])

@@ -1,0 +1,54 @@
+"""Modules import downwards only, and never in a circle: who changes a module need not look above it."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+from support import PACKAGE
+
+#: The rooms that each room may import. The files beside them, such as errors.py, are for all, and import no room.
+ROOMS = {
+    "__main__": {"cli"},
+    "cli": {"commands", "render"},
+    "commands": {"burst", "convert", "release", "render", "status"},
+    "burst": {"release", "render", "status"},
+    "release": {"render"},
+    "convert": {"render"},
+    "status": {"pod"},
+    "render": set(),
+    "pod": set(),
+}
+
+
+def name(path: Path) -> str:
+    """Return the name of a module in the package, "" for the package itself."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+MODULES = {name(path): path for path in PACKAGE.rglob("*.py")}
+
+
+def imports(module: str) -> Iterator[str]:
+    """Yield the modules of the package that a module imports, also inside its functions."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("minicluster."):
+            base = str(node.module).removeprefix("minicluster").lstrip(".")
+            names = {f"{base}.{alias.name}".lstrip(".") for alias in node.names}
+            yield from {one if one in MODULES else base for one in names}
+
+
+GRAPH = {module: set(imports(module)) - {"", module} for module in MODULES}
+
+
+def test_no_import_goes_upwards() -> None:
+    pairs = [(one, other) for one, others in GRAPH.items() for other in others]
+    assert len(pairs) > len(MODULES)
+    rooms = {(one.split(".")[0], other.split(".")[0]) for one, other in pairs}
+    wrong = {(one, other) for one, other in rooms if other in ROOMS.keys() - ROOMS.get(one, set()) - {one}}
+    assert wrong == set()
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    assert set(TopologicalSorter(GRAPH).static_order()) == set(MODULES)

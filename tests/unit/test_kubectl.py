@@ -1,0 +1,136 @@
+"""kubectl and Helm as commands: what they are asked, and how their failures read."""
+
+import json
+import os
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from minicluster import kubectl
+from minicluster.errors import ToolError
+from minicluster.kubectl import CommandError, Kubernetes
+
+Tool = Callable[..., None]
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
+    """Make a program of a shell script, which finds its words in `$*`."""
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("HELM_BIN", raising=False)
+
+    def make(name: str, script: str) -> None:
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("place", "options"),
+    [
+        (Kubernetes(), ("", "")),
+        (Kubernetes("c d", "n"), ("--context=c d --namespace=n ", "--kube-context=c d --namespace=n ")),
+        (Kubernetes(namespace="n"), ("--namespace=n ", "--namespace=n ")),
+    ],
+)
+def test_both_are_asked_about_one_place(tool: Tool, place: Kubernetes, options: tuple[str, str]) -> None:
+    for name in ("kubectl", "helm"):
+        tool(name, 'echo "$*"; cat')
+    assert place.kubectl("get", "pods", stdin="in") == f"{options[0]}get pods\nin"
+    assert place.helm("status", "a") == f"{options[1]}status a\n"
+
+
+def test_a_place_has_a_name() -> None:
+    places = (Kubernetes(), Kubernetes("c"), Kubernetes(namespace="n"), Kubernetes("c", "n"))
+    assert [str(place) for place in places] == [
+        "the current namespace",
+        "the current namespace of context c",
+        "namespace n",
+        "namespace n of context c",
+    ]
+
+
+def test_objects(tool: Tool) -> None:
+    tool("kubectl", """printf '{"asked": "%s"}' "$*" """)
+    assert Kubernetes().get("job", "a") == {"asked": "get job a --ignore-not-found --output=json --request-timeout=10s"}
+    tool("kubectl", "exit 0")
+    assert Kubernetes().get("job", "a") == {}
+    tool("kubectl", "echo x")
+    with pytest.raises(CommandError, match=r"^kubectl get job: the answer is not JSON: Expecting value"):
+        Kubernetes().get("job", "a")
+
+
+def test_pods_that_are_being_deleted_are_left_out(tool: Tool) -> None:
+    pods = [{"metadata": {"name": "a"}}, {"metadata": {"name": "b", "deletionTimestamp": "now"}}]
+    tool("kubectl", f"case $* in *selector=*job-name=j,*index=0*) echo '{json.dumps({'items': pods})}' ;; esac")
+    assert Kubernetes().pods("j", 0) == pods[:1]
+    assert Kubernetes().pods("j") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("", "exit code 3"),
+        (
+            "E0101 memcache.go: no\\nThe connection to the server was refused",
+            "The connection to the server was refused",
+        ),
+        ("error: no context", "no context"),
+        ("Warning: old\\nError from server (Forbidden): no", "Error from server (Forbidden): no"),
+        ("flux: no socket\\ncommand terminated with exit code 1", "flux: no socket"),
+        ("command terminated with exit code 1", "exit code 3"),
+        ('level=ERROR msg="no"\\nError: a\\nb', "a b"),
+    ],
+)
+def test_a_failure_is_one_line(tool: Tool, said: str, reason: str) -> None:
+    tool("kubectl", f"printf '{said}' >&2; exit 3")
+    with pytest.raises(CommandError) as caught:
+        Kubernetes("c").kubectl("get", "pods", "-o", "name")
+    assert str(caught.value) == f"kubectl get pods: {reason}"
+    assert caught.value.is_forbidden == ("Forbidden" in said)
+
+
+def test_a_command_that_hangs_is_ended(tool: Tool, tmp_path: Path) -> None:
+    # the child that it leaves behind holds the pipes
+    tool("helm", f"echo $$ > {tmp_path}/pid; sleep 5")
+    begin = time.monotonic()
+    with pytest.raises(CommandError) as caught:
+        Kubernetes().helm("status", "a", seconds=0.5)
+    assert str(caught.value) == "helm status a: no answer within 0.5 s"
+    assert time.monotonic() - begin < 4
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("kubectl", "there is no kubectl in PATH: install it, https://kubernetes.io/docs/tasks/tools"),
+        (
+            "helm",
+            "there is no helm in PATH: install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path",
+        ),
+    ],
+)
+def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch, name: str, message: str) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolError) as caught:
+        kubectl.run(name, ["version"], seconds=1)
+    assert str(caught.value) == message
+
+
+def test_a_tool_that_can_t_be_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "kubectl").write_bytes(b"\x7fELF no program")
+    (tmp_path / "kubectl").chmod(0o755)
+    with pytest.raises(ToolError, match=r"^kubectl can't be run: Exec format error: install it, https:"):
+        kubectl.run("kubectl", ["version"], seconds=1)
+
+
+def test_helm_may_have_another_name(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool("helm3", "echo three")
+    monkeypatch.setenv("HELM_BIN", "helm3")
+    assert Kubernetes().helm("version") == "three\n"

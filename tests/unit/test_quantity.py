@@ -1,0 +1,66 @@
+"""Quantities mean what Kubernetes takes them for."""
+
+import json
+import re
+from decimal import Decimal
+
+import pytest
+from minicluster.errors import SpecError
+from minicluster.render import schema
+from minicluster.render.quantity import is_quantity, to_number
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (4, "4"),
+        (2.5, "2.5"),
+        (1e22, "1e22"),
+        ("4", "4"),
+        ("+4", "4"),
+        ("-4", "-4"),
+        ("4.", "4"),
+        (".5", "0.5"),
+        ("0.5", "0.5"),
+        ("500m", "0.5"),
+        ("1500m", "1.5"),
+        ("3u", "0.000003"),
+        ("7n", "0.000000007"),
+        ("1k", "1000"),
+        ("1Ki", "1024"),
+        ("2M", "2000000"),
+        ("1Mi", "1048576"),
+        ("1.5Gi", "1610612736"),
+        ("2E", "2e18"),
+        ("1Ei", "1152921504606846976"),
+        ("1e3", "1000"),
+        ("1E3", "1000"),
+        ("1e-3", "0.001"),
+    ],
+)
+def test_a_quantity_is_a_number(value: object, expected: str) -> None:
+    assert is_quantity(value)
+    assert to_number(value) == Decimal(expected)
+
+
+NONE = (
+    *("", "m", "four", "4 cores", " 4", "4\n", "1mm", "0x10", "m4", "--1", "-+4", "4ikM", "1K", "1mi", "1e", "1e9999"),
+    *("nan", "inf", "-inf", "1_0", "\u0661", ".", "1.2.3", True, None, [4], {"cpu": 4}),
+)
+
+
+@pytest.mark.parametrize("value", NONE)
+def test_anything_else_is_refused(value: object) -> None:
+    assert not is_quantity(value)
+    with pytest.raises(SpecError) as caught:
+        to_number(value)
+    assert str(caught.value) == " ".join(f"{str(value)!r} is not a quantity: give e.g. 4, 500m or 8Gi".split())
+
+
+SUFFIXES = ("", *"numkKMGTPE", *(f"{letter}i" for letter in "mkKMGTPE"), "Kb", "e-3", "E+3")
+
+
+@pytest.mark.parametrize("text", [*(f"1{suffix}" for suffix in SUFFIXES), "+4", ".5", "4.", ".", "K"])
+def test_the_schema_has_the_same_suffixes(text: str) -> None:
+    pattern = json.loads(schema.SCHEMA.read_text())["$defs"]["quantity"]["pattern"]
+    assert bool(re.search(pattern, text)) == is_quantity(text)

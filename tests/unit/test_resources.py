@@ -1,0 +1,83 @@
+"""Cores and GPUs of a node, from the values of the runner."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from minicluster.errors import MiniClusterError, SpecError
+from minicluster.render import resources
+from minicluster.render.model import MiniCluster
+from minicluster.render.resources import Nodes
+
+Make = Callable[..., MiniCluster]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, None),
+        ({"cores": 3}, 3),
+        ({"cores": 3, "resources": {"limits": {"cpu": 8}}}, 3),
+        ({"resources": {"limits": {"cpu": 8}, "requests": {"cpu": 2}}}, 8),
+        ({"resources": {"requests": {"cpu": 2}}}, 2),
+        ({"resources": {"requests": {"cpu": "100m"}}}, 1),
+        ({"resources": {"limits": {"memory": "1Gi"}}}, None),
+    ],
+)
+def test_cores(fields: dict[str, Any], expected: int | None) -> None:
+    assert resources.cores(fields) == expected
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1_0", "\u0661"])
+def test_what_python_takes_for_a_number_but_kubernetes_does_not(cluster_of: Make, value: str) -> None:
+    with pytest.raises(MiniClusterError, match="must be a quantity"):
+        cluster_of({"containers": [{"resources": {"limits": {"cpu": value}}}]})
+
+
+@pytest.mark.parametrize("name", ["cpu", "nvidia.com/gpu"])
+@pytest.mark.parametrize("value", ["4G", "2147483648", "8Gi", "1e400"])
+def test_more_than_a_node_can_have_is_a_slip(name: str, value: str) -> None:
+    runner = {"resources": {"limits": {name: value}}}
+    with pytest.raises(SpecError) as caught:
+        resources.cores(runner) if name == "cpu" else resources.gpus(runner)
+    assert str(caught.value) == f"resources: {name} is {value!r}: give a number, e.g. 4 or 500m"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, 0),
+        ({"requests": {"nvidia.com/gpu": 1}}, 0),
+        ({"limits": {"nvidia.com/gpu": "2"}}, 2),
+        ({"limits": {"amd.com/gpu": 1, "gpu.intel.com/xe": 1, "cpu": 4}}, 2),
+    ],
+)
+def test_gpus(given: dict[str, Any], expected: int) -> None:
+    assert resources.gpus({"resources": given}) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "requested", "whole"),
+    [
+        ({}, 0, None),
+        ({"limits": {"cpu": 4}}, 4, 4),
+        ({"limits": {"cpu": 4}, "requests": {"cpu": "2000m"}}, 2, 2),
+        ({"requests": {"cpu": "500m"}}, 0.5, None),
+        ({"requests": {"cpu": 0}, "limits": {"cpu": 1}}, 0, None),
+    ],
+)
+def test_requested_cpus(given: dict[str, Any], requested: float, whole: int | None) -> None:
+    runner = {"resources": given}
+    assert (float(resources.requested_cpus(runner)), resources.whole_cpus(runner)) == (requested, whole)
+
+
+def test_nodes_and_their_lines(cluster_of: Make) -> None:
+    bursts = [{"size": 3, "cores": 8, "gpus": 1}, {"size": 1}]
+    runner = {"resources": {"limits": {"nvidia.com/gpu": 2}}}
+    cluster = cluster_of({"maxSize": 2, "containers": [runner], "flux": {"bursting": {"clusters": bursts}}})
+    assert list(resources.nodes(cluster)) == [
+        Nodes("0-1", "flux-sample-[0-1]", None, 2),
+        Nodes("2-4", "burst-0-[0-2]", 8, 1),
+        Nodes("5", "burst-1-0", None, 2),
+    ]
+    assert resources.lines(cluster) == "0-1 flux-sample-[0-1] - 2\n2-4 burst-0-[0-2] 8 1\n5 burst-1-0 - 2"

@@ -1,0 +1,166 @@
+"""``minicluster status``: what it asks of kubectl, its output and its errors."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import status_samples as samples
+from fake_kubectl import FORBIDDEN, IDLE, NO_EXEC, NONE, REFUSED, Kubectl, asked, make_kubectl
+from minicluster import kubectl as client
+from minicluster.commands.status import INTERVAL
+from minicluster.status import ask
+from status_samples import show
+
+NEEDS = "status needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
+    return make_kubectl(tmp_path, monkeypatch)
+
+
+def test_the_command_asks_for_pods_the_job_and_the_lead(kubectl: Kubectl, tmp_path: Path) -> None:
+    done = kubectl("mini", "-n", "lab", "--context", "a b")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, IDLE, "")
+    given = "--context=a b --namespace=lab"
+    assert asked(tmp_path) == [
+        f"{given} get pods --selector=app.kubernetes.io/instance=mini,app.kubernetes.io/component=broker "
+        "--ignore-not-found --output=json --request-timeout=10s",
+        f"{given} get job mini --ignore-not-found --output=json --request-timeout=10s",
+        f"{given} exec mini-0-x --container=mini -- sh -c {ask.QUESTION}",
+    ]
+
+
+def test_without_options_kubectl_chooses(kubectl: Kubectl, tmp_path: Path) -> None:
+    assert kubectl("mini").stdout == IDLE
+    assert [line.split()[0] for line in asked(tmp_path)] == ["get", "get", "exec"]
+
+
+def test_json(kubectl: Kubectl) -> None:
+    done = kubectl("mini", "-o", "json")
+    found = json.loads(done.stdout)
+    assert found.pop("age") // 3600 == 76
+    expected = show(*samples.IDLE)
+    del expected["age"]
+    assert (done.exit_code, found) == (0, expected)
+
+
+@pytest.mark.parametrize("unreadable", [FORBIDDEN, None])
+def test_a_user_who_may_only_see_pods_and_exec(kubectl: Kubectl, unreadable: str | None) -> None:
+    expected = IDLE.replace("at most 8", "at most 8 (counted by its pods: jobs can't be read)")
+    done = kubectl("mini", job=unreadable)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, expected, "")
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Unable to connect to Flux: no socket\ncommand terminated with exit code 1", "connect to Flux: no socket)"),
+        ("command terminated with exit code 137", "(exit code 1)"),
+        ('error: unable to upgrade connection: container not found ("mini")', 'container not found ("mini"))'),
+        ({}, "it printed no JSON"),
+        ([{}], "it printed no JSON"),
+    ],
+)
+def test_a_lead_that_does_not_answer_is_no_error(kubectl: Kubectl, said: Any, shown: str) -> None:
+    done = kubectl("mini", exec=said)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "State        Unknown: the lead's broker does not answer (" in done.stdout
+    assert shown in " ".join(done.stdout.split())
+    assert done.stdout.endswith("\nPods         0-3: Running\n")
+
+
+def test_a_pod_that_is_not_there_is_not_asked(kubectl: Kubectl, tmp_path: Path) -> None:
+    done = kubectl("mini", pods={"items": []})
+    assert "the lead has no pod" in done.stdout
+    assert len(asked(tmp_path)) == 2
+
+
+ERRORS: dict[str, tuple[list[str], dict[str, Any], str]] = {
+    "no release": (
+        ["mini", "-n", "lab"],
+        NONE,
+        "there is no MiniCluster mini in namespace lab: see `helm list -A` and give its -n",
+    ),
+    "no release here": (
+        ["mini"],
+        NONE,
+        "there is no MiniCluster mini in the current namespace: see `helm list -A` and give its -n",
+    ),
+    "no name": (["a,b"], {}, "'a,b' is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -"),
+    "no pods for me": (
+        ["mini"],
+        {"pods": FORBIDDEN.replace("jobs", "pods")},
+        f"{FORBIDDEN.replace('jobs', 'pods')}: {NEEDS}",
+    ),
+    "no exec for me": (["mini"], {"exec": NO_EXEC}, f"{NO_EXEC.removeprefix('error: ')}: {NEEDS}"),
+    "no server": (
+        ["mini"],
+        {"pods": REFUSED},
+        f"{REFUSED.splitlines()[1]}: check KUBECONFIG, --context and --namespace",
+    ),
+    "no server any more": (
+        ["mini"],
+        {"job": REFUSED},
+        f"{REFUSED.splitlines()[1]}: check KUBECONFIG, --context and --namespace",
+    ),
+    "no context": (
+        ["mini", "--context=x"],
+        {"pods": 'error: context "x" does not exist'},
+        'context "x" does not exist: check KUBECONFIG, --context and --namespace',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_an_error_is_one_line(kubectl: Kubectl, case: str) -> None:
+    words, answers, message = ERRORS[case]
+    for watch in ([], ["--watch"]):
+        done = kubectl(*words, *watch, **answers)
+        assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"minicluster: {message}\n")
+
+
+def test_no_kubectl(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    done = kubectl("mini")
+    message = "there is no kubectl in PATH: install it, https://kubernetes.io/docs/tasks/tools"
+    assert (done.exit_code, done.stderr) == (1, f"minicluster: {message}\n")
+
+
+@pytest.mark.parametrize(("name", "state"), [("pods", None), ("exec", "Unknown")])
+def test_kubectl_that_hangs(
+    kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, state: str | None
+) -> None:
+    monkeypatch.setattr(client, "GET_SECONDS", 0.3)
+    monkeypatch.setattr(ask, "EXEC_SECONDS", 0.3)
+    sleep = shutil.which("sleep")
+    fake = (
+        (tmp_path / "kubectl").read_text().replace('. "$folder', f'[ $name != {name} ] || exec {sleep} 60\n. "$folder')
+    )
+    (tmp_path / "kubectl").write_text(fake)
+    done = kubectl("mini")
+    assert "no answer within 0.3 s" in " ".join(done.output.split())
+    assert done.exit_code == (0 if state else 1)
+
+
+def test_watch_shows_it_again_until_ctrl_c(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    wait = time.sleep
+
+    def sleep(seconds: float) -> None:
+        if seconds != INTERVAL:  # not the command's
+            wait(seconds)
+            return
+        slept.append(seconds)
+        if len(slept) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    # the second time Kubernetes is away
+    done = kubectl("mini", "-w", pods_2=REFUSED)
+    assert (done.exit_code, done.stdout, len(slept)) == (0, IDLE * 2, 3)
+    assert done.stderr == f"minicluster: {ERRORS['no server'][2]}\n"

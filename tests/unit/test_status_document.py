@@ -1,0 +1,46 @@
+"""The document, whole, and its keys."""
+
+from minicluster.commands.status import command
+from status_samples import BUSY, FOUR, IDLE, job, show
+
+
+def test_the_document() -> None:
+    assert show(*BUSY) == {
+        "name": "mini",
+        "namespace": "lab",
+        "age": 770,
+        "state": "Running",
+        "why": "",
+        "size": 4,
+        "sizeFrom": "job",
+        "maxSize": 8,
+        "pods": [
+            {"ranks": "0-2", "reason": "Running"},
+            {"ranks": "3", "reason": "Pending: ImagePullBackOff"},
+            {"ranks": "4", "reason": "Running: Terminating"},
+        ],
+        "containers": [],
+        "flux": "0.88.0",
+        "scheduler": {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"},
+        "autoscaling": {"min": 1, "max": 6},
+        "quorum": {"needed": 4, "reached": True},
+        "nodes": {"up": 1, "drained": 3, "missing": 1, "notStarted": 3},
+        "drained": [
+            {"ranks": "1", "reason": "bad [31mDIMM"},
+            {"ranks": "2", "reason": "bad DIMM"},
+            {"ranks": "4", "reason": "minicluster: the pod was told to stop"},
+        ],
+        "missing": [{"ranks": "3", "reason": "Pending: ImagePullBackOff"}],
+        "cores": {"free": 76, "allocated": 20, "total": 128},
+        "gpus": {"free": 0, "allocated": 6, "total": 8},
+        "jobs": {"pending": 4, "running": 3, "done": 120, "failed": 2, "canceled": 0, "timeout": 1},
+        "longestWait": 62.4,
+        "bursts": {"registered": 3, "up": 2},
+    }
+
+
+def test_the_keys_are_the_same_with_and_without_an_answer_and_in_the_help() -> None:
+    keys = list(show(*BUSY))
+    assert [list(show(*seen)) for seen in (IDLE, (job(), [], None), (job(), FOUR, "no socket"))] == [keys] * 3
+    lines = [line.strip().split("  ")[0] for line in (command.help or "").splitlines() if "  " in line.strip()]
+    assert sorted(name for line in lines for name in line.split(", ")) == sorted(keys)

@@ -1,0 +1,57 @@
+"""Pods as they are read: which one counts, and its containers that fail."""
+
+from typing import Any
+
+import pytest
+from minicluster.status.pods import read_pods
+from minicluster.status.table import table
+from status_samples import CREATED, RUNNING, SETTINGS, ended, flux, job, pod, show
+
+
+def test_the_newest_pod_of_an_index_counts() -> None:
+    old, new = "2030-01-01T11:00:00Z", "2030-01-01T11:30:00Z"
+    items = [pod(0, RUNNING, new), pod(0, ended(85), old), pod(1, ended(85), old), pod(1, RUNNING, new)]
+    items += [pod(2, RUNNING, old), pod(2, RUNNING, old, deletionTimestamp=new), pod(3, labels={})]
+    assert {index: one.state for index, one in read_pods({"items": items}).items()} == {
+        0: "Running",
+        1: "Running",
+        2: "Running",
+    }
+
+
+def beside(name: str, restarts: int = 0, **state: Any) -> dict[str, Any]:
+    """Return the status of a sidecar."""
+    last = state.pop("last", None)
+    return {"name": name, "restartCount": restarts, "state": state, "lastState": {"terminated": last} if last else {}}
+
+
+CRASHES = beside("web", 3, waiting={"reason": "CrashLoopBackOff"}, last={"exitCode": 7})
+RUNS_AGAIN = beside("web", 1, running={}, last={"exitCode": 7})
+CONTAINERS: dict[str, tuple[list[list[dict[str, Any]]], list[tuple[str, str, str]]]] = {
+    "all is well": ([[beside("web", running={})], [beside("web", 2, running={}, last={"exitCode": 0})]], []),
+    "it begins": ([[beside("web", waiting={"reason": "PodInitializing"}), beside("a", waiting={})]], []),
+    "it crashes": ([[CRASHES], [CRASHES]], [("web", "0-1", "CrashLoopBackOff, exit code 7, 3 restarts")]),
+    "it runs again": ([[RUNS_AGAIN], [CRASHES]], [
+        ("web", "0", "exit code 7, 1 restart"), ("web", "1", "CrashLoopBackOff, exit code 7, 3 restarts")]),
+    "no image": ([[beside("a", running={}), beside("b", waiting={"reason": "ImagePullBackOff"})]],
+        [("b", "0", "ImagePullBackOff")]),
+    "it ended": ([[beside("a", terminated={"exitCode": 3})]], [("a", "0", "exit code 3")]),
+    "the one that runs Flux": ([[beside("mini", 1, running={}, last={"exitCode": 85})]], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CONTAINERS)
+def test_containers_that_fail_are_named(case: str) -> None:
+    containers, expected = CONTAINERS[case]
+    pods = [pod(index, {**RUNNING, "initContainerStatuses": found}) for index, found in enumerate(containers)]
+    found = show(job(), pods, [SETTINGS, flux()])
+    assert [tuple(one[key] for key in ("name", "ranks", "reason")) for one in found["containers"]] == expected
+    shown = [line for line in table(found).splitlines() if " fails: " in line]
+    assert [line[13:].strip() for line in shown] == [f"{ranks}: {name} fails: {why}" for name, ranks, why in expected]
+    assert shown == [] or shown[0].startswith("Containers ")
+
+
+def test_containers_of_a_pod_that_leaves_or_ended_are_not_looked_at() -> None:
+    for one in (pod(0, {**RUNNING, "initContainerStatuses": [CRASHES]}, deletionTimestamp=CREATED),
+                pod(0, {"phase": "Succeeded", "initContainerStatuses": [CRASHES]})):  # fmt: skip
+        assert read_pods({"items": [one]})[0].failing == {}
