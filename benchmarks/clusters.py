@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from minicluster.idset import parse_idset
+
 from tools.clients import CHART, output, until
 
 NAME = "bench-elastic"
@@ -57,7 +59,7 @@ class Cluster:
         lines = self.flux("resource", "eventlog", "-f", "json").splitlines()
         events = [json.loads(line) for line in lines]
         return [
-            (event["timestamp"], event["name"], ids(event["context"]["idset"]))
+            (event["timestamp"], event["name"], set(parse_idset(event["context"]["idset"])))
             for event in events
             if event["name"] in ("online", "offline")
         ]
@@ -120,9 +122,3 @@ class BareCluster(Cluster):
         """Remove the Job, which Helm does not know, and the rest."""
         output(*self.kubectl, "delete", "job", self.name, "--cascade=foreground", "--wait")
         super().remove()
-
-
-def ids(text: str) -> set[int]:
-    """Return the numbers of an idset."""
-    parts = (part.partition("-") for part in text.strip("[]").split(","))
-    return {n for first, _, last in parts for n in range(int(first), int(last or first) + 1)}

@@ -1,8 +1,9 @@
 """What the tasks of a job print, for each way to start a job."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
+
+from minicluster.idset import parse_idset
 
 #: Prints the CPUs that a task may run on.
 SHOW_CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status"
@@ -39,12 +40,6 @@ def said(output: str, ways: dict[str, str]) -> dict[str, str]:
     return found
 
 
-def idset(text: str) -> set[int]:
-    """Return the ids of a list such as 0-3,7."""
-    spans = [(int(first), int(last or first)) for first, last in re.findall(r"(\d+)(?:-(\d+))?", text)]
-    return {number for first, last in spans for number in range(first, last + 1)}
-
-
 def first_core(cpus: str, read: Callable[[str], str] = lambda path: Path(path).read_text()) -> str:
     """Return the CPUs of the core that has the first of these CPUs."""
-    return read(f"/sys/devices/system/cpu/cpu{min(idset(cpus))}/topology/thread_siblings_list").strip()
+    return read(f"/sys/devices/system/cpu/cpu{min(parse_idset(cpus))}/topology/thread_siblings_list").strip()

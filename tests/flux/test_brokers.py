@@ -5,6 +5,7 @@ import time
 
 import pytest
 from broker_clusters import Cluster, Make
+from minicluster.idset import parse_idset
 
 from tools.clients import until
 from tools.releases import MOUNT
@@ -18,23 +19,14 @@ UNTIL_TOLD = "until [ -e /tmp/end ]; do sleep 0.1; done; echo done"
 def rejoins(cluster: Cluster, rank: int, seconds: float = 60) -> float:
     """Return after how many seconds a rank that was lost is up again."""
     begin = time.monotonic()
-    until(lambda: str(rank) in ranks(cluster.up()), seconds)
+    until(lambda: rank in parse_idset(cluster.up()), seconds)
     print(f"rank {rank} is back after {time.monotonic() - begin:.1f} s")
     return time.monotonic() - begin
 
 
-def ranks(text: str) -> set[str]:
-    """Return the ranks of an idset such as 0-1,3."""
-    found: set[str] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        found |= {str(rank) for rank in range(int(first), int(last or first) + 1)}
-    return found
-
-
 def lost(cluster: Cluster, rank: int) -> None:
     """Wait until the lead knows that a rank is gone."""
-    until(lambda: str(rank) not in ranks(cluster.up()))
+    until(lambda: rank not in parse_idset(cluster.up()))
 
 
 def test_no_command_idles_until_shutdown(make: Make) -> None:

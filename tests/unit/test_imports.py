@@ -15,7 +15,7 @@ ROOMS = {
     "burst": {"release", "render", "status"},
     "release": {"render"},
     "convert": {"render"},
-    "status": set(),
+    "status": {"render"},
     "render": set(),
     "pod": set(),
 }

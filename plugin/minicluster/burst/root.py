@@ -14,7 +14,7 @@ from minicluster.burst.plan import Burst
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
 from minicluster.kubectl import Kubernetes
-from minicluster.release.manifests import IMMUTABLE
+from minicluster.render.constants import IMMUTABLE
 from minicluster.render.load import load
 from minicluster.render.model import MiniCluster
 from minicluster.status.pods import read_pod

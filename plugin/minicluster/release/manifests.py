@@ -13,10 +13,8 @@ from minicluster import yamlio
 from minicluster.errors import ManifestError
 from minicluster.release import helm
 from minicluster.render import defaults, postrender, upgrade
+from minicluster.render.constants import IMMUTABLE
 from minicluster.render.stream import split
-
-#: The chart's record, an annotation of the Job, of what can't change while that Job exists: a flat map as JSON.
-IMMUTABLE = "minicluster/frozen"
 
 
 @dataclass(frozen=True)

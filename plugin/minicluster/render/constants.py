@@ -7,6 +7,8 @@ from typing import Any
 FILE = Path(__file__).parent.parent / "chart" / "files" / "constants.json"
 _CONSTANTS: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 
+#: Annotation of the Job with the values that can't change while it lives: a flat map as JSON.
+IMMUTABLE = "minicluster/frozen"
 #: The port on which brokers listen.
 BROKER_PORT: int = _CONSTANTS["brokerPort"]
 #: Fields of a Job's spec that Kubernetes lets change while the Job lives.

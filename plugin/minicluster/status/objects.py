@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from minicluster.render.constants import IMMUTABLE
 from minicluster.status.pods import Pod
 
-#: Annotation of the Job with the values that can't change
-IMMUTABLE = "minicluster/frozen"
 #: State of a Job by its condition; the first two are set while pods still leave (Kubernetes 1.31)
 ENDS = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed", "Complete": "Complete", "Failed": "Failed"}
 
