@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,10 +139,10 @@ def test_an_image_that_is_not_a_view_has_its_own_exit_code(
     )
 
 
-def copied(shell: str, where: list[str], to: Path) -> tuple[int, str]:
+def copied(shell: str, where: list[str], to: Path, *words: str) -> tuple[int, str]:
     """Run the init container of the mode `copy`; return its exit code and what it printed."""
-    to.mkdir()
-    argv = [shell, *(["sh"] if shell == "busybox" else []), str(PACKAGE / "pod/view.sh")]
+    to.mkdir(exist_ok=True)
+    argv = [shell, *(["sh"] if shell == "busybox" else []), str(PACKAGE / "pod/view.sh"), *words]
     env = {**os.environ, "MINICLUSTER_VIEW": str(to)}
     done = subprocess.run([*where, *argv], env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
@@ -174,6 +175,70 @@ def test_a_view_is_copied_as_it_is(shell: str, opt: list[str], tmp_path: Path) -
     script = [*opt, "sh", str(PACKAGE / "pod/view.sh")]
     done = subprocess.run(script, env=env, capture_output=True, check=False)
     assert done.returncode not in (0, 2)
+
+
+#: Files of a view that has a Python, and whether they are copied without `all`.
+FILES = {
+    "bin/flux": True,
+    "lib/libflux.so.3": True,
+    "lib/python3.11/os.py": True,
+    "lib/python3.11/__pycache__/os.cpython-311.pyc": True,
+    "lib/python3.11/__pycache__/os.cpython-311.opt-1.pyc": False,
+    "lib/python3.11/test/test_os.py": False,
+    "lib/python3.11/site-packages/flux/test/__init__.py": True,
+    "lib/python3.11/site-packages/pip/__init__.py": False,
+    "lib/python3.11/config-3.11-x86_64-linux-gnu/Makefile": False,
+    "lib/libflux.a": False,
+    "lib/pkgconfig/flux.pc": False,
+    "include/flux/core.h": False,
+    ".spack/spec.json": False,
+    "share/man/man1/flux.1": False,
+    "share/terminfo/x/xterm": True,
+    "share/terminfo/w/wy50": False,
+    "share/lua/5.3/man.lua": True,
+    "etc/flux/info/a": True,
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_flux_does_not_need_stays_out_of_the_copy(shell: str, opt: list[str], tmp_path: Path) -> None:
+    software = tmp_path / "opt/software/flux"
+    view = tmp_path / "opt/views/view"
+    for name in FILES:
+        for folder in (software, view):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (software / name).write_text(name)
+        (view / name).symlink_to(f"/opt/software/flux/{name}")
+        os.utime(software / name, (1000, 1000))
+    (software / "bin/flux").chmod(0o755)
+    (view / "bin/python3").symlink_to(Path(sys.executable).resolve())
+    to = tmp_path / "to"
+
+    def found(folder: str) -> set[str]:
+        root = to / folder
+        return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_symlink() or path.is_file()}
+
+    needed = {name for name, is_copied in FILES.items() if is_copied}
+    # a second time: a node that starts anew runs its init containers again
+    for _ in range(2):
+        assert copied(shell, opt, to) == (0, "")
+        assert (found("software/flux"), found("views/view")) == (needed, {*needed, "bin/python3"})
+    copy = to / "software/flux/bin/flux"
+    # Python takes byte code by the time of its source
+    assert (copy.read_text(), copy.stat().st_mode & 0o777, copy.stat().st_mtime) == ("bin/flux", 0o755, 1000)
+    assert (to / "views/view/bin/flux").readlink() == Path("/opt/software/flux/bin/flux")
+    assert copied(shell, opt, to, "all") == (0, "")
+    assert (found("software/flux"), found("views/view")) == (set(FILES), {*FILES, "bin/python3"})
+
+
+def test_a_copy_that_fails_says_why_on_one_line(opt: list[str], tmp_path: Path) -> None:
+    bin_ = tmp_path / "opt/views/view/bin"
+    bin_.mkdir(parents=True)
+    (bin_ / "flux").touch()
+    (bin_ / "python3").symlink_to(Path(sys.executable).resolve())
+    code, said = copied("dash" if "dash" in SHELLS else SHELLS[0], opt, tmp_path / "to")
+    missing = "[Errno 2] No such file or directory: '/opt/software'"
+    assert (code, said) == (1, f"minicluster: the view was not copied: {missing}\n")
 
 
 # Wall times --------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ spec:
     - name: {{ $view.name | quote }}
       image: {{ include "minicluster.viewImage" . | quote }}
       imagePullPolicy: {{ include "minicluster.pullPolicy" $view }}
-      command: [/bin/sh, {{ $view.mountPath }}/minicluster/view.sh]
+      command: [/bin/sh, {{ $view.mountPath }}/minicluster/view.sh{{ if $view.copyAll }}, all{{ end }}]
       env:
         - name: MINICLUSTER_VIEW
           value: {{ $view.mountPath }}/copy

@@ -1,10 +1,16 @@
 #!/bin/sh
-# Init container of the mode `copy`: copies the view once, into the volume that the application's container mounts at
-# the same paths.
+# view.sh [all]: init container of the mode `copy`. Copies the view once, into the volume that the application's
+# container mounts at the same paths: what running Flux needs, or all of it.
 set -eu
 
-if ! [ -e /opt/views/view/bin/flux ]; then
-  echo "minicluster: the view image has no /opt/views/view/bin/flux: set flux.container.image to a Flux view" >&2
+view=/opt/views/view
+if ! [ -e "$view/bin/flux" ]; then
+  echo "minicluster: the view image has no $view/bin/flux: set flux.container.image to a Flux view" >&2
   exit 2
+fi
+# what an earlier try left
+rm -rf "$MINICLUSTER_VIEW/software" "$MINICLUSTER_VIEW/views"
+if [ -z "${1:-}" ] && [ -x "$view/bin/python3" ]; then
+  exec "$view/bin/python3" -IB "${0%/*}/view.py" "$MINICLUSTER_VIEW" /opt/software /opt/views
 fi
 cp -a /opt/software /opt/views "$MINICLUSTER_VIEW"/
