@@ -231,6 +231,17 @@ def test_what_flux_does_not_need_stays_out_of_the_copy(shell: str, opt: list[str
     assert (found("software/flux"), found("views/view")) == (set(FILES), {*FILES, "bin/python3"})
 
 
+def test_all_is_copied_where_the_python_of_the_view_does_not_start(opt: list[str], tmp_path: Path) -> None:
+    view = tmp_path / "opt/views/view"
+    for name in ("bin/flux", "bin/python3", "include/flux/core.h"):
+        (view / name).parent.mkdir(parents=True, exist_ok=True)
+        (view / name).write_text("#!/no/such/loader\n")
+        (view / name).chmod(0o755)
+    (tmp_path / "opt/software").mkdir()
+    assert copied("dash" if "dash" in SHELLS else SHELLS[0], opt, tmp_path / "to") == (0, "")
+    assert (tmp_path / "to/views/view/include/flux/core.h").exists()
+
+
 def test_a_copy_that_fails_says_why_on_one_line(opt: list[str], tmp_path: Path) -> None:
     bin_ = tmp_path / "opt/views/view/bin"
     bin_.mkdir(parents=True)

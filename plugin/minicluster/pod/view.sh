@@ -10,7 +10,8 @@ if ! [ -e "$view/bin/flux" ]; then
 fi
 # what an earlier try left
 rm -rf "$MINICLUSTER_VIEW/software" "$MINICLUSTER_VIEW/views"
-if [ -z "${1:-}" ] && [ -x "$view/bin/python3" ]; then
+# an image that has no more than the view's files may lack what its Python needs
+if [ -z "${1:-}" ] && "$view/bin/python3" -IBc '' 2>/dev/null; then
   exec "$view/bin/python3" -IB "${0%/*}/view.py" "$MINICLUSTER_VIEW" /opt/software /opt/views
 fi
 cp -a /opt/software /opt/views "$MINICLUSTER_VIEW"/
