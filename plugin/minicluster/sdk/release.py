@@ -1,6 +1,5 @@
 """The release of a MiniCluster: what Helm does for the SDK, with this package's chart and post-renderer."""
 
-import json
 import math
 import shutil
 import sys
@@ -8,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from minicluster import yamlio
 from minicluster.errors import ToolError
 from minicluster.kubectl import HELM_SECONDS, Kubernetes
 from minicluster.release.helm import CHART
@@ -22,7 +22,7 @@ def install(kube: Kube, release: str, values: Mapping[str, Any], chart: str = ""
     """Install the chart. Raises ReleaseError."""
     _check_post_renderer()
     words = ("install", release, chart or str(CHART), "--values", "-", "--post-renderer", "minicluster")
-    _helm(kube, *words, stdin=json.dumps(values))
+    _helm(kube, *words, stdin=yamlio.dump(dict(values)).decode())
 
 
 def resize(kube: Kube, release: str, size: int, chart: str = "") -> None:

@@ -37,8 +37,9 @@ class Session:
         self._changed = threading.Condition()
         self._is_connected = False
         self._stop = threading.Event()
-        self._reader, self._waker = socket.socketpair()
-        self._waker.setblocking(False)
+        # made with the thread: most clients that only look never talk
+        self._reader: socket.socket | None = None
+        self._waker: socket.socket | None = None
         self._thread = threading.Thread(target=self._run, name="minicluster-session", daemon=True)
 
     def send(self, request: Request) -> None:
@@ -46,7 +47,10 @@ class Session:
         with self._changed:
             if self._stop.is_set():
                 raise ClosedError("the MiniCluster was closed: connect to it again")
-            if not self._thread.is_alive():
+            if not self._waker:
+                self._reader, self._waker = socket.socketpair()
+                self._waker.setblocking(False)
+                self._reader.setblocking(False)
                 self._thread.start()
             self._open[request.key] = request
             # else it is sent as soon as there is a connection
@@ -75,8 +79,9 @@ class Session:
 
     def _wake(self) -> None:
         self._changed.notify_all()
-        with contextlib.suppress(OSError):  # it is full: the thread will wake anyway
-            self._waker.send(b"!")
+        if self._waker:
+            with contextlib.suppress(OSError):  # it is full, and the thread will wake anyway; or the thread has ended
+                self._waker.send(b"!")
 
     def _fail(self, error: SdkError) -> None:
         with self._changed:
@@ -87,7 +92,15 @@ class Session:
             request.fail(error)
 
     def _run(self) -> None:
-        """Connect whenever something is open, until the end."""
+        """Talk until the end."""
+        with contextlib.ExitStack() as sockets:
+            for one in (self._reader, self._waker):
+                if one:
+                    sockets.enter_context(one)
+            self._talk()
+
+    def _talk(self) -> None:
+        """Connect whenever something is open."""
         failing: float | None = None  # since when
         while self._wait_for_work():
             try:
@@ -120,7 +133,8 @@ class Session:
         channel.write(json.dumps(REMOTE.read_text(encoding="utf-8")).encode() + b"\n")
         self._lines = _Lines(channel)
         while not any("ready" in reply for reply in self._replies(channel)):
-            pass
+            if self._stop.is_set():
+                return
         with self._changed:
             self._is_connected = True
             messages = {key: request.message() for key, request in self._open.items()}
@@ -145,7 +159,8 @@ class Session:
         if not channel.wait(self._reader, SILENCE):
             raise LostError(f"the lead was silent for {SILENCE:g} s")
         with contextlib.suppress(BlockingIOError):
-            self._reader.recv(4096, socket.MSG_DONTWAIT)
+            if self._reader:
+                self._reader.recv(4096)
         return self._lines.read()
 
     def _receive(self, reply: dict[str, Any]) -> None:
