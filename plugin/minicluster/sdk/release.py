@@ -14,6 +14,8 @@ from minicluster.release.helm import CHART
 from minicluster.sdk.errors import ReleaseError
 from minicluster.sdk.kube import Kube
 
+#: What follows the post-renderer's message under Helm 4
+HELMS = " [the rest of this line is Helm's]"
 #: Seconds that Helm waits for the pods of a release that it removes
 REMOVAL = 600
 
@@ -22,7 +24,8 @@ def install(kube: Kube, release: str, values: Mapping[str, Any], chart: str = ""
     """Install the chart. Raises ReleaseError."""
     _check_post_renderer()
     words = ("install", release, chart or str(CHART), "--values", "-", "--post-renderer", "minicluster")
-    _helm(kube, *words, stdin=yamlio.dump(dict(values)).decode())
+    # Helm 4 takes no marker before an empty map
+    _helm(kube, *words, stdin=yamlio.dump(dict(values)).decode().removeprefix("---"))
 
 
 def resize(kube: Kube, release: str, size: int, chart: str = "") -> None:
@@ -43,7 +46,7 @@ def _helm(kube: Kube, *words: str, stdin: str = "", seconds: float = HELM_SECOND
     try:
         Kubernetes(kube.context, kube.namespace).helm(*words, stdin=stdin, seconds=seconds)
     except ToolError as error:
-        raise ReleaseError(str(error)) from None
+        raise ReleaseError(str(error).partition(HELMS)[0]) from None
 
 
 def _check_post_renderer() -> None:
