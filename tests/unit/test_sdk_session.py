@@ -122,6 +122,8 @@ def test_a_job_that_fails(client, status, exception, code, reason):
     assert isinstance(error, JobFailed)
     assert (error.exit_code, error.output) == (code, "why\n\nout\n")
     assert str(error) == f"job f1 failed: {reason}: why"
+    said = JobFailed(FinishedJob("f1", 1, (("stderr", "flux-shell: no such file\n"),), "exec: no such file"))
+    assert str(said) == "job f1 failed: exec: no such file"
     assert error.job == FinishedJob("f1", code, (("stderr", "why\n\n"), ("stdout", "out\n")), reason)
 
 
@@ -243,7 +245,10 @@ def test_a_job_that_went_with_its_lead(client):
     lead.say(key=key, lost=True)
     error = future.exception(10)
     assert isinstance(error, JobLost)
-    assert str(error) == ("job f1 is lost: the lead went and its queue with it; state.claimName keeps it on a volume")
+    assert str(error) == (
+        "job f1 is lost: the new lead's queue doesn't have it: state.claimName keeps the queue, but for the last "
+        "seconds before a kill; submit the job again"
+    )
 
 
 def test_a_silent_lead_is_left(client, monkeypatch):

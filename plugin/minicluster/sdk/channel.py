@@ -99,6 +99,29 @@ class PodChannel:
         self._websocket.close(timeout=1)
 
 
+class PodSocket:
+    """A connection to a port of a pod, through the API server."""
+
+    def __init__(self, forward: Any, port: int) -> None:
+        """Take over what `kubernetes.stream.portforward` returned."""
+        self._forward = forward
+        self._socket = forward.socket(port)
+
+    def recv(self, size: int, /) -> bytes:
+        """Return what came, nothing at the end."""
+        data: bytes = self._socket.recv(size)
+        return data
+
+    def sendall(self, data: bytes, /) -> None:
+        """Write all."""
+        self._socket.sendall(data)
+
+    def close(self) -> None:
+        """Close it; the client leaves its WebSocket open where the pod closed first."""
+        self._socket.close()
+        self._forward.websocket.close(timeout=1)
+
+
 def exit_code(status: bytes) -> int:
     """Return the exit code in the Status that Kubernetes sends at the end. Raises LostError where it has none."""
     found = json.loads(status)

@@ -8,7 +8,7 @@ from minicluster.sdk import release
 from minicluster.sdk.channel import Channel, Result
 from minicluster.sdk.errors import ArgumentError, EndedError, WaitTimeoutError
 from minicluster.sdk.executor import CommandExecutor
-from minicluster.sdk.forward import PortForward
+from minicluster.sdk.forward import PortForward, Stream
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
 from minicluster.sdk.kube import Kube
 from minicluster.sdk.lead import end_of, find_job, find_lead, leads, release_of, wait_for_lead
@@ -130,7 +130,7 @@ class MiniCluster:
         if not isinstance(port, int) or not 0 < port < 65536:
             raise ArgumentError(f"port={port!r}: give a number from 1 to 65535")
 
-        def connect() -> Any:
+        def connect() -> Stream:
             lead = wait_for_lead(self._kube, self.name, 60)
             return self._kube.connect(lead.pod.name, port)
 

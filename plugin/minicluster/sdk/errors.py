@@ -78,8 +78,10 @@ class JobFailed(JobError):  # noqa: N818 - what happened
 
     def __init__(self, job: FinishedJob) -> None:
         """Keep the job."""
-        last = next((line for line in reversed(job.stderr.splitlines()) if line.strip()), "")
-        super().__init__(f"job {job.id} failed: {job.reason}" + (f": {last.strip()}" if last else ""))
+        last = next((line.strip() for line in reversed(job.stderr.splitlines()) if line.strip()), "")
+        # Flux's shell says the same there
+        is_new = job.reason.rpartition(": ")[2] not in last
+        super().__init__(f"job {job.id} failed: {job.reason}" + (f": {last}" if last and is_new else ""))
         self.job = job
 
     def __reduce__(self) -> tuple[type[JobFailed], tuple[FinishedJob]]:

@@ -5,15 +5,31 @@ import socket
 import socketserver
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 from minicluster.sdk.errors import ArgumentError, SdkError
+
+#: Seconds that an answer may take to end after the client wrote its last
+GRACE = 30.0
+
+
+class Stream(Protocol):
+    """What a connection needs of a socket."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Return what came, nothing at the end."""
+
+    def sendall(self, data: bytes, /) -> object:
+        """Write all."""
+
+    def close(self) -> None:
+        """Close."""
 
 
 class PortForward:
     """Listens on this machine and forwards each connection; a context manager."""
 
-    def __init__(self, connect: Callable[[], Any], local_port: int = 0) -> None:
+    def __init__(self, connect: Callable[[], Stream], local_port: int = 0) -> None:
         """Listen on 127.0.0.1; ``connect`` makes a socket to the pod, or raises SdkError. Raises ArgumentError."""
         try:
             self._server = _Server(connect, local_port)
@@ -56,7 +72,7 @@ class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, connect: Callable[[], Any], local_port: int) -> None:
+    def __init__(self, connect: Callable[[], Stream], local_port: int) -> None:
         self.connect = connect
         self.error: SdkError | None = None
         super().__init__(("127.0.0.1", local_port), _Connection)
@@ -66,6 +82,7 @@ class _Connection(socketserver.BaseRequestHandler):
     """Copies both ways until both ends have closed."""
 
     server: _Server
+    request: socket.socket
 
     def handle(self) -> None:
         try:
@@ -74,16 +91,21 @@ class _Connection(socketserver.BaseRequestHandler):
             self.server.error = error
             return
         with contextlib.closing(pod):
-            back = threading.Thread(target=_copy, args=(pod, self.request), daemon=True)
+            back = threading.Thread(target=self._answer, args=(pod,), daemon=True)
             back.start()
             _copy(self.request, pod)
-            back.join()
+            # Kubernetes' stream has no end in one direction alone
+            back.join(GRACE)
+
+    def _answer(self, pod: Stream) -> None:
+        _copy(pod, self.request)
+        with contextlib.suppress(OSError):
+            # the other direction ends too
+            self.request.shutdown(socket.SHUT_RDWR)
 
 
-def _copy(source: Any, target: Any) -> None:
-    """Copy until the end, and pass the end on."""
+def _copy(source: Stream, target: Stream) -> None:
+    """Copy until the end."""
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
             target.sendall(data)
-    with contextlib.suppress(OSError):
-        target.shutdown(socket.SHUT_WR)

@@ -14,7 +14,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError
 
-from minicluster.sdk.channel import LostError, PodChannel
+from minicluster.sdk.channel import LostError, PodChannel, PodSocket
 from minicluster.sdk.errors import ApiError, WaitTimeoutError
 
 #: Seconds for an answer; for which one watch lasts; after which a wait gives an API server up that doesn't answer
@@ -142,13 +142,13 @@ class Kube:
             )
         return PodChannel(started.sock)
 
-    def connect(self, pod: str, port: int) -> Any:
-        """Return a socket that is connected to a port of a pod. Raises ApiError."""
+    def connect(self, pod: str, port: int) -> PodSocket:
+        """Return a connection to a port of a pod. Raises ApiError."""
         with errors(f"forward port {port} of pod {pod} in {self.namespace}"):
             forward = stream.portforward(
                 self._streams().connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port)
             )
-            return forward.socket(port)
+        return PodSocket(forward, port)
 
     def log(self, pod: str, container: str, *, follow: bool) -> Any:
         """Return the answer with a container's log, whose lines begin with their times. Raises ApiError."""

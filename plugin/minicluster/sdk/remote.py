@@ -27,7 +27,7 @@ from flux import constants
 from flux.job import JobID, JobList, JobspecV1, cancel_async, event_watch_async, job_kvs_lookup, submit_async
 
 #: Seconds between two signs of life
-ALIVE = 15.0
+ALIVE = 5.0
 #: The user attribute of a job that has the key of its request
 MARK = "minicluster-sdk"
 
@@ -36,6 +36,11 @@ def reply(**answer: Any) -> None:
     """Write a reply."""
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
+
+
+def refuse(key: str, error: Exception) -> None:
+    """Say why a request can't be done."""
+    reply(key=key, error=getattr(error, "strerror", None) or str(error))
 
 
 def jobspec(job: dict[str, Any], key: str) -> Any:
@@ -59,11 +64,9 @@ def jobspec(job: dict[str, Any], key: str) -> Any:
     return spec
 
 
-def marked(spec: dict[str, Any] | None) -> str | None:
-    """Return the key in a jobspec."""
-    user = ((spec or {}).get("attributes") or {}).get("user") or {}
-    key: str | None = user.get(MARK)
-    return key
+def marked(found: dict[str, Any] | None) -> Any:
+    """Return the key in a jobspec that was looked up, None where it has none."""
+    return (((found or {}).get("jobspec") or {}).get("attributes", {}).get("user") or {}).get(MARK)
 
 
 def text_of(event: Any) -> tuple[str, str] | None:
@@ -136,7 +139,7 @@ class Jobs:
                 try:
                     action(request["key"], request[name], request)
                 except (OSError, ValueError, TypeError) as error:
-                    reply(key=request["key"], error=str(error))
+                    refuse(request["key"], error)
 
     def _submit(self, key: str, job: dict[str, Any], request: dict[str, Any]) -> None:
         """Submit a job, unless it is there already, or isn't wanted any more."""
@@ -151,7 +154,7 @@ class Jobs:
         try:
             job = future.get_id()
         except OSError as error:
-            reply(key=key, error=str(error))
+            refuse(key, error)
         else:
             self._follow(key, job)
 
@@ -164,8 +167,7 @@ class Jobs:
         if self.earlier is None:
             listed = JobList(self.handle, attrs=["state"], filters=["pending", "running", "inactive"], max_entries=0)
             ids = [job["id"] for job in listed.fetch_jobs().get_jobs()]
-            specs = [(job, job_kvs_lookup(self.handle, job, keys=["jobspec"]) or {}) for job in ids]
-            found = [(marked(spec.get("jobspec")), job) for job, spec in specs]
+            found = [(marked(job_kvs_lookup(self.handle, job, keys=["jobspec"])), job) for job in ids]
             self.earlier = {key: job for key, job in found if key}
         return self.earlier
 
@@ -173,7 +175,7 @@ class Jobs:
         """Follow a job that was submitted before; another lead may have given its id to another job."""
         job = JobID(name)
         found = job_kvs_lookup(self.handle, job, keys=["jobspec"])
-        if marked((found or {}).get("jobspec")) != key:
+        if marked(found) != key:
             reply(key=key, lost=True)
             return False
         self.kept.append(Watched(self.handle, key, job))

@@ -86,7 +86,7 @@ class Submission:
         if "end" in reply:
             self.future.end(finished(self.future.id, reply["end"]))
         elif "lost" in reply:
-            self.fail(JobLost(f"job {self.future.id} is lost: the lead went and its queue with it; {KEEP}"))
+            self.fail(JobLost(f"job {self.future.id} is lost: the new lead's queue doesn't have it: {KEEP}"))
         else:
             self.fail(JobRefused(f"Flux doesn't take the job {self._job['command']}: {reply['error']}"))
         return None
@@ -96,7 +96,8 @@ class Submission:
         self.future.fail(error)
 
 
-KEEP = "state.claimName keeps it on a volume"
+#: What helps, see docs/reliability.md
+KEEP = "state.claimName keeps the queue, but for the last seconds before a kill; submit the job again"
 
 
 def jobs_of(answer: Sequence[Mapping[str, Any]]) -> list[Job]:

@@ -23,7 +23,7 @@ REMOTE = Path(__file__).with_name("remote.py")
 BOOT = "import json,sys;exec(compile(json.loads(sys.stdin.readline()),'minicluster','exec'))"
 #: Seconds without a sign of life after which a connection is dead; in which a lead that was reached must answer; until
 #: the next attempt
-SILENCE, PATIENCE, RETRY = 60.0, 300.0, 1.0
+SILENCE, PATIENCE, RETRY = 30.0, 300.0, 1.0
 
 
 class Session:
