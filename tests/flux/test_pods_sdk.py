@@ -85,7 +85,7 @@ def test_jobs(create: Create) -> None:
 
     running = cluster.submit("sleep 600", nodes=2)
     waiting = cluster.submit("sleep 600", nodes=2)
-    until(running.running, PATIENCE)
+    until(lambda: running.running() or running.done(), PATIENCE)
     waiting.wait_for_id(PATIENCE)
     assert [(job.id, job.state) for job in cluster.jobs()] == [(running.id, "run"), (waiting.id, "sched")]
     assert waiting.cancel()
@@ -177,7 +177,7 @@ def test_jobs_of_a_lead_whose_state_is_kept(create: Create, volume: str) -> None
     behind = [cluster.submit(["echo", str(number)], nodes=2) for number in range(3)]
     for future in (running, *behind):
         future.wait_for_id(PATIENCE)
-    until(running.running, PATIENCE)
+    until(lambda: running.running() or running.done(), PATIENCE)
     # a kill loses what came after the last checkpoint
     begin = time.time()
     ask = "import flux,flux.kvs; print(flux.kvs.kvs_checkpoint_lookup(flux.Flux())[0]['timestamp'])"

@@ -37,6 +37,9 @@ class FakeSocket:
             raise WebSocketConnectionClosedException("gone")
         return kind, SimpleNamespace(data=data)
 
+    def settimeout(self, seconds: float) -> None:
+        assert seconds
+
     def send(self, data: bytes, opcode: int) -> None:
         assert opcode == ABNF.OPCODE_BINARY
         self.sent.append(data)
@@ -155,7 +158,7 @@ class Logs:
         if isinstance(answer, ApiError):
             raise answer
         pieces = [answer[place : place + 7] for place in range(0, len(answer), 7)]
-        return SimpleNamespace(stream=lambda **_: iter(pieces))
+        return SimpleNamespace(stream=lambda **_: iter(pieces), close=lambda: None)
 
 
 def test_no_line_of_a_log_comes_twice():

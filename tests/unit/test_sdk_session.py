@@ -303,11 +303,14 @@ def test_a_server_that_is_not_there_is_asked_again_but_not_for_ever(client, monk
     assert str(future.exception(10)) in ("the lead's program ended: flux: no broker", "no server")
 
 
-def test_an_error_of_ours_leaves_nobody_waiting(client, monkeypatch):
-    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+def test_an_error_of_ours_leaves_nobody_waiting(client, caplog):
     client.leads.come(KeyError("oops"))
     error = client.submit("true").exception(10)
     assert str(error) == "the SDK has an error of its own, please report it: KeyError('oops')"
+    assert "the conversation with the lead broke" in caplog.text
+    lead = client.leads.come()
+    client.submit("true")
+    assert lead.begin().next()["submit"]
 
 
 def test_close_ends_what_is_open_and_takes_no_more(client):

@@ -13,6 +13,8 @@ from minicluster.sdk.errors import ApiError
 
 #: Channels of Kubernetes' protocol (v4.channel.k8s.io, v5.channel.k8s.io)
 STDIN, STDOUT, STDERR, ERROR = range(4)
+#: Seconds in which a frame arrives, or is taken, as a whole
+FRAME = 30.0
 
 
 class LostError(ApiError):
@@ -53,6 +55,8 @@ class PodChannel:
     def __init__(self, websocket: Any) -> None:
         """Take over a connected WebSocket of the `websocket` package."""
         self._websocket = websocket
+        # a frame that has begun must end
+        websocket.settimeout(FRAME)
         self.exit_code: int | None = None
         self.stderr = b""
 
@@ -60,7 +64,7 @@ class PodChannel:
         """Wait until something came here or to another socket; tell whether it did within the time."""
         own = self._websocket.sock
         # TLS may hold frames that the socket doesn't show any more
-        if own is None or (isinstance(own, ssl.SSLSocket) and own.pending()):
+        if own is None or own.fileno() < 0 or (isinstance(own, ssl.SSLSocket) and own.pending()):
             return True
         poll = select.poll()
         for one in (own, wake):
@@ -137,7 +141,7 @@ def finish(channel: Channel) -> Result:
     """Return what a command prints until its end. Raises LostError."""
     out = bytearray()
     try:
-        while (data := channel.read()) is not None:
+        while channel.wait(None, None) and (data := channel.read()) is not None:
             out += data
     finally:
         channel.close()

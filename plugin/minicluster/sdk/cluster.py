@@ -16,7 +16,7 @@ from minicluster.sdk.logs import logs
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import BOOT, Session
 from minicluster.sdk.status import status
-from minicluster.status.document import read_job
+from minicluster.status.objects import read_job
 
 __all__ = ["MiniCluster"]
 
@@ -172,6 +172,7 @@ class MiniCluster:
     def close(self) -> None:
         """Leave the MiniCluster as it is; futures of jobs that are not over raise ClosedError, and the jobs go on."""
         self._session.close(f"{self.name} was closed before this was over")
+        self._kube.close()
 
     def __enter__(self) -> Self:
         """Return itself."""

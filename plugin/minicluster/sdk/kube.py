@@ -58,8 +58,8 @@ class Kube:
         self.context = context
         settings, own = _configuration(context)
         self.namespace = namespace or own or "default"
-        api = client.ApiClient(settings)
-        self._core, self._batch = client.CoreV1Api(api), client.BatchV1Api(api)
+        self._api = client.ApiClient(settings)
+        self._core, self._batch = client.CoreV1Api(self._api), client.BatchV1Api(self._api)
         self._settings = settings
 
     def get(self, kind: str, name: str) -> Object | None:
@@ -156,6 +156,10 @@ class Kube:
             return self._core.read_namespaced_pod_log(
                 pod, self.namespace, container=container, follow=follow, timestamps=True, _preload_content=False
             )
+
+    def close(self) -> None:
+        """Close the connections that nobody uses now; what is asked later opens others."""
+        self._api.rest_client.pool_manager.clear()
 
     def __str__(self) -> str:
         """Name the namespace, and the context that was asked for."""

@@ -8,7 +8,8 @@ from typing import Any
 from minicluster.sdk.channel import Result, finish
 from minicluster.sdk.errors import ClosedError, EndedError, NotFoundError
 from minicluster.sdk.kube import Kube, Object
-from minicluster.status.document import Pod, named_by, read_job, read_pods
+from minicluster.status.objects import read_job, read_name
+from minicluster.status.pods import Pod, read_pods
 
 LABELS = "app.kubernetes.io/name=minicluster"
 
@@ -25,7 +26,7 @@ class Lead:
     @property
     def is_ready(self) -> bool:
         """Whether the quorum is there, and Flux can be asked."""
-        return self.pod.ready and self.pod.phase == "Running" and not self.pod.leaves
+        return self.pod.is_ready and self.pod.phase == "Running" and not self.pod.is_leaving
 
     def flux(self, kube: Kube, *words: str) -> Result:
         """Run flux to its end. Raises ApiError."""
@@ -40,7 +41,7 @@ def find_job(kube: Kube, name: str) -> Object:
     """Return the Job of a MiniCluster, by its own name or its release's. Raises NotFoundError, ApiError."""
     job = kube.get("job", name)
     if job is None:
-        other = named_by(name, kube.list("job", LABELS))
+        other = read_name(name, kube.list("job", LABELS))
         job = kube.get("job", other) if other else None
     if job is None or read_job(job) is None:
         raise NotFoundError(f"there is no MiniCluster {name} in {kube}: see `helm list -A` and give its namespace")

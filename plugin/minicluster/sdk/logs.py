@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 
 from urllib3.exceptions import HTTPError
 
@@ -48,20 +49,24 @@ class _Log:
     def lines(self, *, follow: bool) -> Iterator[str]:
         """Yield the lines that were not yielded before, as far as the connection goes. Raises ApiError."""
         try:
-            answer = self._kube.log(self._pod, self._container, follow=follow)
-            for line in _lines(answer):
-                found = STAMP.match(line)
-                # what the kubelet says itself has no time
-                time = (found[1], (found[2] or "").ljust(9, "0")) if found else self._last
-                if time > self._last or (not found and line != self._note):
-                    self._last, self._note = time, "" if found else line
-                    yield line[found.end() :] if found else line
+            with closing(self._kube.log(self._pod, self._container, follow=follow)) as answer:
+                yield from (text for line in _lines(answer) if (text := self._new(line)) is not None)
         except ApiError as error:
             # its pod may be gone, or not have begun
             if not error.is_passing and error.status not in (400, 404):
                 raise
         except (HTTPError, OSError):
             return
+
+    def _new(self, line: str) -> str | None:
+        """Return the text of a line; None for one that was there before."""
+        found = STAMP.match(line)
+        # what the kubelet says itself has no time
+        time = (found[1], (found[2] or "").ljust(9, "0")) if found else self._last
+        if time <= self._last and (found or line == self._note):
+            return None
+        self._last, self._note = time, "" if found else line
+        return line[found.end() :] if found else line
 
 
 def _lines(answer: object) -> Iterator[str]:

@@ -6,9 +6,8 @@ Reads requests and writes replies, each a JSON object on a line. A request has a
 - ``watch``: the id of a job that an earlier program has submitted; ``cancel``: the same, and the job is cancelled;
 - ``list``: whether ended jobs count; ``online``: wait until these, of the first so many ranks, are online.
 
-A job is answered by its ``id``, by ``started``, and by its ``end`` at last; by ``lost`` where Flux doesn't know it; by
-``error`` where Flux doesn't take it. A list is answered by ``jobs``, ``online`` by itself. ``ready`` comes first, and
-``alive`` each few seconds, so that a client knows a connection that is dead.
+A job is answered by its ``id``, ``started``, and ``end`` at last; by ``lost`` if Flux has no such job; by ``error`` if
+Flux refuses it. ``ready`` comes first, and ``alive`` each few seconds, so that a client knows a dead connection.
 
 Given to `flux python -c` by session.py; ends with its standard input. Runs with the view's Python, 3.8 or later.
 """
@@ -69,17 +68,17 @@ def marked(found: dict[str, Any] | None) -> Any:
     return (((found or {}).get("jobspec") or {}).get("attributes", {}).get("user") or {}).get(MARK)
 
 
-def text_of(event: Any) -> tuple[str, str] | None:
-    """Return the stream and the text of an event of a job's output (RFC 24)."""
+def text_of(event: Any) -> list[tuple[str, str]]:
+    """Return the stream and the text of an event of a job's output (RFC 24), none where it has no text."""
     context = event.context
     if event.name == "log":
-        return "stderr", f"flux-shell: {context['message']}\n"
+        return [("stderr", f"flux-shell: {context['message']}\n")]
     if event.name != "data" or "data" not in context:
-        return None
+        return []
     data = context["data"]
     if context.get("encoding") == "base64":
         data = base64.b64decode(data).decode(errors="replace")
-    return context["stream"], data * context.get("repeat", 1)
+    return [(context["stream"], data * context.get("repeat", 1))]
 
 
 class Watched:
@@ -112,9 +111,7 @@ class Watched:
         if event is None:
             reply(key=self.key, end=self.end)
             return
-        piece = text_of(event)
-        if piece:
-            self.end["output"].append(piece)
+        self.end["output"] += text_of(event)
 
 
 class Jobs:

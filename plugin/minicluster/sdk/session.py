@@ -6,6 +6,7 @@ told all that is still open.
 
 import contextlib
 import json
+import logging
 import socket
 import threading
 import time
@@ -117,9 +118,10 @@ class Session:
             except SdkError as error:
                 self._fail(error)
             except Exception as error:
-                # nobody may wait for a thread that is gone
+                # the thread lives on, or all who come later would wait for ever
+                logging.getLogger(__name__).exception("the conversation with the lead broke")
                 self._fail(SdkError(f"the SDK has an error of its own, please report it: {error!r}"))
-                raise
+                self._stop.wait(RETRY)
             finally:
                 self._is_connected = False
 
