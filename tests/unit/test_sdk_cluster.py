@@ -46,6 +46,8 @@ class FakeSocket:
 
     def close(self, timeout: float) -> None:
         assert timeout
+
+    def shutdown(self) -> None:
         self.is_closed = True
 
 

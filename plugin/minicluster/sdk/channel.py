@@ -100,7 +100,7 @@ class PodChannel:
 
     def close(self) -> None:
         """Leave the command, which sees the end of its standard input."""
-        self._websocket.close(timeout=1)
+        _close(self._websocket)
 
 
 class PodSocket:
@@ -123,7 +123,13 @@ class PodSocket:
     def close(self) -> None:
         """Close it; the client leaves its WebSocket open where the pod closed first."""
         self._socket.close()
-        self._forward.websocket.close(timeout=1)
+        _close(self._forward.websocket)
+
+
+def _close(websocket: Any) -> None:
+    """Close a WebSocket, also where the other side did so first: then `close` leaves the socket open."""
+    websocket.close(timeout=1)
+    websocket.shutdown()
 
 
 def exit_code(status: bytes) -> int:
