@@ -7,7 +7,6 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
-from cluster_release import Release
 from minicluster.sdk import (
     ApiError,
     ArgumentError,
@@ -18,7 +17,10 @@ from minicluster.sdk import (
     ReleaseError,
     WaitTimeoutError,
 )
+from simulated import end
 from support import BIN, Helm
+
+from tools.releases import Release
 
 pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
 
@@ -118,7 +120,7 @@ def test_wait_for_quorum_and_end(made: tuple[MiniCluster, Release]) -> None:
     thread = threading.Thread(target=lambda: found.append(cluster.wait("end", 60)))
     thread.start()
     job = cluster.submit("true")
-    release.end(0, 3)
+    end(release, 0, 3)
     thread.join(60)
     assert found == [3]
     assert cluster.wait() == 3

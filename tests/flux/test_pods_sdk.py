@@ -2,45 +2,44 @@
 
 import concurrent.futures
 import itertools
-import secrets
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_pods import MOUNT, until
 from minicluster.sdk import EndedError, JobFailed, JobLost, JobRefused, MiniCluster, NotFoundError
-from releases import IN_PODS, NAME, PATIENCE, Release, bind, create_namespace, environment, run, values_of
+from real_cluster import IN_PODS
+
+from tools import testbed
+from tools.clients import until
+from tools.releases import MOUNT, PATIENCE, FluxRelease
+from tools.testbed import NAME, bind
 
 pytestmark = [IN_PODS, pytest.mark.filterwarnings("ignore:Unverified HTTPS request")]
 
 TWO = {"size": 2, "maxSize": 4, "interactive": True, "logging": {"quiet": True}}
-Create = Callable[..., tuple[MiniCluster, Release]]
+Create = Callable[..., tuple[MiniCluster, FluxRelease]]
 
 
 @pytest.fixture
 def create(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Create]:
     """Makes MiniClusters by the SDK, in namespaces of their own; also as the tests see them."""
-    for name, value in environment().items():
+    for name, value in testbed.kubernetes().env.items():
         monkeypatch.setenv(name, value)
-    made: list[MiniCluster] = []
+    with ExitStack() as stack:
 
-    def create(values: dict[str, Any], prepare: Callable[[Release], object] = lambda _: None) -> Any:
-        namespace = f"minicluster-test-{secrets.token_hex(4)}"
-        create_namespace(namespace)
-        every = values_of({**TWO, **values}, {"cores": 4}, "image")
-        release = Release(namespace, "helm", every, tmp_path)
-        prepare(release)
-        made.append(MiniCluster.create(NAME, namespace, every))
-        return made[-1], release
+        def create(values: dict[str, Any], prepare: Callable[[FluxRelease], object] = lambda _: None) -> Any:
+            namespace = stack.enter_context(testbed.new_namespace())
+            every = testbed.values_of({**TWO, **values}, {"cores": 4})
+            release = testbed.release(namespace, every, tmp_path)
+            prepare(release)
+            return stack.enter_context(MiniCluster.create(NAME, namespace, every)), release
 
-    yield create
-    for cluster in made:
-        cluster.delete()
-        run("kubectl", "delete", "namespace", cluster.namespace, "--wait=false")
+        yield create
 
 
 def test_jobs(create: Create) -> None:

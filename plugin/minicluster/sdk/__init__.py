@@ -22,8 +22,9 @@ from minicluster.sdk.errors import (
     WaitTimeoutError,
 )
 from minicluster.sdk.executor import CommandExecutor
+from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.forward import PortForward
-from minicluster.sdk.jobs import FinishedJob, Job, JobFuture, JobOptions
+from minicluster.sdk.jobs import Job, JobFuture, JobOptions
 
 __all__ = [
     "ApiError",

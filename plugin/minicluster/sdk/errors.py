@@ -19,12 +19,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from minicluster.errors import MiniClusterError
-
-if TYPE_CHECKING:
-    from minicluster.sdk.jobs import FinishedJob
+from minicluster.sdk.finished import FinishedJob
 
 
 class SdkError(MiniClusterError):

@@ -6,7 +6,8 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from minicluster.sdk.errors import ArgumentError, JobLost, JobRefused, SdkError
-from minicluster.sdk.jobs import Job, JobFuture, finished
+from minicluster.sdk.finished import finished
+from minicluster.sdk.jobs import Job, JobFuture
 
 Message = dict[str, Any]
 
