@@ -168,10 +168,10 @@ def test_a_lead_that_is_lost_with_its_queue(create: Create) -> None:
     assert cluster.submit("echo back").result(PATIENCE).output == "back\n"
 
 
-def test_jobs_of_a_lead_whose_state_is_kept(create: Create, volume: str) -> None:
-    folder = Path("/var/tmp") / volume
-
-    cluster, release = create({"state": {"claimName": "claim"}}, lambda release: bind(release, "claim", volume, folder))
+def test_jobs_of_a_lead_whose_state_is_kept(create: Create, volume: str, tmp_path: Path) -> None:
+    cluster, release = create(
+        {"state": {"claimName": "claim"}}, lambda release: bind(release, "claim", volume, tmp_path / "state")
+    )
     running = cluster.submit("sleep 600", nodes=2, name="first")
     behind = [cluster.submit(["echo", str(number)], nodes=2) for number in range(3)]
     for future in (running, *behind):
