@@ -66,7 +66,7 @@ $(VENV)/installed: pyproject.toml plugin/requirements.txt tools/constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "make: Python's venv is missing: install it (Debian: python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --constraint tools/constraints.txt --editable '.[test]'
+	$(VENV)/bin/pip install --quiet --constraint tools/constraints.txt --editable '.[sdk,test]'
 	$(VENV)/bin/pip download --quiet --dest $(VENV)/wheels --requirement plugin/requirements.txt
 	@touch $@
 

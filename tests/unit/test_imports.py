@@ -13,6 +13,7 @@ ROOMS = {
     "cli": {"commands", "render"},
     "commands": {"burst", "convert", "release", "render", "status"},
     "burst": {"release", "render", "status"},
+    "sdk": {"release", "status"},
     "release": {"render"},
     "convert": {"render"},
     "status": {"render"},

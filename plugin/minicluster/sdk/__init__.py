@@ -1,0 +1,50 @@
+"""MiniClusters from Python: ``pip install 'minicluster[sdk]'``, then ``from minicluster.sdk import MiniCluster``."""
+
+try:
+    import kubernetes  # noqa: F401
+except ImportError as missing:
+    raise ImportError("minicluster.sdk needs the package kubernetes: pip install 'minicluster[sdk]'") from missing
+
+from minicluster.sdk.channel import Result
+from minicluster.sdk.cluster import MiniCluster
+from minicluster.sdk.errors import (
+    ApiError,
+    ArgumentError,
+    ClosedError,
+    EndedError,
+    JobError,
+    JobFailed,
+    JobLost,
+    JobRefused,
+    NotFoundError,
+    ReleaseError,
+    SdkError,
+    WaitTimeoutError,
+)
+from minicluster.sdk.executor import CommandExecutor
+from minicluster.sdk.finished import FinishedJob
+from minicluster.sdk.forward import PortForward
+from minicluster.sdk.jobs import Job, JobFuture, JobOptions
+
+__all__ = [
+    "ApiError",
+    "ArgumentError",
+    "ClosedError",
+    "CommandExecutor",
+    "EndedError",
+    "FinishedJob",
+    "Job",
+    "JobError",
+    "JobFailed",
+    "JobFuture",
+    "JobLost",
+    "JobOptions",
+    "JobRefused",
+    "MiniCluster",
+    "NotFoundError",
+    "PortForward",
+    "ReleaseError",
+    "Result",
+    "SdkError",
+    "WaitTimeoutError",
+]

@@ -1,0 +1,154 @@
+"""The stream of a command that runs in a pod: words in, bytes out, an exit code at last."""
+
+import json
+import select
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from websocket import ABNF, WebSocketException
+
+from minicluster.sdk.errors import ApiError
+
+#: Channels of Kubernetes' protocol (v4.channel.k8s.io, v5.channel.k8s.io)
+STDIN, STDOUT, STDERR, ERROR = range(4)
+#: Seconds in which a frame arrives, or is taken, as a whole
+FRAME = 30.0
+
+
+class LostError(ApiError):
+    """The connection broke before the command ended."""
+
+
+class Channel(Protocol):
+    """A command that runs; one thread reads and writes it."""
+
+    exit_code: int | None  #: once the command has ended
+    stderr: bytes  #: what came so far
+
+    def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
+        """Wait until something came here or to another socket; tell whether it did within the time."""
+
+    def read(self) -> bytes | None:
+        """Return what came on standard output, which may be nothing; None at the end. Raises LostError."""
+
+    def write(self, data: bytes) -> None:
+        """Write to the command's standard input. Raises LostError."""
+
+    def close(self) -> None:
+        """Leave the command, which sees the end of its standard input."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed, and its exit code."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class PodChannel:
+    """A command in a pod, through the API server."""
+
+    def __init__(self, websocket: Any) -> None:
+        """Take over a connected WebSocket of the `websocket` package."""
+        self._websocket = websocket
+        # a frame that has begun must end
+        websocket.settimeout(FRAME)
+        self.exit_code: int | None = None
+        self.stderr = b""
+
+    def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
+        """Wait until something came here or to another socket; tell whether it did within the time."""
+        own = self._websocket.sock
+        # TLS may hold frames that the socket doesn't show any more
+        if own is None or own.fileno() < 0 or (isinstance(own, ssl.SSLSocket) and own.pending()):
+            return True
+        poll = select.poll()
+        for one in (own, wake):
+            if one is not None:
+                poll.register(one, select.POLLIN)
+        return bool(poll.poll(None if seconds is None else seconds * 1000))
+
+    def read(self) -> bytes | None:
+        """Return what came on standard output, which may be nothing; None at the end. Raises LostError."""
+        try:
+            kind, frame = self._websocket.recv_data_frame(control_frame=True)
+        except (OSError, WebSocketException) as error:
+            raise LostError(f"the connection to the pod broke: {error}") from None
+        if kind == ABNF.OPCODE_CLOSE:
+            if self.exit_code is None:
+                raise LostError("the connection to the pod was closed")
+            return None
+        if kind not in (ABNF.OPCODE_TEXT, ABNF.OPCODE_BINARY) or not frame.data:
+            return b""
+        channel, data = frame.data[0], bytes(frame.data[1:])
+        if channel == STDERR:
+            self.stderr += data
+        elif channel == ERROR:
+            self.exit_code = exit_code(data)
+        return data if channel == STDOUT else b""
+
+    def write(self, data: bytes) -> None:
+        """Write to the command's standard input. Raises LostError."""
+        try:
+            self._websocket.send(bytes([STDIN]) + data, opcode=ABNF.OPCODE_BINARY)
+        except (OSError, WebSocketException) as error:
+            raise LostError(f"the connection to the pod broke: {error}") from None
+
+    def close(self) -> None:
+        """Leave the command, which sees the end of its standard input."""
+        _close(self._websocket)
+
+
+class PodSocket:
+    """A connection to a port of a pod, through the API server."""
+
+    def __init__(self, forward: Any, port: int) -> None:
+        """Take over what `kubernetes.stream.portforward` returned."""
+        self._forward = forward
+        self._socket = forward.socket(port)
+
+    def recv(self, size: int, /) -> bytes:
+        """Return what came, nothing at the end."""
+        data: bytes = self._socket.recv(size)
+        return data
+
+    def sendall(self, data: bytes, /) -> None:
+        """Write all."""
+        self._socket.sendall(data)
+
+    def close(self) -> None:
+        """Close it; the client leaves its WebSocket open where the pod closed first."""
+        self._socket.close()
+        _close(self._forward.websocket)
+
+
+def _close(websocket: Any) -> None:
+    """Close a WebSocket, also where the other side did so first: then `close` leaves the socket open."""
+    websocket.close(timeout=1)
+    websocket.shutdown()
+
+
+def exit_code(status: bytes) -> int:
+    """Return the exit code in the Status that Kubernetes sends at the end. Raises LostError where it has none."""
+    found = json.loads(status)
+    if found.get("status") == "Success":
+        return 0
+    for cause in (found.get("details") or {}).get("causes") or []:
+        if cause.get("reason") == "ExitCode":
+            return int(cause["message"])
+    raise LostError(f"the pod can't run the command: {found.get('message', 'no reason given')}")
+
+
+def finish(channel: Channel) -> Result:
+    """Return what a command prints until its end. Raises LostError."""
+    out = bytearray()
+    try:
+        while channel.wait(None, None) and (data := channel.read()) is not None:
+            out += data
+    finally:
+        channel.close()
+    return Result(channel.exit_code or 0, out.decode(errors="replace"), channel.stderr.decode(errors="replace"))

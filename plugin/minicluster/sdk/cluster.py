@@ -1,0 +1,204 @@
+"""A MiniCluster in Python."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, Self, Unpack
+
+from minicluster.sdk import release
+from minicluster.sdk.channel import Channel, Result
+from minicluster.sdk.errors import ArgumentError, EndedError, WaitTimeoutError
+from minicluster.sdk.executor import CommandExecutor
+from minicluster.sdk.forward import PortForward, Stream
+from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
+from minicluster.sdk.kube import Kube
+from minicluster.sdk.lead import end_of, find_job, find_lead, leads, release_of, wait_for_lead
+from minicluster.sdk.logs import logs
+from minicluster.sdk.requests import Question, Submission, jobs_of
+from minicluster.sdk.session import BOOT, Session
+from minicluster.sdk.status import status
+from minicluster.status.objects import read_job
+
+__all__ = ["MiniCluster"]
+
+
+class MiniCluster:
+    """A MiniCluster that runs, or starts; `create` or `connect` make one.
+
+    A context manager: what it created is deleted at the end, what it connected to is left as it is. All methods may be
+    called from any thread, and raise `ApiError` when Kubernetes refuses or can't be reached.
+    """
+
+    def __init__(self, kube: Kube, name: str, *, is_own: bool) -> None:
+        """Take a MiniCluster that is there. Raises NotFoundError."""
+        job = find_job(kube, name)
+        self.name: str = job["metadata"]["name"]  #: of the MiniCluster
+        self.release: str = release_of(job)  #: of Helm
+        self.namespace: str = kube.namespace
+        self._kube, self._is_own = kube, is_own
+        self._session = Session(self._start_session)
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        namespace: str = "",
+        values: Mapping[str, Any] | None = None,
+        *,
+        context: str = "",
+        chart: str = "",
+    ) -> Self:
+        """Install a release of the chart with Helm, and return at once: the pods start, and jobs wait for them.
+
+        ``values`` are those of the chart (docs/spec.md). ``chart`` is another chart than the one in this package.
+        Raises ReleaseError.
+        """
+        kube = Kube(context, namespace)
+        release.install(kube, name, values or {}, chart)
+        return cls(kube, name, is_own=True)
+
+    @classmethod
+    def connect(cls, name: str, namespace: str = "", *, context: str = "") -> Self:
+        """Find a MiniCluster that is there, by its release's name or its own. Raises NotFoundError."""
+        return cls(Kube(context, namespace), name, is_own=False)
+
+    def submit(self, command: str | Sequence[str], **options: Unpack[JobOptions]) -> JobFuture:
+        """Submit a job, and return its future. ``options``: see `JobOptions`.
+
+        ``command`` is a list of words, or a text that is split as a shell would (`shlex`); no shell runs it.
+
+        Raises ArgumentError, ClosedError. The future raises JobFailed, JobRefused, JobLost; EndedError when the
+        MiniCluster ends first; ApiError when it can't be reached for minutes.
+        """
+        job = job_of(words_of(command), options)
+
+        def cancel() -> None:
+            self._session.say(submission, submission.cancellation())
+
+        submission = Submission(job, JobFuture(cancel))
+        self._session.send(submission)
+        return submission.future
+
+    def executor(self, **options: Unpack[JobOptions]) -> CommandExecutor:
+        """Return an executor of commands; ``options`` are those of `submit`, for each of its jobs."""
+        return CommandExecutor(self.submit, options)
+
+    def jobs(self, *, ended: bool = False, timeout: float | None = 60) -> list[Job]:
+        """Return the jobs in the queue, the oldest first; with ``ended`` those that are over too.
+
+        Raises WaitTimeoutError, EndedError.
+        """
+        return jobs_of(self._ask(Question("list", ended), timeout))
+
+    def flux(self, *words: str, timeout: float | None = 300) -> Result:
+        """Run a flux command on the lead to its end, as soon as there is one. Its exit code may be other than 0.
+
+        Raises WaitTimeoutError when there is no lead in that time, EndedError.
+        """
+        return wait_for_lead(self._kube, self.name, timeout).flux(self._kube, *words)
+
+    def logs(self, container: str = "", *, follow: bool = False) -> Iterator[str]:
+        """Yield the lines of the lead's log, or of another container of its pod.
+
+        With ``follow`` also those to come until the MiniCluster ends, from a lead that replaces this one too.
+        """
+        return logs(self._kube, self.name, container, follow=follow)
+
+    def scale(self, size: int, *, wait: bool = False, timeout: float | None = 600) -> None:
+        """Change the size; with ``wait`` return when that many nodes are in Flux.
+
+        Raises ReleaseError when the chart refuses, ArgumentError while autoscaling does it, WaitTimeoutError.
+        """
+        if not isinstance(size, int) or size < 1:
+            raise ArgumentError(f"size={size!r}: give a whole number, 1 or more; delete() removes the MiniCluster")
+        policy = self.status()["autoscaling"]
+        if policy:
+            raise ArgumentError(
+                f"size={size}: {self.name} sizes itself from {policy['min']} to {policy['max']} (autoscaling): submit "
+                "work, or let a job run minicluster-scale"
+            )
+        release.resize(self._kube, self.release, size)
+        if wait:
+            job = read_job(find_job(self._kube, self.name))
+            self._ask(Question("online", [size, job.max_size if job else size]), timeout)
+
+    def status(self) -> dict[str, Any]:
+        """Return the document of `minicluster status NAME --output json`. Raises NotFoundError."""
+        return status(self._kube, self.name)
+
+    def port_forward(self, port: int, local_port: int = 0) -> PortForward:
+        """Listen on a local port, any free one by default, that leads to a port of the lead. Raises ArgumentError."""
+        if not isinstance(port, int) or not 0 < port < 65536:
+            raise ArgumentError(f"port={port!r}: give a number from 1 to 65535")
+
+        def connect() -> Stream:
+            lead = wait_for_lead(self._kube, self.name, 60)
+            return self._kube.connect(lead.pod.name, port)
+
+        return PortForward(connect, local_port)
+
+    def wait(self, until: Literal["quorum", "end"] = "quorum", timeout: float | None = None) -> int | None:
+        """Wait for the quorum, or the end where that comes first.
+
+        Returns None at the quorum, at the end the exit code of the work. Raises WaitTimeoutError; EndedError when it
+        was deleted, or failed without an exit code.
+        """
+        if until not in ("quorum", "end"):
+            raise ArgumentError(f"until={until!r}: give 'quorum' or 'end'")
+        try:
+            for lead in leads(self._kube, self.name, timeout):
+                if until == "quorum" and lead.is_ready:
+                    return None
+        except EndedError:
+            return self._exit_code()
+        return None
+
+    def _exit_code(self) -> int:
+        """Return the exit code of a MiniCluster that has ended. Raises EndedError when there is none."""
+        job = self._kube.get("job", self.name) or {}
+        how, why = end_of(self.name, job) or ("", "")
+        lead = find_lead(self._kube, self.name)
+        code = lead.exit_code if lead else None
+        if code is None or how == "Gone" or (how == "Complete") != (code == 0):
+            if how == "Complete":
+                return 0
+            raise EndedError(f"{self.name} in {self._kube} has ended: {how}: {why}")
+        return code
+
+    def delete(self, timeout: float = release.REMOVAL) -> None:
+        """Uninstall the release, and return when its pods are gone. Raises ReleaseError."""
+        self.close()
+        release.uninstall(self._kube, self.release, timeout)
+
+    def close(self) -> None:
+        """Leave the MiniCluster as it is; futures of jobs that are not over raise ClosedError, and the jobs go on."""
+        self._session.close(f"{self.name} was closed before this was over")
+        self._kube.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Delete what was created here, leave what was connected to."""
+        if self._is_own:
+            self.delete()
+        else:
+            self.close()
+
+    def __repr__(self) -> str:
+        """Name it."""
+        return f"<MiniCluster {self.name} in {self._kube}>"
+
+    def _ask(self, question: Question, timeout: float | None) -> Any:
+        self._session.send(question)
+        try:
+            return question.answer.result(timeout)
+        except TimeoutError as error:
+            if isinstance(error, WaitTimeoutError):
+                raise
+            raise WaitTimeoutError(f"{self.name} in {self._kube}: no answer within {timeout} s") from None
+
+    def _start_session(self, stop: threading.Event) -> Channel:
+        lead = wait_for_lead(self._kube, self.name, None, stop)
+        words = lead.flux_words("python", "-c", BOOT)
+        return self._kube.run(lead.pod.name, lead.pod.runner, words, stdin=True)

@@ -1,0 +1,103 @@
+"""What the SDK raises: each message is one line that names the value, what is wrong and the way out.
+
+::
+
+    MiniClusterError
+    └── SdkError
+        ├── ArgumentError      a wrong argument (also a ValueError)
+        ├── NotFoundError      there is no such MiniCluster
+        ├── ApiError           Kubernetes refuses, or can't be reached
+        ├── ReleaseError       Helm, or the chart, refuses
+        ├── EndedError         the MiniCluster has ended
+        ├── ClosedError        it was closed, or its executor was (also a RuntimeError)
+        ├── WaitTimeoutError   it took too long (also a TimeoutError)
+        └── JobError
+            ├── JobFailed      the job failed: exit code and output
+            ├── JobRefused     Flux doesn't take the job
+            └── JobLost        the job is not known any more
+"""
+
+from __future__ import annotations
+
+from minicluster.errors import MiniClusterError
+from minicluster.sdk.finished import FinishedJob
+
+
+class SdkError(MiniClusterError):
+    """Base of all that the SDK raises."""
+
+
+class ArgumentError(SdkError, ValueError):
+    """An argument is wrong."""
+
+
+class NotFoundError(SdkError):
+    """There is no such MiniCluster."""
+
+
+class ApiError(SdkError):
+    """Kubernetes refuses a request, or can't be reached; ``status`` is HTTP's, 0 where there was no answer."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        """Keep the status."""
+        super().__init__(message)
+        self.status = status
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same request may work a little later."""
+        return self.status in (0, 408, 429) or self.status >= 500
+
+
+class ReleaseError(SdkError):
+    """Helm refuses or fails."""
+
+
+class EndedError(SdkError):
+    """The MiniCluster has ended."""
+
+
+class ClosedError(SdkError, RuntimeError):
+    """The MiniCluster, or its executor, was closed."""
+
+
+class WaitTimeoutError(SdkError, TimeoutError):
+    """What was waited for did not happen in time."""
+
+
+class JobError(SdkError):
+    """A job did not end well."""
+
+
+class JobFailed(JobError):  # noqa: N818 - what happened
+    """A job failed, was cancelled by someone else, or ran out of time."""
+
+    def __init__(self, job: FinishedJob) -> None:
+        """Keep the job."""
+        last = next((line.strip() for line in reversed(job.stderr.splitlines()) if line.strip()), "")
+        # Flux's shell says the same there
+        is_new = job.reason.rpartition(": ")[2] not in last
+        super().__init__(f"job {job.id} failed: {job.reason}" + (f": {last}" if last and is_new else ""))
+        self.job = job
+
+    def __reduce__(self) -> tuple[type[JobFailed], tuple[FinishedJob]]:
+        """Let it be pickled."""
+        return JobFailed, (self.job,)
+
+    @property
+    def exit_code(self) -> int:
+        """The job's exit code; 128 and the signal's number where one killed it; 1 where it never ran."""
+        return self.job.exit_code
+
+    @property
+    def output(self) -> str:
+        """What the job printed."""
+        return self.job.output
+
+
+class JobRefused(JobError):  # noqa: N818 - what happened
+    """Flux doesn't take the job."""
+
+
+class JobLost(JobError):  # noqa: N818 - what happened
+    """The lead went, and its state with it."""

@@ -1,0 +1,52 @@
+"""A `concurrent.futures.Executor` whose tasks are commands."""
+
+import concurrent.futures
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Unpack
+
+from minicluster.sdk.errors import ClosedError
+from minicluster.sdk.jobs import JobFuture, JobOptions, words_of
+
+
+class CommandExecutor(Executor):
+    """Runs commands as jobs, not Python callables: see docs/sdk.md.
+
+    ``map(command, arguments, …)`` appends one argument of each list to the command, as `Executor.map` does for a
+    function, and gives the finished jobs in that order.
+    """
+
+    def __init__(self, submit: Callable[..., JobFuture], options: JobOptions) -> None:
+        """Keep what submits, and the options of each job."""
+        self._submit, self._options = submit, options
+        self._futures: set[JobFuture] = set()
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def submit(  # type: ignore[override]  # a command in place of a callable
+        self, command: str | Sequence[str], /, *arguments: object, **options: Unpack[JobOptions]
+    ) -> JobFuture:
+        """Submit a command with arguments; options are those of `MiniCluster.submit`, and win over the executor's.
+
+        Raises ArgumentError, ClosedError after `shutdown`.
+        """
+        words = words_of(command, arguments)
+        with self._lock:
+            if self._is_closed:
+                raise ClosedError(f"{words[0]} can't be submitted: the executor was shut down, make another")
+            future = self._submit(words, **{**self._options, **options})
+            self._futures.add(future)
+        future.add_done_callback(lambda _: self._futures.discard(future))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more jobs; wait for those that are there, or cancel them first, those that run too."""
+        with self._lock:
+            self._is_closed = True
+            futures = list(self._futures)
+        if cancel_futures:
+            for future in futures:
+                future.cancel()
+        if wait:
+            concurrent.futures.wait(futures)

@@ -1,0 +1,42 @@
+"""How a job of the SDK ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FinishedJob:
+    """A job that is over."""
+
+    id: str  #: Flux's, as `flux jobs` shows it
+    exit_code: int  #: 128 and the signal's number where one killed it; 1 where it never ran
+    pieces: tuple[tuple[str, str], ...] = ()  #: of its output: ``stdout`` or ``stderr``, and the text
+    reason: str = ""  #: why it failed, "" for one that did not
+
+    @property
+    def output(self) -> str:
+        """Both streams, in the order in which Flux got them."""
+        return "".join(text for _, text in self.pieces)
+
+    @property
+    def stdout(self) -> str:
+        """What it wrote to standard output, all tasks together."""
+        return "".join(text for stream, text in self.pieces if stream == "stdout")
+
+    @property
+    def stderr(self) -> str:
+        """What it wrote to standard error, and what Flux's shell said of it."""
+        return "".join(text for stream, text in self.pieces if stream == "stderr")
+
+
+def finished(name: str, end: Mapping[str, Any]) -> FinishedJob:
+    """Return how a job ended, by its wait status and its exception."""
+    status, exception = end["status"], end["exception"]
+    code, reason = 1, "it never ran"
+    if status is not None:
+        code = 128 + (status & 0x7F) if status & 0x7F else status >> 8
+        reason = f"exit code {code}" if code else ""
+    if exception:
+        code, reason = code or 1, ": ".join(filter(None, [exception["type"], exception["note"]]))
+    return FinishedJob(name, code, tuple((stream, text) for stream, text in end["output"]), reason)

@@ -1,0 +1,161 @@
+"""Jobs as a client sees them: what is submitted, the future of each, and how it ended."""
+
+import shlex
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from minicluster.sdk.errors import ArgumentError, JobFailed, SdkError
+from minicluster.sdk.finished import FinishedJob
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job in the queue."""
+
+    id: str
+    name: str
+    state: str  #: depend, priority, sched, run, cleanup or inactive
+    result: str  #: completed, failed, canceled or timeout; "" until it is inactive
+    exit_code: int | None  #: once it is inactive
+    nodes: str  #: a hostlist, "" until it has nodes
+    tasks: int
+    submitted: float  #: seconds since 1970
+    runtime: float  #: seconds
+
+
+class JobOptions(TypedDict, total=False):
+    """What `MiniCluster.submit` takes beside the command."""
+
+    nodes: int  #: without ``tasks``: whole nodes, with a task each
+    tasks: int  #: 1 by default, or one for each node
+    cores_per_task: int  #: 1 by default
+    gpus_per_task: int  #: 0 by default
+    exclusive: bool  #: whole nodes, whatever the tasks need
+    environment: Mapping[str, object]  #: added to that of the lead's container
+    working_dir: str  #: by default that of the lead's container
+    time_limit: float  #: seconds; none by default
+    name: str  #: by default the command's
+    attributes: Mapping[str, Any]  #: of the jobspec, by their paths: ``{"system.shell.options.verbose": 1}``
+
+
+def words_of(command: str | Sequence[str], more: Sequence[object] = ()) -> list[str]:
+    """Return the words of a command. Raises ArgumentError."""
+    if callable(command):
+        raise ArgumentError(
+            f"{command!r} is a Python callable, and a job is a command: put the function into a file of the image or "
+            "of a volume, and submit its command"
+        )
+    try:
+        words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+    except ValueError as error:
+        raise ArgumentError(f"{command!r} is not a command: {error}; a list needs no quotes") from None
+    except TypeError:
+        raise ArgumentError(f"{command!r} is not a command: give a text, or a list of words") from None
+    if not words:
+        raise ArgumentError(f"{command!r} is not a command: it has no words")
+    return words + [str(word) for word in more]
+
+
+def job_of(words: list[str], options: JobOptions) -> dict[str, Any]:
+    """Return a job as remote.py reads it, without the options that are not set. Raises ArgumentError."""
+    given = {name: value for name, value in options.items() if value not in (None, "", False)}
+    unknown = [name for name in given if name not in JobOptions.__annotations__]
+    if unknown:
+        raise ArgumentError(
+            f"{unknown[0]} is not an option of a job: there are {', '.join(JobOptions.__annotations__)}"
+        )
+    _check(options)
+    environment = {name: str(value) for name, value in (options.get("environment") or {}).items()}
+    attributes = dict(options.get("attributes") or {})
+    if name := given.pop("name", ""):
+        attributes["system.job.name"] = name
+    return {"command": words, **given, "environment": environment, "attributes": attributes}
+
+
+def _check(options: JobOptions) -> None:
+    """Raise ArgumentError for numbers that make no sense."""
+    for name, least in (("nodes", 1), ("tasks", 1), ("cores_per_task", 1), ("gpus_per_task", 0)):
+        value = options.get(name)
+        if value is not None and (not isinstance(value, int) or value < least):
+            raise ArgumentError(f"{name}={value!r}: give a whole number, {least} or more")
+    nodes, tasks, seconds = options.get("nodes"), options.get("tasks"), options.get("time_limit")
+    if nodes and tasks and nodes > tasks:
+        raise ArgumentError(f"nodes={nodes} for tasks={tasks}: each node needs a task; leave tasks out or raise it")
+    if options.get("exclusive") and not nodes:
+        raise ArgumentError("exclusive=True without nodes: say how many nodes")
+    if seconds is not None and not seconds > 0:
+        raise ArgumentError(f"time_limit={seconds!r}: give seconds, more than 0; without it there is no limit")
+
+
+class JobFuture(Future[FinishedJob]):
+    """The future of a job. Its result is a `FinishedJob`; it raises `JobFailed` when the job fails."""
+
+    def __init__(self, cancel_job: Callable[[], None]) -> None:
+        """Start without an id."""
+        super().__init__()
+        self._cancel_job = cancel_job
+        self._accepted = threading.Event()
+        self._started = False
+        self._id = ""
+        self._cancelling = threading.RLock()  # a callback may cancel
+        self.add_done_callback(lambda _: self._accepted.set())
+
+    @property
+    def id(self) -> str:
+        """Flux's id of the job, "" until Flux has it."""
+        return self._id
+
+    def wait_for_id(self, timeout: float | None = None) -> str:
+        """Return the id as soon as Flux has the job.
+
+        Raises TimeoutError, and what the future raises when it is over without an id.
+        """
+        if not self._accepted.wait(timeout):
+            raise TimeoutError(f"Flux has not taken the job within {timeout} s")
+        if not self._id:
+            self.result(0)
+        return self._id
+
+    def running(self) -> bool:
+        """Tell whether the job runs."""
+        return self._started and not self.done()
+
+    def cancel(self) -> bool:
+        """Cancel the job, also one that runs. Returns False when it is over."""
+        with self._cancelling:
+            if self.cancelled():
+                return True
+            # it was never marked as running, so that this works until it is over
+            if not super().cancel():
+                return False
+            self.set_running_or_notify_cancel()
+        self._cancel_job()
+        return True
+
+    def accept(self, name: str) -> None:
+        """Take note of the id."""
+        self._id = name
+        self._accepted.set()
+
+    def start(self) -> None:
+        """Take note that the job runs."""
+        self._started = True
+
+    def end(self, job: FinishedJob) -> None:
+        """Give the result, or JobFailed."""
+        with self._cancelling:
+            if self.done():
+                return
+            if job.reason:
+                self.set_exception(JobFailed(job))
+            else:
+                self.set_result(job)
+
+    def fail(self, error: SdkError) -> None:
+        """Give an error."""
+        with self._cancelling:
+            if not self.done():
+                self.set_exception(error)

@@ -1,0 +1,192 @@
+"""What the SDK asks of Kubernetes, through the `kubernetes` client; objects are maps, as in JSON."""
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from kubernetes import client, config, stream, watch
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config.config_exception import ConfigException
+from urllib3.exceptions import HTTPError
+
+from minicluster.sdk.channel import LostError, PodChannel, PodSocket
+from minicluster.sdk.errors import ApiError, WaitTimeoutError
+
+#: Seconds for an answer; for which one watch lasts; after which a wait gives an API server up that doesn't answer
+ANSWER, WATCH, PATIENCE = 30.0, 30.0, 300.0
+#: Seconds until a server that did not answer is asked again
+RETRY = 1.0
+Object = Mapping[str, Any]
+
+
+@contextmanager
+def errors(what: str, passing: type[ApiError] = ApiError) -> Iterator[None]:
+    """Make ApiError of what the client raises, ``passing`` of what says that something is not there."""
+    try:
+        yield
+    except ApiException as error:
+        status, reason = read_error(error)
+        if status in (400, 404):
+            raise passing(f"{what}: {reason}", 0 if passing is LostError else status) from None
+        raise ApiError(f"{what}: {reason}", status) from None
+    except (HTTPError, OSError) as error:
+        raise ApiError(f"{what}: Kubernetes can't be reached: {error}") from None
+
+
+def read_error(error: ApiException) -> tuple[int, str]:
+    """Return HTTP's status and Kubernetes' message; those of a stream are in the text of its error."""
+    text = error.body if isinstance(error.body, str) else str(error.reason)
+    handshake = re.search(r"Handshake status (\d+) ([^-+]*)", text)
+    status = int(handshake[1]) if handshake else error.status or 0
+    message = re.search(r'"message":\s*("(?:[^"\\]|\\.)*")', text)
+    if message:
+        with suppress(ValueError):
+            return status, json.loads(message[1])
+    return status, handshake[2].strip() if handshake else str(error.reason or status)
+
+
+class Kube:
+    """A namespace of a cluster; "" is the kubeconfig's own choice, in a pod the pod's own."""
+
+    def __init__(self, context: str, namespace: str) -> None:
+        """Read the kubeconfig, or in a pod its service account. Raises ApiError when there is neither."""
+        self.context = context
+        settings, own = _configuration(context)
+        self.namespace = namespace or own or "default"
+        self._api = client.ApiClient(settings)
+        self._core, self._batch = client.CoreV1Api(self._api), client.BatchV1Api(self._api)
+        self._settings = settings
+
+    def get(self, kind: str, name: str) -> Object | None:
+        """Return an object (``job``, ``config_map``, ``pod``); None when there is none. Raises ApiError."""
+        api = self._batch if kind == "job" else self._core
+        try:
+            return self._ask(f"get {kind} {name}", getattr(api, f"read_namespaced_{kind}"), name)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def list(self, kind: str, labels: str) -> Object:
+        """Return a list of objects that have labels. Raises ApiError."""
+        api = self._batch if kind == "job" else self._core
+        return self._ask(f"list {kind}s", getattr(api, f"list_namespaced_{kind}"), label_selector=labels)
+
+    def _ask(self, what: str, call: Any, *words: str, **options: Any) -> Object:
+        with errors(f"{what} in {self.namespace}"):
+            answer = call(*words, namespace=self.namespace, _preload_content=False, _request_timeout=ANSWER, **options)
+            found: Object = json.loads(answer.data)
+        return found
+
+    def job_changes(self, name: str, seconds: float | None, stop: threading.Event | None = None) -> Iterator[Object]:
+        """Yield a Job as it is, and again when it may have changed; an empty map while there is none.
+
+        Raises WaitTimeoutError after so many seconds, ApiError when Kubernetes refuses, or was not to be reached for
+        too long. Ends when ``stop`` is set.
+        """
+        stop = stop or threading.Event()
+        end = None if seconds is None else time.monotonic() + seconds
+        answered = time.monotonic()
+        while not stop.is_set():
+            try:
+                job = self.get("job", name)
+                answered = time.monotonic()
+                yield job or {}
+                yield from self._watch_job(name, (job or {"metadata": {}})["metadata"].get("resourceVersion"), end)
+            except ApiError as error:
+                if not error.is_passing and error.status != 410:
+                    raise
+                if time.monotonic() - answered > PATIENCE:
+                    raise
+                stop.wait(RETRY)
+            if end is not None and time.monotonic() >= end:
+                raise WaitTimeoutError(f"{name} in {self.namespace}: waited {seconds:g} s in vain")
+
+    def _watch_job(self, name: str, version: str | None, end: float | None) -> Iterator[Object]:
+        """Yield the Job after each change, for a while."""
+        seconds = WATCH if end is None else min(WATCH, end - time.monotonic())
+        options = {"field_selector": f"metadata.name={name}", "timeout_seconds": max(1, int(seconds))}
+        if version:
+            options["resource_version"] = version
+        with errors(f"watch job {name} in {self.namespace}"):
+            events = watch.Watch().stream(
+                self._batch.list_namespaced_job, self.namespace, _request_timeout=seconds + ANSWER, **options
+            )
+            for event in events:
+                yield {} if event["type"] == "DELETED" else event["raw_object"]
+
+    def _streams(self) -> client.CoreV1Api:
+        """Return a client for one stream: `kubernetes.stream` changes it while it connects."""
+        return client.CoreV1Api(client.ApiClient(self._settings))
+
+    def run(self, pod: str, container: str, words: Sequence[str], *, stdin: bool = False) -> PodChannel:
+        """Start a command in a container. Raises ApiError; LostError when the pod is not there to be asked."""
+        with errors(f"exec in pod {pod} in {self.namespace}", passing=LostError):
+            started = stream.stream(
+                self._streams().connect_get_namespaced_pod_exec,
+                pod,
+                self.namespace,
+                container=container,
+                command=list(words),
+                stdin=stdin,
+                stdout=True,
+                stderr=True,
+                tty=False,
+                _preload_content=False,
+                binary=True,
+            )
+        return PodChannel(started.sock)
+
+    def connect(self, pod: str, port: int) -> PodSocket:
+        """Return a connection to a port of a pod. Raises ApiError."""
+        with errors(f"forward port {port} of pod {pod} in {self.namespace}"):
+            forward = stream.portforward(
+                self._streams().connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port)
+            )
+        return PodSocket(forward, port)
+
+    def log(self, pod: str, container: str, *, follow: bool) -> Any:
+        """Return the answer with a container's log, whose lines begin with their times. Raises ApiError."""
+        with errors(f"log of pod {pod} in {self.namespace}"):
+            return self._core.read_namespaced_pod_log(
+                pod, self.namespace, container=container, follow=follow, timestamps=True, _preload_content=False
+            )
+
+    def close(self) -> None:
+        """Close the connections that nobody uses now; what is asked later opens others."""
+        self._api.rest_client.pool_manager.clear()
+
+    def __str__(self) -> str:
+        """Name the namespace, and the context that was asked for."""
+        return f"namespace {self.namespace}" + (f" of context {self.context}" if self.context else "")
+
+
+def _configuration(context: str) -> tuple[client.Configuration, str]:
+    """Return how the API server is reached, and the namespace of the context. Raises ApiError."""
+    settings = client.Configuration()
+    # read now: the package remembers the environment as it was when it was imported
+    file = os.environ.get("KUBECONFIG") or None
+    try:
+        contexts, active = config.list_kube_config_contexts(file)
+        config.load_kube_config(file, context or None, settings)
+    except (ConfigException, OSError) as error:
+        if context or file:
+            raise ApiError(f"the kubeconfig can't be used: {error}: check KUBECONFIG and the context") from None
+        return _in_cluster(settings)
+    chosen = next((one for one in contexts if one["name"] == context), active)
+    return settings, chosen["context"].get("namespace", "")
+
+
+def _in_cluster(settings: client.Configuration) -> tuple[client.Configuration, str]:
+    """Return the same for a pod, by its service account. Raises ApiError."""
+    try:
+        config.load_incluster_config(settings)
+    except ConfigException:
+        raise ApiError("there is no kubeconfig, and this is not a pod with a token: set KUBECONFIG") from None
+    with open("/var/run/secrets/kubernetes.io/serviceaccount/namespace", encoding="utf-8") as file:  # noqa: PTH123
+        return settings, file.read().strip()

@@ -1,0 +1,249 @@
+"""Runs on the lead for a client of the SDK: submits jobs to Flux and says how they end.
+
+Reads requests and writes replies, each a JSON object on a line. A request has a ``key``, which its replies repeat:
+
+- ``submit``: a job; ``again`` where Flux may have it already, ``drop`` where it is to be submitted no more;
+- ``watch``: the id of a job that an earlier program has submitted; ``cancel``: the same, and the job is cancelled;
+- ``list``: whether ended jobs count; ``online``: wait until these, of the first so many ranks, are online.
+
+A job is answered by its ``id``, ``started``, and ``end`` at last; by ``lost`` if Flux has no such job; by ``error`` if
+Flux refuses it. ``ready`` comes first, and ``alive`` each few seconds, so that a client knows a dead connection.
+
+Given to `flux python -c` by session.py; ends with its standard input. Runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from functools import partial
+from typing import Any
+
+import flux
+from flux import constants
+from flux.job import JobID, JobList, JobspecV1, cancel_async, event_watch_async, job_kvs_lookup, submit_async
+
+#: Seconds between two signs of life
+ALIVE = 5.0
+#: The user attribute of a job that has the key of its request
+MARK = "minicluster-sdk"
+
+
+def reply(**answer: Any) -> None:
+    """Write a reply."""
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def refuse(key: str, error: Exception) -> None:
+    """Say why a request can't be done."""
+    reply(key=key, error=getattr(error, "strerror", None) or str(error))
+
+
+def jobspec(job: dict[str, Any], key: str) -> Any:
+    """Return the jobspec of a job. Raises ValueError for numbers that Flux doesn't take."""
+    nodes, tasks = job.get("nodes"), job.get("tasks")
+    spec = JobspecV1.from_command(
+        job["command"],
+        num_nodes=nodes,
+        num_tasks=tasks or nodes or 1,
+        cores_per_task=job.get("cores_per_task") or 1,
+        gpus_per_task=job.get("gpus_per_task"),
+        # nodes without tasks are whole nodes, as of `flux submit -N`
+        exclusive=job.get("exclusive", False) or bool(nodes and not tasks),
+    )
+    spec.environment = {**os.environ, **job.get("environment", {})}
+    spec.cwd = job.get("working_dir") or os.getcwd()  # noqa: PTH109 - a text
+    spec.duration = job.get("time_limit") or 0
+    for name, value in job.get("attributes", {}).items():
+        spec.setattr(name, value)
+    spec.setattr(f"user.{MARK}", key)
+    return spec
+
+
+def marked(found: dict[str, Any] | None) -> Any:
+    """Return the key in a jobspec that was looked up, None where it has none."""
+    return (((found or {}).get("jobspec") or {}).get("attributes", {}).get("user") or {}).get(MARK)
+
+
+def text_of(event: Any) -> list[tuple[str, str]]:
+    """Return the stream and the text of an event of a job's output (RFC 24), none where it has no text."""
+    context = event.context
+    if event.name == "log":
+        return [("stderr", f"flux-shell: {context['message']}\n")]
+    if event.name != "data" or "data" not in context:
+        return []
+    data = context["data"]
+    if context.get("encoding") == "base64":
+        data = base64.b64decode(data).decode(errors="replace")
+    return [(context["stream"], data * context.get("repeat", 1))]
+
+
+class Watched:
+    """One job, followed to its end and through its output."""
+
+    def __init__(self, handle: Any, key: str, job: Any) -> None:
+        """Start to follow it."""
+        self.handle, self.key, self.job = handle, key, job
+        self.end: dict[str, Any] = {"status": None, "exception": None, "output": []}
+        event_watch_async(handle, job).then(self._event)
+
+    def _event(self, future: Any) -> None:
+        event = future.get_event()
+        if event is None:
+            return
+        if event.name == "start":
+            reply(key=self.key, started=True)
+        elif event.name == "finish":
+            self.end["status"] = event.context["status"]
+        elif event.name == "exception" and event.context["severity"] == 0 and not self.end["exception"]:
+            self.end["exception"] = {"type": event.context["type"], "note": event.context.get("note", "")}
+        elif event.name == "clean":
+            event_watch_async(self.handle, self.job, eventlog="guest.output").then(self._output)
+
+    def _output(self, future: Any) -> None:
+        try:
+            event = future.get_event()
+        except OSError:
+            event = None  # a job that never ran has no output
+        if event is None:
+            reply(key=self.key, end=self.end)
+            return
+        self.end["output"] += text_of(event)
+
+
+class Jobs:
+    """What the client's requests ask of Flux."""
+
+    def __init__(self, handle: Any) -> None:
+        """Keep the handle, and what is asked through it."""
+        self.handle = handle
+        self.earlier: dict[str, Any] | None = None
+        self.kept: list[Any] = []  # what waits for Flux must not be collected
+
+    def do(self, request: dict[str, Any]) -> None:
+        """Do what a request says."""
+        for name, action in (
+            ("submit", self._submit),
+            ("watch", self._watch),
+            ("cancel", self._cancel),
+            ("list", self._list),
+            ("online", self._online),
+        ):
+            if name in request:
+                try:
+                    action(request["key"], request[name], request)
+                except (OSError, ValueError, TypeError) as error:
+                    refuse(request["key"], error)
+
+    def _submit(self, key: str, job: dict[str, Any], request: dict[str, Any]) -> None:
+        """Submit a job, unless it is there already, or isn't wanted any more."""
+        if request["again"] and key in self._earlier():
+            self._follow(key, self._earlier()[key])
+        elif request["drop"]:
+            reply(key=key, lost=True)
+        else:
+            submit_async(self.handle, jobspec(job, key)).then(partial(self._submitted, key))
+
+    def _submitted(self, key: str, future: Any) -> None:
+        try:
+            job = future.get_id()
+        except OSError as error:
+            refuse(key, error)
+        else:
+            self._follow(key, job)
+
+    def _follow(self, key: str, job: Any) -> None:
+        reply(key=key, id=JobID(job).f58)
+        self.kept.append(Watched(self.handle, key, job))
+
+    def _earlier(self) -> dict[str, Any]:
+        """Return the jobs of clients of the SDK, by the keys of their requests."""
+        if self.earlier is None:
+            listed = JobList(self.handle, attrs=["state"], filters=["pending", "running", "inactive"], max_entries=0)
+            ids = [job["id"] for job in listed.fetch_jobs().get_jobs()]
+            found = [(marked(job_kvs_lookup(self.handle, job, keys=["jobspec"])), job) for job in ids]
+            self.earlier = {key: job for key, job in found if key}
+        return self.earlier
+
+    def _watch(self, key: str, name: str, _request: dict[str, Any]) -> bool:
+        """Follow a job that was submitted before; another lead may have given its id to another job."""
+        job = JobID(name)
+        found = job_kvs_lookup(self.handle, job, keys=["jobspec"])
+        if marked(found) != key:
+            reply(key=key, lost=True)
+            return False
+        self.kept.append(Watched(self.handle, key, job))
+        return True
+
+    def _cancel(self, key: str, name: str, request: dict[str, Any]) -> None:
+        if not request.get("again") or self._watch(key, name, request):
+            # that it is over already is no error: its end is on the way
+            cancel_async(self.handle, JobID(name), "cancelled by a client of the SDK").then(lambda _: None)
+
+    def _list(self, key: str, ended: bool, _request: dict[str, Any]) -> None:
+        states = ["pending", "running"] + (["inactive"] if ended else [])
+        found = JobList(self.handle, filters=states, user="all", max_entries=0).jobs()
+        reply(key=key, jobs=[shown(job) for job in sorted(found, key=lambda job: job.id)])
+
+    def _online(self, key: str, ranks: list[int], _request: dict[str, Any]) -> None:
+        size, most = ranks
+
+        def changed(future: Any) -> None:
+            members = flux.idset.IDset(future.get()["members"])
+            if {rank for rank in members if rank < most} == set(range(size)):
+                reply(key=key, online=True)
+            future.reset()
+
+        asked = self.handle.rpc("groups.get", {"name": "broker.online"}, 0, constants.FLUX_RPC_STREAMING)
+        asked.then(changed)
+        self.kept.append(asked)
+
+
+def shown(job: Any) -> dict[str, Any]:
+    """Return what a list has of a job."""
+    return {
+        "id": job.id.f58,
+        "name": job.name,
+        "state": job.state.lower(),
+        "result": (job.result or "").lower(),
+        "exit_code": job.returncode if job.state == "INACTIVE" and job.returncode != "" else None,
+        "nodes": str(job.nodelist or ""),
+        "tasks": int(job.ntasks or 0),
+        "submitted": job.t_submit,
+        "runtime": job.runtime,
+    }
+
+
+def read_requests(handle: Any) -> Any:
+    """Return a watcher of standard input that does what comes there, and ends the program with it."""
+    jobs, rest = Jobs(handle), [b""]
+
+    def readable(*_: Any) -> None:
+        data = os.read(0, 1 << 16)
+        if not data:
+            handle.reactor_stop()
+        *lines, rest[0] = (rest[0] + data).split(b"\n")
+        for line in lines:
+            jobs.do(json.loads(line))
+
+    return handle.fd_watcher_create(0, readable, constants.FLUX_POLLIN)
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    handle = flux.Flux()
+    requests = read_requests(handle)
+    alive = handle.timer_watcher_create(ALIVE, lambda *_: reply(alive=True), repeat=ALIVE)
+    reply(ready=handle.attr_get("version"))
+    with requests, alive:
+        handle.reactor_run()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)  # the client is gone; a flush would complain

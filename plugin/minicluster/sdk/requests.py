@@ -1,0 +1,106 @@
+"""What is asked of remote.py: each request knows its message, after a lost connection too, and reads its replies."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from minicluster.sdk.errors import ArgumentError, JobLost, JobRefused, SdkError
+from minicluster.sdk.finished import finished
+from minicluster.sdk.jobs import Job, JobFuture
+
+Message = dict[str, Any]
+
+
+class Request(Protocol):
+    """Something asked of the lead."""
+
+    key: str
+
+    def message(self) -> Message | None:
+        """Return what is to be sent to a program that does not know this request; None when nothing is."""
+
+    def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
+        """Read a reply; return what is to be sent then, or None when this was the last reply."""
+
+    def fail(self, error: SdkError) -> None:
+        """Give up."""
+
+
+class Question:
+    """A question that has one answer: the value of a key of the reply."""
+
+    def __init__(self, name: str, value: object) -> None:
+        """Ask it by its name in remote.py."""
+        self.key = uuid.uuid4().hex
+        self.answer: Future[Any] = Future()
+        self._name, self._value = name, value
+
+    def message(self) -> Message:
+        """Return the question."""
+        return {"key": self.key, self._name: self._value}
+
+    def receive(self, reply: Mapping[str, Any]) -> None:
+        """Give the answer."""
+        if "error" in reply:
+            self.answer.set_exception(ArgumentError(f"{self._name}: Flux says {reply['error']}"))
+        else:
+            self.answer.set_result(next(value for key, value in reply.items() if key != "key"))
+
+    def fail(self, error: SdkError) -> None:
+        """Give the error."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class Submission:
+    """A job, from its submission to its end."""
+
+    def __init__(self, job: Message, future: JobFuture) -> None:
+        """Keep the job, as remote.py reads it, and the future that it fulfils."""
+        self.key = uuid.uuid4().hex
+        self.future = future
+        self._job, self._was_sent = job, False
+
+    def message(self) -> Message | None:
+        """Submit the job, look for one whose id has not come back, follow or cancel one that is known."""
+        name, is_cancelled, again = self.future.id, self.future.cancelled(), self._was_sent
+        if is_cancelled and not again:
+            return None
+        self._was_sent = True
+        if name:
+            return {"key": self.key, ("cancel" if is_cancelled else "watch"): name, "again": True}
+        return {"key": self.key, "submit": self._job, "again": again, "drop": is_cancelled}
+
+    def cancellation(self) -> list[Message]:
+        """Return what cancels the job now; nothing as long as its id is not known."""
+        return [{"key": self.key, "cancel": self.future.id}] if self.future.id else []
+
+    def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
+        """Read a reply."""
+        if "id" in reply:
+            self.future.accept(reply["id"])
+            return self.cancellation() if self.future.cancelled() else []
+        if "started" in reply:
+            self.future.start()
+            return []
+        if "end" in reply:
+            self.future.end(finished(self.future.id, reply["end"]))
+        elif "lost" in reply:
+            self.fail(JobLost(f"job {self.future.id} is lost: the new lead's queue doesn't have it: {KEEP}"))
+        else:
+            self.fail(JobRefused(f"Flux doesn't take the job {self._job['command']}: {reply['error']}"))
+        return None
+
+    def fail(self, error: SdkError) -> None:
+        """Give the error."""
+        self.future.fail(error)
+
+
+#: What helps, see docs/reliability.md
+KEEP = "state.claimName keeps the queue, but for the last seconds before a kill; submit the job again"
+
+
+def jobs_of(answer: Sequence[Mapping[str, Any]]) -> list[Job]:
+    """Return the jobs of an answer."""
+    return [Job(**job) for job in answer]

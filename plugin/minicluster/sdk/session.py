@@ -1,0 +1,199 @@
+"""The one conversation that a client has with the lead: a thread that submits, and follows all jobs to their ends.
+
+remote.py runs on the lead as long as the connection holds. When that breaks, or the lead is replaced, the next one is
+told all that is still open.
+"""
+
+import contextlib
+import json
+import logging
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from minicluster.sdk.channel import Channel, LostError
+from minicluster.sdk.errors import ApiError, ClosedError, SdkError
+from minicluster.sdk.requests import Message, Request
+
+#: remote.py's text is the first line of its standard input, so that no image, view or ConfigMap need have it
+REMOTE = Path(__file__).with_name("remote.py")
+BOOT = "import json,sys;exec(compile(json.loads(sys.stdin.readline()),'minicluster','exec'))"
+#: Seconds without a sign of life after which a connection is dead; in which a lead that was reached must answer; until
+#: the next attempt
+SILENCE, PATIENCE, RETRY = 30.0, 300.0, 1.0
+
+
+class Session:
+    """A thread that talks to the lead while there is something to be asked."""
+
+    def __init__(self, connect: Callable[[threading.Event], Channel]) -> None:
+        """Make it; ``connect`` waits for a lead and starts `flux python -c BOOT` there, or raises SdkError."""
+        self._connect = connect
+        self._open: dict[str, Request] = {}
+        self._outbox: deque[Message] = deque()
+        self._changed = threading.Condition()
+        self._is_connected = False
+        self._stop = threading.Event()
+        # made with the thread: most clients that only look never talk
+        self._reader: socket.socket | None = None
+        self._waker: socket.socket | None = None
+        self._thread = threading.Thread(target=self._run, name="minicluster-session", daemon=True)
+
+    def send(self, request: Request) -> None:
+        """Ask something. Raises ClosedError."""
+        with self._changed:
+            if self._stop.is_set():
+                raise ClosedError("the MiniCluster was closed: connect to it again")
+            if not self._waker:
+                self._reader, self._waker = socket.socketpair()
+                self._waker.setblocking(False)
+                self._reader.setblocking(False)
+                self._thread.start()
+            self._open[request.key] = request
+            # else it is sent as soon as there is a connection
+            self._say([request.message()] if self._is_connected else [])
+
+    def say(self, request: Request, messages: list[Message]) -> None:
+        """Send more of a request that is still open."""
+        with self._changed:
+            if request.key in self._open and self._is_connected:
+                self._say(messages)
+
+    def close(self, reason: str) -> None:
+        """End; whatever is still open fails."""
+        with self._changed:
+            if self._stop.is_set():
+                return
+            self._stop.set()
+            self._wake()
+        self._fail(ClosedError(reason))
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(2)
+
+    def _say(self, messages: Sequence[Message | None]) -> None:
+        self._outbox.extend(message for message in messages if message)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.notify_all()
+        if self._waker:
+            with contextlib.suppress(OSError):  # it is full, and the thread will wake anyway; or the thread has ended
+                self._waker.send(b"!")
+
+    def _fail(self, error: SdkError) -> None:
+        with self._changed:
+            requests = list(self._open.values())
+            self._open.clear()
+            self._outbox.clear()
+        for request in requests:
+            request.fail(error)
+
+    def _run(self) -> None:
+        """Talk until the end."""
+        with contextlib.ExitStack() as sockets:
+            for one in (self._reader, self._waker):
+                if one:
+                    sockets.enter_context(one)
+            self._talk()
+
+    def _talk(self) -> None:
+        """Connect whenever something is open."""
+        failing: float | None = None  # since when
+        while self._wait_for_work():
+            try:
+                with contextlib.closing(self._connect(self._stop)) as channel:
+                    self._begin(channel)
+                    failing = None
+                    self._converse(channel)
+            except ApiError as error:
+                failing = failing or time.monotonic()
+                if not error.is_passing or time.monotonic() - failing > PATIENCE:
+                    self._fail(error)
+                    failing = None
+                self._stop.wait(RETRY)
+            except SdkError as error:
+                self._fail(error)
+            except Exception as error:
+                # the thread lives on, or all who come later would wait for ever
+                logging.getLogger(__name__).exception("the conversation with the lead broke")
+                self._fail(SdkError(f"the SDK has an error of its own, please report it: {error!r}"))
+                self._stop.wait(RETRY)
+            finally:
+                self._is_connected = False
+
+    def _wait_for_work(self) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._open or self._stop.is_set())
+        return not self._stop.is_set()
+
+    def _begin(self, channel: Channel) -> None:
+        """Start remote.py, and ask all that is open. Raises LostError."""
+        channel.write(json.dumps(REMOTE.read_text(encoding="utf-8")).encode() + b"\n")
+        self._lines = _Lines(channel)
+        while not any("ready" in reply for reply in self._replies(channel)):
+            if self._stop.is_set():
+                return
+        with self._changed:
+            self._is_connected = True
+            messages = {key: request.message() for key, request in self._open.items()}
+            # those that have nothing to say were cancelled before they were sent
+            self._open = {key: request for key, request in self._open.items() if messages[key]}
+            self._outbox.clear()
+            self._say(list(messages.values()))
+
+    def _converse(self, channel: Channel) -> None:
+        """Send what is to be sent and give out the replies, until the end. Raises LostError."""
+        while not self._stop.is_set():
+            with self._changed:
+                messages = list(self._outbox)
+                self._outbox.clear()
+            if messages:
+                channel.write("".join(json.dumps(message) + "\n" for message in messages).encode())
+            for reply in self._replies(channel):
+                self._receive(reply)
+
+    def _replies(self, channel: Channel) -> list[dict[str, Any]]:
+        """Wait for something, and return the replies that came. Raises LostError."""
+        if not channel.wait(self._reader, SILENCE):
+            raise LostError(f"the lead was silent for {SILENCE:g} s")
+        with contextlib.suppress(BlockingIOError):
+            if self._reader:
+                self._reader.recv(4096)
+        return self._lines.read()
+
+    def _receive(self, reply: dict[str, Any]) -> None:
+        request = self._open.get(reply.get("key", ""))
+        if request is None:
+            return
+        more = request.receive(reply)
+        if more is None:
+            with self._changed:
+                self._open.pop(request.key, None)
+        else:
+            self.say(request, more)
+
+
+class _Lines:
+    """The replies in what comes from a channel, piece by piece."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel, self._rest = channel, bytearray()
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return the replies that are whole. Raises LostError, at the end too."""
+        while self._channel.wait(None, 0):
+            data = self._channel.read()
+            if data is None:
+                raise LostError(f"the lead's program ended: {_last_line(self._channel)}")
+            self._rest += data
+        *lines, self._rest = self._rest.split(b"\n")
+        return [json.loads(line) for line in lines if line]
+
+
+def _last_line(channel: Channel) -> str:
+    lines = channel.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"exit code {channel.exit_code}"

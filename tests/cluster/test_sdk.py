@@ -1,0 +1,149 @@
+"""The SDK on a real API server: releases, sizes, states and ends. In its pods nothing runs, so no job does."""
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from typing import Any
+
+import pytest
+from minicluster.sdk import (
+    ApiError,
+    ArgumentError,
+    ClosedError,
+    EndedError,
+    MiniCluster,
+    NotFoundError,
+    ReleaseError,
+    WaitTimeoutError,
+)
+from simulated import end
+from support import BIN, Helm
+
+from tools.releases import Release
+
+pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+
+
+@pytest.fixture(autouse=True)
+def _environment(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a Python that uses the SDK, with each Helm."""
+    monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
+    for name, value in connected.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def made(release: Release) -> Iterator[tuple[MiniCluster, Release]]:
+    """A MiniCluster that the SDK made, and how the tests see it."""
+    values = {"size": 2, "maxSize": 3, "interactive": True, "containers": [{"image": "a", "environment": {"E": "😀"}}]}
+    with MiniCluster.create(release.name, release.namespace, values) as cluster:
+        yield cluster, release
+
+
+def test_create_scale_and_delete(made: tuple[MiniCluster, Release]) -> None:
+    cluster, release = made
+    assert (cluster.name, cluster.release, cluster.namespace) == ("mc", "mc", release.namespace)
+    uids = release.running(2)
+    container = release.get("job")["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": "E", "value": "😀"} in container["env"]
+    cluster.scale(3)
+    assert {index: uid for index, uid in release.running(3).items() if index < 2} == uids
+    with pytest.raises(ReleaseError, match="size is 4, maxSize 3: lower size"):
+        cluster.scale(4)
+    with pytest.raises(ArgumentError, match="size=0: give a whole number, 1 or more"):
+        cluster.scale(0)
+    with pytest.raises(ReleaseError, match=r"cannot re-?use a name"):
+        MiniCluster.create(release.name, release.namespace)
+    cluster.delete()
+    assert release.items() == []
+    with pytest.raises(NotFoundError, match="there is no MiniCluster mc in namespace"):
+        MiniCluster.connect("mc", release.namespace)
+    cluster.delete()
+
+
+def test_connect_leaves_what_it_found(made: tuple[MiniCluster, Release]) -> None:
+    cluster, release = made
+    release.running(2)
+    with MiniCluster.connect(release.name, release.namespace) as other:
+        job = other.submit("true")
+        cancelled = other.submit("true")
+        assert cancelled.cancel()
+    with pytest.raises(ClosedError, match="mc was closed before this was over"):
+        job.result(10)
+    with pytest.raises(CancelledError):
+        cancelled.result(10)
+    with pytest.raises(ClosedError):
+        other.submit("true")
+    assert cluster.status()["size"] == 2
+
+
+def test_a_release_whose_minicluster_has_another_name(release: Release) -> None:
+    values = {"nameOverride": "other", "size": 1, "maxSize": 2}
+    with pytest.raises(NotFoundError):
+        MiniCluster.connect("mc", release.namespace)
+    release.install(**values)
+    cluster = MiniCluster.connect("mc", release.namespace)
+    assert (cluster.name, cluster.release) == ("other", "mc")
+    assert (MiniCluster.connect("other", release.namespace)).release == "mc"
+    cluster.scale(2)
+    assert release.get("job", "other")["spec"]["completions"] == 2
+    cluster.delete()
+    assert release.items() == []
+
+
+def test_status_is_that_of_the_command(made: tuple[MiniCluster, Release]) -> None:
+    mini, release = made
+    release.running(2)
+    found = mini.status()
+    assert {key: found[key] for key in ("name", "namespace", "size", "sizeFrom", "maxSize", "pods", "flux")} == {
+        "name": "mc",
+        "namespace": release.namespace,
+        "size": 2,
+        "sizeFrom": "job",
+        "maxSize": 3,
+        "pods": [{"ranks": "0-1", "reason": "Running"}],
+        "flux": None,
+    }
+    # no kubelet answers
+    assert found["state"] in ("Starting", "Unknown")
+    assert "the lead's broker does not answer" in found["why"]
+    json.dumps(found)
+
+
+def test_wait_for_quorum_and_end(made: tuple[MiniCluster, Release]) -> None:
+    cluster, release = made
+    assert cluster.wait(timeout=30) is None
+    with pytest.raises(WaitTimeoutError, match=r"waited 1 s in vain"):
+        cluster.wait("end", timeout=1)
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(cluster.wait("end", 60)))
+    thread.start()
+    job = cluster.submit("true")
+    end(release, 0, 3)
+    thread.join(60)
+    assert found == [3]
+    assert cluster.wait() == 3
+    with pytest.raises(EndedError, match=f"mc in namespace {release.namespace} has ended: Failed: PodFailurePolicy"):
+        job.result(60)
+    with pytest.raises(EndedError):
+        cluster.flux("resource", "list")
+    assert cluster.status()["state"] == "Failed"
+
+
+def test_the_end_of_a_cluster_that_is_deleted_by_others(made: tuple[MiniCluster, Release]) -> None:
+    cluster, release = made
+    release.running(2)
+    release.ok("uninstall")
+    with pytest.raises(EndedError, match="Gone: the Job mc"):
+        cluster.wait("end", 60)
+
+
+def test_what_the_user_may_not_do_is_named(user: Helm, release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    release.install(size=1)
+    monkeypatch.setenv("KUBECONFIG", user.environment["KUBECONFIG"])
+    with pytest.raises(ApiError, match=r'get job mc in .*: jobs.batch "mc" is forbidden: User "user"') as caught:
+        MiniCluster.connect("mc", release.namespace)
+    assert caught.value.status == 403
+    with pytest.raises(ApiError, match=r"the kubeconfig can't be used: .*check KUBECONFIG and the context"):
+        MiniCluster.connect("mc", release.namespace, context="nowhere")

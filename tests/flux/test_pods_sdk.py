@@ -1,0 +1,188 @@
+"""The Python SDK on a real Kubernetes."""
+
+import concurrent.futures
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from minicluster.sdk import EndedError, JobFailed, JobLost, JobRefused, MiniCluster, NotFoundError
+from real_cluster import IN_PODS
+
+from tools import testbed
+from tools.clients import until
+from tools.releases import MOUNT, PATIENCE, FluxRelease
+from tools.testbed import NAME, bind
+
+pytestmark = [IN_PODS, pytest.mark.filterwarnings("ignore:Unverified HTTPS request")]
+
+TWO = {"size": 2, "maxSize": 4, "interactive": True, "logging": {"quiet": True}}
+Create = Callable[..., tuple[MiniCluster, FluxRelease]]
+
+
+@pytest.fixture
+def create(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Create]:
+    """Makes MiniClusters by the SDK, in namespaces of their own; also as the tests see them."""
+    for name, value in testbed.kubernetes().env.items():
+        monkeypatch.setenv(name, value)
+    with ExitStack() as stack:
+
+        def create(values: dict[str, Any], prepare: Callable[[FluxRelease], object] = lambda _: None) -> Any:
+            namespace = stack.enter_context(testbed.new_namespace())
+            every = testbed.values_of({**TWO, **values}, {"cores": 4})
+            release = testbed.release(namespace, every, tmp_path)
+            prepare(release)
+            return stack.enter_context(MiniCluster.create(NAME, namespace, every)), release
+
+        yield create
+
+
+def test_jobs(create: Create) -> None:
+    cluster, _ = create({})
+    # jobs wait for the quorum by themselves
+    begin = time.monotonic()
+    first = cluster.submit("hostname", nodes=2)
+    assert sorted(first.result(PATIENCE).output.split()) == ["mini-0", "mini-1"]
+    start = time.monotonic() - begin
+    begin = time.monotonic()
+    futures = [cluster.submit(["echo", f"number {number}"]) for number in range(50)]
+    assert [future.result(PATIENCE).output for future in futures] == [f"number {number}\n" for number in range(50)]
+    print(f"first job {start:.1f} s after the installation, 50 jobs in {time.monotonic() - begin:.1f} s")
+    assert len({future.id for future in futures}) == 50
+
+    job = cluster.submit(
+        ["sh", "-c", 'printf "%s|%s|%s" "$A" "$(pwd)" "$FLUX_TASK_RANK"'],
+        environment={"A": "é $x"},
+        working_dir="/tmp",
+        cores_per_task=2,
+        name="named",
+        attributes={"user.mine": 1},
+    ).result(PATIENCE)
+    assert (job.stdout, job.exit_code) == ("é $x|/tmp|0", 0)
+    spec = cluster.flux("job", "info", job.id, "jobspec").stdout
+    assert '"mine":1' in spec.replace(" ", "")
+    assert '"name":"named"' in spec.replace(" ", "")
+
+    failing = cluster.submit("sh -c 'echo out; echo why >&2; exit 7'")
+    with pytest.raises(JobFailed, match=r"job \S+ failed: exit code 7: why") as caught:
+        failing.result(PATIENCE)
+    assert (caught.value.exit_code, caught.value.job.stdout, caught.value.job.stderr) == (7, "out\n", "why\n")
+    with pytest.raises(JobFailed, match="no-such-program: No such file or directory"):
+        cluster.submit("no-such-program").result(PATIENCE)
+    with pytest.raises(JobFailed, match="timeout"):
+        cluster.submit("sleep 60", time_limit=1).result(PATIENCE)
+    with pytest.raises(JobRefused, match=r"doesn't take the job \['true'\]: .*nowhere"):
+        cluster.submit("true", attributes={"system.queue": "nowhere"}).result(PATIENCE)
+    file = {"system.shell.options.output.stdout": {"type": "file", "path": "/tmp/out"}}
+    assert cluster.submit("echo much", attributes=file).result(PATIENCE).output == ""
+    assert cluster.submit("cat /tmp/out").result(PATIENCE).output == "much\n"
+
+    running = cluster.submit("sleep 600", nodes=2)
+    waiting = cluster.submit("sleep 600", nodes=2)
+    until(lambda: running.running() or running.done(), PATIENCE)
+    waiting.wait_for_id(PATIENCE)
+    assert [(job.id, job.state) for job in cluster.jobs()] == [(running.id, "run"), (waiting.id, "sched")]
+    assert waiting.cancel()
+    assert running.cancel()
+    assert concurrent.futures.wait([running, waiting], 0).not_done == set()
+    until(lambda: not cluster.jobs())
+    ended = {job.id: (job.state, job.result) for job in cluster.jobs(ended=True)}
+    assert ended[running.id] == ended[waiting.id] == ("inactive", "canceled")
+
+    with cluster.executor(tasks=1) as executor:
+        assert [job.output for job in executor.map("echo -n", ["a b", 2])] == ["a b", "2"]
+
+
+def test_the_rest_of_a_life(create: Create) -> None:
+    cluster, release = create({"logging": {}})
+    assert cluster.wait(timeout=PATIENCE) is None
+    lines: list[str] = []
+    follow = threading.Thread(target=lambda: lines.extend(cluster.logs(follow=True)), daemon=True)
+    follow.start()
+    until(lambda: any("quorum" in line for line in cluster.logs()), PATIENCE)
+
+    result = cluster.flux("resource", "list", "-n", "-s", "free", "-o", "{nnodes} {ncores}")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "2 8\n", "")
+    assert cluster.flux("no such command").exit_code == 1
+
+    begin = time.monotonic()
+    cluster.scale(4, wait=True, timeout=PATIENCE)
+    grown = time.monotonic()
+    assert cluster.status()["nodes"] == {"up": 4, "drained": 0, "missing": 0, "notStarted": 0}
+    assert len(set(cluster.submit("hostname", nodes=4).result(PATIENCE).output.split())) == 4
+    shrinking = time.monotonic()
+    cluster.scale(2, wait=True, timeout=PATIENCE)
+    print(f"2 to 4 nodes in {grown - begin:.1f} s, 4 to 2 in {time.monotonic() - shrinking:.1f} s")
+    assert cluster.status()["nodes"]["up"] == 2
+
+    server = (
+        "import socket\ns = socket.create_server(('127.0.0.1', 8000))\nc, _ = s.accept()\n"
+        "c.sendall(c.recv(100).upper())\nc.close()\n"
+    )
+    listening = cluster.submit([f"{MOUNT}/bin/flux", "python", "-c", server], attributes={"system.constraints": RANK_0})
+    with cluster.port_forward(8000) as forward:
+
+        def ask() -> bytes:
+            with socket.create_connection(("127.0.0.1", forward.port), 5) as client:
+                client.sendall(b"hello")
+                return client.recv(100)
+
+        assert until(ask, PATIENCE) == b"HELLO"
+    listening.result(PATIENCE)
+
+    with MiniCluster.connect(NAME, cluster.namespace) as other:
+        assert other.submit("true").result(PATIENCE).exit_code == 0
+    open_job = cluster.submit("sleep 600")
+    open_job.wait_for_id(PATIENCE)
+    release.flux(0, "shutdown")
+    assert isinstance(open_job.exception(PATIENCE), (JobFailed, EndedError))
+    assert cluster.wait("end", PATIENCE) == 0
+    assert cluster.status()["state"] == "Complete"
+    follow.join(PATIENCE)
+    assert any("goodbye" in line for line in lines)
+    assert all(one != other for one, other in itertools.pairwise(lines) if "goodbye" in one)
+    with pytest.raises(EndedError):
+        cluster.submit("true").result(PATIENCE)
+    with cluster:
+        pass
+    with pytest.raises(NotFoundError):
+        cluster.status()
+
+
+#: A job that runs on the lead only (RFC 31)
+RANK_0 = {"ranks": ["0"]}
+
+
+def test_a_lead_that_is_lost_with_its_queue(create: Create) -> None:
+    cluster, release = create({})
+    job = cluster.submit("sleep 600")
+    job.wait_for_id(PATIENCE)
+    release.kill_broker(0)
+    with pytest.raises(JobLost, match=f"job {job.id} is lost"):
+        job.result(PATIENCE)
+    assert cluster.submit("echo back").result(PATIENCE).output == "back\n"
+
+
+def test_jobs_of_a_lead_whose_state_is_kept(create: Create, volume: str, tmp_path: Path) -> None:
+    cluster, release = create(
+        {"state": {"claimName": "claim"}}, lambda release: bind(release, "claim", volume, tmp_path / "state")
+    )
+    running = cluster.submit("sleep 600", nodes=2, name="first")
+    behind = [cluster.submit(["echo", str(number)], nodes=2) for number in range(3)]
+    for future in (running, *behind):
+        future.wait_for_id(PATIENCE)
+    until(lambda: running.running() or running.done(), PATIENCE)
+    # a kill loses what came after the last checkpoint
+    begin = time.time()
+    ask = "import flux,flux.kvs; print(flux.kvs.kvs_checkpoint_lookup(flux.Flux())[0]['timestamp'])"
+    until(lambda: float(cluster.flux("python", "-c", ask).stdout) > begin, PATIENCE)
+    release.kill_broker(0)
+    assert isinstance(running.exception(PATIENCE), JobFailed)
+    assert [future.result(PATIENCE).output.split() for future in behind] == [[str(n)] * 2 for n in range(3)]
+    # each ran once
+    assert len(cluster.jobs(ended=True)) == 4

@@ -1,0 +1,150 @@
+"""The program that the SDK sends to the lead, in a real Flux of two brokers."""
+
+import json
+import os
+import select
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from minicluster.sdk.session import BOOT, REMOTE
+
+SECONDS = 60
+
+
+class Remote:
+    """The program, as a client talks to it."""
+
+    def __init__(self, flux: str) -> None:
+        words = [flux, "start", "--test-size=2", flux, "python", "-c", BOOT]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._rest = b""
+        self._send(REMOTE.read_text())
+        assert self.reply() == {"ready": self._version(flux)}
+
+    @staticmethod
+    def _version(flux: str) -> str:
+        done = subprocess.run([flux, "--version"], capture_output=True, text=True, check=True)
+        return done.stdout.split("commands:")[1].split()[0]
+
+    def ask(self, key: str, **request: Any) -> None:
+        self._send({"key": key, **request})
+
+    def submit(self, key: str, *command: str, again: bool = False, drop: bool = False, **options: Any) -> None:
+        self.ask(key, submit={"command": command, **options}, again=again, drop=drop)
+
+    def _send(self, message: object) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def reply(self) -> Any:
+        """Return the next reply that is not a sign of life."""
+        assert self.process.stdout
+        while b"\n" not in self._rest:
+            assert select.select([self.process.stdout], [], [], SECONDS)[0], "no reply"
+            data = os.read(self.process.stdout.fileno(), 1 << 16)
+            assert data, "the program ended"
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        found = json.loads(line)
+        return self.reply() if "alive" in found else found
+
+    def replies(self, key: str, last: str) -> dict[str, Any]:
+        """Return what comes for a key, by kind, up to a kind; nothing else may come."""
+        found: dict[str, Any] = {}
+        while last not in found:
+            reply = self.reply()
+            assert reply.pop("key") == key
+            found |= reply
+        return found
+
+    def end(self, key: str) -> dict[str, Any]:
+        """Return the end of a job."""
+        end: dict[str, Any] = self.replies(key, "end")["end"]
+        return end
+
+
+@pytest.fixture
+def remote() -> Iterator[Remote]:
+    prefix = os.environ.get("FLUX_PREFIX")
+    flux = shutil.which("flux", path=f"{prefix}/bin" if prefix else None)
+    if not flux:
+        pytest.skip("flux is neither in PATH nor in $FLUX_PREFIX/bin")
+    remote = Remote(flux)
+    yield remote
+    assert remote.process.stdin
+    assert remote.process.stdout
+    # it ends with its standard input
+    remote.process.stdin.close()
+    assert remote.process.wait(SECONDS) == 0
+    remote.process.stdout.close()
+
+
+def test_jobs_and_their_ends(remote: Remote) -> None:
+    remote.submit("a", "sh", "-c", "printf 'é\\n\\377'; printf err >&2; exit 3", environment={"A": "1"})
+    end = remote.end("a")
+    assert (end["status"], end["exception"]) == (3 << 8, None)
+    pieces = sorted(tuple(piece) for piece in end["output"])
+    assert "".join(text for stream, text in pieces if stream == "stdout") == "é\n\ufffd"
+    assert [text for stream, text in pieces if stream == "stderr"] == ["err"]
+    remote.submit("b", "no-such-program")
+    end = remote.end("b")
+    assert end["exception"]["type"] == "exec"
+    assert "no-such-program" in end["output"][-1][1]
+    remote.submit("c", "true", attributes={"system.queue": "nowhere"})
+    assert "nowhere" in remote.reply()["error"]
+    remote.submit("d", "true", tasks="many")
+    assert remote.reply()["error"] == "task count must be a integer >= 1"
+    remote.submit("e", "sleep", "60", time_limit=0.5)
+    assert remote.end("e")["exception"]["type"] == "timeout"
+
+
+def test_cancel_list_and_online(remote: Remote) -> None:
+    remote.ask("o", online=[2, 4])
+    assert remote.reply() == {"key": "o", "online": True}
+    remote.submit("a", "sleep", "600", nodes=1, tasks=1)
+    found = remote.replies("a", "started")
+    remote.ask("l", list=False)
+    job = remote.reply()["jobs"][0]
+    assert (job["id"], job["name"], job["state"], job["result"], job["exit_code"], job["tasks"]) == (
+        found["id"],
+        "sleep",
+        "run",
+        "",
+        None,
+        1,
+    )
+    remote.ask("a", cancel=found["id"])
+    assert remote.end("a")["exception"]["type"] == "cancel"
+    remote.ask("l", list=False)
+    assert remote.reply() == {"key": "l", "jobs": []}
+    remote.ask("l", list=True)
+    job = remote.reply()["jobs"][0]
+    assert (job["state"], job["result"]) == ("inactive", "canceled")
+
+
+def test_a_client_that_comes_back(remote: Remote) -> None:
+    remote.submit("a", "echo", "once")
+    name = remote.replies("a", "end")["id"]
+    # its reply was lost
+    remote.submit("a", "echo", "once", again=True)
+    again = remote.replies("a", "end")
+    assert again["id"] == name
+    assert again["end"]["output"] == [["stdout", "once\n"]]
+    remote.ask("a", watch=name, again=True)
+    assert remote.end("a")["status"] == 0
+    remote.ask("l", list=True)
+    assert [job["id"] for job in remote.reply()["jobs"]] == [name]
+    # the same id, of another life of the lead
+    remote.ask("b", watch=name, again=True)
+    assert remote.reply() == {"key": "b", "lost": True}
+    remote.ask("c", cancel="f1234", again=True)
+    assert remote.reply() == {"key": "c", "lost": True}
+    remote.submit("d", "true", again=True, drop=True)
+    assert remote.reply() == {"key": "d", "lost": True}
+    # it was sent, and never came
+    remote.submit("e", "true", again=True)
+    assert remote.end("e")["status"] == 0

@@ -1,0 +1,397 @@
+"""The SDK's conversation with the lead: submissions, ends, cancellations, lost connections and lost leads."""
+
+import concurrent.futures
+import threading
+from collections.abc import Iterator
+
+import pytest
+from minicluster.sdk import (
+    ApiError,
+    ArgumentError,
+    ClosedError,
+    CommandExecutor,
+    EndedError,
+    FinishedJob,
+    Job,
+    JobFailed,
+    JobFuture,
+    JobLost,
+    JobRefused,
+    session,
+)
+from minicluster.sdk.jobs import job_of, words_of
+from minicluster.sdk.requests import Question, Submission, jobs_of
+from minicluster.sdk.session import Session
+from sdk_lead import Leads, StandIn
+
+
+class Client:
+    """A session, and `submit` as `MiniCluster` has it."""
+
+    def __init__(self) -> None:
+        self.leads = Leads()
+        self.session = Session(self.leads.connect)
+
+    def submit(self, command, **options) -> JobFuture:
+        submission = Submission(job_of(words_of(command), options), JobFuture(lambda: self._cancel(submission)))
+        self.session.send(submission)
+        return submission.future
+
+    def _cancel(self, submission: Submission) -> None:
+        self.session.say(submission, submission.cancellation())
+
+    def accepted(self, lead: StandIn, command="true", name="f1") -> tuple[JobFuture, str]:
+        """Return the future of a job that Flux has, and its key."""
+        future = self.submit(command)
+        key = lead.next()["key"]
+        lead.say(key=key, id=name)
+        assert future.wait_for_id(10) == name
+        return future, key
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    monkeypatch.setattr(session, "RETRY", 0.01)
+    client = Client()
+    yield client
+    client.session.close("the test is over")
+    if client.session._thread.ident:
+        client.session._thread.join(10)
+    assert not client.session._thread.is_alive()
+    client.leads.drop()
+
+
+def test_a_job_from_its_submission_to_its_end(client):
+    lead = client.leads.come()
+    future = client.submit("printf 'a b' $HOME", nodes=2, environment={"A": 1}, name="first")
+    lead.begin()
+    message = lead.next()
+    key = message.pop("key")
+    assert message == {
+        "submit": {
+            "command": ["printf", "a b", "$HOME"],
+            "nodes": 2,
+            "environment": {"A": "1"},
+            "attributes": {"system.job.name": "first"},
+        },
+        "again": False,
+        "drop": False,
+    }
+    lead.say(key=key, id="f1")
+    assert future.wait_for_id(10) == future.id == "f1"
+    assert not future.running()
+    started = threading.Event()
+    lead.say(key=key, started=True)
+    lead.end(key, 0, output=[["stdout", "a"], ["stderr", "b"], ["stdout", "c\n"]])
+    future.add_done_callback(lambda _: started.set())
+    job = future.result(10)
+    assert started.wait(10)
+    assert job == FinishedJob("f1", 0, (("stdout", "a"), ("stderr", "b"), ("stdout", "c\n")), "")
+    assert (job.output, job.stdout, job.stderr) == ("abc\n", "ac\n", "b")
+    assert not future.running()
+    assert not future.cancel()
+
+
+def test_replies_that_come_in_pieces(client):
+    lead = client.leads.come()
+    future = client.submit("true")
+    key = lead.begin().next()["key"]
+    for byte in f'{{"key": "{key}", "id": "f\\u0192"}}\n{{"alive": true}}\n{{"key": "nobody", "id": "f2"}}\n'.encode():
+        lead.raw(bytes([byte]))
+    assert future.wait_for_id(10) == "f\u0192"
+
+
+@pytest.mark.parametrize(
+    ("status", "exception", "code", "reason"),
+    [
+        (3 << 8, None, 3, "exit code 3"),
+        (9, None, 137, "exit code 137"),
+        (137 << 8, None, 137, "exit code 137"),
+        (None, {"type": "alloc", "note": "unsatisfiable"}, 1, "alloc: unsatisfiable"),
+        (15, {"type": "cancel", "note": ""}, 143, "cancel"),
+        (0, {"type": "exec", "note": "lost"}, 1, "exec: lost"),
+    ],
+)
+def test_a_job_that_fails(client, status, exception, code, reason):
+    lead = client.leads.come()
+    future = client.submit("false")
+    key = lead.begin().next()["key"]
+    lead.say(key=key, id="f1")
+    lead.end(key, status, exception, [["stderr", "why\n\n"], ["stdout", "out\n"]])
+    error = future.exception(10)
+    assert isinstance(error, JobFailed)
+    assert (error.exit_code, error.output) == (code, "why\n\nout\n")
+    assert str(error) == f"job f1 failed: {reason}: why"
+    said = JobFailed(FinishedJob("f1", 1, (("stderr", "flux-shell: no such file\n"),), "exec: no such file"))
+    assert str(said) == "job f1 failed: exec: no such file"
+    assert error.job == FinishedJob("f1", code, (("stderr", "why\n\n"), ("stdout", "out\n")), reason)
+
+
+def test_a_job_that_flux_refuses(client):
+    lead = client.leads.come()
+    future = client.submit("true")
+    key = lead.begin().next()["key"]
+    lead.say(key=key, error="no such queue")
+    error = future.exception(10)
+    assert isinstance(error, JobRefused)
+    assert str(error) == "Flux doesn't take the job ['true']: no such queue"
+    with pytest.raises(JobRefused):
+        future.wait_for_id(10)
+
+
+def test_cancel_cancels_the_job(client):
+    lead = client.leads.come()
+    future = client.submit("sleep 9")
+    lead.begin()
+    key = lead.next()["key"]
+    lead.say(key=key, id="f1")
+    lead.say(key=key, started=True)
+    future.wait_for_id(10)
+    assert future.cancel()
+    assert future.cancel()
+    assert future.cancelled()
+    assert lead.next() == {"key": key, "cancel": "f1"}
+    assert concurrent.futures.wait([future], 0).done == {future}
+    with pytest.raises(concurrent.futures.CancelledError):
+        future.result(0)
+    lead.end(key, 15, {"type": "cancel", "note": ""})
+    client.accepted(lead, name="f2")
+
+
+def test_cancel_of_a_job_whose_id_is_not_known_yet(client):
+    lead = client.leads.come()
+    future = client.submit("sleep 9")
+    key = lead.begin().next()["key"]
+    assert future.cancel()
+    lead.say(key=key, id="f1")
+    assert lead.next() == {"key": key, "cancel": "f1"}
+
+
+def test_cancel_before_there_is_a_lead_submits_nothing(client):
+    future = client.submit("sleep 9")
+    assert future.cancel()
+    lead = client.leads.come()
+    other = client.submit("true")
+    message = lead.begin().next()
+    assert message["submit"]["command"] == ["true"]
+    lead.say(key=message["key"], id="f1")
+    assert other.wait_for_id(10) == "f1"
+
+
+def test_a_callback_may_submit_and_cancel(client):
+    lead = client.leads.come()
+    future = client.submit("false")
+    key = lead.begin().next()["key"]
+    more: list[JobFuture] = []
+    future.add_done_callback(lambda done: (done.cancel(), more.append(client.submit("true"))))
+    lead.say(key=key, id="f1")
+    lead.end(key)
+    key = lead.next()["key"]
+    lead.say(key=key, id="f2")
+    lead.end(key)
+    assert more[0].result(10).id == "f2"
+
+
+def test_a_lost_connection_is_made_again_and_nothing_is_submitted_twice(client):
+    lead = client.leads.come()
+    first = client.submit("first")
+    lead.begin()
+    one = lead.next()["key"]
+    second = client.submit("second")
+    two = lead.next()["key"]
+    third = client.submit("third")
+    three = lead.next()["key"]
+    for key, name in ((one, "f1"), (three, "f3")):
+        lead.say(key=key, id=name)
+    first.wait_for_id(10)
+    third.wait_for_id(10)
+    third.cancel()
+    assert lead.next() == {"key": three, "cancel": "f3"}
+    lead.break_off()
+    lead = client.leads.come().begin()
+    assert lead.next() == {"key": one, "watch": "f1", "again": True}
+    message = lead.next()
+    assert (message["submit"]["command"], message["again"], message["drop"]) == (["second"], True, False)
+    assert lead.next() == {"key": three, "cancel": "f3", "again": True}
+    lead.end(one)
+    assert first.result(10).id == "f1"
+    lead.say(key=two, id="f2")
+    lead.end(two)
+    assert second.result(10).id == "f2"
+
+
+def test_a_job_that_was_cancelled_while_its_id_was_lost_is_not_submitted_anew(client):
+    lead = client.leads.come()
+    future = client.submit("sleep 9")
+    key = lead.begin().next()["key"]
+    future.cancel()
+    lead.break_off()
+    lead = client.leads.come().begin()
+    message = lead.next()
+    assert (message["key"], message["again"], message["drop"]) == (key, True, True)
+    lead.say(key=key, lost=True)
+    client.accepted(lead)
+
+
+def test_a_job_that_went_with_its_lead(client):
+    lead = client.leads.come()
+    future = client.submit("sleep 9")
+    key = lead.begin().next()["key"]
+    lead.say(key=key, id="f1")
+    future.wait_for_id(10)
+    lead.break_off(exit_code=137)
+    lead = client.leads.come().begin()
+    assert lead.next() == {"key": key, "watch": "f1", "again": True}
+    lead.say(key=key, lost=True)
+    error = future.exception(10)
+    assert isinstance(error, JobLost)
+    assert str(error) == (
+        "job f1 is lost: the new lead's queue doesn't have it: state.claimName keeps the queue, but for the last "
+        "seconds before a kill; submit the job again"
+    )
+
+
+def test_a_silent_lead_is_left(client, monkeypatch):
+    monkeypatch.setattr(session, "SILENCE", 1)
+    lead = client.leads.come()
+    client.submit("true")
+    lead.begin().next()
+    assert lead.is_closed.wait(10)
+    monkeypatch.setattr(session, "SILENCE", 60)
+    assert client.leads.come().begin().next()["again"]
+
+
+def test_nothing_is_connected_while_nothing_is_open(client):
+    lead = client.leads.come()
+    future = client.submit("true")
+    key = lead.begin().next()["key"]
+    lead.say(key=key, id="f1")
+    lead.end(key)
+    future.result(10)
+    lead.break_off()
+    assert lead.is_closed.wait(10)
+    assert client.leads.asked == 1
+    lead = client.leads.come()
+    client.submit("true")
+    lead.begin().next()
+    assert client.leads.asked == 2
+
+
+def test_the_end_of_the_minicluster_ends_what_is_open(client):
+    client.leads.come(EndedError("mini has ended: Complete"))
+    first = client.submit("true")
+    assert isinstance(first.exception(10), EndedError)
+    client.leads.come(ApiError("pods is forbidden", 403))
+    assert isinstance(client.submit("true").exception(10), ApiError)
+    # the thread lives on
+    lead = client.leads.come()
+    future = client.submit("true")
+    lead.say(key=lead.begin().next()["key"], error="no")
+    assert isinstance(future.exception(10), JobRefused)
+
+
+def test_a_server_that_is_not_there_is_asked_again_but_not_for_ever(client, monkeypatch):
+    for _ in range(3):
+        client.leads.come(ApiError("connection refused"))
+    lead = client.leads.come()
+    future = client.submit("true")
+    lead.begin().next()
+    assert client.leads.asked == 4
+    monkeypatch.setattr(session, "PATIENCE", -1)
+    client.leads.come(ApiError("no server"))
+    lead.break_off(1, b"usage\nflux: no broker\n")
+    assert str(future.exception(10)) in ("the lead's program ended: flux: no broker", "no server")
+
+
+def test_an_error_of_ours_leaves_nobody_waiting(client, caplog):
+    client.leads.come(KeyError("oops"))
+    error = client.submit("true").exception(10)
+    assert str(error) == "the SDK has an error of its own, please report it: KeyError('oops')"
+    assert "the conversation with the lead broke" in caplog.text
+    lead = client.leads.come()
+    client.submit("true")
+    assert lead.begin().next()["submit"]
+
+
+def test_close_ends_what_is_open_and_takes_no_more(client):
+    lead = client.leads.come()
+    future = client.submit("sleep 9")
+    lead.begin().next()
+    client.session.close("mini was closed")
+    client.session.close("again")
+    assert str(future.exception(10)) == "mini was closed"
+    assert isinstance(future.exception(), ClosedError)
+    assert lead.is_closed.wait(10)
+    with pytest.raises(ClosedError, match="connect to it again"):
+        client.submit("true")
+
+
+def test_questions(client):
+    lead = client.leads.come()
+    question = Question("list", False)
+    client.session.send(question)
+    lead.begin()
+    assert lead.next() == {"key": question.key, "list": False}
+    lead.break_off()
+    lead = client.leads.come().begin()
+    assert lead.next() == {"key": question.key, "list": False}
+    job = {"id": "f1", "name": "sleep", "state": "run", "result": "", "exit_code": None, "nodes": "mini-0"}
+    lead.say(key=question.key, jobs=[{**job, "tasks": 1, "submitted": 1.5, "runtime": 2.5}])
+    assert jobs_of(question.answer.result(10)) == [Job("f1", "sleep", "run", "", None, "mini-0", 1, 1.5, 2.5)]
+    question = Question("online", [2, 2])
+    client.session.send(question)
+    lead.next()
+    lead.say(key=question.key, error="Function not implemented")
+    assert str(question.answer.exception(10)) == "online: Flux says Function not implemented"
+
+
+def test_an_executor_of_commands(client):
+    lead = client.leads.come()
+    executor = CommandExecutor(client.submit, {"nodes": 1})
+    with executor:
+        results = executor.map("echo -n", ["a b", 2], timeout=10)
+        special = executor.submit(["sleep"], 9, nodes=2)
+        lead.begin()
+        messages = [lead.next() for _ in range(3)]
+        jobs = [(message["submit"]["command"], message["submit"]["nodes"]) for message in messages]
+        assert jobs == [(["echo", "-n", "a b"], 1), (["echo", "-n", "2"], 1), (["sleep", "9"], 2)]
+        for number, message in enumerate(messages):
+            lead.say(key=message["key"], id=f"f{number}")
+            lead.end(message["key"], output=[["stdout", f"{number}"]])
+        assert [job.output for job in results] == ["0", "1"]
+    assert special.done()
+    with pytest.raises(RuntimeError, match="was shut down"):
+        executor.submit("true")
+
+
+def test_an_executor_that_is_shut_down_cancels(client):
+    client.leads.come()
+    executor = CommandExecutor(client.submit, {})
+    future = executor.submit("sleep 9")
+    executor.shutdown(cancel_futures=True)
+    assert future.cancelled()
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "message"),
+    [
+        (print, {}, "<built-in function print> is a Python callable, and a job is a command: put the function into a "
+         "file of the image or of a volume, and submit its command"),
+        ("echo 'a", {}, "\"echo 'a\" is not a command: No closing quotation; a list needs no quotes"),
+        ("", {}, "'' is not a command: it has no words"),
+        (7, {}, "7 is not a command: give a text, or a list of words"),
+        ("a", {"nodes": 0}, "nodes=0: give a whole number, 1 or more"),
+        ("a", {"tasks": "2"}, "tasks='2': give a whole number, 1 or more"),
+        ("a", {"gpus_per_task": -1}, "gpus_per_task=-1: give a whole number, 0 or more"),
+        ("a", {"nodes": 3, "tasks": 2}, "nodes=3 for tasks=2: each node needs a task; leave tasks out or raise it"),
+        ("a", {"exclusive": True}, "exclusive=True without nodes: say how many nodes"),
+        ("a", {"time_limit": 0}, "time_limit=0: give seconds, more than 0; without it there is no limit"),
+        ("a", {"node": 2}, "node is not an option of a job: there are nodes, tasks, cores_per_task, gpus_per_task, "
+         "exclusive, environment, working_dir, time_limit, name, attributes"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_named(client, command, options, message):
+    with pytest.raises(ArgumentError) as caught:
+        client.submit(command, **options)
+    assert str(caught.value) == message
+    assert isinstance(caught.value, ValueError)
