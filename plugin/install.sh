@@ -9,7 +9,7 @@ fail() {
   exit 1
 }
 
-# usable PYTHON: new enough, and able to make an environment?
+# usable PYTHON: succeeds when it is new enough and can make an environment
 usable() {
   "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 }
@@ -29,7 +29,7 @@ main() {
   find_python
   rm -rf "$environment"
   problem=$("$python" -m venv "$environment" 2>&1) || fail "can't make an environment: $(last "$problem")"
-  # wheels only: what would have to be compiled is said to be missing
+  # wheels only: a package that would have to be compiled counts as missing
   problem=$("$environment/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
     --requirement "$HELM_PLUGIN_DIR/requirements.txt" 2>&1) ||
     fail "pip can't get its packages: $(last "$problem"): connect to an index, or have wheels in PIP_FIND_LINKS"
@@ -46,7 +46,7 @@ metadata: {name: check}
 EOF
 }
 
-# last TEXT: its last line
+# last TEXT: prints its last line
 last() {
   printf '%s\n' "$1" | tail -n 1
 }

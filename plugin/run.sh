@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs the post-renderer: by the environment that install.sh made beside this folder, else as `minicluster` in PATH.
-# Works from any place: sh …/plugins/minicluster/run.sh --help
+# Runs the post-renderer in the environment that install.sh made beside this folder, or else the `minicluster` in PATH.
+# It can be run from any folder: sh …/plugins/minicluster/run.sh --help
 
-# Helm throws away what a plugin says on stderr, but shows the file name of a manifest whose name is no text.
+# Helm discards what a plugin writes to stderr. It shows the file name of a manifest whose name is not a string.
 missing() {
   cat <<'EOF'
 {"apiVersion": "v1", "kind": "Error", "metadata": {"name": ["error"], "annotations": {
@@ -14,7 +14,7 @@ EOF
 main() {
   folder=${HELM_PLUGIN_DIR:-$(dirname "$0")}
   if [ -x "$folder.env/bin/python" ]; then
-    # -P: what is in the current folder is not what is meant
+    # -P: nothing is imported from the current folder
     PYTHONPATH=$folder exec "$folder.env/bin/python" -P -m minicluster "$@"
   elif command -v minicluster >/dev/null; then
     exec minicluster "$@"
