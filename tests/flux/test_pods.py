@@ -49,6 +49,14 @@ def test_a_failing_job_fails_the_job_once(release: Install, command: Any, code: 
     assert cluster.created(0) == 1
 
 
+@pytest.mark.parametrize(("limit", "fits"), [("", True), ("32Mi", False), ("none", False)])
+def test_shared_memory(release: Install, limit: str, fits: bool) -> None:
+    """MPI and NCCL need more than the 64 MiB of a container runtime."""
+    command = "head -c 100M /dev/zero >/dev/shm/a"
+    cluster = release({"size": 1, "pod": {"sharedMemory": limit}, **QUIET}, {"command": command})
+    assert ("Complete" in cluster.wait_for_end()) == fits
+
+
 def test_a_command_means_what_a_shell_says(release: Install) -> None:
     command = "echo \"a  'b' $FLUX_TASK_RANK `echo x` $(MINICLUSTER_HOME) | é\" && echo $HOME | cat"
     cluster = release(
