@@ -117,7 +117,18 @@ def clusters(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
         "network": st.fixed_dictionaries({}, optional={"headlessName": WORD, "disableAffinity": FLAG}),
         "services": st.lists(SIDECAR.map(lambda c: c | {"name": "web", "commands": {}}), max_size=1),
     }
-    return cluster | draw(st.fixed_dictionaries({}, optional=optional))
+    cluster |= draw(st.fixed_dictionaries({}, optional=optional))
+    for index, container in enumerate([*cluster["containers"], *cluster.get("services", ())]):
+        # refused: a name in both, and one volume with two sources
+        for name in container.get("environment", {}):
+            container.get("secrets", {}).pop(name, None)
+        volumes = list(container.get("volumes", {}).items())
+        if any("emptyDir" in volume for _, volume in volumes):
+            # each would be at /dev/shm
+            volumes = volumes[:1]
+        if volumes:
+            container["volumes"] = {f"{name}{index}": volume for name, volume in volumes}
+    return cluster
 
 
 @settings(deadline=None, derandomize=True, database=None, max_examples=40, suppress_health_check=list(HealthCheck))
