@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from minicluster import streams
-from minicluster.errors import MiniClusterError, OutputError, UsageError
+from minicluster.errors import END, MiniClusterError, OutputError, UsageError
 
 NAME = "minicluster"
 #: The variable by which a shell asks for completions, as click names it.
@@ -118,7 +118,7 @@ def tell_helm(text: str) -> int:
 
 def error_document(text: str) -> bytes:
     """Return the manifest that Helm 4 can't parse. Helm adds words of its own, so the message marks its end."""
-    annotations = {"postrenderer.helm.sh/postrender-filename": f"minicluster: {text} [the rest of this line is Helm's]"}
+    annotations = {"postrenderer.helm.sh/postrender-filename": f"minicluster: {text}{END}"}
     document = {
         "apiVersion": "v1",
         "kind": "Error",

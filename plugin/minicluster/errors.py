@@ -2,6 +2,8 @@
 
 #: Characters of the longest message.
 MOST = 2000
+#: Ends a message of the post-renderer under Helm 4, which adds words of its own.
+END = " [the rest of this line is Helm's]"
 
 
 class MiniClusterError(Exception):

@@ -141,6 +141,14 @@ class Pod:
         path.write_text(text)
         path.chmod(0o755)
 
+    def edit(self, file: str, old: str, new: str) -> None:
+        """Replace a text in a file of the ConfigMap, which must have it."""
+        path = self.home / "minicluster" / file
+        text = path.read_text()
+        assert old in text
+        path.chmod(0o755)
+        path.write_text(text.replace(old, new))
+
     def play(self, words: str, text: str) -> None:
         """Let calls of flux that begin with these words run a text for a shell."""
         (self.root / "plays" / words).write_text(text)

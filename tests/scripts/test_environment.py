@@ -17,11 +17,7 @@ def with_view(pod: Pod, *files: str) -> Path:
     for file in ("bin/flux", *files):
         (view / file).parent.mkdir(parents=True, exist_ok=True)
         (view / file).touch(0o755)
-    settings = pod.home / "minicluster/settings.sh"
-    text = settings.read_text()
-    assert "mc_view=''\n" in text
-    settings.chmod(0o755)
-    settings.write_text(text.replace("mc_view=''\n", f"mc_view={view}\n"))
+    pod.edit("settings.sh", "mc_view=''\n", f"mc_view={view}\n")
     return view
 
 

@@ -22,11 +22,7 @@ def with_network(pod: Pod, route: str | None, addresses: str | None) -> Pod:
     for name, text in (("route", route), ("if_inet6", addresses)):
         if text is not None:
             (net / name).write_text(text)
-    script = pod.home / "minicluster/entrypoint.sh"
-    text = script.read_text()
-    assert "choose_ip_family /proc/net\n" in text
-    script.chmod(0o755)
-    script.write_text(text.replace("choose_ip_family /proc/net\n", f"choose_ip_family {net}\n"))
+    pod.edit("entrypoint.sh", "choose_ip_family /proc/net\n", f"choose_ip_family {net}\n")
     return pod
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.errors import BurstError
-from minicluster.render import broker
+from minicluster.render.constants import BROKER_PORT
 from minicluster.render.model import MiniCluster
 
 
@@ -41,9 +41,9 @@ def service_port(root: MiniCluster, service: Mapping[str, Any]) -> int:
     """Return the port of the lead from outside: that of its Service, else what the values say of it."""
     ports = service.get("spec", {}).get("ports", [{}])
     if service.get("spec", {}).get("type") == "LoadBalancer":
-        return broker.PORT
+        return BROKER_PORT
     expose = root.flux["bursting"]["expose"]
-    return int(ports[0].get("nodePort") or (expose["nodePort"] if expose["type"] == "NodePort" else 0) or broker.PORT)
+    return int(ports[0].get("nodePort") or (expose["nodePort"] if expose["type"] == "NodePort" else 0) or BROKER_PORT)
 
 
 def of_service(
@@ -62,7 +62,7 @@ def of_service(
     if service["spec"]["type"] == "LoadBalancer":
         for ingress in service.get("status", {}).get("loadBalancer", {}).get("ingress", []):
             if host := ingress.get("ip") or ingress.get("hostname"):
-                return Address(_bracketed(host), broker.PORT)
+                return Address(_bracketed(host), BROKER_PORT)
         raise BurstError(f"the load balancer of the Service {name} has no address yet: wait for it, or give --address")
     external = [one["address"] for one in node.get("status", {}).get("addresses", []) if one["type"] == "ExternalIP"]
     host = next(iter(external), pod.get("status", {}).get("hostIP", ""))

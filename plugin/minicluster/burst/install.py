@@ -1,7 +1,6 @@
 """A burst that is a release is installed, waited for, and removed when its jobs have ended."""
 
 import json
-import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,8 @@ from minicluster.burst import plan
 from minicluster.burst.root import BurstRequest, flux
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
-from minicluster.kubectl import HELM_SECONDS, Kubernetes
+from minicluster.kubectl import Kubernetes
+from minicluster.release import helm
 from minicluster.status.pods import read_pod
 
 T = TypeVar("T")
@@ -137,9 +137,7 @@ def remove(request: BurstRequest, seconds: float) -> None:
         )
         return
     # together with its pods, so that none of them is left when it is installed again
-    timeout = f"{max(1, math.ceil(seconds))}s"
-    words = ("uninstall", name, "--cascade", "foreground", "--wait", "--timeout", timeout)
-    target.helm(*words, seconds=seconds + HELM_SECONDS)
+    helm.uninstall(target, name, seconds)
     target.kubectl("delete", "secret", plan.secret_name(request.burst), "--ignore-not-found")
     streams.say(f"removed {name}; its hosts are down until it is installed again")
 

@@ -1,5 +1,6 @@
 """What Helm makes of a release, and the chart that the package carries."""
 
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from minicluster import kubectl
 from minicluster.errors import ToolError
+from minicluster.kubectl import Kubernetes
 
 #: In a clone the repository's own, by a link.
 CHART = (Path(__file__).parent.parent / "chart").resolve()
@@ -31,6 +33,13 @@ def run(*words: str) -> bytes:
     with suppress(OSError):
         sys.stderr.write(done.stderr.decode(errors="replace"))
     return done.stdout
+
+
+def uninstall(kubernetes: Kubernetes, release: str, seconds: float, *options: str) -> None:
+    """Remove a release together with its pods, within so many seconds. Raises ToolError."""
+    timeout = f"{max(1, math.ceil(seconds))}s"
+    words = ("uninstall", release, "--cascade", "foreground", "--wait", "--timeout", timeout, *options)
+    kubernetes.helm(*words, seconds=seconds + kubectl.HELM_SECONDS)
 
 
 @dataclass(frozen=True)

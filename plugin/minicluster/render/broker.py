@@ -15,7 +15,6 @@ from minicluster.render.constants import BROKER_PORT
 from minicluster.render.hostlist import hosts, registered, table
 from minicluster.render.model import MiniCluster
 
-PORT = BROKER_PORT
 #: Where a broker of a pod listens; the interfaces of a node have names of their own.
 INTERFACE = "eth0"
 #: Children of a broker when no topology is asked for: with more hosts the tree gets another level.
@@ -58,11 +57,11 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
     network = cluster.spec["network"]
     domain = f"{cluster.service}.{cluster.namespace}.svc.{network['clusterDomain']}"
     tables: dict[str, Any] = {
-        # `kubectl exec` is often root, whoever runs the broker
+        # root, as in another container of the pod, may look and administer, though Flux takes no jobs of it
         "access": {"allow-guest-user": True, "allow-root-owner": True},
         "bootstrap": {
             "curve_cert": f"{cluster.state}/curve/curve.cert",
-            "default_port": PORT,
+            "default_port": BROKER_PORT,
             "default_bind": f"tcp://{interface(cluster)}:%p",
             # the dot ends the name: no search domain is tried while the name isn't there yet
             "default_connect": f"tcp://%h.{domain}.:%p",
@@ -107,7 +106,7 @@ def bootstrap(cluster: MiniCluster) -> list[dict[str, str]]:
 def lead_address(cluster: MiniCluster) -> str:
     """Return where a burst reaches its lead, as HOST:PORT."""
     lead = cluster.flux["bursting"]["leadBroker"]
-    return f"{lead['address']}:{lead.get('port', PORT)}"
+    return f"{lead['address']}:{lead.get('port', BROKER_PORT)}"
 
 
 def start(cluster: MiniCluster) -> list[str]:

@@ -6,6 +6,7 @@ nothing of the user's is pasted into a line that a shell reads.
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,15 +65,20 @@ def _metadata(cluster: MiniCluster, suffix: str) -> dict[str, Any]:
 
 def _data(cluster: MiniCluster) -> dict[str, str]:
     """Return the files by name: the programs, the settings, and those of the user that are not empty."""
-    programs = (file for file in sorted(PROGRAMS.iterdir()) if file.is_file())
-    data = {file.name: file.read_text(encoding="utf-8") for file in programs}
-    data |= {"broker.toml": broker.config(cluster), "settings.sh": settings.shell(cluster)}
+    data = {**_programs(), "broker.toml": broker.config(cluster), "settings.sh": settings.shell(cluster)}
     data["agent.json"] = json.dumps(settings.agent(cluster), indent=2) + "\n"
     commands = cluster.runner.get("commands", {})
     texts = {file: commands.get(key, "") for key, file in SNIPPETS.items()} | work.files(cluster)
     for container in [*cluster.sidecars, *cluster.spec["services"]]:
         texts |= _container_files(container)
     return data | {file: text for file, text in texts.items() if text}
+
+
+@cache
+def _programs() -> Mapping[str, str]:
+    """Return the texts of the programs by file name, read once for all documents of a stream."""
+    files = (file for file in sorted(PROGRAMS.iterdir()) if file.is_file())
+    return {file.name: file.read_text(encoding="utf-8") for file in files}
 
 
 def _container_files(container: Mapping[str, Any]) -> dict[str, str]:

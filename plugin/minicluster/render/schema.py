@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ HIDDEN = "flux.curveCert"
 SCHEMA = Path(__file__).parent.parent / "chart" / "values.schema.json"
 
 
-def problems(spec: Any) -> Iterator[str]:
-    """Yield a sentence for each error of a spec, shallow before deep."""
+@cache
+def _validator() -> Any:
+    """Return the validator of the schema, one for all documents of a stream."""
     from jsonschema import Draft202012Validator, ValidationError, validators  # noqa: PLC0415 - 50 ms
 
     def pattern(_validator: Any, expression: str, text: Any, _schema: Any) -> Iterator[Any]:
@@ -25,9 +27,14 @@ def problems(spec: Any) -> Iterator[str]:
 
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     extend: Any = validators.extend
-    validator = extend(Draft202012Validator, {"pattern": pattern})(schema)
+    return extend(Draft202012Validator, {"pattern": pattern})(schema)
+
+
+def problems(spec: Any) -> Iterator[str]:
+    """Yield a sentence for each error of a spec, shallow before deep."""
+    validator = _validator()
     for error in sorted(validator.iter_errors(spec), key=lambda e: (len(e.absolute_path), str(e.absolute_path))):
-        yield _sentence(error, schema)
+        yield _sentence(error, validator.schema)
 
 
 #: A word of so few characters is part of too many others.

@@ -8,10 +8,9 @@ from typing import Any
 from minicluster.sdk.channel import Result, finish
 from minicluster.sdk.errors import ClosedError, EndedError, NotFoundError
 from minicluster.sdk.kube import Kube, Object
+from minicluster.status.ask import MADE_BY_CHART
 from minicluster.status.objects import read_job, read_name
 from minicluster.status.pods import Pod, read_pods
-
-LABELS = "app.kubernetes.io/name=minicluster"
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def find_job(kube: Kube, name: str) -> Object:
     """Return the Job of a MiniCluster, by its own name or its release's. Raises NotFoundError, ApiError."""
     job = kube.get("job", name)
     if job is None:
-        other = read_name(name, kube.list("job", LABELS))
+        other = read_name(name, kube.list("job", MADE_BY_CHART))
         job = kube.get("job", other) if other else None
     if job is None or read_job(job) is None:
         raise NotFoundError(f"there is no MiniCluster {name} in {kube}: see `helm list -A` and give its namespace")

@@ -1,14 +1,14 @@
 """What ``minicluster status`` asks of Kubernetes, and then of the lead unless the state is clear without it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from minicluster.errors import StatusError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.status import objects
-from minicluster.status.objects import Answer, Job, Snapshot
+from minicluster.status.objects import Job, Snapshot
 from minicluster.status.pods import Pod, read_pods
 
 #: Seconds that the lead has to answer
@@ -18,6 +18,8 @@ QUESTION = (
     'printf "[" && cat "$MINICLUSTER_HOME/minicluster/agent.json" && printf "," && '
     '"$MINICLUSTER_HOME/bin/flux" python "$MINICLUSTER_HOME/minicluster/state.py" && printf "]"'
 )
+#: Label selector of what the chart makes
+MADE_BY_CHART = "app.kubernetes.io/name=minicluster"
 NEEDS = "status needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
 
 
@@ -35,18 +37,38 @@ def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> Snapshot:
         raise StatusError(f"{error.reason}: {way}") from None
     if not pods and not job:
         raise StatusError(f"there is no MiniCluster {name} in {kubernetes}: see `helm list -A` and give its -n")
-    answer = None
+    return snapshot(name, now, pods, job, lambda lead: _ask_lead(kubernetes, lead))
+
+
+class SilentError(Exception):
+    """The lead gave no answer; the text says why."""
+
+
+def snapshot(name: str, now: datetime, pods: Mapping[int, Pod], job: Job | None, ask: Callable[[Pod], str]) -> Snapshot:
+    """Return a MiniCluster by what Kubernetes has of it, and by the lead's answer unless the state is clear without it.
+
+    ``ask`` returns what QUESTION prints in a pod, or raises SilentError.
+    """
     known = state_without_flux(name, job, pods)
-    state, why = known or ("", "")
-    if not known:
-        answer, state, why = _ask_lead(kubernetes, pods[0])
-    return Snapshot(name, now, pods, job, answer, state, why)
+    if known:
+        return Snapshot(name, now, pods, job, None, *known)
+    try:
+        return Snapshot(name, now, pods, job, objects.read_answer(ask(pods[0])))
+    except SilentError as error:
+        why = str(error)
+    except ValueError as error:
+        why = f"it printed no JSON: {error}"
+    return Snapshot(name, now, pods, job, None, *state_of_silent_lead(pods[0], why))
+
+
+def broker_pods(name: str) -> str:
+    """Return the label selector of a MiniCluster's brokers."""
+    return f"app.kubernetes.io/instance={name},app.kubernetes.io/component=broker"
 
 
 def _find(kubernetes: Kubernetes, name: str) -> tuple[dict[int, Pod], Job | None]:
     """Return the pods and the Job; the Job also when only its ConfigMap is left. Raises CommandError."""
-    selector = f"app.kubernetes.io/instance={name},app.kubernetes.io/component=broker"
-    pods = read_pods(kubernetes.get("pods", f"--selector={selector}"))
+    pods = read_pods(kubernetes.get("pods", f"--selector={broker_pods(name)}"))
     found = _get_readable(kubernetes, "job", name)
     job = objects.read_job(found) if found else None
     if not pods and not found:
@@ -58,7 +80,7 @@ def _find(kubernetes: Kubernetes, name: str) -> tuple[dict[int, Pod], Job | None
 def _find_name(kubernetes: Kubernetes, release: str) -> str | None:
     """Return the name of a release's MiniCluster, which nameOverride may have set. Raises CommandError."""
     for kind in ("jobs", "configmaps"):
-        found = _get_readable(kubernetes, kind, "--selector=app.kubernetes.io/name=minicluster")
+        found = _get_readable(kubernetes, kind, f"--selector={MADE_BY_CHART}")
         name = objects.read_name(release, found) if found else None
         if name:
             return name
@@ -75,17 +97,15 @@ def _get_readable(kubernetes: Kubernetes, kind: str, *words: str) -> dict[str, A
         raise
 
 
-def _ask_lead(kubernetes: Kubernetes, lead: Pod) -> tuple[Answer | None, str, str]:
-    """Return the answer of the lead's pod; without one the cluster's state, and why. Raises StatusError."""
+def _ask_lead(kubernetes: Kubernetes, lead: Pod) -> str:
+    """Return what QUESTION prints in the lead's pod. Raises SilentError, StatusError."""
     words = ("exec", lead.name, f"--container={lead.runner}", "--", "sh", "-c", QUESTION)
     try:
-        return objects.read_answer(kubernetes.kubectl(*words, seconds=EXEC_SECONDS)), "", ""
+        return kubernetes.kubectl(*words, seconds=EXEC_SECONDS)
     except CommandError as error:
         if error.is_forbidden:
             raise StatusError(f"{error.reason}: {NEEDS}") from None
-        return None, *state_of_silent_lead(lead, error.reason)
-    except ValueError as error:
-        return None, *state_of_silent_lead(lead, f"it printed no JSON: {error}")
+        raise SilentError(error.reason) from None
 
 
 def state_without_flux(name: str, job: Job | None, pods: Mapping[int, Pod]) -> tuple[str, str] | None:
