@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,3 +28,27 @@ def test_the_notes_name_commands_that_work(helm4: Helm, values: dict[str, Any]) 
         assert words[words.index("--post-renderer") + 1] == "minicluster"
     for words in commands:
         assert words[words.index("-n") + 1].removesuffix(")") == "team"
+
+
+@pytest.mark.parametrize(
+    ("version", "mode", "named"),
+    [
+        ("1.34.9", "auto", False),
+        ("1.35.0", "auto", True),
+        ("1.35.4-gke.1", "auto", True),
+        ("1.35.0", "copy", False),
+        ("1.35.0", "image", False),
+        ("1.36.0", "auto", False),
+    ],
+)
+def test_where_the_nodes_may_mount_images_the_notes_name_it(
+    helm: Helm, tmp_path: Path, version: str, mode: str, named: bool
+) -> None:
+    chart = tmp_path / "minicluster"
+    shutil.copytree(CHART, chart)
+    # `helm install` has no --kube-version, and `helm template` prints no notes
+    notes = '{{ dict "notes" (include (print $.Template.BasePath "/NOTES.txt") .) | toYaml }}'
+    (chart / "templates/notes.yaml").write_text(notes)
+    options = ("--kube-version", version, "--api-versions", "batch/v1/Job", "--set", f"flux.container.mode={mode}")
+    text = helm.ok("template", "mc", chart, *options, "--show-only", "templates/notes.yaml")
+    assert ("flux.container.mode=image" in text) == named

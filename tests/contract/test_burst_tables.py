@@ -59,5 +59,5 @@ def test_root_and_burst_agree(helm: Helm, tmp_path: Path, name: str, way: str) -
     root = rendered(helm, "root", ROOTS[name], way)
     burst = rendered(helm, "b1", yaml.safe_load(made.stdout), way)
     assert hosts(root) == hosts(burst)
-    assert setting(root, "mc_resources") == setting(burst, "mc_resources")
+    assert setting(root, "mc_resource_set") == setting(burst, "mc_resource_set")
     assert setting(burst, "mc_joins") == "root at 192.0.2.7:30093"

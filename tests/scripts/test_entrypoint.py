@@ -1,6 +1,7 @@
 """How a pod starts and ends, and that files of an earlier life don't mislead it."""
 
 import io
+import json
 import random
 import re
 import stat
@@ -53,26 +54,63 @@ def test_the_broker_gets_a_shell_that_exists(make: Make, given: str) -> None:
     assert Path(call.env["SHELL"]).exists()
 
 
-def test_the_resources_are_those_of_all_hosts(make: Make) -> None:
-    runner = {"resources": {"limits": {"nvidia.com/gpu": 2}}}
-    pod = make({"size": 2, "maxSize": 5, **QUIET}, {**runner, "command": "true"})
-    assert pod.run() == (0, "")
-    # the node reports 4 cores
-    words = "--ranks=0-4 --hosts=flux-sample-[0-4] --cores=0-3 --gpus=0-1"
-    assert (pod.state / "etc/flux/system/R").read_text() == f"{words}\n"
-
-
-@pytest.mark.parametrize("step", ["R encode", "R encode --local", "R decode", "R append"])
-@pytest.mark.parametrize("clusters", [[], [{"name": "burst", "size": 2}]], ids=["one line", "two lines"])
-def test_a_resource_set_that_is_incomplete_starts_no_broker(make: Make, step: str, clusters: list[object]) -> None:
-    pod = make({"size": 2, "flux": {"bursting": {"clusters": clusters}}, **QUIET}, {"command": "true"})
-    pod.play(step, "echo 'flux-R: ERROR: killed' >&2; exit 9")
-    code, log = pod.run()
-    assert code == 1
-    assert set(log.splitlines()) == {
-        "flux-R: ERROR: killed",
-        "minicluster: the resource set R can't be made: see the lines above",
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize(
+    ("found", "cores"), [("0-3", "0-3"), ("2-4,8", "0-3"), ("7", "0"), ("0-1,64-127", "0-65")], ids=str
+)
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")], ids=["spaces", "compact"])
+def test_the_resources_are_those_of_all_hosts(
+    make: Make, index: int, found: str, cores: str, separators: tuple[str, str]
+) -> None:
+    bursts = [{"name": "burst", "size": 2, "cores": 8, "gpus": 0}, {"name": "other", "size": 1}]
+    runner = {"resources": {"limits": {"nvidia.com/gpu": 2}}, "command": "true"}
+    values = {"size": 2, "maxSize": 5, "flux": {"bursting": {"clusters": bursts}}, **QUIET}
+    pod = make(values, runner, index=index)
+    answer = json.dumps(
+        {"execution": {"R_lite": [{"rank": "0", "children": {"core": found, "gpu": "0-5"}}]}}, separators=separators
+    )
+    pod.play("R encode --local", f"echo '{answer}'")
+    process = pod.start()
+    until(lambda: pod.calls("start"))
+    own = {"core": cores if index == 0 else "0", "gpu": "0-1"}
+    assert json.loads((pod.state / "etc/flux/system/R").read_text()) == {
+        "version": 1,
+        "execution": {
+            "R_lite": [
+                {"rank": "0-4", "children": own},
+                {"rank": "5-6", "children": {"core": "0-7"}},
+                {"rank": "7", "children": own},
+            ],
+            "starttime": 0,
+            "expiration": 0,
+            "nodelist": ["flux-sample-[0-4]", "burst-[0-1]", "other-0"],
+        },
     }
+    # a process costs on a node that starts all of its pods at once
+    assert len(pod.calls("R")) == (index == 0)
+    process.end()
+
+
+def test_resources_that_the_values_give_need_no_process(make: Make) -> None:
+    pod = make(QUIET, {"cores": 3, "command": "true"})
+    assert pod.run() == (0, "")
+    assert pod.calls("R") == []
+    assert '"core": "0-2"' in (pod.state / "etc/flux/system/R").read_text()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("echo 'flux-R: ERROR: killed' >&2; exit 9", "flux-R: ERROR: killed"),
+        ("true", "minicluster: flux R encode --local names no cores: "),
+        ("echo '{}'", "minicluster: flux R encode --local names no cores: {}"),
+    ],
+)
+def test_a_resource_set_that_is_incomplete_starts_no_broker(make: Make, answer: str, said: str) -> None:
+    pod = make(QUIET, {"command": "true"})
+    pod.play("R encode --local", answer)
+    problem = "minicluster: the resource set R can't be made: see the lines above"
+    assert pod.run() == (1, f"{said}\n{problem}\n")
     assert pod.calls("start") == []
 
 

@@ -108,8 +108,20 @@ def test_when_a_pod_is_ready(make: Make, index: int, burst: bool, files: list[st
         path = pod.run_folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
+    pod.edit("ready.sh", "TRIES=50", "TRIES=1")
     code, log = pod.run("ready.sh")
     assert ((code == 0), log) == (ready, "")
+
+
+@pytest.mark.parametrize(("index", "file"), [(0, "ready"), (1, "flux/local-1")])
+def test_a_pod_becomes_ready_while_its_probe_waits(make: Make, index: int, file: str) -> None:
+    pod = make(index=index)
+    process = pod.start("ready.sh")
+    path = pod.run_folder / file
+    path.parent.mkdir(parents=True)
+    assert process.runs
+    path.touch()
+    assert (process.wait(), process.log) == (0, "")
 
 
 # The view ----------------------------------------------------------------------------------------------------

@@ -290,7 +290,7 @@ def test_root_and_burst_have_one_table_rank_by_rank(values: dict[str, Any], data
         f"{one['name']}-{index}" for index in range(one["size"])
     ]
     assert [entry for entry in theirs if "connect" in entry] == [{"host": "root-0", "connect": "tcp://192.0.2.7:30093"}]
-    assert resources.lines(root) == resources.lines(member)
+    assert resources.resource_set(root) == resources.resource_set(member)
     assert broker.tree(root) == broker.tree(member)
 
 

@@ -206,6 +206,14 @@ def test_the_certificate_is_in_the_secret_only(cluster_of: Make) -> None:
 
 # What the scripts read ---------------------------------------------------------------------------------------
 
+
+def resource_set(rank: str = "0", hosts: str = "flux-sample-0", **children: str) -> str:
+    """R of alike nodes."""
+    lite = [{"rank": rank, "children": {"core": "own"} | children}]
+    execution = {"R_lite": lite, "starttime": 0.0, "expiration": 0.0, "nodelist": [hosts]}
+    return json.dumps({"version": 1, "execution": execution})
+
+
 SETTINGS = {
     "mc_name": "flux-sample",
     "mc_size": "1",
@@ -218,7 +226,7 @@ SETTINGS = {
     "mc_cpus": "",
     "mc_joins": "",
     "mc_hosts_count": "1",
-    "mc_resources": "0 flux-sample-0 - 0",
+    "mc_resource_set": resource_set("0", "flux-sample-0"),
     "mc_archive": "",
     "mc_state_volume": "",
     "mc_leave_seconds": "15",
@@ -252,12 +260,12 @@ def runner(**fields: Any) -> dict[str, Any]:
                 "mc_size": "3",
                 "mc_max_size": "3",
                 "mc_hosts_count": "3",
-                "mc_resources": "0-2 flux-sample-[0-2] - 0",
+                "mc_resource_set": resource_set("0-2", "flux-sample-[0-2]"),
             },
         ),
         (
             {"size": 1, "maxSize": 9},
-            {"mc_max_size": "9", "mc_hosts_count": "9", "mc_resources": "0-8 flux-sample-[0-8] - 0"},
+            {"mc_max_size": "9", "mc_hosts_count": "9", "mc_resource_set": resource_set("0-8", "flux-sample-[0-8]")},
         ),
         ({"flux": {"container": {"disable": True}}}, {"mc_view": ""}),
         ({"flux": {"container": {"pythonPath": "/py x"}}}, {"mc_python_path": "/py x"}),
@@ -273,13 +281,13 @@ def runner(**fields: Any) -> dict[str, Any]:
         ),
         ({"flux": {"affinity": "off"}}, {"mc_affinity": "off"}),
         *(
-            (runner(resources=resources), {"mc_cpus": cpus, "mc_resources": f"0 flux-sample-0 {cores} 0"})
-            for resources, cpus, cores in (
-                ({"limits": {"cpu": 4}}, "4", 4),
-                ({"limits": {"cpu": "4000m"}}, "4", 4),
+            (runner(resources=resources), {"mc_cpus": cpus, "mc_resource_set": resource_set(core=ids)})
+            for resources, cpus, ids in (
+                ({"limits": {"cpu": 4}}, "4", "0-3"),
+                ({"limits": {"cpu": "4000m"}}, "4", "0-3"),
                 # a pod has what it requests; more is everybody's
-                ({"requests": {"cpu": 2}, "limits": {"cpu": 4}}, "2", 4),
-                ({"limits": {"cpu": "2500m"}}, "", 2),
+                ({"requests": {"cpu": 2}, "limits": {"cpu": 4}}, "2", "0-3"),
+                ({"limits": {"cpu": "2500m"}}, "", "0-1"),
             )
         ),
         ({"flux": {"noWaitSocket": True}}, {"mc_no_wait_socket": "1"}),
@@ -313,8 +321,8 @@ def runner(**fields: Any) -> dict[str, Any]:
             {"mc_script_has_interpreter": "1", "mc_work": "submit"},
         ),
         (runner(commands={"script": "echo #!\n"}), {"mc_work": "submit"}),
-        (runner(cores=3), {"mc_resources": "0 flux-sample-0 3 0"}),
-        (runner(resources={"limits": {"nvidia.com/gpu": 4}}), {"mc_resources": "0 flux-sample-0 - 4"}),
+        (runner(cores=3), {"mc_resource_set": resource_set(core="0-2")}),
+        (runner(resources={"limits": {"nvidia.com/gpu": 4}}), {"mc_resource_set": resource_set(gpu="0-3")}),
     ],
 )
 def test_settings_follow_the_spec(cluster_of: Make, shell: str, spec: dict[str, Any], expected: dict[str, str]) -> None:

@@ -71,7 +71,7 @@ def test_requested_cpus(given: dict[str, Any], requested: float, whole: int | No
     assert (float(resources.requested_cpus(runner)), resources.whole_cpus(runner)) == (requested, whole)
 
 
-def test_nodes_and_their_lines(cluster_of: Make) -> None:
+def test_nodes_and_their_resource_set(cluster_of: Make) -> None:
     bursts = [{"size": 3, "cores": 8, "gpus": 1}, {"size": 1}]
     runner = {"resources": {"limits": {"nvidia.com/gpu": 2}}}
     cluster = cluster_of({"maxSize": 2, "containers": [runner], "flux": {"bursting": {"clusters": bursts}}})
@@ -80,4 +80,10 @@ def test_nodes_and_their_lines(cluster_of: Make) -> None:
         Nodes("2-4", "burst-0-[0-2]", 8, 1),
         Nodes("5", "burst-1-0", None, 2),
     ]
-    assert resources.lines(cluster) == "0-1 flux-sample-[0-1] - 2\n2-4 burst-0-[0-2] 8 1\n5 burst-1-0 - 2"
+    assert resources.resource_set(cluster) == (
+        '{"version": 1, "execution": {"R_lite": ['
+        '{"rank": "0-1", "children": {"core": "own", "gpu": "0-1"}}, '
+        '{"rank": "2-4", "children": {"core": "0-7", "gpu": "0"}}, '
+        '{"rank": "5", "children": {"core": "own", "gpu": "0-1"}}], '
+        '"starttime": 0.0, "expiration": 0.0, "nodelist": ["flux-sample-[0-1]", "burst-0-[0-2]", "burst-1-0"]}}'
+    )

@@ -64,9 +64,12 @@ lifecycle:
 {{- if eq $kind "runner" }}
 startupProbe:
   exec:
-    command: [/bin/sh, {{ $home }}/minicluster/ready.sh]
+    command: [/bin/sh, {{ $home }}/configmap/ready.sh]
+  # a process of the kubelet costs a third of a broker's start: not while the node starts all of its pods
+  initialDelaySeconds: 3
   periodSeconds: 1
-  timeoutSeconds: 5
+  # it polls in the container, for 50 s
+  timeoutSeconds: 60
   # a broker waits for the others without a limit: the probe must never end it
   failureThreshold: 2147483647
 {{- end }}

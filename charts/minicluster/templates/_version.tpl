@@ -14,7 +14,7 @@ portable choice is made. Arguments: root, feature.
 
 {{/* The first version of Kubernetes that has a feature by default. */}}
 {{- define "minicluster.since" -}}
-{{- get (dict "minimalService" "1.28" "sidecars" "1.29" "backoffLimitPerIndex" "1.29" "successPolicy" "1.31" "imageVolumes" "1.36") . -}}
+{{- get (dict "minimalService" "1.28" "sidecars" "1.29" "backoffLimitPerIndex" "1.29" "successPolicy" "1.31" "imageVolumesOnSomeNodes" "1.35" "imageVolumes" "1.36") . -}}
 {{- end }}
 
 {{/* How the view comes into the pods: none, image or copy. */}}
@@ -27,6 +27,15 @@ portable choice is made. Arguments: root, feature.
 {{- else if eq (include "minicluster.supports" (list . "imageVolumes")) "yes" }}image
 {{- else }}copy
 {{- end -}}
+{{- end }}
+
+{{/*
+"true" when the view is copied although Kubernetes can mount images: whether a node's container runtime can, neither
+Kubernetes' version nor anything that a user of one namespace may read tells.
+*/}}
+{{- define "minicluster.mayMountImages" -}}
+{{- $chosen := and (eq .Values.flux.container.mode "auto") (not (fromJson (include "minicluster.recorded" .))) -}}
+{{- and $chosen (eq (include "minicluster.viewMode" .) "copy") (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "yes") -}}
 {{- end }}
 
 {{/* Fails where the values need a newer Kubernetes. */}}

@@ -40,7 +40,7 @@ main() {
     warn "the resource set R can't be made: see the lines above"
     exit_with 1
   }
-  [ -n "$mc_quiet" ] || say "$mc_name-$JOB_COMPLETION_INDEX of $mc_size (max $mc_max_size), Flux $(version)"
+  [ -n "$mc_quiet" ] || say "$mc_name-$JOB_COMPLETION_INDEX of $mc_size (max $mc_max_size)$(version)"
   "$mc_role"
 }
 
@@ -58,7 +58,8 @@ prepare() {
   mkdir -p "$FLUX_OUTPUT_DIR" 2>/dev/null || true
 }
 
-version() { "$mc_flux" --version | sed -n 's/^commands:[[:space:]]*//p'; }
+# On the lead, for the log. A process costs on a node whose pods all start at once, and workers have the same Flux.
+version() { [ "$mc_role" != lead ] || "$mc_flux" --version | sed -n 's/^commands:[[:space:]]*/, Flux /p'; }
 
 # Runs the broker of rank 0 with the work, and ends with the exit code of the work.
 lead() {

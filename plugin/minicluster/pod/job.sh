@@ -30,6 +30,7 @@ say() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
 
 # Prints which scheduler runs. A policy that only Fluxion has is an error without it.
 check_scheduler() {
+  [ -z "$mc_quiet" ] || [ -n "$mc_needs_fluxion" ] || return 0
   if "$mc_flux" module stats sched-fluxion-qmanager >/dev/null 2>&1; then
     say 'scheduler: Fluxion'
   elif [ -n "$mc_needs_fluxion" ]; then

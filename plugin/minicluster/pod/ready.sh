@@ -1,12 +1,24 @@
 #!/bin/sh
 # shellcheck disable=SC2154 # mc_joins comes from settings.sh
-# Startup probe: the lead is ready when it has its quorum, a worker when its broker has a socket.
+# Startup probe: the lead is ready when it has its quorum, a worker when its broker has a socket. One probe waits for
+# that: on a node whose pods all start at once, a new process in each container each second would cost more than Flux.
+set -u
 
-# shellcheck source=/dev/null
-. "$MINICLUSTER_HOME/minicluster/settings.sh"
+TRIES=50 # the probe's timeout is 60 s
+
+is_ready() {
+  if [ "$JOB_COMPLETION_INDEX" = 0 ] && [ -z "$mc_joins" ]; then [ -e "$run/ready" ]; else
+    set -- "$run"/flux/local*
+    [ -e "$1" ]
+  fi
+}
+
 run=$MINICLUSTER_HOME/config/run
-if [ "$JOB_COMPLETION_INDEX" = 0 ] && [ -z "$mc_joins" ]; then
-  [ -e "$run/ready" ]
-else
-  [ -n "$(ls "$run"/flux/local* 2>/dev/null)" ]
-fi
+# shellcheck source=/dev/null
+. "${0%/*}/settings.sh"
+try=0
+until is_ready; do
+  try=$((try + 1))
+  [ "$try" -le "$TRIES" ] || exit 1
+  sleep 1
+done

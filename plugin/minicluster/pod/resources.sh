@@ -1,29 +1,28 @@
 # shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
 # What Flux may use of the nodes: the resource set R, and whether tasks are bound to CPUs. For the entrypoint.
 
-# Writes R (RFC 20) over all hosts that may ever join. Each line of mc_resources has ranks, hosts, and the cores and
-# GPUs of a node. Fails as a whole when one part fails: with half of R, jobs would wait for ever.
+# Writes R (RFC 20) over all hosts that may ever join. Flux uses the lead's; a worker's has to be one of the same hosts.
 make_resources() {
-  parts=$mc_state/run/R
-  printf '%s\n' "$mc_resources" >"$parts.lines"
-  while read -r ranks hosts cores gpus; do
-    [ "$cores" != - ] || cores=$(count_cores) || return
-    first_ids "$cores"
-    set -- --ranks="$ranks" --hosts="$hosts" --cores="$mc_ids"
-    if [ "$gpus" != 0 ]; then
-      first_ids "$gpus"
-      set -- "$@" --gpus="$mc_ids"
-    fi
-    "$mc_flux" R encode "$@" || return
-  done <"$parts.lines" >"$parts" && "$mc_flux" R append <"$parts" >"$mc_state/etc/flux/system/R"
+  mc_ids=
+  while :; do
+    case $mc_resource_set in *'"own"'*) ;; *) break ;; esac
+    [ -n "$mc_ids" ] || own_cores || return
+    mc_resource_set=${mc_resource_set%%'"own"'*}\"$mc_ids\"${mc_resource_set#*'"own"'}
+  done
+  printf '%s\n' "$mc_resource_set" >"$mc_state/etc/flux/system/R"
 }
 
-# with COUNT: sets mc_ids to the idset (RFC 22) of that many ids, from 0 on.
-first_ids() { if [ "$1" = 1 ]; then mc_ids=0; else mc_ids=0-$(($1 - 1)); fi; }
-
-# Prints how many cores Flux finds on this node.
-count_cores() {
-  local_set=$("$mc_flux" R encode --local) && printf '%s\n' "$local_set" | "$mc_flux" R decode --count=core
+# Sets mc_ids to an idset (RFC 22) of as many cores as Flux finds on the lead's node, from 0 on.
+own_cores() {
+  mc_ids=0
+  [ "$mc_role" = lead ] || return 0
+  mc_list=$("$mc_flux" R encode --local) || return
+  case $mc_list in
+  *'"core":'*\"*\"*) mc_list=${mc_list#*'"core":'} && mc_list=${mc_list#*\"} ;;
+  *) warn "flux R encode --local names no cores: $mc_list" && return 1 ;;
+  esac
+  count_ids "${mc_list%%\"*}"
+  [ "$mc_count" = 1 ] || mc_ids=0-$((mc_count - 1))
 }
 
 # Flux binds tasks to CPUs that it numbers from 0 in each pod. A pod owns the CPUs of these numbers only when it may
@@ -39,12 +38,17 @@ choose_affinity() {
   : >"$mc_state/run/unbound"
 }
 
-# Sets mc_count to the number of CPUs that this pod may run on, from a list such as 0-2,5.
+# Sets mc_count to the number of CPUs that this pod may run on.
 count_cpus() {
   while read -r mc_key mc_list; do
     [ "$mc_key" != Cpus_allowed_list: ] || break
   done </proc/self/status
-  mc_count=0 mc_list=$mc_list,
+  count_ids "$mc_list"
+}
+
+# with LIST, such as 0-2,5: sets mc_count to how many numbers it has.
+count_ids() {
+  mc_count=0 mc_list=$1,
   while [ -n "$mc_list" ]; do
     mc_range=${mc_list%%,*} mc_list=${mc_list#*,}
     mc_count=$((mc_count + ${mc_range#*-} - ${mc_range%-*} + 1))

@@ -1,5 +1,6 @@
-"""What a node of the cluster has, cores and GPUs: the lines that the pods make R of (the resource set, RFC 20)."""
+"""What the nodes of the cluster have, cores and GPUs: the resource set R (RFC 20)."""
 
+import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -13,6 +14,8 @@ from minicluster.render.quantity import to_number
 GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 #: CPUs or GPUs that no node has: whoever writes 4G for them made a slip.
 TOO_MANY = 2**31
+#: In the place of an idset of cores, the cores of the lead's node. resources.sh replaces it.
+OWN = "own"
 
 
 class Nodes(NamedTuple):
@@ -39,9 +42,21 @@ def nodes(cluster: MiniCluster) -> Iterator[Nodes]:
         first += size
 
 
-def lines(cluster: MiniCluster) -> str:
-    """Return a line for each of the nodes, ``RANKS HOSTS CORES GPUS``; cores are ``-`` where the node itself tells."""
-    return "\n".join(f"{part.ranks} {part.hosts} {part.cores or '-'} {part.gpus}" for part in nodes(cluster))
+def resource_set(cluster: MiniCluster) -> str:
+    """Return R as JSON, over all hosts that may ever join; its cores are OWN where a node itself tells."""
+    found = list(nodes(cluster))
+    execution = {
+        "R_lite": [{"rank": part.ranks, "children": _children(part)} for part in found],
+        "starttime": 0.0,
+        "expiration": 0.0,
+        "nodelist": [part.hosts for part in found],
+    }
+    return json.dumps({"version": 1, "execution": execution})
+
+
+def _children(part: Nodes) -> dict[str, str]:
+    ids = {"core": OWN if part.cores is None else to_idset(range(part.cores))}
+    return ids | ({"gpu": to_idset(range(part.gpus))} if part.gpus else {})
 
 
 def cores(runner: Mapping[str, Any]) -> int | None:

@@ -24,7 +24,7 @@ def shell(cluster: MiniCluster) -> str:
         "mc_cpus": resources.whole_cpus(runner) or "",
         "mc_joins": _joined_lead(cluster),
         "mc_hosts_count": registered(cluster),
-        "mc_resources": resources.lines(cluster),
+        "mc_resource_set": resources.resource_set(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
         "mc_state_volume": _flag(cluster.spec["state"]["claimName"]),
         "mc_leave_seconds": leave,
