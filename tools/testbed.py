@@ -55,22 +55,32 @@ def new_volume() -> Iterator[str]:
     kubernetes().kubectl("delete", "persistentvolume", name, "--ignore-not-found", "--wait=false")
 
 
-def bind(cluster: Release, claim: str, volume: str, folder: Path) -> None:
-    """Make a claim in the release's namespace and a volume for it, a folder of the node."""
-    spec = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+#: What volumes and claims of the tests have.
+BY_HAND: dict[str, Any] = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+
+
+def offer(cluster: Release, claim: str, volume: str, folder: Path) -> None:
+    """Make a volume, a folder of the node, for a claim in the release's namespace."""
     source = {"capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"}}
     cluster.cluster.create(
         {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
             "metadata": {"name": volume},
-            "spec": {**spec, **source, "claimRef": {"namespace": cluster.namespace, "name": claim}},
+            "spec": {**BY_HAND, **source, "claimRef": {"namespace": cluster.namespace, "name": claim}},
         },
+    )
+
+
+def bind(cluster: Release, claim: str, volume: str, folder: Path) -> None:
+    """Make a claim in the release's namespace and a volume for it, a folder of the node."""
+    offer(cluster, claim, volume, folder)
+    cluster.cluster.create(
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
             "metadata": {"name": claim, "namespace": cluster.namespace},
-            "spec": {**spec, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume},
+            "spec": {**BY_HAND, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume},
         },
     )
 

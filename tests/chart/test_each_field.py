@@ -41,6 +41,7 @@ CHANGEABLE = {
         "flux.curveCert",
         "agent.periodSeconds",
         "networkPolicy.enabled",
+        "state.keep",
         "metrics.podMonitor.enabled",
         "metrics.podMonitor.labels",
     ),
@@ -75,6 +76,8 @@ SPECIAL: dict[str, Any] = {
     "flux.scheduler.matchPolicy": "first",
     "maxSize": 9,
     "minSize": 1,
+    "state.capacity": "2Gi",
+    "state.accessModes": ["ReadWriteOnce"],
     **{key: {"runAsUser": 7} for key in ("pod.securityContext", "containers.0.securityContext")},
     "flux.container.securityContext": {"runAsUser": 7},
     **{f"{place}.resources.claims": [{"name": "x"}] for place in ("containers.0", "flux.container", "agent")},
@@ -86,12 +89,16 @@ SPECIAL: dict[str, Any] = {
 LEAD = {"name": "lead", "address": "a", "size": 2}
 JOINS = {"flux": {"bursting": {"leadBroker": LEAD, "clusters": [{"name": "flux-sample", "size": 8}]}}}
 SCALES = {"autoscaling": {"enabled": True}}
+CLAIM = {"state": {"capacity": "1Gi"}}
 EXPOSED = {"flux": {"bursting": {"expose": {"type": "NodePort"}}}}
 #: Values that a field needs beside it.
 BESIDE: dict[str, dict[str, Any]] = {
     "containers.0.launcher": runner(command="x"),
     "containers.0.batchRaw": runner(command="x", batch=True),
     "containers.0.batch": runner(command="x"),
+    "state.storageClass": CLAIM,
+    "state.accessModes": CLAIM,
+    "state.keep": CLAIM,
     "autoscaling.enabled": {},
     "autoscaling.targetCPU": SCALES | runner(resources={"requests": {"cpu": 1}}),
     "autoscaling.": SCALES,
@@ -185,6 +192,7 @@ ELSEWHERE = (
     "flux.leadBroker.",
     "containers.0.commands.servicePre",
     "containers.0.noWrapEntrypoint",
+    "containers.0.leadOnly",
 )
 
 
@@ -199,7 +207,9 @@ def test_each_field_does_something(helm4: Helm, base: Base, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"commands": {"servicePre": "x"}, "command": "y"}, {"noWrapEntrypoint": True}], ids=str
+    "fields",
+    [{"commands": {"servicePre": "x"}, "command": "y"}, {"noWrapEntrypoint": True}, {"leadOnly": True, "command": "y"}],
+    ids=str,
 )
 def test_fields_of_the_other_containers_do_something(helm4: Helm, base: Base, fields: dict[str, Any]) -> None:
     other = {"name": "other", "command": fields.get("command", "")}

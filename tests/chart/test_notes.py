@@ -13,11 +13,15 @@ LEAD = {"name": "root", "address": "a", "size": 2}
 JOINS = {"leadBroker": LEAD, "clusters": [{"name": "mc", "size": 2}]}
 
 
+def notes(helm: Helm, values: dict[str, Any]) -> list[str]:
+    where = ("--namespace", "team", "--dry-run=client", "--post-renderer", "minicluster", "--values", "-")
+    text = helm.ok("install", "mc", CHART, *where, stdin=values_text(values))
+    return text.partition("\nNOTES:\n")[2].splitlines()
+
+
 @pytest.mark.parametrize("values", [{}, {"flux": {"bursting": JOINS}, "size": 2}], ids=["root", "burst"])
 def test_the_notes_name_commands_that_work(helm4: Helm, values: dict[str, Any]) -> None:
-    where = ("--namespace", "team", "--dry-run=client", "--post-renderer", "minicluster", "--values", "-")
-    text = helm4.ok("install", "mc", CHART, *where, stdin=values_text(values))
-    lines = [line.partition("   #")[0] for line in text.partition("\nNOTES:\n")[2].splitlines()]
+    lines = [line.partition("   #")[0] for line in notes(helm4, values)]
     found = [re.findall(r"\b(?:helm|kubectl|minicluster) .*", line) for line in lines]
     commands = [shlex.split(command) for line in found for command in line]
     assert {words[0] for words in commands} == {"helm", "kubectl", "minicluster"}
@@ -52,3 +56,26 @@ def test_where_the_nodes_may_mount_images_the_notes_name_it(
     options = ("--kube-version", version, "--api-versions", "batch/v1/Job", "--set", f"flux.container.mode={mode}")
     text = helm.ok("template", "mc", chart, *options, "--show-only", "templates/notes.yaml")
     assert ("flux.container.mode=image" in text) == named
+
+
+WARNING = "WARNING: the claim mc-state of state is ReadWriteOnce: all pods must run on one node."
+KEPT = "Kept     mc-state, the claim of state; once uninstalled, remove it: kubectl delete pvc -n team mc-state"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"size": 2, "state": {"capacity": "1Gi", "accessModes": ["ReadWriteOnce"]}}, {KEPT, WARNING}),
+        ({"size": 1, "state": {"capacity": "1Gi", "accessModes": ["ReadWriteOnce"]}}, {KEPT}),
+        ({"size": 2, "state": {"capacity": "1Gi", "keep": False}}, set()),
+    ],
+    ids=str,
+)
+def test_the_notes_say_what_stays_and_warn_of_one_node(helm4: Helm, values: dict[str, Any], expected: set[str]) -> None:
+    assert {line for line in notes(helm4, values) if "mc-state" in line} == expected
+
+
+def test_the_notes_say_how_to_reach_a_container_on_the_lead_only(helm4: Helm) -> None:
+    side = {"name": "web", "command": "x", "ports": [80, 8080], "leadOnly": True}
+    lines = notes(helm4, {"containers": [{"runFlux": True}, side]})
+    assert "Forward  kubectl port-forward -n team service/mc-web 80 8080" in lines

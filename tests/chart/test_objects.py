@@ -1,5 +1,6 @@
 """What objects must have for a cluster to work: a golden file takes whatever the templates make."""
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -80,6 +81,36 @@ def test_each_service_finds_its_own_pods_and_no_others(helm4: Helm, headless: bo
     # a host name is one within that Service
     for kind in ("Job", "Deployment"):
         assert one(texts["a"], kind)["spec"]["template"]["spec"]["subdomain"] == headless_name
+
+
+def test_the_service_of_a_container_on_the_lead_only(helm: Helm) -> None:
+    side = {"name": "side", "command": "x", "ports": [80, 81], "leadOnly": True}
+    text = helm.template(values={"size": 2, "containers": [{"runFlux": True}, side]})
+    service = one(text, "Service", "flux-sample-side")
+    assert service["spec"] == {
+        "publishNotReadyAddresses": True,
+        "selector": {
+            "app.kubernetes.io/name": "minicluster",
+            "app.kubernetes.io/instance": "flux-sample",
+            "app.kubernetes.io/component": "broker",
+            INDEX: "0",
+        },
+        "ports": [{"name": "port-80", "port": 80}, {"name": "port-81", "port": 81}],
+    }
+
+
+def test_a_container_on_the_lead_only(helm4: Helm) -> None:
+    """Its program and its hooks find out by themselves where they are: all pods share the template."""
+    text = "echo '$(A)' \"b\"\n: $HOME"
+    side = {"name": "side", "command": "x", "leadOnly": True, "lifeCycle": {"postStartExec": text}}
+    container = init_containers(helm4.template(values={"containers": [{"runFlux": True}, side]}))["side"]
+    assert container["command"] == ["/bin/sh", "/mnt/flux/configmap/start.sh", "container.sh", "side", "lead"]
+    hook = container["lifecycle"]["postStart"]["exec"]["command"]
+    assert hook[-1] == text
+    for index, printed in (("0", "$(A) b\n"), ("1", "")):
+        env = {"JOB_COMPLETION_INDEX": index, "HOME": "/"}
+        done = subprocess.run(hook, env=env, capture_output=True, text=True, check=True)
+        assert (done.stdout, done.stderr) == (printed, "")
 
 
 def test_which_services_have_addresses_of_pods_that_are_not_ready(helm4: Helm) -> None:

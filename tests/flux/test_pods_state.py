@@ -10,7 +10,7 @@ from real_cluster import IN_PODS, Install
 
 from tools.clients import until
 from tools.releases import PATIENCE, FluxRelease
-from tools.testbed import bind
+from tools.testbed import bind, offer
 
 pytestmark = IN_PODS
 
@@ -22,6 +22,7 @@ SURVIVES = {
     ("claim", "kill"): ("FAILED", "COMPLETED"),
     ("claim", "evict"): ("CANCELED", "COMPLETED"),
     ("claim", "reinstall"): ("CANCELED", "COMPLETED"),
+    ("capacity", "reinstall"): ("CANCELED", "COMPLETED"),
 }
 
 
@@ -33,11 +34,15 @@ def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, k
     if kept == "archive":
         values["archive"] = {"path": "/archive/state.tgz"}
         runner["volumes"] = {"archive": {"path": "/archive", "hostPath": str(tmp_path / "archive")}}
-    else:
+    elif kept == "claim":
         values["state"] = {"claimName": "state"}
+    else:
+        values["state"] = {"capacity": "1Gi", "storageClass": "", "accessModes": ["ReadWriteMany"]}
     cluster = release(values, runner)
     if kept == "claim":
         bind(cluster, "state", volume, tmp_path / "state")
+    elif kept == "capacity":
+        offer(cluster, "mini-state", volume, tmp_path / "state")
     cluster.wait_for("0")
     runs = submit(cluster, "sleep", "600")
     until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", runs).strip() == "RUN")

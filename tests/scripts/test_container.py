@@ -156,6 +156,37 @@ def test_a_sidecar_has_a_home_and_a_tmpdir(make: Make) -> None:
     assert not pod.state.exists()
 
 
+# On the lead only --------------------------------------------------------------------------------------------
+
+
+def test_a_container_of_the_lead_runs_there_as_any_sidecar(make: Make) -> None:
+    pod = with_broker(container(make, command=f"{RUNS}; flux resource list"))
+    side = pod.start("container.sh", "side", "lead")
+    until(lambda: pod.calls("resource", "list"))
+    asleep(side, pod)
+    assert runs(pod) == 1
+    assert side.stop() == 0
+
+
+def test_a_container_of_the_lead_that_fails_there_ends(make: Make) -> None:
+    pod = with_broker(container(make, command="exit 7"))
+    assert pod.run("container.sh", "side", "lead") == (7, "minicluster: side: the command failed with exit code 7\n")
+
+
+def test_on_a_worker_it_only_sleeps(make: Make) -> None:
+    """It neither waits for the broker nor runs a text of the user, and ends at once when told to."""
+    texts = {"init": RUNS, "servicePre": RUNS, "post": RUNS}
+    pod = container(make, index=1, command=RUNS, commands=texts)
+    side = pod.start("container.sh", "side", "lead")
+    asleep(side, pod)
+    # its shell is sh: bash has several times the memory
+    argv = pod.exec(f"cat /proc/{side.popen.pid}/cmdline").out.split("\0")
+    assert argv[0] == str(pod.root / "bin/sh")
+    assert not (pod.home / ".own-side").exists()
+    assert side.stop() == 0
+    assert (runs(pod), side.log, pod.calls()) == (0, "", [])
+
+
 # The agent ---------------------------------------------------------------------------------------------------
 
 

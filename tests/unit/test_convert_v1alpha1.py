@@ -3,6 +3,7 @@
 import pytest
 from conversion import V1ALPHA1, Case, app, assert_converted, refused
 
+NEW = "containers[0].volumes.v is a new volume here, which the storage class makes: v1alpha1 made it from the values"
 #: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
 CASES: dict[str, Case] = {
     "volumes as v1alpha1 had them": (
@@ -15,11 +16,69 @@ CASES: dict[str, Case] = {
             "containers[0].existingVolumes are volumes here",
         ],
     ),
+    "a volume of a storage class": (
+        app(volumes={"v": {"path": "/v", "readOnly": True}})
+        | {"volumes": {"v": {"path": "/h", "storageClass": "gcs"}}},
+        app(
+            volumes={
+                "v": {
+                    "path": "/v",
+                    "readOnly": True,
+                    "capacity": "5Gi",
+                    "storageClass": "gcs",
+                    "accessModes": ["ReadWriteMany"],
+                }
+            }
+        )
+        | {"volumes": None},
+        [NEW],
+    ),
+    "all fields of a volume of a storage class": (
+        app(volumes={"v": {"path": "/v"}})
+        | {
+            "volumes": {
+                "v": {
+                    "path": "/h",
+                    "storageClass": "csi-gcs",
+                    "driver": "gcs.csi.ofek.dev",
+                    "capacity": "25Gi",
+                    "labels": {"type": "remote"},
+                    "annotations": {"provider.svc/attribute": "value"},
+                    "claimAnnotations": {"gcs.csi.ofek.dev/location": "us-central1"},
+                    "attributes": {"mounter": "geesefs"},
+                    "secret": "csi-gcs-secret",
+                    "secretNamespace": "default",
+                    "delete": False,
+                }
+            }
+        },
+        app(
+            volumes={
+                "v": {
+                    "path": "/v",
+                    "capacity": "25Gi",
+                    "storageClass": "csi-gcs",
+                    "accessModes": ["ReadWriteMany"],
+                    "labels": {"type": "remote"},
+                    "annotations": {"gcs.csi.ofek.dev/location": "us-central1"},
+                    "keep": True,
+                }
+            }
+        )
+        | {"volumes": None},
+        [
+            NEW,
+            *(
+                f"volumes.v.{key} is dropped: it is for whoever sets up the storage class"
+                for key in ("driver", "attributes", "secret", "secretNamespace", "annotations")
+            ),
+        ],
+    ),
     "no longer here": (
         app(fluxUser={"uid": 1}, commands={"runFluxAsRoot": False}) | {"users": [], "fluxRestful": {"port": 1}},
         app(commands={}) | {"users": None, "fluxRestful": None},
         [
-            "fluxRestful is dropped: there is no RESTful server: use flux in the pods",
+            "fluxRestful is dropped: no RESTful server is built in: docs/http-api.md has one",
             "containers[0].fluxUser is dropped: everything runs as the pod's user: set pod.securityContext",
         ],
     ),
@@ -31,9 +90,11 @@ def test_v1alpha1(case: str) -> None:
     assert_converted(*CASES[case])
 
 
-def test_a_volume_of_a_storage_class_is_an_error() -> None:
-    cluster = app(volumes={"v": {"path": "/v"}}) | {"volumes": {"v": {"path": "/h", "storageClass": "gcs"}}}
+@pytest.mark.parametrize("key", ["volumeHandle", "volumeName"])
+def test_storage_that_exists_is_an_error(key: str) -> None:
+    definition = {"path": "/h", "storageClass": "gcs", key: "bucket/path"}
+    cluster = app(volumes={"v": {"path": "/v"}}) | {"volumes": {"v": definition}}
     assert refused(cluster, version=V1ALPHA1) == (
-        "containers[0].volumes.v is of the storage class gcs, whose claim the operator made: make the claim, and give "
-        "its name as containers[0].volumes.v.claimName"
+        f"volumes.v.{key} names storage that exists, bucket/path: make a PersistentVolume and a claim for it, and give "
+        "the claim's name as containers[0].volumes.v.claimName"
     )

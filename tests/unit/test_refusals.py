@@ -35,7 +35,7 @@ def scaling(size: int, max_size: int, **fields: Any) -> dict[str, Any]:
     return {"size": size, "maxSize": max_size, "autoscaling": {"enabled": True, **fields}}
 
 
-SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver"
+SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver, capacity"
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"size": 4, "maxSize": 2}, "size is 4, maxSize 2: lower size, or install with a larger maxSize"),
     ({"size": 2, "minSize": 3}, "minSize is 3, size 2: minSize can't be above size; lower minSize"),
@@ -67,6 +67,31 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (service(command="a", commands={"post": "b"}), f"services[0].commands.post is set: {HOST}; use servicePre"),
     (service(runFlux=True), f"services[0].runFlux is set: {HOST}; drop it"),
     *((sidecar(**{key: True}), f"containers[1].{key} is set: {HOST}; drop it") for key in ("launcher", "batch")),
+    (
+        runner(leadOnly=True),
+        "containers[0].leadOnly is set on the container that runs Flux: each pod has a broker; drop it",
+    ),
+    (service(leadOnly=True, command="a"), "services[0].leadOnly is set: a service has a pod of its own; drop it"),
+    *(
+        (
+            sidecar(leadOnly=True, **fields),
+            "containers[1].leadOnly is set without a command: its image's entrypoint would run in each pod; give one",
+        )
+        for fields in ({}, {"noWrapEntrypoint": True})
+    ),
+    (
+        sidecar(leadOnly=True, command="a") | bursting(leadBroker=LEAD, clusters=[{"name": "mc"}]),
+        "containers[1].leadOnly is set, and with flux.bursting.leadBroker the lead is elsewhere: drop it",
+    ),
+    *(
+        (
+            sidecar(leadOnly=True, command="a")
+            | {"pod": {"template": {"spec": {"initContainers": [{"name": "side", probe: {kind: {"port": 80}}}]}}}},
+            f"pod.template: the {probe} of side would fail on workers, where nothing listens: use exec, and test that "
+            "JOB_COMPLETION_INDEX is 0",
+        )
+        for probe, kind in (("startupProbe", "httpGet"), ("readinessProbe", "tcpSocket"), ("livenessProbe", "grpc"))
+    ),
     (sidecar(cores=2), f"containers[1].cores is set: {HOST}; drop it"),
     (
         {"containers": [RUNNER, {"name": "lead", "ports": [80]}]},
@@ -106,6 +131,47 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         volume(path="/d", claimName="c", emptyDirMedium="memory"),
         "containers[0].volumes.v.emptyDirMedium is set without emptyDir: drop it",
+    ),
+    *(
+        (
+            volume(path="/d", claimName="c", **{key: value}),
+            f"containers[0].volumes.v.{key} is set without capacity: drop it",
+        )
+        for key, value in (
+            ("storageClass", "s"),
+            ("accessModes", ["ReadWriteMany"]),
+            ("labels", {"a": "b"}),
+            ("annotations", {"a": "b"}),
+            ("keep", True),
+        )
+    ),
+    (
+        volume(path="/d", capacity="1Gi", claimName="c"),
+        f"containers[0].volumes.v has claimName and capacity: give exactly one of {SOURCES}",
+    ),
+    (volume(capacity="1Gi"), "containers[0].volumes.v has no path: say where to mount it"),
+    (
+        volume(path="/d", capacity="0Gi"),
+        "containers[0].volumes.v.capacity is 0Gi: a claim has some size; give e.g. 1Gi",
+    ),
+    (
+        {"size": 3, **volume(path="/d", capacity="1Gi", accessModes=["ReadWriteOncePod"])},
+        "containers[0].volumes.v.accessModes is ReadWriteOncePod, and up to 3 pods mount the claim: use ReadWriteMany",
+    ),
+    (
+        volume(path="/d", capacity="1Gi", accessModes=["ReadWriteOncePod", "ReadWriteOnce"]),
+        "containers[0].volumes.v.accessModes has ReadWriteOncePod and others: it excludes them; drop it, or the others",
+    ),
+    (
+        {
+            **runner(volumes={"v": {"path": "/d", "capacity": "1Gi"}}),
+            **service(volumes={"v": {"path": "/e", "capacity": "2Gi"}}),
+        },
+        "services[0].volumes.v differs from the volume v of another container: rename one of them",
+    ),
+    (
+        {"state": {"capacity": "1Gi"}, **runner(volumes={"state": {"path": "/d", "capacity": "1Gi"}})},
+        "containers[0].volumes.state.capacity and state.capacity make one claim, mc-state: rename it",
     ),
     (
         runner(volumes={"minicluster-x": {"emptyDir": True}}),
@@ -338,6 +404,33 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"state": {"claimName": "c"}, "archive": {"path": "/a/b"}},
         "state.claimName and archive.path are both set: each restores the queue; drop one of them",
+    ),
+    (
+        {"state": {"capacity": "1Gi"}, "archive": {"path": "/a"}},
+        "state.capacity and archive.path are both set: each restores the queue; drop one of them",
+    ),
+    (
+        {"state": {"capacity": "1Gi"}, **bursting(leadBroker=LEAD, clusters=[{"name": "mc"}])},
+        "state.capacity and flux.bursting.leadBroker are both set: the lead has the state; drop the claim",
+    ),
+    (
+        {"state": {"capacity": "1Gi", "claimName": "c"}},
+        "state.claimName and state.capacity are both set: the claim is yours, or the release makes it; drop one",
+    ),
+    *(
+        (
+            {"state": {"claimName": "c", key: value}},
+            f"state.{key} is set without capacity: it is of a claim that the release makes; drop it",
+        )
+        for key, value in (("storageClass", "s"), ("accessModes", ["ReadWriteMany"]))
+    ),
+    (
+        {"size": 2, "state": {"capacity": 1, "accessModes": ["ReadWriteOncePod"]}},
+        "state.accessModes is ReadWriteOncePod, and up to 2 pods mount the claim: use ReadWriteMany",
+    ),
+    (
+        {"state": {"capacity": 1, "accessModes": ["ReadOnlyMany"]}},
+        "state.accessModes is ReadOnlyMany: the lead writes to the claim; use ReadWriteMany",
     ),
     # bursting
     (bursting(hostlist="a-0", clusters=[{"size": 1}]), "flux.bursting has hostlist and clusters: give one of them"),

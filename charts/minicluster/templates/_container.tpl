@@ -12,8 +12,9 @@ imagePullPolicy: {{ include "minicluster.pullPolicy" $c }}
 {{- if eq $kind "runner" }}
 command: [/bin/sh, {{ $home }}/configmap/start.sh, entrypoint.sh]
 {{- else if $wrapped }}
+{{- $role := $c.leadOnly | default false | ternary "lead" $kind }}
 {{- $program := eq $kind "service" | ternary "minicluster/container.sh" "configmap/start.sh, container.sh" }}
-command: [/bin/sh, {{ $home }}/{{ $program }}, {{ $c.name | quote }}, {{ $kind }}]
+command: [/bin/sh, {{ $home }}/{{ $program }}, {{ $c.name | quote }}, {{ $role }}]
 {{- end }}
 {{- if or (eq $kind "sidecar") (eq $kind "agent") }}
 # makes it a sidecar: it ends with the runner, and its own end doesn't end the pod
@@ -56,7 +57,11 @@ lifecycle:
   {{- if $text }}
   {{ $hook }}:
     exec:
+      {{- if $c.leadOnly }}
+      command: [/bin/sh, -c, '[ "$JOB_COMPLETION_INDEX" != 0 ] || exec /bin/sh -c "$1"', sh, {{ toJson $text }}]
+      {{- else }}
       command: [/bin/sh, -c, {{ toJson $text }}]
+      {{- end }}
   {{- end }}
   {{- end }}
 {{- end }}
@@ -116,7 +121,7 @@ volumeMounts:
   {{- if eq .kind "runner" }}
   - name: minicluster-curve
     mountPath: {{ $home }}/curve
-  {{- if $root.Values.state.claimName }}
+  {{- if include "minicluster.stateClaim" $root }}
   - name: minicluster-state
     mountPath: {{ $home }}/state
   {{- end }}
@@ -180,15 +185,16 @@ volumeMounts:
 {{- and (not (empty .Values.flux.mungeSecret)) (not $own) -}}
 {{- end }}
 
-{{/* The volumes of a list of containers, each name once. */}}
+{{/* The volumes of containers, each name once. Arguments: root, containers. */}}
 {{- define "minicluster.volumes" -}}
 {{- $volumes := dict -}}
-{{- range . }}{{ range $name, $volume := .volumes }}{{ $_ := set $volumes $name $volume }}{{ end }}{{ end -}}
+{{- $root := first . -}}
+{{- range last . }}{{ range $name, $volume := .volumes }}{{ $_ := set $volumes $name $volume }}{{ end }}{{ end -}}
 {{- range $name, $v := $volumes }}
 - name: {{ $name | quote }}
-  {{- if $v.claimName }}
+  {{- if or $v.claimName $v.capacity }}
   persistentVolumeClaim:
-    claimName: {{ $v.claimName | quote }}
+    claimName: {{ include "minicluster.claimName" (list $root $name $v) | quote }}
   {{- else if $v.hostPath }}
   hostPath: {path: {{ $v.hostPath | quote }}, type: Directory}
   {{- else if $v.secretName }}

@@ -14,11 +14,19 @@ compares record and values (plugin/minicluster/render/upgrade.py).
 {{- range initial $path }}{{ $map = get $map . | default dict }}{{ end }}
 {{- $_ := unset $map (last $path) }}
 {{- end -}}
+{{- range $values.containers }}{{ range .volumes }}{{ include "minicluster.recordClaim" . }}{{ end }}{{ end -}}
+{{- include "minicluster.recordClaim" $values.state -}}
 {{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
 {{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
 {{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
+{{- end }}
+
+{{/* Leaves of a volume what can't change: that the release makes its claim, but not how large or with which metadata. */}}
+{{- define "minicluster.recordClaim" -}}
+{{- if .capacity }}{{ $_ := set . "capacity" "a claim of the release" }}{{ end -}}
+{{- range list "labels" "annotations" "keep" }}{{ $_ := unset $ . }}{{ end -}}
 {{- end }}
 
 {{/* A line `path: text` for each leaf of a value; long texts as their digest. Arguments: path, value. */}}

@@ -76,7 +76,7 @@ spec:
     - name: minicluster-munge-socket
       emptyDir: {}
     {{- end }}
-    {{- with .Values.state.claimName }}
+    {{- with include "minicluster.stateClaim" . }}
     - name: minicluster-state
       persistentVolumeClaim:
         claimName: {{ . | quote }}
@@ -110,7 +110,7 @@ spec:
     - name: minicluster-view
       emptyDir: {}
     {{- end }}
-    {{- include "minicluster.volumes" .Values.containers | nindent 4 }}
+    {{- include "minicluster.volumes" (list . .Values.containers) | nindent 4 }}
 {{- end }}
 
 {{- define "minicluster.configVolume" -}}

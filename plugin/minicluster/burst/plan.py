@@ -127,7 +127,9 @@ def values(root: MiniCluster, burst: Burst, size: int, address: Address) -> dict
         "size": size,
         "maxSize": burst.size,
         **{key: value for key, value in root.spec.items() if key not in ROOTS},
-        "containers": [_worker(c) if c is root.runner else dict(c) for c in root.spec["containers"]],
+        "containers": [
+            _worker(c) if c is root.runner else dict(c) for c in root.spec["containers"] if not c.get("leadOnly")
+        ],
         "network": {key: value for key, value in root.spec["network"].items() if key not in ROOTS_NETWORK},
         "flux": {**flux, **secret, "bursting": {**bursting, "leadBroker": lead}},
     }

@@ -11,6 +11,10 @@ from minicluster.errors import ConvertError
 MOVED = {"fluxOptionFlags": "optionFlags", "fluxLogLevel": "logLevel"}
 #: Snippets that a sidecar ran before its command, in this order
 SIDECAR_SNIPPETS = ("brokerPre", "workerPre", "pre")
+#: Size of a claim whose size is not given
+CAPACITY = "5Gi"
+#: Fields of a volume that the operator wrote into a PersistentVolume
+OF_THE_CLASS = ("driver", "attributes", "secret", "secretNamespace", "annotations")
 
 
 def convert_spec(spec: Part) -> None:
@@ -71,14 +75,14 @@ def _convert_work(spec: Part, runner: Part) -> None:
 def convert_volumes(spec: Part) -> None:
     """Take over volumes as v1alpha1 had them, also from a document that says it is of v1alpha2.
 
-    Raises ConvertError for what its operator would have made a volume of.
+    Raises ConvertError for storage that exists outside of Kubernetes.
     """
     defined = spec.members("volumes")
     names = spec.at("volumes").fields
     for container in every_container(spec):
         for name, volume in container.members("volumes").items():
             if name in names:
-                _mount_host_folder(volume, defined.get(name, Part("", {}, spec.report)))
+                _convert_volume(volume, defined.get(name, Part("", {}, spec.report)))
         existing = container.at("existingVolumes").fields
         if existing:
             del container.fields["existingVolumes"]
@@ -87,13 +91,33 @@ def convert_volumes(spec: Part) -> None:
     spec.fields.pop("volumes", None)
 
 
-def _mount_host_folder(volume: Part, definition: Part) -> None:
-    """Give a volume the host's folder that it was defined by. Raises ConvertError when it was no such folder."""
-    storage = definition.fields.get("storageClass", "hostpath")
-    if storage != "hostpath":
-        raise ConvertError(
-            f"{volume.path} is of the storage class {storage}, whose claim the operator made: make the claim, and "
-            f"give its name as {volume.path}.claimName"
-        )
-    volume.fields["hostPath"] = definition.fields.get("path")
-    volume.warn("", "is the host's folder itself: v1alpha1 made a claim and a volume")
+def _convert_volume(volume: Part, definition: Part) -> None:
+    """Give a volume the host's folder that it was defined by, or a claim. Raises ConvertError for other storage."""
+    if definition.fields.get("storageClass", "hostpath") == "hostpath":
+        volume.fields["hostPath"] = definition.fields.get("path")
+        volume.warn("", "is the host's folder itself: v1alpha1 made a claim and a volume")
+        return
+    for key in ("volumeHandle", "volumeName"):
+        if definition.get(key):
+            raise ConvertError(
+                f"{definition.path}.{key} names storage that exists, {definition.get(key)}: make a PersistentVolume "
+                f"and a claim for it, and give the claim's name as {volume.path}.claimName"
+            )
+    _make_claim(volume, definition)
+
+
+def _make_claim(volume: Part, definition: Part) -> None:
+    """Let the release make the claim. The volume was made from the definition too: here the storage class makes it."""
+    claim = {
+        "capacity": definition.get("capacity") or CAPACITY,
+        "storageClass": definition.get("storageClass"),
+        "accessModes": ["ReadWriteMany"],
+        "labels": definition.get("labels"),
+        "annotations": definition.get("claimAnnotations"),
+        "keep": definition.get("delete") is False,
+    }
+    volume.fields.update({key: value for key, value in claim.items() if value})
+    volume.warn("", "is a new volume here, which the storage class makes: v1alpha1 made it from the values")
+    for key in OF_THE_CLASS:
+        if definition.get(key):
+            definition.warn(key, "is dropped: it is for whoever sets up the storage class")

@@ -1,8 +1,18 @@
 #!/bin/sh
 # shellcheck disable=SC2154 # mc_* come from settings.sh and environment.sh
-# container.sh NAME sidecar|service|agent: runs the command of a container other than the runner. A sidecar first waits
-# for the broker of its pod, and gets the environment to use it. The agent is a sidecar of the lead.
+# container.sh NAME sidecar|lead|service|agent: runs the command of a container other than the runner. A sidecar first
+# waits for the broker of its pod, and gets the environment to use it. A lead is a sidecar of the lead only, like the
+# agent.
 set -eu
+
+# All pods have the same containers. Where there is nothing to do, only this shell and a sleep run.
+idle() {
+  trap 'exit 0' TERM INT
+  sleep infinity &
+  wait
+}
+
+case $2 in lead | agent) [ "$JOB_COMPLETION_INDEX" = 0 ] || idle ;; esac
 
 # shellcheck source=shell.sh
 . "$MINICLUSTER_HOME/minicluster/shell.sh"
@@ -61,10 +71,7 @@ wait_for_broker() {
   run "$mc_flux" python -c 'import flux; flux.Flux().rpc("state-machine.wait").get()'
 }
 
-# The agent of a worker has nothing to do.
 run_agent() {
-  mc_code=0
-  [ "$JOB_COMPLETION_INDEX" = 0 ] || return 0
   wait_for_broker
   run "$mc_flux" python "$mc_files/agent.py" "$mc_files/agent.json"
 }
@@ -81,4 +88,4 @@ run_command() {
   case $first in '#!'*) run "$file" ;; *) run "$mc_shell" "$file" ;; esac
 }
 
-main "$@"
+if [ "$2" = lead ]; then main "$1" sidecar; else main "$@"; fi

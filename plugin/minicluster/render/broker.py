@@ -70,7 +70,7 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
         # a container sees more of a node than it may use: R is right, detection isn't
         "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
     }
-    if cluster.spec["state"]["claimName"]:
+    if cluster.state_claim:
         # a kill loses what is younger (flux-config-kvs(5))
         tables["kvs"] = {"checkpoint-period": "5s"}
     scheduler = cluster.flux["scheduler"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeGuard
 
 from minicluster.errors import SpecError
-from minicluster.render import defaults, refusals, schema, upgrade
+from minicluster.render import claims, defaults, refusals, schema, upgrade
 from minicluster.render.model import MiniCluster
 
 
@@ -37,6 +37,8 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
         raise SpecError(f"MiniCluster {name}: {refusal}")
     if cluster.live:
         upgrade.refuse(cluster.live, name, dict(upgrade.flat(defaults.values())))
+    for claim in claims.load(document.get("claims")):
+        claims.refuse(claim)
     return cluster
 
 

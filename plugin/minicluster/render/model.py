@@ -82,9 +82,14 @@ class MiniCluster:
         return {**autoscaling, "max": autoscaling["max"] or self.max_size} if autoscaling["enabled"] else {}
 
     @property
+    def state_claim(self) -> bool:
+        """Whether Flux's state is on a claim."""
+        return bool(self.spec["state"]["claimName"] or self.spec["state"]["capacity"])
+
+    @property
     def keeps_state(self) -> bool:
         """Whether the queue outlives the lead's pod."""
-        return bool(self.spec["archive"]["path"] or self.spec["state"]["claimName"])
+        return bool(self.spec["archive"]["path"] or self.state_claim)
 
     @property
     def service(self) -> str:

@@ -26,7 +26,7 @@ def shell(cluster: MiniCluster) -> str:
         "mc_hosts_count": registered(cluster),
         "mc_resource_set": resources.resource_set(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
-        "mc_state_volume": _flag(cluster.spec["state"]["claimName"]),
+        "mc_state_volume": _flag(cluster.state_claim),
         "mc_leave_seconds": leave,
         "mc_kill_seconds": kill,
         "mc_work": work.kind(cluster),

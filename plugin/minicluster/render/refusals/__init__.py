@@ -10,6 +10,7 @@ from minicluster.render.refusals import containers, flux, kubernetes, pod, sizes
 CHECKS = (
     sizes.sizes,
     containers.others,
+    containers.lead_only,
     containers.names,
     containers.variables,
     volumes.volumes,

@@ -9,6 +9,9 @@ from minicluster.render.refusals.sizes import MAX_NAME
 
 #: Fields of the container that runs Flux only.
 RUNNERS = ("launcher", "batch", "batchRaw", "diagnostics", "cores", "logs", "runFlux")
+#: Probes of a container, and those of their kinds that need a port.
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+PORTS = {"httpGet", "tcpSocket", "grpc"}
 #: How the names of the cluster's own variables begin.
 OWN_VARIABLES = ("mc_", "MINICLUSTER_")
 
@@ -49,6 +52,31 @@ def _other(place: str, container: Mapping[str, Any]) -> Iterator[str]:
     for key in RUNNERS:
         if container.get(key):
             yield f"{place}.{key} is set: it is for the container that runs Flux; drop it"
+
+
+def lead_only(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what can't run on the lead only."""
+    template = cluster.spec["pod"]["template"].get("spec") or {}
+    merged = template.get("initContainers") if isinstance(template, dict) else None
+    named = {c.get("name"): c for c in merged if isinstance(c, dict)} if isinstance(merged, list) else {}
+    for place, container in cluster.containers.items():
+        if not container.get("leadOnly"):
+            continue
+        if container is cluster.runner:
+            yield f"{place}.leadOnly is set on the container that runs Flux: each pod has a broker; drop it"
+        elif place.startswith("services"):
+            yield f"{place}.leadOnly is set: a service has a pod of its own; drop it"
+        elif not (container.get("command") or container.get("commands", {}).get("script")):
+            yield f"{place}.leadOnly is set without a command: its image's entrypoint would run in each pod; give one"
+        if cluster.joins:
+            yield f"{place}.leadOnly is set, and with flux.bursting.leadBroker the lead is elsewhere: drop it"
+        for probe in PROBES:
+            given = named.get(container.get("name"), {}).get(probe)
+            if isinstance(given, dict) and given.keys() & PORTS:
+                yield (
+                    f"pod.template: the {probe} of {container['name']} would fail on workers, where nothing listens: "
+                    "use exec, and test that JOB_COMPLETION_INDEX is 0"
+                )
 
 
 def _command_and_script(place: str, container: Mapping[str, Any]) -> Iterator[str]:

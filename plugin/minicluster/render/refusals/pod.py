@@ -22,7 +22,13 @@ def fields(cluster: MiniCluster) -> Iterator[str]:
 
 def kept_state(cluster: MiniCluster) -> Iterator[str]:
     """Yield what excludes a queue that is kept."""
-    if cluster.spec["state"]["claimName"] and cluster.joins:
-        yield "state.claimName and flux.bursting.leadBroker are both set: the lead has the state; drop the claim"
-    if cluster.spec["state"]["claimName"] and cluster.spec["archive"]["path"]:
-        yield "state.claimName and archive.path are both set: each restores the queue; drop one of them"
+    state = cluster.spec["state"]
+    field = "state.claimName" if state["claimName"] else "state.capacity"
+    if state["claimName"] and state["capacity"]:
+        yield "state.claimName and state.capacity are both set: the claim is yours, or the release makes it; drop one"
+    if cluster.state_claim and cluster.joins:
+        yield f"{field} and flux.bursting.leadBroker are both set: the lead has the state; drop the claim"
+    if cluster.state_claim and cluster.spec["archive"]["path"]:
+        yield f"{field} and archive.path are both set: each restores the queue; drop one of them"
+    for key in [key for key in ("storageClass", "accessModes") if not state["capacity"] and state[key]]:
+        yield f"state.{key} is set without capacity: it is of a claim that the release makes; drop it"

@@ -5,15 +5,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minicluster.render.model import MiniCluster
+from minicluster.render.quantity import to_number
 
 #: Where a volume can come from.
-SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver")
+SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver", "capacity")
 #: Fields of some sources only.
 FIELDS = {
     "items": ("configMapName", "secretName"),
     "emptyDirMedium": ("emptyDir",),
     "emptyDirSizeLimit": ("emptyDir",),
     "csiDriverAttributes": ("csiDriver",),
+    **dict.fromkeys(("storageClass", "accessModes", "labels", "annotations", "keep"), ("capacity",)),
 }
 #: Folders below the mount path that have volumes of their own.
 FOLDERS = ("minicluster", "configmap", "curve", "config", "state", "munge", "copy", "bin")
@@ -30,8 +32,28 @@ def volumes(cluster: MiniCluster) -> Iterator[str]:
         for name, volume in found.items():
             yield from _volume(f"{place}.{name}", name, volume)
             settings = {key: value for key, value in volume.items() if key not in ("path", "readOnly")}
-            if seen.setdefault((group, name), settings) != settings:
+            # the brokers' pods and the services' pod share a claim of the release
+            groups = (group, "claims") if volume.get("capacity") else (group,)
+            if any(seen.setdefault((one, name), settings) != settings for one in groups):
                 yield f"{place}.{name} differs from the volume {name} of another container: rename one of them"
+            pods = cluster.max_size if group == "containers" else 1
+            yield from _claim(f"{place}.{name}", volume.get("capacity"), volume.get("accessModes"), pods)
+            if name == "state" and volume.get("capacity") and cluster.spec["state"]["capacity"]:
+                yield f"{place}.state.capacity and state.capacity make one claim, {cluster.name}-state: rename it"
+    state = cluster.spec["state"]
+    yield from _claim("state", state["capacity"], state["accessModes"], cluster.max_size)
+    if state["accessModes"] == ["ReadOnlyMany"]:
+        yield "state.accessModes is ReadOnlyMany: the lead writes to the claim; use ReadWriteMany"
+
+
+def _claim(place: str, capacity: Any, modes: list[str] | None, pods: int) -> Iterator[str]:
+    """Yield what no claim of so many pods can have."""
+    if capacity and not to_number(capacity):
+        yield f"{place}.capacity is {capacity}: a claim has some size; give e.g. 1Gi"
+    if modes and "ReadWriteOncePod" in modes and len(modes) > 1:
+        yield f"{place}.accessModes has ReadWriteOncePod and others: it excludes them; drop it, or the others"
+    elif modes == ["ReadWriteOncePod"] and pods > 1:
+        yield f"{place}.accessModes is ReadWriteOncePod, and up to {pods} pods mount the claim: use ReadWriteMany"
 
 
 def _own_paths(cluster: MiniCluster, group: str) -> tuple[list[str], list[str]]:

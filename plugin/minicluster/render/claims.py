@@ -1,0 +1,81 @@
+"""The claims that a release makes and finds already there: from an upgrade, or kept by an earlier release.
+
+The spec of a PersistentVolumeClaim can't change, but for a larger request. The API server would refuse it when half of
+the release is applied.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.errors import SpecError
+from minicluster.render.quantity import to_number
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a claim has, or what the values ask for: a value that is None, or an empty list, asks for nothing."""
+
+    capacity: str
+    storage_class: str | None
+    access_modes: list[str]
+
+
+@dataclass(frozen=True)
+class LiveClaim:
+    """A claim as the chart found it."""
+
+    name: str
+    place: str  #: in the values, e.g. ``containers[0].volumes.data`` or ``state``
+    was: Claim
+    asked: Claim
+    deleted: bool  #: it stays until the last pod that uses it has ended
+
+
+def load(found: object) -> list[LiveClaim]:
+    """Return the claims of a hand-over document. Raises SpecError for what the chart didn't write."""
+    try:
+        return [_live(one) for one in list(found or [])]  # type: ignore[call-overload]
+    except (KeyError, TypeError, AttributeError):
+        raise SpecError("claims is not what the chart writes: leave it out") from None
+
+
+def _live(found: Mapping[str, Any]) -> LiveClaim:
+    was, asked = _claim(found["was"]), _claim(found["asked"])
+    return LiveClaim(str(found["name"]), str(found["place"]), was, asked, bool(found["deleted"]))
+
+
+def _claim(fields: Mapping[str, Any]) -> Claim:
+    storage_class = fields.get("storageClass")
+    return Claim(
+        str(fields["capacity"]),
+        None if storage_class is None else str(storage_class),
+        sorted(map(str, fields.get("accessModes") or [])),
+    )
+
+
+def refuse(claim: LiveClaim) -> None:
+    """Raise SpecError where the values ask for what the claim can't become."""
+    was, asked = claim.was, claim.asked
+    if claim.deleted:
+        raise SpecError(f"{claim.place}: the claim {claim.name} is being deleted: wait until it is gone")
+    if to_number(asked.capacity) < to_number(was.capacity):
+        raise SpecError(
+            f"{claim.place}.capacity is {asked.capacity}, the claim {claim.name} has {was.capacity}: "
+            f"a claim can't shrink; ask for {was.capacity} or more, or {_anew(claim)}"
+        )
+    if asked.storage_class is not None and asked.storage_class != (was.storage_class or ""):
+        raise SpecError(_fixed(claim, "storageClass", asked.storage_class, was.storage_class or ""))
+    if asked.access_modes and asked.access_modes != was.access_modes:
+        raise SpecError(_fixed(claim, "accessModes", ", ".join(asked.access_modes), ", ".join(was.access_modes)))
+
+
+def _fixed(claim: LiveClaim, field: str, asked: str, was: str) -> str:
+    return (
+        f"{claim.place}.{field} is {asked or '(none)'}, the claim {claim.name} has {was or '(none)'}: "
+        f"that can't change; drop the value, or {_anew(claim)}"
+    )
+
+
+def _anew(claim: LiveClaim) -> str:
+    return f"uninstall, delete the claim with its data (kubectl delete pvc {claim.name}), and install again"
