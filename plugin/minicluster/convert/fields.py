@@ -6,7 +6,7 @@ from minicluster.convert.shell_text import heredoc, warn_of_expansion
 #: Fields that have no meaning without an operator, and why
 UNSUPPORTED = {
     "users": "there are no accounts, one user runs everything",
-    "fluxRestful": "there is no RESTful server: use flux in the pods",
+    "fluxRestful": "no RESTful server is built in: docs/http-api.md has one",
     "flux.installRoot": "Flux is found in PATH, or in the view",
 }
 #: Fields whose 0 is unset to flux-operator, and the warning where it is a value here
