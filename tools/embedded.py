@@ -33,15 +33,17 @@ class EmbeddedCluster(Kubernetes):
     `env` is an environment in which kubectl and helm find the programs and, as administrator, the cluster.
     """
 
-    def __init__(self, bin_dir: Path, work_dir: Path, nodes: int = 4) -> None:
+    def __init__(self, bin_dir: Path, work_dir: Path, nodes: int = 4, qps: int = 200) -> None:
         """Prepare the cluster.
 
         bin_dir has the programs that `make tools` builds. work_dir, new or empty, takes the cluster's data
-        and a log of each program; it is not removed.
+        and a log of each program; it is not removed. qps is how many requests a second the controllers may make,
+        and twice as many at once: Kubernetes' own 20 would be a test's time.
         """
         self.bin_dir = bin_dir.resolve()
         self.work_dir = work_dir.resolve()
         self.nodes = nodes
+        self.qps = qps
         self.kubeconfig = self.work_dir / "admin.kubeconfig"
         self.user_kubeconfig = self.work_dir / "user.kubeconfig"
         super().__init__(
@@ -137,8 +139,7 @@ class EmbeddedCluster(Kubernetes):
         common = "--kubeconfig=admin.kubeconfig --leader-elect=false --secure-port=0"
         self._run(
             "kube-controller-manager",
-            # the usual 20 requests a second would be a test's time
-            f"""{common} --kube-api-qps=200 --kube-api-burst=400
+            f"""{common} --kube-api-qps={self.qps} --kube-api-burst={self.qps * 2}
             --service-account-private-key-file=apiserver.key --root-ca-file=apiserver.crt""",
         )
         self._run("kube-scheduler", common)

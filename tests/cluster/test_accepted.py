@@ -7,6 +7,7 @@ import pytest
 import yaml
 from support import ROOT, load_all
 
+from tools.clients import CommandError
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
@@ -63,3 +64,14 @@ def test_kubernetes_takes_what_the_golden_files_show(cluster: EmbeddedCluster, g
     made = [document for document in documents if document["kind"] != "Pod"]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
     cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename=-", stdin=text)
+
+
+def test_kubernetes_takes_the_largest_size(release4: Release) -> None:
+    manifests = load_all(release4.helm.template(values={"size": 100_000}))
+    job = next(document for document in manifests if document["kind"] == "Job")
+    job["metadata"]["namespace"] = release4.namespace
+    create = ("create", "--dry-run=server", "--filename=-")
+    release4.kubectl(*create, stdin=json.dumps(job))
+    job["spec"]["parallelism"] = job["spec"]["completions"] = 100_001
+    with pytest.raises(CommandError, match="must be less than or equal to 100000"):
+        release4.kubectl(*create, stdin=json.dumps(job))

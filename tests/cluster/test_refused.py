@@ -20,6 +20,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "/containers/0/volumes/v/emptyDirSizeLimit",
     ),
     "user": (runner(securityContext={"runAsUser": "root"}), "containers[0].securityContext.runAsUser"),
+    "more pods than an Indexed Job may have": ({"size": 100_001}, "/size"),
     "request": (
         runner(resources={"limits": {"cpu": 1}, "requests": {"cpu": 2}}),
         "containers[0].resources.requests.cpu",

@@ -85,7 +85,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # numbers
     ({"size": 0}, "size is 0: must be at least 1"),
     ({"size": -1}, "size is -1: must be at least 1"),
-    ({"size": 2**31}, "size is 2147483648: must be at most 2147483647"),
+    ({"size": 100_001}, "size is 100001: must be at most 100000"),
+    ({"maxSize": 2**31}, "maxSize is 2147483648: must be at most 2147483647"),
     ({"minSize": 0}, "minSize is 0: must be at least 1"),
     ({"tasks": -1}, "tasks is -1: must be at least 0"),
     ({"deadlineSeconds": 0}, "deadlineSeconds is 0: must be at least 1"),

@@ -1,0 +1,160 @@
+"""Writes the tables of docs/performance.md, and draws its plots, from benchmarks/results.
+
+    python -m benchmarks.page
+
+A table of the page is between `<!-- table NAME -->` and `<!-- end -->`: NAME is a file of benchmarks/results and a key
+of TABLES. The plots need matplotlib (`pip install '.[benchmarks]'`).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import results
+from benchmarks.results import Row
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE, IMAGES = DOCS / "performance.md", DOCS / "images"
+#: The plots, and the results that each shows.
+PLOTS = {"performance-start.svg": ("start",), "performance-size.svg": ("hosts", "jobs")}
+MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+#: The ways to start, by their names in start.json: bare first, with which the others are compared.
+WAYS = {
+    "echo": "bare pods, `echo`",
+    "bare": "bare pods, Flux",
+    "image": "chart, `image`",
+    "copy": "chart, `copy`",
+    "helm": "`helm install`, `image`",
+    "operator": "flux-operator",
+}
+Cells = Sequence[object]
+
+
+def number(value: object) -> str:
+    """Return a cell: three digits of a number, a dash for None.
+
+    >>> [number(value) for value in (1234.5, 38.94, 2.0, 0.0512, 7, None, "kary")]
+    ['1,234', '38.9', '2.00', '0.05', '7', '-', 'kary']
+    """
+    match value:
+        case None:
+            return "-"
+        case float():
+            digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+            return f"{value:,.{digits}f}"
+        case int():
+            return f"{value:,}"
+    return str(value)
+
+
+def table(head: Sequence[str], rows: Sequence[Cells]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *([number(cell) for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n".replace("| --- ", "|---").replace("---|", "---|") for line in lines)
+
+
+def start(rows: Sequence[Row]) -> str:
+    """Return seconds by pods and view, and how many times those of bare pods with Flux they are."""
+    groups = list(dict.fromkeys((row["pods"], row["view_mb"], row["runs"]) for row in rows))
+    lines: list[Cells] = []
+    for group in groups:
+        seconds = {r["way"]: r["median_seconds"] for r in rows if (r["pods"], r["view_mb"], r["runs"]) == group}
+        base = seconds["bare"]
+        cells = [f"{number(s)} ({s / base:.2f})" if (s := seconds.get(way)) else None for way in WAYS]
+        lines.append([*group, *cells])
+    return table(["pods", "view, MB", "runs", *WAYS.values()], lines)
+
+
+def columns(**keys: str) -> Callable[[Sequence[Row]], str]:
+    """Return a function that makes a table with these headers; `cell` says what a key may be."""
+
+    def make(rows: Sequence[Row]) -> str:
+        return table(
+            [head.replace("_", " ") for head in keys], [[cell(row, key) for key in keys.values()] for row in rows]
+        )
+
+    return make
+
+
+def cell(row: Row, key: str) -> object:
+    """Return a value of a row, its quotient by another of the row, or its product with a number.
+
+    >>> [cell({"a": 3, "b": 2}, key) for key in ("a", "a / b", "a * 10")]
+    [3, 1.5, 30.0]
+    """
+    if " / " in key:
+        one, _, other = key.partition(" / ")
+        return row[one] / row[other]
+    one, _, times = key.partition(" * ")
+    return row[one] * float(times) if times else row[one]
+
+
+TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
+    "start": start,
+    "growth": columns(way="way", median_s="median_seconds", times_bare_pods="times_bare"),
+    "render": columns(what="what", seconds="seconds"),
+    "sizes": columns(
+        hosts="hosts",
+        ConfigMap_bytes="configmap_bytes",
+        Secret_bytes="secret_bytes",  # noqa: S106
+        hostlist_bytes="hostlist_bytes",
+        Job_bytes="job_bytes",
+        CPU_s_of_minicluster="render_cpu_seconds",
+    ),
+    "hosts": columns(
+        hosts="hosts",
+        cores_each="cores",
+        scheduler="scheduler",
+        memory_of_rank_0_MiB="lead_mib",
+        CPU_s_of_rank_0_until_the_quorum="quorum_cpu_seconds",
+        CPU_s_of_the_first_job="job_cpu_seconds",
+        R_bytes="R_bytes",
+    ),
+    "tree": columns(
+        brokers="brokers",
+        fanout="fanout",
+        CPU_s_each_until_the_quorum="quorum_cpu_seconds / brokers",
+        CPU_s_of_rank_0="lead_cpu_seconds",
+        memory_of_rank_0_MiB="lead_mib",
+        memory_of_a_leaf_MiB="leaf_mib",
+        sockets_of_rank_0="lead_sockets",
+        CPU_s_each_of_a_job_over_all="job_cpu_seconds / brokers",
+    ),
+    "jobs": columns(
+        pods="pods",
+        requests_a_second="qps",
+        created_s="created_seconds",
+        bound_s="bound_seconds",
+        requests_a_pod="requests / pods",
+        EndpointSlices="slices",
+        their_writes="slice_writes",
+    ),
+    "names": columns(a_waiting_broker="state", queries_a_second="queries_a_second"),
+    "idle": columns(container="what", CPU_s_an_hour="cpu * 3600", memory_MiB="mib", processes="processes"),
+}
+
+
+def written(text: str, load: Callable[[str], dict[str, Any]] = results.load) -> str:
+    """Return a page with its tables as the results are now. Raises KeyError for a table that has no maker."""
+
+    def fill(match: re.Match[str]) -> str:
+        found = load(match[2])
+        when = f"\nMeasured on {found['date']}: {found['where']}.\n"
+        return f"{match[1]}\n{TABLES[match[2]](found['rows'])}{when}\n{match[3]}"
+
+    return MARKED.sub(fill, text)
+
+
+def main() -> None:
+    """Write the page and draw its plots."""
+    from benchmarks import plots  # noqa: PLC0415 # the tables need no matplotlib
+
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for file, names in PLOTS.items():
+        rows = {name: results.load(name)["rows"] for name in names}
+        plots.draw(IMAGES / file, rows, results.digest(names))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Measured figures, each set in a file of benchmarks/results, from which benchmarks/page.py makes tables and plots.
+
+A file is {"date": "2026-11-21", "where": "machine and versions", "rows": [{...}, ...]}: one row for each
+measurement, all with the same keys, null where nothing was measured. Numbers are not rounded before they are written
+to the page. Units are in the names of the keys: seconds, bytes, ``_mib`` for MiB.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent / "results"
+Row = dict[str, Any]
+
+
+def load(name: str, folder: Path = FOLDER) -> dict[str, Any]:
+    """Return a set of figures. Raises ValueError when its rows have different keys, or there are none."""
+    found: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    if len({tuple(row) for row in found["rows"]}) != 1:
+        raise ValueError(f"{name}.json: the rows have no keys, or not the same ones")
+    return found
+
+
+def save(path: Path, where: str, rows: list[Row]) -> None:
+    """Write a set of figures with today's date, one row a line."""
+    date = datetime.now(UTC).date().isoformat()
+    lines = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
+    head = f'  "date": {json.dumps(date)},\n  "where": {json.dumps(where, ensure_ascii=False)},\n'
+    path.write_text(f'{{\n{head}  "rows": [\n{lines}\n  ]\n}}\n', encoding="utf-8")
+
+
+def digest(names: Iterable[str], folder: Path = FOLDER) -> str:
+    """Return a text that changes with any of some sets of figures: a plot keeps that of what it shows."""
+    return hashlib.sha256(b"".join((folder / f"{name}.json").read_bytes() for name in names)).hexdigest()
