@@ -2,9 +2,10 @@
 
     python -m benchmarks.render [--runs 20]
 
-Prints the median seconds of `helm template` with and without the post-renderer, measured in turns, and of
-`minicluster` alone for a maxSize of 4 and of 100,000 and for a stream with 1,000 other documents.
-Needs helm (4) and minicluster in PATH.
+Prints the median seconds of `helm template` with and without the post-renderer, by both Helms in turns, and of
+`minicluster` alone: for a maxSize of 4 and of 100,000, for a stream with 1,000 other documents, and for one with
+1,000 MiniClusters. Needs helm (4), helm3 and minicluster in PATH, and the bytecode of the package, as pip installs
+it (`python -m compileall -q plugin/minicluster`).
 """
 
 import argparse
@@ -15,13 +16,19 @@ from collections.abc import Callable
 
 from tools.clients import CHART, ROOT, output, run_program
 
-TEMPLATE = ("helm", "template", "bench", CHART)
+TEMPLATE = ("template", "bench", CHART)
+POST = ("--post-renderer", "minicluster")
 OTHER = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\ndata:\n  text: |\n" + "    a line\n" * 50
 
 
 def helm(*options: str) -> str:
-    """Return what `helm template` prints; the plugin is that of this repository."""
-    return output(*TEMPLATE, *options, env={**os.environ, "HELM_PLUGINS": str(ROOT)})
+    """Return what `helm template` of Helm 4 prints; the plugin is that of this repository."""
+    return output("helm", *TEMPLATE, *options, env={**os.environ, "HELM_PLUGINS": str(ROOT)})
+
+
+def helm3(*options: str) -> str:
+    """Return what `helm template` of Helm 3 prints, which can't read the plugin of Helm 4."""
+    return output("helm3", *TEMPLATE, *options, env={**os.environ, "HELM_PLUGINS": ""})
 
 
 def post_render(stream: str) -> None:
@@ -47,20 +54,28 @@ def main() -> None:
     runs = parser.parse_args().runs
     small = helm("--set", "maxSize=4")
     large = helm("--set", "maxSize=100000")
+    many = "".join(small.replace('name: "bench', f'name: "bench{n}') for n in range(1000))
     times = medians(
         runs,
         plain=helm,
-        rendered=lambda: helm("--post-renderer", "minicluster"),
+        rendered=lambda: helm(*POST),
+        plain3=helm3,
+        rendered3=lambda: helm3(*POST),
         small=lambda: post_render(small),
         large=lambda: post_render(large),
         others=lambda: post_render(small + OTHER * 1000),
+        many=lambda: post_render(many),
     )
-    plain, rendered = times["plain"], times["rendered"]
-    print(f"helm template                 {plain:.3f} s")
-    print(f"  with --post-renderer        {rendered:.3f} s   {rendered / plain:.2f} x, {rendered - plain:+.3f} s")
+    for name, plain, rendered in (
+        ("helm ", times["plain"], times["rendered"]),
+        ("helm3", times["plain3"], times["rendered3"]),
+    ):
+        print(f"{name} template                {plain:.3f} s")
+        print(f"  with --post-renderer        {rendered:.3f} s   {rendered / plain:.2f} x, {rendered - plain:+.3f} s")
     print(f"minicluster, maxSize 4        {times['small']:.3f} s")
     print(f"  maxSize 100,000             {times['large']:.3f} s   {times['large'] / times['small']:.2f} x")
     print(f"  1,000 other documents       {times['others']:.3f} s   {times['others'] / times['small']:.2f} x")
+    print(f"  1,000 MiniClusters          {times['many']:.3f} s   {times['many'] / times['small']:.2f} x")
 
 
 if __name__ == "__main__":

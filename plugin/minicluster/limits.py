@@ -4,7 +4,6 @@ They are checked on the parser's events, before any value is built: libyaml's co
 crashes, its scanner looks at all open brackets for each token, and an alias costs nothing until it is expanded.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -18,22 +17,22 @@ COPIES = 100_000
 TEXT = 64
 
 
-@dataclass
 class _Open:
     """A list or map that has begun."""
 
-    anchor: str | None
-    size: int = 1  #: values in it, with those of its aliases
-    height: int = 1  #: levels in it
+    def __init__(self, anchor: str | None) -> None:
+        self.anchor = anchor
+        self.size = 1  #: values in it, with those of its aliases
+        self.height = 1  #: levels in it
 
 
-@dataclass
 class _Document:
     """A document up to an event."""
 
-    stack: list[_Open] = field(default_factory=lambda: [_Open(None)])
-    anchors: dict[str, tuple[int, int] | None] = field(default_factory=dict)  #: size and height, None while it is open
-    copies: int = 0
+    def __init__(self) -> None:
+        self.stack = [_Open(None)]
+        self.anchors: dict[str, tuple[int, int] | None] = {}  #: size and height, None while it is open
+        self.copies = 0
 
     def add(self, size: int, height: int, mark: Any) -> None:
         """Add a value to the list or map that is open."""
@@ -52,6 +51,11 @@ def check(data: bytes | str, parser: Any) -> None:
     document = _Document()
     for event in yaml.parse(data, Loader=parser):
         match event:
+            case events.ScalarEvent():  # most are
+                size = 1 + len(event.value) // TEXT
+                document.add(size, 0, event.start_mark)
+                if event.anchor:
+                    document.anchors[event.anchor] = size, 0
             case events.DocumentStartEvent():
                 document = _Document()
             case events.CollectionStartEvent():
@@ -64,11 +68,6 @@ def check(data: bytes | str, parser: Any) -> None:
                 document.add(done.size, done.height, event.start_mark)
                 if done.anchor:
                     document.anchors[done.anchor] = done.size, done.height
-            case events.ScalarEvent():
-                size = 1 + len(event.value) // TEXT
-                document.add(size, 0, event.start_mark)
-                if event.anchor:
-                    document.anchors[event.anchor] = size, 0
             case events.AliasEvent():
                 _alias(document, event)
 

@@ -8,7 +8,9 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import groupby, starmap
 from typing import Any
 
 import yaml
@@ -51,12 +53,46 @@ def _style(text: str) -> str | None:
 _Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar(f"{_TAG}str", text, style=_style(text)))
 
 
-def dump(document: Any) -> bytes:
+#: Characters of a text of which the YAML is kept: many manifests of a stream have the same programs.
+_LONG = 200
+
+
+def dump_manifest(manifest: Mapping[str, Any]) -> bytes:
+    """Return a manifest as YAML, as ``dump`` does, in less time when others had the same long texts in ``data``.
+
+    ``data``, if there is any, is its last field.
+    """
+    data = manifest.get("data")
+    if not data:
+        return dump(manifest)
+    parts = [dump({key: value for key, value in manifest.items() if key != "data"}), _DATA]
+    for is_long, items in groupby(data.items(), lambda item: len(item[1]) > _LONG):
+        if is_long:
+            parts += starmap(_long_text, items)
+        else:
+            parts.append(_data(dict(items)))
+    return b"".join(parts)
+
+
+_DATA = b"data:\n"
+
+
+def _data(texts: Mapping[str, str]) -> bytes:
+    """Return the lines of texts in a manifest's ``data``."""
+    return dump({"data": texts}, marker=False).removeprefix(_DATA)
+
+
+@lru_cache(maxsize=256)
+def _long_text(name: str, text: str) -> bytes:
+    return _data({name: text})
+
+
+def dump(document: Any, marker: bool = True) -> bytes:
     """Return a document as YAML, with its marker."""
     text: bytes = yaml.dump(
         document,
         Dumper=_Dumper,
-        explicit_start=True,
+        explicit_start=marker,
         sort_keys=False,
         encoding="utf-8",
         allow_unicode=True,

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
+from jsonschema_rs import Draft202012Validator
 from minicluster.render import config, stream
 from minicluster.render.load import load
 from renderings import runner
@@ -145,7 +145,7 @@ def other(path: str) -> Any:
     """Return a value of a field that is valid and not the default."""
     if path in SPECIAL:
         return SPECIAL[path]
-    validator = jsonschema.Draft202012Validator({**LEAVES[path], "$defs": SCHEMA["$defs"]})
+    validator = Draft202012Validator({**LEAVES[path], "$defs": SCHEMA["$defs"]})
     return next(v for v in CANDIDATES if v != default(path) and validator.is_valid(v))
 
 

@@ -127,7 +127,7 @@ OLD = '#!/bin/sh\n[ "$1" != --version ] || echo Python 3.9.2\nexit $(( $# > 1 ))
         (
             ["python3"],
             {"PIP_FIND_LINKS": "/nowhere"},
-            "minicluster: pip can't get its packages: ERROR: No matching distribution found for attrs==",
+            "minicluster: pip can't get its packages: ERROR: No matching distribution found for click==",
         ),
     ],
     ids=["no Python", "old Python", "no wheels"],

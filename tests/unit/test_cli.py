@@ -188,16 +188,16 @@ def test_on_a_terminal_it_shows_help_instead_of_waiting(
 
 
 def test_the_post_renderer_loads_what_it_needs_only() -> None:
-    # each of these costs every helm command tens of milliseconds
-    code = (
-        "import sys, minicluster.cli; sys.argv = ['minicluster']; minicluster.cli.main(); "
-        "print([m for m in ('click', 'zmq') if m in sys.modules], file=sys.stderr)"
-    )
+    # each of these costs every helm command milliseconds
+    slow = {"ast", "click", "dataclasses", "hashlib", "inspect", "tomllib", "zmq"}
     stdin = DOCUMENT + f"certificate: {json.dumps(CERTIFICATE)}\n"
     done = subprocess.run(
-        [sys.executable, "-c", code], input=stdin, capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stderr == "[]\n"
+        [sys.executable, "-X", "importtime", "-m", "minicluster"],
+        input=stdin, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "minicluster.render.postrender" in imported
+    assert imported & slow == set()
 
 
 def test_an_error_leaves_no_half_of_a_stream() -> None:

@@ -147,6 +147,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         at("flux.environment", {"A-B": "x"}),
         "flux.environment.A-B must be absent: a name here must match ^[a-zA-Z_][a-zA-Z0-9_]*$",
     ),
+    (
+        runner(environment={"": "x"}),
+        "containers[0].environment: the empty key must be absent: a name here must match ^[-._a-zA-Z][-._a-zA-Z0-9]*$",
+    ),
+    (runner(ports=[80, 80]), "containers[0].ports is [80, 80]: must not have an item twice"),
     (runner(secrets={"A": {}}), "containers[0].secrets.A is {}: needs name and key"),
     (runner(secrets={"A": {"name": "x"}}), 'containers[0].secrets.A is {"name": "x"}: needs key'),
     # control characters

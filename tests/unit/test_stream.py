@@ -263,5 +263,12 @@ def test_what_is_written_reads_back(data: dict[str, str]) -> None:
     assert load_all(yamlio.dump(document)) == [document]
 
 
+@given(st.dictionaries(st.text(max_size=5), st.text(max_size=9) | st.text(min_size=201, max_size=220), max_size=6))
+def test_a_manifest_is_written_as_any_document(data: dict[str, str]) -> None:
+    manifest = {"kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}
+    # the second time, the long texts are those of the first
+    assert [yamlio.dump_manifest(manifest) for _ in range(2)] == [yamlio.dump(manifest)] * 2
+
+
 def test_texts_of_several_lines_are_written_as_they_read() -> None:
     assert yamlio.dump({"a": "x\ny\n", "b": "z"}) == b"---\na: |\n  x\n  y\nb: z\n"

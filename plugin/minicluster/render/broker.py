@@ -4,7 +4,6 @@ Keys and attributes are those of flux-config-bootstrap(5), flux-config-resource(
 and flux-broker-attributes(7), Flux 0.88.
 """
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,6 +45,8 @@ def config(cluster: MiniCluster) -> str:
     given: str = cluster.flux["brokerConfig"]
     if not given:
         return tomli_w.dumps(_tables(cluster))
+    import tomllib  # noqa: PLC0415 - 4 ms
+
     try:
         tomllib.loads(given)
     except tomllib.TOMLDecodeError as error:

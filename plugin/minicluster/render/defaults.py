@@ -1,17 +1,19 @@
-"""The defaults of the values: the chart's own values.yaml, so that a document and a values file mean the same."""
+"""The defaults of the values: the chart's own, so that a document and a values file mean the same.
 
+They are read from the copy of values.yaml that the templates read too: JSON is read sooner than YAML.
+"""
+
+import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from minicluster import yamlio
-
-FILE = Path(__file__).parent.parent / "chart" / "values.yaml"
+FILE = Path(__file__).parent.parent / "chart" / "files" / "defaults.json"
 
 
 @cache
 def values() -> Mapping[str, Any]:
     """Return the chart's values. They are shared: copy what you change."""
-    found: Mapping[str, Any] = yamlio.load(FILE.read_bytes())
+    found: Mapping[str, Any] = json.loads(FILE.read_bytes())
     return found

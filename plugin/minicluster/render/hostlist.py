@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from minicluster.errors import SpecError
 from minicluster.render.model import MiniCluster
@@ -13,8 +13,7 @@ from minicluster.render.model import MiniCluster
 MOST = 1_000_000
 
 
-@dataclass(frozen=True)
-class Hosts:
+class Hosts(NamedTuple):
     """Hosts of consecutive ranks; ``cores`` and ``gpus`` of each, None where they are the cluster's own."""
 
     hostlist: str

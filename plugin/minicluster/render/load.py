@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeGuard
 
 from minicluster.errors import SpecError
@@ -69,7 +68,7 @@ def _refusals(cluster: MiniCluster) -> Iterator[str]:
     known: set[str] = set()
     if cluster.live:
         installed = upgrade.settled(cluster.live, cluster.spec, defaults.values())
-        known = set(refusals.refusals(replace(cluster, spec=installed)))
+        known = set(refusals.refusals(cluster._replace(spec=installed)))
     return (refusal for refusal in refusals.refusals(cluster) if refusal not in known)
 
 

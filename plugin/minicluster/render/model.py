@@ -1,16 +1,14 @@
 """The MiniCluster: its values with all defaults, and the names, paths and parts that follow from them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster.render.upgrade import Live
 
 
-@dataclass(frozen=True)
-class MiniCluster:
-    """A validated cluster; ``spec`` has every key of the chart's values.yaml."""
+class Given(NamedTuple):
+    """What a cluster is made of; ``spec`` has every key of the chart's values.yaml."""
 
     name: str
     namespace: str
@@ -20,6 +18,10 @@ class MiniCluster:
     certificate: str  #: of the live release, "" without one
     live: Live | None = None  #: the live cluster that this one upgrades
     kubernetes: str = ""  #: version of the Kubernetes cluster, "" when Helm talks to none
+
+
+class MiniCluster(Given):
+    """A validated cluster."""
 
     @property
     def size(self) -> int:

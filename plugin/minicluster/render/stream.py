@@ -74,7 +74,7 @@ def render(data: bytes, expand: Callable[[dict[str, Any]], Iterable[Mapping[str,
             continue
         _check_unique(document, seen)
         for made in expand(document):
-            yield yamlio.dump(made)
+            yield yamlio.dump_manifest(made)
     if not seen:
         _check_yaml(data)
 

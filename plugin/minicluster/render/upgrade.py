@@ -5,23 +5,19 @@ reaches running pods within a minute, and an old program must not call a new one
 are written into the live files, in the form that these have.
 """
 
-import ast
 import base64
 import binascii
-import hashlib
 import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
 from minicluster.render.constants import MUTABLE_JOB_FIELDS
 
 
-@dataclass(frozen=True)
-class Live:
+class Live(NamedTuple):
     """A live cluster, as the chart found it."""
 
     release: str
@@ -59,7 +55,13 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from flat(item, f"{path}[{index}]")
     elif value is not None:
         text = value if isinstance(value, str) else json.dumps(value)
-        yield path, text if len(text.encode()) <= 64 else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+        yield path, text if len(text.encode()) <= 64 else _digest(text)
+
+
+def _digest(text: str) -> str:
+    import hashlib  # noqa: PLC0415 - 3 ms
+
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def changes(
@@ -214,6 +216,8 @@ def _agent(held: str, fresh: str, program: str) -> str:
 
 def _fields(program: str, name: str) -> set[str]:
     """Return the names of the fields of a dataclass in the text of a program."""
+    import ast  # noqa: PLC0415 - 1 ms
+
     classes = [node for node in ast.parse(program).body if isinstance(node, ast.ClassDef) and node.name == name]
     fields = [node for one in classes for node in one.body if isinstance(node, ast.AnnAssign)]
     return {node.target.id for node in fields if isinstance(node.target, ast.Name)}
