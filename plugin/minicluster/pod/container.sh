@@ -4,6 +4,19 @@
 # for the broker of its pod, and gets the environment to use it. The agent is a sidecar of the lead.
 set -eu
 
+# The agent of a worker has nothing to do. This shell waits for the end of the pod: it starts nothing, and reads a FIFO
+# to which nobody writes.
+idle() {
+  trap 'exit 0' TERM INT
+  rm -f "$1"
+  mkfifo "$1"
+  while :; do read -r _ <>"$1" || true; done
+}
+case $2$JOB_COMPLETION_INDEX in
+agent0) ;;
+agent*) idle "$MINICLUSTER_HOME/.own-$1" ;;
+esac
+
 # shellcheck source=shell.sh
 . "$MINICLUSTER_HOME/minicluster/shell.sh"
 become_bash "$@"
@@ -61,10 +74,7 @@ wait_for_broker() {
   run "$mc_flux" python -c 'import flux; flux.Flux().rpc("state-machine.wait").get()'
 }
 
-# The agent of a worker has nothing to do.
 run_agent() {
-  mc_code=0
-  [ "$JOB_COMPLETION_INDEX" = 0 ] || return 0
   wait_for_broker
   run "$mc_flux" python "$mc_files/agent.py" "$mc_files/agent.json"
 }
