@@ -3,11 +3,13 @@
 import json
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 from minicluster.idset import parse_idset
 
 from tools.clients import CHART, output, until
+from tools.testbed import values_of
 
 NAME = "bench-elastic"
 FLUX = "/mnt/flux/bin/flux"
@@ -26,12 +28,13 @@ class Cluster:
     def __init__(self, values: dict[str, Any], kubectl: list[str], namespace: str, name: str = NAME) -> None:
         """Install it and wait for its lead."""
         self.kubectl, self.namespace, self.name = kubectl, namespace, name
-        text = json.dumps({"logging": {"quiet": True}, "containers": [{"image": "ubuntu:noble", "cores": 1}], **values})
+        everything = values_of({"logging": {"quiet": True}, **values}, {"cores": 1}, "auto", self.scheduler)
         words = ("--namespace", namespace, "--post-renderer", "minicluster", "-f", "-")
-        output("helm", "install", name, CHART, *words, stdin=text)
+        output("helm", "install", name, CHART, *words, stdin=json.dumps(everything))
         self.lead = wait(self._lead)
 
     words: tuple[str, ...] = (FLUX,)
+    scheduler = "Fluxion"
 
     def _lead(self) -> str:
         selector = f"batch.kubernetes.io/job-name={self.name},batch.kubernetes.io/job-completion-index=0"
@@ -72,6 +75,18 @@ class Cluster:
         """Return how many nodes are up."""
         return int(self.flux("resource", "list", "-n", "-s", "up", "-o", "{nnodes}") or 0)
 
+    def resized(self) -> float:
+        """Return when the agent last changed the size, as the container runtime stamped the line in its log."""
+        lines = output(*self.kubectl, "logs", "--timestamps", self.lead, "-c", "minicluster-agent").splitlines()
+        stamps = [line.split()[0] for line in lines if " -> " in line]
+        return datetime.fromisoformat(stamps[-1]).timestamp()
+
+    def run(self, nodes: int) -> tuple[float, float]:
+        """Run a job that prints a line on each of some nodes; return when it was submitted and when it printed."""
+        job = self.flux("submit", f"-N{nodes}", f"-n{nodes}", "--exclusive", "date", "+%s.%N").strip()
+        printed = max(map(float, self.flux("job", "attach", job).split()))
+        return float(self.flux("jobs", "-n", "-o", "{t_submit}", job)), printed
+
     def pods(self) -> int:
         """Return how many pods there are."""
         return output(
@@ -92,7 +107,7 @@ mkdir -p $state/curve $state/etc/flux/system
 (umask 0377 && cat /mnt/flux/curve/curve.cert >$state/curve/curve.cert)
 $flux R encode --hosts={NAME}-bare-[0-LAST] --local >$state/etc/flux/system/R
 [ $JOB_COMPLETION_INDEX != 0 ] || set -- sleep inf
-exec $flux start -c /mnt/flux/minicluster/broker.toml -Shostname={NAME}-bare-$JOB_COMPLETION_INDEX \\
+exec $flux start -c /mnt/flux/configmap/broker.toml -Shostname={NAME}-bare-$JOB_COMPLETION_INDEX \\
   -Slocal-uri=local:///mnt/flux/local -Sbroker.quorum=1 -Slog-stderr-level=3 "$@"
 """
 

@@ -1,13 +1,17 @@
 """Growing and shrinking: how fast, and a picture of a run.
 
     python -m benchmarks.elasticity scale [--runs 10] [--nodes 4]
+    python -m benchmarks.elasticity need [--runs 10] [--nodes 4] [--scheduler sched-simple]
     python -m benchmarks.elasticity picture FILE.svg [--jobs 40] [--seconds 8]
 
 `scale` times in turns new nodes of a MiniCluster, from the change of its Job's size until Flux has them (flux), as
 many bare pods of the same images that start Flux by the shortest script that does (bare), and as many that only
 print a line (echo). Times are Flux's own and the container runtime's.
+`need` times a job that needs new nodes, with autoscaling by its defaults: from its submission until the size changes,
+from then until the last of its nodes has printed a line, and the sum. Beside them, as with `scale`, echo and bare.
 `picture` lets the autoscaler follow a queue of one-node jobs from 1 node to 8 and back, and draws what Flux and
 Kubernetes recorded. The cluster's clock must be this machine's. Needs kubectl, helm and minicluster in PATH.
+The images are the chart's defaults, or those that MINICLUSTER_TEST_IMAGE and MINICLUSTER_TEST_VIEW_IMAGE name.
 """
 
 import argparse
@@ -21,6 +25,7 @@ from typing import Any
 from benchmarks.clusters import NAME, BareCluster, Cluster, wait
 from benchmarks.steps import summed, svg
 from tools.clients import output, run, run_program
+from tools.testbed import SCHEDULERS
 
 
 def echo(job: dict[str, Any], nodes: int, kubectl: list[str]) -> float:
@@ -81,9 +86,42 @@ def scale(options: argparse.Namespace, kubectl: list[str]) -> None:
         print(f"{way} median {statistics.median(all_):5.2f} s  {statistics.median(all_) / base:4.2f} x bare")
 
 
+def need(options: argparse.Namespace, kubectl: list[str]) -> None:
+    """Time how a cluster grows for a job, compared with bare pods."""
+    most = options.nodes + 1
+    Cluster.scheduler = options.scheduler
+    clusters: list[Cluster] = []
+    times: dict[str, list[float]] = {"echo": [], "bare": [], "resized": [], "run": [], "sum": []}
+    # it shrinks between two runs
+    values = {"size": 1, "maxSize": most, "autoscaling": {"enabled": True, "idleSeconds": 1}}
+    try:
+        clusters.append(BareCluster(most, kubectl, options.namespace))
+        clusters.append(Cluster(values, kubectl, options.namespace))
+        wait(lambda: all(cluster.up() == 1 for cluster in clusters))
+        for count in range(options.runs):
+            job = json.loads(output(*kubectl, "get", "job", NAME, "-o", "json"))
+            times["echo"].append(echo(job, options.nodes, kubectl))
+            times["bare"].append(grow(clusters[0], most))
+            submitted, printed = clusters[1].run(most)
+            resized = clusters[1].resized()
+            for key, seconds in (("resized", resized - submitted), ("run", printed - resized)):
+                times[key].append(seconds)
+            times["sum"].append(printed - submitted)
+            wait(lambda: clusters[1].up() == 1 and clusters[1].pods() == 1)
+            print(f"{count + 1:2}", *(f"{way} {all_[-1]:.2f} s" for way, all_ in times.items()), sep="  ", flush=True)
+    finally:
+        for cluster in clusters:
+            cluster.remove()
+    bases = {way: statistics.median(times[way]) for way in ("echo", "bare")}
+    for way, all_ in times.items():
+        median = statistics.median(all_)
+        ratios = (f"{median / base:4.2f} x {other}" for other, base in bases.items())
+        print(f"{way:7} median {median:5.2f} s  max {max(all_):5.2f} s", *ratios, sep="  ")
+
+
 def picture(options: argparse.Namespace, kubectl: list[str]) -> None:
     """Draw how size and nodes follow a queue."""
-    scaling = {"enabled": True, "backlogSeconds": 5, "idleSeconds": 15}
+    scaling = {"enabled": True, "idleSeconds": 15}
     values = {"size": 1, "maxSize": 8, "autoscaling": scaling, "agent": {"periodSeconds": 5}}
     cluster = Cluster(values, kubectl, options.namespace)
     try:
@@ -126,6 +164,11 @@ def main() -> None:
     one.add_argument("--runs", type=int, default=10)
     one.add_argument("--nodes", type=int, default=4)
     one.set_defaults(way=scale)
+    more = ways.add_parser("need")
+    more.add_argument("--runs", type=int, default=10)
+    more.add_argument("--nodes", type=int, default=4)
+    more.add_argument("--scheduler", choices=SCHEDULERS, default=Cluster.scheduler)
+    more.set_defaults(way=need)
     two = ways.add_parser("picture")
     two.add_argument("file")
     two.add_argument("--jobs", type=int, default=40)

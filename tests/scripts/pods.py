@@ -30,8 +30,8 @@ PATIENCE = 30.0
 until = partial(clients.until, seconds=PATIENCE)
 #: What every image has that there is, Alpine's and Debian's; no bash.
 COMMANDS = (
-    "cat chmod chown cp date dirname env false head id kill ln ls mkdir mv printf readlink rm sed sleep sort tail test "
-    "timeout touch tr true wc"
+    "cat chmod chown cp date dirname env false head id kill ln ls mkdir mkfifo mv printf readlink rm sed sleep sort "
+    "tail test timeout touch tr true wc"
 )
 #: The shells that may be an image's /bin/sh, or that the scripts choose.
 SHELLS = [shell for shell in ("bash", "dash", "busybox") if shutil.which(shell)]

@@ -1,5 +1,7 @@
 """Sidecars, services and the agent: when they start, and what their end means."""
 
+from pathlib import Path
+
 import pytest
 from pods import Make, Pod, Process, until
 
@@ -201,12 +203,24 @@ def test_the_agent_runs_beside_the_lead(make: Make) -> None:
     assert agent.stop() == 0
 
 
-def test_the_agent_of_a_worker_does_nothing_and_stays(make: Make) -> None:
+def test_the_agent_of_a_worker_is_a_shell_that_waits(make: Make) -> None:
+    """It starts no process, uses no CPU, and can start again in the same pod."""
     pod = make(QUIET, index=1)
-    agent = pod.start("container.sh", "minicluster-agent", "agent")
-    asleep(agent, pod)
-    assert pod.calls("python") == []
-    assert agent.stop() == 0
+    for _ in range(2):
+        agent = pod.start("container.sh", "minicluster-agent", "agent")
+        files = Path(f"/proc/{agent.popen.pid}")
+        until(lambda files=files: "S (sleeping)" in (files / "status").read_text() and fifo(files))
+        used = (files / "stat").read_text().split()[13:15]
+        assert (files / f"task/{agent.popen.pid}/children").read_text() == ""
+        assert agent.runs
+        assert (files / "stat").read_text().split()[13:15] == used
+        assert (agent.stop(), agent.log) == (0, "")
+    assert pod.calls() == []
+
+
+def fifo(process: Path) -> bool:
+    """Return whether a process has the FIFO open."""
+    return any("minicluster-agent" in str(file.readlink()) for file in (process / "fd").iterdir())
 
 
 def test_an_agent_that_fails_ends_its_container(make: Make) -> None:

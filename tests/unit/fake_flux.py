@@ -244,6 +244,8 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
         "flux": {"Flux": lambda: flux},
         "flux.kvs": {"get": _kvs_get, "put": _kvs_put, "commit": _kvs_commit, "exists": _kvs_exists},
         "flux.job": {"JobList": JobList, "JobID": JobID, "job_kvs_lookup": _lookup, "cancel": _cancel, "kill": _kill},
+        "flux.constants": {"FLUX_KVS_WATCH": 4, "FLUX_KVS_WAITCREATE": 8, "FLUX_RPC_STREAMING": 2},
+        "flux.future": {"Future": SimpleNamespace(get=lambda stream: stream.get())},
         "flux.resource": {"resource_list": _resource_list},
         "flux.resource.journal": {"ResourceJournalConsumer": Journal},
     }

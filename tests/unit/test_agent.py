@@ -1,5 +1,6 @@
-"""The agent's periods, with a fake Flux and a fake Kubernetes."""
+"""The agent's looks, with a fake Flux and a fake Kubernetes."""
 
+import errno
 import json
 import sys
 from collections.abc import Iterator
@@ -36,22 +37,28 @@ class FakeKube:
     use: float = 0.0
     errors: dict[str, str] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
+    asked: int = 0
 
     def _fail(self, call: str) -> None:
         if call in self.errors:
             raise KubeError(self.errors[call])
 
     def get_job(self) -> dict[str, Any]:
+        self.asked += 1
         self._fail("get")
+        return self._job()
+
+    def _job(self) -> dict[str, Any]:
         return {"spec": {"completions": self.size, "parallelism": self.size}}
 
     def drop_field_ownership(self, job: dict[str, Any]) -> dict[str, Any]:
         return job
 
-    def resize(self, job: dict[str, Any], size: int) -> None:
+    def resize(self, job: dict[str, Any], size: int) -> dict[str, Any]:
         self.flux.done.append(("resize", job["spec"]["completions"], size))
         self._fail("resize")
         self.size = size
+        return self._job()
 
     def event(self, _: dict[str, Any], reason: str, text: str) -> None:
         self._fail("event")
@@ -77,8 +84,8 @@ class Setup:
     def settings(self, **changes: Any) -> None:
         self.file.write_text(json.dumps({**SETTINGS, **changes}))
 
-    def at(self, *times: float) -> list[float]:
-        return [self.agent.period(now) for now in times]
+    def at(self, *times: float) -> list[tuple[float, float]]:
+        return [self.agent.look(now) for now in times]
 
 
 @pytest.fixture
@@ -88,7 +95,8 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     import agent  # noqa: PLC0415
 
     yield agent
-    del sys.modules["agent"]
+    for name in ("agent", "changes"):
+        del sys.modules[name]
 
 
 @pytest.fixture
@@ -113,7 +121,8 @@ def test_it_grows_and_logs_that_once(mc: Setup, capsys: pytest.CaptureFixture[st
     mc.flux.used = {0: (1, 0)}
     mc.flux.submit(1, nodes=2)
     mc.flux.submit(2)
-    assert mc.at(0, 5, 10, 20, 30) == [10.0] * 5
+    # until the end of the window only time counts; then any change does
+    assert mc.at(0, 4, 10, 20, 30) == [(10, 10), (6, 6), *[(0, 10)] * 3]
     assert mc.flux.done == [("resize", 1, 4)]
     assert mc.kube.size == 4
     assert said(capsys) == [
@@ -225,16 +234,20 @@ def test_it_goes_on_when_the_api_is_away_for_a_while(
     mc.flux.submit(1)
     mc.at(0)
     mc.kube.errors = {"get": "GET: Connection refused"}
-    assert mc.at(10, 20, 30) == [10.0] * 3
-    assert len(mc.shown) == 4, "metrics are served all the same"
+    # it asks more and more seldom
+    assert mc.at(10, 11, 13, 17, 25, 35) == [(s, s) for s in (1, 2, 4, 8, 10, 10)]
+    assert len(mc.shown) == 7, "metrics are served all the same"
     assert mc.shown[-1] == mc.shown[0], "with the size that was seen last"
     mc.kube.errors = {}
-    mc.at(40)
+    assert mc.at(45) == [(0, 10)]
     assert mc.kube.size == 2
+    mc.kube.errors = {"get": "GET: Connection refused"}
+    assert mc.at(55) == [(1, 1)]
     assert said(capsys) == [
         "size 1: waits: 1 job waits for nodes, for less than 10 s",
         "the size can't be read or changed now: GET: Connection refused",
         "size 1 -> 2: 1 job waits for nodes",
+        "the size can't be read or changed now: GET: Connection refused",
     ]
 
 
@@ -287,21 +300,79 @@ def test_an_invalid_request_counts_as_none(mc: Setup, value: Any) -> None:
     assert mc.kube.size == 1
 
 
-def test_settings_are_read_in_each_period(mc: Setup) -> None:
+def test_kubernetes_is_asked_once_a_period_and_to_act(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.flux.used = {0: (1, 0)}
+    assert mc.at(0, 3, 9) == [(0, 10), (0, 7), (0, 1)]
+    assert mc.kube.asked == 1
+    mc.kube.size = 3  # set by hand, not seen yet
+    mc.flux.submit(1)
+    assert mc.at(9.5, 10) == [(10, 0.5), (0, 10)]
+    assert mc.kube.asked == 2
+    mc.flux.used = dict.fromkeys(range(3), (1, 0))
+    mc.flux.jobs.clear()
+    mc.flux.submit(2)
+    mc.kube.size = 5  # there is room on these nodes
+    mc.at(11, 19)
+    assert mc.kube.asked == 2
+    mc.agent.expires = 100
+    mc.at(21)
+    assert mc.kube.asked == 3
+    assert mc.flux.done == []
+    assert said(capsys) == ["size 1: nothing to do", "size 3: nothing to do"]
+
+
+def test_what_waits_is_logged_once_a_period(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.at(0)
+    mc.flux.used = {0: (1, 0)}
+    mc.flux.submit(1)
+    mc.at(1, 2, 9)
+    assert said(capsys) == ["size 1: nothing to do"]
+    mc.at(10)
+    assert said(capsys) == ["size 1: waits: 1 job waits for nodes, for less than 10 s"]
+
+
+def test_a_step_is_a_period_after_the_one_before(mc: Setup) -> None:
+    mc.settings(policy={**POLICY, "step_up": 2})
+    mc.flux.used = {0: (1, 0)}
+    for number in range(9):
+        mc.flux.submit(number)
+    assert mc.at(0, 10) == [(10, 10), (0, 10)]
+    assert mc.kube.size == 3
+    assert mc.at(11) == [(9, 9)]
+    assert mc.kube.size == 3
+    mc.at(20)
+    assert mc.kube.size == 5
+
+
+def test_cpu_use_is_read_once_a_period_and_shared_by_all_nodes(mc: Setup) -> None:
+    mc.settings(policy={**POLICY, "cpu_target": 50, "backlog": 1})
+    mc.kube.size, mc.kube.use = 2, 4.0  # of twice 2 cores
+    mc.at(0, 1)
+    assert mc.kube.size == 4
+    mc.kube.use = 100.0
+    mc.at(2, 3, 4)
+    assert mc.kube.size == 4
+    mc.at(10, 11)
+    assert mc.kube.size == 8
+
+
+def test_settings_are_read_at_each_look(mc: Setup) -> None:
     mc.flux.used = {0: (1, 0)}
     for number in range(9):
         mc.flux.submit(number)
     mc.settings(policy={**POLICY, "max": 3})
-    assert mc.at(0, 10, 20, 30) == [10.0] * 4
+    mc.at(0, 10, 20, 30)
     assert mc.kube.size == 3
     mc.settings(period=2)
-    assert mc.at(40, 50) == [2.0] * 2
+    # the agent sees only now that the other jobs wait too
+    assert mc.at(40) == [(10, 2)]
+    mc.at(50)
     assert mc.kube.size == 8
 
 
 def test_settings_of_a_newer_version_are_ignored(mc: Setup) -> None:
     mc.settings(policy={**POLICY, "novelty": 1}, novelty=2)
-    mc.agent.period(0)
+    mc.at(0)
     assert mc.agent.snapshot is not None
 
 
@@ -309,7 +380,7 @@ def test_without_a_policy_kubernetes_is_left_alone(mc: Setup) -> None:
     mc.settings(policy=None)
     mc.kube.errors = dict.fromkeys(("get", "resize", "event", "cpu"), "must not be asked")
     mc.flux.submit(1, nodes=4)
-    mc.at(0, 100)
+    assert mc.at(0, 100) == [(10, 10)] * 2
     assert (mc.flux.done, mc.shown) == ([], [])
 
 
@@ -335,3 +406,26 @@ def test_what_the_metrics_show(mc: Setup, monkeypatch: pytest.MonkeyPatch) -> No
     mc.at(10)
     assert "minicluster_size 3" in mc.shown[1][1].splitlines()
     assert "autoscaler" not in mc.shown[1][1]
+
+
+def test_it_ends_with_the_broker_but_not_with_a_module(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks = iter([(0.0, 10.0), OSError(errno.ENOSYS, "No service matching"), OSError(errno.EPIPE, "Broken pipe")])
+    waits = []
+
+    def look(*_: Any) -> tuple[float, float]:
+        found = next(looks)
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    monkeypatch.setattr(program.Agent, "look", look)
+    monkeypatch.setattr(program.Changes, "wait", lambda _, least, most: waits.append((least, round(most))))
+    monkeypatch.setattr(sys, "argv", ["agent.py", "agent.json"])
+    monkeypatch.setattr("time.process_time", iter([0.0, 0.1, 1.0, 1.001, 2.0]).__next__)
+    with pytest.raises(SystemExit, match=r"^minicluster-agent: Flux can't be asked: .*Broken pipe"):
+        program.main()
+    # a look of 0.1 s is followed by 2 s without one
+    assert waits == [(2.0, 10), (1.0, 1)]
+    assert said(capsys) == ["Flux can't be asked now: [Errno 38] No service matching"]

@@ -1,13 +1,15 @@
 """The autoscaler's policy: what the queue needs, and when the cluster grows and shrinks."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from autoscale import Autoscaler, Policy, Request, Room, Snapshot, needed_size, parse_resources
+from autoscale import Autoscaler, Decision, Policy, Snapshot
 from hypothesis import given
 from hypothesis import strategies as st
+from need import Need, Request, Room, parse_resources, queue_need
 from state import Nodes
 
 POLICY = Policy(min=1, max=8, backlog=10, idle=60)
@@ -105,16 +107,36 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         (replace(nodes(), drained={1: "minicluster: the pod was told to stop"}), 2, [NODE] * 5, 2),
     ],
 )
-def test_needed_size(seen: Nodes, size: int, pending: list[Request], expected: int) -> None:
-    assert needed_size(seen, size, 8, pending) == expected
+def test_queue_need(seen: Nodes, size: int, pending: list[Request], expected: int) -> None:
+    assert queue_need(seen, size, 8, pending).size == expected
 
 
-def test_needed_size_stops_at_the_most() -> None:
-    assert needed_size(nodes(used=BUSY), 2, 4, [NODE] * 40) == 4
-    assert needed_size(nodes(used={5: (1, 0)}), 6, 4, []) == 0
+@pytest.mark.parametrize(
+    ("pending", "expected"),
+    [
+        ([], Need(2)),
+        # jobs for which there is room, or that no size has room for, have waited for nothing
+        ([(3, replace(NODE, cores=3))], Need(2)),
+        ([(3, replace(NODE, cores=5))], Need(2)),
+        # rank 1 has one core left, for the third
+        ([(3, replace(NODE, cores=4)), (9, NODE), (1, NODE)], Need(3, 3)),
+        ([(7, replace(NODE, cores=4)), (5, replace(NODE, cores=4)), (9, replace(NODE, cores=4))], Need(5, 5)),
+        # it waits for running jobs, and needs more nodes than there are
+        ([(4, replace(NODE, chunks=8, cores=2))], Need(8, 4)),
+        ([(4, replace(NODE, chunks=2, cores=4))], Need(4, 4)),
+    ],
+)
+def test_since_when_the_queue_needs_more_nodes(pending: list[tuple[float, Request]], expected: Need) -> None:
+    seen = nodes(used={0: (4, 0), 1: (1, 0)})
+    assert queue_need(seen, 2, 8, [replace(request, since=since) for since, request in pending]) == expected
 
 
-def test_needed_size_reads_the_queue_only_until_it_is_certain() -> None:
+def test_queue_need_stops_at_the_most() -> None:
+    assert queue_need(nodes(used=BUSY), 2, 4, [NODE] * 40).size == 4
+    assert queue_need(nodes(used={5: (1, 0)}), 6, 4, []) == Need(0)
+
+
+def test_queue_need_reads_the_queue_only_until_it_is_certain() -> None:
     read = []
 
     def pending() -> Iterator[Request]:
@@ -122,7 +144,7 @@ def test_needed_size_reads_the_queue_only_until_it_is_certain() -> None:
             read.append(number)
             yield replace(NODE, cores=4)
 
-    assert needed_size(nodes(), 1, 8, pending()) == 8
+    assert queue_need(nodes(), 1, 8, pending()).size == 8
     assert len(read) == 8
 
 
@@ -150,13 +172,18 @@ def test_a_job_is_placed_as_a_count_by_hand_says(seen: Nodes, size: int, asked: 
 # When it grows and shrinks -----------------------------------------------------------------------------------
 
 
-def look(size: int, wish: int = 0, now: float = 0, used: tuple[int, ...] = (), **fields: Any) -> Snapshot:
+def look(
+    size: int, wish: int = 0, now: float = 0, used: tuple[int, ...] = (), since: float = 0, **fields: Any
+) -> Snapshot:
+    """Return a snapshot in which a job waits since a time."""
     there = nodes(used=dict.fromkeys(used, (4, 0)))
-    return Snapshot(now=now, size=size, nodes=there, **{"needed": wish, "waiting": 3, **fields})
+    return Snapshot(now=now, size=size, nodes=there, **{"need": Need(wish, since), "waiting": 3, **fields})
 
 
 GROWS = "3 jobs wait for nodes"
 WAITS = f"waits: {GROWS}, for less than 10 s"
+ASKED = "waits: minicluster-scale requested it, for less than 10 s"
+STEPPED = "waits: the last step is less than a period ago"
 IDLE = "waits: nodes have been idle for less than 60 s"
 
 
@@ -168,13 +195,18 @@ IDLE = "waits: nodes have been idle for less than 60 s"
         ({}, [look(1, 4)], (1, WAITS)),
         ({}, [look(1, 4), look(1, 4, 9.9)], (1, WAITS)),
         ({}, [look(1, 4), look(1, 4, 10)], (4, GROWS)),
-        ({}, [look(1, 4), look(1, 1, 5), look(1, 4, 10)], (1, WAITS)),
+        # of a job: short ones that come and go don't count
+        ({}, [look(1, 4, now, since=now - 9) for now in range(0, 90, 3)], (1, WAITS)),
+        ({}, [look(1, 4, 30, since=20)], (4, GROWS)),
         ({"backlog": 0}, [look(1, 4)], (4, GROWS)),
         # limits
         ({}, [look(1, 40), look(1, 40, 10)], (8, GROWS)),
         ({"max": 3}, [look(1, 40), look(1, 40, 10)], (3, GROWS)),
         ({"step_up": 2}, [look(1, 8), look(1, 8, 10)], (3, GROWS)),
         ({"step_up": 2}, [look(1, 2), look(1, 2, 10)], (2, GROWS)),
+        ({"step_up": 2, "period": 5}, [look(1, 8, 10), look(3, 8, 15)], (5, GROWS)),
+        ({"step_up": 2, "period": 5}, [look(1, 8, 10), look(3, 8, 14.9)], (3, STEPPED)),
+        ({"period": 5}, [look(1, 4, 10), look(4, 8, 11)], (8, GROWS)),
         ({"min": 3}, [look(1)], (3, "autoscaling.min")),
         ({"min": 3}, [look(5), look(5, 0, 60)], (3, "nodes idle for 60 s")),
         # the idle window, of the whole cluster and of each node
@@ -184,6 +216,9 @@ IDLE = "waits: nodes have been idle for less than 60 s"
         ({}, [look(4), look(4, 4, 30, used=(3,)), look(4, 0, 60)], (4, IDLE)),
         ({"idle": 0}, [look(4)], (1, "nodes idle for 0 s")),
         ({"step_down": 2}, [look(4), look(4, 0, 60)], (2, "nodes idle for 60 s")),
+        ({"step_down": 1, "period": 5}, [look(4), look(4, 0, 60), look(3, 0, 64.9)], (3, STEPPED)),
+        ({"step_down": 1, "period": 5}, [look(4), look(4, 0, 60), look(3, 0, 65)], (2, "nodes idle for 60 s")),
+        ({"period": 5}, [look(4), look(4, 0, 60), look(3, 0, 61)], (1, "nodes idle for 60 s")),
         # only over idle nodes, even if the wish is smaller
         ({}, [look(4, 2, used=(1,)), look(4, 2, 60, used=(1,))], (2, "nodes idle for 60 s")),
         ({}, [look(4, 1, used=(3,)), look(4, 1, 60, used=(3,))], (4, "waits: the highest nodes have jobs")),
@@ -194,6 +229,13 @@ IDLE = "waits: nodes have been idle for less than 60 s"
         ({}, [look(1, requested=5), look(1, now=10, requested=5)], (5, "minicluster-scale requested it")),
         ({}, [look(5, requested=5), look(5, now=60, requested=5)], (5, "nothing to do")),
         ({}, [look(5, requested=9), look(5, now=60, requested=9)], (8, "minicluster-scale requested it")),
+        # a queue that wants more, but has not waited, does not hide it; nor does it become the queue's size
+        (
+            {},
+            [look(1, 6, now, since=now, requested=3) for now in (0, 5, 10)],
+            (3, "minicluster-scale requested it"),
+        ),
+        ({}, [look(1, requested=5), look(1, now=5), look(1, now=10, requested=5)], (1, ASKED)),
         # CPU
         (
             {"cpu_target": 50},
@@ -206,9 +248,34 @@ IDLE = "waits: nodes have been idle for less than 60 s"
     ],
 )
 def test_decision(policy: dict[str, Any], seen: list[Snapshot], expected: tuple[int, str]) -> None:
-    autoscaler = Autoscaler()
-    decisions = [autoscaler.decide(replace(POLICY, **policy), each) for each in seen]
-    assert decisions[-1] == expected
+    assert decided(replace(POLICY, **policy), seen)[:2] == expected
+
+
+def decided(policy: Policy, seen: list[Snapshot]) -> Decision:
+    """Return the last decision. Those before it are acted on where the size changes."""
+    autoscaler, last = Autoscaler(), Decision(0, "")
+    for before, each in zip([seen[0], *seen], seen, strict=False):
+        if each.size != before.size:
+            autoscaler.stepped = before.now
+        last = autoscaler.decide(policy, each)
+    return last
+
+
+@pytest.mark.parametrize(
+    ("policy", "seen", "expected"),
+    [
+        ({}, [look(1, 4, 3, since=1)], 8),
+        ({}, [look(1, 4, 11, since=1)], math.inf),
+        # whatever comes first
+        ({}, [look(1, now=0, requested=5), look(1, 4, 4, since=3, requested=5)], 6),
+        ({"step_up": 2, "period": 5}, [look(1, 8, 10), look(3, 8, 12)], 3),
+        # a shrink needs no look of its own
+        ({}, [look(4)], math.inf),
+        ({}, [look(2, 2)], math.inf),
+    ],
+)
+def test_when_it_would_grow(policy: dict[str, Any], seen: list[Snapshot], expected: float) -> None:
+    assert decided(replace(POLICY, **policy), seen).wait == expected
 
 
 @pytest.mark.parametrize(
@@ -246,7 +313,13 @@ POLICIES = st.builds(
     step_down=st.integers(0, 3),
 )
 LOOKS = st.lists(
-    st.tuples(st.integers(0, 10), st.integers(0, 10), st.sets(st.integers(0, 7)), st.sampled_from([1, 10, 30])),
+    st.tuples(
+        st.integers(0, 10),
+        st.integers(0, 30),
+        st.integers(0, 10),
+        st.sets(st.integers(0, 7)),
+        st.sampled_from([1, 10, 30]),
+    ),
     max_size=20,
 )
 
@@ -256,18 +329,20 @@ def test_what_always_holds(policy: Policy, first: int, looks: list[Any]) -> None
     autoscaler, size, now = Autoscaler(), first, 0.0
     idle: dict[int, float] = {}
     wanted: float | None = None
-    for wish, asked, busy, seconds in looks:
+    for wish, waited, asked, busy, seconds in looks:
         now += seconds
         used = {rank for rank in busy if rank < size}
         idle = {rank: idle.get(rank, now) for rank in range(size) if rank not in used}
-        more = min(max(wish, asked), policy.max) > size
-        wanted = (now if wanted is None else wanted) if more else None
-        after, _ = autoscaler.decide(policy, look(size, wish, now, used=tuple(used), requested=asked))
+        wanted = (now if wanted is None else wanted) if min(asked, policy.max) > size else None
+        seen = look(size, wish, now, used=tuple(used), since=now - waited, requested=asked)
+        after, _, wait = autoscaler.decide(policy, seen)
+        assert wait > 0
         assert min(size, policy.min) <= after <= max(size, policy.max)
         assert after >= policy.min
         if after > size >= policy.min:
-            assert wanted is not None
-            assert now - wanted >= policy.backlog
+            by_queue = wish if waited >= policy.backlog else 0
+            by_request = asked if wanted is not None and now - wanted >= policy.backlog else 0
+            assert after <= max(by_queue, by_request)
             assert after - size <= (policy.step_up or 8)
         for rank in range(after, size):
             assert rank not in used
@@ -295,11 +370,11 @@ def run(
                 queue.pop(0)
         if now % period:
             continue
-        waiting = sum(arrival <= now for arrival in queue)
+        waiting = [replace(NODE, since=arrival) for arrival in queue if arrival <= now]
         used = dict.fromkeys(running, (1, 0))
         seen = nodes(pair=(1, 0), used=used)
-        wish = needed_size(seen, size, policy.max, [NODE] * waiting)
-        after, _ = autoscaler.decide(policy, Snapshot(float(now), size, seen, wish, waiting))
+        need = queue_need(seen, size, policy.max, waiting)
+        after = autoscaler.decide(policy, Snapshot(float(now), size, seen, need, len(waiting))).size
         assert all(rank < after for rank in running), "a node went that had a job"
         ready = {rank: ready.get(rank, now + start) for rank in range(after)}
         size = after

@@ -140,7 +140,7 @@ AGENT = {
     "container": "flux-sample",
     "cpu_request": 0.0,
 }
-POLICY = {"min": 1, "max": 8, "backlog": 10, "idle": 60, "step_up": 0, "step_down": 0, "cpu_target": 0}
+POLICY = {"min": 1, "max": 8, "backlog": 1, "idle": 60, "step_up": 0, "step_down": 0, "cpu_target": 0}
 
 
 @pytest.mark.parametrize(
@@ -159,13 +159,13 @@ POLICY = {"min": 1, "max": 8, "backlog": 10, "idle": 60, "step_up": 0, "step_dow
                     "enabled": True,
                     "min": 2,
                     "max": 4,
-                    "backlogSeconds": 1,
+                    "backlogSeconds": 4,
                     "idleSeconds": 2,
                     "maxStepUp": 3,
                     "maxStepDown": 5,
                 }
             },
-            {"policy": {"min": 2, "max": 4, "backlog": 1, "idle": 2, "step_up": 3, "step_down": 5, "cpu_target": 0}},
+            {"policy": {"min": 2, "max": 4, "backlog": 4, "idle": 2, "step_up": 3, "step_down": 5, "cpu_target": 0}},
         ),
         (
             {

@@ -92,7 +92,7 @@ def test_what_another_version_has_stays(cluster_of: Cluster) -> None:
     assert json.loads(made["agent.json"]) == {
         "size": 3,
         "period": 10,
-        "policy": {"min": 2, "max": 4, "backlog": 10, "idle": 60},
+        "policy": {"min": 2, "max": 4, "backlog": 1, "idle": 60},
         "port": None,
         "new": 1,
     }
@@ -109,7 +109,7 @@ def test_the_agent_gets_the_policy_that_it_knows(cluster_of: Cluster) -> None:
     held["autoscale.py"] = "class Policy:\n    min: int\n    max: int\n    backlog: float\n    idle: float\n"
     asked = {**SPEC, "autoscaling": {"enabled": True, "idleSeconds": 5}, "metrics": {"enabled": True}}
     made = json.loads(files(cluster_of(asked, **handed(held)))["agent.json"])
-    assert made == {**settings, "policy": {"min": 1, "max": 4, "backlog": 10, "idle": 5}}
+    assert made == {**settings, "policy": {"min": 1, "max": 4, "backlog": 1, "idle": 5}}
     asked["autoscaling"]["maxStepUp"] = 2
     with pytest.raises(SpecError) as caught:
         files(cluster_of(asked, **handed(held)))

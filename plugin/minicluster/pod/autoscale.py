@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Mapping
+from typing import Mapping, NamedTuple
 
-from state import OWN_REASON, Nodes, subtract
+from need import NOTHING, Need
+from state import Nodes
 
 #: CPU use this near to the target is on target, as with Kubernetes' HorizontalPodAutoscaler
 TOLERANCE = 0.1
+STEPPED = "waits: the last step is less than a period ago"
 
 
 @dataclass(frozen=True)
@@ -26,179 +28,97 @@ class Policy:
     step_up: int = 0  #: 0: no limit
     step_down: int = 0
     cpu_target: int = 0  #: percent of the request; 0: CPU use does not count
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a job asks for: chunks of cores and GPUs, each on a node of its own (``apart``) or wherever they fit."""
-
-    chunks: int
-    cores: int
-    gpus: int
-    apart: bool = False
-    exclusive: bool = False  #: whole nodes
-
-
-def parse_resources(resources: Iterable[Mapping[str, Any]]) -> Request:
-    """Return what the resources of a jobspec (RFC 14, 25) ask for: nodes of slots, or slots."""
-    nodes, slots, cores, gpus, exclusive = 0, 1, 0, 0, False
-    level = list(resources)
-    while level:
-        below: list[Mapping[str, Any]] = []
-        for item in level:
-            count = _least(item["count"])
-            exclusive = exclusive or bool(item.get("exclusive"))
-            if item["type"] == "node":
-                nodes = count
-            elif item["type"] == "slot":
-                slots = count
-            elif item["type"] == "core":
-                cores = count
-            elif item["type"] == "gpu":
-                gpus = count
-            below += item.get("with", [])
-        level = below
-    if nodes:
-        return Request(nodes, slots * cores, slots * gpus, apart=True, exclusive=exclusive)
-    return Request(slots, cores, gpus)
-
-
-def _least(count: Any) -> int:
-    """Return the least of a count: a number, a range ``{min, max}``, or a text such as ``2-4`` or ``3+``."""
-    if isinstance(count, Mapping):
-        return int(count["min"])
-    return int(str(count).split("-")[0].split(",")[0].split(":")[0].rstrip("+"))
-
-
-class Room:
-    """Room for jobs on the first ranks: nodes that are there, and nodes that the cluster may grow by."""
-
-    def __init__(self, nodes: Nodes, size: int, most: int) -> None:
-        """Take ranks below ``size`` as present (also those that still start), ranks below ``most`` as possible.
-
-        A node that others drained has no room. One that we drained ourselves takes jobs again once its pod has started.
-        """
-        broken = {rank for rank, reason in nodes.drained.items() if rank < size and not reason.startswith(OWN_REASON)}
-        ranks = [rank for rank in sorted(nodes.all) if rank < most and rank not in broken]
-        self.whole = {rank: nodes.all[rank] for rank in ranks}
-        self.free = {rank: subtract(nodes.all[rank], nodes.used.get(rank, (0, 0))) for rank in ranks}
-        self.top = size  #: the size that has room for all jobs that were placed
-
-    def place(self, request: Request) -> bool:
-        """Place a job on as few new ranks as possible; return False when even an empty cluster has no room for it."""
-        chosen = self._fit(request, self.free)
-        if chosen is None:
-            # it waits until running jobs have ended, and then takes ranks from 0 on
-            later = self._fit(request, self.whole)
-            if later is None:
-                return False
-            self.top = max(self.top, *(rank + 1 for rank in later))
-            return True
-        for rank, chunks in chosen.items():
-            taken = self.free[rank] if request.exclusive else (chunks * request.cores, chunks * request.gpus)
-            self.free[rank] = subtract(self.free[rank], taken)
-            self.top = max(self.top, rank + 1)
-        return True
-
-    def _fit(self, request: Request, room: Mapping[int, tuple[int, int]]) -> dict[int, int] | None:
-        """Return how many chunks each rank takes, the lowest ranks first; None when they don't fit."""
-        left, chosen = request.chunks, {}
-        for rank, free in room.items():
-            if left == 0:
-                break
-            fits = self._chunks(request, free, self.whole[rank])
-            if fits:
-                chosen[rank] = min(left, 1 if request.apart else fits)
-                left -= chosen[rank]
-        return chosen if left == 0 else None
-
-    @staticmethod
-    def _chunks(request: Request, free: tuple[int, int], whole: tuple[int, int]) -> int:
-        """Return how many chunks fit on a node."""
-        if request.exclusive and free != whole:
-            return 0
-        fits = [room // wanted for room, wanted in zip(free, (request.cores, request.gpus)) if wanted]
-        return min(fits) if fits else 1
-
-
-def needed_size(nodes: Nodes, size: int, most: int, pending: Iterable[Request]) -> int:
-    """Return the size that the queue needs. While jobs wait it is never less than ``size``.
-
-    When no job waits, it is one more than the highest rank in use. Jobs that not even ``most`` nodes could run don't
-    count. Reads ``pending`` only until the result is certain.
-    """
-    held = max([0, *(rank + 1 for rank in nodes.used if rank < most)])
-    room, waits = Room(nodes, size, most), False
-    for request in pending:
-        waits = room.place(request) or waits
-        if waits and room.top >= most:
-            break
-    return room.top if waits else held
+    period: float = 0  #: seconds between two steps, where ``step_up`` or ``step_down`` limits them
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The cluster at one time; ``now`` in seconds of a monotonic clock."""
+    """The cluster at one time; all times in seconds of a monotonic clock."""
 
     now: float
     size: int  #: of the Job
     nodes: Nodes
-    needed: int = 0  #: the size that the queue needs
+    need: Need = NOTHING  #: of the queue
     waiting: int = 0  #: jobs
     requested: int = 0  #: by minicluster-scale; 0: nothing
     cpu: float | None = None  #: use as a part of the request
 
     def wishes(self, policy: Policy) -> dict[str, int]:
         """Return the size that each reason wishes."""
-        found = {"queue": self.needed, "asked": self.requested, "min": policy.min}
+        found = {"queue": self.need.size, "asked": self.requested, "min": policy.min}
         if policy.cpu_target and self.cpu is not None:
             ratio = round(self.cpu * 100) / policy.cpu_target  # whole percents, as in HorizontalPodAutoscaler
             found["cpu"] = self.size if abs(ratio - 1) <= TOLERANCE else math.ceil(self.size * ratio)
         return found
 
 
+class Decision(NamedTuple):
+    """The size that the cluster should have now, and why, in a few words."""
+
+    size: int
+    why: str
+    wait: float = math.inf  #: seconds after which the cluster grows if nothing changes
+
+
 @dataclass
 class Autoscaler:
     """Remembers since when the cluster is too small or too large. A new one only waits for its windows again."""
 
-    too_small: float | None = None  #: since when
+    too_small: dict[str, float] = field(default_factory=dict)  #: reason to since when it wishes a larger size
     too_large: float | None = None  #: since when
     idle: dict[int, float] = field(default_factory=dict)  #: rank to since when it has no job
+    stepped: float = -math.inf  #: when the size was changed last
 
-    def decide(self, policy: Policy, snapshot: Snapshot) -> tuple[int, str]:
-        """Return the size that the cluster should have now, and why, in a few words."""
-        wishes = snapshot.wishes(policy)
-        reason = max(wishes, key=lambda key: wishes[key])
-        wish = min(wishes[reason], policy.max)
-        self._remember(snapshot, wish)
+    def decide(self, policy: Policy, snapshot: Snapshot) -> Decision:
+        """Return what to do now."""
+        wishes = {reason: min(size, policy.max) for reason, size in snapshot.wishes(policy).items()}
+        self._remember(snapshot, wishes)
         size = snapshot.size
         if size < policy.min:
-            return policy.min, "autoscaling.min"
-        if wish > size:
-            why = self._why(reason, snapshot)
-            if self.too_small is None or snapshot.now - self.too_small < policy.backlog:
-                return size, f"waits: {why}, for less than {policy.backlog:g} s"
-            return min(wish, size + (policy.step_up or wish)), why
+            return Decision(policy.min, "autoscaling.min")
+        if self.too_small:
+            return self._grow(policy, snapshot, wishes)
+        wish = max(wishes.values())
         if wish < size:
             return self._shrink(policy, snapshot, max(wish, policy.min))
-        return size, "nothing to do"
+        return Decision(size, "nothing to do")
 
-    def _shrink(self, policy: Policy, snapshot: Snapshot, wish: int) -> tuple[int, str]:
+    def _grow(self, policy: Policy, snapshot: Snapshot, wishes: Mapping[str, int]) -> Decision:
+        """Return the largest size that has been wished for long enough."""
+        size, now = snapshot.size, snapshot.now
+        left = {reason: since + policy.backlog - now for reason, since in self.too_small.items()}
+        ripe = [reason for reason, seconds in left.items() if seconds <= 0]
+        if not ripe:
+            reason = min(left, key=lambda key: left[key])
+            why = f"waits: {self._why(reason, snapshot)}, for less than {policy.backlog:g} s"
+            return Decision(size, why, left[reason])
+        if policy.step_up and now - self.stepped < policy.period:
+            return Decision(size, STEPPED, self.stepped + policy.period - now)
+        reason = max(ripe, key=lambda key: wishes[key])
+        return Decision(min(wishes[reason], size + (policy.step_up or wishes[reason])), self._why(reason, snapshot))
+
+    def _shrink(self, policy: Policy, snapshot: Snapshot, wish: int) -> Decision:
         """Return the least size, down to ``wish``, above which all ranks are idle."""
-        if self.too_large is None or snapshot.now - self.too_large < policy.idle:
-            return snapshot.size, f"waits: nodes have been idle for less than {policy.idle:g} s"
-        size = snapshot.size
+        size, now = snapshot.size, snapshot.now
+        if self.too_large is None or now - self.too_large < policy.idle:
+            return Decision(size, f"waits: nodes have been idle for less than {policy.idle:g} s")
+        if policy.step_down and now - self.stepped < policy.period:
+            return Decision(size, STEPPED)
         least = max(wish, size - (policy.step_down or size))
-        while size > least and snapshot.now - self.idle.get(size - 1, math.inf) >= policy.idle:
+        while size > least and now - self.idle.get(size - 1, math.inf) >= policy.idle:
             size -= 1
         if size == snapshot.size:
-            return size, "waits: the highest nodes have jobs"
-        return size, f"nodes idle for {policy.idle:g} s"
+            return Decision(size, "waits: the highest nodes have jobs")
+        return Decision(size, f"nodes idle for {policy.idle:g} s")
 
-    def _remember(self, snapshot: Snapshot, wish: int) -> None:
+    def _remember(self, snapshot: Snapshot, wishes: Mapping[str, int]) -> None:
         now, size = snapshot.now, snapshot.size
-        self.too_small = (self.too_small if self.too_small is not None else now) if wish > size else None
-        self.too_large = (self.too_large if self.too_large is not None else now) if wish < size else None
+        self.too_small = {reason: self.too_small.get(reason, now) for reason, wish in wishes.items() if wish > size}
+        if "queue" in self.too_small:
+            # one job must have waited: many that each wait a moment are no reason to grow
+            self.too_small["queue"] = snapshot.need.since
+        too_large = max(wishes.values()) < size
+        self.too_large = (self.too_large if self.too_large is not None else now) if too_large else None
         self.idle = {rank: self.idle.get(rank, now) for rank in range(size) if rank not in snapshot.nodes.used}
 
     @staticmethod

@@ -5,14 +5,16 @@
 # agent.
 set -eu
 
-# All pods have the same containers. Where there is nothing to do, only this shell and a sleep run.
+# All pods have the same containers. Where there is nothing to do, only this shell runs: it waits for the end of the pod,
+# reading a FIFO to which nobody writes.
 idle() {
   trap 'exit 0' TERM INT
-  sleep infinity &
-  wait
+  rm -f "$1"
+  mkfifo "$1"
+  while :; do read -r _ <>"$1" || true; done
 }
 
-case $2 in lead | agent) [ "$JOB_COMPLETION_INDEX" = 0 ] || idle ;; esac
+case $2 in lead | agent) [ "$JOB_COMPLETION_INDEX" = 0 ] || idle "$MINICLUSTER_HOME/.own-$1" ;; esac
 
 # shellcheck source=shell.sh
 . "$MINICLUSTER_HOME/minicluster/shell.sh"

@@ -58,14 +58,15 @@ class Kube:
         job: dict[str, Any] = self.call("GET", self.job)
         return job
 
-    def resize(self, job: Mapping[str, Any], size: int) -> None:
-        """Change the size of the Job. Raises KubeError, also when somebody else changed the Job since it was read."""
+    def resize(self, job: Mapping[str, Any], size: int) -> dict[str, Any]:
+        """Change the size of the Job, and return it. Raises KubeError, also if others changed it since it was read."""
         version = {"resourceVersion": job["metadata"]["resourceVersion"]}
         change = {"metadata": version, "spec": {"completions": size, "parallelism": size}}
         after = self._patch(change)
         # the size has changed even if this fails; the next period tries again
         with contextlib.suppress(KubeError):
-            self.drop_field_ownership(after)
+            after = self.drop_field_ownership(after)
+        return after
 
     def drop_field_ownership(self, job: dict[str, Any]) -> dict[str, Any]:
         """Remove the agent from the Job's managedFields, and return the Job. Raises KubeError.

@@ -81,7 +81,11 @@ def changes(
 
 
 #: Former defaults, those of older versions that have changed, by path.
-FORMER: Mapping[str, str] = {"flux.scheduler.queuePolicy": "fcfs", "network.interface": "eth0"}
+FORMER: Mapping[str, str] = {
+    "autoscaling.backlogSeconds": "10",
+    "flux.scheduler.queuePolicy": "fcfs",
+    "network.interface": "eth0",
+}
 _EMPTY = ("{}", "[]", "null")
 
 

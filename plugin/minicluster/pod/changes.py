@@ -1,0 +1,79 @@
+"""Tells the agent that Flux has changed: a job begins to wait for nodes, a node comes or goes, a size is requested.
+
+Flux streams such events. The agent only learns that something has changed, and then looks at all of Flux.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from flux import constants
+from flux.future import Future
+from state import REQUESTED_SIZE
+
+STREAMS: dict[str, dict[str, Any]] = {
+    # by its event `priority` a job begins to wait for nodes (RFC 21)
+    "job-manager.events-journal": {"allow": {"priority": 1}},
+    "resource.journal": {},
+    "kvs-watch.lookup": {
+        "namespace": "primary",
+        "key": REQUESTED_SIZE,
+        "flags": constants.FLUX_KVS_WATCH | constants.FLUX_KVS_WAITCREATE,
+    },
+}
+#: Seconds for which more changes may follow the first one: jobs are often submitted together
+SETTLE = 0.05
+
+
+class Changes:
+    """What has changed in Flux since the last wait."""
+
+    def __init__(self, handle: Any) -> None:
+        """Take a handle of its own, on which nothing else is asked. Open no stream yet."""
+        self.handle = handle
+        self.streams: dict[str, Any] = {}
+        self.changed = self.stops = False
+
+    def wait(self, least: float, most: float) -> None:
+        """Return after a change, but not before ``least`` seconds; without one, after ``most`` seconds.
+
+        Raises OSError when the broker is gone.
+        """
+        end = time.monotonic() + most
+        if least < most:
+            self._open()
+        self._run(min(least, most), stops=False)
+        if not self.changed:
+            self._run(end - time.monotonic(), stops=True)
+            if self.changed:
+                self._run(min(SETTLE, end - time.monotonic()), stops=False)
+        self.changed = False
+
+    def _open(self) -> None:
+        """Open the streams that are not open: Flux ends them when it unloads a module, and may not have it yet."""
+        for topic in STREAMS.keys() - self.streams.keys():
+            stream = self.handle.rpc(topic, STREAMS[topic], 0, constants.FLUX_RPC_STREAMING)
+            self.streams[topic] = stream.then(self._event, topic)
+
+    def _event(self, stream: Any, topic: str) -> None:
+        try:
+            Future.get(stream)  # not RPC.get, which parses what came
+        except OSError:
+            del self.streams[topic]
+            return
+        self.changed = True
+        stream.reset()
+        if self.stops:
+            self.handle.reactor_stop()
+
+    def _run(self, seconds: float, stops: bool) -> None:
+        """Take events for so many seconds; with ``stops``, up to the first one."""
+        end = time.monotonic() + seconds
+        self.stops = stops
+        # a timer may be early: it counts from the reactor's own time, which stands still between two runs
+        while not (stops and self.changed) and end > time.monotonic():
+            with self.handle.timer_watcher_create(end - time.monotonic(), lambda *_: self.handle.reactor_stop()):
+                if self.handle.reactor_run() < 0:
+                    raise OSError("the broker is gone")

@@ -1,0 +1,139 @@
+"""How many nodes the queue needs: pure functions of nodes and jobs.
+
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Iterable, Mapping, NamedTuple
+
+from state import OWN_REASON, Nodes, subtract
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a job asks for: chunks of cores and GPUs, each on a node of its own (``apart``) or wherever they fit."""
+
+    chunks: int
+    cores: int
+    gpus: int
+    apart: bool = False
+    exclusive: bool = False  #: whole nodes
+    since: float = 0  #: when the agent saw first that it waits
+
+
+def parse_resources(resources: Iterable[Mapping[str, Any]]) -> Request:
+    """Return what the resources of a jobspec (RFC 14, 25) ask for: nodes of slots, or slots."""
+    nodes, slots, cores, gpus, exclusive = 0, 1, 0, 0, False
+    level = list(resources)
+    while level:
+        below: list[Mapping[str, Any]] = []
+        for item in level:
+            count = _least(item["count"])
+            exclusive = exclusive or bool(item.get("exclusive"))
+            if item["type"] == "node":
+                nodes = count
+            elif item["type"] == "slot":
+                slots = count
+            elif item["type"] == "core":
+                cores = count
+            elif item["type"] == "gpu":
+                gpus = count
+            below += item.get("with", [])
+        level = below
+    if nodes:
+        return Request(nodes, slots * cores, slots * gpus, apart=True, exclusive=exclusive)
+    return Request(slots, cores, gpus)
+
+
+def _least(count: Any) -> int:
+    """Return the least of a count: a number, a range ``{min, max}``, or a text such as ``2-4`` or ``3+``."""
+    if isinstance(count, Mapping):
+        return int(count["min"])
+    return int(str(count).split("-")[0].split(",")[0].split(":")[0].rstrip("+"))
+
+
+class Room:
+    """Room for jobs on the first ranks: nodes that are there, and nodes that the cluster may grow by."""
+
+    def __init__(self, nodes: Nodes, size: int, most: int) -> None:
+        """Take ranks below ``size`` as present (also those that still start), ranks below ``most`` as possible.
+
+        A node that others drained has no room. One that we drained ourselves takes jobs again once its pod has started.
+        """
+        broken = {rank for rank, reason in nodes.drained.items() if rank < size and not reason.startswith(OWN_REASON)}
+        ranks = [rank for rank in sorted(nodes.all) if rank < most and rank not in broken]
+        self.whole = {rank: nodes.all[rank] for rank in ranks}
+        self.free = {rank: subtract(nodes.all[rank], nodes.used.get(rank, (0, 0))) for rank in ranks}
+        self.size = size
+        self.top = size  #: the size that has room for all jobs that were placed
+        self.since = math.inf  #: of the first job that needs more than ``size``
+
+    def place(self, request: Request) -> bool:
+        """Place a job on as few new ranks as possible; return False when even an empty cluster has no room for it."""
+        chosen = self._fit(request, self.free)
+        if chosen is None:
+            # it waits until running jobs have ended, and then takes ranks from 0 on
+            later = self._fit(request, self.whole)
+            if later is None:
+                return False
+            self._use(later, request)
+            return True
+        for rank, chunks in chosen.items():
+            taken = self.free[rank] if request.exclusive else (chunks * request.cores, chunks * request.gpus)
+            self.free[rank] = subtract(self.free[rank], taken)
+        self._use(chosen, request)
+        return True
+
+    def _use(self, ranks: Iterable[int], request: Request) -> None:
+        top = max((rank + 1 for rank in ranks), default=0)
+        self.top = max(self.top, top)
+        if top > self.size:
+            self.since = min(self.since, request.since)
+
+    def _fit(self, request: Request, room: Mapping[int, tuple[int, int]]) -> dict[int, int] | None:
+        """Return how many chunks each rank takes, the lowest ranks first; None when they don't fit."""
+        left, chosen = request.chunks, {}
+        for rank, free in room.items():
+            if left == 0:
+                break
+            fits = self._chunks(request, free, self.whole[rank])
+            if fits:
+                chosen[rank] = min(left, 1 if request.apart else fits)
+                left -= chosen[rank]
+        return chosen if left == 0 else None
+
+    @staticmethod
+    def _chunks(request: Request, free: tuple[int, int], whole: tuple[int, int]) -> int:
+        """Return how many chunks fit on a node."""
+        if request.exclusive and free != whole:
+            return 0
+        fits = [room // wanted for room, wanted in zip(free, (request.cores, request.gpus)) if wanted]
+        return min(fits) if fits else 1
+
+
+class Need(NamedTuple):
+    """What the queue needs."""
+
+    size: int
+    since: float = math.inf  #: of the first job that needs more nodes than the size
+
+
+NOTHING = Need(0)
+
+
+def queue_need(nodes: Nodes, size: int, most: int, pending: Iterable[Request]) -> Need:
+    """Return the size that the queue needs. While jobs wait it is never less than ``size``.
+
+    When no job waits, it is one more than the highest rank in use. Jobs that not even ``most`` nodes could run don't
+    count. Reads ``pending`` only until the result is certain.
+    """
+    room, waits = Room(nodes, size, most), False
+    for request in pending:
+        waits = room.place(request) or waits
+        if waits and room.top >= most:
+            break
+    held = max([0, *(rank + 1 for rank in nodes.used if rank < most)])
+    return Need(room.top, room.since) if waits else Need(held)
