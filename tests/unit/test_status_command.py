@@ -14,7 +14,7 @@ from minicluster.commands.status import INTERVAL
 from minicluster.status import ask
 from status_samples import show
 
-NEEDS = "status needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
+NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
 
 
 @pytest.fixture
