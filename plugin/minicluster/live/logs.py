@@ -37,6 +37,8 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
         end = end_of(name, job)
         if lead and (log is None or log.uid != lead.uid):
             if log:
+                # what came after the connection broke
+                log.copy(follow=True)
                 say(f"the lead was replaced: the log goes on with pod {lead.pod.name}")
             log = _Log(kubernetes, lead, container)
         if log and lead and lead.pod.phase != "Pending":

@@ -33,6 +33,9 @@ def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | 
     end = end_of(name, job)
     if end:
         raise StateError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
+    found = read_job(job)
+    if found and found.lead_address and seconds is not None:
+        raise StateError(f"{name} joins another cluster, whose Flux has its nodes: leave out --wait")
     if policy:
         _ask(kubernetes, name, size, policy, say)
     elif size is None:
@@ -42,7 +45,7 @@ def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | 
         resize(kubernetes, release_of(job), size)
         say(f"{name}: size {was} -> {size}")
     if size is not None and seconds is not None:
-        most = getattr(read_job(job), "max_size", size)
+        most = found.max_size if found else size
         _wait(kubernetes, name, [size, most, str(bool(policy)).lower()], seconds, say)
 
 

@@ -17,7 +17,9 @@ def find_job(kube: Kube, name: str) -> Object:
         other = read_name(name, kube.list("job", MADE_BY_CHART))
         job = kube.get("job", other) if other else None
     if job is None or read_job(job) is None:
-        raise NotFoundError(f"there is no MiniCluster {name} in {kube}: see `helm list -A` and give its namespace")
+        raise NotFoundError(
+            f"there is no MiniCluster {name} in {kube}: see `minicluster list -A` and give its namespace"
+        )
     return job
 
 

@@ -41,7 +41,7 @@ def find(kubernetes: Kubernetes, name: str) -> tuple[str, dict[int, Pod], Job | 
         way = NEEDS if error.is_forbidden else "check KUBECONFIG, --context and --namespace"
         raise StatusError(f"{error.reason}: {way}") from None
     if not pods and not job:
-        raise StatusError(f"there is no MiniCluster {name} in {kubernetes}: see `helm list -A` and give its -n")
+        raise StatusError(f"there is no MiniCluster {name} in {kubernetes}: see `minicluster list -A` and give its -n")
     return name, pods, job
 
 
