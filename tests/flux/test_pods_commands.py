@@ -58,10 +58,11 @@ def test_a_terminal_and_signals(release: Install) -> None:
     cluster = release(TWO, FOUR_CORES)
     assert run(cluster, "wait").code == 0
     ours, theirs = pty.openpty()
-    script = "read line; echo got $line; test -t 1; exit 5"
-    with start(cluster, "shell", stdin=theirs, stdout=theirs, stderr=theirs) as process:
+    script = "import sys; print('got', input()); sys.exit(5 if sys.stdin.isatty() and sys.stdout.isatty() else 1)"
+    words = ("--", "python", "-c", script)
+    with start(cluster, "flux", *words, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
-        os.write(ours, f"exec sh -c '{script}'\nword\n".encode())
+        os.write(ours, b"word\n")
         shown = read_to_end(ours)
         assert process.wait(PATIENCE) == 5
     assert "got word" in shown
@@ -114,7 +115,7 @@ def test_scale_asks_an_autoscaler(release: Install) -> None:
 
 
 def test_logs_and_wait_over_a_killed_lead(release: Install) -> None:
-    work = "[ -e /tmp/end ] || echo begun on $(cat /proc/sys/kernel/hostname); until [ -e /tmp/end ]; do sleep 0.2; done; exit 9"
+    work = "echo begun on $(cat /proc/sys/kernel/hostname); until [ -e /tmp/end ]; do sleep 0.2; done; exit 9"
     cluster = release(TWO, {**FOUR_CORES, "command": work})
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with start(cluster, "logs", "-f", **pipes) as logs, start(cluster, "wait", "--for", "end") as wait:

@@ -66,8 +66,7 @@ class Kubectl:
             path = self.folder / name.replace("_", ".")
             if isinstance(found, str):
                 path.with_name(f"{path.name}.error").write_text(found)
-            else:
-                path.write_text(json.dumps(found) if found else "")
+            path.write_text(json.dumps(found) if found and not isinstance(found, str) else "")
 
     def flux(self, script: str) -> None:
         """Set what flux does in the lead's pod."""
@@ -89,14 +88,13 @@ class Kubectl:
 
     def start(self, *words: str, **how: Any) -> subprocess.Popen[str]:
         """Start `minicluster`."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "minicluster", *words], env=self.environment, text=True, **{**PIPES, **how}
-        )
+        command = [sys.executable, "-m", "minicluster", *words]
+        return subprocess.Popen(command, env=self.environment, **{**PIPES, "text": True, **how})
 
     def run(self, *words: str, stdin: str = "") -> Done:
         """Run `minicluster` to its end."""
         with self.start(*words) as process:
-            out, err = process.communicate(stdin, timeout=20)
+            out, err = process.communicate(stdin, timeout=60)
         return Done(process.returncode, out, err)
 
     def asked(self) -> list[str]:

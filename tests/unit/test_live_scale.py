@@ -48,8 +48,7 @@ def test_scale_is_an_upgrade_with_this_chart(kubectl: Kubectl) -> None:
         "--namespace=lab get metadata theirs --output=json",
         f"--namespace=lab upgrade theirs {helm.CHART} --reuse-values --set size=4 --post-renderer minicluster",
     ]
-    message = "helm upgrade theirs: UPGRADE FAILED: YAML parse error on minicluster: size is 9: lower it"
-    assert message.endswith(kubectl.run("scale", "mini", "9").err.removeprefix("minicluster: ").strip())
+    assert kubectl.run("scale", "mini", "9") == Done(1, "", say("size is 9: lower it"))
 
 
 def test_scale_refuses(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,9 +91,9 @@ def test_scale_waits_for_the_nodes_over_a_lost_connection(kubectl: Kubectl) -> N
     nodes = [f"mini: {count} nodes up" for count in (2, 2, 4)]
     assert kubectl.run("scale", "mini", "4", "--wait") == Done(0, "", say("mini: size 2 -> 4", *nodes))
     assert (kubectl.folder / "home/bin/flux.asked").read_text() == "4 8 false\n" * 2
-    kubectl.flux("exec sleep 60")
-    done = kubectl.run("scale", "mini", "3", "--wait", "--timeout", "2s")
-    message = "mini has its new size, but not all of its nodes within 2 s: see its status"
+    kubectl.flux("exec sleep 3")
+    done = kubectl.run("scale", "mini", "3", "--wait", "--timeout", "1s")
+    message = "mini has its new size, but not all of its nodes within 1 s: see its status"
     assert done == Done(1, "", say("mini: size 2 -> 3", message))
 
 

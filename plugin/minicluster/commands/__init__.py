@@ -37,7 +37,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(helm.version(), prog_name="minicluster")
+@click.version_option(helm.version())
 @click.pass_context
 def group(context: click.Context) -> None:
     """Flux Framework on Kubernetes as a plain Helm release.

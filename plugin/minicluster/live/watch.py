@@ -78,8 +78,9 @@ def _watch(kubernetes: Kubernetes, name: str, end: float | None) -> Iterator[Non
             words = kubernetes.words("get", kind, which, "--watch", "--output=name")
             process = stack.enter_context(_process(words))
             selector.register(process.stdout or -1, selectors.EVENT_READ, (kind, process))
+        is_first = True  # which is due also when there is no time
         while True:
-            left = LOOK if end is None else min(LOOK, end - time.monotonic())
+            left = LOOK if is_first or end is None else min(LOOK, end - time.monotonic())
             ready = selector.select(max(0.0, left))
             for key, _ in ready:
                 kind, process = key.data
@@ -87,8 +88,9 @@ def _watch(kubernetes: Kubernetes, name: str, end: float | None) -> Iterator[Non
                     _check(kind, process)
                     yield
                     return
-            if end is not None and time.monotonic() >= end:
+            if not is_first and end is not None and time.monotonic() >= end:
                 return
+            is_first = False
             yield
 
 
