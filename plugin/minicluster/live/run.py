@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -93,21 +94,24 @@ class _Piped:
     def _signal(self, number: int, _frame: FrameType | None) -> None:
         """Pass a signal on to the command in the pod; leave it alone when it can't be reached."""
         self._interrupts += number == signal.SIGINT
-        name = signal.Signals(number).name.removeprefix("SIG")
-        words = [*self._signals, name, self._id.decode()]
-        with suppress(subprocess.TimeoutExpired):
-            if self._id and self._interrupts < PATIENCE:
-                done = subprocess.run(  # noqa: S603 - words, no shell
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    start_new_session=True,
-                    timeout=SIGNAL_SECONDS,
-                    check=False,
-                )
-                if done.returncode == 0:
-                    return
-        self._process.send_signal(number)
+        if self._interrupts >= PATIENCE or not self._is_told(number):
+            self._process.send_signal(number)
+
+    def _is_told(self, number: int) -> bool:
+        """Send a signal to the command in the pod, which may be about to begin."""
+        end = time.monotonic() + SIGNAL_SECONDS
+        # no lock: another signal may come meanwhile
+        while not self._id and self._process.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        words = [*self._signals, signal.Signals(number).name.removeprefix("SIG"), self._id.decode()]
+        none = subprocess.DEVNULL
+        try:
+            done = subprocess.run(  # noqa: S603 - words, no shell
+                words, stdin=none, capture_output=True, start_new_session=True, timeout=SIGNAL_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
 
 
 @contextmanager
