@@ -15,7 +15,6 @@ from pathlib import Path
 from minicluster import streams
 from minicluster.errors import END, MiniClusterError, OutputError, UsageError
 
-NAME = "minicluster"
 #: The variable by which a shell asks for completions, as click names it.
 COMPLETE = "_MINICLUSTER_COMPLETE"
 
@@ -23,8 +22,9 @@ COMPLETE = "_MINICLUSTER_COMPLETE"
 def main() -> None:
     """Post-render when called by Helm (no arguments, a pipe on standard input), else run the command line."""
     streams.open_closed()
-    # a shell that asks for completions gives no arguments either
-    if len(sys.argv) == 1 and not sys.stdin.isatty() and COMPLETE not in os.environ:
+    # a shell that asks for completions gives no arguments either, and Helm doesn't call a plugin of kubectl
+    is_called_by_helm = len(sys.argv) == 1 and not sys.stdin.isatty() and streams.program() == "minicluster"
+    if is_called_by_helm and COMPLETE not in os.environ:
         post_render()
     else:
         run(sys.argv[1:])
@@ -51,12 +51,12 @@ def run(arguments: Sequence[str]) -> None:
         from minicluster.commands import group  # noqa: PLC0415
 
         try:
-            code = group.main(arguments, prog_name=NAME, standalone_mode=False)
+            code = group.main(arguments, prog_name=streams.program(), standalone_mode=False)
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             code = error.exit_code
         except click.UsageError as error:
-            where = error.ctx.command_path if error.ctx else NAME
+            where = error.ctx.command_path if error.ctx else streams.program()
             raise UsageError(f"{error.format_message().rstrip('.?')}; see `{where} --help`") from None
         except click.ClickException as error:
             raise MiniClusterError(error.format_message()) from None

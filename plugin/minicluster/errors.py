@@ -47,6 +47,10 @@ class StatusError(MiniClusterError):
     """There is nothing to show."""
 
 
+class StateError(MiniClusterError):
+    """A MiniCluster is not in a state for what is asked of it."""
+
+
 class ToolError(MiniClusterError):
     """Helm, kubectl or a program of the user is missing or fails."""
 

@@ -50,6 +50,10 @@ class Kubernetes:
         options = _options({"--context": self.context, "--namespace": self.namespace})
         return _text(run("kubectl", words, options, stdin=stdin, seconds=seconds).stdout)
 
+    def words(self, *words: str) -> list[str]:
+        """Return the command line of a kubectl that the caller starts. Raises ToolError when it is missing."""
+        return [_program("kubectl"), *_options({"--context": self.context, "--namespace": self.namespace}), *words]
+
     def helm(self, *words: str, stdin: str = "", seconds: float = HELM_SECONDS) -> str:
         """Return what Helm prints. Raises CommandError, and ToolError when it is missing."""
         options = _options({"--kube-context": self.context, "--namespace": self.namespace})
@@ -59,8 +63,10 @@ class Kubernetes:
         """Return an object or a list of them; an empty map when the object doesn't exist. Raises CommandError."""
         answer = ("--ignore-not-found", "--output=json", "--request-timeout=10s")
         text = self.kubectl("get", kind, *words, *answer, seconds=GET_SECONDS)
+        # kubectl prints nothing for an empty list, too
+        nothing = '{"items": []}' if any(word.startswith("--selector=") for word in words) else "{}"
         try:
-            found: dict[str, Any] = json.loads(text or "{}")
+            found: dict[str, Any] = json.loads(text or nothing)
         except ValueError as error:
             raise CommandError(f"kubectl get {kind}", f"the answer is not JSON: {error}") from None
         return found
@@ -70,7 +76,7 @@ class Kubernetes:
         labels = f"batch.kubernetes.io/job-name={job}"
         if index is not None:
             labels += f",batch.kubernetes.io/job-completion-index={index}"
-        pods = self.get("pods", f"--selector={labels}").get("items", [])
+        pods = self.get("pods", f"--selector={labels}")["items"]
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def __str__(self) -> str:
@@ -93,7 +99,7 @@ def run(
     except OSError as error:
         raise ToolError(f"{tool} can't be run: {error.strerror}: {INSTALL[tool]}") from None
     if done.returncode:
-        raise CommandError(command, _reason(_text(done.stderr)) or f"exit code {done.returncode}")
+        raise CommandError(command, reason(_text(done.stderr)) or f"exit code {done.returncode}")
     return done
 
 
@@ -107,7 +113,7 @@ def _program(tool: str) -> str:
     return found
 
 
-def _reason(stderr: str) -> str:
+def reason(stderr: str) -> str:
     """Return what a tool says of its failure: after `Error:` all of it, else the last line that explains something."""
     _, _, error = f"\n{stderr}".partition("\nError: ")
     lines = [line for line in stderr.splitlines() if line.strip() and not NOISE.match(line)]

@@ -9,10 +9,15 @@ from typing import IO
 from minicluster.errors import OutputError, UsageError
 
 
+def program() -> str:
+    """Return the name by which a person called this program: kubectl finds its plugin by a name of its own."""
+    return "kubectl minicluster" if Path(sys.argv[0]).stem == "kubectl-minicluster" else "minicluster"
+
+
 def say(text: str) -> None:
     """Tell a person something on standard error. When nobody listens, nothing happens."""
     with suppress(OSError):
-        sys.stderr.write(f"minicluster: {text}\n")
+        sys.stderr.write(f"{program()}: {text}\n")
         sys.stderr.flush()
 
 

@@ -219,6 +219,14 @@ def test_the_wheel_does_what_the_clone_does(venv: Path, tmp_path: Path) -> None:
     assert user.run("lint", "--strict", chart).code == 0
 
 
+def test_kubectl_finds_the_wheels_plugin(venv: Path, tmp_path: Path) -> None:
+    user = User(tmp_path / "home")
+    env = user.env | {"PATH": f"{venv}{os.pathsep}{user.env['PATH']}"}
+    command = [BIN / "kubectl", "minicluster", "--version"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == (f"kubectl minicluster, version {VERSION}\n", "")
+
+
 def test_its_plugin_comes_and_goes(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path)
     folder = user.plugins / "minicluster"

@@ -228,7 +228,16 @@ def test_options_of_one_name_are_the_same_in_all_commands() -> None:
     for name in {name for opts in every for name in opts}:
         assert len({tuple(opts[name]) for opts in every if name in opts}) == 1, name
     short = [(opt, name) for opts in every for name, of in opts.items() for opt in of if not opt.startswith("--")]
-    assert sorted(set(short)) == [("-f", "--values"), ("-n", "--namespace"), ("-o", "--output"), ("-w", "--watch")]
+    # as Helm and kubectl have them
+    assert sorted(set(short)) == [
+        ("-A", "--all-namespaces"),
+        ("-c", "--container"),
+        ("-f", "--follow"),
+        ("-f", "--values"),
+        ("-n", "--namespace"),
+        ("-o", "--output"),
+        ("-w", "--watch"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from support import PACKAGE
 ROOMS = {
     "__main__": {"cli"},
     "cli": {"commands", "render"},
-    "commands": {"burst", "convert", "release", "render", "status"},
+    "commands": {"burst", "convert", "live", "release", "render", "status"},
     "burst": {"release", "render", "status"},
-    "sdk": {"release", "status"},
+    "sdk": {"live", "release", "status"},
+    "live": {"release", "render", "status"},
     "release": {"render"},
     "convert": {"render"},
     "status": {"render"},

@@ -214,7 +214,10 @@ def test_port_forward_to_nobody_closes_and_says_why():
 
 def test_nothing_else_imports_the_client_of_kubernetes():
     files = [path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py")]
-    outside = [file for file in files if file.parts[0] not in ("sdk", "pod", "chart", "__main__")]
+    # live/online.py runs in the lead's pod
+    outside = [
+        file for file in files if file.parts[0] not in ("sdk", "pod", "chart", "__main__") and file.name != "online"
+    ]
     names = [".".join(("minicluster", *file.parts)).removesuffix(".__init__") for file in outside]
     assert len(names) > 30
     program = "import importlib, sys\nsys.modules['kubernetes'] = None\n" + "".join(

@@ -14,7 +14,7 @@ from minicluster.commands.status import INTERVAL
 from minicluster.status import ask
 from status_samples import show
 
-NEEDS = "status needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
+NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
 
 
 @pytest.fixture
@@ -83,12 +83,12 @@ ERRORS: dict[str, tuple[list[str], dict[str, Any], str]] = {
     "no release": (
         ["mini", "-n", "lab"],
         NONE,
-        "there is no MiniCluster mini in namespace lab: see `helm list -A` and give its -n",
+        "there is no MiniCluster mini in namespace lab: see `minicluster list -A` and give its -n",
     ),
     "no release here": (
         ["mini"],
         NONE,
-        "there is no MiniCluster mini in the current namespace: see `helm list -A` and give its -n",
+        "there is no MiniCluster mini in the current namespace: see `minicluster list -A` and give its -n",
     ),
     "no name": (["a,b"], {}, "'a,b' is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -"),
     "no pods for me": (

@@ -4,7 +4,23 @@ from typing import Any
 
 import click
 
-from minicluster.commands import argocd, burst, chart, convert, keygen, plugin, render, status, template
+from minicluster.commands import (
+    argocd,
+    burst,
+    chart,
+    convert,
+    flux,
+    keygen,
+    listing,
+    logs,
+    plugin,
+    render,
+    scale,
+    shell,
+    status,
+    template,
+    wait,
+)
 from minicluster.errors import Interrupted
 from minicluster.release import helm
 
@@ -21,12 +37,12 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(helm.version(), prog_name="minicluster")
+@click.version_option(helm.version())
 @click.pass_context
 def group(context: click.Context) -> None:
-    """Flux Framework on Kubernetes as a plain Helm release: the post-renderer of the minicluster chart.
+    """Flux Framework on Kubernetes as a plain Helm release.
 
-    Helm calls it without arguments:
+    Helm calls it without arguments, as the post-renderer of the minicluster chart:
 
         helm install flux-sample charts/minicluster --post-renderer minicluster
     """
@@ -34,5 +50,6 @@ def group(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for module in (argocd, burst, chart, convert, keygen, plugin, render, status, template):
+LIVE = (burst, flux, listing, logs, scale, shell, status, wait)
+for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
     group.add_command(module.command)

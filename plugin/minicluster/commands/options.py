@@ -8,6 +8,9 @@ from typing import Any
 import click
 
 from minicluster import streams
+from minicluster.errors import ToolError
+from minicluster.kubectl import Kubernetes
+from minicluster.status.ask import MADE_BY_CHART
 
 #: Seconds of the units of a duration, as Go reads it (time.ParseDuration).
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -63,6 +66,34 @@ def namespace(text: str, default: str | None = "") -> Option:
 def values(text: str, path: type[str] | click.Path = str) -> Option:
     """Return `-f`, `--values`: files that Helm reads, in their order."""
     return click.option("-f", "--values", "files", multiple=True, metavar="FILE", type=path, help=text)
+
+
+def _names(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:
+    """Return the names of the MiniClusters that are there, for a shell that completes one."""
+    where = Kubernetes(context.params.get("context") or "", context.params.get("namespace") or "")
+    words = ("get", "jobs", f"--selector={MADE_BY_CHART}", "--output=name", "--request-timeout=3s")
+    try:
+        found = where.kubectl(*words, seconds=5)
+    except ToolError:
+        return []
+    return [name for line in found.splitlines() if (name := line.partition("/")[2]).startswith(begin)]
+
+
+#: The argument NAME: a MiniCluster's own name, or its release's.
+cluster = click.argument("name", shell_complete=_names)
+
+
+def of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what names a MiniCluster that is there: NAME, `--namespace`, `--context`."""
+    where = namespace("Its namespace; by default the current one.")
+    return cluster(where(context()(function)))
+
+
+def output(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-o`, `--output`: table or json."""
+    kinds = click.Choice(["table", "json"])
+    text = "A table for people, or JSON for programs."
+    return click.option("-o", "--output", type=kinds, default="table", show_default=True, help=text)(function)
 
 
 def output_dir(text: str, required: bool = False) -> Option:

@@ -20,23 +20,14 @@ INTERVAL = 2
 
 
 @click.command("status")
-@click.argument("name", metavar="RELEASE")
-@options.namespace("The release's namespace; by default the current one.")
-@options.context()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="A table for people, or JSON for programs.",
-)
+@options.of_cluster
+@options.output
 @click.option("-w", "--watch", is_flag=True, help=f"Show it again every {INTERVAL} s until Ctrl-C.")
 def command(name: str, namespace: str, context: str, output: str, watch: bool) -> None:
     """Show the size, nodes, cores and jobs of a live MiniCluster.
 
     Asks through kubectl. The user needs `get` and `list` of pods and `create` of pods/exec; without `get` of jobs
-    the size is counted by the pods. RELEASE is the release's name, or its nameOverride.
+    the size is counted by the pods. NAME is the release's name, or its nameOverride.
 
     A node is up, drained (up, takes no jobs), missing (below the size, lost or still starting) or not started
     (above the size, up to maxSize). What is allocated on drained nodes counts, what is free there does not.

@@ -4,14 +4,15 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Self, Unpack
 
+from minicluster.live.lead import code_of_work, end_of, release_of
 from minicluster.sdk import release
-from minicluster.sdk.channel import Channel, Result
+from minicluster.sdk.channel import Channel, Result, finish
 from minicluster.sdk.errors import ArgumentError, EndedError, WaitTimeoutError
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PortForward, Stream
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
 from minicluster.sdk.kube import Kube
-from minicluster.sdk.lead import end_of, find_job, find_lead, leads, release_of, wait_for_lead
+from minicluster.sdk.lead import find_job, find_lead, leads, wait_for_lead
 from minicluster.sdk.logs import logs
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import BOOT, Session
@@ -94,7 +95,8 @@ class MiniCluster:
 
         Raises WaitTimeoutError when there is no lead in that time, EndedError.
         """
-        return wait_for_lead(self._kube, self.name, timeout).flux(self._kube, *words)
+        lead = wait_for_lead(self._kube, self.name, timeout)
+        return finish(self._kube.run(lead.pod.name, lead.pod.runner, lead.flux_words(*words)))
 
     def logs(self, container: str = "", *, follow: bool = False) -> Iterator[str]:
         """Yield the lines of the lead's log, or of another container of its pod.
@@ -156,11 +158,8 @@ class MiniCluster:
         """Return the exit code of a MiniCluster that has ended. Raises EndedError when there is none."""
         job = self._kube.get("job", self.name) or {}
         how, why = end_of(self.name, job) or ("", "")
-        lead = find_lead(self._kube, self.name)
-        code = lead.exit_code if lead else None
-        if code is None or how == "Gone" or (how == "Complete") != (code == 0):
-            if how == "Complete":
-                return 0
+        code = code_of_work(how, find_lead(self._kube, self.name))
+        if code is None:
             raise EndedError(f"{self.name} in {self._kube} has ended: {how}: {why}")
         return code
 

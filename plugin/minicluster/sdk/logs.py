@@ -1,17 +1,15 @@
 """The log of the lead, also over the end of its pod."""
 
-import re
 from collections.abc import Iterator
 from contextlib import closing
 
 from urllib3.exceptions import HTTPError
 
+from minicluster.live.lead import Lead
+from minicluster.live.loglines import NewLines
 from minicluster.sdk.errors import ApiError, EndedError
 from minicluster.sdk.kube import Kube
-from minicluster.sdk.lead import Lead, find_lead, leads
-
-#: Before each line: the second, its fraction, the time zone
-STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|[-+]\d\d:\d\d) ")
+from minicluster.sdk.lead import find_lead, leads
 
 
 def logs(kube: Kube, name: str, container: str, *, follow: bool) -> Iterator[str]:
@@ -44,29 +42,19 @@ class _Log:
     def __init__(self, kube: Kube, lead: Lead, container: str) -> None:
         self.uid = lead.uid
         self._kube, self._pod, self._container = kube, lead.pod.name, container or lead.pod.runner
-        self._last, self._note = ("", ""), ""
+        self._new = NewLines()
 
     def lines(self, *, follow: bool) -> Iterator[str]:
         """Yield the lines that were not yielded before, as far as the connection goes. Raises ApiError."""
         try:
             with closing(self._kube.log(self._pod, self._container, follow=follow)) as answer:
-                yield from (text for line in _lines(answer) if (text := self._new(line)) is not None)
+                yield from (text for line in _lines(answer) if (text := self._new.text(line)) is not None)
         except ApiError as error:
             # its pod may be gone, or not have begun
             if not error.is_passing and error.status not in (400, 404):
                 raise
         except (HTTPError, OSError):
             return
-
-    def _new(self, line: str) -> str | None:
-        """Return the text of a line; None for one that was there before."""
-        found = STAMP.match(line)
-        # what the kubelet says itself has no time
-        time = (found[1], (found[2] or "").ljust(9, "0")) if found else self._last
-        if time <= self._last and (found or line == self._note):
-            return None
-        self._last, self._note = time, "" if found else line
-        return line[found.end() :] if found else line
 
 
 def _lines(answer: object) -> Iterator[str]:

@@ -11,6 +11,7 @@ from minicluster import yamlio
 from minicluster.errors import END, ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.release import helm
+from minicluster.release import resize as by_helm
 from minicluster.sdk.errors import ReleaseError
 from minicluster.sdk.kube import Kube
 
@@ -26,11 +27,11 @@ def install(kube: Kube, release: str, values: Mapping[str, Any], chart: str = ""
     _helm(kube, *words, stdin=yamlio.dump(dict(values)).decode().removeprefix("---"))
 
 
-def resize(kube: Kube, release: str, size: int, chart: str = "") -> None:
+def resize(kube: Kube, release: str, size: int) -> None:
     """Change the size. Raises ReleaseError."""
     _check_post_renderer()
-    words = ("upgrade", release, chart or str(helm.CHART), "--reuse-values", "--set", f"size={size}")
-    _helm(kube, *words, "--post-renderer", "minicluster")
+    with _errors():
+        by_helm.resize(_kubernetes(kube), release, size)
 
 
 def uninstall(kube: Kube, release: str, seconds: float = REMOVAL) -> None:

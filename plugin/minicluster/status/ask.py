@@ -20,13 +20,18 @@ QUESTION = (
 )
 #: Label selector of what the chart makes
 MADE_BY_CHART = "app.kubernetes.io/name=minicluster"
-NEEDS = "status needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
+NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
 
 
 def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> Snapshot:
     """Return a MiniCluster as it is now, by its own name or its release's. Raises StatusError, ToolError."""
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
-        raise StatusError(f"{name!r} is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -")
+    name, pods, job = find(kubernetes, name)
+    return snapshot(name, now, pods, job, lambda lead: ask_lead(kubernetes, lead))
+
+
+def find(kubernetes: Kubernetes, name: str) -> tuple[str, dict[int, Pod], Job | None]:
+    """Return a MiniCluster's own name, its pods, and its Job if the user may read that. Raises StatusError."""
+    check_name(name)
     try:
         pods, job = _find(kubernetes, name)
         if not pods and not job and (other := _find_name(kubernetes, name)):
@@ -36,8 +41,14 @@ def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> Snapshot:
         way = NEEDS if error.is_forbidden else "check KUBECONFIG, --context and --namespace"
         raise StatusError(f"{error.reason}: {way}") from None
     if not pods and not job:
-        raise StatusError(f"there is no MiniCluster {name} in {kubernetes}: see `helm list -A` and give its -n")
-    return snapshot(name, now, pods, job, lambda lead: _ask_lead(kubernetes, lead))
+        raise StatusError(f"there is no MiniCluster {name} in {kubernetes}: see `minicluster list -A` and give its -n")
+    return name, pods, job
+
+
+def check_name(name: str) -> None:
+    """Raise StatusError for what can't be a MiniCluster's name, such as a selector of more than one."""
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+        raise StatusError(f"{name!r} is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -")
 
 
 class SilentError(Exception):
@@ -97,7 +108,7 @@ def _get_readable(kubernetes: Kubernetes, kind: str, *words: str) -> dict[str, A
         raise
 
 
-def _ask_lead(kubernetes: Kubernetes, lead: Pod) -> str:
+def ask_lead(kubernetes: Kubernetes, lead: Pod) -> str:
     """Return what QUESTION prints in the lead's pod. Raises SilentError, StatusError."""
     words = ("exec", lead.name, f"--container={lead.runner}", "--", "sh", "-c", QUESTION)
     try:

@@ -1,0 +1,46 @@
+"""``minicluster flux``: any flux command on the lead."""
+
+import click
+
+from minicluster.commands import options
+from minicluster.kubectl import Kubernetes
+from minicluster.live.find import find_ready_lead
+from minicluster.live.run import run
+
+
+class Words(click.Command):
+    """A command whose words after ``--`` are another program's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words after the first ``--``; what comes before is our own."""
+        at = args.index("--") if "--" in args else len(args)
+        own, words = args[:at], args[at + 1 :]
+        if not words and not ctx.resilient_parsing and not {"-h", "--help"} & set(own):
+            raise click.UsageError(f"put -- before the flux command: {ctx.command_path} NAME -- jobs", ctx)
+        ctx.meta["minicluster.words"] = words
+        return super().parse_args(ctx, own)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the usage, with what follows."""
+        return [*super().collect_usage_pieces(ctx), "-- FLUX-COMMAND..."]
+
+
+@click.command("flux", cls=Words)
+@options.of_cluster
+@click.pass_context
+def command(ctx: click.Context, name: str, namespace: str, context: str) -> int:
+    """Run a flux command in a MiniCluster.
+
+    It runs on the lead, and its exit code is this command's. On a terminal it has a terminal. Otherwise it has this
+    command's standard streams, and gets its signals: the first Ctrl-C warns `flux run`, the second cancels the job.
+
+    \b
+    Examples:
+      minicluster flux flux-sample -- run -N2 hostname
+      minicluster flux flux-sample -- submit --cc=1-100 -n1 ./work.sh
+      minicluster flux flux-sample -- batch -N4 < script.sh
+      minicluster flux flux-sample -- jobs -a
+    """
+    kubernetes = Kubernetes(context, namespace)
+    lead = find_ready_lead(kubernetes, name)
+    return run(kubernetes, lead, lead.flux_words(*ctx.meta["minicluster.words"]))

@@ -1,0 +1,37 @@
+"""``minicluster list``: the MiniClusters that are there."""
+
+import json
+from datetime import UTC, datetime
+
+import click
+
+from minicluster import streams
+from minicluster.commands import options
+from minicluster.kubectl import Kubernetes
+from minicluster.live.listing import find_all, table
+
+
+@click.command("list")
+@options.namespace("Their namespace; by default the current one.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="List those of all namespaces.")
+@options.context()
+@options.output
+def command(namespace: str, everywhere: bool, context: str, output: str) -> None:
+    """List MiniClusters.
+
+    \b
+    Keys of the JSON:
+      name, namespace, release  texts
+      size, ready               pods: wanted; ready
+      state                     Suspended, Starting, Running, Complete or Failed; `minicluster status` says why
+      scheduler                 the one that the values ask for (Fluxion only if the view has it);
+                                null with flux.brokerConfig
+      age                       seconds
+    """
+    rows = find_all(Kubernetes(context, namespace), everywhere, datetime.now(UTC))
+    if output == "json":
+        streams.write(json.dumps(rows, indent=2).encode() + b"\n")
+    elif rows:
+        streams.write(table(rows, everywhere).encode())
+    else:
+        streams.say(f"no MiniClusters in {'any namespace' if everywhere else Kubernetes(context, namespace)}")

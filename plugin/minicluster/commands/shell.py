@@ -1,0 +1,28 @@
+"""``minicluster shell``: a shell on the lead, with Flux's environment."""
+
+import click
+
+from minicluster.commands import options
+from minicluster.kubectl import Kubernetes
+from minicluster.live.find import find_running_lead
+from minicluster.live.run import run
+
+SHELL = '. "$0/flux-view.sh"; if command -v bash >/dev/null; then exec bash; fi; exec sh'
+
+
+@click.command("shell")
+@options.of_cluster
+def command(name: str, namespace: str, context: str) -> int:
+    """Open a shell on the lead of a MiniCluster.
+
+    `flux` talks to the MiniCluster there. The shell is the image's bash, or its sh. It opens before the quorum is
+    reached, too. Commands may come from a pipe.
+
+    \b
+    Examples:
+      minicluster shell flux-sample
+      echo 'flux resource list' | minicluster shell flux-sample
+    """
+    kubernetes = Kubernetes(context, namespace)
+    lead = find_running_lead(kubernetes, name)
+    return run(kubernetes, lead, ["sh", "-c", SHELL, lead.home])

@@ -1,0 +1,33 @@
+"""``minicluster wait``: until a MiniCluster is ready, or has ended."""
+
+import click
+
+from minicluster import streams
+from minicluster.commands import options
+from minicluster.kubectl import Kubernetes
+from minicluster.live.wait import Until, wait
+
+
+@click.command("wait")
+@options.of_cluster
+@click.option(
+    "--for",
+    "until",
+    type=click.Choice(["quorum", "end"]),
+    default="quorum",
+    show_default=True,
+    help="Wait until its Flux is ready, or until its work has ended.",
+)
+@click.option("--timeout", type=options.Duration(), help="How long to wait, such as 90s or 5m; by default for ever.")
+def command(name: str, namespace: str, context: str, until: Until, timeout: float | None) -> int:
+    """Wait for a MiniCluster.
+
+    The exit code is 0 at the quorum. At the end, which may come before the quorum, it is that of the work. It is 1
+    after the timeout.
+
+    \b
+    Examples:
+      minicluster wait flux-sample --timeout 5m
+      minicluster wait flux-sample --for end && echo succeeded
+    """
+    return wait(Kubernetes(context, namespace), name, until, timeout, streams.say)

@@ -1,0 +1,1 @@
+"""What the commands for people do with a MiniCluster that runs, through kubectl and Helm."""

@@ -1,0 +1,75 @@
+"""The lead of a MiniCluster, read from Kubernetes' objects: which pod it is, whether it is ready, and how it ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.status.objects import read_job
+from minicluster.status.pods import Pod, read_pods
+
+
+@dataclass(frozen=True)
+class Lead:
+    """A pod that is, or was, the lead."""
+
+    pod: Pod
+    uid: str
+    home: str  #: folder of Flux and our files in it
+    exit_code: int | None  #: once it has ended
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the quorum is there, and Flux can be asked."""
+        return self.pod.is_ready and self.pod.phase == "Running" and not self.pod.is_leaving
+
+    def flux_words(self, *words: str) -> list[str]:
+        """Return the words that run flux here."""
+        return [f"{self.home}/bin/flux", *words]
+
+
+def labels_of_lead(name: str) -> str:
+    """Return the label selector of the pods that are, or were, a MiniCluster's lead."""
+    return f"batch.kubernetes.io/job-name={name},batch.kubernetes.io/job-completion-index=0"
+
+
+def read_lead(pods: Mapping[str, Any]) -> Lead | None:
+    """Return the lead, the newest in a list of its pods; None when the list is empty."""
+    pod = read_pods(pods).get(0)
+    if pod is None:
+        return None
+    item = next(item for item in pods["items"] if item["metadata"]["name"] == pod.name)
+    container = next(one for one in item["spec"]["containers"] if one["name"] == pod.runner)
+    home = next(one["value"] for one in container["env"] if one["name"] == "MINICLUSTER_HOME")
+    return Lead(pod, item["metadata"]["uid"], home, _exit_code(item, pod.runner))
+
+
+def _exit_code(pod: Mapping[str, Any], runner: str) -> int | None:
+    for container in pod.get("status", {}).get("containerStatuses", []):
+        if container["name"] == runner:
+            ended = container.get("state", {}).get("terminated")
+            return int(ended["exitCode"]) if ended else None
+    return None
+
+
+def release_of(job: Mapping[str, Any]) -> str:
+    """Return the release that a Job belongs to."""
+    metadata = job["metadata"]
+    return str(metadata.get("annotations", {}).get("meta.helm.sh/release-name", metadata["name"]))
+
+
+def end_of(name: str, job: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return how a MiniCluster ended, ``Complete``, ``Failed`` or ``Gone``, and why; None while it lives."""
+    if not job:
+        return "Gone", f"the Job {name} was deleted, or cleaned up after its end"
+    if "deletionTimestamp" in job["metadata"]:
+        return "Gone", f"the Job {name} is being deleted"
+    found = read_job(job)
+    return found.end if found else None
+
+
+def code_of_work(how: str, lead: Lead | None) -> int | None:
+    """Return the exit code of the work of a MiniCluster that has ended so; None when nothing tells it."""
+    code = lead.exit_code if lead else None
+    if how == "Complete":
+        return 0
+    return code if how == "Failed" and code else None

@@ -1,0 +1,82 @@
+"""The MiniClusters of a namespace, or of all: one line each, without asking their leads."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from minicluster.kubectl import Kubernetes
+from minicluster.live.find import refusals
+from minicluster.live.lead import release_of
+from minicluster.render.constants import IMMUTABLE
+from minicluster.status.ask import MADE_BY_CHART, state_without_flux
+from minicluster.status.objects import read_job
+from minicluster.status.pods import Pod, read_pod
+from minicluster.status.table import duration
+
+Row = dict[str, Any]
+#: Label selector of the pods of index 0
+LEADS = f"{MADE_BY_CHART},app.kubernetes.io/component=broker,batch.kubernetes.io/job-completion-index=0"
+COLUMNS = ("name", "release", "size", "ready", "state", "scheduler", "age")
+
+
+def find_all(kubernetes: Kubernetes, everywhere: bool, now: datetime) -> list[Row]:
+    """Return what is shown of each MiniCluster, by namespace and name. Raises StateError."""
+    where = ["--all-namespaces"] if everywhere else []
+    with refusals():
+        jobs = kubernetes.get("jobs", f"--selector={MADE_BY_CHART}", *where)
+        pods = kubernetes.get("pods", f"--selector={LEADS}", *where)
+    leads: dict[tuple[str, str], Pod] = {}
+    items = [(item["metadata"]["labels"]["batch.kubernetes.io/job-name"], read_pod(item)) for item in pods["items"]]
+    # a pod that ended may have been replaced
+    for name, pod in sorted(items, key=lambda item: (item[1].created, not item[1].is_leaving)):
+        leads[pod.namespace, name] = pod
+    rows = (_row(job, leads, now) for job in jobs["items"])
+    return sorted(filter(None, rows), key=lambda row: (row["namespace"], row["name"]))
+
+
+def _row(item: Mapping[str, Any], leads: Mapping[tuple[str, str], Pod], now: datetime) -> Row | None:
+    """Return what is shown of a Job; None when it isn't a MiniCluster's."""
+    job = read_job(item)
+    if job is None:
+        return None
+    name = str(item["metadata"]["name"])
+    lead = leads.get((job.namespace, name))
+    known = state_without_flux(name, job, {0: lead} if lead else {})
+    return {
+        "name": name,
+        "namespace": job.namespace,
+        "release": release_of(item),
+        "size": job.size,
+        "ready": int(item.get("status", {}).get("ready", 0)),
+        "state": known[0] if known else "Running" if lead and lead.is_ready else "Starting",
+        "scheduler": _scheduler(json.loads(item["metadata"]["annotations"][IMMUTABLE])),
+        "age": max(0, int((now - job.created).total_seconds())),
+    }
+
+
+def _scheduler(recorded: Mapping[str, str]) -> str | None:
+    """Return the scheduler that the values ask for; None where they have a broker.toml of their own."""
+    if recorded.get("flux.brokerConfig"):
+        return None
+    if recorded.get("flux.scheduler.simple") == "true":
+        return "sched-simple"
+    policy = recorded.get("flux.scheduler.queuePolicy")
+    return f"Fluxion ({policy})" if policy else "Fluxion"
+
+
+def table(rows: Iterable[Row], everywhere: bool) -> str:
+    """Return the rows as kubectl would print them."""
+    columns = ("namespace", *COLUMNS) if everywhere else COLUMNS
+    cells = [[column.upper() for column in columns], *([_cell(row, column) for column in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "".join(_line(line, widths) for line in cells)
+
+
+def _cell(row: Row, column: str) -> str:
+    value = row[column]
+    return "-" if value is None else duration(value) if column == "age" else str(value)
+
+
+def _line(cells: Iterable[str], widths: Iterable[int]) -> str:
+    return "   ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() + "\n"

@@ -1,0 +1,149 @@
+"""A command in the lead's pod, with this terminal, these streams and these signals, and its own exit code."""
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import IO
+
+from minicluster.errors import StateError
+from minicluster.kubectl import CommandError, Kubernetes, reason
+from minicluster.live.lead import Lead
+
+#: Comes before the process id, so that a signal finds the command
+MARK = b"minicluster-process "
+START = f'echo "{MARK.decode()}$$" >&2; exec "$@"'
+KILL = 'kill -s "$1" "$2"'
+#: kubectl says this of a command that fails
+FAILED = re.compile(rb"(?:\A|(?<=\n))command terminated with exit code \d+\n?\Z")
+#: Seconds that the pod has to take a signal
+SIGNAL_SECONDS = 10.0
+#: After so many Ctrl-C the command is left alone
+PATIENCE = 3
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+def run(kubernetes: Kubernetes, lead: Lead, words: Sequence[str]) -> int:
+    """Run a command in the lead's container, and return its exit code. Raises StateError when it can't be run.
+
+    On a terminal the command has a terminal too, and Ctrl-C is a key there. Else it has our standard streams, and gets
+    the signals that we get.
+    """
+    where = (lead.pod.name, f"--container={lead.pod.runner}")
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return _Terminal(kubernetes.words("exec", *where, "--stdin", "--tty", "--", *words)).run()
+    signals = kubernetes.words("exec", *where, "--", "sh", "-c", KILL, "sh")
+    return _Piped(kubernetes.words("exec", *where, "--stdin", "--", "sh", "-c", START, "sh", *words), signals).run()
+
+
+class _Terminal:
+    """kubectl with our terminal; what it writes to standard error is its own."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+
+    def run(self) -> int:
+        with subprocess.Popen(self._words, stderr=subprocess.PIPE) as process:  # noqa: S603 - words, no shell
+            # in a terminal Ctrl-C is for kubectl, which makes it a key
+            to_it = _handled(lambda number, _: None if number == signal.SIGINT else process.send_signal(number))
+            with to_it:
+                said = process.stderr.read() if process.stderr else b""
+                code = process.wait()
+        return _code(code, said)
+
+
+class _Piped:
+    """kubectl with our standard streams."""
+
+    def __init__(self, words: Sequence[str], signals: Sequence[str]) -> None:
+        self._signals = signals
+        self._id = b""  #: of the process in the pod
+        self._said, self._interrupts = b"", 0
+        # a session of its own: Ctrl-C is for the command in the pod, and kubectl would leave that alone
+        self._process = subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True)  # noqa: S603
+
+    def run(self) -> int:
+        with self._process, _handled(self._signal):
+            reader = threading.Thread(target=self._read, daemon=True)
+            reader.start()
+            code = self._process.wait()
+            reader.join()
+        return code_of(code) if self._id else _code(code, self._said)
+
+    def _read(self) -> None:
+        """Copy the command's standard error, which begins with its process id; kubectl's own words are kept."""
+        source = self._process.stderr
+        assert source is not None  # noqa: S101 - a pipe
+        while not self._id and (line := source.readline()):
+            if line.startswith(MARK):
+                self._id = line.removeprefix(MARK).strip()
+            else:
+                self._said += line
+        held = b""
+        while data := source.read1(1 << 16):  # type: ignore[attr-defined]  # a BufferedReader
+            data = held + data
+            noise = FAILED.search(data)
+            held = noise[0] if noise else b""
+            _write(sys.stderr.buffer, data[: len(data) - len(held)])
+
+    def _signal(self, number: int, _frame: FrameType | None) -> None:
+        """Pass a signal on to the command in the pod; leave it alone when it can't be reached."""
+        self._interrupts += number == signal.SIGINT
+        if self._interrupts >= PATIENCE or not self._is_told(number):
+            self._process.send_signal(number)
+
+    def _is_told(self, number: int) -> bool:
+        """Send a signal to the command in the pod, which may be about to begin."""
+        end = time.monotonic() + SIGNAL_SECONDS
+        # no lock: another signal may come meanwhile
+        while not self._id and self._process.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        words = [*self._signals, signal.Signals(number).name.removeprefix("SIG"), self._id.decode()]
+        none = subprocess.DEVNULL
+        try:
+            done = subprocess.run(  # noqa: S603 - words, no shell
+                words, stdin=none, capture_output=True, start_new_session=True, timeout=SIGNAL_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+
+@contextmanager
+def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let a handler have the signals that end a program."""
+    # nohup, or a shell's &, makes us ignore some: then that stays
+    heard = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in heard}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def _write(stream: IO[bytes], data: bytes) -> None:
+    with suppress(OSError):  # nobody listens
+        stream.write(data)
+        stream.flush()
+
+
+def _code(code: int, said: bytes) -> int:
+    """Return the exit code of a kubectl that spoke for itself. Raises StateError when the command didn't run."""
+    text = said.decode(errors="replace")
+    why = reason(text)
+    if code > 0 and why:
+        refused = CommandError("kubectl exec", why)
+        way = "ask for a Role that allows it" if refused.is_forbidden else "see `minicluster status`"
+        raise StateError(f"{why}: {way}")
+    return code_of(code)
+
+
+def code_of(code: int) -> int:
+    """Return the exit code that a shell gives a process; a signal's is 128 and its number."""
+    return 128 - code if code < 0 else code

@@ -1,0 +1,105 @@
+"""A kubectl that has one MiniCluster, mini, and runs what is to run in its lead's pod on this machine."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from status_samples import RUNNING, STARTS, job, pod
+from support import Done
+
+FORBIDDEN = 'Error from server (Forbidden): {0} is forbidden: User "u" cannot {1} resource "{0}" in the namespace "lab"'
+#: `get` prints NAME, the nth time NAME.n where that is there; a watch has an event each 0.1 s
+KUBECTL = r"""#!/bin/sh
+folder=${0%/*}
+printf '%s\n' "$*" >>"$folder/asked"
+case " $* " in
+*" --watch "*) while echo event; do sleep 0.1; done 2>/dev/null ;;
+*" get pods "*) name=pods ;;
+*" get job "*) name=job ;;
+*" get jobs "*) name=jobs ;;
+*" get configmap "*) name=configmap ;;
+*" logs "*) name=logs ;;
+*" exec "*)
+  if [ -e "$folder/refused" ]; then cat "$folder/refused" >&2; exit 1; fi
+  while [ "$1" != -- ]; do shift; done
+  shift
+  "$@"
+  code=$?
+  [ $code = 0 ] || echo "command terminated with exit code $code" >&2
+  exit $code ;;
+esac
+echo >>"$folder/$name.count"
+count=$(($(wc -l <"$folder/$name.count")))
+[ ! -e "$folder/$name.$count" ] || name=$name.$count
+[ ! -e "$folder/$name" ] || cat "$folder/$name"
+[ ! -e "$folder/$name.error" ] || { cat "$folder/$name.error" >&2; exit 1; }
+"""
+#: A lead that runs, and has not its quorum
+WAITS = {**STARTS}
+
+
+def lead(folder: Path, state: Mapping[str, Any] = RUNNING, name: str = "mini-0-x", **metadata: Any) -> dict[str, Any]:
+    """Return a pod of index 0, whose Flux is in a folder of this machine."""
+    home = {"name": "MINICLUSTER_HOME", "value": str(folder / "home")}
+    found = pod(0, state, uid=f"uid of {name}", **metadata)
+    found["metadata"]["name"] = name
+    return {**found, "spec": {"containers": [{"name": "mini", "env": [home]}]}}
+
+
+class Kubectl:
+    """The stand-in, and what `minicluster` does with it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._write("kubectl", KUBECTL)
+        (folder / "home" / "bin").mkdir(parents=True)
+        self.flux('printf "<%s>" "$@"')
+        self.has(job=job(), pods={"items": [lead(folder)]})
+
+    def has(self, **objects: Any) -> None:
+        """Set what is printed of objects, as job=…, or job_2=… for the second time; a text is an error."""
+        for name, found in objects.items():
+            path = self.folder / name.replace("_", ".")
+            if isinstance(found, str):
+                path.with_name(f"{path.name}.error").write_text(found)
+            path.write_text(json.dumps(found) if found and not isinstance(found, str) else "")
+
+    def flux(self, script: str) -> None:
+        """Set what flux does in the lead's pod."""
+        self._write("home/bin/flux", f"#!/bin/sh\n{script}\n")
+
+    def tool(self, name: str, script: str) -> None:
+        """Make another program."""
+        self._write(name, f"#!/bin/sh\n{script}\n")
+
+    def _write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+        (self.folder / name).chmod(0o755)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment in which kubectl is the stand-in."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("HELM_")}
+        return {**kept, "PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}"}
+
+    def start(self, *words: str, **how: Any) -> subprocess.Popen[str]:
+        """Start `minicluster`."""
+        command = [sys.executable, "-m", "minicluster", *words]
+        return subprocess.Popen(command, env=self.environment, **{**PIPES, "text": True, **how})
+
+    def run(self, *words: str, stdin: str = "") -> Done:
+        """Run `minicluster` to its end."""
+        with self.start(*words) as process:
+            out, err = process.communicate(stdin, timeout=60)
+        return Done(process.returncode, out, err)
+
+    def asked(self) -> list[str]:
+        """Return the command lines that kubectl got."""
+        return (self.folder / "asked").read_text().splitlines()
+
+
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -1,0 +1,167 @@
+"""``minicluster flux`` and ``shell``: words, streams, signals, a terminal and exit codes; and the states of a lead."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead
+from status_samples import SETTINGS, ended, flux, job, suspended
+
+from tools.clients import until
+
+NASTY = ["-N2", "--", 'a "b"', "$HOME `id`", "line\nbreak", "é😀", "", "x" * 63]
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path) -> Kubectl:
+    return Kubectl(tmp_path)
+
+
+def test_words_arrive_as_they_are(kubectl: Kubectl) -> None:
+    done = kubectl.run("flux", "mini", "-n", "lab", "--", "run", *NASTY)
+    assert (done.code, done.out, done.err) == (0, "<run>" + "".join(f"<{word}>" for word in NASTY), "")
+    # one request, then the command
+    assert [line.split()[1] for line in kubectl.asked() if line.startswith("--namespace")] == ["get", "exec"]
+
+
+def test_streams_and_exit_code(kubectl: Kubectl) -> None:
+    # what looks like kubectl's own last line, and is not the last
+    kubectl.flux("echo command terminated with exit code 4 >&2; sleep 0.3; cat; echo why >&2; exit 7")
+    done = kubectl.run("flux", "mini", "--", "run", "cat", stdin="in\x01é\n")
+    assert (done.code, done.out, done.err) == (7, "in\x01é\n", "command terminated with exit code 4\nwhy\n")
+
+
+def test_a_shell_has_flux_in_its_path(kubectl: Kubectl) -> None:
+    (kubectl.folder / "home" / "flux-view.sh").write_text('PATH="${0%/*}/home/bin:$PATH"; MINE=1; export MINE\n')
+    done = kubectl.run("shell", "mini", stdin='echo "$MINE"; exit 3')
+    assert (done.code, done.out, done.err) == (3, "1\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_for_the_command_in_the_pod(kubectl: Kubectl, number: signal.Signals) -> None:
+    name = number.name.removeprefix("SIG")
+    kubectl.flux(f"trap 'echo got {name}; exit 9' {name}; echo ready; while :; do sleep 0.1; done")
+    with kubectl.start("flux", "mini", "--", "run") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (9, f"got {name}\n", "")
+
+
+def test_a_third_ctrl_c_leaves_a_command_that_does_not_listen(kubectl: Kubectl) -> None:
+    kubectl.flux("trap '' INT; echo ready; sleep 5 & wait; wait")
+    with kubectl.start("flux", "mini", "--", "run") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        for count in range(3):
+            until(lambda count=count: sum("kill -s" in line for line in kubectl.asked()) == count)
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+
+
+def test_a_terminal_is_passed_on(kubectl: Kubectl) -> None:
+    kubectl.flux("test -t 0 && test -t 1 && read line && echo got $line; exit 6")
+    ours, theirs = pty.openpty()
+    with kubectl.start("flux", "mini", "--", "run", stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as process:
+        os.close(theirs)
+        os.write(ours, b"word\n")
+        assert process.stderr
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 6
+    assert b"got word" in os.read(ours, 1000)
+    os.close(ours)
+    assert "exec mini-0-x --container=mini --stdin --tty -- " in kubectl.asked()[-1]
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (
+            FORBIDDEN.format("pods/exec", "create"),
+            FORBIDDEN.format("pods/exec", "create") + ": ask for a Role that allows it",
+        ),
+        ('error: container not found ("mini")', 'container not found ("mini"): see `minicluster status`'),
+    ],
+)
+def test_a_command_that_can_t_be_run(kubectl: Kubectl, said: str, message: str) -> None:
+    (kubectl.folder / "refused").write_text(f"{said}\n")
+    done = kubectl.run("flux", "mini", "--", "jobs")
+    assert (done.code, done.out, done.err) == (1, "", f"minicluster: {message}\n")
+
+
+LEAVING = {"deletionTimestamp": "2030-01-01T12:00:00Z"}
+READY = "`minicluster wait mini` returns when it is ready"
+#: What there is, and what `minicluster flux` says
+STATES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
+    "no cluster": (
+        lambda _: {"job": None, "pods": None, "jobs": None},
+        "there is no MiniCluster mini in the current namespace: see `minicluster list -A` and give its -n",
+    ),
+    "suspended": (
+        lambda _: {"job": suspended(), "pods": None},
+        "mini is Suspended: the Job is suspended: whoever suspended it, or a queue such as Kueue, resumes it; " + READY,
+    ),
+    "no quorum": (
+        lambda folder: {"pods": {"items": [lead(folder, WAITS)]}},
+        "mini is Starting: waits for the quorum, 2 of 4 brokers are online; " + READY,
+    ),
+    "failed": (
+        lambda folder: {"job": job(end=("Failed", "Why")), "pods": {"items": [lead(folder, ended(3))]}},
+        "mini has ended (exit code 3): Failed: Why: said why",
+    ),
+    "complete": (
+        lambda _: {"job": job(end=("Complete", "Why")), "pods": None},
+        "mini has ended (exit code 0): Complete: Why: said why",
+    ),
+    "leaving": (
+        lambda folder: {"pods": {"items": [lead(folder, **LEAVING)]}},
+        "mini is Starting: the lead's pod mini-0-x was told to stop; Kubernetes replaces it when it has ended; "
+        + READY,
+    ),
+    "replaced": (
+        lambda folder: {"pods": {"items": [lead(folder, ended(85))]}},
+        "mini is Starting: the lead's pod mini-0-x is Failed: exit code 85; Kubernetes replaces it, or ends the Job; "
+        + READY,
+    ),
+    "may not read pods": (
+        lambda _: {"pods": FORBIDDEN.format("pods", "list")},
+        FORBIDDEN.format("pods", "list") + ": ask for a Role that allows it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+def test_the_state_of_a_lead_that_can_t_be_used(kubectl: Kubectl, case: str) -> None:
+    objects, message = STATES[case]
+    kubectl.has(**objects(kubectl.folder))
+    # the lead's answer to `minicluster status`
+    kubectl.tool("sh", f"echo '{json.dumps([SETTINGS, flux(online='0-1')])}'")
+    done = kubectl.run("flux", "mini", "--", "jobs")
+    assert (done.code, done.out, done.err) == (1, "", f"minicluster: {message}\n")
+
+
+def test_a_shell_needs_no_quorum(kubectl: Kubectl) -> None:
+    kubectl.has(pods={"items": [lead(kubectl.folder, WAITS)]})
+    (kubectl.folder / "home" / "flux-view.sh").write_text("")
+    assert kubectl.run("shell", "mini", stdin="echo in").out == "in\n"
+
+
+@pytest.mark.parametrize("program", ["minicluster", "kubectl-minicluster"])
+def test_a_command_line_without_flux_words(program: str) -> None:
+    called = program.replace("-", " ")
+    for words in (["mini"], ["mini", "jobs"], ["mini", "--"], []):
+        script = f"import sys; sys.argv[0] = '/a/{program}'; from minicluster.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", script, "flux", *words], capture_output=True, text=True, check=False, timeout=60
+        )
+        message = f"put -- before the flux command: {called} flux NAME -- jobs; see `{called} flux --help`"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{called}: {message}\n")

@@ -1,0 +1,163 @@
+"""``minicluster scale`` and ``list``, with a kubectl and a Helm that answer as told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_kubectl import FORBIDDEN, WAITS, Kubectl
+from minicluster.live.listing import find_all, table
+from minicluster.release import helm
+from status_samples import CREATED, NOW, ended, job, pod, suspended
+
+from tools.clients import Done
+
+END = "PodFailurePolicy"
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path) -> Kubectl:
+    return Kubectl(tmp_path)
+
+
+def say(*lines: str) -> str:
+    """Return what the command writes to standard error."""
+    return "".join(f"minicluster: {line}\n" for line in lines)
+
+
+# scale ------------------------------------------------------------------------------------------------------------
+
+HELM = r"""
+printf '%s\n' "$*" >>"${0%/*}/helm.asked"
+case "$*" in
+*metadata*) echo '{"chart": "'"${CHART:-minicluster}"'"}' ;;
+*size=9*) echo "Error: UPGRADE FAILED: YAML parse error on minicluster: size is 9: lower it [the rest of this line \
+is Helm's]: error" >&2; exit 1 ;;
+esac
+"""
+AUTOSCALED = {"data": {"agent.json": json.dumps({"policy": {"min": 1, "max": 6}})}}
+
+
+def test_scale_is_an_upgrade_with_this_chart(kubectl: Kubectl) -> None:
+    kubectl.tool("helm", HELM)
+    found = job(size=2)
+    found["metadata"]["annotations"]["meta.helm.sh/release-name"] = "theirs"
+    kubectl.has(job=found, configmap=None)
+    assert kubectl.run("scale", "mini", "4", "-n", "lab") == Done(0, "", say("mini: size 2 -> 4"))
+    assert (kubectl.folder / "helm.asked").read_text().splitlines() == [
+        "--namespace=lab get metadata theirs --output=json",
+        f"--namespace=lab upgrade theirs {helm.CHART} --reuse-values --set size=4 --post-renderer minicluster",
+    ]
+    assert kubectl.run("scale", "mini", "9") == Done(1, "", say("size is 9: lower it"))
+
+
+def test_scale_refuses(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubectl.tool("helm", HELM)
+    kubectl.has(configmap=None)
+    message = "mini has no autoscaler that could choose its size: give a number"
+    assert kubectl.run("scale", "mini", "auto") == Done(1, "", say(message))
+    for size in ("0", "-1", "x", "²", "1.5"):
+        done = kubectl.run("scale", "mini", "--", size)
+        message = f"'{size}' is not a size: give a whole number, 1 or more, or auto"
+        line = f"Invalid value for 'SIZE|auto': {message}; see `minicluster scale --help`"
+        assert done == Done(2, "", say(line))
+    monkeypatch.setenv("CHART", "mine")
+    message = (
+        "the release mini is of the chart mine, around minicluster: `helm upgrade mini mine --reuse-values` with its "
+        "value for the size changes it"
+    )
+    assert kubectl.run("scale", "mini", "3") == Done(1, "", say(message))
+    kubectl.has(job=job(end=("Complete", END)))
+    message = f"mini has ended, so it has no size: Complete: {END}: said why"
+    assert kubectl.run("scale", "mini", "3") == Done(1, "", say(message))
+
+
+def test_scale_asks_the_autoscaler(kubectl: Kubectl) -> None:
+    kubectl.has(configmap=AUTOSCALED)
+    program = "home/bin/minicluster-scale"
+    kubectl.tool(program, 'echo "$*" >>"$0.asked"')
+    asks = "mini sizes itself from 1 to 6: asked it for at least 4 nodes; `minicluster scale mini auto` withdraws that"
+    assert kubectl.run("scale", "mini", "4") == Done(0, "", say(asks))
+    assert kubectl.run("scale", "mini", "auto").err == say("mini sizes itself from 1 to 6, by its queue alone")
+    assert (kubectl.folder / f"{program}.asked").read_text() == "4\nauto\n"
+    kubectl.tool(program, "echo 'minicluster-scale: the size is 9' >&2; exit 1")
+    assert kubectl.run("scale", "mini", "9") == Done(1, "", say("mini sizes itself: the size is 9"))
+
+
+def test_scale_waits_for_the_nodes_over_a_lost_connection(kubectl: Kubectl) -> None:
+    kubectl.tool("helm", HELM)
+    kubectl.has(configmap=None, job=job(size=2))
+    kubectl.flux('echo "$4 $5 $6" >>"$0.asked"; echo 2; [ -e "$0.again" ] && echo 4 && exit; touch "$0.again"; exit 1')
+    nodes = [f"mini: {count} nodes up" for count in (2, 2, 4)]
+    assert kubectl.run("scale", "mini", "4", "--wait") == Done(0, "", say("mini: size 2 -> 4", *nodes))
+    assert (kubectl.folder / "home/bin/flux.asked").read_text() == "4 8 false\n" * 2
+    kubectl.flux("exec sleep 3")
+    done = kubectl.run("scale", "mini", "3", "--wait", "--timeout", "1s")
+    message = "mini has its new size, but not all of its nodes within 1 s: see its status"
+    assert done == Done(1, "", say("mini: size 2 -> 3", message))
+
+
+# list -------------------------------------------------------------------------------------------------------------
+
+
+class Answers:
+    """A cluster that has these."""
+
+    def __init__(self, jobs: list[Any], pods: list[Any]) -> None:
+        self.found = {"jobs": {"items": jobs}, "pods": {"items": pods}}
+
+    def get(self, kind: str, *_: str) -> Any:
+        return self.found[kind]
+
+
+def named(item: Any, name: str, namespace: str = "lab", **status: Any) -> Any:
+    """Return a Job, or a pod of it, with a name and a namespace."""
+    labels = {**item["metadata"].get("labels", {}), "batch.kubernetes.io/job-name": name}
+    metadata = {**item["metadata"], "name": name, "namespace": namespace, "labels": labels}
+    return {**item, "metadata": metadata, "status": {**item.get("status", {}), **status}}
+
+
+def test_list() -> None:
+    theirs = named(job(size=3, **{"flux.scheduler.simple": "true"}), "b", ready=2)
+    theirs["metadata"]["annotations"]["meta.helm.sh/release-name"] = "release"
+    jobs = [
+        named(job(**{"flux.scheduler.queuePolicy": "easy"}), "c", "area", ready=4),
+        named(suspended(), "d"),
+        theirs,
+        named(job(end=("Failed", "Why"), **{"flux.brokerConfig": "x"}), "a"),
+        {"metadata": {"name": "other", "namespace": "lab"}, "spec": {"completions": 1}},
+    ]
+    pods = [
+        named(pod(0), "c", "area"),
+        named(pod(0, ended(85), created="2030-01-01T11:00:00Z"), "b"),
+        named(pod(0, WAITS, created=CREATED), "b"),
+    ]
+    rows = find_all(Answers(jobs, pods), True, NOW)  # type: ignore[arg-type]
+    assert rows[0] == {
+        "name": "c",
+        "namespace": "area",
+        "release": "c",
+        "size": 4,
+        "ready": 4,
+        "state": "Running",
+        "scheduler": "Fluxion (easy)",
+        "age": 770,
+    }
+    assert table(rows, True) == (
+        "NAMESPACE   NAME   RELEASE   SIZE   READY   STATE       SCHEDULER        AGE\n"
+        "area        c      c         4      4       Running     Fluxion (easy)   12m50s\n"
+        "lab         a      a         4      0       Failed      -                12m50s\n"
+        "lab         b      release   3      2       Starting    sched-simple     12m50s\n"
+        "lab         d      d         4      0       Suspended   Fluxion          12m50s\n"
+    )
+
+
+def test_list_asks_twice(kubectl: Kubectl) -> None:
+    kubectl.has(jobs=None, pods=None)
+    assert kubectl.run("list", "-n", "lab") == Done(0, "", say("no MiniClusters in namespace lab"))
+    assert kubectl.run("list", "-A") == Done(0, "", say("no MiniClusters in any namespace"))
+    assert kubectl.run("list", "-o", "json") == Done(0, "[]\n", "")
+    assert len(kubectl.asked()) == 6
+    kubectl.has(jobs=FORBIDDEN.format("jobs", "list"))
+    message = FORBIDDEN.format("jobs", "list") + ": ask for a Role that allows it"
+    assert kubectl.run("list") == Done(1, "", say(message))

@@ -1,0 +1,166 @@
+"""``minicluster wait`` and ``logs``, with a kubectl that answers as told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead
+from minicluster.live.loglines import NewLines
+from status_samples import SETTINGS, UNSCHEDULABLE, ended, flux, job, suspended
+
+from tools.clients import Done
+
+END = "PodFailurePolicy"
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path) -> Kubectl:
+    return Kubectl(tmp_path)
+
+
+def say(*lines: str) -> str:
+    """Return what the command writes to standard error."""
+    return "".join(f"minicluster: {line}\n" for line in lines)
+
+
+# wait -------------------------------------------------------------------------------------------------------------
+
+
+def test_wait_for_the_quorum_says_how_far_it_is(kubectl: Kubectl) -> None:
+    folder = kubectl.folder
+    # the first request finds the cluster
+    kubectl.has(
+        pods_1={"items": []},
+        pods_2={"items": [lead(folder, UNSCHEDULABLE)]},
+        pods_3={"items": [lead(folder, WAITS)]},
+        pods_4={"items": [lead(folder, WAITS)]},
+    )
+    kubectl.tool("sh", f"echo '{json.dumps([SETTINGS, flux(online='0-2')])}'")
+    assert kubectl.run("wait", "mini", "--timeout", "30s") == Done(
+        0,
+        "",
+        say(
+            "mini: Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu.",
+            "mini: Starting: waits for the quorum, 3 of 4 brokers are online",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "state", "code", "message"),
+    [
+        ("Failed", ended(3), 3, f"mini has ended (exit code 3): Failed: {END}: said why"),
+        ("Complete", ended(0), 0, f"mini has ended (exit code 0): Complete: {END}: said why"),
+        ("Failed", None, 1, f"mini has ended: Failed: {END}: said why"),
+        ("Complete", None, 0, f"mini has ended (exit code 0): Complete: {END}: said why"),
+    ],
+)
+def test_wait_exits_with_the_code_of_the_work(kubectl: Kubectl, how: str, state: Any, code: int, message: str) -> None:
+    gone: dict[str, Any] = {"items": [lead(kubectl.folder, state)] if state else []}
+    kubectl.has(job_1=job(), job_2=job(), job=job(end=(how, END)), pods=gone, pods_2={"items": [lead(kubectl.folder)]})
+    assert kubectl.run("wait", "mini", "--for", "end") == Done(code, "", say("mini: Running", message))
+
+
+def test_wait_for_a_cluster_that_is_deleted(kubectl: Kubectl) -> None:
+    kubectl.has(job_1=job(), job=None, pods={"items": []})
+    message = "mini has ended: Gone: the Job mini was deleted, or cleaned up after its end"
+    assert kubectl.run("wait", "mini") == Done(1, "", say(message))
+
+
+def test_wait_has_a_limit(kubectl: Kubectl) -> None:
+    kubectl.has(job=suspended(), pods={"items": []})
+    done = kubectl.run("wait", "mini", "-n", "lab", "--timeout", "1500ms")
+    why = "the Job is suspended: whoever suspended it, or a queue such as Kueue, resumes it"
+    lines = (f"mini: Suspended: {why}", "mini in namespace lab: waited 1.5 s in vain")
+    assert done == Done(1, "", say(*lines))
+
+
+def test_wait_bridges_an_outage_and_no_refusal(kubectl: Kubectl) -> None:
+    refused = "The connection to the server localhost:8080 was refused"
+    kubectl.has(job=job(), job_2=refused)
+    assert kubectl.run("wait", "mini") == Done(0, "", say(f"{refused}: trying again for 300 s"))
+    kubectl.has(job_2=FORBIDDEN.format("jobs", "get"))
+    (kubectl.folder / "job.count").unlink()
+    message = FORBIDDEN.format("jobs", "get") + ": ask for a Role that allows it"
+    assert kubectl.run("wait", "mini") == Done(1, "", say(message))
+
+
+# logs -------------------------------------------------------------------------------------------------------------
+
+
+def line(second: int, text: str) -> str:
+    """Return a line of a log with its time."""
+    return f"2030-01-01T12:00:{second:02}.5Z {text}\n"
+
+
+def test_the_log_goes_on_with_the_next_lead_and_ends_with_the_job(kubectl: Kubectl) -> None:
+    folder = kubectl.folder
+    first, second = lead(folder), lead(folder, name="mini-0-y", creationTimestamp="2030-01-01T11:50:00Z")
+    failed = lead(folder, ended(85))
+    kubectl.has(
+        pods_1={"items": [first]},
+        pods_2={"items": [first]},
+        pods_3={"items": [first]},
+        pods_4={"items": [failed]},
+        pods_5={"items": [failed, {**second, "status": UNSCHEDULABLE}]},
+        pods_6={"items": [failed, second]},
+        pods={"items": [failed, {**second, "status": ended(3)}]},
+        job=job(),
+        job_7=job(end=("Failed", END)),
+    )
+    (folder / "logs.1").write_text(line(1, "one"))
+    (folder / "logs.2").write_text(line(1, "one") + line(2, "two"))
+    (folder / "logs.5").write_text(line(4, "next"))
+    (folder / "logs").write_text(line(1, "one") + line(2, "two"))
+    (folder / "logs.6").write_text(line(4, "next") + line(5, "last"))
+    assert kubectl.run("logs", "mini", "-f") == Done(
+        0,
+        "one\ntwo\nnext\nlast\n",
+        say(
+            "mini: Starting: the lead's pod mini-0-x is Failed: exit code 85; Kubernetes replaces it, or ends the Job",
+            "the lead was replaced: the log goes on with pod mini-0-y",
+            "mini: Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu.",
+            f"mini has ended (exit code 3): Failed: {END}: said why",
+        ),
+    )
+
+
+def test_the_log_as_it_is(kubectl: Kubectl) -> None:
+    (kubectl.folder / "logs").write_bytes(line(1, "one").encode() + line(2, "b\0").encode() + b"Z \xff\n")
+    with kubectl.start("logs", "mini", "-c", "agent", text=False) as process:
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, b"one\nb\0\nZ \xff\n", b"")
+    assert kubectl.asked()[-1] == "logs mini-0-x --container=agent --timestamps --follow=false"
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (FORBIDDEN.format("pods/log", "get"), FORBIDDEN.format("pods/log", "get") + ": ask for a Role that allows it"),
+        (
+            "error: container nope is not valid for pod mini-0-x out of: mini",
+            "there is no log: container nope is not valid for pod mini-0-x out of: mini",
+        ),
+    ],
+)
+def test_a_log_that_can_t_be_read(kubectl: Kubectl, said: str, message: str) -> None:
+    (kubectl.folder / "logs.error").write_text(said)
+    for follow in ([], ["--follow"]):
+        assert kubectl.run("logs", "mini", *follow) == Done(1, "", say(message))
+
+
+def test_no_log_without_a_pod(kubectl: Kubectl) -> None:
+    kubectl.has(pods={"items": []}, job=suspended())
+    assert kubectl.run("logs", "mini").err.startswith("minicluster: there is no log: Suspended: the Job is suspended")
+    kubectl.has(job=job(end=("Complete", END)))
+    message = f"there is no log: mini has ended (exit code 0): Complete: {END}: said why"
+    assert kubectl.run("logs", "mini") == Done(1, "", say(message))
+
+
+def test_lines_of_two_readings_are_told_once() -> None:
+    new = NewLines()
+    lines = ["2030-01-01T12:00:00.1Z a", "2030-01-01T12:00:00.12Z b", "a note", "2030-01-01T12:00:01Z c"]
+    assert [new.text(one) for one in lines] == ["a", "b", "a note", "c"]
+    assert [new.text(one) for one in lines[:2]] == [None, None]
+    assert new.text("2030-01-01T12:00:01.000000001+01:00 ") == ""
