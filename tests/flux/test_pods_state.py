@@ -22,6 +22,7 @@ SURVIVES = {
     ("claim", "kill"): ("FAILED", "COMPLETED"),
     ("claim", "evict"): ("CANCELED", "COMPLETED"),
     ("claim", "reinstall"): ("CANCELED", "COMPLETED"),
+    ("claim", "suspend"): ("CANCELED", "COMPLETED"),
 }
 
 
@@ -48,6 +49,10 @@ def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, k
         cluster.kill_broker(0)
     elif loss == "evict":
         cluster.evict(first)
+    elif loss == "suspend":
+        cluster.upgrade(suspend=True)
+        until(lambda: not cluster.pods(), PATIENCE, "the end of the pods")
+        cluster.upgrade(suspend=False)
     else:
         cluster.uninstall()
         cluster.install()
