@@ -10,8 +10,8 @@ PYTHON := python3
 # for commands that need the tools and the package in PATH
 WITH := PATH="$(CURDIR)/$(BIN):$(CURDIR)/$(VENV)/bin:$$PATH"
 
-# tools/NAME/go.mod pins the tool that becomes $(BIN)/NAME; registry and argocd-cmp are for the tests
-GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok registry argocd-cmp)
+# tools/NAME/go.mod pins the tool that becomes $(BIN)/NAME; registry, argocd-cmp and kueue are for the tests
+GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok registry argocd-cmp kueue)
 # tools/kubernetes/go.mod pins these
 KUBERNETES := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler kubectl)
 
@@ -46,12 +46,25 @@ endef
 help: ## this list
 	@awk -F ' *:.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
 
-tools: $(GO_TOOLS) $(KUBERNETES) ## build Helm 4 and 3, kubectl, a local control plane and the chart's linters into .tools/bin
+tools: $(GO_TOOLS) $(KUBERNETES) $(CRDS) ## build Helm 4 and 3, kubectl, a local control plane and the chart's linters into .tools/bin
 
 $(GO_TOOLS): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 	$(call go-build,$*,$@)
 
 $(BIN)/argocd-cmp: tools/argocd-cmp/main.go
+
+# what the API server needs of Kueue and of the gang schedulers, from the modules that tools/kueue/go.mod pins
+CRDS := .tools/crds
+module = $$(go mod download -json $1 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+
+$(CRDS): tools/kueue/go.mod tools/kueue/go.sum
+	$(call need,go,install Go 1.26 or later)
+	@mkdir -p $@
+	@cd tools/kueue && kueue=$(call module,sigs.k8s.io/kueue)/config/components && \
+		install -m 644 $$kueue/crd/bases/*.yaml $$kueue/webhook/manifests.yaml \
+			$(call module,sigs.k8s.io/scheduler-plugins)/config/crd/bases/scheduling.x-k8s.io_podgroups.yaml \
+			$(call module,volcano.sh/apis)/pkg/apis/scheduling/v1beta1/types.go $(CURDIR)/$@
+	@touch $@
 
 # one build for all programs of Kubernetes: they share most packages
 $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum

@@ -92,7 +92,7 @@ class EmbeddedCluster(Kubernetes):
         self.work_dir.mkdir(parents=True, exist_ok=True)
         if any(self.work_dir.iterdir()):
             raise ClusterError(f"{self.work_dir} is not empty: the cluster wants a folder of its own")
-        port = _free_port()
+        port = free_port()
         self._write_credentials(port)
         self._start_api_server(port)
         self.wait("the API server", lambda: bool(self.kubectl("get", "--raw=/readyz")), 60)
@@ -179,7 +179,8 @@ class EmbeddedCluster(Kubernetes):
             process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

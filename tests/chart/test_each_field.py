@@ -38,6 +38,10 @@ CHANGEABLE = {
         "backoffLimit",
         "cleanup",
         "jobLabels",
+        "jobAnnotations",
+        "suspend",
+        "kueue.queueName",
+        "kueue.priorityClass",
         "flux.curveCert",
         "agent.periodSeconds",
         "networkPolicy.enabled",
@@ -74,6 +78,7 @@ SPECIAL: dict[str, Any] = {
     "pod.sharedMemory": "1Gi",
     "flux.scheduler.queuePolicy": "easy",
     "flux.scheduler.matchPolicy": "first",
+    "gang.kind": "volcano",
     "maxSize": 9,
     "minSize": 1,
     "state.capacity": "2Gi",
@@ -103,6 +108,8 @@ BESIDE: dict[str, dict[str, Any]] = {
     "autoscaling.targetCPU": SCALES | runner(resources={"requests": {"cpu": 1}}),
     "autoscaling.": SCALES,
     "agent.": SCALES,
+    "gang.kind": {"pod": {"schedulerName": "s"}},
+    "gang.queue": {"pod": {"schedulerName": "s"}, "gang": {"kind": "volcano"}},
     "metrics.enabled": {},
     "metrics.": {"metrics": {"enabled": True}},
     "flux.bursting.leadBroker": JOINS,
@@ -168,7 +175,7 @@ def rendered(helm: Helm, values: dict[str, Any]) -> tuple[Any, Any]:
             documents += config.documents(load(document), lambda: (b"p" * 40, b"s" * 40))
             continue
         if document["kind"] == "Job":
-            recorded = document["metadata"].pop("annotations").pop("minicluster/frozen")
+            recorded = document["metadata"]["annotations"].pop("minicluster/frozen")
         documents.append(document)
     return documents, recorded
 

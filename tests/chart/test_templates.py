@@ -45,6 +45,8 @@ def test_the_hand_over_has_the_whole_spec(helm: Helm) -> None:
         {"size": 1, "minSize": 1},
         {"tasks": 0},
         {"backoffLimit": 0, "deadlineSeconds": 5, "cleanup": True, "jobLabels": {"a": "b"}},
+        {"kueue": {"queueName": "q", "priorityClass": "p", "elastic": True}, "jobAnnotations": {"a": "b"}},
+        {"suspend": True},
         {"interactive": True},
         {"logging": {"quiet": True, "debug": True, "strict": False, "zeromq": True, "timed": True}},
         runner(command="echo other", cores=3, logs="/tmp/x", commands={"pre": "x", "post": "y"}),

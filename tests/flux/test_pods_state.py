@@ -23,6 +23,7 @@ SURVIVES = {
     ("claim", "evict"): ("CANCELED", "COMPLETED"),
     ("claim", "reinstall"): ("CANCELED", "COMPLETED"),
     ("capacity", "reinstall"): ("CANCELED", "COMPLETED"),
+    ("claim", "suspend"): ("CANCELED", "COMPLETED"),
 }
 
 
@@ -53,6 +54,10 @@ def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, k
         cluster.kill_broker(0)
     elif loss == "evict":
         cluster.evict(first)
+    elif loss == "suspend":
+        cluster.upgrade(suspend=True)
+        until(lambda: not cluster.pods(), PATIENCE, "the end of the pods")
+        cluster.upgrade(suspend=False)
     else:
         cluster.uninstall()
         cluster.install()

@@ -47,6 +47,7 @@ case " $* " in
 *" get jobs "*) name=jobs ;;
 *" get configmap "*) name=configmap ;;
 *" get configmaps "*) name=configmaps ;;
+*" get workloads."*) name=workloads ;;
 *" exec "*) name=exec ;;
 esac
 echo >>"$folder/$name.count"
@@ -69,7 +70,7 @@ def make_kubectl(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
             "pods": {"items": [pod(index, created=created) for index in range(4)]},
             "job": job(created=created),
             "exec": [SETTINGS, flux()],
-            **dict.fromkeys(("jobs", "configmap", "configmaps")),
+            **dict.fromkeys(("jobs", "configmap", "configmaps", "workloads")),
         }
         for name, answer in (defaults | answers).items():
             code, said, out = (1, answer, ">&2") if isinstance(answer, str) else (0, json.dumps(answer), "")

@@ -73,10 +73,12 @@ def job(size: int = 4, created: str = CREATED, end: tuple[str, str] | None = Non
     }
 
 
-def suspended() -> dict[str, Any]:
-    """Return a Job that a queue holds back."""
+def suspended(queue: str = "", annotation: str = "") -> dict[str, Any]:
+    """Return a Job that is suspended, in a queue of Kueue or with an annotation that says by whom."""
     found = job()
     found["spec"]["suspend"] = True
+    found["metadata"] |= {"uid": "u-1", "labels": {"kueue.x-k8s.io/queue-name": queue} if queue else {}}
+    found["metadata"]["annotations"] |= {"minicluster/suspended": annotation} if annotation else {}
     return found
 
 

@@ -72,6 +72,31 @@ def pod(url: str, tmp_path: Path) -> Kube:
     return Kube(url, "ns", "mc", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("queue", "gates", "is_fixed"),
+    [
+        ("", [], False),
+        ("q", None, True),
+        ("q", ["other"], True),
+        ("q", ["other", "kueue.x-k8s.io/elastic-job"], False),
+    ],
+)
+def test_a_job_that_kueue_would_restart_keeps_its_size(
+    pod: Kube, api: Api, queue: str, gates: list[str] | None, is_fixed: bool
+) -> None:
+    found = job("7")
+    found["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": queue} if queue else {}
+    template = {} if gates is None else {"schedulingGates": [{"name": name} for name in gates]}
+    found["spec"] = {"template": {"spec": template}}
+    api.answer(job("8"))
+    if is_fixed:
+        with pytest.raises(KubeError, match=r"^Kueue would restart all pods: its feature gate Elastic.* is off$"):
+            pod.resize(found, 3)
+    else:
+        pod.resize(found, 3)
+    assert len(api.asked) == (not is_fixed)
+
+
 def test_the_job_is_read(pod: Kube, api: Api) -> None:
     api.answer(job("7"))
     assert pod.get_job() == job("7")

@@ -293,6 +293,65 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"pod": {"template": {"spec": {"containers": [{"livenessProbe": {"tcpSocket": {"port": []}}}]}}}},
         "pod.template.spec.containers[0].livenessProbe.tcpSocket.port is []: must be integer or string",
     ),
+    # queues
+    (
+        {"jobAnnotations": {"minicluster/frozen": "{}"}},
+        "jobAnnotations has minicluster/frozen: the chart writes what begins with minicluster/; choose another name",
+    ),
+    (
+        {"jobAnnotations": {"kueue.x-k8s.io/job-min-parallelism": "1"}},
+        "jobAnnotations has kueue.x-k8s.io/job-min-parallelism: Kueue would start fewer pods than size, and the work "
+        "would wait for the rest; lower size, or set kueue.elastic and grow later",
+    ),
+    (
+        {"jobLabels": {"kueue.x-k8s.io/queue-name": "a"}, "kueue": {"queueName": "b"}},
+        "jobLabels has kueue.x-k8s.io/queue-name a, kueue.queueName is b: drop the label",
+    ),
+    (
+        {"jobLabels": {"kueue.x-k8s.io/priority-class": "a"}, "kueue": {"priorityClass": "b"}},
+        "jobLabels has kueue.x-k8s.io/priority-class a, kueue.priorityClass is b: drop the label",
+    ),
+    (
+        {"jobAnnotations": {"kueue.x-k8s.io/elastic-job": "true"}},
+        "jobAnnotations has kueue.x-k8s.io/elastic-job true, kueue.elastic is false: drop the annotation and set "
+        "kueue.elastic",
+    ),
+    (
+        {"suspend": True, "kueue": {"queueName": "q"}},
+        "suspend is true and the Job is in Kueue's queue q, which would resume it: deactivate its Workload, `kubectl "
+        'patch workload NAME --type=merge -p \'{"spec":{"active":false}}\'`, or drop suspend',
+    ),
+    (
+        {**scaling(1, 2), "jobLabels": {"kueue.x-k8s.io/queue-name": "q"}},
+        "autoscaling is on and the Job is in Kueue's queue q, which restarts all pods when the size changes: set "
+        "kueue.elastic, or turn autoscaling off",
+    ),
+    (
+        {"gang": {"queue": "q"}},
+        "gang.queue is set and gang.kind is not volcano, which alone has queues: drop gang.queue",
+    ),
+    (
+        {"gang": {"kind": "coscheduling", "queue": "q"}, "pod": {"schedulerName": "s"}},
+        "gang.queue is set and gang.kind is not volcano, which alone has queues: drop gang.queue",
+    ),
+    (
+        {"gang": {"kind": "volcano"}},
+        "gang.kind is volcano and pod.schedulerName is unset, so no scheduler reads the PodGroup: set it",
+    ),
+    (
+        {
+            "gang": {"kind": "coscheduling"},
+            "pod": {"schedulerName": "s", "labels": {"scheduling.x-k8s.io/pod-group": "g"}},
+        },
+        "pod.labels has scheduling.x-k8s.io/pod-group and gang.kind is coscheduling, which sets it: drop one of them",
+    ),
+    (
+        {
+            "gang": {"kind": "volcano"},
+            "pod": {"schedulerName": "s", "annotations": {"scheduling.k8s.io/group-name": "g"}},
+        },
+        "pod.annotations has scheduling.k8s.io/group-name and gang.kind is volcano, which sets it: drop one of them",
+    ),
     # pod
     (
         {"shareProcessNamespace": True, "pod": {"hostPID": True}},

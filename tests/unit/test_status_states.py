@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from minicluster.status.kueue import GATE
 from minicluster.status.table import table
 from status_samples import CREATED, EVICTED, FOUR, STARTS, UNSCHEDULABLE, ended, job, pod, show, suspended, waiting
 
@@ -85,9 +86,43 @@ Size         4 of at most 8
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Suspended: the Job is suspended: whoever suspended it, or a queue
-             such as Kueue, resumes it
+State        Suspended: the Job is suspended: `kubectl patch job mini
+             --type=merge -p '{"spec":{"suspend":false}}'` resumes it
 Size         4 of at most 8
+""",
+    ),
+    "suspended by a value": (
+        suspended(annotation="the value suspend"),
+        [],
+        None,
+        """\
+MiniCluster  mini, namespace lab, age 12m50s
+State        Suspended: by the value suspend: `helm upgrade` with suspend=false
+             resumes it
+Size         4 of at most 8
+""",
+    ),
+    "suspended by Kueue": (
+        suspended(queue="q"),
+        [],
+        None,
+        """\
+MiniCluster  mini, namespace lab, age 12m50s
+State        Suspended: Kueue's queue q holds it: `kubectl get workloads` says
+             why
+Size         4 of at most 8
+""",
+    ),
+    "gated by Kueue": (
+        job(size=2),
+        [pod(0, UNSCHEDULABLE), {**pod(1, UNSCHEDULABLE), "spec": {"schedulingGates": [{"name": GATE}]}}],
+        None,
+        """\
+MiniCluster  mini, namespace lab, age 12m50s
+State        Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu.
+Size         2 of at most 8
+Pods         0: Pending: Unschedulable
+             1: Pending: waits for Kueue's quota
 """,
     ),
     "joins another": (

@@ -21,6 +21,9 @@ TIMEOUT = 10.0  # seconds
 #: Name of the agent in the Job's managedFields
 MANAGER = "minicluster-agent"
 MERGE = "application/merge-patch+json"
+#: Label of a Job in a queue of Kueue, and the gate in the pod template of one whose size Kueue lets change
+QUEUE = "kueue.x-k8s.io/queue-name"
+ELASTIC = "kueue.x-k8s.io/elastic-job"
 
 
 class KubeError(Exception):
@@ -60,6 +63,8 @@ class Kube:
 
     def resize(self, job: Mapping[str, Any], size: int) -> dict[str, Any]:
         """Change the size of the Job, and return it. Raises KubeError, also if others changed it since it was read."""
+        if is_fixed_by_kueue(job):
+            raise KubeError("Kueue would restart all pods: its feature gate ElasticJobsViaWorkloadSlices is off")
         version = {"resourceVersion": job["metadata"]["resourceVersion"]}
         change = {"metadata": version, "spec": {"completions": size, "parallelism": size}}
         after = self._patch(change)
@@ -115,6 +120,14 @@ class Kube:
         found = self.call("GET", f"{path}?labelSelector=batch.kubernetes.io%2Fjob-name%3D{self.name}")
         usage = [c["usage"]["cpu"] for pod in found["items"] for c in pod["containers"] if c["name"] == container]
         return sum(parse_cpu(text) for text in usage)
+
+
+def is_fixed_by_kueue(job: Mapping[str, Any]) -> bool:
+    """Say whether Kueue restarts all pods of a Job when its size changes."""
+    if QUEUE not in job["metadata"].get("labels", {}):
+        return False
+    gates = job["spec"]["template"]["spec"].get("schedulingGates", [])
+    return ELASTIC not in [gate["name"] for gate in gates]
 
 
 def server() -> str:

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from minicluster.errors import StatusError
 from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.status import objects
+from minicluster.status import kueue, objects
 from minicluster.status.objects import Job, Snapshot
 from minicluster.status.pods import Pod, read_pods
 
@@ -40,6 +41,8 @@ def find(kubernetes: Kubernetes, name: str) -> tuple[str, dict[int, Pod], Job | 
     except CommandError as error:
         way = NEEDS if error.is_forbidden else "check KUBECONFIG, --context and --namespace"
         raise StatusError(f"{error.reason}: {way}") from None
+    if job and job.is_suspended and job.queue:
+        job = replace(job, why_suspended=_ask_kueue(kubernetes, job))
     if not pods and not job:
         raise StatusError(f"there is no MiniCluster {name} in {kubernetes}: see `minicluster list -A` and give its -n")
     return name, pods, job
@@ -108,6 +111,14 @@ def _get_readable(kubernetes: Kubernetes, kind: str, *words: str) -> dict[str, A
         raise
 
 
+def _ask_kueue(kubernetes: Kubernetes, job: Job) -> str:
+    """Return why Kueue holds a Job back."""
+    try:
+        return kueue.why_held(job.queue, kubernetes.get(kueue.WORKLOADS, f"--selector={kueue.JOB}={job.uid}"))
+    except CommandError as error:
+        return f"Kueue's queue {job.queue}: why is unknown, {error.reason}"
+
+
 def ask_lead(kubernetes: Kubernetes, lead: Pod) -> str:
     """Return what QUESTION prints in the lead's pod. Raises SilentError, StatusError."""
     words = ("exec", lead.name, f"--container={lead.runner}", "--", "sh", "-c", QUESTION)
@@ -122,12 +133,21 @@ def ask_lead(kubernetes: Kubernetes, lead: Pod) -> str:
 def state_without_flux(name: str, job: Job | None, pods: Mapping[int, Pod]) -> tuple[str, str] | None:
     """Return the cluster's state, and why, where Flux can't be asked; None where the lead is there to be asked."""
     if job and job.is_suspended and not job.end:
-        return "Suspended", "the Job is suspended: whoever suspended it, or a queue such as Kueue, resumes it"
+        return "Suspended", _why_suspended(name, job)
     if job and job.end:
         return job.end
     if 0 not in pods:
         return "Starting", f"the lead has no pod: `kubectl describe job {name}` says why"
     return _state_by_pod(pods[0], job)
+
+
+def _why_suspended(name: str, job: Job) -> str:
+    if job.why_suspended and not job.queue:
+        return f"by {job.why_suspended}: `helm upgrade` with suspend=false resumes it"
+    if job.queue:
+        return job.why_suspended or f"Kueue's queue {job.queue} holds it: `kubectl get workloads` says why"
+    patch = '{"spec":{"suspend":false}}'
+    return f"the Job is suspended: `kubectl patch job {name} --type=merge -p '{patch}'` resumes it"
 
 
 def _state_by_pod(lead: Pod, job: Job | None) -> tuple[str, str] | None:

@@ -7,8 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from minicluster.render.constants import IMMUTABLE
+from minicluster.status.kueue import QUEUE
 from minicluster.status.pods import Pod
 
+#: Annotation of the Job that says who suspended it
+SUSPENDED = "minicluster/suspended"
 #: State of a Job by its condition; the first two are set while pods still leave (Kubernetes 1.31)
 ENDS = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed", "Complete": "Complete", "Failed": "Failed"}
 
@@ -24,6 +27,9 @@ class Job:
     lead_address: str  #: of the cluster that this one's brokers join; "" when they join their own lead
     has_socket: bool  #: whether Flux can be asked
     is_suspended: bool
+    why_suspended: str  #: "" when nobody left a word
+    queue: str  #: Kueue's, "" without
+    uid: str
     end: tuple[str, str] | None  #: how it ended (Complete, Failed, Gone), and why
 
 
@@ -84,6 +90,9 @@ def read_job(job: Mapping[str, Any]) -> Job | None:
         lead_address=immutable.get("flux.bursting.leadBroker.address", ""),
         has_socket=immutable.get("flux.disableSocket") != "true",
         is_suspended=spec.get("suspend", False),
+        why_suspended=metadata["annotations"].get(SUSPENDED, ""),
+        queue=metadata.get("labels", {}).get(QUEUE, ""),
+        uid=metadata.get("uid", ""),
         end=_end(job.get("status", {}).get("conditions", [])),
     )
 
@@ -110,6 +119,9 @@ def read_deleted_job(config: Mapping[str, Any]) -> Job | None:
         lead_address="",
         has_socket=True,
         is_suspended=False,
+        why_suspended="",
+        queue="",
+        uid="",
         end=("Gone", "its Job ended and was cleaned up, or was deleted; `helm uninstall` removes the rest"),
     )
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from minicluster.status.kueue import GATE
+
 #: Label that Kubernetes gives each pod of an Indexed Job
 INDEX = "batch.kubernetes.io/job-completion-index"
 #: Annotation by which kubectl, and we, find the container that runs Flux
@@ -41,8 +43,11 @@ class Pod:
 
 
 def read_pods(pods: Mapping[str, Any]) -> dict[int, Pod]:
-    """Return the newest pod of each index in a list from kubectl: a pod that ended may have been replaced."""
-    found = [read_pod(item) for item in pods["items"] if INDEX in item["metadata"].get("labels", {})]
+    """Return the newest pod of each index in a list from kubectl: a pod that ended may have been replaced.
+
+    Where nothing is found, kubectl prints no list.
+    """
+    found = [read_pod(item) for item in pods.get("items", ()) if INDEX in item["metadata"].get("labels", {})]
     return {pod.index: pod for pod in sorted(found, key=lambda pod: (pod.index, pod.created, not pod.is_leaving))}
 
 
@@ -51,7 +56,10 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
     metadata, status = item["metadata"], item.get("status", {})
     runner = metadata.get("annotations", {}).get(RUNNER, "")
     is_leaving = "deletionTimestamp" in metadata
+    gates = {gate["name"] for gate in item.get("spec", {}).get("schedulingGates", [])}
     reason, message = _reason(status, runner, is_leaving)
+    if GATE in gates:
+        reason, message = "waits for Kueue's quota", ""
     conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
     return Pod(
         index=int(metadata["labels"][INDEX]),

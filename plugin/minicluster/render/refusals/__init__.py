@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from minicluster.render.model import MiniCluster
-from minicluster.render.refusals import containers, flux, kubernetes, pod, sizes, volumes
+from minicluster.render.refusals import containers, flux, kubernetes, pod, queues, sizes, volumes
 
 #: Each yields the refusals of one kind.
 CHECKS = (
@@ -21,6 +21,9 @@ CHECKS = (
     pod.fields,
     sizes.autoscaling,
     pod.kept_state,
+    queues.job_metadata,
+    queues.queue,
+    queues.gang,
     flux.hidden_by_broker_config,
     containers.resources,
     kubernetes.fields,

@@ -1,0 +1,50 @@
+{{/*
+Kueue: what it reads of the Job, and what may not change on a Job that it has admitted.
+*/}}
+
+{{- define "minicluster.kueueLabels" -}}
+{{- with .Values.kueue.queueName }}
+kueue.x-k8s.io/queue-name: {{ . | quote }}
+{{- end }}
+{{- with .Values.kueue.priorityClass }}
+kueue.x-k8s.io/priority-class: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "minicluster.kueueAnnotations" -}}
+{{- if .Values.kueue.elastic }}
+kueue.x-k8s.io/elastic-job: "true"
+{{- end }}
+{{- end }}
+
+{{/*
+Fails where Kueue would restart all pods, or refuse the Job after the rest of the upgrade was applied. A Job that waits
+for Kueue is suspended, and may change.
+*/}}
+{{- define "minicluster.refuseKueueChange" -}}
+{{- $job := fromJson (include "minicluster.liveJob" .) -}}
+{{- $queue := dig "metadata" "labels" "kueue.x-k8s.io/queue-name" "" $job -}}
+{{- if and $job (not (dig "spec" "suspend" false $job)) -}}
+{{- $name := include "minicluster.name" . -}}
+{{- $way := include "minicluster.anotherWay" . -}}
+{{- with .Values.kueue.queueName -}}
+{{- if ne . $queue -}}
+{{- fail (printf "kueue.queueName can't change while the MiniCluster %s runs: it is %s, asked is %s; %s" $name ($queue | default "(unset)") . $way) -}}
+{{- end -}}
+{{- end -}}
+{{- $size := dig "spec" "completions" 0 $job | int64 -}}
+{{- $asked := include "minicluster.completions" . | int64 -}}
+{{- if and $queue (ne $size $asked) (ne (include "minicluster.canGrowInKueue" $job) "true") -}}
+{{- $elastic := dig "metadata" "annotations" "kueue.x-k8s.io/elastic-job" "" $job -}}
+{{- $why := ternary "Kueue's feature gate ElasticJobsViaWorkloadSlices is off" "it was installed without kueue.elastic" (eq $elastic "true") -}}
+{{- fail (printf "size can't change from %d to %d while the MiniCluster %s runs: Kueue would restart all pods, because %s; %s" $size $asked $name $why $way) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Whether Kueue made a Job elastic: it then put a gate into the pod template. Argument: the Job. */}}
+{{- define "minicluster.canGrowInKueue" -}}
+{{- range dig "spec" "template" "spec" "schedulingGates" list . -}}
+{{- if eq .name "kueue.x-k8s.io/elastic-job" }}true{{ end -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,69 @@
+"""Refusals of what Kueue, a gang scheduler and a suspended Job exclude."""
+
+from collections.abc import Iterator
+
+from minicluster.render.model import MiniCluster
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+PRIORITY = "kueue.x-k8s.io/priority-class"
+ELASTIC = "kueue.x-k8s.io/elastic-job"
+#: Annotations by which Kueue starts fewer pods than the Job asks for.
+PARTIAL = ("kueue.x-k8s.io/job-min-parallelism", "kueue.x-k8s.io/job-completions-equal-parallelism")
+#: How a gang scheduler finds the PodGroup of a pod, by kind: the map of the pod, the key.
+GROUP = {
+    "volcano": ("annotations", "scheduling.k8s.io/group-name"),
+    "coscheduling": ("labels", "scheduling.x-k8s.io/pod-group"),
+}
+
+
+def job_metadata(cluster: MiniCluster) -> Iterator[str]:
+    """Yield labels and annotations of the Job that the chart writes, or that other values contradict."""
+    labels, annotations, kueue = (cluster.spec[key] for key in ("jobLabels", "jobAnnotations", "kueue"))
+    for key in annotations:
+        if key.startswith("minicluster/"):
+            yield f"jobAnnotations has {key}: the chart writes what begins with minicluster/; choose another name"
+        if key in PARTIAL:
+            yield (
+                f"jobAnnotations has {key}: Kueue would start fewer pods than size, and the work would wait for the "
+                "rest; lower size, or set kueue.elastic and grow later"
+            )
+    for key, field in ((QUEUE, "queueName"), (PRIORITY, "priorityClass")):
+        if kueue[field] and labels.get(key, kueue[field]) != kueue[field]:
+            yield f"jobLabels has {key} {labels[key]}, kueue.{field} is {kueue[field]}: drop the label"
+    if ELASTIC in annotations and (annotations[ELASTIC] == "true") != kueue["elastic"]:
+        yield (
+            f"jobAnnotations has {ELASTIC} {annotations[ELASTIC]}, kueue.elastic is {str(kueue['elastic']).lower()}: "
+            "drop the annotation and set kueue.elastic"
+        )
+
+
+def queue(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what Kueue would undo, or answer by a restart of all pods."""
+    kueue = cluster.spec["kueue"]
+    name = kueue["queueName"] or cluster.spec["jobLabels"].get(QUEUE)
+    if not name:
+        return
+    if cluster.spec["suspend"]:
+        yield (
+            f"suspend is true and the Job is in Kueue's queue {name}, which would resume it: deactivate its Workload, "
+            '`kubectl patch workload NAME --type=merge -p \'{"spec":{"active":false}}\'`, or drop suspend'
+        )
+    if cluster.autoscaling and not kueue["elastic"]:
+        yield (
+            f"autoscaling is on and the Job is in Kueue's queue {name}, which restarts all pods when the size changes: "
+            "set kueue.elastic, or turn autoscaling off"
+        )
+
+
+def gang(cluster: MiniCluster) -> Iterator[str]:
+    """Yield values of a gang scheduler that lack their other half."""
+    kind, pod = cluster.spec["gang"]["kind"], cluster.spec["pod"]
+    if cluster.spec["gang"]["queue"] and kind != "volcano":
+        yield "gang.queue is set and gang.kind is not volcano, which alone has queues: drop gang.queue"
+    if not kind:
+        return
+    if not pod["schedulerName"]:
+        yield f"gang.kind is {kind} and pod.schedulerName is unset, so no scheduler reads the PodGroup: set it"
+    where, key = GROUP[kind]
+    if key in pod[where]:
+        yield f"pod.{where} has {key} and gang.kind is {kind}, which sets it: drop one of them"

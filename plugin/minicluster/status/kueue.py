@@ -1,0 +1,38 @@
+"""Why Kueue holds a MiniCluster back, read from the Workload that Kueue makes of its Job."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+#: Label of the Job with the name of its LocalQueue
+QUEUE = "kueue.x-k8s.io/queue-name"
+#: Label of a Workload with the UID of its Job
+JOB = "kueue.x-k8s.io/job-uid"
+WORKLOADS = "workloads.kueue.x-k8s.io"
+#: Scheduling gate of a pod beyond the quota of an elastic Job
+GATE = "kueue.x-k8s.io/elastic-job"
+
+
+def why_held(queue: str, workloads: Mapping[str, Any]) -> str:
+    """Return why a Job is suspended, by the list of its Workloads as kubectl prints it."""
+    active = [one for one in workloads.get("items", ()) if "Finished" not in _true(one)]
+    told = "; ".join(dict.fromkeys(_reasons(active[-1]))) if active else ""
+    return f"Kueue's queue {queue}: {told or 'it has not looked at the Job yet'}"
+
+
+def _reasons(workload: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what holds a Workload back: the eviction, then what it waits for."""
+    if not workload["spec"].get("active", True):
+        name = workload["metadata"]["name"]
+        patch = '{"spec":{"active":true}}'
+        yield f"deactivated: `kubectl patch workload {name} --type=merge -p '{patch}'` resumes it"
+        return
+    conditions = {condition["type"]: condition for condition in workload.get("status", {}).get("conditions", [])}
+    for kind, status in (("Evicted", "True"), ("QuotaReserved", "False")):
+        condition = conditions.get(kind, {})
+        if condition.get("status") == status:
+            yield condition.get("message") or condition.get("reason", "")
+
+
+def _true(workload: Mapping[str, Any]) -> set[str]:
+    conditions = workload.get("status", {}).get("conditions", [])
+    return {condition["type"] for condition in conditions if condition["status"] == "True"}

@@ -1,0 +1,153 @@
+"""Kueue's real controller beside the API server of tools/embedded.py, and a queue for each test.
+
+Its webhooks see only namespaces with the label `kueue`, so the other tests of the same cluster don't notice it.
+"""
+
+import base64
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from simulated import new_namespace
+
+from tools.clients import BIN, ClusterError, Kubernetes, run
+from tools.embedded import LEASH, EmbeddedCluster, free_port
+
+CRDS = BIN.parent / "crds"
+LABEL = "kueue"
+LOCAL_QUEUE = "user-queue"
+GATES = "ElasticJobsViaWorkloadSlices=true,VisibilityOnDemand=false"
+#: Kueue reads the certificate of its metrics from a fixed path in /etc: it gets an /etc of its own.
+WITH_ETC = ("unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind etc /etc && exec "$@"', "sh")
+QUEUEING = "kueue.x-k8s.io/v1beta2"
+
+
+def missing() -> str:
+    """Return why Kueue can't run here; "" when it can."""
+    if not (BIN / "kueue").exists() or not CRDS.exists():
+        return "kueue is missing: run `make tools`"
+    if not shutil.which("unshare") or run("unshare", "--map-root-user", "--mount", "true").code:
+        return "unshare can't make a mount namespace here"
+    return ""
+
+
+@contextmanager
+def kueue(cluster: EmbeddedCluster) -> Iterator[None]:
+    """Run Kueue until the end of the block."""
+    folder = cluster.work_dir / "kueue"
+    port = free_port()
+    _write_files(folder, cluster.work_dir, port)
+    definitions = list(CRDS.glob("kueue.x-k8s.io_*.yaml"))
+    cluster.kubectl("apply", "--server-side", f"--filename={','.join(map(str, definitions))}")
+    kinds = {path.stem.partition("_")[2] for path in definitions}
+    cluster.wait("Kueue's API", lambda: kinds <= _served(cluster))
+    hooks = list(_webhooks(port, (cluster.work_dir / "apiserver.crt").read_bytes()))
+    command = [*WITH_ETC, *LEASH, BIN / "kueue", "--config=config.json", f"--feature-gates={GATES}"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=cluster.env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        cluster.create(*hooks)
+        cluster.wait("Kueue", lambda: _answers(cluster, process, folder), 60)
+        yield
+    finally:
+        for hook in hooks:
+            cluster.kubectl("delete", hook["kind"], hook["metadata"]["name"], "--ignore-not-found")
+        process.kill()
+        process.wait()
+
+
+def _served(cluster: Kubernetes) -> set[str]:
+    found = json.loads(cluster.kubectl("get", "--raw", f"/apis/{QUEUEING}"))
+    return {resource["name"] for resource in found["resources"]}
+
+
+def _write_files(folder: Path, server: Path, port: int) -> None:
+    """Write the configuration; the certificates are the API server's, which are for this address too."""
+    for place in (folder / "certs", folder / "etc/kueue/metrics/certs"):
+        place.mkdir(parents=True)
+        for name, source in (("tls.crt", "apiserver.crt"), ("tls.key", "apiserver.key")):
+            shutil.copy(server / source, place / name)
+    config = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": "0"},
+        "metrics": {"bindAddress": "0"},
+        "webhook": {"host": "127.0.0.1", "port": port, "certDir": str(folder / "certs")},
+        "internalCertManagement": {"enable": False},
+        "leaderElection": {"leaderElect": False},
+        "integrations": {"frameworks": ["batch/job"]},
+        "managedJobsNamespaceSelector": {"matchLabels": {LABEL: "true"}},
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def _webhooks(port: int, certificate: bytes) -> Iterator[dict[str, Any]]:
+    """Yield Kueue's webhooks of Jobs and of its own objects, at its address."""
+    for hooks in yaml.safe_load_all((CRDS / "manifests.yaml").read_text()):
+        wanted = []
+        for hook in hooks["webhooks"]:
+            path = hook["clientConfig"]["service"]["path"]
+            bundle = base64.b64encode(certificate).decode()
+            hook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}", "caBundle": bundle}
+            if path.endswith("-batch-v1-job"):
+                hook["namespaceSelector"] = {"matchLabels": {LABEL: "true"}}
+                wanted.append(hook)
+            elif "kueue-x-k8s-io" in path:
+                wanted.append(hook)
+        yield {**hooks, "metadata": {"name": f"kueue-{hooks['kind'][:4].lower()}"}, "webhooks": wanted}
+
+
+def _answers(cluster: Kubernetes, process: subprocess.Popen[bytes], folder: Path) -> bool:
+    """Say whether Kueue's webhooks answer. Raises ClusterError when it has ended."""
+    if process.poll() is not None:
+        raise ClusterError(f"kueue ended with {process.returncode}: {(folder / 'log').read_text()[-2000:]}")
+    flavor = {"apiVersion": QUEUEING, "kind": "ResourceFlavor", "metadata": {"name": "probe"}}
+    return bool(cluster.kubectl("create", "--dry-run=server", "--filename=-", stdin=json.dumps(flavor)))
+
+
+def new_queue(cluster: EmbeddedCluster, cpus: int, flavor: Mapping[str, Any] | None = None) -> str:
+    """Make a namespace with a queue that has so many CPUs, and return its name."""
+    name = new_namespace(cluster, **{LABEL: "true"})
+    quota = {"name": "cpu", "nominalQuota": cpus}
+    cluster.create(
+        {"apiVersion": QUEUEING, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": dict(flavor or {})},
+        {
+            "apiVersion": QUEUEING,
+            "kind": "ClusterQueue",
+            "metadata": {"name": name},
+            "spec": {
+                "namespaceSelector": {},
+                "preemption": {"withinClusterQueue": "LowerPriority"},
+                "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [{"name": name, "resources": [quota]}]}],
+            },
+        },
+        {
+            "apiVersion": QUEUEING,
+            "kind": "LocalQueue",
+            "metadata": {"name": LOCAL_QUEUE, "namespace": name},
+            "spec": {"clusterQueue": name},
+        },
+        *(
+            {
+                "apiVersion": QUEUEING,
+                "kind": "WorkloadPriorityClass",
+                "metadata": {"name": f"{name}-{word}"},
+                "value": value,
+            }
+            for word, value in (("low", 1), ("high", 2))
+        ),
+    )
+    return name

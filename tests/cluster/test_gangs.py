@@ -1,0 +1,41 @@
+"""PodGroups, against the definitions of the gang schedulers; none of these runs here."""
+
+import json
+import re
+
+import pytest
+from kueue_beside import CRDS
+
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
+
+pytestmark = pytest.mark.skipif(not CRDS.exists(), reason=".tools/crds is missing: run `make tools`")
+
+
+@pytest.mark.xdist_group("kueue")
+def test_coscheduling_takes_the_group(release: Release, cluster: EmbeddedCluster) -> None:
+    definition = CRDS / "scheduling.x-k8s.io_podgroups.yaml"
+    cluster.kubectl("apply", "--server-side", "--filename", definition)
+    cluster.kubectl("wait", "crd/podgroups.scheduling.x-k8s.io", "--for=condition=Established")
+    try:
+        release.install(size=2, gang={"kind": "coscheduling"}, pod={"schedulerName": "s"})
+        group = release.get("podgroups.scheduling.x-k8s.io")
+        assert group["spec"] == {"minMember": 2}
+        strict = {key: group[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": "strict"}}
+        words = ("create", "--dry-run=server", "--validate=strict", "--filename=-")
+        release.kubectl(*words, stdin=json.dumps(strict))
+        release.upgrade(size=1)
+        assert release.get("podgroups.scheduling.x-k8s.io")["spec"] == {"minMember": 1}
+        release.uninstall()
+        assert release.items("podgroups.scheduling.x-k8s.io") == []
+    finally:
+        cluster.kubectl("delete", "--filename", definition)
+
+
+def test_volcano_knows_the_fields() -> None:
+    # Volcano's module has the type, and no definition for an API server
+    text = (CRDS / "types.go").read_text(encoding="utf-8")
+    spec = re.search(r"^type PodGroupSpec struct \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    assert spec
+    types = {name: kind for kind, name in re.findall(r'^\t\w+ +(\S+) +`json:"(\w+)', spec[1], re.MULTILINE)}
+    assert (types["minMember"], types["queue"]) == ("int32", "string")

@@ -1,0 +1,191 @@
+"""MiniClusters that Kueue's real controller admits, suspends and lets grow."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import kueue_beside
+import pytest
+from kueue_beside import LOCAL_QUEUE
+from minicluster.kubectl import Kubernetes
+from minicluster.status.ask import take_snapshot
+from minicluster.status.document import document
+from simulated import end
+from support import Helm, lines_with
+
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
+
+pytestmark = pytest.mark.xdist_group("kueue")
+CPU = {"command": "sleep inf", "resources": {"requests": {"cpu": 1}}}
+ELASTIC = {"queueName": LOCAL_QUEUE, "elastic": True}
+QUEUED: dict[str, Any] = {"maxSize": 8, "containers": [CPU], "kueue": {"queueName": LOCAL_QUEUE}}
+
+
+@pytest.fixture(scope="module")
+def queues(cluster: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+    """Return the cluster with Kueue."""
+    if why := kueue_beside.missing():
+        pytest.skip(why)
+    with kueue_beside.kueue(cluster):
+        yield cluster
+
+
+def new_release(helm: Helm, cluster: EmbeddedCluster, cpus: int, flavor: dict[str, Any] | None = None) -> Release:
+    return Release(helm, cluster, kueue_beside.new_queue(cluster, cpus, flavor), values=dict(QUEUED))
+
+
+def beside(release: Release, name: str = "other", **values: Any) -> Release:
+    """Return another release of the same queue."""
+    return Release(release.helm, release.cluster, release.namespace, name, values=QUEUED | values)
+
+
+def with_priority(release: Release, word: str) -> dict[str, Any]:
+    return {"kueue": {"queueName": LOCAL_QUEUE, "priorityClass": f"{release.namespace}-{word}"}}
+
+
+def wait_suspended(release: Release) -> None:
+    def suspended() -> bool:
+        return bool(release.get("job")["spec"]["suspend"]) and not release.pods()
+
+    release.cluster.wait(f"the suspension of {release.name}", suspended)
+
+
+def status(release: Release, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return what `minicluster status -o json` prints, for a cluster whose lead can't be asked."""
+    for name in ("PATH", "KUBECONFIG"):
+        monkeypatch.setenv(name, release.cluster.env[name])
+    return document(take_snapshot(Kubernetes(namespace=release.namespace), release.name, datetime.now(UTC)))
+
+
+def test_the_queue_admits_what_fits(helm4: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = new_release(_of(helm4, queues), queues, 3)
+    first.install(size=2)
+    first.running(2)
+    second = beside(first)
+    second.install(size=2)
+    second.cluster.wait("the reason", lambda: "insufficient" in status(second, monkeypatch)["why"])
+    found = status(second, monkeypatch)
+    assert (found["state"], found["pods"]) == ("Suspended", [])
+    assert found["why"].startswith(f"Kueue's queue {LOCAL_QUEUE}: couldn't assign flavors to pod set main: ")
+    # what waits may change: nothing is lost
+    second.upgrade(size=3)
+    assert second.get("job")["spec"]["suspend"] is True
+    end(first, 0, 0)
+    first.condition("Complete")
+    second.running(3)
+
+
+FLAVOR = {
+    "nodeLabels": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}],
+}
+
+
+@pytest.mark.parametrize("pod", [{}, {"nodeSelector": {"kubernetes.io/arch": "amd64"}, "tolerations": [{"key": "x"}]}])
+def test_helm_and_kueue_do_not_fight(helm: Helm, queues: EmbeddedCluster, pod: dict[str, Any]) -> None:
+    release = new_release(_of(helm, queues), queues, 2, FLAVOR)
+    release.install(size=2, pod=pod)
+    uids = release.running(2)
+    template = release.get("job")["spec"]["template"]["spec"]
+    assert template["nodeSelector"] == {**pod.get("nodeSelector", {}), **FLAVOR["nodeLabels"]}
+    release.upgrade(deadlineSeconds=1000)
+    assert release.running(2) == uids
+    assert release.get("job")["spec"]["template"]["spec"] == template
+    text = release.refuse(size=1)
+    assert lines_with(
+        text,
+        "size can't change from 2 to 1 while the MiniCluster mc runs: Kueue would restart all pods, because it was "
+        "installed without kueue.elastic; uninstall mc first, or install under another name",
+    )
+    text = release.refuse(kueue={"queueName": "other"})
+    assert lines_with(
+        text,
+        f"kueue.queueName can't change while the MiniCluster mc runs: it is {LOCAL_QUEUE}, asked is other; "
+        "uninstall mc first, or install under another name",
+    )
+    _activate(release, active=False)
+    wait_suspended(release)
+    release.upgrade(deadlineSeconds=2000)
+    live = release.get("job")["spec"]
+    assert live["suspend"] is True
+    assert live["template"]["spec"].get("nodeSelector", {}) == pod.get("nodeSelector", {})
+    assert live["template"]["spec"].get("tolerations", []) == pod.get("tolerations", [])
+    _activate(release, active=True)
+    release.running(2)
+    release.upgrade(deadlineSeconds=3000)
+    release.running(2)
+
+
+def test_a_preempted_cluster_comes_back(helm4: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    low = new_release(_of(helm4, queues), queues, 2)
+    low.install(size=2, **with_priority(low, "low"))
+    uids = low.running(2)
+    high = beside(low, "high", **with_priority(low, "high"))
+    high.install(size=1)
+    high.running(1)
+    wait_suspended(low)
+    low.cluster.wait("the reason", lambda: "reempted" in status(low, monkeypatch)["why"])
+    assert "Failed" not in low.conditions()
+    end(high, 0, 0)
+    high.condition("Complete")
+    after = low.running(2)
+    assert not set(uids.values()) & set(after.values())
+    end(low, 0, 3)
+    low.condition("Failed")
+
+
+def test_an_elastic_cluster_changes_its_size_in_place(
+    helm: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = new_release(_of(helm, queues), queues, 3)
+    release.install(size=1, kueue=ELASTIC)
+    uids = release.running(1)
+    release.upgrade(size=2)
+    uids = _kept(uids, release.running(2))
+    release.upgrade(size=5)
+    release.cluster.wait("the pods", lambda: len(release.live_pods()) == 5)
+    release.cluster.wait("the gates", lambda: _gated(release) == {2, 3, 4})
+    kept = release.live_pods()
+    assert {index: kept[index]["metadata"]["uid"] for index in uids} == uids
+    waits = {"ranks": "2-4", "reason": "Pending: waits for Kueue's quota"}
+    assert waits in status(release, monkeypatch)["pods"]
+    release.upgrade(size=3)
+    uids = _kept(uids, release.running(3))
+    other = beside(release)
+    other.install(size=1)
+    wait_suspended(other)
+    release.upgrade(size=2)
+    release.running(2)
+    other.running(1)
+
+
+def test_the_autoscaler_needs_an_elastic_job(helm4: Helm, queues: EmbeddedCluster) -> None:
+    release = new_release(_of(helm4, queues), queues, 3)
+    text = release.refuse(command="install", size=1, autoscaling={"enabled": True})
+    assert lines_with(text, f"autoscaling is on and the Job is in Kueue's queue {LOCAL_QUEUE}, which restarts all pods")
+    release.install(size=1, autoscaling={"enabled": True}, kueue=ELASTIC)
+    uids = release.running(1)
+    # as the agent does
+    release.kubectl("patch", "job", "mc", "-p", json.dumps({"spec": {"completions": 3, "parallelism": 3}}))
+    _kept(uids, release.running(3))
+
+
+def _of(helm: Helm, cluster: EmbeddedCluster) -> Helm:
+    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
+
+
+def _kept(before: dict[int, str], after: dict[int, str]) -> dict[int, str]:
+    """Return the pods of a size; those of a smaller size must be among them."""
+    assert {index: after[index] for index in before} == before
+    return after
+
+
+def _gated(release: Release) -> set[int]:
+    return {index for index, pod in release.live_pods().items() if pod["spec"].get("schedulingGates")}
+
+
+def _activate(release: Release, *, active: bool) -> None:
+    name = release.items("workloads.kueue.x-k8s.io")[0]["metadata"]["name"]
+    release.kubectl("patch", "workload", name, "--type=merge", "-p", json.dumps({"spec": {"active": active}}))

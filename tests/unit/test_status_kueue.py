@@ -1,0 +1,63 @@
+"""Why `minicluster status` says that Kueue holds a MiniCluster back."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_kubectl import asked, make_kubectl
+from minicluster.status.kueue import why_held
+from status_samples import suspended
+
+NO_QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor a, 1 more needed"
+PREEMPTED = "Preempted to accommodate a workload (UID: 1) due to prioritization in the ClusterQueue"
+
+
+def workload(*conditions: tuple[str, str, str], active: bool = True) -> dict[str, Any]:
+    found = [{"type": kind, "status": status, "message": text, "reason": "R"} for kind, status, text in conditions]
+    return {"metadata": {"name": "job-mini"}, "spec": {"active": active}, "status": {"conditions": found}}
+
+
+@pytest.mark.parametrize(
+    ("workloads", "why"),
+    [
+        ([], "it has not looked at the Job yet"),
+        ([workload()], "it has not looked at the Job yet"),
+        ([{"metadata": {"name": "w"}, "spec": {}}], "it has not looked at the Job yet"),
+        ([workload(("QuotaReserved", "False", NO_QUOTA))], NO_QUOTA),
+        ([workload(("QuotaReserved", "False", ""))], "R"),
+        ([workload(("QuotaReserved", "True", "Quota reserved"))], "it has not looked at the Job yet"),
+        ([workload(("QuotaReserved", "False", NO_QUOTA), ("Evicted", "True", PREEMPTED))], f"{PREEMPTED}; {NO_QUOTA}"),
+        ([workload(("QuotaReserved", "False", PREEMPTED), ("Evicted", "True", PREEMPTED))], PREEMPTED),
+        ([workload(("QuotaReserved", "False", NO_QUOTA), ("Evicted", "False", PREEMPTED))], NO_QUOTA),
+        ([workload(("QuotaReserved", "False", NO_QUOTA)), workload(("Finished", "True", "replaced"))], NO_QUOTA),
+        (
+            [workload(("Evicted", "True", "the workload is deactivated"), active=False)],
+            'deactivated: `kubectl patch workload job-mini --type=merge -p \'{"spec":{"active":true}}\'` resumes it',
+        ),
+    ],
+)
+def test_what_holds_it_back(workloads: list[dict[str, Any]], why: str) -> None:
+    assert why_held("q", {"items": workloads}) == f"Kueue's queue q: {why}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ({"items": [workload(("QuotaReserved", "False", "no\nquota"))]}, "Kueue's queue q: no quota"),
+        (None, "Kueue's queue q: it has not looked at the Job yet"),
+        (
+            'error: the server doesn\'t have a resource type "workloads"',
+            "Kueue's queue q: why is unknown, the server doesn't have a resource type \"workloads\"",
+        ),
+    ],
+)
+def test_the_command_asks_for_the_workload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, why: str
+) -> None:
+    kubectl = make_kubectl(tmp_path, monkeypatch)
+    done = kubectl("mini", "-o", "json", pods=None, job=suspended(queue="q"), workloads=answer)
+    assert f'"state": "Suspended",\n  "why": "{why.replace(chr(34), chr(92) + chr(34))}"' in done.stdout
+    assert asked(tmp_path)[-1] == (
+        "get workloads.kueue.x-k8s.io --selector=kueue.x-k8s.io/job-uid=u-1 --ignore-not-found --output=json "
+        "--request-timeout=10s"
+    )
