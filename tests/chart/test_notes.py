@@ -69,7 +69,7 @@ KEPT = "Kept     mc-state, the claim of state; once uninstalled, remove it: kube
         ({"size": 1, "state": {"capacity": "1Gi", "accessModes": ["ReadWriteOnce"]}}, {KEPT}),
         ({"size": 2, "state": {"capacity": "1Gi", "keep": False}}, set()),
     ],
-    ids=str,
+    ids=["several nodes", "one node", "not kept"],
 )
 def test_the_notes_say_what_stays_and_warn_of_one_node(helm4: Helm, values: dict[str, Any], expected: set[str]) -> None:
     assert {line for line in notes(helm4, values) if "mc-state" in line} == expected
