@@ -32,7 +32,7 @@ def test_install(release: Release) -> None:
     assert re.search(r'public-key = "\S{40}"\n    secret-key = "\S{40}"\n$', certificate)
     for index, pod in release.live_pods().items():
         assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == (f"mc-{index}", "mc")
-    for command in ("kubectl logs", "flux resource list", "flux submit", "--set size=N", "helm uninstall mc"):
+    for command in ("logs mc", "-- resource list", "-- submit", "scale mc N", "helm uninstall mc"):
         assert lines_with(done.out, command)
     assert release.revisions() == [(1, "deployed")]
 

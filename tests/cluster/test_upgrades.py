@@ -51,8 +51,10 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     change(f"{templates}/services-deployment.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
     change(f"{chart}/Chart.yaml", f"\nversion: {version()}\n", "\nversion: 9.8.7\n")
     change(f"{chart}/values.yaml", "  logLevel: 6\n", "  logLevel: 6\n  novelty: calm\n")
+    change(f"{chart}/files/defaults.json", '"logLevel": 6,', '"logLevel": 6, "novelty": "calm",')
     change(f"{chart}/values.schema.json", '"logLevel":', '"novelty": {"type": "string"}, "logLevel":')
     change(f"{chart}/values.yaml", "connectTimeout: 5s", "connectTimeout: 7s")
+    change(f"{chart}/files/defaults.json", '"connectTimeout": "5s"', '"connectTimeout": "7s"')
     change(
         "plugin/minicluster/render/upgrade.py",
         "FORMER: Mapping[str, str] = {",

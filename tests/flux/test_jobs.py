@@ -1,9 +1,12 @@
 """Jobs from a command, a list or a script: exactly their output and their exit code."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from broker_clusters import Make
+
+from tools.clients import until
 
 QUIET = {"logging": {"quiet": True}}
 TWO: dict[str, Any] = {"size": 2, **QUIET}
@@ -171,13 +174,21 @@ def test_cores_and_gpus_of_r(make: Make) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_flux_run_is_watched_by_itself(make: Make, code: int) -> None:
-    values = {"size": 2, "tasks": 2, "flux": {"submitCommand": "flux run"}, "logging": {"quiet": True}}
+@pytest.mark.parametrize("verb", ["flux run", "flux submit"])
+def test_what_the_log_has_of_the_command(make: Make, code: int, verb: str) -> None:
+    values = {"size": 2, "tasks": 2, "flux": {"submitCommand": verb}, "logging": {"quiet": True}}
     cluster = make(values, {"command": f"echo hello; exit {code}"})
     assert cluster.run() == [code, 0]
-    said = (
-        f"flux-job: task(s) exited with exit code {code}\nminicluster: the job failed with exit code {code}\n"
-        if code
-        else ""
-    )
+    own = f"flux-job: task(s) exited with exit code {code}\n" if verb == "flux run" else ""
+    said = f"{own}minicluster: the job failed with exit code {code}\n" if code else ""
     assert cluster.lead.log == f"hello\nhello\n{said}"
+
+
+def test_the_log_has_the_output_while_the_command_runs(make: Make, tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    cluster = make(QUIET, {"command": f"echo first; until [ -e '{end}' ]; do sleep 0.1; done; echo last"})
+    cluster.start()
+    until(lambda: cluster.lead.log == "first\n", seconds=30)
+    end.touch()
+    assert cluster.wait() == [0]
+    assert cluster.lead.log == "first\nlast\n"

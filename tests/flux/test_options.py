@@ -59,7 +59,7 @@ def test_the_loudest_log_has_no_key(make: Make) -> None:
     for pod in cluster.pods.values():
         assert not [key for key in keys(cluster) if key in pod.log]
     assert "hello world" in cluster.lead.log.splitlines()
-    assert "flux submit -n 1 -vvv --watch" in cluster.lead.log
+    assert "flux run -n 1 -vvv" in cluster.lead.log
 
 
 def command_lines() -> str:
@@ -218,7 +218,7 @@ def test_first_lines_say_what_runs(make: Make) -> None:
     assert cluster.run() == [0, 0]
     first = cluster.lead.log.splitlines()[0]
     assert re.fullmatch(r"minicluster: flux-sample-0 of 2 \(max 3\), Flux \d+\.\d+\.\d+\S*", first)
-    assert "minicluster: flux submit -n 1 --quiet --watch" in cluster.lead.log.splitlines()
+    assert "minicluster: flux run -n 1" in cluster.lead.log.splitlines()
 
 
 def test_ready_is_the_quorum_for_the_lead_and_the_broker_for_a_worker(make: Make) -> None:

@@ -63,7 +63,7 @@ def start(words: list[str]) -> int:
 
 
 def submit(words: list[str]) -> int:
-    """Act as `flux submit --watch`: run the command in the environment that the options describe."""
+    """Act as `flux run` and `flux submit --watch`: run the command in the environment that the options describe."""
     env = dict(os.environ)
     while words and words[0].startswith("-"):
         option = words.pop(0)
@@ -89,7 +89,7 @@ def main(words: list[str]) -> int:
         print("commands:    \t\t0.88.0\nlibflux-core:\t0.88.0")
     elif verb == "start":
         return start(rest)
-    elif verb == "submit":
+    elif verb in ("run", "submit"):
         return submit(rest)
     elif verb == "R":
         print('{"version": 1, "execution": {"R_lite": [{"rank": "0", "children": {"core": "0-3"}}]}}')

@@ -444,5 +444,5 @@ def test_a_user_without_a_passwd_entry_has_a_name(
     pod = make(QUIET, {"command": "true"})
     user(pod, known)
     assert pod.run("entrypoint.sh", **given) == (0, "")
-    [call] = pod.calls("submit")
+    [call] = pod.calls("run")
     assert (call.env.get("USER"), call.env.get("LOGNAME")) == found

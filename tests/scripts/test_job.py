@@ -21,8 +21,8 @@ def shells_of(words: list[str]) -> list[str]:
 def test_a_command_is_submitted_as_a_file_for_a_shell(make: Make, shell: str) -> None:
     pod = make({"size": 4, "tasks": 3, **QUIET}, {"command": "echo {{id}} '$HOME'"})
     assert pod.run() == (0, "{{id}} $HOME\n")
-    [call] = pod.calls("submit")
-    assert call.words[:5] == ["submit", "-n", "3", "--quiet", "--watch"]
+    [call] = pod.calls("run")
+    assert call.words[:3] == ["run", "-n", "3"]
     assert shells_of(call.words) == ["bash" if shell == "bash" else "sh", f"{pod.home}/minicluster/command"]
 
 
@@ -32,7 +32,7 @@ def test_the_submission_is_logged(make: Make) -> None:
     assert log.splitlines() == [
         "minicluster: flux-sample-0 of 4 (max 4), Flux 0.88.0",
         "minicluster: scheduler: sched-simple",
-        "minicluster: flux submit -n 1 --quiet --watch",
+        "minicluster: flux run -n 1",
     ]
 
 
@@ -48,7 +48,7 @@ def test_a_policy_without_fluxion_fails_the_work_before_it_starts(make: Make) ->
         "flux.scheduler.queuePolicy hybrid is set and this Flux has no Fluxion: drop it, or use a view with flux-sched"
     )
     assert pod.run() == (1, f"minicluster: {missing}\n{FAILED} 1\n")
-    assert pod.calls("submit") == []
+    assert pod.calls("run") == []
 
 
 def test_a_script_may_name_its_interpreter(make: Make) -> None:
@@ -64,7 +64,7 @@ def test_the_work_has_the_images_pythonpath_and_not_the_views(make: Make, own: s
     environment = {"PYTHONPATH": own} if own else {}
     assert pod.run("entrypoint.sh", **environment) == (0, f"{own or 'unset'}\n")
     # although the stand-in for Flux adds its own to what it starts
-    assert [call.env.get("PYTHONPATH", "") for call in pod.calls("submit")] in ([], [own])
+    assert [call.env.get("PYTHONPATH", "") for call in pod.calls("run")] in ([], [own])
 
 
 def test_a_launcher_uses_the_instance(make: Make) -> None:
@@ -159,8 +159,8 @@ def test_the_work_of_a_previous_lead_is_cancelled_before_it_is_submitted_again(
     pod.play("batch", "echo ƒ")
     pod.play("job attach", "exit 0")
     pod.run()
-    called = [verb for verb in pod.verbs() if verb in ("submit", "batch", "python cancel_previous_work.py")]
-    assert called == ["python cancel_previous_work.py", "batch" if how else "submit"]
+    called = [verb for verb in pod.verbs() if verb in ("run", "batch", "python cancel_previous_work.py")]
+    assert called == ["python cancel_previous_work.py", "batch" if how else "run"]
 
 
 @pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
@@ -173,7 +173,7 @@ def test_when_previous_work_can_not_be_searched_for_nothing_is_submitted(make: M
         "minicluster: nothing is submitted: the kept queue can't be searched for an earlier run of this work\n"
         f"{FAILED} 1\n",
     )
-    assert pod.calls("submit") + pod.calls("batch") == []
+    assert pod.calls("run") + pod.calls("batch") == []
 
 
 def test_jobs_of_a_previous_launcher_are_not_cancelled(make: Make) -> None:

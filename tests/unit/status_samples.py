@@ -73,6 +73,10 @@ def job(size: int = 4, created: str = CREATED, end: tuple[str, str] | None = Non
     }
 
 
+#: Why the cluster is not there, in the words of `minicluster status`
+SUSPENDED = """the Job is suspended: `kubectl patch job mini --type=merge -p '{"spec":{"suspend":false}}'` resumes it"""
+
+
 def suspended(queue: str = "", annotation: str = "") -> dict[str, Any]:
     """Return a Job that is suspended, in a queue of Kueue or with an annotation that says by whom."""
     found = job()

@@ -433,9 +433,8 @@ def test_texts_survive_in_every_place_at_once(cluster_of: Make, text: str) -> No
 def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
     cluster_of: Make, spec: dict[str, str], prefix: str
 ) -> None:
-    cluster = cluster_of({"flux": spec} | runner(commands={"prefix": prefix}))
     try:
-        words = work.submit(cluster)
+        words = work.submit(cluster_of({"flux": spec} | runner(commands={"prefix": prefix})))
     except SpecError as error:
         assert re.search(r"(No closing quotation|No escaped character); close the quote$", str(error))
         return
@@ -447,27 +446,34 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ({"size": 4}, "flux submit -n 1 --quiet --watch"),
-        ({"size": 1}, "flux submit -N 1 -n 1 --quiet --watch"),
-        ({"size": 4, "tasks": 0}, "flux submit -N 4 --quiet --watch"),
-        ({"size": 4, "tasks": 3}, "flux submit -n 3 --quiet --watch"),
-        ({"size": 4, "tasks": 4}, "flux submit -N 4 -n 4 --quiet --watch"),
-        ({"size": 4, "tasks": 5}, "flux submit -N 4 -n 5 --quiet --watch"),
-        ({"size": 2, "maxSize": 8, "tasks": 0}, "flux submit -N 2 --quiet --watch"),
-        ({"size": 4, "logging": {"debug": True}}, "flux submit -n 1 -vvv --watch"),
+        ({"size": 4}, "flux run -n 1"),
+        ({"size": 1}, "flux run -N 1 -n 1"),
+        ({"size": 4, "tasks": 0}, "flux run -N 4"),
+        ({"size": 4, "tasks": 3}, "flux run -n 3"),
+        ({"size": 4, "tasks": 4}, "flux run -N 4 -n 4"),
+        ({"size": 4, "tasks": 5}, "flux run -N 4 -n 5"),
+        ({"size": 2, "maxSize": 8, "tasks": 0}, "flux run -N 2"),
+        ({"size": 4, "logging": {"debug": True}}, "flux run -n 1 -vvv"),
         *(
             # so that a lead that finds its queue again knows it
-            ({"size": 4, **keeps}, "flux submit -n 1 --setattr=user.minicluster=work --quiet --watch")
+            ({"size": 4, **keeps}, "flux run -n 1 --setattr=user.minicluster=work")
             for keeps in ({"archive": {"path": "/a/b"}}, {"state": {"claimName": "queue"}})
         ),
         ({"size": 4, "flux": {"submitCommand": "flux submit -q batch"}}, "flux submit -q batch -n 1 --quiet --watch"),
-        # it shows the output by itself
-        ({"size": 4, "flux": {"submitCommand": "flux run"}}, "flux run -n 1"),
-        ({"size": 4, "flux": {"submitCommand": "flux run"}, "logging": {"debug": True}}, "flux run -n 1 -vvv"),
-        ({"size": 4, "flux": {"optionFlags": "-o 'a b' -x"}}, "flux submit -n 1 -o 'a b' -x --quiet --watch"),
+        # it does not show the output by itself
+        ({"size": 4, "flux": {"submitCommand": "flux submit"}}, "flux submit -n 1 --quiet --watch"),
+        (
+            {
+                "size": 4,
+                "flux": {"submitCommand": "flux submit", "optionFlags": "--cc=1"},
+                "logging": {"debug": True},
+            },
+            "flux submit -n 1 --cc=1 -vvv --watch",
+        ),
+        ({"size": 4, "flux": {"optionFlags": "-o 'a b' -x"}}, "flux run -n 1 -o 'a b' -x"),
         (
             {"size": 4} | runner(commands={"prefix": "time -p"}),
-            "time -p flux submit -n 1 --quiet --watch",
+            "time -p flux run -n 1",
         ),
     ],
 )

@@ -27,6 +27,16 @@ CASES: dict[str, Case] = {
     ),
     "sizes of 0 are unset": ({"minSize": 0, "maxSize": 0}, {"minSize": None, "maxSize": None}, []),
     "tasks of 0 stay": ({"tasks": 0}, {"tasks": 0}, []),
+    "flags that flux run lacks": (
+        {"flux": {"optionFlags": "--cc=1-2"}},
+        {"flux": {"optionFlags": "--cc=1-2", "submitCommand": "flux submit"}},
+        [],
+    ),
+    "flags of a command of its own": (
+        {"flux": {"optionFlags": "--cc=1-2", "submitCommand": "flux bulksubmit"}},
+        {"flux": {"optionFlags": "--cc=1-2", "submitCommand": "flux bulksubmit"}},
+        [],
+    ),
     "flags are not expanded": (
         {"flux": {"optionFlags": "--env=A=$B", "environment": {"A": "`b`"}}},
         {"flux": {"optionFlags": "--env=A=$B", "environment": {"A": "`b`"}}},

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead
-from status_samples import SETTINGS, ended, flux, job, suspended
+from status_samples import SETTINGS, SUSPENDED, ended, flux, job, suspended
 
 from tools.clients import until
 
@@ -108,7 +108,7 @@ STATES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
     ),
     "suspended": (
         lambda _: {"job": suspended(), "pods": None},
-        "mini is Suspended: the Job is suspended: whoever suspended it, or a queue such as Kueue, resumes it; " + READY,
+        f"mini is Suspended: {SUSPENDED}; " + READY,
     ),
     "no quorum": (
         lambda folder: {"pods": {"items": [lead(folder, WAITS)]}},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead
 from minicluster.live.loglines import NewLines
-from status_samples import SETTINGS, UNSCHEDULABLE, ended, flux, job, suspended
+from status_samples import SETTINGS, SUSPENDED, UNSCHEDULABLE, ended, flux, job, suspended
 
 from tools.clients import Done
 
@@ -71,8 +71,7 @@ def test_wait_for_a_cluster_that_is_deleted(kubectl: Kubectl) -> None:
 def test_wait_has_a_limit(kubectl: Kubectl) -> None:
     kubectl.has(job=suspended(), pods={"items": []})
     done = kubectl.run("wait", "mini", "-n", "lab", "--timeout", "1500ms")
-    why = "the Job is suspended: whoever suspended it, or a queue such as Kueue, resumes it"
-    lines = (f"mini: Suspended: {why}", "mini in namespace lab: waited 1.5 s in vain")
+    lines = (f"mini: Suspended: {SUSPENDED}", "mini in namespace lab: waited 1.5 s in vain")
     assert done == Done(1, "", say(*lines))
 
 

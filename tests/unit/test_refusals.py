@@ -380,6 +380,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (runner(command="a", batch=True, diagnostics=True), "containers[0].diagnostics is set beside batch or launcher: "),
     (runner(command="a", commands={"servicePre": "b"}), "containers[0].commands.servicePre is for the other "),
     # flux
+    *(
+        (
+            {"flux": {"optionFlags": f"-c 2 {flag}"}} | runner(command="a"),
+            f"flux.optionFlags has {flag.partition('=')[0].split()[0]}, and `flux run` has no such flag: "
+            "set flux.submitCommand to flux submit",
+        )
+        for flag in ("--cc=1-4", "--bcc 2", "--watch")
+    ),
     (
         {"flux": {"scheduler": {"simple": True, "queuePolicy": "easy"}}},
         "flux.scheduler.queuePolicy is easy and simple is true: sched-simple has fcfs only; drop it",

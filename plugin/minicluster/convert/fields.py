@@ -2,6 +2,7 @@
 
 from minicluster.convert.part import Part
 from minicluster.convert.shell_text import heredoc, warn_of_expansion
+from minicluster.render.work import only_submit
 
 #: Fields that have no meaning without an operator, and why
 UNSUPPORTED = {
@@ -120,6 +121,8 @@ def convert_flux(spec: Part) -> None:
         flux.fields["brokerConfig"] = heredoc(flux, "brokerConfig", "EOT")
     for key in ("optionFlags", "submitCommand"):
         warn_of_expansion(flux, key, flux.text(key))
+    if only_submit(flux.text("optionFlags")) and not flux.text("submitCommand"):
+        flux.fields["submitCommand"] = "flux submit"
     environment = flux.at("environment")
     for key, text in environment.fields.items():
         warn_of_expansion(environment, key, text)

@@ -5,15 +5,13 @@ the release is applied.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
 from minicluster.render.quantity import to_number
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """What a claim has, or what the values ask for: a value that is None, or an empty list, asks for nothing."""
 
     capacity: str
@@ -21,8 +19,7 @@ class Claim:
     access_modes: list[str]
 
 
-@dataclass(frozen=True)
-class LiveClaim:
+class LiveClaim(NamedTuple):
     """A claim as the chart found it."""
 
     name: str

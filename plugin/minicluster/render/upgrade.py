@@ -84,6 +84,7 @@ def changes(
 FORMER: Mapping[str, str] = {
     "autoscaling.backlogSeconds": "10",
     "flux.scheduler.queuePolicy": "fcfs",
+    "flux.submitCommand": "flux submit",
     "network.interface": "eth0",
 }
 _EMPTY = ("{}", "[]", "null")

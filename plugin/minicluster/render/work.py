@@ -7,6 +7,8 @@ from minicluster.errors import SpecError
 from minicluster.render.model import MiniCluster
 
 BATCH = ("flux", "batch")
+#: Flags of `flux submit` that `flux run` lacks
+ONLY_SUBMIT = ("--bcc", "--cc", "--jps", "--log", "--log-stderr", "--progress", "--wait", "--watch")
 #: Folder of the output of a batch's jobs, as in flux-operator.
 LOGS = "/tmp/fluxout"  # noqa: S108
 
@@ -30,8 +32,8 @@ def submit(cluster: MiniCluster) -> list[str]:
     """
     verb = _verb(cluster)
     debug = ["-vvv"] if cluster.spec["logging"]["debug"] else []
-    # `flux run` prints no id and shows the output itself
-    watch = debug if verb[-1:] == ["run"] else [*(debug or ["--quiet"]), "--watch"]
+    # `flux run` prints no id and shows the output, as it comes; --watch keeps it back until there is much of it
+    watch = debug if is_run(cluster) else [*(debug or ["--quiet"]), "--watch"]
     return [*prefix(cluster), *verb, *_task_flags(cluster), *_mark(cluster), *watch]
 
 
@@ -53,6 +55,17 @@ def words_before_flags(cluster: MiniCluster) -> dict[str, int]:
     """Return how many words come before the task flags, by the setting that has them."""
     before = len(prefix(cluster))
     return {"mc_submit_words": before + len(_verb(cluster)), "mc_batch_words": before + len(BATCH)}
+
+
+def is_run(cluster: MiniCluster) -> bool:
+    """Say whether ``flux run`` runs the work."""
+    return _verb(cluster)[-1:] == ["run"]
+
+
+def only_submit(flags: str) -> str:
+    """Return the first flag that ``flux run`` lacks, "" for none. Raises SpecError for an open quote."""
+    names = (word.partition("=")[0] for word in _words("flux.optionFlags", flags))
+    return next((name for name in names if name in ONLY_SUBMIT), "")
 
 
 def _verb(cluster: MiniCluster) -> list[str]:

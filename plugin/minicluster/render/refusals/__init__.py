@@ -16,6 +16,7 @@ CHECKS = (
     volumes.volumes,
     containers.work,
     flux.scheduler,
+    flux.submission,
     flux.certificate_and_view,
     flux.bursting,
     pod.fields,

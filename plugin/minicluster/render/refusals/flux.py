@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from minicluster.render import broker, defaults
+from minicluster.render import broker, defaults, work
 from minicluster.render.model import MiniCluster
 
 
@@ -20,6 +20,13 @@ def scheduler(cluster: MiniCluster) -> Iterator[str]:
             "flux.scheduler.queuePolicy is fcfs: Fluxion's fcfs fails a job that needs a node that is not up yet; "
             f"use {broker.QUEUE_POLICY}, or simple: true, which is first come, first served and lets it wait"
         )
+
+
+def submission(cluster: MiniCluster) -> Iterator[str]:
+    """Yield a flag that the command which runs the work doesn't have."""
+    flag = work.only_submit(cluster.flux["optionFlags"])
+    if flag and work.kind(cluster) == "submit" and work.is_run(cluster):
+        yield f"flux.optionFlags has {flag}, and `flux run` has no such flag: set flux.submitCommand to flux submit"
 
 
 def certificate_and_view(cluster: MiniCluster) -> Iterator[str]:
