@@ -1,14 +1,16 @@
 """Jobs from a command, a list or a script: exactly their output and their exit code."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from broker_clusters import Make
+from pod_jobs import UNTIL_TOLD
 
 from tools.clients import until
 
 QUIET = {"logging": {"quiet": True}}
+#: What `flux run` says of a job that failed
+TASKS = "flux-job: task(s) exited with exit code"
 TWO: dict[str, Any] = {"size": 2, **QUIET}
 NASTY = [
     "a  b",
@@ -44,25 +46,29 @@ def test_hello_world_and_nothing_else(make: Make) -> None:
 @pytest.mark.parametrize(
     ("command", "code", "log"),
     [
-        ("exit 3", 3, "minicluster: the job failed with exit code 3\n"),
-        ("false", 1, "minicluster: the job failed with exit code 1\n"),
-        ("echo out; echo err >&2; exit 84", 84, "out\nerr\nminicluster: the job failed with exit code 84\n"),
+        ("exit 3", 3, f"{TASKS} 3\nminicluster: the job failed with exit code 3\n"),
+        ("false", 1, f"{TASKS} 1\nminicluster: the job failed with exit code 1\n"),
+        (
+            "echo out; echo err >&2; exit 84",
+            84,
+            f"out\nerr\n{TASKS} 84\nminicluster: the job failed with exit code 84\n",
+        ),
         (
             "nonexistent",
             127,
             "/mnt/flux/minicluster/command: line 1: nonexistent: command not found\n"
-            "minicluster: the job failed with exit code 127\n",
+            f"{TASKS} 127\nminicluster: the job failed with exit code 127\n",
         ),
         (
             "kill -9 $$",
             1,
-            "minicluster: the job failed with exit code 137\n"
+            "flux-job: task(s) Killed\nminicluster: the job failed with exit code 137\n"
             "minicluster: exit code 137 would mean to Kubernetes that the pod was killed: it becomes 1\n",
         ),
         (
             "exit 85",
             1,
-            "minicluster: the job failed with exit code 85\n"
+            f"{TASKS} 85\nminicluster: the job failed with exit code 85\n"
             "minicluster: exit code 85 would mean to Kubernetes that the pod was killed: it becomes 1\n",
         ),
     ],
@@ -179,16 +185,14 @@ def test_what_the_log_has_of_the_command(make: Make, code: int, verb: str) -> No
     values = {"size": 2, "tasks": 2, "flux": {"submitCommand": verb}, "logging": {"quiet": True}}
     cluster = make(values, {"command": f"echo hello; exit {code}"})
     assert cluster.run() == [code, 0]
-    own = f"flux-job: task(s) exited with exit code {code}\n" if verb == "flux run" else ""
+    own = f"{TASKS} {code}\n" if verb == "flux run" else ""
     said = f"{own}minicluster: the job failed with exit code {code}\n" if code else ""
     assert cluster.lead.log == f"hello\nhello\n{said}"
 
 
-def test_the_log_has_the_output_while_the_command_runs(make: Make, tmp_path: Path) -> None:
-    end = tmp_path / "end"
-    cluster = make(QUIET, {"command": f"echo first; until [ -e '{end}' ]; do sleep 0.1; done; echo last"})
-    cluster.start()
+def test_the_log_has_the_output_while_the_command_runs(make: Make) -> None:
+    cluster = make(QUIET, {"command": f"echo first; {UNTIL_TOLD}"}).start()
     until(lambda: cluster.lead.log == "first\n", seconds=30)
-    end.touch()
+    cluster.lead.run("touch", "/tmp/end")
     assert cluster.wait() == [0]
-    assert cluster.lead.log == "first\nlast\n"
+    assert cluster.lead.log == "first\ndone\n"

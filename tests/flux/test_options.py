@@ -165,7 +165,8 @@ def test_images(make: Make, flux: Flux, image: dict[str, Any]) -> None:
     commands = {"init": "export A=a", "post": ": $A"}
     cluster = make({"size": 2, **QUIET}, {"command": "echo hello $A; exit 3", "commands": commands}, **image)
     assert cluster.run() == [3, 0]
-    assert cluster.lead.log == "hello a\nminicluster: the job failed with exit code 3\n"
+    failed = "flux-job: task(s) exited with exit code 3\nminicluster: the job failed with exit code 3\n"
+    assert cluster.lead.log == f"hello a\n{failed}"
     assert cluster.pods[1].log == ""
 
 
