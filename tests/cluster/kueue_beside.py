@@ -77,7 +77,7 @@ def _served(cluster: Kubernetes) -> set[str]:
 def _write_files(folder: Path, server: Path, port: int) -> None:
     """Write the configuration; the certificates are the API server's, which are for this address too."""
     for place in (folder / "certs", folder / "etc/kueue/metrics/certs"):
-        place.mkdir(parents=True)
+        place.mkdir(parents=True, exist_ok=True)
         for name, source in (("tls.crt", "apiserver.crt"), ("tls.key", "apiserver.key")):
             shutil.copy(server / source, place / name)
     config = {

@@ -17,6 +17,12 @@ def workload(*conditions: tuple[str, str, str], active: bool = True) -> dict[str
     return {"metadata": {"name": "job-mini"}, "spec": {"active": active}, "status": {"conditions": found}}
 
 
+def not_started(time: str, message: str) -> dict[str, Any]:
+    made = workload(("QuotaReserved", "False", "Workload has finished"), ("Finished", "True", message))
+    made["status"]["conditions"][1] |= {"reason": "FailedToStart", "lastTransitionTime": f"2026-01-01T00:00:0{time}Z"}
+    return made
+
+
 @pytest.mark.parametrize(
     ("workloads", "why"),
     [
@@ -30,6 +36,9 @@ def workload(*conditions: tuple[str, str, str], active: bool = True) -> dict[str
         ([workload(("QuotaReserved", "False", PREEMPTED), ("Evicted", "True", PREEMPTED))], PREEMPTED),
         ([workload(("QuotaReserved", "False", NO_QUOTA), ("Evicted", "False", PREEMPTED))], NO_QUOTA),
         ([workload(("QuotaReserved", "False", NO_QUOTA)), workload(("Finished", "True", "replaced"))], NO_QUOTA),
+        ([workload(("Finished", "True", "replaced"))], "it has not looked at the Job yet"),
+        ([not_started("2", "b"), not_started("1", "a")], "it could not start the Job: b"),
+        ([workload(("QuotaReserved", "False", NO_QUOTA)), not_started("1", "a")], NO_QUOTA),
         (
             [workload(("Evicted", "True", "the workload is deactivated"), active=False)],
             'deactivated: `kubectl patch workload job-mini --type=merge -p \'{"spec":{"active":true}}\'` resumes it',

@@ -10,12 +10,14 @@ JOB = "kueue.x-k8s.io/job-uid"
 WORKLOADS = "workloads.kueue.x-k8s.io"
 #: Scheduling gate of a pod beyond the quota of an elastic Job
 GATE = "kueue.x-k8s.io/elastic-job"
+#: Reason of a Workload whose Job Kueue could not start
+FAILED_TO_START = "FailedToStart"
 
 
 def why_held(queue: str, workloads: Mapping[str, Any]) -> str:
     """Return why a Job is suspended, by the list of its Workloads as kubectl prints it."""
     active = [one for one in workloads.get("items", ()) if "Finished" not in _true(one)]
-    told = "; ".join(dict.fromkeys(_reasons(active[-1]))) if active else ""
+    told = "; ".join(dict.fromkeys(_reasons(active[-1]))) if active else _failed_start(workloads)
     return f"Kueue's queue {queue}: {told or 'it has not looked at the Job yet'}"
 
 
@@ -31,6 +33,16 @@ def _reasons(workload: Mapping[str, Any]) -> Iterator[str]:
         condition = conditions.get(kind, {})
         if condition.get("status") == status:
             yield condition.get("message") or condition.get("reason", "")
+
+
+def _failed_start(workloads: Mapping[str, Any]) -> str:
+    """Return why Kueue could not start the Job, and gave up; "" when it did not try."""
+    conditions = [c for one in workloads.get("items", ()) for c in one.get("status", {}).get("conditions", [])]
+    failed = [c for c in conditions if (c["type"], c["reason"]) == ("Finished", FAILED_TO_START)]
+    if not failed:
+        return ""
+    last = max(failed, key=lambda condition: str(condition["lastTransitionTime"]))
+    return f"it could not start the Job: {last['message']}"
 
 
 def _true(workload: Mapping[str, Any]) -> set[str]:
