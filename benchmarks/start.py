@@ -56,8 +56,8 @@ flux=/opt/views/view/bin/flux state=/mnt/flux/config
 mkdir -p $state/curve $state/etc/flux/system
 (umask 0377 && cat /mnt/flux/curve/curve.cert >$state/curve/curve.cert)
 $flux R encode --hosts=bench-bare-[0-LAST] --local >$state/etc/flux/system/R
-[ $JOB_COMPLETION_INDEX = 0 ] && set -- $flux submit --quiet --watch echo {LINE}
-exec $flux start -c /mnt/flux/minicluster/broker.toml -Stbon.connect_timeout=5s "$@"
+[ $JOB_COMPLETION_INDEX = 0 ] && set -- $flux run echo {LINE}
+exec $flux start -c /mnt/flux/configmap/broker.toml -Stbon.connect_timeout=5s "$@"
 """
 
 
