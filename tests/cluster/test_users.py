@@ -1,0 +1,79 @@
+"""The Roles of docs/users.md: they are enough, and give no more than the page says."""
+
+import re
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+from support import ROOT, Helm, lines_with
+
+from tools.releases import Release
+
+PAGE = (ROOT / "docs/users.md").read_text(encoding="utf-8")
+ROLES: dict[str, dict[str, Any]] = {
+    role["metadata"]["name"]: role
+    for role in map(yaml.safe_load, re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+}
+INSTALL, USE = "minicluster-install", "minicluster-use"
+#: `pods/exec` would be a pod with the name exec
+EXEC, LOG = "pods --subresource=exec", "pods --subresource=log"
+
+
+def give(release: Release, name: str, without: str = "") -> None:
+    """Bind "user" to a Role of the page, without a resource."""
+    rules = [
+        {**rule, "resources": [each for each in rule["resources"] if each != without]} for rule in ROLES[name]["rules"]
+    ]
+    metadata = {**ROLES[name]["metadata"], "namespace": release.namespace}
+    release.cluster.create(
+        {**ROLES[name], "metadata": metadata, "rules": [rule for rule in rules if rule["resources"]]}
+    )
+    release.kubectl("create", "rolebinding", name, f"--role={name}", "--user=user")
+
+
+def may(release: Release, verb: str, what: str) -> bool:
+    """Return whether "user" may do something in the namespace: with TYPE, TYPE/NAME or TYPE --subresource=NAME."""
+    words = ["kubectl", "auth", "can-i", "--as=user", "--namespace", release.namespace, verb, *what.split()]
+    done = subprocess.run(words, capture_output=True, text=True, env=release.cluster.env, check=False)
+    assert done.stdout.strip() in ("yes", "no"), done.stderr
+    return done.stdout.strip() == "yes"
+
+
+def test_the_role_that_installs_is_enough(user: Helm, release: Release) -> None:
+    give(release, INSTALL)
+    release.helm = user
+    release.install(size=1, maxSize=2)
+    uids = release.running(1)
+    release.upgrade(size=2)
+    assert release.running(2)[0] == uids[0]
+    release.ok("rollback", "1")
+    release.ok("uninstall", "--wait")
+    assert may(release, "create", EXEC)
+
+
+@pytest.mark.parametrize("resource", ["secrets", "configmaps", "services", "jobs"])
+def test_each_right_of_it_is_needed(user: Helm, release: Release, resource: str) -> None:
+    give(release, INSTALL, without=resource)
+    release.helm = user
+    assert lines_with(release.refuse(command="install"), "forbidden")
+
+
+def test_the_role_that_uses_can_not_change_anything(user: Helm, release: Release) -> None:
+    release.install(size=1)
+    release.running(1)
+    give(release, USE)
+    allowed = ("get pods", "list pods", f"get {LOG}", f"get {EXEC}", f"create {EXEC}", "get jobs/mc", "list jobs")
+    refused = (
+        "delete pods",
+        "create pods",
+        "patch jobs/mc",
+        "delete jobs/mc",
+        "create jobs",
+        "get secrets",
+        "list secrets",
+    )
+    answers = {each: may(release, *each.split(maxsplit=1)) for each in (*allowed, *refused)}
+    assert {each for each, answer in answers.items() if answer} == set(allowed)
+    release.helm = user
+    assert lines_with(release.refuse(command="upgrade", size=1), "forbidden")
