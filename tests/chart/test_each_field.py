@@ -73,6 +73,7 @@ SPECIAL: dict[str, Any] = {
     "flux.bursting.expose.nodePort": 30050,
     "flux.brokerConfig": "a = 1\n",
     "flux.container.mode": "image",
+    "pod.onStop": "requeue",
     "flux.curveCert": CERTIFICATE,
     "flux.affinity": "off",
     "pod.sharedMemory": "1Gi",

@@ -230,11 +230,19 @@ def test_a_pod_told_to_stop_leaves_first_and_is_replaced(make: Make, index: int)
     assert process.log == ""
     role = "worker" if index else "lead"
     [call] = pod.calls("python", "leave.py")
-    assert call.words[2:] == [role, "25", "8", str(pod.run_folder)]
+    assert call.words[2:] == [role, "25", "8", str(pod.run_folder), "cancel", *([] if index else ["lost"])]
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
     # starts the lead's undrainer, which undrains the rank once the pod is gone
     assert len(pod.calls("event", "pub")) == index
     assert not (pod.run_folder / "exit-code").exists()
+
+
+def test_a_lead_that_keeps_its_queue_can_put_jobs_back_into_it(make: Make, tmp_path: Path) -> None:
+    pod = make({**QUIET, "archive": {"path": str(tmp_path / "state.tgz")}, "pod": {"onStop": "requeue"}})
+    process = pod.start()
+    until((pod.run_folder / "ready").exists)
+    assert process.stop() == RETRY
+    assert pod.calls("python", "leave.py")[0].words[-2:] == [str(pod.run_folder), "requeue"]
 
 
 #: As leave.py does: lets the work end, after the grace period by force

@@ -188,6 +188,35 @@ def test_without_a_kept_queue_nothing_is_searched_for(make: Make) -> None:
     assert pod.calls("python", "cancel_previous_work.py") == []
 
 
+# Work that is put back ---------------------------------------------------------------------------------------
+
+AGAIN = {**QUIET, "pod": {"onStop": "requeue"}}
+
+
+@pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
+@pytest.mark.parametrize("code", [0, 4])
+def test_the_work_goes_on_where_a_pod_put_it_back(make: Make, how: dict[str, object], code: int) -> None:
+    pod = make(AGAIN, {"command": "exit 3", **how})
+    pod.play("batch", "echo ƒ")
+    pod.play("job attach", "exit 3")
+    pod.play("python follow.py", f"exit {code}")
+    assert pod.run() == (code, f"{FAILED} {code}\n" if code else "")
+    [call] = pod.calls("python", "follow.py")
+    assert call.words[2:] == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("values", "command"),
+    [(AGAIN, "true"), (QUIET, "exit 3"), (AGAIN, ": >$MINICLUSTER_HOME/config/run/stopping; exit 3")],
+)
+def test_work_that_ended_well_or_is_not_put_back_or_that_a_lead_cancels_is_not_followed(
+    make: Make, values: dict[str, object], command: str
+) -> None:
+    pod = make(values, {"command": command})
+    pod.run()
+    assert pod.calls("python", "follow.py") == []
+
+
 @pytest.mark.parametrize("kept", [*KEPT, {}], ids=["archive", "claim", "none"])
 def test_the_undrainer_starts_at_once_only_with_a_kept_queue(make: Make, kept: dict[str, object]) -> None:
     pod = make({**QUIET, **kept})

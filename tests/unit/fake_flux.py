@@ -1,10 +1,12 @@
 """A fake Flux without brokers, as far as the pods' programs use it."""
 
 import errno
+import importlib
 import json
 import runpy
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -52,12 +54,18 @@ class FakeFlux:
     lookups: list[int] = field(default_factory=list)
     rank: int = 0
     state: str = "run"
+    #: What the lead serves
+    services: list[str] = field(default_factory=list)
+    watches: dict[str, Callable[..., None]] = field(default_factory=dict)
     #: Why the queue is stopped, "" where it isn't
     stop_reason: str = ""
     #: Errors of RPCs, by topic
     errors: dict[str, OSError] = field(default_factory=dict)
     #: Events of the resource journal, before the broker ends
     events: list[Any] = field(default_factory=list)
+    #: Jobspec and urgency of the copies that were submitted; why Flux refuses more
+    submitted: list[tuple[Any, int]] = field(default_factory=list)
+    refuses: str = ""
     #: The scheduler's modules, and the resources that Fluxion holds for no job
     schedulers: tuple[str, ...] = ("sched-simple",)
     held: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -109,6 +117,26 @@ class FakeFlux:
         assert payload["criteria"] == "sched-now=allocated"
         return self._fluxion({"R": resource_set(self.held) if self.held else None})
 
+    def minicluster_requeue(self, payload: Any, nodeid: int | None) -> dict[str, Any]:
+        assert nodeid == 0
+        found: dict[str, Any] = importlib.import_module("requeue").make_copies(self, payload["jobs"])
+        self.done.append(("copies", found["copies"]))
+        return found
+
+    def service_register(self, name: str) -> Answer:
+        self.services.append(name)
+        return Answer(None)
+
+    def msg_watcher_create(self, callback: Callable[..., None], _: object, topic: str) -> nullcontext[None]:
+        self.watches[topic] = callback
+        return nullcontext()
+
+    def reactor_run(self) -> None:
+        pass
+
+    def respond(self, request: list[Any], answer: Any) -> None:
+        request.append(answer)
+
     def state_machine_get(self, *_: Any) -> dict[str, str]:
         return {"state": self.state}
 
@@ -150,7 +178,12 @@ class FakeFlux:
 
 
 #: States of jobs, by the filter of a query
-FILTERS = {"sched": {"sched"}, "pending": {"depend", "priority", "sched"}, "running": {"run", "cleanup"}}
+FILTERS = {
+    **{state: {state} for state in ("depend", "sched", "run", "completed", "failed", "canceled", "timeout")},
+    "pending": {"depend", "priority", "sched"},
+    "running": {"run", "cleanup"},
+    "active": {"depend", "priority", "sched", "run", "cleanup"},
+}
 
 
 class JobList:
@@ -169,11 +202,32 @@ class JobList:
         return self.found
 
 
-def _lookup(handle: FakeFlux, number: int, keys: list[str]) -> dict[str, Any] | None:
+def _lookup(handle: FakeFlux, number: int, keys: list[str], original: bool = False) -> dict[str, Any] | None:
     assert keys == ["jobspec"]
     handle.lookups.append(number)
-    found = next((job["jobspec"] for job in handle.jobs if job["id"] == number), None)
+    job = next((job for job in handle.jobs if job["id"] == number), {})
+    found = job.get("original" if original and "original" in job else "jobspec")
     return None if found is None else {"jobspec": found}
+
+
+def _submit(handle: FakeFlux, jobspec: str, urgency: int) -> int:
+    parsed = json.loads(jobspec)
+    if handle.refuses:
+        raise OSError(errno.EINVAL, handle.refuses)
+    number = 1000 + len(handle.submitted)
+    handle.submitted.append((parsed, urgency))
+    waits_for = [f"after-failure={each['value']}" for each in parsed["attributes"]["system"]["dependencies"]]
+    handle.submit(number, state="depend", dependencies=waits_for, jobspec=parsed)
+    return number
+
+
+def _job_list_id(handle: FakeFlux, number: int, attrs: list[str]) -> SimpleNamespace:
+    assert attrs
+    return SimpleNamespace(get_job=lambda: next(job for job in handle.jobs if job["id"] == number))
+
+
+def _parse_fsd(text: str) -> float:
+    return float(text.removesuffix("s"))
 
 
 def _kvs_get(handle: FakeFlux, key: str) -> Any:
@@ -242,10 +296,24 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
     """Return the modules of Flux's Python that the programs import, with one handle for all."""
     contents: dict[str, dict[str, Any]] = {
         "flux": {"Flux": lambda: flux},
+        "flux.util": {"parse_fsd": _parse_fsd},
         "flux.kvs": {"get": _kvs_get, "put": _kvs_put, "commit": _kvs_commit, "exists": _kvs_exists},
-        "flux.job": {"JobList": JobList, "JobID": JobID, "job_kvs_lookup": _lookup, "cancel": _cancel, "kill": _kill},
-        "flux.constants": {"FLUX_KVS_WATCH": 4, "FLUX_KVS_WAITCREATE": 8, "FLUX_RPC_STREAMING": 2},
+        "flux.constants": {
+            "FLUX_MSGTYPE_REQUEST": 1,
+            "FLUX_KVS_WATCH": 4,
+            "FLUX_KVS_WAITCREATE": 8,
+            "FLUX_RPC_STREAMING": 2,
+        },
         "flux.future": {"Future": SimpleNamespace(get=lambda stream: stream.get())},
+        "flux.job": {
+            "JobList": JobList,
+            "JobID": JobID,
+            "job_kvs_lookup": _lookup,
+            "cancel": _cancel,
+            "kill": _kill,
+            "submit": _submit,
+        },
+        "flux.job.list": {"job_list_id": _job_list_id},
         "flux.resource": {"resource_list": _resource_list},
         "flux.resource.journal": {"ResourceJournalConsumer": Journal},
     }

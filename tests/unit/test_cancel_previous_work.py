@@ -13,21 +13,23 @@ def marked(user: Any) -> dict[str, Any]:
 
 
 #: As `flux submit` writes what work.py has it say
-OWN = marked({"minicluster": "work"})
+OWN = marked({"minicluster": {"work": 1}})
+#: As 0.1.0 did
+FORMER = marked({"minicluster": "work"})
 
 
 def test_this_is_how_the_work_is_marked() -> None:
     cluster = load({"metadata": {"name": "a"}, "spec": {"state": {"claimName": "queue"}}})
     for words in (work.submit(cluster), work.batch(cluster)):
-        assert [word for word in words if word.startswith("--setattr")] == ["--setattr=user.minicluster=work"]
+        assert [word for word in words if word.startswith("--setattr")] == ["--setattr=user.minicluster.work=1"]
 
 
 def test_only_marked_work_is_cancelled_in_any_active_state(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = FakeFlux({0: (1, 0)}, {0})
     for number, state in enumerate(("depend", "priority", "sched")):
         flux.submit(number, state=state, **OWN)
-    flux.run(3, "0", **OWN)
-    for number, user in enumerate((None, {}, {"minicluster": "other"}, {"other": "work"}, ""), start=10):
+    flux.run(3, "0", **FORMER)
+    for number, user in enumerate((None, {}, {"minicluster": "other"}, {"minicluster": {"requeue": 1}}, ""), start=10):
         flux.submit(number, **marked(user))
         flux.run(number + 10, "0", **marked(user))
     flux.submit(30, jobspec={})

@@ -231,6 +231,7 @@ SETTINGS = {
     "mc_state_volume": "",
     "mc_leave_seconds": "15",
     "mc_kill_seconds": "8",
+    "mc_on_stop": "cancel",
     "mc_work": "idle",
     "mc_script_has_interpreter": "",
     "mc_logs": "/tmp/fluxout",
@@ -306,6 +307,7 @@ def runner(**fields: Any) -> dict[str, Any]:
                 (300, "285", "8"),
             )
         ),
+        ({"pod": {"onStop": "requeue"}}, {"mc_on_stop": "requeue"}),
         (
             {"logging": {"quiet": True, "strict": False, "timed": True}},
             {"mc_quiet": "1", "mc_strict": "", "mc_timed": "1"},
@@ -455,9 +457,13 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
         ({"size": 2, "maxSize": 8, "tasks": 0}, "flux run -N 2"),
         ({"size": 4, "logging": {"debug": True}}, "flux run -n 1 -vvv"),
         *(
-            # so that a lead that finds its queue again knows it
-            ({"size": 4, **keeps}, "flux run -n 1 --setattr=user.minicluster=work")
-            for keeps in ({"archive": {"path": "/a/b"}}, {"state": {"claimName": "queue"}})
+            # so that a lead that finds its queue again, or whose pods leave, knows it
+            ({"size": 4, **keeps}, "flux run -n 1 --setattr=user.minicluster.work=1")
+            for keeps in (
+                {"archive": {"path": "/a/b"}},
+                {"state": {"claimName": "queue"}},
+                {"pod": {"onStop": "requeue"}},
+            )
         ),
         ({"size": 4, "flux": {"submitCommand": "flux submit -q batch"}}, "flux submit -q batch -n 1 --quiet --watch"),
         # it does not show the output by itself

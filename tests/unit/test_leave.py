@@ -29,9 +29,10 @@ class Pod:
         """Let something happen after some seconds."""
         self.clock.happens[seconds] = what
 
-    def leave(self, role: str) -> None:
+    def leave(self, role: str, on_stop: str = "cancel", *lost: str) -> None:
         self.flux.rank = 0 if role == "lead" else 1
-        run_program(self.monkeypatch, self.flux, "leave.py", role, SECONDS, KILL, self.folder, clock=self.clock)
+        words = (role, SECONDS, KILL, self.folder, on_stop, *lost)
+        run_program(self.monkeypatch, self.flux, "leave.py", *words, clock=self.clock)
 
     @property
     def done(self) -> list[Any]:

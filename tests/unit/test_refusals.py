@@ -361,6 +361,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"pod": {"dnsPolicy": "None"}},
         "pod.dnsPolicy is None and no name server is given: set pod.template.spec.dnsConfig.nameservers",
     ),
+    (
+        {"pod": {"onStop": "requeue", "terminationGracePeriodSeconds": 0}},
+        "pod.onStop is 'requeue' and pod.terminationGracePeriodSeconds is 0: a pod is killed before it can put a job "
+        "back; allow it some seconds",
+    ),
+    (
+        {"pod": {"onStop": "requeue"}, **runner(command="a", launcher=True)},
+        "pod.onStop is 'requeue' and the runner is a launcher: only a launcher knows which of its jobs run again; drop "
+        "onStop, and have the launcher mark jobs with --setattr=user.minicluster.requeue=1",
+    ),
     # work
     (
         runner(command="a", commands={"script": "b"}),

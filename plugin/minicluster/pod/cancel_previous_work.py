@@ -6,17 +6,16 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import flux
-from flux.job import cancel, job_kvs_lookup
+from flux.job import cancel
+from requeue import lookup, own_attributes
 from state import jobs
 
 
 def main() -> None:
-    """Cancel the active jobs that have the mark of the submit words (``user.minicluster``)."""
+    """Cancel the active jobs that have the mark of the submit words (``user.minicluster.work``)."""
     handle = flux.Flux()
     for job in [*jobs(handle, "pending", []), *jobs(handle, "running", [])]:
-        found = job_kvs_lookup(handle, job["id"], keys=["jobspec"])
-        user = (found or {"jobspec": {}})["jobspec"].get("attributes", {}).get("user") or {}
-        if user.get("minicluster") == "work":
+        if own_attributes(lookup(handle, job["id"])).get("work"):
             cancel(handle, job["id"], "minicluster: the new lead submits this work again")
 
 

@@ -59,6 +59,12 @@ work() {
   (set -e && "$@")
   code=$?
   set -e
+  # pods that left may have put the work back into the queue
+  if [ "$code" != 0 ] && [ "$mc_on_stop" = requeue ] && [ ! -e "$mc_state/run/stopping" ]; then
+    set -- "$code"
+    code=0
+    "$mc_flux" python "$mc_files/follow.py" "$1" || code=$?
+  fi
   [ -z "$mc_timed" ] || timed fluxsubmit "$begin"
   finish "$code"
 }

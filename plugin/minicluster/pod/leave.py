@@ -1,8 +1,10 @@
-"""leave.py lead|worker SECONDS KILL FOLDER: a pod that was told to stop accepts no more jobs and lets its jobs end.
+"""leave.py lead|worker SECONDS KILL FOLDER ON_STOP [lost]: a pod that was told to stop lets its jobs end.
 
 A worker drains its own rank; the lead stops the queue. Jobs that still run after SECONDS are told to stop, a launcher
 before them, and get KILL seconds for that. FOLDER/stopping is created before: what ends after that did not end by
 itself. FOLDER/launcher has the process id of a launcher that runs.
+Jobs that may run again, all with ON_STOP `requeue`, first get a copy in the queue, unless the queue is `lost` with the
+pod (requeue.py).
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -20,6 +22,7 @@ from typing import Any, Callable
 import flux
 from flux.job import JobID, cancel
 from flux.job import kill as send
+from requeue import ask_for_copies, lookup, may_run_again, warning
 from state import jobs, nodes, parse_idset
 
 REASON = "minicluster: the pod was told to stop"
@@ -46,10 +49,10 @@ def stop_queue(handle: Any) -> None:
     handle.rpc("job-manager.queue-start", stop, nodeid=0).get()
 
 
-def running_jobs(handle: Any, rank: int | None) -> list[dict[str, Any]]:
+def running_jobs(handle: Any, rank: int | None) -> list[int]:
     """Return the jobs that run on a rank, or (None) on any."""
     found = jobs(handle, "running", ["ranks"])
-    return [job for job in found if rank is None or rank in parse_idset(job.get("ranks", ""))]
+    return [job["id"] for job in found if rank is None or rank in parse_idset(job.get("ranks", ""))]
 
 
 def is_idle(handle: Any, rank: int | None) -> bool:
@@ -96,20 +99,80 @@ def stop_launcher(launcher: Path, seconds: float) -> None:
     wait_until(lambda: not launcher.exists(), seconds, POLL / 5)
 
 
-def cancel_jobs(handle: Any, rank: int | None, end: float) -> None:
+class Requeue:
+    """What a leaving pod does with its jobs that may run again."""
+
+    def __init__(self, handle: Any, on_stop: str, lost: bool) -> None:
+        """With the value of pod.onStop; ``lost``: the queue is lost with this pod, so no copy is made."""
+        self.handle, self.on_stop, self.lost = handle, on_stop, lost
+        #: By job: whether it may run again, and the signal and time of its warning
+        self.known: dict[int, tuple[bool, tuple[int, float] | None]] = {}
+        self.warned: set[int] = set()
+
+    def look(self, job: int) -> tuple[bool, tuple[int, float] | None]:
+        """Return what the attributes of a job say; a wrong one is logged, once. Raises OSError."""
+        if job not in self.known:
+            again, first = False, None
+            try:
+                jobspec = lookup(self.handle, job)
+                again = may_run_again(jobspec, self.on_stop)
+                first = warning(jobspec) if jobspec and again else None
+            except ValueError as error:
+                print(f"minicluster: job {JobID(job).f58plain}: {error}", flush=True)
+            self.known[job] = again, first
+        return self.known[job]
+
+    def put_back(self, running: list[int]) -> dict[str, str]:
+        """Return the copies, by name, of the jobs that may run again. Rank 0 makes them. Raises OSError."""
+        wanted = [job for job in running if self.look(job)[0]]
+        return ask_for_copies(self.handle, wanted) if wanted and not self.lost else {}
+
+    def warn(self, running: list[int], left: float) -> None:
+        """Send the signals that are due ``left`` seconds before the end, each once. Raises OSError."""
+        due = {}
+        for job in running:
+            first = self.look(job)[1]
+            if first and left <= first[1] and job not in self.warned:
+                due[job] = signal.Signals(first[0])
+        self.put_back(list(due))
+        for job, signum in due.items():
+            print(f"minicluster: job {JobID(job).f58plain} gets {signum.name}: the pod was told to stop", flush=True)
+            self.warned.add(job)
+            with suppress(OSError):  # it has just ended
+                send(self.handle, job, signum)
+
+
+def let_jobs_end(handle: Any, rank: int | None, launcher: Path, seconds: float, requeue: Requeue) -> bool:
+    """Wait until no job and no launcher runs, for ``seconds`` at most, and warn the jobs; return whether none runs."""
+    end = time.monotonic() + seconds
+
+    def done() -> bool:
+        if not launcher.exists() and is_idle(handle, rank):
+            return True
+        requeue.warn(running_jobs(handle, rank), end - time.monotonic())
+        return False
+
+    return wait_until(done, seconds)
+
+
+def cancel_jobs(handle: Any, rank: int | None, end: float, requeue: Requeue) -> None:
     """Cancel the jobs that run, and kill those that ignore it, until a time of the monotonic clock."""
-    for job in running_jobs(handle, rank):
-        print(f"minicluster: job {JobID(job['id']).f58plain} is cancelled: {OVER}", flush=True)
-        cancel(handle, job["id"], f"{REASON} and its grace period is over")
+    running = running_jobs(handle, rank)
+    copies = requeue.put_back(running)
+    for job in running:
+        name = JobID(job).f58plain
+        again = f" and runs again as {copies[name]}" if name in copies else ""
+        print(f"minicluster: job {name} is cancelled{again}: {OVER}", flush=True)
+        cancel(handle, job, f"{REASON} and its grace period is over{again.replace(' and', ': it')}")
     wait_until(lambda: is_idle(handle, rank), (end - time.monotonic()) * TERM_PART)
     for job in running_jobs(handle, rank):
-        send(handle, job["id"], signal.SIGKILL)
+        send(handle, job, signal.SIGKILL)
     wait_until(lambda: is_idle(handle, rank), end - time.monotonic())
 
 
-def main(role: str, seconds: float, kill: float, folder: Path) -> None:
+def main(handle: Any, role: str, times: tuple[float, float], folder: Path, requeue: Requeue) -> None:
     """Leave the instance: after this the broker can be told to stop. Raises OSError when the broker can't be asked."""
-    handle = flux.Flux()
+    seconds, kill = times
     if handle.rpc("state-machine.get").get()["state"] != "run":
         return
     rank = None if role == "lead" else int(handle.attr_get("rank"))
@@ -120,7 +183,7 @@ def main(role: str, seconds: float, kill: float, folder: Path) -> None:
     launcher = folder / "launcher"
     launched = launcher.exists()
     had_work = launched or bool(running_jobs(handle, rank))
-    if wait_until(lambda: not launcher.exists() and is_idle(handle, rank), seconds):
+    if let_jobs_end(handle, rank, launcher, seconds, requeue):
         if had_work:
             wait_for_exit_code(folder, min(EXIT_CODE_TIME, kill))
         return
@@ -128,7 +191,7 @@ def main(role: str, seconds: float, kill: float, folder: Path) -> None:
     end = time.monotonic() + kill
     stop_launcher(launcher, kill / 2)
     try:
-        cancel_jobs(handle, rank, end)
+        cancel_jobs(handle, rank, end, requeue)
     except OSError:
         # an instance whose launcher is gone ends by itself, and cancels its jobs
         if not launched:
@@ -136,8 +199,11 @@ def main(role: str, seconds: float, kill: float, folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    role, seconds, kill, folder, on_stop, *lost = sys.argv[1:]
     try:
-        main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), Path(sys.argv[4]))
+        handle = flux.Flux()
+        requeue = Requeue(handle, on_stop, lost == ["lost"])
+        main(handle, role, (float(seconds), float(kill)), Path(folder), requeue)
     except OSError as error:
         # the instance has ended meanwhile, or the lead is gone
         sys.exit(f"minicluster: the broker can't be asked about its jobs: {error}")

@@ -1,14 +1,15 @@
 """undrainer.py [kept]: on the lead, undrains the ranks that we drained once their pods are gone.
 
-So a pod that comes back gets jobs at once. Drains of others stay. job.sh starts it when the first pod leaves. Where the
-queue was kept (``kept``) it starts with the lead, and first repairs what a kill can leave behind. It ends with the
-lead's broker.
+So a pod that comes back gets jobs at once. Drains of others stay. Meanwhile a thread puts the jobs of leaving pods back
+into the queue. job.sh starts it when the first pod leaves. Where the queue was kept (``kept``) it starts with the lead,
+and first repairs what a kill can leave behind. It ends with the lead's broker.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +17,7 @@ import flux
 from flux.resource.journal import ResourceJournalConsumer
 from leave import REASON
 from recovery import recover
+from requeue import serve
 from state import OWN_REASON, Nodes, nodes, parse_idset, to_idset
 
 
@@ -45,6 +47,7 @@ def undrain(handle: Any, ranks: list[int]) -> None:
 def main(kept: bool) -> None:
     """Recover where the queue was kept, then undrain whenever a rank goes offline."""
     handle = flux.Flux()
+    threading.Thread(target=serve, daemon=True).start()
     if kept:
         undrain(handle, replaced_ranks(handle))
         recover(handle)

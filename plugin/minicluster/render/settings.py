@@ -29,6 +29,7 @@ def shell(cluster: MiniCluster) -> str:
         "mc_state_volume": _flag(cluster.state_claim),
         "mc_leave_seconds": leave,
         "mc_kill_seconds": kill,
+        "mc_on_stop": cluster.spec["pod"]["onStop"],
         "mc_work": work.kind(cluster),
         "mc_start_words": shlex.join(broker.start(cluster)),
         "mc_submit_words": shlex.join(work.submit(cluster)),

@@ -80,8 +80,9 @@ def _task_flags(cluster: MiniCluster) -> list[str]:
 
 
 def _mark(cluster: MiniCluster) -> list[str]:
-    """Return the flag by which a lead that restores a queue knows the cluster's own work in it."""
-    return ["--setattr=user.minicluster=work"] if cluster.keeps_state else []
+    """Return the flag by which a lead knows the cluster's own work: in a queue that was kept, and after a stop."""
+    again = cluster.keeps_state or cluster.spec["pod"]["onStop"] == "requeue"
+    return ["--setattr=user.minicluster.work=1"] if again else []
 
 
 def _words(name: str, text: str) -> list[str]:

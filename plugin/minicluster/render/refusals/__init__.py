@@ -20,6 +20,7 @@ CHECKS = (
     flux.certificate_and_view,
     flux.bursting,
     pod.fields,
+    pod.on_stop,
     sizes.autoscaling,
     pod.kept_state,
     queues.job_metadata,

@@ -20,6 +20,22 @@ def fields(cluster: MiniCluster) -> Iterator[str]:
         yield "pod.dnsPolicy is None and no name server is given: set pod.template.spec.dnsConfig.nameservers"
 
 
+def on_stop(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what excludes jobs that run again after a stop."""
+    if cluster.spec["pod"]["onStop"] != "requeue":
+        return
+    if not cluster.spec["pod"]["terminationGracePeriodSeconds"]:
+        yield (
+            "pod.onStop is 'requeue' and pod.terminationGracePeriodSeconds is 0: a pod is killed before it can put "
+            "a job back; allow it some seconds"
+        )
+    if cluster.runner.get("launcher"):
+        yield (
+            "pod.onStop is 'requeue' and the runner is a launcher: only a launcher knows which of its jobs run again; "
+            "drop onStop, and have the launcher mark jobs with --setattr=user.minicluster.requeue=1"
+        )
+
+
 def kept_state(cluster: MiniCluster) -> Iterator[str]:
     """Yield what excludes a queue that is kept."""
     state = cluster.spec["state"]

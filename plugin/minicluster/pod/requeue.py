@@ -1,0 +1,182 @@
+"""Jobs that may run again: how they are marked, and how rank 0 submits them once more when their pod is told to stop.
+
+A leaving pod asks before it ends a job (leave.py); a thread on the lead answers (undrainer.py). The copy waits in the
+queue until the job has ended without success; Flux ends it when the job succeeds. Several pods may ask for the same
+job, and ask again. One thread answers all of them, and looks for the copy first, so there is one copy.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+import time
+from typing import Any, Iterable, Iterator, Mapping
+
+import flux
+from flux.job import JobID, job_kvs_lookup, submit
+from flux.job.list import job_list_id
+from flux.util import parse_fsd
+from state import jobs
+
+#: The service on rank 0, and its method
+SERVICE = "minicluster"
+TOPIC = f"{SERVICE}.requeue"
+#: Seconds to wait for the service: the lead starts it when the first pod leaves
+PATIENCE = 3.0
+#: Flux's description of the dependency afternotok, as job-list shows it: `after-failure=ID`
+AFTER_FAILURE = "after-failure"
+
+
+def own_attributes(jobspec: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the attributes `user.minicluster.*` of a jobspec."""
+    user = ((jobspec or {}).get("attributes") or {}).get("user") or {}
+    found = user.get("minicluster")
+    # 0.1.0 marked the cluster's own work by the word alone
+    return found if isinstance(found, dict) else {"work": found == "work"}
+
+
+def is_interactive(jobspec: Mapping[str, Any]) -> bool:
+    """Return whether a person is at the job's terminal, as with `flux alloc`."""
+    options = (jobspec["attributes"]["system"].get("shell") or {}).get("options") or {}
+    pty = options.get("pty")
+    return isinstance(pty, dict) and bool(pty.get("interactive"))
+
+
+def may_run_again(jobspec: Mapping[str, Any] | None, on_stop: str) -> bool:
+    """Return whether a job goes back to the queue, by its own attribute or else by pod.onStop. Raises ValueError."""
+    if not jobspec:
+        return False
+    wish = own_attributes(jobspec).get("requeue")
+    if wish is None:
+        return on_stop == "requeue" and not is_interactive(jobspec)
+    if wish not in (0, 1):  # also false and true
+        raise ValueError(f"user.minicluster.requeue is {wish!r}: must be 0 or 1")
+    return bool(wish)
+
+
+def warning(jobspec: Mapping[str, Any]) -> tuple[int, float] | None:
+    """Return the signal that a job gets first, and how many seconds before it is cancelled. Raises ValueError."""
+    wish = own_attributes(jobspec).get("signal")
+    if wish is None:
+        return None
+    name, at, seconds = str(wish).partition("@")
+    try:
+        known = {each.name: each for each in signal.Signals}
+        number = int(name) if name.isdigit() else known.get(name) or known[f"SIG{name}"]
+        return signal.Signals(number), parse_fsd(seconds) if at else float("inf")
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"user.minicluster.signal is {wish!r}: must be like SIGUSR1 or SIGUSR1@60s") from None
+
+
+def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int) -> dict[str, Any]:
+    """Return the jobspec of a job's copy. Only the original has the job's environment."""
+    attributes = jobspec["attributes"]
+    name = JobID(job).f58plain
+    # those on other jobs and on times were satisfied before the job started
+    kept = [each for each in attributes["system"].get("dependencies") or [] if each["scheme"] == "singleton"]
+    system = {
+        **attributes["system"],
+        "environment": original["attributes"]["system"].get("environment") or {},
+        "dependencies": [*kept, {"scheme": "afternotok", "value": name}],
+    }
+    own = {**own_attributes(jobspec), "continues": name}
+    user = {**(attributes.get("user") or {}), "minicluster": own}
+    return {**jobspec, "attributes": {**attributes, "system": system, "user": user}}
+
+
+def lookup(handle: Any, job: int, original: bool = False) -> dict[str, Any] | None:
+    """Return the jobspec of a job, None when Flux has none. Raises OSError."""
+    found = job_kvs_lookup(handle, job, keys=["jobspec"], original=original)
+    return found["jobspec"] if found else None
+
+
+def waiting_copies(handle: Any) -> Iterator[tuple[str, int]]:
+    """Yield the name of each job that runs and has a copy, and the copy. Raises OSError."""
+    for job in jobs(handle, "depend", ["dependencies"]):
+        if any(each.startswith(AFTER_FAILURE) for each in job.get("dependencies", [])):
+            name = own_attributes(lookup(handle, job["id"])).get("continues")
+            if name:
+                yield name, job["id"]
+
+
+def resubmit(handle: Any, job: Mapping[str, Any]) -> int:
+    """Submit the copy of a job, and return it once it is listed. Raises OSError."""
+    jobspec, original = lookup(handle, job["id"]), lookup(handle, job["id"], original=True)
+    if not (jobspec and original):
+        raise FileNotFoundError("its jobspec is gone")
+    copy = int(submit(handle, json.dumps(copy_of(jobspec, original, job["id"])), job["urgency"]))
+    # answers when the copy is listed: the next to have the lock must see it
+    job_list_id(handle, copy, ["dependencies"]).get_job()
+    return copy
+
+
+def make_copies(handle: Any, wanted: Iterable[int]) -> dict[str, dict[str, str]]:
+    """Submit the copies that are missing; return by job's name all copies, and why there is none. Raises OSError."""
+    names = {JobID(job).f58plain for job in wanted}
+    # before the running jobs: a copy waits for as long as its job runs
+    copies = {name: JobID(copy).f58plain for name, copy in waiting_copies(handle) if name in names}
+    errors: dict[str, str] = {}
+
+    def add(job: Mapping[str, Any], name: str) -> None:
+        try:
+            copies[name] = JobID(resubmit(handle, job)).f58plain
+        except OSError as error:
+            errors[name] = str(error)
+
+    # a job that is ending already has its copy, or somebody else ends it
+    for job in jobs(handle, "run", ["urgency"]):
+        name = JobID(job["id"]).f58plain
+        if name in names and name not in copies:
+            add(job, name)
+    return {"copies": copies, "errors": errors}
+
+
+def serve() -> None:
+    """On rank 0, answer the pods that leave, until the broker ends. Raises OSError then."""
+    handle, own = flux.Flux(), flux.Flux()
+
+    def answer(handle: Any, _watcher: object, request: Any, _args: object) -> None:
+        wanted = request.payload["jobs"]
+        try:
+            found = make_copies(own, wanted)
+        except OSError as error:
+            found = {"copies": {}, "errors": {JobID(job).f58plain: str(error) for job in wanted}}
+        handle.respond(request, found)
+
+    handle.service_register(SERVICE).get()
+    with handle.msg_watcher_create(answer, flux.constants.FLUX_MSGTYPE_REQUEST, TOPIC):
+        handle.reactor_run()
+
+
+def ask_for_copies(handle: Any, wanted: Iterable[int]) -> dict[str, str]:
+    """Have rank 0 make copies of running jobs; return those there are, by job's name. Errors are printed."""
+    try:
+        found = _answer(handle, {"jobs": list(wanted)})
+    except OSError as error:
+        print(f"minicluster: no job is put back into the queue: {error}", flush=True)
+        return {}
+    for name, text in found["errors"].items():
+        print(f"minicluster: job {name} is not put back into the queue: {text}", flush=True)
+    return dict(found["copies"])
+
+
+def _answer(handle: Any, request: Mapping[str, Any]) -> Any:
+    """Return what the service answers, once it has started. Raises OSError."""
+    end = time.monotonic() + PATIENCE
+    answer = None
+    while answer is None:
+        answer = _ask(handle, request, last=time.monotonic() >= end)
+    return answer
+
+
+def _ask(handle: Any, request: Mapping[str, Any], last: bool) -> Any:
+    """Return what the service answers, None when it has not started and this is not the last time. Raises OSError."""
+    try:
+        return handle.rpc(TOPIC, request, nodeid=0).get()
+    except OSError as error:
+        if error.errno != errno.ENOSYS or last:
+            raise
+        time.sleep(0.1)
+        return None

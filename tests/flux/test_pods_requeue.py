@@ -1,0 +1,65 @@
+"""Jobs that are put back into the queue when their pods are told to stop, on a real Kubernetes."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pod_jobs import ONE_CORE, QUIET, submit
+from real_cluster import IN_PODS, Install
+
+from tools.clients import until
+from tools.releases import PATIENCE, FluxRelease
+
+pytestmark = IN_PODS
+
+#: Task 1 counts, saves the count when it is told to end, and goes on from there; all end when somebody makes a file
+COUNTS = """\
+if [ "$FLUX_TASK_RANK" = 0 ]; then until [ -e /shared/end ]; do sleep 0.2; done; exit; fi
+n=0
+[ ! -e /shared/state ] || n=$(cat /shared/state)
+echo "starts at $n" >>/shared/log
+trap 'echo "$n" >/shared/state; exit 1' TERM
+until [ -e /shared/end ]; do n=$((n + 1)); sleep 0.1; done
+"""
+
+
+def rows(cluster: FluxRelease) -> dict[str, list[str]]:
+    """Return state or result, and the note of the exception, by job."""
+    text = cluster.flux(0, "jobs", "-a", "-n", "-o", "{id.f58plain};{status};{exception.note}")
+    return {line.split(";")[0]: line.split(";")[1:] for line in text.splitlines()}
+
+
+@pytest.mark.parametrize("stop", ["shrink", "delete"])
+def test_a_job_saves_its_state_and_goes_on_where_a_pod_is_told_to_stop(
+    release: Install, tmp_path: Path, stop: str
+) -> None:
+    tmp_path.chmod(0o777)
+    (tmp_path / "job").write_text(COUNTS)
+    values: dict[str, Any] = {"size": 3, **QUIET, "pod": {"terminationGracePeriodSeconds": 16, "onStop": "requeue"}}
+    cluster = release(values, {**ONE_CORE, "volumes": {"shared": {"path": "/shared", "hostPath": str(tmp_path)}}})
+    cluster.wait_for("0-2")
+    first = submit(cluster, "-N2", "-n2", "--requires=ranks:1-2", "sh", "/shared/job")
+    until((tmp_path / "log").exists)
+    begin = time.monotonic()
+    if stop == "shrink":
+        cluster.upgrade("--set", "size=2")
+    else:
+        cluster.kubectl("delete", "pod", "--wait=false", cluster.pod(1), cluster.pod(2))
+    until((tmp_path / "state").exists, PATIENCE)
+    until(lambda: len(rows(cluster)) == 2, PATIENCE)
+    [(job, (result, note)), (copy, _)] = sorted(rows(cluster).items(), key=lambda each: f"ƒ{each[0][1:]}" != first)
+    assert result == "CANCELED"
+    assert note == f"minicluster: the pod was told to stop and its grace period is over: it runs again as {copy}"
+    print(f"{stop}: saved and put back {time.monotonic() - begin:.1f} s after the stop, grace period 16 s")
+    if stop == "shrink":
+        cluster.upgrade("--set", "size=3")
+    cluster.wait_for("0-2")
+    until(lambda: len((tmp_path / "log").read_text().splitlines()) == 2, PATIENCE)
+    (tmp_path / "end").touch()
+    assert until(lambda: rows(cluster)[copy][0] == "COMPLETED", PATIENCE)
+    before, after = (tmp_path / "log").read_text().splitlines()
+    assert before == "starts at 0"
+    assert after == f"starts at {(tmp_path / 'state').read_text().strip()}" != before
+    # it was put back once
+    assert set(rows(cluster)) == {job, copy}
