@@ -30,7 +30,8 @@ def test_hello_world(release: Install, helm: str, mode: str) -> None:
     assert cluster.wait_for_end() == {"SuccessCriteriaMet": "SuccessPolicy", "Complete": "SuccessPolicy"}
     print(f"{helm}, {mode}: {time.monotonic() - begin:.1f} s from helm install to Complete")
     assert cluster.log(0) == "hello world\n" * 4
-    assert [cluster.log(index) for index in (1, 2, 3)] == [""] * 3
+    # Kubernetes deletes a worker that has not ended when the lead has
+    assert all(cluster.log(index) == "" for index in (1, 2, 3) if cluster.pods(index))
     statuses = [pod["status"]["containerStatuses"][0] for pod in cluster.pods()]
     assert [status["restartCount"] for status in statuses] == [0] * 4
     assert [cluster.created(index) for index in range(4)] == [1] * 4

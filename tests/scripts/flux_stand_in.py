@@ -2,7 +2,7 @@
 test says, or by default the simplest thing that Flux does.
 
 In the folder above its own: `calls` has a line of JSON for each call; `plays` has the test's shell texts, each named
-after the first words of a call; `dump` is what a broker dumps at its end.
+after the first words of a call; `dump` is what a broker dumps at its end; `broker` is the process id of the last one.
 """
 
 import json
@@ -43,6 +43,8 @@ def start(words: list[str]) -> int:
     path = attributes["local-uri"].removeprefix("local://")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
+        listener.listen()
+        (HERE / "broker").write_text(str(os.getpid()))
         broker = {"FLUX_URI": attributes["local-uri"], "PYTHONPATH": VIEW_PYTHONPATH}
         child = subprocess.Popen(program or ["sleep", "600"], env=os.environ | broker)
         told: list[int] = []
@@ -95,6 +97,9 @@ def main(words: list[str]) -> int:
         print('{"version": 1, "execution": {"R_lite": [{"rank": "0", "children": {"core": "0-3"}}]}}')
     elif verb == "python" and rest[0] == "-m":
         os.execv(sys.executable, [sys.executable, *rest])
+    elif verb == "getattr":
+        with socket.socket(socket.AF_UNIX) as client:
+            return int(client.connect_ex(os.environ["FLUX_URI"].removeprefix("local://")) != 0)
     elif verb == "event" and rest[0] == "sub":
         return 1  # the instance ended
     elif verb not in ("python", "event", "exec", "overlay", "resource", "uptime"):

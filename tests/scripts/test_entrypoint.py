@@ -142,6 +142,16 @@ def test_files_of_an_earlier_lead_do_not_count(make: Make, left: dict[str, str],
     assert pod.run() == (code, f"minicluster: {said}\n")
 
 
+@pytest.mark.parametrize("how", [{}, {"batch": True}, {"launcher": True}], ids=["run", "batch", "launcher"])
+def test_work_that_fails_because_its_broker_is_killed_has_no_result(make: Make, how: dict[str, bool]) -> None:
+    """The command fails at once, before the entrypoint sees that the broker is gone."""
+    pod = make(QUIET, {"command": "flux dies", **how})
+    for verb in ("run", "batch", "dies"):
+        pod.play(verb, f'kill -9 "$(cat {pod.root}/broker)"; exit 1')
+    assert pod.run() == (RETRY, "minicluster: the broker died, exit code 137: the Job replaces this pod\n")
+    assert not (pod.run_folder / "exit-code").exists()
+
+
 @pytest.mark.parametrize("signal", ["KILL", "SEGV"])
 def test_a_lead_whose_broker_is_killed_before_its_quorum_is_replaced(make: Make, signal: str) -> None:
     pod = make(QUIET, {"command": "true"})

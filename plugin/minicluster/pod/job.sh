@@ -74,6 +74,8 @@ finish() {
   trap '' HUP
   # a lead that was told to stop has no result: the one that replaces it does the work again
   [ ! -e "$mc_state/run/stopping" ] || exit "$1"
+  # a command also fails when the broker dies under it, which is no result of the work either
+  [ "$1" = 0 ] || timeout 10 "$mc_flux" getattr rank >/dev/null 2>&1 || exit "$1"
   echo "$1" >"$mc_state/run/exit-code"
   [ "$mc_hosts_count" = 1 ] ||
     timeout 10 "$mc_flux" exec -q -r all -x 0 sh -c ": >'$mc_state/run/ended'" >/dev/null 2>&1 || true
