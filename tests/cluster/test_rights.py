@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from simulated import new_namespace
+from simulated import live, new_namespace
 from support import ROOT, Helm, lines_with
 
 from tools.clients import CommandError
@@ -13,12 +13,7 @@ def test_a_user_of_the_namespace_is_enough(user: Helm, release: Release) -> None
     release.helm = user
     assert lines_with(release.refuse(command="install"), "forbidden")
     release.cluster.grant(release.namespace, "edit")
-    release.install(size=1, maxSize=2)
-    uids = release.running(1)
-    release.upgrade(size=2)
-    assert release.running(2)[0] == uids[0]
-    release.ok("rollback", "1")
-    release.ok("uninstall", "--wait")
+    live(release)
     release.cluster.wait("nothing", lambda: [o["kind"] for o in release.items()] == ["RoleBinding"])
 
 

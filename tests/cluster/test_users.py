@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from simulated import live
 from support import ROOT, Helm, lines_with
 
 from tools.releases import Release
@@ -43,12 +44,7 @@ def may(release: Release, verb: str, what: str) -> bool:
 def test_the_role_that_installs_is_enough(user: Helm, release: Release) -> None:
     give(release, INSTALL)
     release.helm = user
-    release.install(size=1, maxSize=2)
-    uids = release.running(1)
-    release.upgrade(size=2)
-    assert release.running(2)[0] == uids[0]
-    release.ok("rollback", "1")
-    release.ok("uninstall", "--wait")
+    live(release)
     assert may(release, "create", EXEC)
 
 

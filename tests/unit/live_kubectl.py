@@ -103,3 +103,8 @@ class Kubectl:
 
 
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+
+def say(*lines: str) -> str:
+    """Return what a command writes to standard error."""
+    return "".join(f"minicluster: {line}\n" for line in lines)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_kubectl import FORBIDDEN, WAITS, Kubectl
+from live_kubectl import FORBIDDEN, WAITS, Kubectl, say
 from minicluster.live.listing import find_all, table
 from minicluster.release import helm
 from status_samples import CREATED, NOW, ended, job, pod, suspended
@@ -18,11 +18,6 @@ END = "PodFailurePolicy"
 @pytest.fixture
 def kubectl(tmp_path: Path) -> Kubectl:
     return Kubectl(tmp_path)
-
-
-def say(*lines: str) -> str:
-    """Return what the command writes to standard error."""
-    return "".join(f"minicluster: {line}\n" for line in lines)
 
 
 # scale ------------------------------------------------------------------------------------------------------------

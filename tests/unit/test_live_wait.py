@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead
+from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
 from minicluster.live.loglines import NewLines
 from status_samples import SETTINGS, SUSPENDED, UNSCHEDULABLE, ended, flux, job, suspended
 
@@ -17,11 +17,6 @@ END = "PodFailurePolicy"
 @pytest.fixture
 def kubectl(tmp_path: Path) -> Kubectl:
     return Kubectl(tmp_path)
-
-
-def say(*lines: str) -> str:
-    """Return what the command writes to standard error."""
-    return "".join(f"minicluster: {line}\n" for line in lines)
 
 
 # wait -------------------------------------------------------------------------------------------------------------

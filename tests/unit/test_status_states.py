@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from minicluster.status.kueue import GATE
+from minicluster.render.constants import KUEUE_ELASTIC
 from minicluster.status.table import table
 from status_samples import CREATED, EVICTED, FOUR, STARTS, UNSCHEDULABLE, ended, job, pod, show, suspended, waiting
 
@@ -115,7 +115,7 @@ Size         4 of at most 8
     ),
     "gated by Kueue": (
         job(size=2),
-        [pod(0, UNSCHEDULABLE), {**pod(1, UNSCHEDULABLE), "spec": {"schedulingGates": [{"name": GATE}]}}],
+        [pod(0, UNSCHEDULABLE), {**pod(1, UNSCHEDULABLE), "spec": {"schedulingGates": [{"name": KUEUE_ELASTIC}]}}],
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s

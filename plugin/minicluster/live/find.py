@@ -1,6 +1,6 @@
 """Where a MiniCluster is, and what to say of one whose lead can't be used now."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -84,6 +84,22 @@ def describe(kubernetes: Kubernetes, name: str, job: Mapping[str, Any], lead: Le
 
     shown = document(ask.snapshot(name, datetime.now(UTC), pods, found, question))
     return shown["state"], shown["why"]
+
+
+def teller(
+    kubernetes: Kubernetes, name: str, say: Callable[[str], None]
+) -> Callable[[Mapping[str, Any], Lead | None], None]:
+    """Return a function that says the state of a MiniCluster, of its Job and its lead, when it is a new one."""
+    told = ""
+
+    def tell(job: Mapping[str, Any], lead: Lead | None) -> None:
+        nonlocal told
+        state = ": ".join(filter(None, describe(kubernetes, name, job, lead)))
+        if state != told:
+            say(f"{name}: {state}")
+        told = state
+
+    return tell
 
 
 def ended(name: str, end: tuple[str, str], lead: Lead | None) -> str:

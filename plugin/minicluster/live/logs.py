@@ -7,7 +7,7 @@ from typing import NamedTuple
 from minicluster import streams
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes, reason
-from minicluster.live.find import describe, ended, find_lead, find_name, refusals
+from minicluster.live.find import describe, ended, find_lead, find_name, refusals, teller
 from minicluster.live.lead import Lead, end_of
 from minicluster.live.loglines import NewLines
 from minicluster.live.watch import looks
@@ -32,7 +32,7 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
     """Print the log of the lead, and of those that replace it, until the MiniCluster ends. Raises StateError."""
     name = find_name(kubernetes, name)
     log: _Log | None = None
-    told = ""
+    tell = teller(kubernetes, name, say)
     for job, lead in looks(kubernetes, name, None):
         end = end_of(name, job)
         if lead and (log is None or log.uid != lead.uid):
@@ -47,10 +47,7 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
             say(ended(name, end, lead))
             return
         if not lead or lead.pod.phase != "Running":
-            state = ": ".join(filter(None, describe(kubernetes, name, job, lead)))
-            if state != told:
-                say(f"{name}: {state}")
-            told = state
+            tell(job, lead)
 
 
 class _Output(NamedTuple):

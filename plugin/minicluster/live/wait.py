@@ -5,7 +5,7 @@ from typing import Literal
 
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import describe, ended, find_name
+from minicluster.live.find import ended, find_name, teller
 from minicluster.live.lead import code_of_work, end_of
 from minicluster.live.watch import looks
 
@@ -18,7 +18,7 @@ def wait(kubernetes: Kubernetes, name: str, until: Until, seconds: float | None,
     ``say`` gets each state on the way. Raises StateError after so many seconds, and at an end without an exit code.
     """
     name = find_name(kubernetes, name)
-    told = ""
+    tell = teller(kubernetes, name, say)
     for job, lead in looks(kubernetes, name, seconds):
         end = end_of(name, job)
         if end:
@@ -29,8 +29,5 @@ def wait(kubernetes: Kubernetes, name: str, until: Until, seconds: float | None,
             return code
         if until == "quorum" and lead and lead.is_ready:
             return 0
-        state = ": ".join(filter(None, describe(kubernetes, name, job, lead)))
-        if state != told:
-            say(f"{name}: {state}")
-        told = state
+        tell(job, lead)
     raise AssertionError  # looks ends by an error

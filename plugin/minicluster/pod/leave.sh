@@ -16,9 +16,9 @@ leave() {
   uri=$(broker_uri) || return 0
   # starts the lead's undrainer
   [ "$mc_role" = lead ] || FLUX_URI=$uri timeout 5 "$mc_flux" event pub minicluster.leave >/dev/null 2>&1 || true
-  # its errors are printed unless the instance has ended meanwhile: then no broker can answer
   # the queue is lost with a lead that does not keep it
   if [ "$mc_role" = lead ] && [ -z "$mc_archive$mc_state_volume" ]; then set -- lost; else set --; fi
+  # its errors are printed unless the instance has ended meanwhile: then no broker can answer
   FLUX_URI=$uri timeout $((mc_leave_seconds + mc_kill_seconds + 1)) "$mc_flux" python "$mc_files/leave.py" \
     "$mc_role" "$mc_leave_seconds" "$mc_kill_seconds" "$mc_state/run" "$mc_on_stop" "$@" >&3 2>"$mc_state/run/leave" ||
     [ -e "$mc_state/run/exit-code" ] || [ -e "$mc_state/run/ended" ] || cat "$mc_state/run/leave" >&3

@@ -11,5 +11,9 @@ _CONSTANTS: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 IMMUTABLE = "minicluster/frozen"
 #: The port on which brokers listen.
 BROKER_PORT: int = _CONSTANTS["brokerPort"]
+#: Label of a Job with the name of its LocalQueue of Kueue.
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+#: Annotation of an elastic Job of Kueue, and scheduling gate of its pods beyond the quota.
+KUEUE_ELASTIC = "kueue.x-k8s.io/elastic-job"
 #: Fields of a Job's spec that Kubernetes lets change while the Job lives.
 MUTABLE_JOB_FIELDS: list[str] = _CONSTANTS["mutableJobFields"]

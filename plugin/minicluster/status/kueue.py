@@ -3,13 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: Label of the Job with the name of its LocalQueue
-QUEUE = "kueue.x-k8s.io/queue-name"
 #: Label of a Workload with the UID of its Job
 JOB = "kueue.x-k8s.io/job-uid"
 WORKLOADS = "workloads.kueue.x-k8s.io"
-#: Scheduling gate of a pod beyond the quota of an elastic Job
-GATE = "kueue.x-k8s.io/elastic-job"
 #: Reason of a Workload whose Job Kueue could not start
 FAILED_TO_START = "FailedToStart"
 

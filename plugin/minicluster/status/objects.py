@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from minicluster.render.constants import IMMUTABLE
-from minicluster.status.kueue import QUEUE
+from minicluster.render.constants import IMMUTABLE, KUEUE_QUEUE
 from minicluster.status.pods import Pod
 
 #: Annotation of the Job that says who suspended it
@@ -91,7 +90,7 @@ def read_job(job: Mapping[str, Any]) -> Job | None:
         has_socket=immutable.get("flux.disableSocket") != "true",
         is_suspended=spec.get("suspend", False),
         why_suspended=metadata["annotations"].get(SUSPENDED, ""),
-        queue=metadata.get("labels", {}).get(QUEUE, ""),
+        queue=metadata.get("labels", {}).get(KUEUE_QUEUE, ""),
         uid=metadata.get("uid", ""),
         end=_end(job.get("status", {}).get("conditions", [])),
     )

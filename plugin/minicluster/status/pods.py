@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from minicluster.status.kueue import GATE
+from minicluster.render.constants import KUEUE_ELASTIC
 
 #: Label that Kubernetes gives each pod of an Indexed Job
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -58,7 +58,7 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
     is_leaving = "deletionTimestamp" in metadata
     gates = {gate["name"] for gate in item.get("spec", {}).get("schedulingGates", [])}
     reason, message = _reason(status, runner, is_leaving)
-    if GATE in gates:
+    if KUEUE_ELASTIC in gates:
         reason, message = "waits for Kueue's quota", ""
     conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
     return Pod(

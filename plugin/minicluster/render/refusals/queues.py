@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
+from minicluster.render.constants import KUEUE_ELASTIC, KUEUE_QUEUE
 from minicluster.render.model import MiniCluster
 
-QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
-ELASTIC = "kueue.x-k8s.io/elastic-job"
 #: Annotations by which Kueue starts fewer pods than the Job asks for.
 PARTIAL = ("kueue.x-k8s.io/job-min-parallelism", "kueue.x-k8s.io/job-completions-equal-parallelism")
 #: How a gang scheduler finds the PodGroup of a pod, by kind: the map of the pod, the key.
@@ -27,20 +26,20 @@ def job_metadata(cluster: MiniCluster) -> Iterator[str]:
                 f"jobAnnotations has {key}: Kueue would start fewer pods than size, and the work would wait for the "
                 "rest; lower size, or set kueue.elastic and grow later"
             )
-    for key, field in ((QUEUE, "queueName"), (PRIORITY, "priorityClass")):
+    for key, field in ((KUEUE_QUEUE, "queueName"), (PRIORITY, "priorityClass")):
         if kueue[field] and labels.get(key, kueue[field]) != kueue[field]:
             yield f"jobLabels has {key} {labels[key]}, kueue.{field} is {kueue[field]}: drop the label"
-    if ELASTIC in annotations and (annotations[ELASTIC] == "true") != kueue["elastic"]:
+    if KUEUE_ELASTIC in annotations and (annotations[KUEUE_ELASTIC] == "true") != kueue["elastic"]:
         yield (
-            f"jobAnnotations has {ELASTIC} {annotations[ELASTIC]}, kueue.elastic is {str(kueue['elastic']).lower()}: "
-            "drop the annotation and set kueue.elastic"
+            f"jobAnnotations has {KUEUE_ELASTIC} {annotations[KUEUE_ELASTIC]}, "
+            f"kueue.elastic is {str(kueue['elastic']).lower()}: drop the annotation and set kueue.elastic"
         )
 
 
 def queue(cluster: MiniCluster) -> Iterator[str]:
     """Yield what Kueue would undo, or answer by a restart of all pods."""
     kueue = cluster.spec["kueue"]
-    name = kueue["queueName"] or cluster.spec["jobLabels"].get(QUEUE)
+    name = kueue["queueName"] or cluster.spec["jobLabels"].get(KUEUE_QUEUE)
     if not name:
         return
     if cluster.spec["suspend"]:
