@@ -1,0 +1,115 @@
+"""The parts of a file that a copied view has: all of it, but for the debug information of programs."""
+
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import view
+from hypothesis import given
+from hypothesis import strategies as st
+
+NAMES = [b"", b".text", b".debug_info", b".debug_line", b".data", b".shstrtab"]
+
+
+def program(*contents: bytes, names: list[bytes] = NAMES, index: int | None = None) -> bytes:
+    """Return an ELF file with a section of each content, between the null section and that of the names."""
+    texts = b"\0".join(names) + b"\0"
+    body, sections, at = b"", [(0, 0)], view.ELF.size
+    for content in [*contents, texts]:
+        sections.append((at + len(body), len(content)))
+        body += content
+    last = len(sections) - 1 if index is None else index
+    head = view.ELF.pack(3, 62, 1, 0, 0, at + len(body), 0, at, 0, 0, view.SECTION.size, len(sections), last)
+    table = [
+        view.SECTION.pack(texts.index(name) if name else len(texts) - 1, 1, 0, 0, offset, length, 0, 0, 1, 0)
+        for name, (offset, length) in zip(names, sections, strict=True)
+    ]
+    start: bytes = view.ELF_MAGIC + head[len(view.ELF_MAGIC) :]
+    return start + body + b"".join(table)
+
+
+def copied(tmp_path: Path, content: bytes) -> bytes:
+    (tmp_path / "source").write_bytes(content)
+    view.copy_file(str(tmp_path / "source"), str(tmp_path / "copy"))
+    return (tmp_path / "copy").read_bytes()
+
+
+def test_a_program_is_copied_without_its_debug_information(tmp_path: Path) -> None:
+    content = program(b"text", b"information", b"lines", b"data")
+    assert copied(tmp_path, content) == program(b"text", bytes(11), bytes(5), b"data")
+
+
+def test_debug_information_at_the_end_of_a_file(tmp_path: Path) -> None:
+    content = bytearray(program(b"text", b"", b"", b"data"))
+    end, entry = len(content), len(content) - (len(NAMES) - 2) * view.SECTION.size
+    struct.pack_into("QQ", content, entry + 24, end, 11)  # where .debug_info is
+    assert copied(tmp_path, bytes(content) + b"information") == bytes(content) + bytes(11)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"#!/bin/sh\n",
+        b"\x7fELF",
+        program(b"text", b"information", b"lines", b"data")[:63],
+        program(b"text", b"information", b"lines", b"data")[:200],
+        program(b"text", b"information", b"lines", b"data", index=77),
+        program(b"text", b"more text", b"lines", b"data", names=[b"", b".a", b"x.debug_x", b".dbg", b".q", b".s"]),
+    ],
+    ids=["empty", "script", "magic", "half a header", "no table", "no names", "other sections"],
+)
+def test_other_files_are_copied_whole(tmp_path: Path, content: bytes) -> None:
+    assert copied(tmp_path, content) == content
+
+
+def parts(sections: dict[int, tuple[int, int]], index: int | None = None) -> tuple[int, list[tuple[int, int]]]:
+    """Return the size and the parts of a program whose header says otherwise where these sections are."""
+    content = bytearray(program(b"text", b"information", b"lines", b"data", index=index))
+    table = len(content) - len(NAMES) * view.SECTION.size
+    for number, where in sections.items():
+        struct.pack_into("QQ", content, table + number * view.SECTION.size + 24, *where)
+    file = os.memfd_create("view")
+    try:
+        size = os.write(file, content)
+        return size, view.parts(file, size)
+    finally:
+        os.close(file)
+
+
+@pytest.mark.parametrize(
+    ("sections", "found"),
+    [
+        ({}, [(0, 68), (79, 79), (84, 519)]),
+        ({2: (100, 20), 3: (90, 20)}, [(0, 90), (110, 519)]),
+        ({2: (510, 10)}, [(0, 79), (84, 519)]),
+        ({3: (2**64 - 1, 2**64 - 1)}, [(0, 68), (79, 519)]),
+        ({5: (2**64 - 1, 10)}, [(0, 519)]),
+        ({5: (0, 2**64 - 1)}, [(0, 519)]),
+    ],
+    ids=["as it is", "overlap", "past the end", "far away", "names far away", "endless names"],
+)
+def test_sections_that_can_not_be(sections: dict[int, tuple[int, int]], found: list[tuple[int, int]]) -> None:
+    assert parts(sections) == (found[-1][1], found)
+
+
+NUMBERS = st.integers(0, 700) | st.integers(0, 2**64 - 1)
+
+
+@given(st.dictionaries(st.integers(0, len(NAMES) - 1), st.tuples(NUMBERS, NUMBERS)), st.integers(0, 7))
+def test_whatever_the_header_says_the_parts_are_in_the_file(sections: dict[int, tuple[int, int]], index: int) -> None:
+    size, found = parts(sections, index)
+    edges = [edge for part in found for edge in part]
+    assert (edges[0], edges[-1], edges) == (0, size, sorted(edges))
+
+
+def test_a_copied_python_runs(tmp_path: Path) -> None:
+    source = str(Path(sys.executable).resolve())
+    view.copy_file(source, str(tmp_path / "python3"))
+    words = [str(tmp_path / "python3"), "-I", "-c", "print(6 * 7)"]
+    env = {**os.environ, "PYTHONHOME": sys.base_prefix}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "42\n")
