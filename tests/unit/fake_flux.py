@@ -47,6 +47,7 @@ class FakeFlux:
     drained_at: dict[int, float] = field(default_factory=dict)
     starttime: float = 0.0
     jobs: list[dict[str, Any]] = field(default_factory=list)
+    newest: int = 0  #: id of the last job
     kvs: dict[str, Any] = field(default_factory=dict)
     done: list[Any] = field(default_factory=list)
     #: Jobs that ignore a cancellation
@@ -149,6 +150,10 @@ class FakeFlux:
         assert nodeid == 0
         return {"stop_reason": self.stop_reason} if self.stop_reason else {}
 
+    def job_manager_stats_get(self, _: Any, nodeid: int | None) -> dict[str, Any]:
+        assert nodeid == 0
+        return {"active_jobs": len(self.jobs), "inactive_jobs": 3, "max_jobid": self.newest}
+
     def job_list_job_stats(self, *_: Any) -> dict[str, Any]:
         waiting = [job for job in self.jobs if job["state"] == "sched"]
         states = {"depend": 0, "priority": 0, "sched": len(waiting), "run": len(self.used), "cleanup": 0}
@@ -163,6 +168,7 @@ class FakeFlux:
         slot = {"type": "slot", "count": 1, "label": "task", "with": [{"type": "core", "count": 1}]}
         jobspec = {"resources": [{"type": "node", "count": nodes, "with": [slot]}]}
         job = {"id": number, "priority": 16, "t_depend": 100.0, "state": "sched", "jobspec": jobspec}
+        self.newest = max(number, self.newest)
         self.jobs.append({**job, **fields})
 
     def run(self, number: int, ranks: str, **fields: Any) -> None:

@@ -38,6 +38,8 @@ class FakeKube:
     errors: dict[str, str] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
     asked: int = 0
+    suspended: bool = False
+    annotations: dict[str, str] = field(default_factory=dict)
 
     def _fail(self, call: str) -> None:
         if call in self.errors:
@@ -49,7 +51,8 @@ class FakeKube:
         return self._job()
 
     def _job(self) -> dict[str, Any]:
-        return {"spec": {"completions": self.size, "parallelism": self.size}}
+        spec = {"completions": self.size, "parallelism": self.size, "suspend": self.suspended}
+        return {"metadata": {"annotations": dict(self.annotations)}, "spec": spec}
 
     def drop_field_ownership(self, job: dict[str, Any]) -> dict[str, Any]:
         return job
@@ -58,6 +61,21 @@ class FakeKube:
         self.flux.done.append(("resize", job["spec"]["completions"], size))
         self._fail("resize")
         self.size = size
+        return self._job()
+
+    def suspend(self, _: dict[str, Any], size: int, annotations: dict[str, str]) -> dict[str, Any]:
+        self.flux.done.append("suspend")
+        self._fail("suspend")
+        self.size, self.suspended = size, True
+        self.annotations |= annotations
+        return self._job()
+
+    def resume(self, _: dict[str, Any], annotations: dict[str, None]) -> dict[str, Any]:
+        self.flux.done.append("resume")
+        self._fail("resume")
+        self.suspended = False
+        for key in annotations:
+            del self.annotations[key]
         return self._job()
 
     def event(self, _: dict[str, Any], reason: str, text: str) -> None:
@@ -429,3 +447,118 @@ def test_it_ends_with_the_broker_but_not_with_a_module(
     # a look of 0.1 s is followed by 2 s without one
     assert waits == [(2.0, 10), (1.0, 1)]
     assert said(capsys) == ["Flux can't be asked now: [Errno 38] No service matching"]
+
+
+# Scale to zero -----------------------------------------------------------------------------------------------
+
+SLEEPS = {**POLICY, "suspend": 30}
+WHY = {"minicluster/suspended": "idle for 30 s"}
+ALL = dict.fromkeys(range(2), "minicluster: scaling down")
+
+
+def test_an_idle_cluster_is_suspended(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.settings(policy=SLEEPS)
+    mc.kube.size = 2
+    # it looks at the end of the window
+    assert mc.at(0, 10, 20, 25, 29) == [(0, 10), (0, 10), (0, 10), (0, 5), (0, 1)]
+    assert (mc.flux.done, mc.kube.asked) == ([], 3)
+    mc.at(30)
+    # no job can start on what goes, also when the pods' brokers live on for a while
+    assert mc.flux.done == [("drain", "0-1"), "suspend"]
+    assert mc.flux.drained == ALL
+    # it wakes with its least size
+    assert (mc.kube.suspended, mc.kube.annotations, mc.kube.size) == (True, WHY, 1)
+    assert mc.kube.events == ["Idle: suspended: idle for 30 s"]
+    assert said(capsys)[-1] == "suspended: idle for 30 s"
+    # once
+    assert mc.at(31, 41, 90) == [(0, 9), (0, 10), (0, 10)]
+    assert mc.flux.done == [("drain", "0-1"), "suspend"]
+
+
+def test_kubernetes_is_asked_before_it_is_suspended(mc: Setup) -> None:
+    mc.settings(policy=SLEEPS, period=1000)
+    mc.at(0)
+    mc.kube.suspended = True  # by a person
+    mc.at(30, 60)
+    assert (mc.flux.done, mc.kube.annotations) == ([], {})
+
+
+@pytest.mark.parametrize("policy", [POLICY, {**POLICY, "suspend": 0}])
+def test_it_is_suspended_by_its_policy_alone(mc: Setup, policy: dict[str, Any]) -> None:
+    mc.settings(policy=policy)
+    mc.flux.errors["job-manager.stats-get"] = OSError(errno.ENOSYS, "not asked")
+    mc.at(0, 1000)
+    assert mc.flux.done == []
+
+
+@pytest.mark.parametrize("state", ["depend", "priority", "sched", "run", "cleanup"])
+def test_a_job_of_the_last_moment_keeps_it_awake(mc: Setup, state: str) -> None:
+    mc.settings(policy=SLEEPS)
+    mc.at(0)
+    drain = mc.flux.resource_drain
+
+    def submit_and_drain(payload: Any, nodeid: int | None) -> None:
+        mc.flux.submit(1, state=state)
+        drain(payload, nodeid)
+
+    mc.flux.resource_drain = submit_and_drain  # type: ignore[method-assign]
+    mc.at(30)
+    assert mc.flux.done == [("drain", "0"), ("undrain", "0")]
+    assert (mc.kube.suspended, mc.flux.drained, mc.kube.events) == (False, {}, [])
+    mc.at(40)
+    mc.flux.resource_drain = drain  # type: ignore[method-assign]
+    mc.flux.end(1)
+    mc.at(50, 79)
+    assert not mc.kube.suspended, "a new window"
+    mc.at(80)
+    assert mc.kube.suspended
+
+
+def test_a_suspension_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.settings(policy=SLEEPS)
+    mc.kube.errors = {"suspend": "PATCH: 409 the object has been modified"}
+    assert mc.at(0, 30) == [(0, 10), (1, 1)]
+    assert mc.flux.done == [("drain", "0"), "suspend", ("undrain", "0")]
+    assert mc.flux.drained == {}
+    assert said(capsys)[-1] == "the size can't be read or changed now: PATCH: 409 the object has been modified"
+    mc.kube.errors = {}
+    mc.at(31)
+    assert mc.kube.suspended
+
+
+def test_a_job_that_comes_while_the_pods_end_wakes_it(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.settings(policy=SLEEPS)
+    mc.at(0, 30)
+    mc.flux.submit(1)
+    mc.kube.errors = {"resume": "PATCH: 409 the object has been modified"}
+    mc.at(31)
+    assert mc.flux.done[-3:] == ["resume"] * 3, "the Job's controller writes to it at the same time"
+    mc.kube.errors = {}
+    mc.at(32)
+    assert (mc.kube.suspended, mc.kube.annotations) == (False, {})
+    assert mc.kube.events[-1] == "Woken: resumed: a job came while the pods ended"
+    assert said(capsys)[-1] == "resumed: a job came while the pods ended"
+    # the pods end though, so the job waits for the next ones
+    mc.flux.done.clear()
+    mc.at(33, 39)
+    assert mc.flux.done == []
+    assert mc.flux.drained == {0: "minicluster: scaling down"}
+    # unless these pods are still there
+    mc.at(42)
+    assert mc.flux.done == [("undrain", "0")]
+
+
+def test_a_cluster_that_a_person_suspended_meanwhile_stays_so(mc: Setup) -> None:
+    mc.settings(policy=SLEEPS)
+    mc.at(0, 30)
+    mc.kube.annotations = {"minicluster/suspended": "the value suspend"}
+    mc.flux.submit(1)
+    mc.at(31)
+    assert mc.kube.suspended
+    assert "resume" not in mc.flux.done
+
+
+def test_the_annotation_goes_when_somebody_has_resumed_the_job(mc: Setup) -> None:
+    mc.kube.annotations = dict(WHY)
+    mc.at(0)
+    assert (mc.kube.annotations, mc.flux.done) == ({}, ["resume"])

@@ -140,7 +140,8 @@ AGENT = {
     "container": "flux-sample",
     "cpu_request": 0.0,
 }
-POLICY = {"min": 1, "max": 8, "backlog": 1, "idle": 60, "step_up": 0, "step_down": 0, "cpu_target": 0}
+WINDOWS = {"backlog": 1, "idle": 60, "suspend": 0}
+POLICY = {"min": 1, "max": 8, **WINDOWS, "step_up": 0, "step_down": 0, "cpu_target": 0}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,11 @@ POLICY = {"min": 1, "max": 8, "backlog": 1, "idle": 60, "step_up": 0, "step_down
                     "maxStepDown": 5,
                 }
             },
-            {"policy": {"min": 2, "max": 4, "backlog": 4, "idle": 2, "step_up": 3, "step_down": 5, "cpu_target": 0}},
+            {"policy": {**POLICY, "min": 2, "max": 4, "backlog": 4, "idle": 2, "step_up": 3, "step_down": 5}},
+        ),
+        (
+            {"autoscaling": {"enabled": True, "suspendAfterSeconds": 7}, "state": {"claimName": "c"}},
+            {"policy": {**POLICY, "suspend": 7}},
         ),
         (
             {

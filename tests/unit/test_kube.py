@@ -123,6 +123,24 @@ def test_a_resize_is_a_merge_patch_that_leaves_no_managed_fields_of_ours(pod: Ku
     ]
 
 
+def test_a_suspension_and_its_end_are_merge_patches_that_leave_no_managed_fields_of_ours(pod: Kube, api: Api) -> None:
+    api.answer(job("8", "helm", "minicluster-agent"), job("9", "helm"))
+    pod.suspend(job("7"), 2, {"a": "b"})
+    api.answer(job("10", "helm", "minicluster-agent"), job("11", "helm"))
+    pod.resume(job("9"), {"a": None})
+    suspended = {"suspend": True, "completions": 2, "parallelism": 2}
+    bodies = [body for *_, body in api.asked]
+    assert bodies[::2] == [
+        {"metadata": {"resourceVersion": "7", "annotations": {"a": "b"}}, "spec": suspended},
+        {"metadata": {"resourceVersion": "9", "annotations": {"a": None}}, "spec": {"suspend": False}},
+    ]
+    managed = job("", "helm")["metadata"]["managedFields"]
+    assert bodies[1::2] == [
+        {"metadata": {"resourceVersion": version, "managedFields": managed}} for version in ("8", "10")
+    ]
+    assert {(what, kind) for what, kind, *_ in api.asked} == {(PATCH, MERGE)}
+
+
 MODIFIED = '{"message": "the object has been modified"}'
 
 

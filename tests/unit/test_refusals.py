@@ -35,6 +35,7 @@ def scaling(size: int, max_size: int, **fields: Any) -> dict[str, Any]:
     return {"size": size, "maxSize": max_size, "autoscaling": {"enabled": True, **fields}}
 
 
+CLAIM = {"state": {"claimName": "c"}}
 SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver, capacity"
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"size": 4, "maxSize": 2}, "size is 4, maxSize 2: lower size, or install with a larger maxSize"),
@@ -462,6 +463,39 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "autoscaling.targetCPUUtilizationPercentage is set and the runner requests no CPU: "
         "set resources.requests.cpu, of which it is a part",
     ),
+    # scale to zero
+    (
+        {"autoscaling": {"suspendAfterSeconds": 60}, **CLAIM},
+        "autoscaling.suspendAfterSeconds is 60 and autoscaling is off, so nothing sees that the cluster is idle: "
+        "enable it, or set 0",
+    ),
+    *(
+        (
+            {**scaling(1, 2, suspendAfterSeconds=60), **values},
+            "autoscaling.suspendAfterSeconds is 60 and Flux's state is not on a claim, so the queue would be lost: set "
+            "state.capacity or claimName",
+        )
+        for values in ({}, {"archive": {"path": "/a/b"}})
+    ),
+    *(
+        (
+            {**scaling(1, 2, suspendAfterSeconds=60), **CLAIM, **runner(**work)},
+            "autoscaling.suspendAfterSeconds is 60 and the cluster has work of its own, so it is never idle: drop the "
+            "work, or set 0",
+        )
+        for work in ({"command": "x"}, {"commands": {"script": "x"}}, {"diagnostics": True})
+    ),
+    *(
+        (
+            {**scaling(1, 2, suspendAfterSeconds=60), **CLAIM, **queue},
+            "autoscaling.suspendAfterSeconds is 60 and the Job is in Kueue's queue q, which suspends and resumes: set "
+            "0, or leave it",
+        )
+        for queue in (
+            {"kueue": {"queueName": "q", "elastic": True}},
+            {"kueue": {"elastic": True}, "jobLabels": {"kueue.x-k8s.io/queue-name": "q"}},
+        )
+    ),
     (
         {"containers": [RUNNER, {"name": "minicluster-agent"}]},
         "two containers are named minicluster-agent: rename one of them",
@@ -581,6 +615,8 @@ def test_what_contradicts_is_refused(spec: dict[str, Any], message: str) -> None
         scaling(8, 8, min=8, max=8),
         {**scaling(2, 8, min=2), "minSize": 2},
         {"size": 9, "maxSize": 9, "autoscaling": {"max": 3}},
+        {**scaling(1, 2, suspendAfterSeconds=60), **CLAIM},
+        {**scaling(1, 2, suspendAfterSeconds=60), "state": {"capacity": "1Gi"}, "interactive": True},
         {**scaling(2, 8, targetCPUUtilizationPercentage=50), **runner(resources={"limits": {"cpu": 1}})},
     ],
     ids=str,

@@ -55,8 +55,8 @@ def test_events_of_the_past_are_not_looked_at(flux: FakeFlux, monkeypatch: pytes
     assert flux.done == []
 
 
-@pytest.mark.parametrize(("kept", "done"), [(["kept"], [("undrain", "3-4")]), ([], [])])
-def test_a_pod_that_was_told_to_stop_under_a_previous_lead_is_gone_although_its_rank_is_online(
+@pytest.mark.parametrize(("kept", "done"), [(["kept"], [("undrain", "3-5")]), ([], [])])
+def test_what_we_drained_under_a_previous_lead_has_a_new_pod_although_its_rank_is_online(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, kept: list[str], done: list[Any]
 ) -> None:
     flux.drained = {1: TOLD, 2: "bad DIMM", 3: TOLD, 4: TOLD, 5: "minicluster: scaling down"}

@@ -13,20 +13,20 @@ import json
 import math
 import sys
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Iterator, NoReturn
 
+import drains
 import flux
-import flux.kvs
 import metrics
 import state
-from autoscale import Autoscaler, Decision, Policy, Snapshot
+import suspend
+from autoscale import Autoscaler, Decision, Policy, Snapshot, parse_policy
 from changes import Changes
 from kube import Kube, KubeError, server
 from need import Request, parse_resources, queue_need
 
-REASON = "minicluster: scaling down"
 #: Seconds between two looks, at least, and how much longer than the CPU time of a look: that is 5 % of a core at most
 PAUSE, PAUSE_FACTOR = 0.25, 20
 #: Seconds after which a request that failed is repeated; doubled each time, up to the period
@@ -36,12 +36,6 @@ RETRY = 1.0
 def log(text: str) -> None:
     """Write a line of the log."""
     print(f"minicluster-agent: {text}", file=sys.stderr, flush=True)
-
-
-def parse_policy(policy: dict[str, Any], period: float) -> Policy:
-    """Return the policy of the settings, without keys that only a newer version knows."""
-    names = {field.name for field in fields(Policy)}
-    return Policy(**{**{name: value for name, value in policy.items() if name in names}, "period": period})
 
 
 class Agent:
@@ -58,6 +52,7 @@ class Agent:
         self.job: dict[str, Any] = {}  #: as Kubernetes had it last
         self.cpu: float | None = None  #: use, in runners' requests; None when it is unknown or does not count
         self.expires = -math.inf  #: when Kubernetes is asked again
+        self.idle, self.idle_left = suspend.Idle(), math.inf  #: how many seconds the cluster may be idle yet
         self.retry = RETRY  #: seconds after which Kubernetes is asked again when it fails
 
     def look(self, now: float) -> tuple[float, float]:
@@ -75,7 +70,7 @@ class Agent:
             try:
                 wait = self._scale(settings, policy, nodes.first(settings["max_size"]), waiting, now)
                 # until the end of a window nothing new can come of a look
-                least, most = 0.0 if wait == math.inf else wait, min(wait, self.expires - now)
+                least, most = 0.0 if wait == math.inf else wait, min(wait, self.expires - now, self.idle_left)
                 self.retry = RETRY
             except KubeError as error:
                 self._log_once(f"the size can't be read or changed now: {error}")
@@ -123,66 +118,82 @@ class Agent:
         if scheduled:
             self._read(kube, settings, policy)
             self.expires = now + policy.period
-        snapshot = self._snapshot(policy, nodes, waiting, now)
-        decision = self.autoscaler.decide(policy, snapshot)
-        if decision.size != snapshot.size and not scheduled:
+        if suspend.is_asleep(self.job):
+            self._watch_last_jobs(kube)
+            self.idle_left = math.inf
+            return math.inf
+        snapshot, decision = self._decide(policy, nodes, waiting, now)
+        if not scheduled and (decision.size != snapshot.size or not self.idle_left):
             # it acts only on what Kubernetes has now
             self._read(kube, settings, policy)
-            snapshot = self._snapshot(policy, nodes, waiting, now)
-            decision = self.autoscaler.decide(policy, snapshot)
+            snapshot, decision = self._decide(policy, nodes, waiting, now)
         self.snapshot = snapshot
-        if decision.size != snapshot.size:
+        if not self.idle_left:
+            self._suspend(kube, policy, now)
+        elif decision.size != snapshot.size:
             self._resize(kube, snapshot, decision)
         elif scheduled:
             self._log_once(f"size {snapshot.size}: {decision.why}")
         return decision.wait
 
+    def _decide(
+        self, policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float
+    ) -> tuple[Snapshot, Decision]:
+        snapshot = self._snapshot(policy, nodes, waiting, now)
+        is_asked = policy.suspend and not self.job["spec"].get("suspend")
+        self.idle_left = self.idle.left(policy, snapshot, suspend.use(self.handle)) if is_asked else math.inf
+        return snapshot, self.autoscaler.decide(policy, snapshot)
+
+    def _suspend(self, kube: Kube, policy: Policy, now: float) -> None:
+        job = suspend.suspend(self.handle, kube, self.job, policy)
+        if job:
+            # whoever resumes it meanwhile has new pods: these ones get no more jobs
+            self.job, self.expires = job, now + policy.period
+            self._tell(kube, "Idle", f"suspended: idle for {policy.suspend:g} s")
+
+    def _watch_last_jobs(self, kube: Kube) -> None:
+        """Resume a cluster that a job reaches while its pods end."""
+        if suspend.use(self.handle).active and suspend.resume(kube):
+            self._tell(kube, "Woken", "resumed: a job came while the pods ended")
+
     def _read(self, kube: Kube, settings: dict[str, Any], policy: Policy) -> None:
-        self.job = kube.drop_field_ownership(kube.get_job())
+        job = kube.get_job()
+        # somebody resumed it by another way than `minicluster`
+        is_stale = suspend.has_slept(job) and not suspend.is_asleep(job)
+        self.job = kube.resume(job, {suspend.SUSPENDED: None}) if is_stale else kube.drop_field_ownership(job)
         self.cpu = self._cpu(kube, settings) if policy.cpu_target else None
 
     def _snapshot(self, policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float) -> Snapshot:
         size = int(self.job["spec"]["completions"])
-        self._undrain(nodes, size)
+        drains.undrain_ours(self.handle, nodes, size)
         need = queue_need(nodes, size, policy.max, self._requests(waiting, now))
         cpu = None if self.cpu is None else self.cpu / size
-        return Snapshot(now, size, nodes, need, len(waiting), self._requested(), cpu)
+        return Snapshot(now, size, nodes, need, len(waiting), state.requested_size(self.handle), cpu)
 
     def _resize(self, kube: Kube, snapshot: Snapshot, decision: Decision) -> None:
         """Change the size. A cluster shrinks only when no job can start on what goes."""
         # a size that was set by hand may be larger than Flux's table of hosts
         leaving = [rank for rank in range(decision.size, snapshot.size) if rank in snapshot.nodes.all]
-        if leaving:
-            self._rpc("resource.drain", {"targets": state.to_idset(leaving), "reason": REASON, "mode": "update"})
-            nodes = state.nodes(self.handle)
-            if any(rank in nodes.used for rank in leaving):
-                self._undrain(nodes, snapshot.size)
-                self._log_once(f"size {snapshot.size}: a job started on a node that was about to go")
-                return
+        drains.drain(self.handle, leaving)
+        nodes = state.nodes(self.handle) if leaving else snapshot.nodes
+        if any(rank in nodes.used for rank in leaving):
+            drains.undrain_ours(self.handle, nodes, snapshot.size)
+            self._log_once(f"size {snapshot.size}: a job started on a node that was about to go")
+            return
         try:
             self.job = kube.resize(self.job, decision.size)
         except KubeError:
-            self._undrain(state.nodes(self.handle), snapshot.size)
+            drains.undrain_ours(self.handle, state.nodes(self.handle), snapshot.size)
             raise
         self.autoscaler.stepped = snapshot.now
-        line = f"size {snapshot.size} -> {decision.size}: {decision.why}"
-        self._log_once(line)
-        self._event(kube, line)
+        self._tell(kube, "Scaled", f"size {snapshot.size} -> {decision.size}: {decision.why}")
 
-    def _event(self, kube: Kube, text: str) -> None:
+    def _tell(self, kube: Kube, reason: str, line: str) -> None:
+        self._log_once(line)
         try:
-            kube.event(self.job, "Scaled", text)
+            kube.event(self.job, reason, line)
         except KubeError as error:
             log(f"the event was not recorded: {error}")
-
-    def _undrain(self, nodes: state.Nodes, size: int) -> None:
-        """Undrain the ranks below ``size`` that the agent drained."""
-        ours = [rank for rank, reason in nodes.drained.items() if reason == REASON and rank < size]
-        if ours:
-            self._rpc("resource.undrain", {"targets": state.to_idset(ours), "mode": "update"})
-
-    def _rpc(self, topic: str, payload: dict[str, Any]) -> None:
-        self.handle.rpc(topic, payload, nodeid=0).get()
 
     def _requests(self, waiting: list[dict[str, Any]], now: float) -> Iterator[Request]:
         """Yield what the waiting jobs ask for. Each jobspec is looked up once."""
@@ -198,13 +209,6 @@ class Agent:
                 request = parse_resources(found["jobspec"]["resources"])
                 self.requests[job["id"]] = replace(request, since=now)
             yield self.requests[job["id"]]
-
-    def _requested(self) -> int:
-        """Return the size that minicluster-scale requests; 0 for none."""
-        try:
-            return int(flux.kvs.get(self.handle, state.REQUESTED_SIZE))
-        except (OSError, ValueError, TypeError):
-            return 0
 
     def _cpu(self, kube: Kube, settings: dict[str, Any]) -> float | None:
         """Return how many runners the CPU use would fill, in terms of their request; None when it is unknown."""

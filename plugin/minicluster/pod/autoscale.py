@@ -6,8 +6,8 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Mapping, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, Mapping, NamedTuple
 
 from need import NOTHING, Need
 from state import Nodes
@@ -28,7 +28,14 @@ class Policy:
     step_up: int = 0  #: 0: no limit
     step_down: int = 0
     cpu_target: int = 0  #: percent of the request; 0: CPU use does not count
+    suspend: float = 0  #: seconds after which an idle cluster is suspended; 0: never
     period: float = 0  #: seconds between two steps, where ``step_up`` or ``step_down`` limits them
+
+
+def parse_policy(policy: Mapping[str, Any], period: float) -> Policy:
+    """Return the policy of the settings, without keys that only a newer version knows."""
+    names = {each.name for each in fields(Policy)}
+    return Policy(**{**{name: value for name, value in policy.items() if name in names}, "period": period})
 
 
 @dataclass(frozen=True)

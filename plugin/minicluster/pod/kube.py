@@ -65,10 +65,24 @@ class Kube:
         """Change the size of the Job, and return it. Raises KubeError, also if others changed it since it was read."""
         if is_fixed_by_kueue(job):
             raise KubeError("Kueue would restart all pods: its feature gate ElasticJobsViaWorkloadSlices is off")
-        version = {"resourceVersion": job["metadata"]["resourceVersion"]}
-        change = {"metadata": version, "spec": {"completions": size, "parallelism": size}}
-        after = self._patch(change)
-        # the size has changed even if this fails; the next period tries again
+        return self._change(job, {}, {"completions": size, "parallelism": size})
+
+    def suspend(self, job: Mapping[str, Any], size: int, annotations: Mapping[str, str]) -> dict[str, Any]:
+        """Suspend the Job, and return it; ``size`` is for when it is resumed. Raises KubeError as `resize` does."""
+        return self._change(job, annotations, {"suspend": True, "completions": size, "parallelism": size})
+
+    def resume(self, job: Mapping[str, Any], annotations: Mapping[str, None]) -> dict[str, Any]:
+        """Resume the Job without some annotations, and return it. Raises KubeError as `resize` does."""
+        return self._change(job, annotations, {"suspend": False})
+
+    def _change(
+        self, job: Mapping[str, Any], annotations: Mapping[str, str | None], spec: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        metadata: dict[str, Any] = {"resourceVersion": job["metadata"]["resourceVersion"]}
+        if annotations:
+            metadata["annotations"] = annotations
+        after = self._patch({"metadata": metadata, "spec": spec})
+        # it has changed even if this fails; the next period tries again
         with contextlib.suppress(KubeError):
             after = self.drop_field_ownership(after)
         return after

@@ -134,6 +134,16 @@ def longest_wait(pending: Iterable[Mapping[str, Any]], now: float) -> float:
     return max([0.0, *(now - float(job["t_depend"]) for job in pending if "t_depend" in job)])
 
 
+def requested_size(handle: Any) -> int:
+    """Return the size that minicluster-scale requests; 0 for none."""
+    import flux.kvs
+
+    try:
+        return int(flux.kvs.get(handle, REQUESTED_SIZE))
+    except (OSError, ValueError, TypeError):
+        return 0
+
+
 def subtract(all_of: tuple[int, int], used: tuple[int, int]) -> tuple[int, int]:
     """Return the cores and GPUs that are left."""
     return max(0, all_of[0] - used[0]), max(0, all_of[1] - used[1])

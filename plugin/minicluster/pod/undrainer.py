@@ -14,11 +14,11 @@ from contextlib import suppress
 from typing import Any
 
 import flux
+from drains import undrain
 from flux.resource.journal import ResourceJournalConsumer
-from leave import REASON
 from recovery import recover
 from requeue import serve
-from state import OWN_REASON, Nodes, nodes, parse_idset, to_idset
+from state import OWN_REASON, Nodes, nodes, parse_idset
 
 
 def gone_ranks(found: Nodes) -> list[int]:
@@ -28,20 +28,14 @@ def gone_ranks(found: Nodes) -> list[int]:
 
 
 def replaced_ranks(handle: Any) -> list[int]:
-    """Return the ranks that were drained under a previous lead because their pods were told to stop.
+    """Return the ranks that we drained under a previous lead: pods were told to stop, or the agent was scaling down.
 
     Their pods are new ones: a broker ends with its lead, and one that was told to stop does not start again.
     """
     begin = float(handle.attr_get("broker.starttime"))
     drains = handle.rpc("resource.status", nodeid=0).get()["drain"].items()
-    found = [targets for targets, entry in drains if entry["reason"] == REASON and entry["timestamp"] < begin]
-    return [rank for targets in found for rank in parse_idset(targets)]
-
-
-def undrain(handle: Any, ranks: list[int]) -> None:
-    """Let ranks take jobs again."""
-    if ranks:
-        handle.rpc("resource.undrain", {"targets": to_idset(ranks), "mode": "update"}, nodeid=0).get()
+    ours = [(targets, entry["timestamp"]) for targets, entry in drains if entry["reason"].startswith(OWN_REASON)]
+    return [rank for targets, drained in ours if drained < begin for rank in parse_idset(targets)]
 
 
 def main(kept: bool) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from minicluster.render.constants import KUEUE_QUEUE
 from minicluster.render.upgrade import Live
 
 
@@ -82,6 +83,11 @@ class MiniCluster(Given):
         """The autoscaling values, ``max`` resolved; empty when autoscaling is off."""
         autoscaling: Mapping[str, Any] = self.spec["autoscaling"]
         return {**autoscaling, "max": autoscaling["max"] or self.max_size} if autoscaling["enabled"] else {}
+
+    @property
+    def queue(self) -> str:
+        """Name of Kueue's queue, "" for none."""
+        return str(self.spec["kueue"]["queueName"] or self.spec["jobLabels"].get(KUEUE_QUEUE, ""))
 
     @property
     def state_claim(self) -> bool:

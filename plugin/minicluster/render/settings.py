@@ -96,6 +96,7 @@ def _policy(cluster: MiniCluster) -> dict[str, Any] | None:
         "max": scaling["max"],
         "backlog": scaling["backlogSeconds"],
         "idle": scaling["idleSeconds"],
+        "suspend": scaling["suspendAfterSeconds"],
         "step_up": scaling["maxStepUp"],
         "step_down": scaling["maxStepDown"],
         "cpu_target": scaling["targetCPUUtilizationPercentage"],

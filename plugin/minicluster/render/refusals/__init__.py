@@ -22,6 +22,7 @@ CHECKS = (
     pod.fields,
     pod.on_stop,
     sizes.autoscaling,
+    sizes.scale_to_zero,
     pod.kept_state,
     queues.job_metadata,
     queues.queue,

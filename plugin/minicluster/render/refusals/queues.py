@@ -38,8 +38,7 @@ def job_metadata(cluster: MiniCluster) -> Iterator[str]:
 
 def queue(cluster: MiniCluster) -> Iterator[str]:
     """Yield what Kueue would undo, or answer by a restart of all pods."""
-    kueue = cluster.spec["kueue"]
-    name = kueue["queueName"] or cluster.spec["jobLabels"].get(KUEUE_QUEUE)
+    name = cluster.queue
     if not name:
         return
     if cluster.spec["suspend"]:
@@ -47,7 +46,7 @@ def queue(cluster: MiniCluster) -> Iterator[str]:
             f"suspend is true and the Job is in Kueue's queue {name}, which would resume it: deactivate its Workload, "
             '`kubectl patch workload NAME --type=merge -p \'{"spec":{"active":false}}\'`, or drop suspend'
         )
-    if cluster.autoscaling and not kueue["elastic"]:
+    if cluster.autoscaling and not cluster.spec["kueue"]["elastic"]:
         yield (
             f"autoscaling is on and the Job is in Kueue's queue {name}, which restarts all pods when the size changes: "
             "set kueue.elastic, or turn autoscaling off"

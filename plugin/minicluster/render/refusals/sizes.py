@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from minicluster.render import work
 from minicluster.render.model import MiniCluster
 from minicluster.render.resources import requested_cpus
 
@@ -59,3 +60,19 @@ def autoscaling(cluster: MiniCluster) -> Iterator[str]:
             "autoscaling.targetCPUUtilizationPercentage is set and the runner requests no CPU: "
             "set resources.requests.cpu, of which it is a part"
         )
+
+
+def scale_to_zero(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what a cluster that is suspended when it is idle lacks, or excludes."""
+    seconds = cluster.spec["autoscaling"]["suspendAfterSeconds"]
+    if not seconds:
+        return
+    field = f"autoscaling.suspendAfterSeconds is {seconds}"
+    if not cluster.autoscaling:
+        yield f"{field} and autoscaling is off, so nothing sees that the cluster is idle: enable it, or set 0"
+    if not cluster.state_claim:
+        yield f"{field} and Flux's state is not on a claim, so the queue would be lost: set state.capacity or claimName"
+    if work.kind(cluster) != "idle":
+        yield f"{field} and the cluster has work of its own, so it is never idle: drop the work, or set 0"
+    if cluster.queue:
+        yield f"{field} and the Job is in Kueue's queue {cluster.queue}, which suspends and resumes: set 0, or leave it"

@@ -1,0 +1,31 @@
+"""Nodes that get no more jobs, and those that do again.
+
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Collection
+
+from state import Nodes, to_idset
+
+#: Why the agent drains nodes; its new life, or a new lead, undoes what it drained
+REASON = "minicluster: scaling down"
+
+
+def drain(handle: Any, ranks: Collection[int]) -> None:
+    """Let no more jobs start on ranks, for REASON. A rank that is drained already keeps its reason. Raises OSError."""
+    if ranks:
+        targets = {"targets": to_idset(ranks), "reason": REASON, "mode": "update"}
+        handle.rpc("resource.drain", targets, nodeid=0).get()
+
+
+def undrain(handle: Any, ranks: Collection[int]) -> None:
+    """Let jobs start on ranks again. Raises OSError."""
+    if ranks:
+        handle.rpc("resource.undrain", {"targets": to_idset(ranks), "mode": "update"}, nodeid=0).get()
+
+
+def undrain_ours(handle: Any, nodes: Nodes, size: int) -> None:
+    """Let jobs start again on the ranks below ``size`` that were drained for REASON. Raises OSError."""
+    undrain(handle, [rank for rank, reason in nodes.drained.items() if reason == REASON and rank < size])

@@ -1,0 +1,99 @@
+"""Scale to zero: since when a cluster is idle, and what suspends its Job then, or resumes it.
+
+A suspended Job has no pods. The queue is on a claim, so that it is there when somebody wakes the cluster.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Mapping, NamedTuple
+
+import drains
+from autoscale import Policy, Snapshot
+from kube import Kube, KubeError
+from state import nodes
+
+#: Annotation of the Job that says who suspended it, and how its text begins when the agent did
+SUSPENDED = "minicluster/suspended"
+IDLE = "idle for "
+
+
+class Use(NamedTuple):
+    """What Flux has to do."""
+
+    active: int  #: jobs that have not ended: held, depending, waiting and running ones
+    newest: int  #: id of the last job, 0 before the first one
+    runs: bool  #: whether the quorum was reached
+
+
+def use(handle: Any) -> Use:
+    """Ask Flux what it has to do. Raises OSError."""
+    # not job-list, which learns of a new job a moment later
+    stats = handle.rpc("job-manager.stats-get", {}, nodeid=0).get()
+    runs = handle.rpc("state-machine.get").get()["state"] == "run"
+    return Use(stats["active_jobs"], stats["max_jobid"], runs)
+
+
+@dataclass
+class Idle:
+    """Remembers since when nothing needs the cluster. A new one begins its window again."""
+
+    since: float | None = None
+    newest: int = 0
+
+    def left(self, policy: Policy, snapshot: Snapshot, found: Use) -> float:
+        """Return the seconds until the cluster is to be suspended, infinite while something needs it."""
+        # a job may have come and gone since the last look
+        is_same, self.newest = found.newest == self.newest, found.newest
+        if found.active or not found.runs or max(snapshot.wishes(policy).values()) > policy.min:
+            self.since = None
+            return math.inf
+        if self.since is None or not is_same:
+            self.since = snapshot.now
+        return max(0.0, self.since + policy.suspend - snapshot.now)
+
+
+def is_asleep(job: Mapping[str, Any]) -> bool:
+    """Say whether an agent suspended a Job, and nobody has resumed it."""
+    return bool(job["spec"].get("suspend")) and has_slept(job)
+
+
+def has_slept(job: Mapping[str, Any]) -> bool:
+    """Say whether an agent suspended a Job, which may have been resumed since."""
+    text: str = job["metadata"].get("annotations", {}).get(SUSPENDED, "")
+    return text.startswith(IDLE)
+
+
+def suspend(handle: Any, kube: Kube, job: Mapping[str, Any], policy: Policy) -> dict[str, Any] | None:
+    """Suspend a Job, which has its least size when it wakes; return it, or None when a job has come meanwhile.
+
+    No job starts meanwhile: what comes now waits in the queue. Raises KubeError, OSError; then jobs start as before.
+    """
+    size, after = int(job["spec"]["completions"]), None
+    drains.drain(handle, [rank for rank in nodes(handle).all if rank < size])
+    try:
+        if not use(handle).active:
+            after = kube.suspend(job, policy.min, {SUSPENDED: f"{IDLE}{policy.suspend:g} s"})
+    finally:
+        if after is None:
+            drains.undrain_ours(handle, nodes(handle), size)
+    return after
+
+
+def resume(kube: Kube) -> bool:
+    """Resume the Job unless somebody has, or has suspended it for another reason; say so. Raises KubeError."""
+    for tries_left in (2, 1, 0):
+        job = kube.get_job()
+        if not is_asleep(job):
+            return False
+        try:
+            kube.resume(job, {SUSPENDED: None})
+        except KubeError:
+            # the Job's controller writes to it, too
+            if not tries_left:
+                raise
+        else:
+            break
+    return True
