@@ -134,6 +134,18 @@ def test_what_can_not_change_is_refused_and_the_work_goes_on(synced: Synced, hel
     assert not set(synced.release.running(2).values()) & set(uids.values())
 
 
+def test_a_sync_does_not_wake_a_cluster_that_sleeps(synced: Synced, helm4: Helm) -> None:
+    stream = synced.render(helm4)
+    synced.sync(stream)
+    synced.release.running(2)
+    patch = '{"spec": {"suspend": true}}'
+    synced.release.kubectl("patch", "job", "mc", "--field-manager=minicluster-agent", "--patch", patch)
+    synced.release.cluster.wait("the end of the pods", lambda: not synced.release.pods())
+    synced.sync(stream)
+    synced.sync(synced.render(helm4, jobLabels={"a": "b"}))
+    assert (synced.release.get("job")["spec"]["suspend"], synced.release.pods()) == (True, [])
+
+
 def test_a_size_that_something_else_set_is_reset_unless_git_leaves_it(synced: Synced, helm4: Helm) -> None:
     stream = synced.render(helm4)
     synced.sync(stream)

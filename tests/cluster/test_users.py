@@ -1,5 +1,6 @@
 """The Roles of docs/users.md: they are enough, and give no more than the page says."""
 
+import json
 import re
 import subprocess
 from typing import Any
@@ -9,6 +10,7 @@ import yaml
 from simulated import live
 from support import ROOT, Helm, lines_with
 
+from tools.clients import Done, run
 from tools.releases import Release
 
 PAGE = (ROOT / "docs/users.md").read_text(encoding="utf-8")
@@ -16,7 +18,7 @@ ROLES: dict[str, dict[str, Any]] = {
     role["metadata"]["name"]: role
     for role in map(yaml.safe_load, re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 }
-INSTALL, USE = "minicluster-install", "minicluster-use"
+INSTALL, USE, WAKE = "minicluster-install", "minicluster-use", "minicluster-wake"
 #: `pods/exec` would be a pod with the name exec
 EXEC, LOG = "pods --subresource=exec", "pods --subresource=log"
 
@@ -73,3 +75,25 @@ def test_the_role_that_uses_can_not_change_anything(user: Helm, release: Release
     assert {each for each, answer in answers.items() if answer} == set(allowed)
     release.helm = user
     assert lines_with(release.refuse(command="upgrade", size=1), "forbidden")
+
+
+def test_the_role_that_uses_wakes_with_one_more_rule(user: Helm, release: Release) -> None:
+    release.install(size=1)
+    sleeps = {"metadata": {"annotations": {"minicluster/suspended": "idle for 1 s"}}, "spec": {"suspend": True}}
+    release.kubectl("patch", "job", "mc", "--type=merge", f"--patch={json.dumps(sleeps)}")
+    release.cluster.wait("the end of the pods", lambda: not release.pods())
+    give(release, USE)
+
+    def wakes() -> Done:
+        words = ("minicluster", "wait", "mc", "-n", release.namespace, "--timeout", "60s")
+        return run(*words, env=user.environment)
+
+    refused = wakes()
+    assert (refused.code, release.pods()) == (1, [])
+    assert 'cannot patch resource "jobs"' in refused.err
+    assert refused.err.endswith(": ask for a Role that allows it\n")
+    give(release, WAKE)
+    woken = wakes()
+    assert woken.code == 0, woken.err
+    assert not release.get("job")["spec"]["suspend"]
+    assert not may(release, "create", "jobs")

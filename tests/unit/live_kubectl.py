@@ -22,6 +22,7 @@ case " $* " in
 *" get job "*) name=job ;;
 *" get jobs "*) name=jobs ;;
 *" get configmap "*) name=configmap ;;
+*" patch job "*) name=patch ;;
 *" logs "*) name=logs ;;
 *" exec "*)
   if [ -e "$folder/refused" ]; then cat "$folder/refused" >&2; exit 1; fi

@@ -69,7 +69,7 @@ def job(size: int = 4, created: str = CREATED, end: tuple[str, str] | None = Non
             "annotations": {"minicluster/frozen": json.dumps({"maxSize": "8", **frozen})},
         },
         "spec": {"completions": size},
-        "status": {"conditions": [{"type": "Suspended", "status": "False"}, *([condition] if condition else [])]},
+        "status": {"conditions": [{"type": "Failed", "status": "False"}, *([condition] if condition else [])]},
     }
 
 

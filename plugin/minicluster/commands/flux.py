@@ -2,9 +2,10 @@
 
 import click
 
+from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import find_ready_lead
+from minicluster.live.ready import find_ready_lead
 from minicluster.live.run import run
 
 
@@ -42,5 +43,5 @@ def command(ctx: click.Context, name: str, namespace: str, context: str) -> int:
       minicluster flux flux-sample -- jobs -a
     """
     kubernetes = Kubernetes(context, namespace)
-    lead = find_ready_lead(kubernetes, name)
+    lead = find_ready_lead(kubernetes, name, streams.say)
     return run(kubernetes, lead, lead.flux_words(*ctx.meta["minicluster.words"]))

@@ -2,9 +2,10 @@
 
 import click
 
+from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import find_running_lead
+from minicluster.live.ready import find_running_lead
 from minicluster.live.run import run
 
 SHELL = '. "$0/flux-view.sh"; if command -v bash >/dev/null; then exec bash; fi; exec sh'
@@ -24,5 +25,5 @@ def command(name: str, namespace: str, context: str) -> int:
       echo 'flux resource list' | minicluster shell flux-sample
     """
     kubernetes = Kubernetes(context, namespace)
-    lead = find_running_lead(kubernetes, name)
+    lead = find_running_lead(kubernetes, name, streams.say)
     return run(kubernetes, lead, ["sh", "-c", SHELL, lead.home])

@@ -7,7 +7,7 @@ from typing import Any
 
 from minicluster.errors import StateError, StatusError
 from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.live.lead import Lead, code_of_work, end_of, labels_of_lead, read_lead
+from minicluster.live.lead import Lead, code_of_work, labels_of_lead, read_lead
 from minicluster.status import ask
 from minicluster.status.document import document
 from minicluster.status.objects import read_job
@@ -32,39 +32,6 @@ def find_lead(kubernetes: Kubernetes, name: str) -> Lead | None:
 def find_name(kubernetes: Kubernetes, name: str) -> str:
     """Return a MiniCluster's own name, of its own name or its release's. Raises StatusError."""
     return ask.find(kubernetes, name)[0]
-
-
-def find_ready_lead(kubernetes: Kubernetes, name: str) -> Lead:
-    """Return the lead of a MiniCluster that has its quorum. Raises StateError, StatusError."""
-    # one request where all is well
-    lead = _find(kubernetes, name)
-    if lead and lead.is_ready:
-        return lead
-    name = find_name(kubernetes, name)
-    lead = _find(kubernetes, name)
-    if lead and lead.is_ready:
-        return lead
-    with refusals():
-        job = kubernetes.get("job", name)
-    end = end_of(name, job)
-    if end:
-        raise StateError(ended(name, end, lead))
-    state, why = describe(kubernetes, name, job, lead)
-    raise StateError(f"{name} is {state}: {why}; `minicluster wait {name}` returns when it is ready")
-
-
-def find_running_lead(kubernetes: Kubernetes, name: str) -> Lead:
-    """Return the lead of a MiniCluster as soon as its container runs. Raises StateError, StatusError."""
-    lead = _find(kubernetes, name)
-    if lead and lead.pod.phase == "Running":
-        return lead
-    return find_ready_lead(kubernetes, name)
-
-
-def _find(kubernetes: Kubernetes, name: str) -> Lead | None:
-    ask.check_name(name)
-    with refusals():
-        return find_lead(kubernetes, name)
 
 
 def describe(kubernetes: Kubernetes, name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str]:

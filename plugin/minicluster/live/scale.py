@@ -1,6 +1,5 @@
 """The size of a MiniCluster is changed: by Helm, or where it scales itself by a request to its autoscaler."""
 
-import json
 import subprocess
 import threading
 import time
@@ -10,12 +9,13 @@ from typing import Any
 
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes, reason
-from minicluster.live.find import find_name, find_ready_lead, refusals
+from minicluster.live.find import find_name, refusals
 from minicluster.live.lead import Lead, end_of, release_of
+from minicluster.live.ready import find_ready_lead
 from minicluster.live.wait import wait
 from minicluster.live.watch import RETRY
 from minicluster.release.resize import resize
-from minicluster.status.objects import read_job
+from minicluster.status.objects import policy_of, read_job
 
 ONLINE = Path(__file__).with_name("online.py")
 Say = Callable[[str], None]
@@ -29,7 +29,7 @@ def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | 
     name = find_name(kubernetes, name)
     with refusals():
         job = kubernetes.get("job", name)
-        policy = _policy(kubernetes, name)
+        policy = policy_of(kubernetes.get("configmap", f"{name}-config"))
     end = end_of(name, job)
     if end:
         raise StateError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
@@ -49,16 +49,9 @@ def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | 
         _wait(kubernetes, name, [size, most, str(bool(policy)).lower()], seconds, say)
 
 
-def _policy(kubernetes: Kubernetes, name: str) -> dict[str, Any] | None:
-    """Return the autoscaler's policy, as its settings have it; None while it is off. Raises CommandError."""
-    settings = kubernetes.get("configmap", f"{name}-config").get("data", {}).get("agent.json", "{}")
-    policy: dict[str, Any] | None = json.loads(settings).get("policy")
-    return policy
-
-
 def _ask(kubernetes: Kubernetes, name: str, size: int | None, policy: dict[str, Any], say: Say) -> None:
     """Request a size of the autoscaler, which refuses what it may not. Raises StateError."""
-    lead = find_ready_lead(kubernetes, name)
+    lead = find_ready_lead(kubernetes, name, say)
     words = (f"{lead.home}/bin/minicluster-scale", "auto" if size is None else str(size))
     try:
         kubernetes.kubectl("exec", lead.pod.name, f"--container={lead.pod.runner}", "--", *words)
@@ -84,7 +77,8 @@ def _wait(kubernetes: Kubernetes, name: str, wanted: list[object], seconds: floa
         code = wait(kubernetes, name, "quorum", left, say)
         if code:
             raise StateError(f"{name} has ended with exit code {code}")
-        if _watch(kubernetes, find_ready_lead(kubernetes, name), wanted, end, lambda n: say(f"{name}: {n} nodes up")):
+        lead = find_ready_lead(kubernetes, name, say)
+        if _watch(kubernetes, lead, wanted, end, lambda n: say(f"{name}: {n} nodes up")):
             return
         time.sleep(RETRY)  # its pod may be on its way out
 

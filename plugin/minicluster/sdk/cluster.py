@@ -17,7 +17,7 @@ from minicluster.sdk.logs import logs
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import BOOT, Session
 from minicluster.sdk.status import status
-from minicluster.status.objects import read_job
+from minicluster.status.objects import policy_of, read_job
 
 __all__ = ["MiniCluster"]
 
@@ -112,7 +112,7 @@ class MiniCluster:
         """
         if not isinstance(size, int) or size < 1:
             raise ArgumentError(f"size={size!r}: give a whole number, 1 or more; delete() removes the MiniCluster")
-        policy = self.status()["autoscaling"]
+        policy = policy_of(self._kube.get("config_map", f"{self.name}-config") or {})
         if policy:
             raise ArgumentError(
                 f"size={size}: {self.name} sizes itself from {policy['min']} to {policy['max']} (autoscaling): submit "
@@ -139,7 +139,7 @@ class MiniCluster:
         return PortForward(connect, local_port)
 
     def wait(self, until: Literal["quorum", "end"] = "quorum", timeout: float | None = None) -> int | None:
-        """Wait for the quorum, or the end where that comes first.
+        """Wait for the quorum, or the end where that comes first. For the quorum a MiniCluster that sleeps is woken.
 
         Returns None at the quorum, at the end the exit code of the work. Raises WaitTimeoutError; EndedError when it
         was deleted, or failed without an exit code.
@@ -147,7 +147,7 @@ class MiniCluster:
         if until not in ("quorum", "end"):
             raise ArgumentError(f"until={until!r}: give 'quorum' or 'end'")
         try:
-            for lead in leads(self._kube, self.name, timeout):
+            for lead in leads(self._kube, self.name, timeout, wakes=until == "quorum"):
                 if until == "quorum" and lead.is_ready:
                     return None
         except EndedError:

@@ -1,5 +1,6 @@
 """What the SDK asks of Kubernetes, through the `kubernetes` client; objects are maps, as in JSON."""
 
+import functools
 import json
 import os
 import re
@@ -76,6 +77,13 @@ class Kube:
         """Return a list of objects that have labels. Raises ApiError."""
         api = self._batch if kind == "job" else self._core
         return self._ask(f"list {kind}s", getattr(api, f"list_namespaced_{kind}"), label_selector=labels)
+
+    def patch_job(self, name: str, change: Mapping[str, Any], manager: str) -> Object:
+        """Merge a change into a Job, and return it. Raises ApiError."""
+        patch = functools.partial(
+            self._batch.patch_namespaced_job, _content_type="application/merge-patch+json", field_manager=manager
+        )
+        return self._ask(f"patch job {name}", patch, name, body=dict(change))
 
     def _ask(self, what: str, call: Any, *words: str, **options: Any) -> Object:
         with errors(f"{what} in {self.namespace}"):

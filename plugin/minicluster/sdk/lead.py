@@ -1,10 +1,13 @@
 """How the SDK finds the lead of a MiniCluster, and waits for it."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from minicluster.errors import StateError
 from minicluster.live.lead import Lead, end_of, labels_of_lead, read_lead
-from minicluster.sdk.errors import ClosedError, EndedError, NotFoundError
+from minicluster.live.wake import MANAGER, is_asleep, wake
+from minicluster.sdk.errors import ApiError, ClosedError, EndedError, NotFoundError
 from minicluster.sdk.kube import Kube, Object
 from minicluster.status.ask import MADE_BY_CHART
 from minicluster.status.objects import read_job, read_name
@@ -28,15 +31,41 @@ def find_lead(kube: Kube, name: str) -> Lead | None:
     return read_lead(kube.list("pod", labels_of_lead(name)))
 
 
-def leads(kube: Kube, name: str, seconds: float | None, stop: threading.Event | None = None) -> Iterator[Lead]:
+class JobOf:
+    """The Job of a MiniCluster, for `wake`. Each method raises ApiError."""
+
+    def __init__(self, kube: Kube, name: str) -> None:
+        """Ask nothing yet."""
+        self._kube, self._name = kube, name
+
+    def get(self) -> Object:
+        """Return the Job; an empty map when there is none."""
+        return self._kube.get("job", self._name) or {}
+
+    def patch(self, change: Mapping[str, Any]) -> Object | None:
+        """Merge a change into the Job; None when it was changed meanwhile."""
+        try:
+            return self._kube.patch_job(self._name, change, MANAGER)
+        except ApiError as error:
+            if error.status == 409:
+                return None
+            raise
+
+
+def leads(
+    kube: Kube, name: str, seconds: float | None, stop: threading.Event | None = None, *, wakes: bool = False
+) -> Iterator[Lead]:
     """Yield the lead as it is, and again when it may have changed, while the MiniCluster lives.
 
+    With ``wakes`` a MiniCluster that was suspended because it was idle is resumed.
     Raises EndedError at its end, WaitTimeoutError after so many seconds, ClosedError when ``stop`` is set.
     """
     for job in kube.job_changes(name, seconds, stop):
         end = end_of(name, job)
         if end:
             raise EndedError(f"{name} in {kube} has ended: {': '.join(filter(None, end))}")
+        if wakes and is_asleep(job):
+            _wake(kube, name)
         lead = find_lead(kube, name)
         if lead:
             yield lead
@@ -44,5 +73,12 @@ def leads(kube: Kube, name: str, seconds: float | None, stop: threading.Event | 
 
 
 def wait_for_lead(kube: Kube, name: str, seconds: float | None, stop: threading.Event | None = None) -> Lead:
-    """Return the lead as soon as it is ready. Raises what `leads` raises."""
-    return next(lead for lead in leads(kube, name, seconds, stop) if lead.is_ready)
+    """Return the lead as soon as it is ready; a MiniCluster that sleeps is woken. Raises what `leads` raises."""
+    return next(lead for lead in leads(kube, name, seconds, stop, wakes=True) if lead.is_ready)
+
+
+def _wake(kube: Kube, name: str) -> None:
+    try:
+        wake(JobOf(kube, name))
+    except StateError as error:
+        raise ApiError(f"{name} in {kube}: {error}") from None

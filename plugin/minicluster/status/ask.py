@@ -142,6 +142,8 @@ def state_without_flux(name: str, job: Job | None, pods: Mapping[int, Pod]) -> t
 
 
 def _why_suspended(name: str, job: Job) -> str:
+    if job.is_asleep:
+        return f"{job.why_suspended}: `minicluster flux {name} -- COMMAND` or `minicluster scale {name} SIZE` wakes it"
     if job.why_suspended and not job.queue:
         return f"by {job.why_suspended}: `helm upgrade` with suspend=false resumes it"
     if job.queue:

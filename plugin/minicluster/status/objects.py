@@ -9,8 +9,9 @@ from typing import Any
 from minicluster.render.constants import IMMUTABLE, KUEUE_QUEUE
 from minicluster.status.pods import Pod
 
-#: Annotation of the Job that says who suspended it
+#: Annotation of the Job that says who suspended it, and how its text begins when its agent did (pod/suspend.py)
 SUSPENDED = "minicluster/suspended"
+IDLE = "idle for "
 #: State of a Job by its condition; the first two are set while pods still leave (Kubernetes 1.31)
 ENDS = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed", "Complete": "Complete", "Failed": "Failed"}
 
@@ -30,6 +31,11 @@ class Job:
     queue: str  #: Kueue's, "" without
     uid: str
     end: tuple[str, str] | None  #: how it ended (Complete, Failed, Gone), and why
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether its agent suspended it, because it was idle."""
+        return self.is_suspended and self.why_suspended.startswith(IDLE)
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,12 @@ def read_deleted_job(config: Mapping[str, Any]) -> Job | None:
         uid="",
         end=("Gone", "its Job ended and was cleaned up, or was deleted; `helm uninstall` removes the rest"),
     )
+
+
+def policy_of(config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the autoscaler's policy, by a MiniCluster's ConfigMap; None while it is off."""
+    policy: dict[str, Any] | None = json.loads(config.get("data", {}).get("agent.json", "{}")).get("policy")
+    return policy
 
 
 def read_name(release: str, objects: Mapping[str, Any]) -> str | None:

@@ -1,0 +1,187 @@
+"""A MiniCluster that its agent suspended is woken by what needs its Flux, and by nothing else."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_kubectl import FORBIDDEN, Kubectl, lead, say
+from minicluster.errors import StateError
+from minicluster.live.wake import is_asleep, wake, was_woken
+from status_samples import RUNNING, STARTS, job, suspended
+
+from tools.clients import Done
+
+WHY = "idle for 60 s"
+CONFLICT = 'Error from server (Conflict): Operation cannot be fulfilled on jobs.batch "mini": it has been modified'
+WAKES = f"mini is suspended, {WHY}: waking it"
+RESUMED = {"type": "Suspended", "status": "False", "reason": "JobResumed"}
+
+
+def asleep(version: str = "7", *managers: str, why: str = WHY) -> dict[str, Any]:
+    """Return a Job that sleeps, with the managers of its fields."""
+    found = suspended(annotation=why)
+    found["metadata"] |= {"resourceVersion": version, "managedFields": [{"manager": each} for each in managers]}
+    return found
+
+
+# Which one sleeps -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (asleep(), True),
+        (asleep(why="the value suspend"), False),
+        (suspended(), False),
+        (suspended(queue="q"), False),
+        (job(), False),
+        ({}, False),
+        ({"metadata": {}, "spec": {"suspend": True}}, False),
+    ],
+)
+def test_which_one_sleeps(found: Mapping[str, Any], expected: bool) -> None:
+    assert is_asleep(found) is expected
+
+
+def test_which_one_was_woken() -> None:
+    found = job()
+    assert not was_woken(found)
+    found["status"]["conditions"] = [RESUMED]
+    assert was_woken(found)
+    found["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    assert not was_woken(found), "Kueue has admitted it"
+
+
+# What is asked of Kubernetes --------------------------------------------------------------------------------------
+
+
+class Api:
+    """A Job, and the answers to patches: what the Job is then, or None for a conflict."""
+
+    def __init__(self, found: dict[str, Any], *answers: dict[str, Any] | None) -> None:
+        self.found, self.answers, self.changes = found, list(answers), list[Any]()
+
+    def get(self) -> dict[str, Any]:
+        return self.found
+
+    def patch(self, change: Mapping[str, Any]) -> dict[str, Any] | None:
+        self.changes.append(change)
+        return self.answers.pop(0)
+
+
+def resume(version: str) -> dict[str, Any]:
+    metadata = {"resourceVersion": version, "annotations": {"minicluster/suspended": None}}
+    return {"metadata": metadata, "spec": {"suspend": False}}
+
+
+def drop(version: str, *others: str) -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": version, "managedFields": [{"manager": each} for each in others]}}
+
+
+def test_a_job_is_resumed_and_has_no_owner_of_that() -> None:
+    api = Api(asleep("7", "helm"), asleep("8", "helm", "minicluster-agent"), asleep("9", "helm"))
+    wake(api)
+    assert api.changes == [resume("7"), drop("8", "helm")]
+
+
+def test_others_may_change_the_job_at_the_same_time() -> None:
+    ours = asleep("8", "helm", "minicluster-agent")
+    api = Api(asleep("7"), None, ours, None, asleep("11"))
+    api.get = iter([asleep("6"), asleep("7"), asleep("10", "minicluster-agent")]).__next__  # type: ignore[method-assign]
+    wake(api)
+    assert api.changes == [resume("6"), resume("7"), drop("8", "helm"), drop("10")]
+
+
+def test_a_job_that_is_changed_all_the_time_is_given_up() -> None:
+    api = Api(asleep(), *[None] * 5)
+    with pytest.raises(StateError, match=r"^the Job was changed again and again while it was resumed: try again$"):
+        wake(api)
+    # the agent gives up what we could not
+    api = Api(asleep(), asleep("8", "minicluster-agent"), *[None] * 5)
+    api.found["metadata"]["managedFields"] = [{"manager": "minicluster-agent"}]
+    wake(api)
+    assert len(api.changes) == 6
+
+
+def test_only_one_that_sleeps_is_resumed() -> None:
+    for found in (job(), suspended(), asleep(why="the value suspend"), {}):
+        api = Api(found)
+        wake(api)
+        assert api.changes == []
+
+
+# The commands -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path) -> Kubectl:
+    """One that sleeps, until it is patched: the lead starts, and is ready."""
+    kubectl = Kubectl(tmp_path)
+    ready = {"items": [lead(tmp_path, RUNNING)]}
+    # flux asks for the lead, its name and the Job; waits: for the name, and for the first look
+    kubectl.has(**{f"pods_{n}": {"items": []} for n in (1, 2, 3, 4)}, pods_5={"items": [lead(tmp_path, STARTS)]})
+    kubectl.has(pods=ready, job=job(), **{f"job_{n}": asleep() for n in (1, 2, 3, 4, 5)})
+    kubectl.has(patch=asleep("8"))
+    return kubectl
+
+
+def patches(kubectl: Kubectl) -> list[Any]:
+    lines = [line for line in kubectl.asked() if line.startswith("patch ")]
+    head = "patch job mini --type=merge --field-manager=minicluster-agent --patch="
+    tail = " --output=json --show-managed-fields"
+    assert all(line.startswith(head) and line.endswith(tail) for line in lines)
+    return [json.loads(line.removeprefix(head).removesuffix(tail)) for line in lines]
+
+
+def test_flux_wakes_it_and_waits(kubectl: Kubectl) -> None:
+    done = kubectl.run("flux", "mini", "--", "jobs", "-a")
+    assert (done.code, done.out) == (0, "<jobs><-a>")
+    assert done.err.splitlines(keepends=True)[0] == say(WAKES)
+    assert patches(kubectl) == [resume("7")]
+
+
+def test_flux_waits_for_one_that_somebody_else_woke(kubectl: Kubectl) -> None:
+    woken = job()
+    woken["status"]["conditions"] = [RESUMED]
+    kubectl.has(job=woken, **{f"job_{n}": woken for n in (1, 2, 3, 4, 5)})
+    assert kubectl.run("flux", "mini", "--", "jobs").out == "<jobs>"
+    assert patches(kubectl) == []
+
+
+def test_a_shell_wakes_it(kubectl: Kubectl) -> None:
+    (kubectl.folder / "home/flux-view.sh").write_text("")
+    assert kubectl.run("shell", "mini", stdin="echo $((40 + 2))").out == "42\n"
+    assert patches(kubectl) == [resume("7")]
+
+
+def test_wait_wakes_it_for_the_quorum_alone(kubectl: Kubectl) -> None:
+    kubectl.has(**{f"job_{n}": asleep() for n in (2, 3)}, job_4=job(), job_5=job())
+    assert kubectl.run("wait", "mini").err.startswith(say(WAKES))
+    assert patches(kubectl) == [resume("7")]
+
+
+def test_what_only_looks_does_not_wake_it(kubectl: Kubectl) -> None:
+    kubectl.has(job=asleep(), pods={"items": []}, jobs={"items": [asleep()]})
+    way = f"{WHY}: `minicluster flux mini -- COMMAND` or `minicluster scale mini SIZE` wakes it"
+    for words in (("wait", "mini", "--for", "end", "--timeout", "1s"), ("status", "mini"), ("list",), ("logs", "mini")):
+        shown = " ".join(kubectl.run(*words).both.split())
+        assert "Suspended" in shown
+        assert words[0] == "list" or way in shown
+    assert patches(kubectl) == []
+
+
+def test_a_user_who_may_not_wake_it(kubectl: Kubectl) -> None:
+    refused = FORBIDDEN.format("jobs.batch", "patch")
+    kubectl.has(patch=refused)
+    assert kubectl.run("flux", "mini", "--", "jobs") == Done(
+        1, "", say(WAKES, f"{refused}: ask for a Role that allows it")
+    )
+
+
+def test_a_conflict_is_no_failure(kubectl: Kubectl) -> None:
+    kubectl.has(patch_1=CONFLICT, patch_2=asleep("8"), **{f"job_{n}": asleep() for n in range(1, 7)})
+    (kubectl.folder / "patch").unlink()
+    assert kubectl.run("flux", "mini", "--", "jobs").code == 0
+    assert patches(kubectl) == [resume("7"), resume("7")]

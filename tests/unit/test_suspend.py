@@ -1,0 +1,60 @@
+"""Scale to zero: since when a cluster is idle."""
+
+import math
+from typing import Any
+
+import pytest
+from autoscale import Policy, Snapshot
+from minicluster.status import objects
+from need import Need
+from state import Nodes
+from suspend import IDLE, SUSPENDED, Idle, Use
+
+POLICY = Policy(min=2, max=8, backlog=1, idle=60, cpu_target=50, suspend=30)
+NODES = Nodes(dict.fromkeys(range(8), (1, 0)), {}, frozenset(range(8)), {})
+RUNS = Use(active=0, newest=7, runs=True)
+
+
+def left(idle: Idle, now: float, found: Use = RUNS, **seen: Any) -> float:
+    return idle.left(POLICY, Snapshot(now, **{"size": 2, "nodes": NODES, **seen}), found)
+
+
+def test_the_window_begins_with_the_first_look() -> None:
+    idle = Idle()
+    assert [left(idle, now) for now in (100, 110, 129, 130, 140)] == [30, 20, 1, 0, 0]
+
+
+NEEDED: list[tuple[str, Use, dict[str, Any]]] = [
+    ("a job of any state", RUNS._replace(active=1), {}),
+    ("the quorum is not reached yet", RUNS._replace(runs=False), {}),
+    ("a size was requested", RUNS, {"requested": 3}),
+    ("CPU use in a shell", RUNS, {"cpu": 0.9}),
+    ("nodes that the queue needs", RUNS, {"need": Need(3, 0)}),
+]
+
+
+@pytest.mark.parametrize(
+    ("found", "seen"), [(found, seen) for _, found, seen in NEEDED], ids=[why for why, *_ in NEEDED]
+)
+def test_what_ends_the_window(found: Use, seen: dict[str, Any]) -> None:
+    idle = Idle()
+    assert left(idle, 0) == 30
+    assert left(idle, 20, found, **seen) == math.inf
+    assert left(idle, 50) == 30
+
+
+@pytest.mark.parametrize("seen", [{"requested": 2}, {"requested": 1}, {"cpu": 0.1}, {"cpu": 0.5}, {"size": 5}])
+def test_what_does_not_end_it(seen: dict[str, Any]) -> None:
+    idle = Idle()
+    assert [left(idle, 0, **seen), left(idle, 30, **seen)] == [30, 0]
+
+
+def test_a_job_that_came_and_went_between_two_looks_begins_a_new_window() -> None:
+    idle = Idle()
+    assert left(idle, 0) == 30
+    assert left(idle, 29, RUNS._replace(newest=8)) == 30
+    assert left(idle, 40, RUNS._replace(newest=8)) == 19
+
+
+def test_the_commands_know_what_the_agent_writes() -> None:
+    assert (objects.SUSPENDED, objects.IDLE) == (SUSPENDED, IDLE)
