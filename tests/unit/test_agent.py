@@ -457,11 +457,11 @@ ALL = dict.fromkeys(range(2), "minicluster: scaling down")
 
 
 def test_an_idle_cluster_is_suspended(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
-    mc.settings(policy=SLEEPS)
+    mc.settings(policy=SLEEPS, period=12)
     mc.kube.size = 2
-    # it looks at the end of the window
-    assert mc.at(0, 10, 20, 25, 29) == [(0, 10), (0, 10), (0, 10), (0, 5), (0, 1)]
-    assert (mc.flux.done, mc.kube.asked) == ([], 3)
+    # it looks at the end of the window, which is none of a period
+    assert mc.at(0, 10, 24, 29) == [(0, 12), (0, 2), (0, 6), (0, 1)]
+    assert (mc.flux.done, mc.kube.asked) == ([], 2)
     mc.at(30)
     # no job can start on what goes, also when the pods' brokers live on for a while
     assert mc.flux.done == [("drain", "0-1"), "suspend"]
@@ -471,7 +471,7 @@ def test_an_idle_cluster_is_suspended(mc: Setup, capsys: pytest.CaptureFixture[s
     assert mc.kube.events == ["Idle: suspended: idle for 30 s"]
     assert said(capsys)[-1] == "suspended: idle for 30 s"
     # once
-    assert mc.at(31, 41, 90) == [(0, 9), (0, 10), (0, 10)]
+    assert mc.at(31, 42, 90) == [(0, 11), (0, 12), (0, 12)]
     assert mc.flux.done == [("drain", "0-1"), "suspend"]
 
 
@@ -527,8 +527,8 @@ def test_a_suspension_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys
 
 
 def test_a_job_that_comes_while_the_pods_end_wakes_it(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
-    mc.settings(policy=SLEEPS)
-    mc.at(0, 30)
+    mc.settings(policy=SLEEPS, period=12)
+    mc.at(0, 24, 30)
     mc.flux.submit(1)
     mc.kube.errors = {"resume": "PATCH: 409 the object has been modified"}
     mc.at(31)
@@ -540,7 +540,7 @@ def test_a_job_that_comes_while_the_pods_end_wakes_it(mc: Setup, capsys: pytest.
     assert said(capsys)[-1] == "resumed: a job came while the pods ended"
     # the pods end though, so the job waits for the next ones
     mc.flux.done.clear()
-    mc.at(33, 39)
+    mc.at(33, 41)
     assert mc.flux.done == []
     assert mc.flux.drained == {0: "minicluster: scaling down"}
     # unless these pods are still there

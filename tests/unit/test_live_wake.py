@@ -36,6 +36,7 @@ def asleep(version: str = "7", *managers: str, why: str = WHY) -> dict[str, Any]
         (asleep(why="the value suspend"), False),
         (suspended(), False),
         (suspended(queue="q"), False),
+        ({**asleep(), "spec": {"completions": 4, "suspend": False}}, False),
         (job(), False),
         ({}, False),
         ({"metadata": {}, "spec": {"suspend": True}}, False),
