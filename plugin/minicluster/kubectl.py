@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Any
 
 from minicluster.errors import ToolError
@@ -44,11 +44,12 @@ class Kubernetes:
 
     context: str = ""
     namespace: str = ""
+    is_apart: bool = False  #: whether a terminal's Ctrl-C is not for the commands, which then go on to their ends
 
     def kubectl(self, *words: str, stdin: str = "", seconds: float = KUBECTL_SECONDS) -> str:
         """Return what kubectl prints. Raises CommandError, and ToolError when it is missing."""
-        options = _options({"--context": self.context, "--namespace": self.namespace})
-        return _text(run("kubectl", words, options, stdin=stdin, seconds=seconds).stdout)
+        words = (*_options({"--context": self.context, "--namespace": self.namespace}), *words)
+        return _text(run("kubectl", words, stdin=stdin, seconds=seconds, apart=self.is_apart).stdout)
 
     def words(self, *words: str) -> list[str]:
         """Return the command line of a kubectl that the caller starts. Raises ToolError when it is missing."""
@@ -56,8 +57,8 @@ class Kubernetes:
 
     def helm(self, *words: str, stdin: str = "", seconds: float = HELM_SECONDS) -> str:
         """Return what Helm prints. Raises CommandError, and ToolError when it is missing."""
-        options = _options({"--kube-context": self.context, "--namespace": self.namespace})
-        return _text(run("helm", words, options, stdin=stdin, seconds=seconds).stdout)
+        words = (*_options({"--kube-context": self.context, "--namespace": self.namespace}), *words)
+        return _text(run("helm", words, stdin=stdin, seconds=seconds, apart=self.is_apart).stdout)
 
     def get(self, kind: str, *words: str) -> dict[str, Any]:
         """Return an object or a list of them; an empty map when the object doesn't exist. Raises CommandError."""
@@ -86,13 +87,24 @@ class Kubernetes:
 
 
 def run(
-    tool: str, words: Sequence[str], options: Sequence[str] = (), *, stdin: str = "", seconds: float
+    tool: str,
+    words: Sequence[str],
+    *,
+    stdin: str = "",
+    seconds: float,
+    apart: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run kubectl or Helm to its end. Raises CommandError when it fails or takes too long, ToolError without it."""
-    command = " ".join([tool, *takewhile(lambda word: not word.startswith("-"), words[:2])])
+    named = list(dropwhile(_is_option, words))[:2]
+    command = " ".join([tool, *takewhile(lambda word: not _is_option(word), named)])
     try:
         done = subprocess.run(  # noqa: S603 - words, no shell
-            [_program(tool), *options, *words], input=stdin.encode(), capture_output=True, timeout=seconds, check=False
+            [_program(tool), *words],
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            start_new_session=apart,
         )
     except subprocess.TimeoutExpired:
         raise CommandError(command, f"no answer within {seconds:g} s") from None
@@ -118,6 +130,10 @@ def reason(stderr: str) -> str:
     _, _, error = f"\n{stderr}".partition("\nError: ")
     lines = [line for line in stderr.splitlines() if line.strip() and not NOISE.match(line)]
     return error.strip() or (lines[-1].removeprefix("error: ") if lines else "")
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-")
 
 
 def _options(given: dict[str, str]) -> list[str]:

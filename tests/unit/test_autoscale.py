@@ -164,9 +164,9 @@ def test_a_job_is_placed_as_a_count_by_hand_says(seen: Nodes, size: int, asked: 
     each = min(fits, 1) if asked.apart else fits
     usable = [rank for rank in range(8) if rank >= size or rank not in seen.drained]
     wanted = -(-asked.chunks // each) if each else 99
-    room = Room(seen, size, 8)
+    room = Room(seen, usable)
     assert room.place(asked) == (wanted <= len(usable))
-    assert room.top == (max(size, usable[wanted - 1] + 1) if wanted <= len(usable) else size)
+    assert set(room.since) == set(usable[:wanted] if wanted <= len(usable) else ())
 
 
 # When it grows and shrinks -----------------------------------------------------------------------------------

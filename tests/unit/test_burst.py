@@ -227,9 +227,9 @@ def test_what_a_namespace_needs() -> None:
 
 
 def test_only_our_drains_are_ours() -> None:
-    found = plan.find(root_of(ROOT), "burst-1")
     drains = ["4-5|minicluster: burst-1 is being removed", "6|broken: minicluster: x", "7|minicluster: |", "|"]
-    assert plan.drained_by_us(found, drains) == [5, 7]
+    assert plan.drained(drains, plan.OURS) == [4, 5, 7]
+    assert plan.drained(drains, "minicluster: burst-1") == [4, 5]
 
 
 def test_the_secret_is_the_burst_s() -> None:

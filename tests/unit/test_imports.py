@@ -12,7 +12,7 @@ ROOMS = {
     "__main__": {"cli"},
     "cli": {"commands", "render"},
     "commands": {"burst", "convert", "live", "release", "render", "status"},
-    "burst": {"release", "render", "status"},
+    "burst": {"live", "release", "render", "status"},
     "sdk": {"live", "release", "status"},
     "live": {"release", "render", "status"},
     "release": {"render"},

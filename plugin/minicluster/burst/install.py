@@ -4,10 +4,12 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from minicluster import streams
-from minicluster.burst import plan
+from minicluster.burst import plan, root
+from minicluster.burst.address import Address
 from minicluster.burst.root import BurstRequest, flux
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
@@ -18,30 +20,58 @@ from minicluster.status.pods import read_pod
 T = TypeVar("T")
 
 
-def install(
-    request: BurstRequest, values: Mapping[str, Any], certificate: str, chart: str, files: Sequence[str] = ()
-) -> None:
-    """Install the burst, or change its size; ``files`` are values of the burst's own, which count more.
+@dataclass(frozen=True)
+class How:
+    """How a burst is installed."""
 
-    Raises ToolError when Helm or kubectl fails.
+    address: str | None  #: where it reaches the lead; None: what the root says
+    chart: str
+    files: Sequence[str]  #: of values of the burst's own, which count more
+    seconds: float  #: for its hosts to join, and for its removal
+
+
+def prepare(request: BurstRequest, address: str | None, size: int) -> tuple[dict[str, Any], Address]:
+    """Return the values of a burst that is a release, and the lead's address. Raises BurstError for another burst."""
+    lead = root.find_address(request, address)
+    made = plan.values(request.root, request.burst, size, lead)
+    plan.member(request.root, request.burst, made)
+    if not request.burst.is_release:
+        raise BurstError(
+            f"{request.burst.name} is of flux.bursting.hostlist, so its hosts are not pods: use `minicluster burst "
+            "hosts`"
+        )
+    return made, lead
+
+
+def install(request: BurstRequest, values: Mapping[str, Any], certificate: str, how: How, old: int = 0) -> None:
+    """Install the burst, or change its size.
+
+    The first ``old`` hosts are there already: they stay drained where we drained them. Raises ToolError when Helm or
+    kubectl fails.
     """
-    name, target = request.burst.name, request.target
+    target = request.target
     # first: ranks of brokers that were killed are still drained, and a root that can't be asked must be known before
     # anything is made
-    request.undrain()
+    request.undrain(plan.OURS, range(old, request.burst.size))
     secret = plan.secret(request.root, request.burst, certificate)
     is_new = not target.get("secret", secret["metadata"]["name"])
     # on the server's side: else the certificate would be in an annotation too
     apply = ("apply", "--server-side", "--force-conflicts", "--field-manager=minicluster", "-f", "-")
     target.kubectl(*apply, stdin=json.dumps(secret))
-    own = [word for file in files for word in ("--values", file)]
-    words = ("upgrade", "--install", name, chart, "--values", "-", *own, "--post-renderer", "minicluster")
     try:
-        target.helm(*words, stdin=json.dumps(values))
+        upgrade(request, values, how)
     except ToolError:
         if is_new:
             target.kubectl("delete", "secret", secret["metadata"]["name"])
         raise
+
+
+def upgrade(request: BurstRequest, values: Mapping[str, Any], how: How) -> None:
+    """Make the burst's release as the values say. Raises ToolError."""
+    own = [word for file in how.files for word in ("--values", file)]
+    name, post_renderer = request.burst.name, ("--post-renderer", "minicluster")
+    words = ("upgrade", "--install", name, how.chart, "--values", "-", *own, *post_renderer)
+    request.target.helm(*words, stdin=json.dumps(values))
 
 
 def wait(request: BurstRequest, size: int, seconds: float) -> None:
@@ -58,7 +88,7 @@ def wait(request: BurstRequest, size: int, seconds: float) -> None:
         first = missing[0] if missing else burst.first
         raise BurstError(
             f"{len(missing)} of {size} hosts of {burst.name} have not joined {root} within {seconds:g} s, such as rank "
-            f"{first}: {_problem(target, burst.name, first - burst.first)}"
+            f"{first}: {problem(target, burst.name, first - burst.first)}"
         )
     streams.say(f"{burst.name} has joined: {size} of {burst.size} hosts, ranks {burst.ranks(size)}")
 
@@ -72,10 +102,10 @@ def _joined(request: BurstRequest, wanted: set[int]) -> Callable[[], bool]:
         if wanted <= request.online():
             return True
         pods = [read_pod(pod) for pod in target.pods(name)]
-        if _has_ended(target, name):
+        if has_ended(target.get("job", name)):
             failed = [pod.index for pod in pods if pod.phase == "Failed"]
             raise BurstError(
-                f"{name} has ended: {_problem(target, name, [0, *failed][-1])}; remove it before you install it again"
+                f"{name} has ended: {problem(target, name, [0, *failed][-1])}; remove it before you install it again"
             )
         running = [pod for pod in pods if pod.phase == "Running"]
         try:
@@ -98,12 +128,13 @@ def _version(text: str) -> list[str]:
     return (found[1] if found else text.strip()).split(".")
 
 
-def _has_ended(target: Kubernetes, name: str) -> bool:
-    conditions = target.get("job", name).get("status", {}).get("conditions", [])
+def has_ended(job: Mapping[str, Any]) -> bool:
+    """Tell whether a Job has ended."""
+    conditions = job.get("status", {}).get("conditions", [])
     return any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in conditions)
 
 
-def _problem(target: Kubernetes, name: str, index: int) -> str:
+def problem(target: Kubernetes, name: str, index: int) -> str:
     """Return what is known of a pod that has not joined."""
     pods = target.pods(name, index)
     if not pods:
@@ -124,7 +155,7 @@ def remove(request: BurstRequest, seconds: float) -> None:
     name, ranks, target = request.burst.name, request.burst.ranks(), request.target
     if request.burst.is_release:
         _check_release(target, name)
-    request.flux("resource", "drain", "--update", ranks, f"{plan.OURS}{name} is being removed")
+    request.drain(ranks, f"{name} is being removed")
     streams.say(f"drained ranks {ranks} of {request.root.name}: waiting for the jobs that run there")
     if not until(lambda: not request.busy(), seconds):
         raise BurstError(
@@ -136,10 +167,15 @@ def remove(request: BurstRequest, seconds: float) -> None:
             f"no job runs on {name}: stop the brokers there, and `flux resource undrain {name}` before they come back"
         )
         return
-    # together with its pods, so that none of them is left when it is installed again
-    helm.uninstall(target, name, seconds)
-    target.kubectl("delete", "secret", plan.secret_name(request.burst), "--ignore-not-found")
+    uninstall(request, seconds)
     streams.say(f"removed {name}; its hosts are down until it is installed again")
+
+
+def uninstall(request: BurstRequest, seconds: float) -> None:
+    """Remove the burst's release and its Secret, within so many seconds. Raises ToolError."""
+    # together with its pods, so that none of them is left when it is installed again
+    helm.uninstall(request.target, request.burst.name, seconds)
+    request.target.kubectl("delete", "secret", plan.secret_name(request.burst), "--ignore-not-found")
 
 
 def _check_release(target: Kubernetes, name: str) -> None:

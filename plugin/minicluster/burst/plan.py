@@ -190,8 +190,7 @@ def needs(made: Mapping[str, Any]) -> list[str]:
     return sorted(set(found))
 
 
-def drained_by_us(burst: Burst, drains: Iterable[str]) -> list[int]:
-    """Return the burst's ranks that we drained; each line of ``drains`` is an idset, ``|`` and the reason."""
-    mine = set(parse_idset(burst.ranks()))
+def drained(drains: Iterable[str], reason: str) -> list[int]:
+    """Return the ranks whose drain has a reason that begins so; each line is an idset, ``|`` and the reason."""
     lines = [line.partition("|") for line in drains]
-    return sorted(mine & {rank for ranks, _, reason in lines if reason.startswith(OURS) for rank in parse_idset(ranks)})
+    return sorted({rank for ranks, _, why in lines if why.startswith(reason) for rank in parse_idset(ranks)})

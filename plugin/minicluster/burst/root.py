@@ -12,7 +12,7 @@ from minicluster.burst import address, plan, probe
 from minicluster.burst.address import Address
 from minicluster.burst.plan import Burst
 from minicluster.errors import BurstError, ToolError
-from minicluster.idset import parse_idset
+from minicluster.idset import parse_idset, to_idset
 from minicluster.kubectl import Kubernetes
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.load import load
@@ -49,12 +49,17 @@ class BurstRequest:
         """Return the burst's ranks on which jobs run."""
         return self.ranks("resource", "list", "-n", "-s", "allocated", "-o", "{ranks}")
 
-    def undrain(self) -> None:
-        """Undrain the burst's ranks that we drained: jobs may run there again."""
+    def drain(self, ranks: str, why: str) -> None:
+        """Let no more jobs start on some ranks; the reason that Flux shows begins with `plan.OURS`."""
+        self.flux("resource", "drain", "--update", ranks, plan.OURS + why)
+
+    def undrain(self, reason: str, indexes: range) -> None:
+        """Undrain those hosts of the burst whose drain has a reason that begins so: jobs may run there again."""
         drains = self.flux("resource", "drain", "-n", "-o", "{ranks}|{reason}")
-        ours = plan.drained_by_us(self.burst, drains.splitlines())
-        if ours:
-            self.flux("resource", "undrain", "--update", ",".join(map(str, ours)))
+        ranks = range(self.burst.first + indexes.start, self.burst.first + indexes.stop)
+        found = [rank for rank in plan.drained(drains.splitlines(), reason) if rank in ranks]
+        if found:
+            self.flux("resource", "undrain", "--update", to_idset(found))
 
 
 def flux(cluster: MiniCluster, kubernetes: Kubernetes, pod: str, *words: str) -> str:

@@ -10,6 +10,7 @@ from minicluster.commands import (
     chart,
     convert,
     flux,
+    follow,
     keygen,
     listing,
     logs,
@@ -50,6 +51,7 @@ def group(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
+burst.command.add_command(follow.command)
 LIVE = (burst, flux, listing, logs, scale, shell, status, wait)
 for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
     group.add_command(module.command)

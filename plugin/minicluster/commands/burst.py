@@ -9,33 +9,38 @@ import click
 from minicluster import streams, yamlio
 from minicluster.burst import install, machines, plan, root
 from minicluster.burst.address import Address
+from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
 from minicluster.commands import options
-from minicluster.errors import BurstError
 from minicluster.kubectl import Kubernetes
 from minicluster.release import helm
-from minicluster.render.model import MiniCluster
 
 ADDRESS = click.option(
     "--address", metavar="HOST[:PORT]", help="Where the burst reaches the lead; by default what its Service says."
 )
 SIZE = click.option("--size", type=int, help="Hosts to start with; by default all that the root has registered.")
+VALUES = options.values("Values of the burst's own, as Helm takes them; repeatable.", click.Path(exists=True))
+CHART = click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")
 TIMEOUT = click.option(
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
 )
 
 
-def of_root(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments and options that name a burst and its root."""
+def where_root_is(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say where the root is."""
     for add in (
         click.option("--root-values", type=click.File("rb"), help="The root's values, instead of its release's."),
         click.option("--root-namespace", default="", help="The root's namespace; by default the current one."),
         click.option("--root-context", default="", help="The root's context; by default the current one."),
-        click.argument("name", metavar="BURST"),
-        click.argument("release", metavar="ROOT"),
     ):
         function = add(function)
     return function
+
+
+def of_root(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments and options that name a burst and its root."""
+    name, release = click.argument("name", metavar="BURST"), click.argument("release", metavar="ROOT")
+    return release(name(where_root_is(function)))
 
 
 def of_burst(function: Callable[..., None]) -> Callable[..., None]:
@@ -55,6 +60,7 @@ def command() -> None:
     Examples:
       minicluster burst install flux burst-0 --context other --namespace jobs
       minicluster burst remove flux burst-0 --context other --namespace jobs
+      minicluster burst follow flux burst-0 --context other --namespace jobs
       minicluster burst values flux burst-0 --secret-file secret.yaml > burst-0-values.yaml
       minicluster burst hosts flux 'vm-[0-3]' --output-dir folder
     """
@@ -84,8 +90,8 @@ def print_values(namespace: str, address: str | None, size: int | None, secret_f
 @of_burst
 @ADDRESS
 @SIZE
-@options.values("Values of the burst's own, as Helm takes them; repeatable.", click.Path(exists=True))
-@click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")
+@VALUES
+@CHART
 @TIMEOUT
 def install_burst(
     context: str,
@@ -104,7 +110,8 @@ def install_burst(
     """
     request = _request(Kubernetes(context, namespace), **of)
     made, lead = _release_values(request, address, size)
-    install.install(request, made, root.find_certificate(request, lead), chart, files)
+    how = How(address, chart, files, timeout)
+    install.install(request, made, root.find_certificate(request, lead), how)
     install.wait(request, made["size"], timeout)
 
 
@@ -132,7 +139,9 @@ def write_hosts(address: str | None, output_dir: Path, **of: Any) -> None:
     """
     request = _request(Kubernetes(), **of)
     lead = root.find_address(request, address)
-    member, _ = _member(request, lead, None)
+    member = plan.member(
+        request.root, request.burst, plan.values(request.root, request.burst, request.burst.size, lead)
+    )
     machines.write(output_dir, machines.files(member, root.find_certificate(request, lead)))
     streams.say(
         f"wrote {output_dir}: copy it to each host as {machines.FOLDER}, then run its start.sh there, or enable its "
@@ -157,20 +166,7 @@ def _request(
 
 def _release_values(request: BurstRequest, address: str | None, size: int | None) -> tuple[dict[str, Any], Address]:
     """Return the values of a burst that is a release, and the lead's address. Raises BurstError for another burst."""
-    lead = root.find_address(request, address)
-    _, made = _member(request, lead, size)
-    if not request.burst.is_release:
-        raise BurstError(
-            f"{request.burst.name} is of flux.bursting.hostlist, so its hosts are not pods: use `minicluster burst "
-            "hosts`"
-        )
+    made, lead = install.prepare(request, address, request.burst.size if size is None else size)
     for need in plan.needs(made):
         streams.say(f"the burst's namespace needs the {need}")
     return made, lead
-
-
-def _member(request: BurstRequest, lead: Address, size: int | None) -> tuple[MiniCluster, dict[str, Any]]:
-    """Return the burst as a MiniCluster, and its values. Raises BurstError and SpecError for what can't be."""
-    size = request.burst.size if size is None else size
-    made = plan.values(request.root, request.burst, size, lead)
-    return plan.member(request.root, request.burst, made), made

@@ -13,9 +13,8 @@ import json
 import math
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Iterator, NoReturn
+from typing import Any, NoReturn
 
 import drains
 import flux
@@ -25,7 +24,8 @@ import suspend
 from autoscale import Autoscaler, Decision, Policy, Snapshot, parse_policy
 from changes import Changes
 from kube import Kube, KubeError, server
-from need import Request, parse_resources, queue_need
+from need import queue_need
+from pending import Pending
 
 #: Seconds between two looks, at least, and how much longer than the CPU time of a look: that is 5 % of a core at most
 PAUSE, PAUSE_FACTOR = 0.25, 20
@@ -46,7 +46,7 @@ class Agent:
         self.handle, self.file = handle, file
         self.autoscaler = Autoscaler()
         self.snapshot: Snapshot | None = None  #: the last one, for metrics while the API server is away
-        self.requests: dict[int, Request] = {}  #: by the id of a waiting job
+        self.pending = Pending(handle)
         self.server = metrics.MetricsServer()
         self.logged: dict[str, str] = {}  #: the last line about each subject
         self.job: dict[str, Any] = {}  #: as Kubernetes had it last
@@ -166,7 +166,7 @@ class Agent:
     def _snapshot(self, policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float) -> Snapshot:
         size = int(self.job["spec"]["completions"])
         drains.undrain_ours(self.handle, nodes, size)
-        need = queue_need(nodes, size, policy.max, self._requests(waiting, now))
+        need = queue_need(nodes, size, policy.max, self.pending.requests(waiting, now))
         cpu = None if self.cpu is None else self.cpu / size
         return Snapshot(now, size, nodes, need, len(waiting), state.requested_size(self.handle), cpu)
 
@@ -194,21 +194,6 @@ class Agent:
             kube.event(self.job, reason, line)
         except KubeError as error:
             log(f"the event was not recorded: {error}")
-
-    def _requests(self, waiting: list[dict[str, Any]], now: float) -> Iterator[Request]:
-        """Yield what the waiting jobs ask for. Each jobspec is looked up once."""
-        from flux.job import job_kvs_lookup
-
-        active = {job["id"] for job in waiting}
-        self.requests = {job: request for job, request in self.requests.items() if job in active}
-        for job in waiting:
-            if job["id"] not in self.requests:
-                found = job_kvs_lookup(self.handle, job["id"], keys=["jobspec"])
-                if not found:
-                    continue
-                request = parse_resources(found["jobspec"]["resources"])
-                self.requests[job["id"]] = replace(request, since=now)
-            yield self.requests[job["id"]]
 
     def _cpu(self, kube: Kube, settings: dict[str, Any]) -> float | None:
         """Return how many runners the CPU use would fill, in terms of their request; None when it is unknown."""

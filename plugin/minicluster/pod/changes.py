@@ -63,8 +63,12 @@ class Changes:
         except OSError:
             del self.streams[topic]
             return
-        self.changed = True
         stream.reset()
+        self.wake()
+
+    def wake(self) -> None:
+        """Take what happens now as a change."""
+        self.changed = True
         if self.stops:
             self.handle.reactor_stop()
 

@@ -21,7 +21,8 @@ class Request:
     gpus: int
     apart: bool = False
     exclusive: bool = False  #: whole nodes
-    since: float = 0  #: when the agent saw first that it waits
+    since: float = 0  #: when it was seen first that the job waits
+    ranks: frozenset[int] | None = None  #: where it may run; None: anywhere
 
 
 def parse_resources(resources: Iterable[Mapping[str, Any]]) -> Request:
@@ -56,26 +57,19 @@ def _least(count: Any) -> int:
 
 
 class Room:
-    """Room for jobs on the first ranks: nodes that are there, and nodes that the cluster may grow by."""
+    """Room for jobs on some ranks: nodes that are there, and nodes that may come."""
 
-    def __init__(self, nodes: Nodes, size: int, most: int) -> None:
-        """Take ranks below ``size`` as present (also those that still start), ranks below ``most`` as possible.
-
-        A node that others drained has no room. One that we drained ourselves takes jobs again once its pod has started.
-        """
-        broken = {rank for rank, reason in nodes.drained.items() if rank < size and not reason.startswith(OWN_REASON)}
-        ranks = [rank for rank in sorted(nodes.all) if rank < most and rank not in broken]
-        self.whole = {rank: nodes.all[rank] for rank in ranks}
-        self.free = {rank: subtract(nodes.all[rank], nodes.used.get(rank, (0, 0))) for rank in ranks}
-        self.size = size
-        self.top = size  #: the size that has room for all jobs that were placed
-        self.since = math.inf  #: of the first job that needs more than ``size``
+    def __init__(self, nodes: Nodes, ranks: Iterable[int]) -> None:
+        """Take the ranks in the order in which jobs are to fill them."""
+        self.whole = {rank: nodes.all[rank] for rank in ranks if rank in nodes.all}
+        self.free = {rank: subtract(pair, nodes.used.get(rank, (0, 0))) for rank, pair in self.whole.items()}
+        self.since: dict[int, float] = {}  #: rank that a job was placed on to the least `since` of such jobs
 
     def place(self, request: Request) -> bool:
         """Place a job on as few new ranks as possible; return False when even an empty cluster has no room for it."""
         chosen = self._fit(request, self.free)
         if chosen is None:
-            # it waits until running jobs have ended, and then takes ranks from 0 on
+            # it waits until running jobs have ended, and then takes the first ranks
             later = self._fit(request, self.whole)
             if later is None:
                 return False
@@ -88,17 +82,17 @@ class Room:
         return True
 
     def _use(self, ranks: Iterable[int], request: Request) -> None:
-        top = max((rank + 1 for rank in ranks), default=0)
-        self.top = max(self.top, top)
-        if top > self.size:
-            self.since = min(self.since, request.since)
+        for rank in ranks:
+            self.since[rank] = min(self.since.get(rank, math.inf), request.since)
 
     def _fit(self, request: Request, room: Mapping[int, tuple[int, int]]) -> dict[int, int] | None:
-        """Return how many chunks each rank takes, the lowest ranks first; None when they don't fit."""
+        """Return how many chunks each rank takes, the first ranks first; None when they don't fit."""
         left, chosen = request.chunks, {}
         for rank, free in room.items():
             if left == 0:
                 break
+            if request.ranks is not None and rank not in request.ranks:
+                continue
             fits = self._chunks(request, free, self.whole[rank])
             if fits:
                 chosen[rank] = min(left, 1 if request.apart else fits)
@@ -130,10 +124,15 @@ def queue_need(nodes: Nodes, size: int, most: int, pending: Iterable[Request]) -
     When no job waits, it is one more than the highest rank in use. Jobs that not even ``most`` nodes could run don't
     count. Reads ``pending`` only until the result is certain.
     """
-    room, waits = Room(nodes, size, most), False
+    # a node that others drained has no room; one that we drained ourselves takes jobs again once its pod has started
+    broken = {rank for rank, reason in nodes.drained.items() if rank < size and not reason.startswith(OWN_REASON)}
+    room = Room(nodes, (rank for rank in sorted(nodes.all) if rank < most and rank not in broken))
+    waits = False
     for request in pending:
         waits = room.place(request) or waits
-        if waits and room.top >= most:
+        if waits and (size >= most or most - 1 in room.since):
             break
-    held = max([0, *(rank + 1 for rank in nodes.used if rank < most)])
-    return Need(room.top, room.since) if waits else Need(held)
+    if not waits:
+        return Need(max([0, *(rank + 1 for rank in nodes.used if rank < most)]))
+    new = {rank: since for rank, since in room.since.items() if rank >= size}
+    return Need(max([size, *(rank + 1 for rank in new)]), min(new.values(), default=math.inf))

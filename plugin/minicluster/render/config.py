@@ -24,6 +24,8 @@ SNIPPETS = {
 }
 #: The programs that run in the pods.
 PROGRAMS = Path(__file__).parent.parent / "pod"
+#: The program that `minicluster burst follow` sends to the lead: no pod needs its file.
+SENT = "burst_need.py"
 #: Bytes of data that Kubernetes allows in a ConfigMap.
 MAX_DATA = 1_048_576
 
@@ -77,7 +79,7 @@ def _data(cluster: MiniCluster) -> dict[str, str]:
 @cache
 def _programs() -> Mapping[str, str]:
     """Return the texts of the programs by file name, read once for all documents of a stream."""
-    files = (file for file in sorted(PROGRAMS.iterdir()) if file.is_file())
+    files = (file for file in sorted(PROGRAMS.iterdir()) if file.is_file() and file.name != SENT)
     return {file.name: file.read_text(encoding="utf-8") for file in files}
 
 

@@ -1,0 +1,228 @@
+"""What the root's queue needs of its bursts, as a program on the lead says it (pod/burst_need.py).
+
+A thread keeps the conversation with the lead. When that breaks, or the lead is replaced, nothing is known until the
+next one answers.
+"""
+
+import json
+import math
+import selectors
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from minicluster import streams
+from minicluster.errors import BurstError, MiniClusterError
+from minicluster.idset import parse_idset
+from minicluster.kubectl import CommandError, Kubernetes, reason
+from minicluster.live.find import describe, ended, find_lead
+from minicluster.live.lead import Lead, end_of
+from minicluster.render.model import MiniCluster
+
+#: The program and the modules that it imports. Their texts are the first line of its standard input: any root will do.
+PROGRAM = Path(__file__).parent.parent / "pod"
+MODULES = ("state", "need", "pending", "changes", "burst_need")
+BOOT = """
+import json, sys, types
+for name, text in json.loads(sys.stdin.buffer.raw.readline()):
+    sys.modules[name] = module = types.ModuleType(name)
+    exec(compile(text, name + ".py", "exec"), module.__dict__)
+module.main()
+"""
+#: Seconds without an answer after which a connection is dead; until the next attempt, at first and at most; until the
+#: root's Job is read again
+SILENCE, RETRY, MOST_RETRY, LOOK = 30.0, 1.0, 30.0, 30.0
+
+
+class Offer(NamedTuple):
+    """Hosts of consecutive ranks that the queue may have."""
+
+    first: int
+    registered: int
+    size: int = 0  #: that are there, or start
+    most: int = 0  #: that may be there
+
+
+class Answer(NamedTuple):
+    """What the queue needs of a burst."""
+
+    need: int  #: hosts that jobs have, or that waiting jobs would have
+    held: int  #: hosts that jobs have
+    since: float  #: when a job began to wait that needs more hosts than the size, by our clock; infinite: there is none
+    online: frozenset[int]  #: indexes of the hosts that have joined
+    waiting: int  #: jobs of the whole queue
+
+
+def offer_of_root(root: MiniCluster, job: Mapping[str, Any]) -> Offer:
+    """Return what a root has, and how far it grows by itself; ``job`` is empty where it isn't known."""
+    size = int(job.get("spec", {}).get("completions", root.size))
+    autoscaling = root.spec["autoscaling"]
+    most = int(autoscaling["max"] or root.max_size) if autoscaling["enabled"] else 0
+    return Offer(0, root.max_size, size, max(size, most))
+
+
+class Demand:
+    """Tells what is needed of each burst, and learns what each may give."""
+
+    def __init__(self, root: MiniCluster, kubernetes: Kubernetes, bursts: Mapping[str, Offer]) -> None:
+        """Take the bursts by name, the preferred ones first."""
+        self.error: MiniClusterError | None = None  #: once the root has ended
+        self._root, self._kubernetes = root, kubernetes
+        self._offers = {"": offer_of_root(root, {}), **bursts}
+        self._number = 0  #: of the newest offers
+        self._answers: dict[str, Answer] = {}
+        self._answered = -1
+        self.changes = 0  #: how often something new was known
+        self._changed = threading.Condition()
+        self._stopped = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said = ""
+
+    def start(self) -> None:
+        """Begin the conversation."""
+        threading.Thread(target=self._run, name="minicluster-demand", daemon=True).start()
+
+    def stop(self, error: MiniClusterError | None = None) -> None:
+        """End all who wait."""
+        with self._changed:
+            self.error = self.error or error
+            self._stopped.set()
+            if self._process:
+                self._process.kill()
+            self._changed.notify_all()
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether it has ended."""
+        return self._stopped.is_set()
+
+    def offer(self, name: str, offer: Offer) -> int:
+        """Say what a burst offers; return the number of an answer that knows it."""
+        with self._changed:
+            if self._offers[name] != offer:
+                self._offers[name] = offer
+                self._number += 1
+                self._send()
+            return self._number
+
+    def answer(self, name: str, number: int) -> Answer | None:
+        """Return what the queue needs of a burst; None while it isn't known."""
+        with self._changed:
+            return self._answers.get(name) if self._answered >= number else None
+
+    def wait(self, seconds: float, seen: int) -> None:
+        """Return when more is known than at that count of ``changes``, when it has stopped, or after some seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.changes != seen or self.has_stopped, seconds)
+
+    def sleep(self, seconds: float) -> None:
+        """Return after so many seconds, or when it has stopped."""
+        self._stopped.wait(seconds)
+
+    def _send(self) -> None:
+        """Send the offers, if there is a conversation."""
+        groups = [offer._asdict() for offer in self._offers.values()]
+        self._write(json.dumps({"number": self._number, "groups": groups}))
+
+    def _write(self, line: str) -> None:
+        if self._process and self._process.stdin:
+            with suppress(OSError):  # the connection broke: the next one has the offers
+                self._process.stdin.write(f"{line}\n".encode())
+                self._process.stdin.flush()
+
+    def _run(self) -> None:
+        """Talk to one lead after the other, until the root has ended."""
+        retry = RETRY
+        while not self.has_stopped:
+            try:
+                for answer in self._talk():
+                    self._take(answer)
+                    retry, self._said = RETRY, ""
+            except MiniClusterError as error:
+                self._say_once(str(error))
+            except Exception as error:
+                self.stop(BurstError(f"the queue can't be followed, a bug in minicluster: {error!r}"))
+                raise
+            self._forget()
+            self._stopped.wait(retry)
+            retry = min(2 * retry, MOST_RETRY)
+
+    def _say_once(self, text: str) -> None:
+        if text != self._said and not self.has_stopped:
+            streams.say(f"what the queue needs is not known: {text}")
+        self._said = text
+
+    def _forget(self) -> None:
+        with self._changed:
+            self._process = None
+            self._answers, self._answered = {}, -1
+            self._tell()
+
+    def _take(self, answer: Mapping[str, Any]) -> None:
+        now = time.monotonic()
+        with self._changed:
+            for name, group in zip(self._offers, answer["groups"], strict=True):
+                since = now - group["age"] if group["age"] else math.inf
+                online = frozenset(parse_idset(group["online"]))
+                self._answers[name] = Answer(group["need"], group["held"], since, online, answer["waiting"])
+            self._answered = answer["number"]
+            self._tell()
+
+    def _tell(self) -> None:
+        self.changes += 1
+        self._changed.notify_all()
+
+    def _talk(self) -> Iterator[dict[str, Any]]:
+        """Yield the answers of the lead that is there. Raises MiniClusterError when that ends."""
+        lead, read = self._find_lead(), time.monotonic()
+        where = (lead.pod.name, f"--container={lead.pod.runner}", "--stdin")
+        words = self._kubernetes.words("exec", *where, "--", *lead.flux_words("python", "-c", BOOT))
+        pipe = subprocess.PIPE
+        with subprocess.Popen(  # noqa: S603 - words, no shell
+            words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        ) as process:
+            try:
+                with self._changed:
+                    self._process = process
+                    self._write(json.dumps([(name, (PROGRAM / f"{name}.py").read_text("utf-8")) for name in MODULES]))
+                    self._send()
+                for line in _lines(process):
+                    yield json.loads(line)
+                    if time.monotonic() - read > LOOK:
+                        self._find_lead()
+                        read = time.monotonic()
+            finally:
+                process.kill()
+
+    def _find_lead(self) -> Lead:
+        """Return the lead, and offer what the root has. Raises BurstError when it has ended, or can't be asked."""
+        name, kubernetes = self._root.name, self._kubernetes
+        job, lead = kubernetes.get("job", name), find_lead(kubernetes, name)
+        end = end_of(name, job)
+        if end:
+            way = "what is left of its bursts goes by `helm uninstall`"
+            self.stop(BurstError(f"{ended(name, end, lead)}; {way}"))
+        if end or not lead or not lead.is_ready:
+            raise BurstError(f"{name} is {': '.join(filter(None, end or describe(kubernetes, name, job, lead)))}")
+        self.offer("", offer_of_root(self._root, job))
+        return lead
+
+
+def _lines(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    """Yield the lines that a command prints. Raises BurstError when it is silent, and CommandError at its end."""
+    assert process.stdout and process.stderr  # noqa: S101 - pipes
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while selector.select(SILENCE):
+            data = process.stdout.read1(1 << 16)  # type: ignore[attr-defined]  # a BufferedReader
+            if not data:
+                stderr = process.stderr.read().decode(errors="replace")
+                raise CommandError("kubectl exec", reason(stderr) or f"exit code {process.wait()}")
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines
+    raise BurstError(f"the lead was silent for {SILENCE:g} s")

@@ -1,0 +1,110 @@
+"""Several bursts that follow the queue of one root, until they are told to end."""
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from minicluster import streams
+from minicluster.burst import plan
+from minicluster.burst.demand import Demand, Offer
+from minicluster.burst.follower import Follower
+from minicluster.burst.install import How
+from minicluster.burst.root import BurstRequest
+from minicluster.burst.windows import Policy
+from minicluster.errors import BurstError
+from minicluster.kubectl import Kubernetes
+from minicluster.render.model import MiniCluster
+
+#: What ends it; the second one does so at once.
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Followed(NamedTuple):
+    """A burst that is to follow the queue."""
+
+    name: str
+    min: int
+    max: int | None  #: None: all hosts that the root has registered
+    target: Kubernetes
+
+
+class Request(NamedTuple):
+    """What is to follow, and how."""
+
+    root: MiniCluster
+    kubernetes: Kubernetes  #: of the root
+    bursts: Sequence[Followed]  #: the preferred ones first
+    how: How
+    backlog: float  #: seconds
+    idle: float
+
+
+def check(request: Request) -> list[tuple[BurstRequest, Policy]]:
+    """Return the bursts and their limits. Raises BurstError for what can't be."""
+    names = [one.name for one in request.bursts]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise BurstError(f"{twice} is named twice: a burst runs in one place")
+    _check_contexts([request.kubernetes, *(one.target for one in request.bursts)])
+    found = []
+    for one in request.bursts:
+        burst = plan.find(request.root, one.name)
+        if not burst.is_release:
+            raise BurstError(f"{one.name} is of flux.bursting.hostlist: no release can follow the queue there")
+        most = burst.size if one.max is None else one.max
+        plan.check_size(request.root, burst, most)
+        if one.min > most:
+            raise BurstError(f"{one.name}: the least size {one.min} is above the largest, {most}")
+        policy = Policy(one.min, most, request.backlog, request.idle)
+        found.append((BurstRequest(request.root, request.kubernetes, burst, one.target), policy))
+    return found
+
+
+def _check_contexts(places: Sequence[Kubernetes]) -> None:
+    named = {place.context for place in places} - {""}
+    if not named:
+        return
+    known = Kubernetes().kubectl("config", "get-contexts", "--output=name").split("\n")
+    unknown = sorted(named - set(known))
+    if unknown:
+        raise BurstError(
+            f"the kubeconfig has no context {unknown[0]}: it has {', '.join(filter(None, known)) or 'none'}"
+        )
+
+
+def follow(request: Request) -> None:
+    """Let the bursts follow the queue until a signal comes. Raises MiniClusterError when the root has ended."""
+    found = check(request)
+    offers = {one.burst.name: Offer(one.burst.first, one.burst.size) for one, _ in found}
+    demand = Demand(request.root, request.kubernetes, offers)
+    followers = [Follower(one, policy, request.how, demand) for one, policy in found]
+    for one, policy in found:
+        streams.say(f"{one.burst.name} follows the queue in {one.target}: {policy.min} to {policy.max} hosts")
+    with _ended_by_signal(demand):
+        demand.start()
+        for follower in followers:
+            follower.thread.start()
+        for follower in followers:
+            # the main thread must wake for signals
+            while follower.thread.is_alive():
+                follower.thread.join(1.0)
+    if demand.error:
+        raise demand.error
+    streams.say("ended: the bursts stay as they are")
+
+
+@contextmanager
+def _ended_by_signal(demand: Demand) -> Iterator[None]:
+    def end(*_: Any) -> None:
+        if demand.has_stopped:
+            raise KeyboardInterrupt
+        streams.say("ending as soon as what has begun is done")
+        demand.stop()
+
+    before = {number: signal.signal(number, end) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)

@@ -1,0 +1,158 @@
+"""One burst that follows the queue: a thread that installs, resizes and removes it."""
+
+import math
+import threading
+import time
+
+from minicluster import streams
+from minicluster.burst import install, plan, root
+from minicluster.burst.demand import Answer, Demand, Offer
+from minicluster.burst.install import How
+from minicluster.burst.root import BurstRequest
+from minicluster.burst.windows import Policy, Seen, Windows
+from minicluster.errors import BurstError, MiniClusterError
+from minicluster.idset import to_idset
+
+#: Seconds for which a burst that failed is left alone, at first and at most; after which its Job is read again
+REST, MOST_REST, LOOK = 15.0, 900.0, 30.0
+
+
+class Follower:
+    """Brings a burst to the size that the queue needs.
+
+    It keeps no state: the size is in the burst's Job, and what was being drained is in Flux.
+    """
+
+    def __init__(self, request: BurstRequest, policy: Policy, how: How, demand: Demand) -> None:
+        """Ask nothing yet."""
+        self.request, self.policy, self.how, self.demand = request, policy, how, demand
+        self.name, self.thread = request.burst.name, threading.Thread(target=self._run, daemon=True)
+        self._windows = Windows()
+        self._size: int | None = None  #: of its Job; None while that isn't known
+        self._looked = -math.inf  #: when that was read
+        self._rest = REST
+        self._missing = math.inf  #: since when hosts have not joined
+        self._is_late = False  #: whether they count only once they have joined
+        self._why = f"{self.name} is scaling down"
+
+    def _run(self) -> None:
+        """Step by step until the demand has stopped."""
+        while not self.demand.has_stopped:
+            seen = self.demand.changes
+            try:
+                self.demand.wait(self._step(time.monotonic()), seen)
+            except MiniClusterError as error:
+                self._leave_alone(str(error))
+            except Exception as error:
+                self.demand.stop(BurstError(f"{self.name} can't be followed, a bug in minicluster: {error!r}"))
+                raise
+
+    def _leave_alone(self, why: str) -> None:
+        """Let others give what the queue needs, for a while."""
+        streams.say(f"{self.name}: {why}: the next attempt is in {self._rest:g} s")
+        self._size = None
+        self._offer()
+        self.demand.sleep(self._rest)
+        self._rest = min(2 * self._rest, MOST_REST)
+
+    def _step(self, now: float) -> float:
+        """Do what is to be done now; return the seconds after which there may be more. Raises MiniClusterError."""
+        if self._size is None or now - self._looked > LOOK:
+            self._look()
+        answer = self.demand.answer(self.name, self._offer())
+        if answer is None or self._size is None:
+            self._windows.forget()
+            return LOOK
+        wait = self._check_joined(answer, now)
+        age = now - answer.since if answer.since < math.inf else 0.0
+        decision = self._windows.decide(self.policy, Seen(now, answer.need, answer.held, age), self._size)
+        leaving = {index for index in answer.online if index >= self._size}
+        if decision.size > self._size and not leaving:
+            jobs = "1 job waits" if answer.waiting == 1 else f"{answer.waiting} jobs wait"
+            self._grow(decision.size, "its least size" if decision.size <= self.policy.min else jobs)
+        elif decision.size < self._size:
+            self._shrink(decision.size)
+        return min(wait, decision.wait, LOOK)
+
+    def _offer(self) -> int:
+        """Tell the queue which hosts it may have; return the number of an answer that knows it."""
+        burst, size = self.request.burst, self._size
+        if size is None or self._is_late:
+            return self.demand.offer(self.name, Offer(burst.first, burst.size))
+        return self.demand.offer(self.name, Offer(burst.first, burst.size, size, max(size, self.policy.max)))
+
+    def _look(self) -> None:
+        """Read the size, and undo a shrink that was interrupted. Raises MiniClusterError."""
+        target, is_first = self.request.target, self._size is None
+        job = target.get("job", self.name)
+        if "deletionTimestamp" in job.get("metadata", {}):
+            raise BurstError(f"it is being removed from {target}")
+        if install.has_ended(job):
+            streams.say(f"{self.name}: its Job has ended: removing it")
+            install.uninstall(self.request, self.how.seconds)
+            job = {}
+        size = int(job.get("spec", {}).get("completions", 0))
+        if is_first:
+            self.request.undrain(plan.OURS + self._why, range(size))
+        if self._size != size:
+            self._missing = math.inf
+        self._size, self._looked = size, time.monotonic()
+
+    def _check_joined(self, answer: Answer, now: float) -> float:
+        """Say when all hosts have joined. Those that don't in time count only once they have joined.
+
+        Return the seconds until the next check.
+        """
+        missing = sorted(set(range(self._size or 0)) - answer.online)
+        if not missing:
+            if self._missing < math.inf and self._size:
+                streams.say(f"{self.name} has joined: ranks {self.request.burst.ranks(self._size)}")
+            self._missing, self._is_late, self._rest = math.inf, False, REST
+            return math.inf
+        if self._is_late:
+            return math.inf
+        self._missing = min(self._missing, now)
+        left = self._missing + self.how.seconds - now
+        if left > 0:
+            return left
+        self._is_late = True
+        self._offer()
+        why = install.problem(self.request.target, self.name, missing[0])
+        streams.say(
+            f"{self.name}: {len(missing)} of {self._size} hosts have not joined within {self.how.seconds:g} s, such as "
+            f"index {missing[0]}, and don't count until they have: {why}"
+        )
+        return math.inf
+
+    def _grow(self, size: int, why: str) -> None:
+        """Install the burst, or make it larger. Raises MiniClusterError."""
+        old, self._size = self._size or 0, size
+        self._say(old, why)
+        self._offer()
+        made, lead = install.prepare(self.request, self.how.address, size)
+        certificate = root.find_certificate(self.request, lead)
+        install.install(self.request, made, certificate, self.how, old)
+        self._missing = time.monotonic()
+
+    def _shrink(self, size: int) -> None:
+        """Make the burst smaller, or remove it, unless a job runs where it shrinks. Raises MiniClusterError."""
+        old, request = self._size or 0, self.request
+        ranks = range(request.burst.first + size, request.burst.first + old)
+        self._size = size
+        self._offer()
+        request.drain(to_idset(ranks), self._why)
+        if request.busy() & set(ranks):
+            request.undrain(plan.OURS + self._why, range(old))
+            self._size = old
+            self._windows.forget()
+            streams.say(f"{self.name}: {old} hosts stay: a job started on one that was about to go")
+            return
+        self._say(old, f"no job needed more for {self.policy.idle:g} s")
+        if size:
+            made, _ = install.prepare(request, self.how.address, size)
+            install.upgrade(request, made, self.how)
+        else:
+            install.uninstall(request, self.how.seconds)
+
+    def _say(self, old: int, why: str) -> None:
+        streams.say(f"{self.name}: {old} -> {self._size} hosts: {why}")

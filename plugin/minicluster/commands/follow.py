@@ -1,0 +1,81 @@
+"""``minicluster burst follow``: bursts that come and go by the queue's need."""
+
+import re
+from collections.abc import Sequence
+from typing import IO, Any
+
+import click
+
+from minicluster import streams
+from minicluster.burst import follow, root
+from minicluster.burst.install import How
+from minicluster.commands import burst, options
+from minicluster.kubectl import Kubernetes
+
+
+class Burst(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
+    """A burst with its limits and its place: NAME[:MIN-MAX][@[CONTEXT/]NAMESPACE]."""
+
+    name = "burst"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+        """Return name, least and largest size, context and namespace; None for what is not given."""
+        found = re.fullmatch(r"([^:@]+)(?::([0-9]{1,9})-([0-9]{1,9}))?(?:@(?:(.*)/)?([^/]*))?", str(value))
+        if not found:
+            self.fail(f"{value!r} is not NAME, NAME:MIN-MAX, NAME@NAMESPACE or NAME@CONTEXT/NAMESPACE.", param, ctx)
+        name, least, most, context, namespace = found.groups()
+        return name, int(least or 0), None if most is None else int(most), context, namespace
+
+
+@click.command("follow")
+@click.argument("release", metavar="ROOT")
+@click.argument("bursts", metavar="BURST...", type=Burst(), nargs=-1, required=True)
+@burst.where_root_is
+@burst.of_burst
+@burst.ADDRESS
+@burst.VALUES
+@burst.CHART
+@click.option(
+    "--backlog", type=options.Duration(), default="10s", show_default=True, help="How long a job waits first."
+)
+@click.option("--idle", type=options.Duration(), default="5m", show_default=True, help="How long hosts stay unused.")
+@click.option(
+    "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long hosts have to join."
+)
+def command(
+    release: str,
+    bursts: Sequence[tuple[Any, ...]],
+    root_context: str,
+    root_namespace: str,
+    root_values: IO[bytes] | None,
+    context: str,
+    namespace: str,
+    **how: Any,
+) -> None:
+    """Let bursts follow the root's queue, until Ctrl-C.
+
+    A burst is installed and grows when a job waits for more hosts than the root can have. It shrinks, and is
+    removed, when its hosts were not needed for a while. No host leaves with a job. The first BURST is the preferred
+    one.
+
+    BURST is NAME[:MIN-MAX][@[CONTEXT/]NAMESPACE]: by default 0 to all registered hosts, where --context and --namespace
+    say.
+
+    \b
+    Examples:
+      minicluster burst follow flux burst-0 --context other --namespace jobs
+      minicluster burst follow flux burst-0:0-4@here/jobs burst-1:0-20@cloud/jobs --idle 10m
+    """
+    kubernetes = Kubernetes(root_context, root_namespace, is_apart=True)
+    cluster = root.read(release, kubernetes, streams.read(root_values) if root_values else None)
+    followed = [
+        follow.Followed(
+            name,
+            least,
+            most,
+            Kubernetes(context if own is None else own, own_namespace or namespace, is_apart=True),
+        )
+        for name, least, most, own, own_namespace in bursts
+    ]
+    where = How(how["address"], how["chart"], how["files"], how["timeout"])
+    follow.follow(follow.Request(cluster, kubernetes, followed, where, how["backlog"], how["idle"]))

@@ -1,0 +1,163 @@
+"""Runs on the lead for `minicluster burst follow`: says how many hosts of each burst the queue needs.
+
+Reads offers and writes answers, each a JSON object on a line. It answers an offer, a change in Flux, and once a period.
+
+- An offer has a ``number``, and ``groups``: the root first, then its bursts, the preferred ones first. Of each it has
+  the ``first`` rank, how many hosts are ``registered``, the ``size`` now, and ``most``, the size that may be had.
+- An answer repeats the ``number``, and has how many jobs are ``waiting``, and of each group the `Need`.
+
+Given to `flux python -c` by burst/demand.py, with the modules that it imports; ends with its standard input. Runs with
+the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any, Container, Iterable, Mapping, NamedTuple
+
+import flux
+import state
+from changes import Changes
+from flux import constants
+from need import Request, Room
+from pending import Pending
+from state import OWN_REASON, Nodes
+
+#: Seconds between two answers: at most, at least, and how much longer than the CPU time of an answer, 5 % of a core
+PERIOD, PAUSE, PAUSE_FACTOR = 5.0, 0.25, 20
+
+
+class Group(NamedTuple):
+    """Hosts of consecutive ranks: the root's own, or a burst's."""
+
+    first: int
+    registered: int
+    size: int  #: hosts that are there, or start
+    most: int  #: hosts that may be there
+
+    def ranks(self, count: int) -> range:
+        """Return the ranks of the first hosts."""
+        return range(self.first, self.first + min(count, self.registered))
+
+    def count(self, ranks: Container[int]) -> int:
+        """Return how many hosts from the first on are enough to have those of some ranks."""
+        return next((n for n in range(self.registered, 0, -1) if self.first + n - 1 in ranks), 0)
+
+
+class Need(NamedTuple):
+    """What the queue needs of a group; its indexes count from 0."""
+
+    need: int  #: hosts that jobs have, or that waiting jobs would have
+    held: int  #: hosts that jobs have
+    age: float  #: seconds for which a job has waited that needs more hosts than the size; 0: there is none
+    online: str  #: indexes of the hosts that have joined
+
+
+def usable_ranks(nodes: Nodes, groups: Iterable[Group]) -> list[int]:
+    """Return the ranks that jobs may have: those that are there, then those that may come, each in the groups' order.
+
+    A host that others drained is not usable. One that we drained is there once its pod has started again.
+    """
+    ours = {rank for rank, reason in nodes.drained.items() if reason.startswith(OWN_REASON)}
+    there, may_come = [], []
+    for group in groups:
+        for rank in group.ranks(group.registered):
+            if rank in nodes.drained and rank not in ours:
+                continue
+            if rank in group.ranks(group.size) or (rank in nodes.online and rank not in ours):
+                there.append(rank)
+            elif rank in group.ranks(group.most):
+                may_come.append(rank)
+    return there + may_come
+
+
+def burst_needs(nodes: Nodes, groups: list[Group], pending: Iterable[Request], now: float) -> list[Need]:
+    """Return what the queue needs of each group. Jobs that not even all groups could run don't count.
+
+    Reads ``pending`` only until the result is certain.
+    """
+    ranks = usable_ranks(nodes, groups)
+    room, offered = Room(nodes, ranks), set(ranks)
+    # the age is that of the first job that needs more: those behind it can't change it
+    tops = {group.first + group.count(offered) - 1 for group in groups[1:] if group.count(offered)}
+    for request in pending:
+        room.place(request)
+        if tops <= room.since.keys():
+            break
+    return [_need(nodes, group, room.since, now) for group in groups]
+
+
+def _need(nodes: Nodes, group: Group, since: Mapping[int, float], now: float) -> Need:
+    held = group.count(nodes.used)
+    new = [since[rank] for rank in group.ranks(group.registered)[group.size :] if rank in since]
+    online = [rank - group.first for rank in group.ranks(group.registered) if rank in nodes.online]
+    age = max(now - min(new), 0.001) if new else 0.0
+    return Need(max(held, group.count(since)), held, round(age, 3), state.to_idset(online))
+
+
+class Answers:
+    """Answers the newest offer."""
+
+    def __init__(self, handle: Any, changes: Changes) -> None:
+        """Take a handle, and what tells of changes."""
+        self.handle, self.changes = handle, changes
+        self.pending = Pending(handle, self._allowed)
+        self.offer: dict[str, Any] = {}
+        self.allowed: dict[str, frozenset[int] | None] = {}  #: by constraints
+        self.rest = b""
+        self.ends = False
+
+    def read(self, *_: Any) -> None:
+        """Take the offers that came on standard input; nothing is its end."""
+        data = os.read(0, 1 << 16)
+        self.ends = not data
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        for line in lines:
+            self.offer = json.loads(line)
+        self.changes.wake()
+
+    def write(self, now: float) -> None:
+        """Write what the queue needs. Raises OSError."""
+        groups = [Group(**each) for each in self.offer["groups"]]
+        nodes = state.nodes(self.handle)
+        waiting = state.waiting_jobs(self.handle)
+        needs = burst_needs(nodes, groups, self.pending.requests(waiting, now), now)
+        answer = {"number": self.offer["number"], "waiting": len(waiting), "groups": [need._asdict() for need in needs]}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+    def _allowed(self, jobspec: Mapping[str, Any]) -> frozenset[int] | None:
+        """Return the ranks that a job's constraints allow; None for any, and where only the scheduler can say."""
+        constraints = jobspec["attributes"].get("system", {}).get("constraints")
+        if not constraints:
+            return None
+        text = json.dumps(constraints, sort_keys=True)
+        if text not in self.allowed:
+            self.allowed[text] = allowed_ranks(self.handle, text)
+        return self.allowed[text]
+
+
+def allowed_ranks(handle: Any, constraints: str) -> frozenset[int] | None:
+    """Return the ranks that match constraints (RFC 31), None where Flux's Python doesn't know them. Raises OSError."""
+    from flux.resource import ResourceSet
+
+    resources = ResourceSet(handle.rpc("resource.status", nodeid=0).get()["R"])
+    try:
+        return frozenset(resources.copy_constraint(constraints).ranks)
+    except ValueError:
+        return None
+
+
+def main() -> None:
+    """Answer until standard input ends. Raises OSError when the broker is gone."""
+    changes = Changes(flux.Flux())
+    answers = Answers(flux.Flux(), changes)
+    with changes.handle.fd_watcher_create(0, answers.read, constants.FLUX_POLLIN):
+        while not answers.ends:
+            used = time.process_time()
+            if answers.offer:
+                answers.write(time.monotonic())
+            changes.wait(max(PAUSE, PAUSE_FACTOR * (time.process_time() - used)), PERIOD)
