@@ -309,6 +309,7 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
             "FLUX_KVS_WATCH": 4,
             "FLUX_KVS_WAITCREATE": 8,
             "FLUX_RPC_STREAMING": 2,
+            "FLUX_POLLIN": 1,
         },
         "flux.future": {"Future": SimpleNamespace(get=lambda stream: stream.get())},
         "flux.job": {

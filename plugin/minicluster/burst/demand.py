@@ -81,10 +81,7 @@ class Demand:
         self._stopped = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._said = ""
-
-    def start(self) -> None:
-        """Begin the conversation."""
-        threading.Thread(target=self._run, name="minicluster-demand", daemon=True).start()
+        self.thread = threading.Thread(target=self._run, name="minicluster-demand", daemon=True)
 
     def stop(self, error: MiniClusterError | None = None) -> None:
         """End all who wait."""
@@ -132,7 +129,6 @@ class Demand:
         if self._process and self._process.stdin:
             with suppress(OSError):  # the connection broke: the next one has the offers
                 self._process.stdin.write(f"{line}\n".encode())
-                self._process.stdin.flush()
 
     def _run(self) -> None:
         """Talk to one lead after the other, until the root has ended."""
@@ -183,7 +179,7 @@ class Demand:
         words = self._kubernetes.words("exec", *where, "--", *lead.flux_words("python", "-c", BOOT))
         pipe = subprocess.PIPE
         with subprocess.Popen(  # noqa: S603 - words, no shell
-            words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
         ) as process:
             try:
                 with self._changed:
@@ -219,7 +215,7 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while selector.select(SILENCE):
-            data = process.stdout.read1(1 << 16)  # type: ignore[attr-defined]  # a BufferedReader
+            data = process.stdout.read(1 << 16)
             if not data:
                 stderr = process.stderr.read().decode(errors="replace")
                 raise CommandError("kubectl exec", reason(stderr) or f"exit code {process.wait()}")

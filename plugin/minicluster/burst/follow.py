@@ -82,13 +82,13 @@ def follow(request: Request) -> None:
     for one, policy in found:
         streams.say(f"{one.burst.name} follows the queue in {one.target}: {policy.min} to {policy.max} hosts")
     with _ended_by_signal(demand):
-        demand.start()
-        for follower in followers:
-            follower.thread.start()
-        for follower in followers:
-            # the main thread must wake for signals
-            while follower.thread.is_alive():
-                follower.thread.join(1.0)
+        threads = [demand.thread, *(follower.thread for follower in followers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            # this thread must wake for signals
+            while thread.is_alive():
+                thread.join(1.0)
     if demand.error:
         raise demand.error
     streams.say("ended: the bursts stay as they are")

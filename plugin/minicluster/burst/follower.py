@@ -28,6 +28,7 @@ class Follower:
         self.request, self.policy, self.how, self.demand = request, policy, how, demand
         self.name, self.thread = request.burst.name, threading.Thread(target=self._run, daemon=True)
         self._windows = Windows()
+        self._is_clean = False  #: whether no shrink of ours, or of a process before us, is half done
         self._size: int | None = None  #: of its Job; None while that isn't known
         self._looked = -math.inf  #: when that was read
         self._rest = REST
@@ -50,7 +51,7 @@ class Follower:
     def _leave_alone(self, why: str) -> None:
         """Let others give what the queue needs, for a while."""
         streams.say(f"{self.name}: {why}: the next attempt is in {self._rest:g} s")
-        self._size = None
+        self._size, self._is_clean = None, False
         self._offer()
         self.demand.sleep(self._rest)
         self._rest = min(2 * self._rest, MOST_REST)
@@ -63,6 +64,9 @@ class Follower:
         if answer is None or self._size is None:
             self._windows.forget()
             return LOOK
+        if not self._is_clean:
+            self.request.undrain(plan.OURS + self._why, range(self._size))
+            self._is_clean = True
         wait = self._check_joined(answer, now)
         age = now - answer.since if answer.since < math.inf else 0.0
         decision = self._windows.decide(self.policy, Seen(now, answer.need, answer.held, age), self._size)
@@ -82,8 +86,8 @@ class Follower:
         return self.demand.offer(self.name, Offer(burst.first, burst.size, size, max(size, self.policy.max)))
 
     def _look(self) -> None:
-        """Read the size, and undo a shrink that was interrupted. Raises MiniClusterError."""
-        target, is_first = self.request.target, self._size is None
+        """Read the size; remove what has ended. Raises MiniClusterError."""
+        target = self.request.target
         job = target.get("job", self.name)
         if "deletionTimestamp" in job.get("metadata", {}):
             raise BurstError(f"it is being removed from {target}")
@@ -92,8 +96,6 @@ class Follower:
             install.uninstall(self.request, self.how.seconds)
             job = {}
         size = int(job.get("spec", {}).get("completions", 0))
-        if is_first:
-            self.request.undrain(plan.OURS + self._why, range(size))
         if self._size != size:
             self._missing = math.inf
         self._size, self._looked = size, time.monotonic()
@@ -107,7 +109,8 @@ class Follower:
         if not missing:
             if self._missing < math.inf and self._size:
                 streams.say(f"{self.name} has joined: ranks {self.request.burst.ranks(self._size)}")
-            self._missing, self._is_late, self._rest = math.inf, False, REST
+                self._rest = REST
+            self._missing, self._is_late = math.inf, False
             return math.inf
         if self._is_late:
             return math.inf

@@ -131,7 +131,7 @@ class Answers:
 
     def _allowed(self, jobspec: Mapping[str, Any]) -> frozenset[int] | None:
         """Return the ranks that a job's constraints allow; None for any, and where only the scheduler can say."""
-        constraints = jobspec["attributes"].get("system", {}).get("constraints")
+        constraints = jobspec.get("attributes", {}).get("system", {}).get("constraints")
         if not constraints:
             return None
         text = json.dumps(constraints, sort_keys=True)

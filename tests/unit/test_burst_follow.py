@@ -1,0 +1,343 @@
+"""`minicluster burst follow` with stand-ins of helm and kubectl that keep a small world in a file."""
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import burst_world
+import pytest
+from click.testing import CliRunner, Result
+from minicluster.burst import demand, follower, probe
+from support import CERTIFICATE, front_door
+from test_burst_command import ANSWERS, VALUES
+
+BURSTS = [{"name": "b0", "size": 4}, {"name": "b1", "size": 2}]
+ROOT = {**VALUES, "size": 2, "maxSize": 2, "flux": {"bursting": {"clusters": BURSTS, "expose": {"type": "NodePort"}}}}
+FIRST = {"b0": 2, "b1": 6}
+#: What is there: sizes of Jobs, drains by rank, needs of the bursts, ranks with jobs, and what fails
+WORLD: dict[str, Any] = {
+    "sizes": {"flux": 2}, "ends": {}, "drains": {}, "need": {}, "busy": [], "fails": {}, "lead": "flux-0-x",
+    "joins": True, "starts": [], "done": [],
+}  # fmt: skip
+TOOL = f"#!{sys.executable} -IS\n{Path(burst_world.__file__).read_text()}"
+
+
+@dataclass
+class World:
+    """The file, and the command that follows it."""
+
+    folder: Path
+    result: Result | None = None
+
+    def __getitem__(self, key: str) -> Any:
+        return json.loads((self.folder / "world").read_text())[key]
+
+    def set(self, **changes: Any) -> None:
+        """Change it, as another program would."""
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            world = {**json.loads((self.folder / "world").read_text()), **changes}
+            (self.folder / "newer").write_text(json.dumps(world))
+            (self.folder / "newer").rename(self.folder / "world")
+
+    def offers(self) -> dict[str, list[int]]:
+        """Return the newest offers: size and most."""
+        lines = (self.folder / "offers").read_text().splitlines()
+        last: dict[str, list[int]] = json.loads(lines[-1]) if lines else {}
+        return last
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of the bursts."""
+        return {name: size for name, size in self["sizes"].items() if name != "flux"}
+
+    def wait(self, found: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        end = time.monotonic() + 10
+        while not found():
+            assert time.monotonic() < end, (self.folder / "world").read_text()
+            time.sleep(0.02)
+
+    def follow(self, play: Callable[[], None], *words: str, ends: bool = False, is_known: bool = True) -> None:
+        """Run the command while ``play`` plays in another thread; then end it by a signal, unless it ends itself."""
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                if is_known and not ends:
+                    self.wait(lambda: bool(self.offers().get("b0")))
+                play()
+            except BaseException as error:
+                failed.append(error)
+            if not ends or failed:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        (self.folder / "offers").write_text("")
+        thread = threading.Thread(target=run)
+        thread.start()
+        options = ["--backlog=0s", "--idle=0s", "--root-namespace=here", "--namespace=there"]
+        self.result = CliRunner().invoke(front_door, ["burst", "follow", "flux", *(words or ["b0"]), *options])
+        thread.join()
+        assert not failed, "\n".join([str(failed), *self.lines()])
+
+    def lines(self) -> list[str]:
+        """Return what was said."""
+        assert self.result
+        return [line.removeprefix("minicluster: ") for line in self.result.stderr.splitlines()]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    for name in ("helm", "kubectl"):
+        (tmp_path / name).write_text(TOOL)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "world").write_text(json.dumps(WORLD))
+    (tmp_path / "answers").write_text(json.dumps({"helm get values": ROOT, **ANSWERS}))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(probe, "ask", lambda *_: probe.Answer.LEAD)
+    monkeypatch.setattr(follower, "REST", 0.1)
+    monkeypatch.setattr(follower, "LOOK", 0.2)
+    monkeypatch.setattr(demand, "RETRY", 0.05)
+    monkeypatch.setattr(demand, "LOOK", 0.2)
+    # a signal that comes too late is no harm
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    yield World(tmp_path)
+    signal.signal(signal.SIGTERM, before)
+    assert threading.active_count() == 1
+
+
+BEGINS = "b0 follows the queue in namespace there: 0 to 4 hosts"
+ENDS = ["ending as soon as what has begun is done", "ended: the bursts stay as they are"]
+#: Calls that install and remove
+SECRET = "kubectl apply --server-side --force-conflicts"
+REMOVED = ["helm uninstall b0", "kubectl delete secret b0-root-curve --ignore-not-found"]
+GOING = "minicluster: b0 is scaling down"
+
+
+def test_a_burst_comes_grows_shrinks_and_goes(world: World) -> None:
+    def play() -> None:
+        for need in (1, 3, 2, 0):
+            world.set(need={"b0": need})
+            world.wait(lambda: world.sizes() == ({"b0": need} if need else {}))  # noqa: B023 - called at once
+            world.wait(lambda: world.offers().get("b0") == [need, 4])  # noqa: B023
+        world.wait(lambda: world["done"][-1] == REMOVED[-1])
+
+    world.follow(play)
+    assert world.result
+    assert world.result.exit_code == 0
+    joined = [line for line in world.lines() if "has joined" in line]
+    assert [line for line in world.lines() if line not in joined] == [
+        BEGINS,
+        "b0: 0 -> 1 hosts: 2 jobs wait",
+        "b0: 1 -> 3 hosts: 2 jobs wait",
+        "b0: 3 -> 2 hosts: no job needed more for 0 s",
+        "b0: 2 -> 0 hosts: no job needed more for 0 s",
+        *ENDS,
+    ]
+    assert joined == ["b0 has joined: ranks 2", "b0 has joined: ranks 2-4"]
+    assert world["done"] == [
+        *(SECRET, "helm b0 1"),
+        *(SECRET, "helm b0 3"),
+        *(f"kubectl flux resource drain --update 4 {GOING}", "helm b0 2"),
+        *(f"kubectl flux resource drain --update 2-3 {GOING}", *REMOVED),
+    ]
+    assert CERTIFICATE not in world.result.output
+
+
+def test_a_burst_that_goes_on_stays_when_the_command_ends(world: World) -> None:
+    world.set(need={"b0": 2})
+    world.follow(lambda: world.wait(lambda: world.sizes() == {"b0": 2}))
+    world.follow(lambda: world.wait(lambda: world.offers().get("b0") == [2, 4]))
+    assert world.lines() == [BEGINS, *ENDS]
+    assert world.sizes() == {"b0": 2}
+
+
+def test_limits(world: World) -> None:
+    world.set(need={"b0": 4, "b1": 2})
+    both = ["b0:2-3", "b1:0-1@cloud/other"]
+    world.follow(lambda: world.wait(lambda: world.sizes() == {"b0": 3, "b1": 1}), *both)
+    assert world.lines()[1] == "b1 follows the queue in namespace other of context cloud: 0 to 1 hosts"
+    world.set(need={})
+    world.follow(lambda: world.wait(lambda: world.sizes() == {"b0": 2}), *both)
+    world.set(sizes={"flux": 2}, drains={})
+    world.follow(lambda: world.wait(lambda: world.sizes() == {"b0": 2}), "b0:2-3")
+    assert world.lines()[1] == "b0: 0 -> 2 hosts: its least size"
+
+
+def test_a_job_that_starts_on_a_leaving_host_keeps_it(world: World) -> None:
+    world.set(sizes={"flux": 2, "b0": 3}, starts=[4])
+
+    def play() -> None:
+        world.wait(lambda: any("undrain" in line for line in world["done"]))
+        time.sleep(0.5)
+        assert world.sizes() == {"b0": 3}
+        world.set(busy=[3])
+        world.wait(lambda: world.sizes() == {"b0": 2})
+        world.set(busy=[])
+        world.wait(lambda: world["done"][-1] == REMOVED[-1])
+
+    world.follow(play)
+    lines = [line for line in world.lines() if "joined" not in line]
+    assert lines == [
+        BEGINS,
+        "b0: 3 hosts stay: a job started on one that was about to go",
+        "b0: 3 -> 2 hosts: no job needed more for 0 s",
+        "b0: 2 -> 0 hosts: no job needed more for 0 s",
+        *ENDS,
+    ]
+    assert world["done"] == [
+        f"kubectl flux resource drain --update 2-4 {GOING}",
+        "kubectl flux resource undrain --update 2-4",
+        f"kubectl flux resource drain --update 4 {GOING}",
+        "helm b0 2",
+        f"kubectl flux resource drain --update 2-3 {GOING}",
+        *REMOVED,
+    ]
+
+
+def test_a_shrink_that_was_interrupted_is_undone(world: World) -> None:
+    drains = {"2": "the pod was told to stop", "3": GOING[13:], "4": GOING[13:], "6": GOING[13:]}
+    world.set(sizes={"flux": 2, "b0": 2}, need={"b0": 2}, drains=drains)
+    world.follow(lambda: world.wait(lambda: world["drains"] != drains))
+    # rank 4 is of a host that went
+    assert world["done"] == ["kubectl flux resource undrain --update 3"]
+
+
+def test_what_fails_is_left_to_the_next_burst(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "REST", 30.0)
+    world.set(need={"b0": 2}, fails={"cloud.* helm upgrade": "Error: exceeded quota\nof here"})
+
+    def play() -> None:
+        world.wait(lambda: world.offers() == {"": [2, 2], "b0": [0, 0], "b1": [0, 2]})
+        world.set(need={"b1": 1})
+        world.wait(lambda: world.sizes() == {"b1": 1})
+
+    world.follow(play, "b0@cloud/there", "b1")
+    assert "b0: helm upgrade: exceeded quota of here: the next attempt is in 30 s" in world.lines()
+    assert "helm b0 2" not in world["done"]
+
+
+def test_it_is_tried_again(world: World) -> None:
+    world.set(need={"b0": 2}, fails={"helm upgrade": "Error: no"})
+
+    def play() -> None:
+        world.wait(lambda: len([line for line in world["done"] if line == "helm b0"]) == 2)
+        world.set(fails={})
+        world.wait(lambda: world.sizes() == {"b0": 2})
+
+    world.follow(play)
+    assert [line for line in world.lines() if "no" in line] == [
+        f"b0: helm upgrade: no: the next attempt is in {seconds} s" for seconds in ("0.1", "0.2")
+    ]
+
+
+def test_hosts_that_don_t_join_count_no_more(world: World) -> None:
+    world.set(need={"b0": 2}, joins=False)
+
+    def play() -> None:
+        world.wait(lambda: world.sizes() == {"b0": 2})
+        world.wait(lambda: world.offers().get("b0") == [0, 0])
+        world.set(joins=True)
+        world.wait(lambda: world.offers().get("b0") == [2, 4])
+
+    world.follow(play, "b0", "--timeout=0.1s")
+    assert [line for line in world.lines() if "joined" in line] == [
+        "b0: 2 of 2 hosts have not joined within 0.1 s, such as index 0, and don't count until they have: pod b0-0-x "
+        "says: the last word",
+        "b0 has joined: ranks 2-3",
+    ]
+
+
+def test_a_host_that_still_leaves_is_waited_for(world: World) -> None:
+    """A host that grows back at once would take jobs in its old pod."""
+    world.set(sizes={"flux": 2, "b0": 1}, need={"b0": 1})
+
+    def play() -> None:
+        world.wait(lambda: world.offers().get("b0") == [1, 4])
+        world.set(sizes={"flux": 2})  # somebody removed it, and its pod has not ended
+        world.wait(lambda: world["done"] != [])
+
+    world.follow(play)
+    assert world.sizes() == {"b0": 1}
+
+
+def test_a_burst_whose_job_has_ended_is_removed_first(world: World) -> None:
+    ended = [{"type": "Complete", "status": "True"}]
+    world.set(sizes={"flux": 2, "b0": 3}, ends={"b0": ended}, need={"b0": 1})
+    world.follow(lambda: world.wait(lambda: world["done"][-1:] == ["helm b0 1"]))
+    assert world["done"] == [*REMOVED, SECRET, "helm b0 1"]
+    assert world.lines()[1] == "b0: its Job has ended: removing it"
+
+
+def test_nothing_is_done_while_nothing_is_known(world: World) -> None:
+    world.set(lead="", need={"b0": 2})
+
+    def play() -> None:
+        time.sleep(0.5)
+        assert world["done"] == []
+        world.set(lead="flux-0-y")
+        world.wait(lambda: world.sizes() == {"b0": 2})
+        world.set(lead="flux-0-z", need={})
+        world.wait(lambda: world.sizes() == {})
+        world.wait(lambda: world["done"][-1] == REMOVED[-1])
+
+    world.follow(play, is_known=False)
+    unknown = [line for line in world.lines() if "not known" in line]
+    assert unknown == [
+        "what the queue needs is not known: flux is Starting: the lead has no pod: `kubectl describe job flux` says "
+        "why",
+        "what the queue needs is not known: kubectl exec: the pod is gone",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"sizes": {"b0": 2}}, "flux has ended: Gone: the Job flux was deleted, or cleaned up after its end"),
+        (
+            {"ends": {"flux": [{"type": "Failed", "status": "True", "reason": "Deadline", "message": "late"}]}},
+            "flux has ended: Failed: Deadline: late",
+        ),
+    ],
+)
+def test_it_ends_with_the_root(world: World, change: dict[str, Any], why: str) -> None:
+    world.set(sizes={"flux": 2, "b0": 2}, need={"b0": 2})
+
+    def play() -> None:
+        world.wait(lambda: world.offers().get("b0") == [2, 4])
+        world.set(**change)
+
+    world.follow(play, ends=True)
+    assert world.result
+    assert world.result.exit_code == 1
+    assert world.lines()[-1] == f"{why}; what is left of its bursts goes by `helm uninstall`"
+    assert world["done"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["b2"], "flux has no burst b2: flux.bursting.clusters has b0, b1"),
+        (["b0", "b0"], "b0 is named twice: a burst runs in one place"),
+        (["b0:0-5"], "the size 5 is impossible: flux has registered 4 hosts for b0, so give 1 to 4; a live root can't "
+         "register more"),
+        (["b0:3-2"], "b0: the least size 3 is above the largest, 2"),
+        (["b0:4"], "Invalid value for 'BURST...': 'b0:4' is not NAME, NAME:MIN-MAX, NAME@NAMESPACE or "
+         "NAME@CONTEXT/NAMESPACE; see `minicluster burst follow --help`"),
+        (["b0@a:b/c/there"], "the kubeconfig has no context a:b/c: it has here, cloud"),
+        (["b0", "--root-context=nowhere"], "the kubeconfig has no context nowhere: it has here, cloud"),
+    ],
+)  # fmt: skip
+def test_what_can_t_be_is_refused_before_anything_is_made(world: World, words: list[str], message: str) -> None:
+    world.follow(lambda: None, *words, ends=True)
+    assert world.result
+    assert world.lines() == [message]
+    assert world.result.exit_code in (1, 2)
+    assert world["done"] == []

@@ -1,0 +1,192 @@
+"""What the lead says that the queue needs of bursts."""
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from fake_flux import FakeFlux, modules
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from need import Request
+from state import Nodes
+
+NODE = Request(1, 1, 0, apart=True)
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    for name, module in modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    for name in ("changes", "burst_need"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module("burst_need")
+
+
+def nodes(**fields: Any) -> Nodes:
+    """Return eight nodes of four cores: a root of four, of which two are up, and two bursts of two."""
+    seen = {"all": dict.fromkeys(range(8), (4, 0)), "used": {}, "online": frozenset({0, 1}), "drained": {}}
+    return Nodes(**{**seen, **fields})
+
+
+def busy(*ranks: int) -> dict[int, tuple[int, int]]:
+    return dict.fromkeys(ranks, (4, 0))
+
+
+#: Offers of root and bursts: the size now, and the most that may be had
+GROUPS = [(2, 2), (0, 2), (0, 2)]
+REGISTERED = [(0, 4), (4, 2), (6, 2)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "groups", "pending", "expected"),
+    [
+        # (hosts needed, hosts held) of root and bursts
+        (nodes(), GROUPS, [], [(0, 0), (0, 0), (0, 0)]),
+        (nodes(used=busy(0, 5)), GROUPS, [], [(1, 1), (2, 2), (0, 0)]),
+        # the root's own room first: free cores, then what it adds by itself
+        (nodes(), GROUPS, [NODE] * 8, [(2, 0), (0, 0), (0, 0)]),
+        (nodes(used=busy(0, 1)), [(2, 4), (0, 2), (0, 2)], [NODE] * 9, [(4, 2), (1, 0), (0, 0)]),
+        # then the bursts in their order
+        (nodes(used=busy(0, 1)), GROUPS, [NODE], [(2, 2), (1, 0), (0, 0)]),
+        (nodes(used=busy(0, 1)), GROUPS, [NODE] * 9, [(2, 2), (2, 0), (1, 0)]),
+        (nodes(used=busy(0, 1)), GROUPS, [NODE] * 99, [(2, 2), (2, 0), (2, 0)]),
+        # what is there, or starts, is used before what may come
+        (nodes(used=busy(0, 1)), [(2, 2), (0, 2), (1, 2)], [NODE] * 4, [(2, 2), (0, 0), (1, 0)]),
+        (nodes(used=busy(0, 1), online=frozenset({0, 1, 6})), GROUPS, [NODE], [(2, 2), (0, 0), (1, 0)]),
+        # a burst that can't be had now keeps what has joined
+        (nodes(used=busy(0, 1)), [(2, 2), (0, 0), (0, 2)], [NODE] * 9, [(2, 2), (0, 0), (2, 0)]),
+        (nodes(used=busy(0, 1), online=frozenset({0, 1, 4})), [(2, 2), (0, 0), (0, 2)], [NODE] * 9,
+         [(2, 2), (1, 0), (2, 0)]),
+        # a burst of at most one host
+        (nodes(used=busy(0, 1)), [(2, 2), (0, 1), (0, 2)], [NODE] * 9, [(2, 2), (1, 0), (2, 0)]),
+        # one job over root and bursts, once running jobs have ended
+        (nodes(used=busy(0, 1)), GROUPS, [Request(5, 4, 0, apart=True)], [(2, 2), (2, 0), (1, 0)]),
+        # not even all of it could run these
+        (nodes(used=busy(0, 1)), GROUPS, [Request(7, 1, 0, apart=True), Request(1, 5, 0)], [(2, 2), (0, 0), (0, 0)]),
+        (nodes(used=busy(0, 1)), GROUPS, [Request(7, 1, 0, apart=True), NODE], [(2, 2), (1, 0), (0, 0)]),
+        # drained by others: no room. By us: there once the pod has started, unless it is about to go
+        (nodes(used=busy(0, 1), drained={4: "disk"}), GROUPS, [NODE] * 9, [(2, 2), (2, 0), (2, 0)]),
+        (nodes(used=busy(0, 1), drained={4: "disk", 5: "disk"}), GROUPS, [NODE], [(2, 2), (0, 0), (1, 0)]),
+        (nodes(used=busy(0, 1), drained={4: "minicluster: x"}), GROUPS, [NODE], [(2, 2), (1, 0), (0, 0)]),
+        (nodes(used=busy(0, 1), drained={6: "minicluster: x"}, online=frozenset({0, 1, 6})), GROUPS, [NODE],
+         [(2, 2), (1, 0), (0, 0)]),
+        # jobs that may run on some ranks only
+        (nodes(used=busy(0, 1)), GROUPS, [Request(1, 1, 0, ranks=frozenset({0, 1}))], [(2, 2), (0, 0), (0, 0)]),
+        (nodes(), GROUPS, [Request(1, 1, 0, ranks=frozenset({7}))], [(0, 0), (0, 0), (2, 0)]),
+        (nodes(), GROUPS, [Request(1, 1, 0, ranks=frozenset())], [(0, 0), (0, 0), (0, 0)]),
+    ],
+)  # fmt: skip
+def test_needs(
+    program: Any,
+    seen: Nodes,
+    groups: list[tuple[int, int]],
+    pending: list[Request],
+    expected: list[tuple[int, int]],
+) -> None:
+    all_groups = [program.Group(*place, *offer) for place, offer in zip(REGISTERED, groups, strict=True)]
+    found = program.burst_needs(seen, all_groups, iter(pending), 100.0)
+    assert [(one.need, one.held) for one in found] == expected
+
+
+def test_since_when_more_is_needed(program: Any) -> None:
+    groups = [program.Group(0, 4, 2, 2), program.Group(4, 2, 1, 2), program.Group(6, 2, 0, 2)]
+    jobs = [Request(1, 4, 0, since=since) for since in (10.0, 20.0, 30.0, 40.0)]
+    seen = nodes(used=busy(0, 1), online=frozenset({0, 1, 4}))
+    found = program.burst_needs(seen, groups, jobs, 100.0)
+    assert [one.age for one in found] == [0.0, 80.0, 70.0]
+    assert [one.online for one in found] == ["0-1", "0", ""]
+
+
+def test_a_long_queue_is_read_only_until_it_is_certain(program: Any) -> None:
+    read = []
+
+    def pending() -> Any:
+        for number in range(10000):
+            read.append(number)
+            yield NODE
+
+    groups = [program.Group(0, 4, 2, 2), program.Group(4, 2, 0, 2), program.Group(6, 2, 0, 2)]
+    found = program.burst_needs(nodes(used=busy(0, 1)), groups, pending(), 0.0)
+    assert [one.need for one in found] == [2, 2, 2]
+    assert len(read) == 13
+
+
+RANKS = st.sets(st.integers(0, 7))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # it is the same module each time
+@given(
+    RANKS,
+    RANKS,
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=3, max_size=3),
+    st.lists(st.builds(Request, st.integers(1, 9), st.integers(1, 4), st.just(0), st.booleans()), max_size=20),
+)
+def test_no_more_is_needed_than_is_offered_or_held(
+    program: Any, used: set[int], online: set[int], offers: list[tuple[int, int]], pending: list[Request]
+) -> None:
+    groups = [program.Group(*place, min(offer), max(offer)) for place, offer in zip(REGISTERED, offers, strict=True)]
+    seen = nodes(used=busy(*used), online=frozenset(online))
+    for group, found in zip(groups, program.burst_needs(seen, groups, pending, 0.0), strict=True):
+        joined = max((rank + 1 - group.first for rank in online if rank in group.ranks(9)), default=0)
+        assert found.held <= found.need <= max(found.held, group.most, joined)
+
+
+class Reactor:
+    """The handle of `Changes`: each wait takes what came on standard input, if anything."""
+
+    def __init__(self) -> None:
+        self.callback: Callable[[], None] = lambda: None
+
+    def fd_watcher_create(self, number: int, callback: Callable[[], None], events: int) -> Any:
+        assert (number, events) == (0, 1)
+        self.callback = callback
+        return nullcontext()
+
+
+def test_it_answers_each_offer_until_its_input_ends(
+    program: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instance = FakeFlux(dict.fromkeys(range(4), (1, 0)), {0, 1})
+    instance.run(1, "0-1")
+    for number in (2, 3, 4):
+        instance.submit(number)
+    instance.jobs[1]["jobspec"]["attributes"] = {"system": {"constraints": {"hostlist": ["flux-0"]}}}
+    constraints = []
+
+    class Resources:
+        def __init__(self, found: Any) -> None:
+            assert found["version"] == 1
+
+        def copy_constraint(self, text: str) -> Any:
+            constraints.append(json.loads(text))
+            return SimpleNamespace(ranks=[0])
+
+    monkeypatch.setattr(sys.modules["flux.resource"], "ResourceSet", Resources, raising=False)
+    groups = [program.Group(0, 2, 2, 2)._asdict(), program.Group(2, 2, 0, 2)._asdict()]
+    offers = [{"number": 1, "groups": groups}, {"number": 2, "groups": groups[:1]}]
+    text = "".join(json.dumps(offer) + "\n" for offer in offers).encode()
+    first = text.index(b"\n")
+    pieces = [text[:20], text[20 : first + 9], text[first + 9 :], b""]
+    reactor = Reactor()
+    handles = [reactor, instance]
+    monkeypatch.setattr(sys.modules["flux"], "Flux", lambda: handles.pop(0), raising=False)
+    monkeypatch.setattr(os, "read", lambda *_: pieces.pop(0))
+    monkeypatch.setattr(program.time, "monotonic", lambda: 50.0)
+    monkeypatch.setattr(program.Changes, "wait", lambda *_: reactor.callback())
+    monkeypatch.setattr(program.Changes, "wake", lambda _: None)
+    program.main()
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    root = {"need": 2, "held": 2, "age": 0.0, "online": "0-1"}
+    burst = {"need": 2, "held": 0, "age": 0.001, "online": ""}
+    assert answers == [
+        {"number": 1, "waiting": 3, "groups": [root, burst]},
+        {"number": 2, "waiting": 3, "groups": [root]},
+    ]
+    assert constraints == [{"hostlist": ["flux-0"]}]
+    assert instance.lookups == [2, 3, 4]
