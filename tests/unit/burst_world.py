@@ -1,7 +1,8 @@
 """A stand-in for helm and kubectl, which keeps a small world of a root and its bursts in a file.
 
 It is copied under both names. The world has the sizes of Jobs, the conditions of those that ended, drains by rank, what
-the queue needs of each burst, the ranks with jobs, the jobs that start at the next drain, what fails, and what was done.
+the queue needs of each burst, the ranks with jobs, the jobs that start at the next drain, what fails and what was
+done.
 """
 
 import fcntl

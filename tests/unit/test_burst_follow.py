@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import math
 import os
 import signal
 import sys
@@ -16,6 +17,8 @@ import burst_world
 import pytest
 from click.testing import CliRunner, Result
 from minicluster.burst import demand, follower, probe
+from minicluster.kubectl import Kubernetes
+from minicluster.render.load import load
 from support import CERTIFICATE, front_door
 from test_burst_command import ANSWERS, VALUES
 
@@ -295,6 +298,27 @@ def test_nothing_is_done_while_nothing_is_known(world: World) -> None:
         "why",
         "what the queue needs is not known: kubectl exec: the pod is gone",
     ]
+
+
+def test_what_one_burst_offers_leaves_the_answers_of_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
+    found = demand.Demand(root, Kubernetes(), {name: demand.Offer(first, 2) for name, first in FIRST.items()})
+    group = {"need": 1, "held": 0, "age": 0.0, "online": "0"}
+    answers = [{"number": number, "waiting": 1, "groups": [group] * 3} for number in (0, 1)]
+
+    def talk() -> Iterator[Any]:
+        yield answers[0]
+        known = demand.Answer(1, 0, math.inf, frozenset({0}), 1)
+        assert (found.answer("b0"), found.answer("b1"), found.is_known) == (known, known, True)
+        found.offer("b1", demand.Offer(6, 2, 1, 2))
+        assert (found.answer("b0"), found.answer("b1")) == (known, None)
+        yield answers[1]
+        assert (found.answer("b0"), found.answer("b1")) == (known, known)
+        found.stop()
+
+    monkeypatch.setattr(found, "_talk", talk)
+    found.thread.run()
+    assert (found.answer("b0"), found.is_known, found.error) == (None, False, None)
 
 
 @pytest.mark.parametrize(

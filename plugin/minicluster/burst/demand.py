@@ -74,6 +74,7 @@ class Demand:
         self._root, self._kubernetes = root, kubernetes
         self._offers = {"": offer_of_root(root, {}), **bursts}
         self._number = 0  #: of the newest offers
+        self._numbers = dict.fromkeys(self._offers, 0)  #: of the offers in which a burst's own was new
         self._answers: dict[str, Answer] = {}
         self._answered = -1
         self.changes = 0  #: how often something new was known
@@ -97,19 +98,24 @@ class Demand:
         """Whether it has ended."""
         return self._stopped.is_set()
 
-    def offer(self, name: str, offer: Offer) -> int:
-        """Say what a burst offers; return the number of an answer that knows it."""
+    @property
+    def is_known(self) -> bool:
+        """Whether a lead has answered, and may answer again."""
+        return self._answered >= 0
+
+    def offer(self, name: str, offer: Offer) -> None:
+        """Say what a burst offers."""
         with self._changed:
             if self._offers[name] != offer:
                 self._offers[name] = offer
                 self._number += 1
+                self._numbers[name] = self._number
                 self._send()
-            return self._number
 
-    def answer(self, name: str, number: int) -> Answer | None:
-        """Return what the queue needs of a burst; None while it isn't known."""
+    def answer(self, name: str) -> Answer | None:
+        """Return what the queue needs of a burst; None while there is no answer to its newest offer."""
         with self._changed:
-            return self._answers.get(name) if self._answered >= number else None
+            return self._answers.get(name) if self._answered >= self._numbers[name] else None
 
     def wait(self, seconds: float, seen: int) -> None:
         """Return when more is known than at that count of ``changes``, when it has stopped, or after some seconds."""
@@ -136,6 +142,8 @@ class Demand:
         while not self.has_stopped:
             try:
                 for answer in self._talk():
+                    if self.has_stopped:
+                        return
                     self._take(answer)
                     retry, self._said = RETRY, ""
             except MiniClusterError as error:

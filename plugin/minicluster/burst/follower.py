@@ -52,6 +52,7 @@ class Follower:
         """Let others give what the queue needs, for a while."""
         streams.say(f"{self.name}: {why}: the next attempt is in {self._rest:g} s")
         self._size, self._is_clean = None, False
+        self._windows.forget()
         self._offer()
         self.demand.sleep(self._rest)
         self._rest = min(2 * self._rest, MOST_REST)
@@ -60,9 +61,11 @@ class Follower:
         """Do what is to be done now; return the seconds after which there may be more. Raises MiniClusterError."""
         if self._size is None or now - self._looked > LOOK:
             self._look()
-        answer = self.demand.answer(self.name, self._offer())
+        self._offer()
+        answer = self.demand.answer(self.name)
         if answer is None or self._size is None:
-            self._windows.forget()
+            if not self.demand.is_known:
+                self._windows.forget()
             return LOOK
         if not self._is_clean:
             self.request.undrain(plan.OURS + self._why, range(self._size))
@@ -78,12 +81,13 @@ class Follower:
             self._shrink(decision.size)
         return min(wait, decision.wait, LOOK)
 
-    def _offer(self) -> int:
-        """Tell the queue which hosts it may have; return the number of an answer that knows it."""
+    def _offer(self) -> None:
+        """Tell the queue which hosts it may have; those that have joined count in any case."""
         burst, size = self.request.burst, self._size
         if size is None or self._is_late:
-            return self.demand.offer(self.name, Offer(burst.first, burst.size))
-        return self.demand.offer(self.name, Offer(burst.first, burst.size, size, max(size, self.policy.max)))
+            self.demand.offer(self.name, Offer(burst.first, burst.size))
+        else:
+            self.demand.offer(self.name, Offer(burst.first, burst.size, size, max(size, self.policy.max)))
 
     def _look(self) -> None:
         """Read the size; remove what has ended. Raises MiniClusterError."""
