@@ -44,6 +44,15 @@ def test_both_are_asked_about_one_place(tool: Tool, place: Kubernetes, options: 
     assert place.helm("status", "a") == f"{options[1]}status a\n"
 
 
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_a_terminal_s_signals_may_be_kept_from_the_commands(tool: Tool, is_apart: bool) -> None:
+    for name in ("kubectl", "helm"):
+        tool(name, "cut -d' ' -f6 /proc/$$/stat")
+    place = Kubernetes(is_apart=is_apart)
+    for ask in (place.kubectl, place.helm):
+        assert (int(ask("get", "pods")) != os.getsid(0)) == is_apart
+
+
 def test_a_place_has_a_name() -> None:
     places = (Kubernetes(), Kubernetes("c"), Kubernetes(namespace="n"), Kubernetes("c", "n"))
     assert [str(place) for place in places] == [
