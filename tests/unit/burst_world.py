@@ -122,7 +122,13 @@ def look(world: dict[str, Any], words: list[str], line: str) -> None:
             end()
         spec = {"completions": world["sizes"][words[3]], "template": {"spec": {"containers": []}}}
         status = {"conditions": world["ends"].get(words[3], [])}
-        end({"metadata": {"name": words[3]}, "spec": spec, "status": status})
+        metadata = {
+            "name": words[3],
+            "namespace": "here",
+            "creationTimestamp": "2030-01-01T11:00:00Z",
+            "annotations": {"minicluster/frozen": json.dumps({"maxSize": "2"})},
+        }
+        end({"metadata": metadata, "spec": spec, "status": status})
     if line.startswith("kubectl get pods") and "job-name=flux" in line:
         end(lead_pods(world["lead"]))
     if "resource drain -n" in line:

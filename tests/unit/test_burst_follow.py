@@ -71,6 +71,7 @@ class World:
     def follow(self, play: Callable[[], None], *words: str, ends: bool = False, is_known: bool = True) -> None:
         """Run the command while ``play`` plays in another thread; then end it by a signal, unless it ends itself."""
         failed: list[BaseException] = []
+        has_ended = threading.Event()
 
         def run() -> None:
             try:
@@ -79,7 +80,7 @@ class World:
                 play()
             except BaseException as error:
                 failed.append(error)
-            if not ends or failed:
+            if not (ends and has_ended.wait(10)):
                 os.kill(os.getpid(), signal.SIGTERM)
 
         (self.folder / "offers").write_text("")
@@ -87,6 +88,7 @@ class World:
         thread.start()
         options = ["--backlog=0s", "--idle=0s", "--root-namespace=here", "--namespace=there"]
         self.result = CliRunner().invoke(front_door, ["burst", "follow", "flux", *(words or ["b0"]), *options])
+        has_ended.set()
         thread.join()
         assert not failed, "\n".join([str(failed), *self.lines()])
 
