@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 from differences import differences
+from minicluster.render import config
 from support import PACKAGE, by_name
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -14,7 +15,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def scripts() -> dict[str, str]:
     """Return the static files of the ConfigMap."""
-    files = [path for path in (PACKAGE / "pod").iterdir() if path.is_file()]
+    files = [path for path in (PACKAGE / "pod").iterdir() if path.is_file() and path.name != config.SENT]
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(files)}
 
 
