@@ -51,6 +51,11 @@ CHANGEABLE = {
     ),
     *(f"flux.bursting.expose.{key}" for key in ("type", "address", "nodePort", "annotations")),
     *(
+        f"flux.bursting.follow.{key}"
+        for key in ("bursts", "image", "backlogSeconds", "idleSeconds", "kubeconfigSecret")
+    ),
+    *(f"flux.bursting.follow.resources.{key}" for key in ("limits", "requests", "claims")),
+    *(
         f"autoscaling.{key}"
         for key in (
             "min",
@@ -72,6 +77,7 @@ SPECIAL: dict[str, Any] = {
     "flux.bursting.hostlist": "a-[0-7]",
     "flux.bursting.expose.address": "192.0.2.7:30050",
     "flux.bursting.expose.nodePort": 30050,
+    "flux.bursting.follow.bursts": ["b0:0-2@jobs"],
     "flux.brokerConfig": "a = 1\n",
     "flux.container.mode": "image",
     "pod.onStop": "requeue",
@@ -87,7 +93,10 @@ SPECIAL: dict[str, Any] = {
     "state.accessModes": ["ReadWriteOnce"],
     **{key: {"runAsUser": 7} for key in ("pod.securityContext", "containers.0.securityContext")},
     "flux.container.securityContext": {"runAsUser": 7},
-    **{f"{place}.resources.claims": [{"name": "x"}] for place in ("containers.0", "flux.container", "agent")},
+    **{
+        f"{place}.resources.claims": [{"name": "x"}]
+        for place in ("containers.0", "flux.container", "agent", "flux.bursting.follow")
+    },
     "pod.resources": {"cpu": 1},
     "pod.tolerations": [{"key": "x"}],
     "pod.topologySpreadConstraints": [{"maxSkew": 1}],
@@ -98,6 +107,8 @@ JOINS = {"flux": {"bursting": {"leadBroker": LEAD, "clusters": [{"name": "flux-s
 SCALES = {"autoscaling": {"enabled": True}}
 CLAIM = {"state": {"capacity": "1Gi"}}
 EXPOSED = {"flux": {"bursting": {"expose": {"type": "NodePort"}}}}
+ROOT = {"flux": {"bursting": {"clusters": [{"name": "b0", "size": 4}], "follow": {"image": "i"}}}}
+FOLLOWED = deep(ROOT, {"flux": {"bursting": {"follow": {"bursts": ["b0"]}}}})
 #: Values that a field needs beside it.
 BESIDE: dict[str, dict[str, Any]] = {
     "containers.0.launcher": runner(command="x"),
@@ -116,6 +127,8 @@ BESIDE: dict[str, dict[str, Any]] = {
     "metrics.enabled": {},
     "metrics.": {"metrics": {"enabled": True}},
     "flux.bursting.leadBroker": JOINS,
+    "flux.bursting.follow.bursts": ROOT,
+    "flux.bursting.follow.": FOLLOWED,
     "flux.bursting.expose.nodePort": EXPOSED,
     "flux.bursting.expose.annotations": EXPOSED,
 }

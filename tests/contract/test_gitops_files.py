@@ -101,10 +101,24 @@ def test_the_sidecar_has_what_it_mounts() -> None:
     assert {mount["name"] for mount in pod["containers"][0]["volumeMounts"]} == own | {"var-files", "plugins"}
 
 
-def test_they_name_the_helm_that_is_tested() -> None:
-    wanted = re.search(r"helm\.sh/helm/v4 v(\S+)", (ROOT / "tools/helm/go.mod").read_text())
-    assert wanted
-    assert f"helm:{wanted[1]} AS helm" in (GITOPS / "argocd/Containerfile").read_text()
+def pinned(tool: str, module: str) -> str:
+    """Return the version of a module that the tests run."""
+    found = re.search(rf"{re.escape(module)} v(\S+)", (ROOT / f"tools/{tool}/go.mod").read_text())
+    assert found
+    return found[1]
+
+
+@pytest.mark.parametrize("image", ["argocd", "follow"])
+def test_they_name_the_helm_that_is_tested(image: str) -> None:
+    assert f"helm:{pinned('helm', 'helm.sh/helm/v4')} AS helm" in (GITOPS / image / "Containerfile").read_text()
+
+
+def test_the_image_that_follows_has_the_kubectl_that_is_tested() -> None:
+    lines = (GITOPS / "follow/Containerfile").read_text().splitlines()
+    assert f"FROM registry.k8s.io/kubectl:v{pinned('kubernetes', 'k8s.io/kubernetes')} AS kubectl" in lines
+    # a pod that may not run as root needs a number
+    [user] = [line.split()[1] for line in lines if line.startswith("USER")]
+    assert int(user) > 0
 
 
 def test_flux_cd_applies_what_is_rendered() -> None:

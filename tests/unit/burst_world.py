@@ -1,8 +1,8 @@
 """A stand-in for helm and kubectl, which keeps a small world of a root and its bursts in a file.
 
 It is copied under both names. The world has the sizes of Jobs, the conditions of those that ended, drains by rank, what
-the queue needs of each burst, the ranks with jobs, the jobs that start at the next drain, what fails and what was
-done.
+the queue needs of each burst, the ranks with jobs, the jobs that start at the next drain, whether the root is
+suspended, what fails and what was done.
 """
 
 import fcntl
@@ -121,6 +121,9 @@ def look(world: dict[str, Any], words: list[str], line: str) -> None:
         if words[3] not in world["sizes"]:
             end()
         spec = {"completions": world["sizes"][words[3]], "template": {"spec": {"containers": []}}}
+        spec["suspend"] = world["suspended"] and words[3] == "flux"
+        with (HERE / "looks").open("a") as file:
+            file.write(f"{words[3]}\n")
         status = {"conditions": world["ends"].get(words[3], [])}
         metadata = {
             "name": words[3],

@@ -28,7 +28,7 @@ FIRST = {"b0": 2, "b1": 6}
 #: What is there: sizes of Jobs, drains by rank, needs of the bursts, ranks with jobs, and what fails
 WORLD: dict[str, Any] = {
     "sizes": {"flux": 2}, "ends": {}, "drains": {}, "need": {}, "busy": [], "fails": {}, "lead": "flux-0-x",
-    "joins": True, "starts": [], "done": [],
+    "joins": True, "starts": [], "done": [], "suspended": False,
 }  # fmt: skip
 TOOL = f"#!{sys.executable} -IS\n{Path(burst_world.__file__).read_text()}"
 
@@ -299,6 +299,24 @@ def test_nothing_is_done_while_nothing_is_known(world: World) -> None:
         "what the queue needs is not known: flux is Starting: the lead has no pod: `kubectl describe job flux` says "
         "why",
         "what the queue needs is not known: kubectl exec: the pod is gone",
+    ]
+
+
+def test_nothing_is_done_while_the_root_is_suspended(world: World) -> None:
+    """Scaled to zero it has no pods: what the queue needs is not known, and the burst stays."""
+    world.set(sizes={"flux": 2, "b0": 2}, lead="", suspended=True)
+
+    def play() -> None:
+        looks = world.folder / "looks"
+        world.wait(lambda: looks.exists() and looks.read_text().count("flux") == 2)
+        assert world["done"] == []
+        world.set(lead="flux-0-y", suspended=False)
+        world.wait(lambda: world["done"][-1:] == [REMOVED[-1]])
+
+    world.follow(play, is_known=False)
+    assert [line for line in world.lines() if "not known" in line] == [
+        "what the queue needs is not known: flux is Suspended: the Job is suspended: `kubectl patch job flux "
+        """--type=merge -p '{"spec":{"suspend":false}}'` resumes it"""
     ]
 
 

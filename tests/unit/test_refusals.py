@@ -37,6 +37,28 @@ def scaling(size: int, max_size: int, **fields: Any) -> dict[str, Any]:
 
 CLAIM = {"state": {"claimName": "c"}}
 SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver, capacity"
+BURSTS = [{"name": "b0", "size": 4}, {"name": "b1", "size": 2}]
+FOLLOWED: list[tuple[dict[str, Any], str]] = [
+    (
+        {"bursts": ["b0"], "image": ""},
+        "is set without an image: none is published; build one from gitops/follow/Containerfile, and name it in "
+        "flux.bursting.follow.image",
+    ),
+    (
+        {"bursts": ["b0:4"]},
+        "has 'b0:4' is not NAME, NAME:MIN-MAX, NAME@NAMESPACE or NAME@CONTEXT/NAMESPACE",
+    ),
+    ({"bursts": ["--b0"]}, "has --b0: flux.bursting.clusters has b0, b1; name one of these"),
+    ({"bursts": ["b1:0-3"]}, "has b1 with at most 3 hosts: give 1 to 2, which are registered"),
+    ({"bursts": ["b1:0-0"]}, "has b1 with at most 0 hosts: give 1 to 2, which are registered"),
+    ({"bursts": ["b0:3-2"]}, "has b0 with at least 3 and at most 2 hosts: lower the first"),
+    ({"bursts": ["b0", "b1", "b0@x"]}, "names b0 twice: a burst runs in one place; drop one of them"),
+    (
+        {"bursts": ["b0@a'$(b)/jobs"]},
+        "has b0 in context a'$(b), and there is no kubeconfigSecret: name a Secret with that context, or write "
+        "b0@NAMESPACE for this cluster",
+    ),
+]
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"size": 4, "maxSize": 2}, "size is 4, maxSize 2: lower size, or install with a larger maxSize"),
     ({"size": 2, "minSize": 3}, "minSize is 3, size 2: minSize can't be above size; lower minSize"),
@@ -233,6 +255,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"agent": {"resources": {"limits": {"memory": "64M"}, "requests": {"memory": "64Mi"}}}},
         "agent.resources.requests.memory is 64Mi, limits.memory 64M: a request can't be above its limit; lower it",
+    ),
+    (
+        bursting(follow={"resources": {"limits": {"cpu": 1}, "requests": {"cpu": 2}}}),
+        "flux.bursting.follow.resources.requests.cpu is 2, limits.cpu 1: a request can't be above its limit; lower it",
     ),
     (
         service(resources={"requests": {"nvidia.com/gpu": 1}}),
@@ -592,6 +618,19 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         bursting(expose={"nodePort": 30000}),
         "flux.bursting.expose has a port or annotations and no type: give NodePort or LoadBalancer",
     ),
+    # bursts that follow the queue
+    *(
+        (bursting(clusters=BURSTS, follow={"image": "i", **follow}), f"flux.bursting.follow.bursts {message}")
+        for follow, message in FOLLOWED
+    ),
+    (
+        bursting(follow={"image": "i", "bursts": ["b0"]}),
+        "flux.bursting.follow.bursts is set without flux.bursting.clusters: register the bursts there",
+    ),
+    (
+        bursting(clusters=[{"name": "mc"}], leadBroker=LEAD, follow={"image": "i", "bursts": ["mc"]}),
+        "flux.bursting.follow.bursts is set beside leadBroker: the queue is the lead cluster's; set it there",
+    ),
     # aliases
     (
         {"flux": {"leadBroker": LEAD, "bursting": {"leadBroker": LEAD}}},
@@ -679,12 +718,19 @@ def test_a_newer_kubernetes_may_have_fields_that_are_not_known(kubernetes: str, 
         load(document)
 
 
-@pytest.mark.parametrize("length", [58, 59, 61])
-def test_the_name_of_an_exposed_lead_has_an_end(length: int) -> None:
-    name = "a" * length
-    document = {"metadata": {"name": name}, "spec": bursting(expose={"type": "NodePort"})}
-    if length == 58:
-        load(document)
-    else:
-        with pytest.raises(SpecError, match=f"the Service {name}-lead has over 63 characters: shorten nameOverride"):
-            load(document)
+FOLLOWS = bursting(clusters=[{"name": "b0"}], follow={"image": "i", "bursts": ["b0@in-cluster/jobs"]})
+
+
+@pytest.mark.parametrize(
+    ("length", "spec", "message"),
+    [
+        (58, bursting(expose={"type": "NodePort"}), "the Service {}-lead has over 63 characters: shorten nameOverride"),
+        (56, FOLLOWS, "the Deployment {}-follow has over 63 characters: shorten nameOverride"),
+    ],
+    ids=["lead", "follow"],
+)
+def test_a_name_that_others_are_made_of_has_an_end(length: int, spec: dict[str, Any], message: str) -> None:
+    load({"metadata": {"name": "a" * length}, "spec": spec})
+    name = "a" * (length + 1)
+    with pytest.raises(SpecError, match=message.format(name)):
+        load({"metadata": {"name": name}, "spec": spec})

@@ -1,6 +1,5 @@
 """``minicluster burst follow``: bursts that come and go by the queue's need."""
 
-import re
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -10,7 +9,9 @@ from minicluster import streams
 from minicluster.burst import follow, root
 from minicluster.burst.install import How
 from minicluster.commands import burst, options
+from minicluster.errors import SpecError
 from minicluster.kubectl import Kubernetes
+from minicluster.render.wanted import Wanted, parse
 
 
 class Burst(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
@@ -18,13 +19,12 @@ class Burst(click.ParamType):  # type: ignore[type-arg]  # older versions have n
 
     name = "burst"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
-        """Return name, least and largest size, context and namespace; None for what is not given."""
-        found = re.fullmatch(r"([^:@]+)(?::([0-9]{1,9})-([0-9]{1,9}))?(?:@(?:(.*)/)?([^/]*))?", str(value))
-        if not found:
-            self.fail(f"{value!r} is not NAME, NAME:MIN-MAX, NAME@NAMESPACE or NAME@CONTEXT/NAMESPACE.", param, ctx)
-        name, least, most, context, namespace = found.groups()
-        return name, int(least or 0), None if most is None else int(most), context, namespace
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Wanted:
+        """Return what a word says."""
+        try:
+            return parse(str(value))
+        except SpecError as error:
+            self.fail(f"{error}.", param, ctx)
 
 
 @click.command("follow")
@@ -44,7 +44,7 @@ class Burst(click.ParamType):  # type: ignore[type-arg]  # older versions have n
 )
 def command(
     release: str,
-    bursts: Sequence[tuple[Any, ...]],
+    bursts: Sequence[Wanted],
     root_context: str,
     root_namespace: str,
     root_values: IO[bytes] | None,
@@ -70,12 +70,12 @@ def command(
     cluster = root.read(release, kubernetes, streams.read(root_values) if root_values else None)
     followed = [
         follow.Followed(
-            name,
-            least,
-            most,
-            Kubernetes(context if own is None else own, own_namespace or namespace, is_apart=True),
+            one.name,
+            one.min,
+            one.max,
+            Kubernetes(context if one.context is None else one.context, one.namespace or namespace, is_apart=True),
         )
-        for name, least, most, own, own_namespace in bursts
+        for one in bursts
     ]
     where = How(how["address"], how["chart"], how["files"], how["timeout"])
     follow.follow(follow.Request(cluster, kubernetes, followed, where, how["backlog"], how["idle"]))

@@ -57,6 +57,16 @@ class MiniCluster(Given):
         return {f"{group}[{n}]": c for group in ("containers", "services") for n, c in enumerate(self.spec[group])}
 
     @property
+    def own_containers(self) -> Mapping[str, Mapping[str, Any]]:
+        """The settings of containers that the chart adds, by their places in the values."""
+        flux = self.flux
+        return {
+            "flux.container": flux["container"],
+            "agent": self.spec["agent"],
+            "flux.bursting.follow": flux["bursting"]["follow"],
+        }
+
+    @property
     def joins(self) -> bool:
         """Whether this cluster is a burst: all its pods are workers of another cluster's lead."""
         return bool(self.flux["bursting"]["leadBroker"])

@@ -116,8 +116,7 @@ def variables(cluster: MiniCluster) -> Iterator[str]:
 
 def resources(cluster: MiniCluster) -> Iterator[str]:
     """Yield requests that their limits don't allow."""
-    own = {"flux.container": cluster.flux["container"], "agent": cluster.spec["agent"]}
-    for place, container in {**own, **cluster.containers}.items():
+    for place, container in {**cluster.own_containers, **cluster.containers}.items():
         given = container.get("resources", {})
         limits = given.get("limits", {})
         for name, asked in given.get("requests", {}).items():

@@ -32,8 +32,7 @@ def fields(cluster: MiniCluster) -> Iterator[str]:
 def _parts(cluster: MiniCluster) -> Iterator[tuple[str, str, Any]]:
     """Yield the parts of a spec that Kubernetes defines, each with its place and its type."""
     pod = cluster.spec["pod"]
-    own = {"flux.container": cluster.flux["container"], "agent": cluster.spec["agent"]}
-    for place, container in {**own, **cluster.containers}.items():
+    for place, container in {**cluster.own_containers, **cluster.containers}.items():
         yield f"{place}.securityContext", "SecurityContext", container.get("securityContext")
         yield f"{place}.resources.claims", "[ResourceClaim]", container.get("resources", {}).get("claims")
     yield "pod.securityContext", "PodSecurityContext", pod["securityContext"]

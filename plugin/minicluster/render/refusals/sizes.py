@@ -24,6 +24,8 @@ def sizes(cluster: MiniCluster) -> Iterator[str]:
         yield f"the host {cluster.name}-services has over {MAX_NAME} characters: shorten nameOverride"
     if cluster.flux["bursting"]["expose"]["type"] and len(cluster.name) > MAX_NAME - len("-lead"):
         yield f"the Service {cluster.name}-lead has over {MAX_NAME} characters: shorten nameOverride"
+    if cluster.flux["bursting"]["follow"]["bursts"] and len(cluster.name) > MAX_NAME - len("-follow"):
+        yield f"the Deployment {cluster.name}-follow has over {MAX_NAME} characters: shorten nameOverride"
 
 
 def autoscaling(cluster: MiniCluster) -> Iterator[str]:

@@ -1,0 +1,96 @@
+"""The Deployment that follows the queue, and what belongs to it."""
+
+from typing import Any
+
+import pytest
+import yaml
+from minicluster.burst import root
+from minicluster.kubectl import Kubernetes
+from support import CERTIFICATE, Helm, by_name, deep, nested
+
+NAME = "flux-sample"
+ROOT: dict[str, Any] = {
+    "size": 2,
+    "flux": {
+        "curveCert": CERTIFICATE,
+        "bursting": {
+            "clusters": [{"size": 4}, {"name": "b1", "size": 2}],
+            "follow": {"image": "i", "bursts": ["burst-0:0-4@jobs", 'b1@a\'$(HOME) `b`/"é"']},
+        },
+    },
+}
+FOLLOW = ("flux", "bursting", "follow")
+KINDS = ("ConfigMap", "Deployment", "Role", "RoleBinding", "ServiceAccount")
+
+
+def of(helm: Helm, *options: str, **follow: Any) -> dict[str, Any]:
+    """Return the objects of the follower by their kinds."""
+    values = deep(ROOT, nested([*FOLLOW], {"kubeconfigSecret": "contexts", **follow}))
+    found = by_name(helm.template(*options, values=values))
+    return {kind: one for (kind, name), one in found.items() if name == f"{NAME}-follow"}
+
+
+def pod(objects: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = objects["Deployment"]["spec"]["template"]
+    return found
+
+
+def test_without_bursts_there_is_nothing(helm: Helm) -> None:
+    assert sorted(of(helm)) == sorted(KINDS)
+    assert of(helm, bursts=[], backlogSeconds=3) == {}
+
+
+def test_what_it_runs(helm4: Helm) -> None:
+    [container] = pod(of(helm4, backlogSeconds=0, idleSeconds=60))["spec"]["containers"]
+    assert container["command"] == [
+        *("minicluster", "burst", "follow", "--root-values=/etc/minicluster/root/values.yaml"),
+        *("--backlog=0s", "--idle=60s", "--", NAME, "burst-0:0-4@jobs"),
+        # as Kubernetes expands it
+        'b1@a\'$$(HOME) `b`/"é"',
+    ]
+
+
+def test_it_knows_the_root_without_its_certificate(helm: Helm) -> None:
+    objects = of(helm)
+    text = objects["ConfigMap"]["data"]["values.yaml"]
+    assert CERTIFICATE.splitlines()[-1].strip() not in text
+    found = root.read(NAME, Kubernetes(), text.encode())
+    assert (found.name, found.max_size, [burst["name"] for burst in found.bursts]) == (NAME, 2, ["burst-0", "b1"])
+    assert found.flux["curveCert"] == ""
+    [secrets] = [rule for rule in objects["Role"]["rules"] if rule["resources"] == ["secrets"]]
+    assert secrets["resourceNames"] == [f"{NAME}-curve"]
+
+
+def test_a_secret_of_the_users_is_the_one_that_it_reads(helm4: Helm) -> None:
+    values = deep(ROOT, {"flux": {"curveCert": "", "curveCertSecret": "mine"}})
+    rules = by_name(helm4.template(values=values))["Role", f"{NAME}-follow"]["rules"]
+    assert [rule["resourceNames"] for rule in rules if rule["resources"] == ["secrets"]] == [["mine"]]
+
+
+@pytest.mark.parametrize("secret", ["", "contexts"])
+def test_where_its_contexts_are(helm4: Helm, secret: str) -> None:
+    objects = of(helm4, kubeconfigSecret=secret)
+    spec = pod(objects)["spec"]
+    [container] = spec["containers"]
+    own = f"{container['volumeMounts'][0]['mountPath']}/kubeconfig"
+    files = [own, *(["/etc/minicluster/contexts/kubeconfig"] if secret else [])]
+    assert container["env"][0] == {"name": "KUBECONFIG", "value": ":".join(files)}
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert ("contexts" in volumes) == bool(secret)
+    assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes)
+    config = yaml.safe_load(objects["ConfigMap"]["data"]["kubeconfig"])
+    [context] = config["contexts"]
+    assert context["name"] == config["current-context"] == "in-cluster"
+    assert context["context"]["namespace"] == objects["Deployment"]["metadata"]["namespace"]
+
+
+def test_there_is_one_at_a_time_and_a_new_one_for_other_values(helm4: Helm) -> None:
+    first = of(helm4)
+    spec = first["Deployment"]["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    labels = pod(first)["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"] == labels
+    assert labels["app.kubernetes.io/component"] == "follow"
+    other = of(helm4, "--set", "autoscaling.enabled=true,maxSize=3")
+    assert other["Deployment"]["spec"]["selector"] == spec["selector"]
+    assert pod(other)["metadata"]["annotations"] != pod(first)["metadata"]["annotations"]
