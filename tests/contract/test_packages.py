@@ -199,6 +199,15 @@ def venv(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
+def test_a_clone_is_built_into_the_same_wheel(built: Path, tmp_path: Path) -> None:
+    """`pip install .` in a clone, which has a link to the chart, makes no source distribution first."""
+    words = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT]
+    subprocess.run(words, check=True, capture_output=True)
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as theirs, zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as ours:
+        contents = [{name: wheel.read(name) for name in wheel.namelist()} for wheel in (theirs, ours)]
+    assert contents[0] == contents[1]
+
+
 def minicluster(venv: Path, user: User, *args: object) -> Done:
     command = [venv / "minicluster", *map(str, args)]
     env = user.env | {"HELM_BIN": str(BIN / user.helm)}
