@@ -50,7 +50,9 @@ def test_a_shutdown_before_the_job_ends_is_no_success(make: Make) -> None:
     cluster = make(TWO, {"command": "sleep 600"}).start().wait_for_ready()
     cluster.lead.run(f"{MOUNT}/bin/flux", "shutdown", "--quiet")
     assert cluster.lead.wait() == 129
-    assert cluster.lead.log == "minicluster: the instance was shut down before its job ended\n"
+    said = "minicluster: the instance was shut down before its job ended\n"
+    # `flux run` may be quick enough to see the end of its tasks
+    assert cluster.lead.log in (said, f"flux-job: task(s) Hangup\n{said}")
 
 
 def test_a_worker_told_to_stop_comes_back_and_the_others_go_on(make: Make) -> None:
