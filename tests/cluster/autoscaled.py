@@ -1,10 +1,11 @@
 """A release with autoscaling, and its agent's access to the API server."""
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kube import Kube
+from kube import Kube, KubeError
 
 from tools.releases import Release
 
@@ -18,6 +19,23 @@ def agent(release: Release, folder: Path, job: str = "mc") -> Kube:
     (folder / "token").write_text(release.kubectl("create", "token", "mc-agent"))
     (folder / "ca.crt").write_text(Path(config["certificate-authority"]).read_text())
     return Kube(config["server"], release.namespace, job, folder)
+
+
+def change(pod: Kube, how: Callable[[Mapping[str, Any]], object]) -> None:
+    """Change the Job as it is now; again if its controller changed it meanwhile, as the agent does at its next look."""
+    for _ in range(4):
+        try:
+            how(pod.get_job())
+        except KubeError as error:
+            if ": 409 " not in str(error):
+                raise
+        else:
+            return
+    how(pod.get_job())
+
+
+def resize(pod: Kube, new: int) -> None:
+    change(pod, lambda job: pod.resize(job, new))
 
 
 def size(release: Release) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from autoscaled import ON, SCALES, agent, size
+from autoscaled import ON, SCALES, agent, resize, size
 from kube import MANAGER, KubeError
 from simulated import new_namespace
 from support import Helm
@@ -82,7 +82,7 @@ def test_the_agent_resizes_its_job_and_leaves_no_trace_but_the_size(release4: Re
     first = release4.running(2)
     pod = agent(release4, tmp_path)
     before = pod.get_job()
-    pod.resize(before, 4)
+    resize(pod, 4)
     grown = release4.running(4)
     assert {index: grown[index] for index in first} == first
     assert size(release4) == 4
@@ -94,7 +94,7 @@ def test_the_agent_resizes_its_job_and_leaves_no_trace_but_the_size(release4: Re
     assert ": 409 " in str(caught.value)
     assert "\n" not in str(caught.value)
     assert size(release4) == 4
-    pod.resize(pod.get_job(), 1)
+    resize(pod, 1)
     assert set(release4.running(1)) == {0}
     assert MANAGER not in managers(release4)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from autoscaled import ON, SCALES, agent, size
+from autoscaled import ON, SCALES, agent, resize, size
 from support import lines_with
 
 from tools.releases import Release
@@ -17,7 +17,7 @@ def test_an_upgrade_keeps_the_live_size_until_autoscaling_is_off(release: Releas
     release.install(**SCALES)
     pod = agent(release, tmp_path)
     uids = release.running(2)
-    pod.resize(pod.get_job(), 5)
+    resize(pod, 5)
     release.upgrade()
     assert size(release) == 5
     release.upgrade(size=3)
@@ -36,7 +36,7 @@ def test_an_upgrade_keeps_the_live_size_until_autoscaling_is_off(release: Releas
     # on again
     release.upgrade(autoscaling=ON)
     assert size(release) == 4
-    pod.resize(pod.get_job(), 7)
+    resize(pod, 7)
     release.upgrade(size=1)
     assert size(release) == 7
     release.upgrade(autoscaling={"enabled": False})
@@ -58,7 +58,7 @@ def test_a_size_set_by_hand_is_kept_while_autoscaling_is_on(release: Release, tm
         assert size(release) == 6
         # until the agent has changed the size: the agent owns no field
         pod = agent(release, tmp_path)
-        pod.resize(pod.get_job(), 4)
+        resize(pod, 4)
     release.upgrade(**off)
     assert size(release) == 2
 

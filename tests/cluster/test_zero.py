@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from autoscaled import agent, size
+from autoscaled import agent, change, size
 from kube import KubeError
 from minicluster.sdk import ArgumentError, MiniCluster, WaitTimeoutError
 from support import BIN, Helm
@@ -44,7 +44,7 @@ def asleep(release: Release, tmp_path: Path) -> Iterator[Release]:
 
 def sleep(release: Release, folder: Path) -> None:
     pod = agent(release, folder)
-    pod.suspend(pod.get_job(), 1, {SUSPENDED: WHY})
+    change(pod, lambda job: pod.suspend(job, 1, {SUSPENDED: WHY}))
     release.cluster.wait("the end of the pods", lambda: not release.pods())
 
 

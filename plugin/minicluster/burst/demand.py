@@ -60,9 +60,7 @@ class Answer(NamedTuple):
 def offer_of_root(root: MiniCluster, job: Mapping[str, Any]) -> Offer:
     """Return what a root has, and how far it grows by itself; ``job`` is empty where it isn't known."""
     size = int(job.get("spec", {}).get("completions", root.size))
-    autoscaling = root.spec["autoscaling"]
-    most = int(autoscaling["max"] or root.max_size) if autoscaling["enabled"] else 0
-    return Offer(0, root.max_size, size, max(size, most))
+    return Offer(0, root.max_size, size, max(size, int(root.autoscaling.get("max", 0))))
 
 
 class Demand:

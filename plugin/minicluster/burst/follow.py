@@ -1,8 +1,7 @@
 """Several bursts that follow the queue of one root, until they are told to end."""
 
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minicluster import streams
@@ -15,6 +14,7 @@ from minicluster.burst.windows import Policy
 from minicluster.errors import BurstError
 from minicluster.kubectl import Kubernetes
 from minicluster.render.model import MiniCluster
+from minicluster.signals import handled
 
 #: What ends it; the second one does so at once.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -81,7 +81,14 @@ def follow(request: Request) -> None:
     followers = [Follower(one, policy, request.how, demand) for one, policy in found]
     for one, policy in found:
         streams.say(f"{one.burst.name} follows the queue in {one.target}: {policy.min} to {policy.max} hosts")
-    with _ended_by_signal(demand):
+
+    def end(*_: Any) -> None:
+        if demand.has_stopped:
+            raise KeyboardInterrupt
+        streams.say("ending as soon as what has begun is done")
+        demand.stop()
+
+    with handled(SIGNALS, end):
         threads = [demand.thread, *(follower.thread for follower in followers)]
         for thread in threads:
             thread.start()
@@ -92,19 +99,3 @@ def follow(request: Request) -> None:
     if demand.error:
         raise demand.error
     streams.say("ended: the bursts stay as they are")
-
-
-@contextmanager
-def _ended_by_signal(demand: Demand) -> Iterator[None]:
-    def end(*_: Any) -> None:
-        if demand.has_stopped:
-            raise KeyboardInterrupt
-        streams.say("ending as soon as what has begun is done")
-        demand.stop()
-
-    before = {number: signal.signal(number, end) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, former in before.items():
-            signal.signal(number, former)

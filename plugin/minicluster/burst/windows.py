@@ -39,12 +39,11 @@ class Decision(NamedTuple):
 class Windows:
     """Remembers what was needed. A new one only waits for its windows again."""
 
-    begin: float | None = None  #: since when it is known what is needed
-    past: list[tuple[float, int]] = field(default_factory=list)  #: since when so many hosts are needed
+    #: Since when so many hosts are needed; the first entry is from before the idle window, once that is over
+    past: list[tuple[float, int]] = field(default_factory=list)
 
     def forget(self) -> None:
         """Begin anew: what the queue needs was not known for a while."""
-        self.begin = None
         self.past.clear()
 
     def decide(self, policy: Policy, seen: Seen, size: int) -> Decision:
@@ -60,13 +59,12 @@ class Windows:
             left = policy.backlog - seen.age
             return Decision(size, left) if left > 0 else Decision(wanted)
         least = max(min(largest, policy.max), policy.min, seen.held)
-        if least < size and self.begin is not None and seen.now - self.begin >= policy.idle:
+        if least < size and seen.now - self.past[0][0] >= policy.idle:
             return Decision(least)
         return Decision(size)
 
     def _largest(self, policy: Policy, seen: Seen) -> int:
         """Note what is needed, and return the most that was needed within the idle window."""
-        self.begin = seen.now if self.begin is None else self.begin
         if not self.past or self.past[-1][1] != seen.need:
             self.past.append((seen.now, seen.need))
         while len(self.past) > 1 and self.past[1][0] <= seen.now - policy.idle:

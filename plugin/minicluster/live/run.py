@@ -6,14 +6,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from types import FrameType
 from typing import IO
 
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes, reason
 from minicluster.live.lead import Lead
+from minicluster.signals import handled
 
 #: Comes before the process id, so that a signal finds the command
 MARK = b"minicluster-process "
@@ -114,17 +115,10 @@ class _Piped:
         return done.returncode == 0
 
 
-@contextmanager
-def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def _handled(handler: Callable[[int, FrameType | None], None]) -> AbstractContextManager[None]:
     """Let a handler have the signals that end a program."""
     # nohup, or a shell's &, makes us ignore some: then that stays
-    heard = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, handler) for number in heard}
-    try:
-        yield
-    finally:
-        for number, former in before.items():
-            signal.signal(number, former)
+    return handled((number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN), handler)
 
 
 def _write(stream: IO[bytes], data: bytes) -> None:

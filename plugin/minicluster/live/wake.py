@@ -55,7 +55,7 @@ def wake(api: Api) -> None:
     if not after:
         raise StateError("the Job was changed again and again while it was resumed: try again")
     for _ in range(TRIES):
-        metadata = after.get("metadata", {}) if after else {}
+        metadata = after.get("metadata", {})
         others = [entry for entry in metadata.get("managedFields", []) if entry["manager"] != MANAGER]
         if len(others) == len(metadata.get("managedFields", [])):
             return

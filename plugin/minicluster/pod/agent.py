@@ -22,13 +22,11 @@ import metrics
 import state
 import suspend
 from autoscale import Autoscaler, Decision, Policy, Snapshot, parse_policy
-from changes import Changes
+from changes import Changes, pause_after
 from kube import Kube, KubeError, server
 from need import queue_need
 from pending import Pending
 
-#: Seconds between two looks, at least, and how much longer than the CPU time of a look: that is 5 % of a core at most
-PAUSE, PAUSE_FACTOR = 0.25, 20
 #: Seconds after which a request that failed is repeated; doubled each time, up to the period
 RETRY = 1.0
 
@@ -218,7 +216,7 @@ def work(agent: Agent, changes: Changes) -> NoReturn:
             # a module is being reloaded
             log(f"Flux can't be asked now: {error}")
             least = most = RETRY
-        pause = max(PAUSE, PAUSE_FACTOR * (time.process_time() - used))
+        pause = pause_after(time.process_time() - used)
         changes.wait(max(least, pause), max(begin + most - time.monotonic(), 0.1))
 
 

@@ -20,14 +20,14 @@ from typing import Any, Container, Iterable, Mapping, NamedTuple
 
 import flux
 import state
-from changes import Changes
+from changes import Changes, pause_after
 from flux import constants
 from need import Request, Room
 from pending import Pending
 from state import OWN_REASON, Nodes
 
-#: Seconds between two answers: at most, at least, and how much longer than the CPU time of an answer, 5 % of a core
-PERIOD, PAUSE, PAUSE_FACTOR = 5.0, 0.25, 20
+#: Seconds between two answers, at most
+PERIOD = 5.0
 
 
 class Group(NamedTuple):
@@ -160,4 +160,4 @@ def main() -> None:
             used = time.process_time()
             if answers.offer:
                 answers.write(time.monotonic())
-            changes.wait(max(PAUSE, PAUSE_FACTOR * (time.process_time() - used)), PERIOD)
+            changes.wait(pause_after(time.process_time() - used), PERIOD)

@@ -25,6 +25,13 @@ STREAMS: dict[str, dict[str, Any]] = {
 }
 #: Seconds for which more changes may follow the first one: jobs are often submitted together
 SETTLE = 0.05
+#: Seconds between two looks, at least, and how much longer than the CPU time of a look: that is 5 % of a core at most
+PAUSE, PAUSE_FACTOR = 0.25, 20
+
+
+def pause_after(used: float) -> float:
+    """Return the seconds to the next look, at least, after one that used so many seconds of CPU."""
+    return max(PAUSE, PAUSE_FACTOR * used)
 
 
 class Changes:
