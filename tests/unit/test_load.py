@@ -6,7 +6,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster.errors import MiniClusterError, SpecError
+from minicluster.errors import SpecError
 from minicluster.render import stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniCluster
@@ -352,11 +352,6 @@ def test_names_and_paths(cluster_of: Make) -> None:
     assert load({"metadata": {"name": "a"}}).namespace == "default"
 
 
-def test_a_key_that_is_no_text_is_refused(cluster_of: Make) -> None:
-    with pytest.raises(MiniClusterError):
-        cluster_of({1: 2})
-
-
 def test_a_date_is_a_text() -> None:
     document = (
         f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a}}\nspec: {{jobLabels: {{a: 2001-01-01}}}}\n"
@@ -364,6 +359,35 @@ def test_a_date_is_a_text() -> None:
     parsed = stream.parse(document.encode())
     assert parsed is not None
     assert load(parsed).spec["jobLabels"] == {"a": "2001-01-01"}
+
+
+SPEC: dict[str, Any] = {"jobLabels": {"a": "08"}, "containers": [{"command": "echo 'ü' \"$x\"\n"}], "archive": None}
+
+
+def test_the_values_may_be_json() -> None:
+    metadata = {"metadata": {"name": "a"}}
+    assert load({**metadata, "spec": json.dumps(SPEC)}) == load({**metadata, "spec": SPEC})
+
+
+DEEP = "spec is nested more than 100 levels deep"
+NO_SPEC: dict[str, tuple[Any, str]] = {
+    "no json": ("{", "spec is a text that is not JSON (Expecting property name enclosed in double quotes: line 1 "),
+    "a word": ("size", "spec is a text that is not JSON (Expecting value: line 1 column 1 (char 0)): write it as "),
+    "a list": ("[]", "the spec is []: must be object"),
+    "101 levels": ("[" * 101 + "]" * 101, DEEP),
+    "many levels": ("[" * 100_000 + "]" * 100_000, DEEP),
+    "101 levels, not as JSON": (nested(["x"] * 101, {}), DEEP),
+    "a key that is no text": ({1: 2}, "the key 1 is not a string: write it in quotes"),
+}
+
+
+@pytest.mark.parametrize("case", NO_SPEC)
+def test_a_spec_that_is_none_is_refused(case: str) -> None:
+    spec, message = NO_SPEC[case]
+    with pytest.raises(SpecError) as error:
+        load({"metadata": {"name": "a"}, "spec": spec})
+    assert str(error.value).startswith(f"MiniCluster a: {message}")
+    assert "\n" not in str(error.value)
 
 
 JSON = st.recursive(

@@ -1,9 +1,11 @@
 """A hand-over document becomes a MiniCluster: checked against the schema, with defaults, without contradictions."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
+from minicluster import limits
 from minicluster.errors import SpecError
 from minicluster.render import claims, defaults, refusals, schema, upgrade
 from minicluster.render.model import MiniCluster
@@ -18,8 +20,10 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     name = metadata["name"]
     if not isinstance(document.get("certificate") or "", str):
         raise SpecError(f"MiniCluster {name}: certificate must be a string")
-    given = document.get("spec")
-    spec = _without_null({} if given is None else given)
+    try:
+        spec = _without_null(_spec(document.get("spec")))
+    except SpecError as error:
+        raise SpecError(f"MiniCluster {name}: {error}") from None
     problem = next(schema.problems(spec), None)
     if problem:
         raise SpecError(f"MiniCluster {name}: {problem}")
@@ -104,15 +108,32 @@ def _rename(source: dict[str, Any], alias: str, target: dict[str, Any], name: st
     target[name] = value
 
 
-def _without_null(value: Any) -> Any:
-    """Drop the keys that are null: as in Helm, null is unset. Raises SpecError for a key that is not a string."""
+def _spec(given: Any) -> Any:
+    """Return the values of a hand-over document, which are JSON where the chart wrote them. Raises SpecError."""
+    if not isinstance(given, str):
+        return {} if given is None else given
+    try:
+        return json.loads(given)
+    except RecursionError:
+        raise SpecError(f"spec is nested more than {limits.DEPTH} levels deep") from None
+    except ValueError as error:
+        raise SpecError(f"spec is a text that is not JSON ({error}): write it as a map") from None
+
+
+def _without_null(value: Any, level: int = 1) -> Any:
+    """Drop the keys that are null: as in Helm, null is unset.
+
+    Raises SpecError for a key that is not a string, and for what is nested too deeply.
+    """
+    if level > limits.DEPTH:
+        raise SpecError(f"spec is nested more than {limits.DEPTH} levels deep")
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
                 raise SpecError(f"the key {key!r} is not a string: write it in quotes")
-        return {key: _without_null(item) for key, item in value.items() if item is not None}
+        return {key: _without_null(item, level + 1) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_without_null(item) for item in value]
+        return [_without_null(item, level + 1) for item in value]
     return value
 
 
