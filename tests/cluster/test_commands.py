@@ -35,7 +35,7 @@ def test_a_life(minicluster: Command, release: Release) -> None:
     assert minicluster("wait", "mc", "--timeout", "60s").code == 0
     assert minicluster("wait", "other", "--for", "end", "--timeout", "1s").err.splitlines() == [
         "minicluster: other: Running",
-        f"minicluster: other in namespace {release.namespace}: waited 1 s in vain",
+        f"minicluster: other in namespace {release.namespace}: gave up after 1 s",
     ]
 
     def listed() -> Any:

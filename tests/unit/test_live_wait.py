@@ -66,7 +66,7 @@ def test_wait_for_a_cluster_that_is_deleted(kubectl: Kubectl) -> None:
 def test_wait_has_a_limit(kubectl: Kubectl) -> None:
     kubectl.has(job=suspended(), pods={"items": []})
     done = kubectl.run("wait", "mini", "-n", "lab", "--timeout", "1500ms")
-    lines = (f"mini: Suspended: {SUSPENDED}", "mini in namespace lab: waited 1.5 s in vain")
+    lines = (f"mini: Suspended: {SUSPENDED}", "mini in namespace lab: gave up after 1.5 s")
     assert done == Done(1, "", say(*lines))
 
 

@@ -16,9 +16,9 @@ from minicluster.kubectl import Kubernetes
 from minicluster.release import helm
 
 ADDRESS = click.option(
-    "--address", metavar="HOST[:PORT]", help="Where the burst reaches the lead; by default what its Service says."
+    "--address", metavar="HOST[:PORT]", help="Where the burst reaches the lead; by default the address of its Service."
 )
-SIZE = click.option("--size", type=int, help="Hosts to start with; by default all that the root has registered.")
+SIZE = click.option("--size", type=int, help="Number of hosts; by default all that the root has registered.")
 VALUES = options.values("Values of the burst's own, as Helm takes them; repeatable.", click.Path(exists=True))
 CHART = click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")
 TIMEOUT = click.option(
@@ -68,14 +68,14 @@ def command() -> None:
 
 @command.command("values")
 @of_root
-@options.namespace("Namespace of the Secret; not in the manifest when not given.")
+@options.namespace("Namespace of the Secret; by default the manifest names none.")
 @ADDRESS
 @SIZE
 @click.option("--secret-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the burst's Secret here.")
 def print_values(namespace: str, address: str | None, size: int | None, secret_file: Path | None, **of: Any) -> None:
     """Print the values of a burst, to install it by hand.
 
-    The values begin with the commands that install the burst. The Secret has the root's certificate.
+    The values begin with the commands that install the burst. The Secret contains the root's certificate.
     """
     request = _request(Kubernetes(namespace=namespace), **of)
     made, lead = _release_values(request, address, size)
@@ -105,8 +105,8 @@ def install_burst(
 ) -> None:
     """Install a burst, or change its size, and wait until it joins.
 
-    Makes the Secret with the root's certificate, installs the release, and undrains the hosts that `burst remove`
-    drained. When hosts don't join within the timeout, the error says why; the burst goes on trying.
+    Creates the Secret with the root's certificate, installs the release, and undrains the hosts that `burst remove`
+    drained. If hosts don't join within the timeout, the error says why, and the burst keeps trying.
     """
     request = _request(Kubernetes(context, namespace), **of)
     made, lead = _release_values(request, address, size)
@@ -122,8 +122,8 @@ def install_burst(
 def remove_burst(context: str, namespace: str, timeout: float, **of: Any) -> None:
     """Drain a burst, wait for its jobs, and uninstall it.
 
-    When jobs still run there after the timeout, nothing is uninstalled and the hosts stay drained. Brokers on machines
-    of a hostlist are yours to stop.
+    If jobs still run there after the timeout, nothing is uninstalled and the hosts stay drained. Brokers on machines of
+    a hostlist are not stopped: do that yourself.
     """
     install.remove(_request(Kubernetes(context, namespace), **of), timeout)
 
@@ -133,9 +133,9 @@ def remove_burst(context: str, namespace: str, timeout: float, **of: Any) -> Non
 @ADDRESS
 @options.output_dir("Write the files into this folder: a new or an empty one, or one of an earlier run.", required=True)
 def write_hosts(address: str | None, output_dir: Path, **of: Any) -> None:
-    """Write the files by which machines outside Kubernetes join.
+    """Write the files with which machines outside Kubernetes join.
 
-    The files are the same for all machines of a burst. Among them is the certificate.
+    The files are the same for all machines of a burst. One of them is the certificate.
     """
     request = _request(Kubernetes(), **of)
     lead = root.find_address(request, address)

@@ -10,7 +10,7 @@ from minicluster.release import helm
 
 @click.group("chart")
 def command() -> None:
-    """Find the chart that this package carries."""
+    """Find the chart that this package contains."""
 
 
 @command.command()

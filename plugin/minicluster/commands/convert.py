@@ -16,8 +16,9 @@ from minicluster.convert import ConvertError, convert
 def command(source: IO[bytes], output_dir: Path | None) -> None:
     """Convert MiniClusters of flux-operator to values.
 
-    FILE has MiniClusters of v1alpha2 or v1alpha1; - is standard input. What can't be carried over is an error. What
-    changes, or no longer has a meaning, is a warning. The values begin with the command that installs them.
+    FILE has MiniClusters of v1alpha2 or v1alpha1; - is standard input. A field that can't be converted is an error. A
+    field that works differently here, or has no effect, is a warning. The values begin with the command that installs
+    them.
 
     \b
     Examples:

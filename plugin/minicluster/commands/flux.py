@@ -32,8 +32,9 @@ class Words(click.Command):
 def command(ctx: click.Context, name: str, namespace: str, context: str) -> int:
     """Run a flux command in a MiniCluster.
 
-    It runs on the lead, and its exit code is this command's. On a terminal it has a terminal. Otherwise it has this
-    command's standard streams, and gets its signals: the first Ctrl-C warns `flux run`, the second cancels the job.
+    It runs on the lead, and its exit code becomes that of this command. On a terminal it has a terminal. Otherwise it
+    has the standard streams of this command and gets its signals. After the first Ctrl-C `flux run` warns; the second
+    cancels the job.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``minicluster burst follow``: bursts that come and go by the queue's need."""
+"""``minicluster burst follow``: bursts that come and go as the queue needs them."""
 
 from collections.abc import Sequence
 from typing import IO, Any
@@ -36,9 +36,15 @@ class Burst(click.ParamType):  # type: ignore[type-arg]  # older versions have n
 @burst.VALUES
 @burst.CHART
 @click.option(
-    "--backlog", type=options.Duration(), default="10s", show_default=True, help="How long a job waits first."
+    "--backlog", type=options.Duration(), default="10s", show_default=True, help="Grow when a job has waited this long."
 )
-@click.option("--idle", type=options.Duration(), default="5m", show_default=True, help="How long hosts stay unused.")
+@click.option(
+    "--idle",
+    type=options.Duration(),
+    default="5m",
+    show_default=True,
+    help="Shrink when hosts were not needed this long.",
+)
 @click.option(
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long hosts have to join."
 )
@@ -52,14 +58,13 @@ def command(
     namespace: str,
     **how: Any,
 ) -> None:
-    """Let bursts follow the root's queue, until Ctrl-C.
+    """Install, resize and remove bursts as the root's queue needs.
 
-    A burst is installed and grows when a job waits for more hosts than the root can have. It shrinks, and is
-    removed, when its hosts were not needed for a while. No host leaves with a job. The first BURST is the preferred
-    one.
+    Runs until Ctrl-C. A burst is installed and grows when a job waits for more hosts than the root can have. It
+    shrinks, and is removed, when its hosts were not needed for a while. A host that runs a job stays. The first BURST
+    is preferred.
 
-    BURST is NAME[:MIN-MAX][@[CONTEXT/]NAMESPACE]: by default 0 to all registered hosts, where --context and --namespace
-    say.
+    BURST is NAME[:MIN-MAX][@[CONTEXT/]NAMESPACE]. The defaults are 0, all registered hosts, --context and --namespace.
 
     \b
     Examples:

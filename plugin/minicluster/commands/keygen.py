@@ -17,13 +17,13 @@ NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])
 
 @click.command("keygen")
 @click.argument("name")
-@options.namespace("Namespace of the Secret; not in the manifest when not given.", default=None)
+@options.namespace("Namespace of the Secret; by default the manifest names none.", default=None)
 @click.option("--seal-with", metavar="CMD", help="Pipe the Secret through this command, and print its output.")
 def command(name: str, namespace: str | None, seal_with: str | None) -> None:
     """Print a Secret with a new certificate.
 
-    The Secret is for flux.curveCertSecret. It differs each time: make it once. CMD is run without a shell: the Secret
-    is its standard input.
+    The Secret is for flux.curveCertSecret. It differs each time, so create it once. CMD runs without a shell and gets
+    the Secret on standard input.
 
     \b
     Examples:

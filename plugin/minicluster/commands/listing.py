@@ -13,7 +13,7 @@ from minicluster.live.listing import find_all, table
 
 @click.command("list")
 @options.namespace("Their namespace; by default the current one.")
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="List those of all namespaces.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="List the MiniClusters of all namespaces.")
 @options.context()
 @options.output
 def command(namespace: str, everywhere: bool, context: str, output: str) -> None:
@@ -22,9 +22,9 @@ def command(namespace: str, everywhere: bool, context: str, output: str) -> None
     \b
     Keys of the JSON:
       name, namespace, release  texts
-      size, ready               pods: wanted; ready
+      size, ready               numbers of pods: wanted, ready
       state                     Suspended, Starting, Running, Complete or Failed; `minicluster status` says why
-      scheduler                 the one that the values ask for (Fluxion only if the view has it);
+      scheduler                 that of the values (Fluxion only runs if the view has it);
                                 null with flux.brokerConfig
       age                       seconds
     """

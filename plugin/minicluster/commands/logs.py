@@ -11,11 +11,11 @@ from minicluster.live import logs
 @click.command("logs")
 @options.of_cluster
 @click.option("-c", "--container", default="", help="A sidecar of the lead; by default the container that runs Flux.")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the MiniCluster ends.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines until the MiniCluster ends.")
 def command(name: str, namespace: str, context: str, container: str, follow: bool) -> None:
     """Print the log of a MiniCluster's lead.
 
-    With --follow the log goes on when another pod replaces the lead. A line on standard error says so.
+    With --follow the log continues when another pod replaces the lead. A line on standard error says so.
 
     \b
     Examples:

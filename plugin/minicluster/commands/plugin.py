@@ -19,7 +19,7 @@ MARK = "# Written by `minicluster plugin install`.\n"
 
 @click.group("plugin")
 def command() -> None:
-    """Make this package a plugin of Helm 4.
+    """Install or remove this package as a plugin of Helm 4.
 
     Helm 3 needs no plugin: it finds `minicluster` in PATH.
     """
@@ -27,9 +27,9 @@ def command() -> None:
 
 @command.command()
 def install() -> None:
-    """Make Helm 4 find this package.
+    """Install this package as a plugin of Helm 4.
 
-    To be repeated after the package moved.
+    Run it again when the package has moved.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def manifest(python: str) -> str:
     Helm splits a command at spaces, and not its arguments. Raises ToolError for a path that Helm can't take.
     """
     if "$" in python:
-        raise ToolError(f"Helm takes the $ in {python} for a variable: install the package in another place")
+        raise ToolError(f"Helm reads the $ in {python} as a variable: install the package in another folder")
     words = [python] if os.name == "nt" else ["env", python]
     text = yamlio.dump(
         {

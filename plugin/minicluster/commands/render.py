@@ -12,7 +12,9 @@ from minicluster.render import postrender
 @click.command("render")
 @click.argument("source", metavar="[FILE]", type=click.File("rb"), default="-")
 @options.curve_seed
-@click.option("--random-curve", is_flag=True, help="Let new certificates be random: the output differs each time.")
+@click.option(
+    "--random-curve", is_flag=True, help="Generate new certificates at random. The output then differs each time."
+)
 def command(source: IO[bytes], seed: bytes | None, random_curve: bool) -> None:
     """Render the output of `helm template`, reproducibly.
 

@@ -34,8 +34,8 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no
 def command(name: str, namespace: str, context: str, size: tuple[int | None], waits: bool, timeout: float) -> None:
     """Change the size of a live MiniCluster, up to its maxSize.
 
-    Upgrades its release with this package's chart: all other values stay, and so do its pods. A MiniCluster with
-    autoscaling keeps choosing its own size: it is asked for at least SIZE nodes, and `auto` withdraws that.
+    Upgrades its release with this package's chart and keeps all other values. A MiniCluster with autoscaling still
+    chooses its own size: SIZE is then the minimum, and `auto` withdraws it.
 
     \b
     Examples:

@@ -16,8 +16,8 @@ SHELL = '. "$0/flux-view.sh"; if command -v bash >/dev/null; then exec bash; fi;
 def command(name: str, namespace: str, context: str) -> int:
     """Open a shell on the lead of a MiniCluster.
 
-    `flux` talks to the MiniCluster there. The shell is the image's bash, or its sh. It opens before the quorum is
-    reached, too. Commands may come from a pipe.
+    `flux` is in PATH there. The shell is the image's bash, or its sh. It opens even before the quorum is reached, and
+    also reads commands from a pipe.
 
     \b
     Examples:

@@ -26,22 +26,22 @@ INTERVAL = 2
 def command(name: str, namespace: str, context: str, output: str, watch: bool) -> None:
     """Show the size, nodes, cores and jobs of a live MiniCluster.
 
-    Asks through kubectl. The user needs `get` and `list` of pods and `create` of pods/exec; without `get` of jobs
-    the size is counted by the pods. NAME is the release's name, or its nameOverride.
+    Uses kubectl. You need `get` and `list` of pods and `create` of pods/exec; without `get` of jobs, the size is the
+    number of pods. NAME is the release's name, or its nameOverride.
 
     A node is up, drained (up, takes no jobs), missing (below the size, lost or still starting) or not started
-    (above the size, up to maxSize). What is allocated on drained nodes counts, what is free there does not.
+    (above the size, up to maxSize). Cores that jobs have on drained nodes count as allocated; others there don't count.
 
     \b
     Keys of the JSON; those from "flux" on are null until the lead's broker answers:
       name, namespace  texts
       age              seconds
       state            Suspended, Starting, Running, Complete, Failed, Gone (ended and cleaned up) or Unknown
-      why              why that, "" when there is nothing to say
-      size, maxSize    nodes; maxSize is null while nobody tells it
+      why              the reason for the state; "" if there is none
+      size, maxSize    nodes; maxSize is null while it is unknown
       sizeFrom         "job", or "pods" where jobs can't be read
       pods             [{ranks, reason}]: pods by phase and reason, ranks as 0-2,5
-      containers       [{name, ranks, reason}]: those beside Flux that fail, also while their pods run
+      containers       [{name, ranks, reason}]: sidecars that fail, even while their pods run
       flux             Flux's version
       scheduler        {name, queuePolicy, matchPolicy}; the policies are Fluxion's
       autoscaling      {min, max}; null when it is off
@@ -51,7 +51,7 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
       missing          [{ranks, reason}]
       cores, gpus      {free, allocated, total} of the nodes that are online
       jobs             {pending, running, done, failed, canceled, timeout}; the last three are part of done
-      longestWait      seconds that the first of the pending jobs has waited for resources
+      longestWait      seconds that the first pending job has waited for resources
       bursts           {registered, up}: nodes of other clusters that may join
 
     \b

@@ -18,7 +18,7 @@ from minicluster.release import helm, manifests
 @click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")
 @click.option(
     "--kube-version",
-    help=f"Kubernetes of the cluster, such as 1.36, to use what it can do. By default any from {helm.OLDEST} will do.",
+    help=f"Use the features of this Kubernetes version, such as 1.36. By default only those of {helm.OLDEST}.",
 )
 @options.output_dir("Write KIND-NAME.yaml for each object into this folder, and remove those of objects that are gone.")
 @options.curve_seed
@@ -34,9 +34,9 @@ def command(
 ) -> None:
     """Render a release to plain manifests, without a cluster.
 
-    Does what `helm template` and `minicluster render` do. The same values give the same bytes, with Helm 3 and 4. So
-    the certificate must exist before: in a Secret that flux.curveCertSecret names (see `minicluster keygen`), or
-    derived from a seed. A folder never gets a Secret.
+    Does what `helm template` and `minicluster render` do together. The same values give the same bytes, with Helm 3
+    and 4. So the certificate is not generated here: it is in a Secret that flux.curveCertSecret names (see
+    `minicluster keygen`), or derived from a seed. No Secret is written into a folder.
 
     \b
     Examples:

@@ -16,14 +16,14 @@ from minicluster.live.wait import Until, wait
     type=click.Choice(["quorum", "end"]),
     default="quorum",
     show_default=True,
-    help="Wait until its Flux is ready, or until its work has ended.",
+    help="Wait until Flux is ready, or until the work has ended.",
 )
-@click.option("--timeout", type=options.Duration(), help="How long to wait, such as 90s or 5m; by default for ever.")
+@click.option("--timeout", type=options.Duration(), help="How long to wait, such as 90s or 5m; by default forever.")
 def command(name: str, namespace: str, context: str, until: Until, timeout: float | None) -> int:
     """Wait for a MiniCluster.
 
-    The exit code is 0 at the quorum. At the end, which may come before the quorum, it is that of the work. It is 1
-    after the timeout.
+    The exit code is 0 when the quorum is reached. If the MiniCluster ends, even before the quorum, it is that of the
+    work. It is 1 after the timeout.
 
     \b
     Examples:

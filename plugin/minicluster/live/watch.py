@@ -40,7 +40,7 @@ def looks(kubernetes: Kubernetes, name: str, seconds: float | None) -> Iterator[
                 outage.end()
                 yield look
         if end is not None and time.monotonic() >= end:
-            raise StateError(f"{name} in {kubernetes}: waited {seconds:g} s in vain")
+            raise StateError(f"{name} in {kubernetes}: gave up after {seconds:g} s")
         # a server that ends each watch at once must not be asked all the time
         time.sleep(max(0.0, RETRY - (time.monotonic() - begin)))
 

@@ -113,7 +113,7 @@ class Kube:
                     raise
                 stop.wait(RETRY)
             if end is not None and time.monotonic() >= end:
-                raise WaitTimeoutError(f"{name} in {self.namespace}: waited {seconds:g} s in vain")
+                raise WaitTimeoutError(f"{name} in {self.namespace}: gave up after {seconds:g} s")
 
     def _watch_job(self, name: str, version: str | None, end: float | None) -> Iterator[Object]:
         """Yield the Job after each change, for a while."""
