@@ -145,10 +145,11 @@ def test_a_script_may_name_its_interpreter(make: Make, kind: str) -> None:
     assert side.log == "this line\n"
 
 
-def test_a_sidecar_has_a_home_and_a_tmpdir(make: Make) -> None:
+@pytest.mark.parametrize("home", ["/nonexistent", "/"])
+def test_a_sidecar_has_a_home_and_a_tmpdir(make: Make, home: str) -> None:
     """Also with a read-only root and any user; they are not the runner's."""
     pod = container(make, flux={"noWaitSocket": True}, command='cd "$HOME" && : >here; cd "$TMPDIR" && : >there')
-    side = pod.start("container.sh", "side", "sidecar", HOME="/nonexistent", TMPDIR="/nonexistent")
+    side = pod.start("container.sh", "side", "sidecar", HOME=home, TMPDIR="/nonexistent")
     asleep(side, pod)
     assert side.log == ""
     assert [str(file.relative_to(pod.home)) for file in sorted(pod.home.glob(".own-side/*/*"))] == [

@@ -4,6 +4,8 @@ import io
 import json
 import random
 import re
+import shutil
+import signal
 import stat
 import tarfile
 from pathlib import Path
@@ -45,13 +47,30 @@ def test_a_pod_without_flux_says_so(make: Make) -> None:
     assert pod.run() == (127, f"minicluster: {message}\n")
 
 
-@pytest.mark.parametrize("given", ["", "/nonexistent/zsh"])
-def test_the_broker_gets_a_shell_that_exists(make: Make, given: str) -> None:
+@pytest.mark.parametrize("given", [None, "", "/nonexistent/zsh"])
+def test_the_broker_gets_a_shell_that_exists(make: Make, given: str | None) -> None:
     pod = make(QUIET, {"command": "true"})
-    assert pod.run("entrypoint.sh", SHELL=given) == (0, "")
+    del pod.environment["SHELL"]
+    assert pod.run("entrypoint.sh", **({} if given is None else {"SHELL": given})) == (0, "")
     [call] = pod.calls("start")
     assert call.env["SHELL"].startswith("/")
     assert Path(call.env["SHELL"]).exists()
+
+
+def test_the_broker_is_of_no_other_instance_and_finds_a_bash(make: Make, shell: str) -> None:
+    pod = make(QUIET, {"command": "true"})
+    assert pod.run("entrypoint.sh", FLUX_URI="local:///elsewhere") == (0, "")
+    [call] = pod.calls("start")
+    assert "FLUX_URI" not in call.env
+    assert shutil.which("bash", path=call.env["PATH"])
+    [work] = pod.calls("run")
+    assert bool(shutil.which("bash", path=work.env["PATH"])) == (shell == "bash")
+
+
+def test_a_folder_for_output_that_can_not_be_made_stops_nothing(make: Make) -> None:
+    pod = make(QUIET, {"command": "true", "logs": "/proc/none"})
+    assert pod.run() == (0, "")
+    assert [call.env["FLUX_OUTPUT_DIR"] for call in pod.calls("run")] == ["/proc/none"]
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -132,14 +151,17 @@ def test_the_certificate_belongs_to_the_user(make: Make) -> None:
         ({"exit-code": "0"}, 7, "the broker did not start, exit code 7"),
         ({"exit-code": "3", "ready": ""}, 7, "the broker did not start, exit code 7"),
         ({"ready": ""}, 7, "the broker did not start, exit code 7"),
+        # leave.py would stop a process of this id, and wait for an exit code
+        ({"launcher": "1", "working": ""}, 7, "the broker did not start, exit code 7"),
     ],
-    ids=["result", "both", "quorum"],
+    ids=["result", "both", "quorum", "launcher"],
 )
 def test_files_of_an_earlier_lead_do_not_count(make: Make, left: dict[str, str], code: int, said: str) -> None:
     pod = make(QUIET, {"command": "true"})
     leave_behind(pod, left)
     pod.play("start", "exit 7")
     assert pod.run() == (code, f"minicluster: {said}\n")
+    assert not [name for name in left if (pod.run_folder / name).exists()]
 
 
 @pytest.mark.parametrize("how", [{}, {"batch": True}, {"launcher": True}], ids=["run", "batch", "launcher"])
@@ -232,8 +254,10 @@ def test_the_pause_between_the_tries_of_a_worker_has_a_limit(make: Make, shell: 
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_a_pod_told_to_stop_leaves_first_and_is_replaced(make: Make, index: int) -> None:
+def test_a_pod_told_to_stop_leaves_first_and_is_replaced(make: Make, shell: str, index: int) -> None:
     pod = make({**TWO, "pod": {"terminationGracePeriodSeconds": 40}}, index=index)
+    real = (pod.root / "bin/timeout").readlink()
+    pod.command("timeout", f'#!/bin/sh\necho "$1" >>{pod.root}/limits\nexec {real} "$@"\n')
     process = pod.start()
     until(lambda: (pod.run_folder / "flux/local").exists() and (index or (pod.run_folder / "ready").exists()))
     assert process.stop() == RETRY
@@ -242,6 +266,8 @@ def test_a_pod_told_to_stop_leaves_first_and_is_replaced(make: Make, index: int)
     [call] = pod.calls("python", "leave.py")
     assert call.words[2:] == [role, "25", "8", str(pod.run_folder), "cancel", *([] if index else ["lost"])]
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
+    if shell != "busybox":  # its timeout is always its own
+        assert (pod.root / "limits").read_text().split()[-1] == "34"
     # starts the lead's undrainer, which undrains the rank once the pod is gone
     assert len(pod.calls("event", "pub")) == index
     assert not (pod.run_folder / "exit-code").exists()
@@ -273,13 +299,26 @@ def test_work_that_ends_while_the_lead_leaves_counts_when_it_ends_by_itself(make
     assert (pod.run_folder / "exit-code").exists() == (ends == 3)
 
 
-def test_the_reason_why_the_broker_was_not_asked_is_logged(make: Make) -> None:
+@pytest.mark.parametrize("ended", ["", "ended", "exit-code"])
+def test_the_reason_why_the_broker_was_not_asked_is_logged_unless_the_instance_ended(make: Make, ended: str) -> None:
     pod = make(TWO, index=1)
-    pod.play("python leave.py", "echo 'minicluster: no answer' >&2; exit 1")
+    end = f": >$MINICLUSTER_HOME/config/run/{ended};" if ended else ""
+    pod.play("python leave.py", f"{end} echo 'minicluster: no answer' >&2; exit 1")
     process = pod.start()
     until((pod.run_folder / "flux/local").exists)
     assert process.stop() == RETRY
-    assert process.log == "minicluster: no answer\n"
+    assert process.log == ("" if ended else "minicluster: no answer\n")
+
+
+def test_a_broker_that_does_not_answer_holds_up_no_stop(make: Make) -> None:
+    """Not beyond the grace period, and whatever more signals come."""
+    pod = make({**TWO, "pod": {"terminationGracePeriodSeconds": 2}}, index=1)
+    pod.play("python leave.py", ": >$MINICLUSTER_HOME/leaves; exec sleep 600")
+    process = pod.start()
+    until((pod.run_folder / "flux/local").exists)
+    process.popen.send_signal(signal.SIGTERM)
+    until((pod.home / "leaves").exists)
+    assert process.stop() == RETRY
 
 
 @pytest.mark.parametrize(

@@ -17,17 +17,19 @@ def with_view(pod: Pod, *files: str) -> Path:
     for file in ("bin/flux", *files):
         (view / file).parent.mkdir(parents=True, exist_ok=True)
         (view / file).touch(0o755)
+    (view / "bin/flux").unlink()
+    (view / "bin/flux").symlink_to(pod.root / "bin/flux")
     pod.edit("settings.sh", "mc_view=''\n", f"mc_view={view}\n")
     return view
 
 
 def environment(pod: Pod, *names: str, **env: str) -> list[str]:
-    """Return variables of the environment of people and jobs, after it was sourced twice."""
+    """Return variables that a program of people and jobs gets, after the environment was sourced twice."""
     twice = ". $MINICLUSTER_HOME/flux-view.sh; " * 2
     (pod.home / "flux-view.sh").unlink(missing_ok=True)
     (pod.home / "flux-view.sh").symlink_to("minicluster/flux-view.sh")
     shown = " ".join(f'"${{{name}-unset}}"' for name in names)
-    done = pod.exec(f"{twice} printf '%s\\n' {shown}", **env)
+    done = pod.exec(f"{twice} sh -c 'printf \"%s\\n\" {shown}'", **env)
     assert done.code == 0, done.both
     return done.out.splitlines()
 
@@ -50,6 +52,22 @@ def test_fluxion_is_not_set_up_without_it_or_with_sched_simple(make: Make, simpl
     with_view(pod, *([FLUXION] if simple else []))
     assert environment(pod, *NAMES) == ["unset"] * 4
     assert environment(pod, *NOOP) == (["1", "1"] if simple else ["unset"] * 2)
+
+
+@pytest.mark.parametrize("given", ["", "/their/python"])
+def test_fluxs_own_commands_find_their_python_modules(make: Make, given: str) -> None:
+    pod = make({**QUIET, "flux": {"container": {"pythonPath": given}}})
+    assert environment(pod, "FLUX_PYTHONPATH_PREPEND") == [given or "unset"]
+    view = with_view(pod, "lib/python3.11/site-packages/ply.py")
+    assert environment(pod, "FLUX_PYTHONPATH_PREPEND") == [given or f"{view}/lib/python3.11/site-packages"]
+
+
+def test_a_container_that_starts_again_leaves_the_view_as_it_is(make: Make) -> None:
+    pod = make(QUIET, {"command": "true"})
+    view = with_view(pod)
+    for _ in range(2):
+        assert pod.run() == (0, "")
+    assert ((pod.home / "view").readlink(), (view / "view").is_symlink()) == (view, False)
 
 
 def test_the_shells_of_jobs_read_our_file_after_the_users(make: Make) -> None:
@@ -102,25 +120,33 @@ def test_tasks_are_bound_where_the_cpus_are_the_pods_own(
 )
 def test_a_jobs_broker_has_the_images_pythonpath(make: Make, path: str, prepended: str | None, expected: str) -> None:
     pod = make(QUIET)
-    here, flux = pod.home / "minicluster", pod.root / "flux's own"
-    flux.mkdir()
-    (flux / "flux-broker").write_text('#!/bin/sh\necho "${PYTHONPATH-unset} $1 $2"\n')
-    (flux / "flux-broker").chmod(0o755)
-    env = {"PYTHONPATH": path, "FLUX_EXEC_PATH": f"/none:{here}:{flux}", "MINICLUSTER_HOME": str(pod.home)}
+    here, flux, other = pod.home / "minicluster", pod.root / "flux's own", pod.root / "other"
+    for folder, text in ((flux, 'echo "${PYTHONPATH-unset} $1 $2"'), (other, "exit 3")):
+        folder.mkdir()
+        (folder / "flux-broker").write_text(f"#!/bin/sh\n{text}\n")
+        (folder / "flux-broker").chmod(0o755)
+    folders = f"/none:{pod.root}/othe*:{here}:{flux}:{other}"
+    env = {"PYTHONPATH": path, "FLUX_EXEC_PATH": folders, "MINICLUSTER_HOME": str(pod.home)}
     env |= {"FLUX_PYTHONPATH_PREPEND": prepended} if prepended else {}
     done = pod.exec(f"'{here}/flux-broker' -Sa=b 'it s'", **env)
     assert (done.code, done.both) == (0, f"{expected} -Sa=b it s\n")
 
 
+def test_a_job_whose_flux_has_no_broker_says_so(make: Make) -> None:
+    pod = make(QUIET)
+    here = pod.home / "minicluster"
+    done = pod.exec(f"{here}/flux-broker", FLUX_EXEC_PATH=f"{here}:/none", MINICLUSTER_HOME=str(pod.home))
+    assert (done.code, done.both) == (127, f"minicluster: no flux-broker in FLUX_EXEC_PATH {here}:/none\n")
+
+
 @pytest.mark.parametrize("own", ["3.11", "3.9"])
 def test_a_launchers_python_finds_flux_after_the_images_modules(make: Make, own: str) -> None:
-    pod = make({}, {"command": 'echo "$PYTHONPATH"', "launcher": True})
+    pod = make({}, {"command": 'echo "$MINICLUSTER_BINDINGS $PYTHONPATH"', "launcher": True})
     view = with_view(pod, "lib/flux/python3.11/flux/__init__.py")
-    (view / "bin/flux").unlink()
-    (view / "bin/flux").symlink_to(pod.root / "bin/flux")
     pod.command("python3", f"#!/bin/sh\necho {own}\n")
     code, log = pod.run(PYTHONPATH="/image's own")
     assert code == 0
     said = f"minicluster: the launcher can't import flux: the image's Python is {own}, that of Flux 3.11"
     assert (said in log.splitlines()) is (own != "3.11")
-    assert log.splitlines()[-1] == f"/image's own:{view}/lib/flux/python3.11"
+    bindings = f"{view}/lib/flux/python3.11"
+    assert log.splitlines()[-1] == f"{bindings} /image's own:{bindings}"

@@ -290,9 +290,17 @@ def test_the_workers_are_told_that_the_instance_ends(make: Make, size: int, told
     pod = make({"size": size, **QUIET}, {"command": "true"})
     pod.play("exec", 'while [ "$1" != sh ]; do shift; done; "$@"')
     assert pod.run() == (0, "")
-    assert len(pod.calls("exec")) == told
+    words = ["exec", "-q", "-r", "all", "-x", "0", "sh", "-c", f": >'{pod.run_folder}/ended'"]
+    assert [call.words for call in pod.calls("exec")] == [words] * told
     # the file is made in the worker's own pod
     assert (pod.run_folder / "ended").exists() == bool(told)
+
+
+def test_a_shutdown_while_the_work_ends_does_not_hide_its_result(make: Make) -> None:
+    pod = make(QUIET, {"command": "exit 3"})
+    # the broker passes it on as SIGHUP
+    pod.play("getattr", f'kill -TERM "$(cat {pod.root}/broker)"; sleep 0.3')
+    assert pod.run() == (3, f"{FAILED} 3\n")
 
 
 def test_the_wall_time_of_the_work(make: Make) -> None:

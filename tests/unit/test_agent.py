@@ -152,6 +152,19 @@ def test_it_grows_and_logs_that_once(mc: Setup, capsys: pytest.CaptureFixture[st
     assert mc.flux.lookups == [1, 2], "a jobspec is looked up once"
 
 
+def test_a_job_that_is_gone_or_was_held_meanwhile_waits_anew(mc: Setup) -> None:
+    mc.flux.submit(1, nodes=3)
+    mc.flux.submit(2, jobspec=None)
+    mc.at(0)
+    mc.flux.jobs[0]["priority"] = 0
+    mc.at(5)
+    mc.flux.jobs[0]["priority"] = 16
+    mc.at(8, 12)
+    assert mc.flux.done == []
+    mc.at(18)
+    assert mc.flux.done == [("resize", 1, 3)]
+
+
 def test_it_changes_its_own_job(mc: Setup) -> None:
     mc.settings(name="a", namespace="b")
     mc.at(0)
@@ -424,6 +437,10 @@ def test_what_the_metrics_show(mc: Setup, monkeypatch: pytest.MonkeyPatch) -> No
     mc.at(10)
     assert "minicluster_size 3" in mc.shown[1][1].splitlines()
     assert "autoscaler" not in mc.shown[1][1]
+    monkeypatch.setattr(metrics.MetricsServer, "clear", lambda _: mc.shown.append((0, "")))
+    mc.settings(port=None)
+    mc.at(20)
+    assert mc.shown[2:] == [(0, "")]
 
 
 def test_it_ends_with_the_broker_but_not_with_a_module(
@@ -439,13 +456,14 @@ def test_it_ends_with_the_broker_but_not_with_a_module(
         return found
 
     monkeypatch.setattr(program.Agent, "look", look)
-    monkeypatch.setattr(program.Changes, "wait", lambda _, least, most: waits.append((least, round(most))))
+    monkeypatch.setattr(program.Changes, "wait", lambda _, least, most: waits.append((least, round(most, 1))))
     monkeypatch.setattr(sys, "argv", ["agent.py", "agent.json"])
     monkeypatch.setattr("time.process_time", iter([0.0, 0.1, 1.0, 1.001, 2.0]).__next__)
+    monkeypatch.setattr("time.monotonic", iter([0.0, 3.0, 20.0, 22.0, 30.0]).__next__)
     with pytest.raises(SystemExit, match=r"^minicluster-agent: Flux can't be asked: .*Broken pipe"):
         program.main()
-    # a look of 0.1 s is followed by 2 s without one
-    assert waits == [(2.0, 10), (1.0, 1)]
+    # a look with 0.1 s of CPU is followed by 2 s without one; the period counts from its begin
+    assert waits == [(2.0, 7.0), (1.0, 0.1)]
     assert said(capsys) == ["Flux can't be asked now: [Errno 38] No service matching"]
 
 

@@ -52,7 +52,7 @@ def level(kind: str, count: Any, *below: dict[str, Any], **fields: Any) -> dict[
         (level("node", {"min": 2, "max": 4}, level("slot", 1, level("core", 1))), Request(2, 1, 0, apart=True)),
         *(
             (level("node", count, level("slot", 1, level("core", 1))), Request(least, 1, 0, apart=True))
-            for count, least in (("3+", 3), ("2-4", 2), ("2,4", 2), ("2-8:2:*", 2), ("5", 5))
+            for count, least in (("3+", 3), ("3+:2:*", 3), ("2-4", 2), ("2,4", 2), ("2-8:2:*", 2), ("5", 5))
         ),
     ],
 )

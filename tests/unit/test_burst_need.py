@@ -96,7 +96,8 @@ def test_needs(
 
 def test_since_when_more_is_needed(program: Any) -> None:
     groups = [program.Group(0, 4, 2, 2), program.Group(4, 2, 1, 2), program.Group(6, 2, 0, 2)]
-    jobs = [Request(1, 4, 0, since=since) for since in (10.0, 20.0, 30.0, 40.0)]
+    # two share a node: the first to wait counts, whatever their order
+    jobs = [Request(1, 2, 0, since=since) for since in (10.0, 11.0, 20.0, 21.0, 31.0, 30.0, 40.0)]
     seen = nodes(used=busy(0, 1), online=frozenset({0, 1, 4}))
     found = program.burst_needs(seen, groups, jobs, 100.0)
     assert [one.age for one in found] == [0.0, 80.0, 70.0]
@@ -133,7 +134,7 @@ def test_no_more_is_needed_than_is_offered_or_held(
     groups = [program.Group(*place, min(offer), max(offer)) for place, offer in zip(REGISTERED, offers, strict=True)]
     seen = nodes(used=busy(*used), online=frozenset(online))
     for group, found in zip(groups, program.burst_needs(seen, groups, pending, 0.0), strict=True):
-        joined = max((rank + 1 - group.first for rank in online if rank in group.ranks(9)), default=0)
+        joined = max((rank + 1 - group.first for rank in online if rank in group.ranks(group.registered)), default=0)
         assert found.held <= found.need <= max(found.held, group.most, joined)
 
 
@@ -156,15 +157,19 @@ def test_it_answers_each_offer_until_its_input_ends(
     instance.run(1, "0-1")
     for number in (2, 3, 4):
         instance.submit(number)
-    instance.jobs[1]["jobspec"]["attributes"] = {"system": {"constraints": {"hostlist": ["flux-0"]}}}
-    constraints = []
+    # only the scheduler knows what the second one means: it may allow any rank
+    for job, constraints in ((1, {"hostlist": ["flux-0"]}), (2, {"properties": ["fast"]})):
+        instance.jobs[job]["jobspec"]["attributes"] = {"system": {"constraints": constraints}}
+    asked, wakes = [], []
 
     class Resources:
         def __init__(self, found: Any) -> None:
             assert found["version"] == 1
 
         def copy_constraint(self, text: str) -> Any:
-            constraints.append(json.loads(text))
+            asked.append(json.loads(text))
+            if "properties" in text:
+                raise ValueError("unknown constraint operator: properties")
             return SimpleNamespace(ranks=[0])
 
     monkeypatch.setattr(sys.modules["flux.resource"], "ResourceSet", Resources, raising=False)
@@ -179,7 +184,7 @@ def test_it_answers_each_offer_until_its_input_ends(
     monkeypatch.setattr(os, "read", lambda *_: pieces.pop(0))
     monkeypatch.setattr(program.time, "monotonic", lambda: 50.0)
     monkeypatch.setattr(program.Changes, "wait", lambda *_: reactor.callback())
-    monkeypatch.setattr(program.Changes, "wake", lambda _: None)
+    monkeypatch.setattr(program.Changes, "wake", lambda _: wakes.append(1))
     program.main()
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     root = {"need": 2, "held": 2, "age": 0.0, "online": "0-1"}
@@ -188,5 +193,6 @@ def test_it_answers_each_offer_until_its_input_ends(
         {"number": 1, "waiting": 3, "groups": [root, burst]},
         {"number": 2, "waiting": 3, "groups": [root]},
     ]
-    assert constraints == [{"hostlist": ["flux-0"]}]
+    assert asked == [{"hostlist": ["flux-0"]}, {"properties": ["fast"]}]
+    assert len(wakes) == 4, "it answers an offer at once"
     assert instance.lookups == [2, 3, 4]

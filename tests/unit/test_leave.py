@@ -23,6 +23,7 @@ class Pod:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.monkeypatch, self.folder, self.clock = monkeypatch, folder, Clock()
+        self.kill = KILL
         self.flux = FakeFlux(dict.fromkeys(range(4), (4, 0)), set(range(4)))
 
     def at(self, seconds: float, what: Any) -> None:
@@ -31,7 +32,7 @@ class Pod:
 
     def leave(self, role: str, on_stop: str = "cancel", *lost: str) -> None:
         self.flux.rank = 0 if role == "lead" else 1
-        words = (role, SECONDS, KILL, self.folder, on_stop, *lost)
+        words = (role, SECONDS, self.kill, self.folder, on_stop, *lost)
         run_program(self.monkeypatch, self.flux, "leave.py", *words, clock=self.clock)
 
     @property
@@ -158,12 +159,14 @@ def test_the_lead_waits_for_the_exit_code_of_work_that_ended(pod: Pod, works: bo
     assert pod.clock.now < 4
 
 
-def test_the_wait_for_an_exit_code_has_a_limit(pod: Pod) -> None:
+@pytest.mark.parametrize(("kill", "waits"), [(KILL, 5), (2, 2)])
+def test_the_wait_for_an_exit_code_has_a_limit(pod: Pod, kill: int, waits: int) -> None:
+    pod.kill = kill
     (pod.folder / "working").touch()
     pod.flux.run(1, "1")
     pod.at(1, lambda: pod.flux.end(1))
     pod.leave("lead")
-    assert 5 < pod.clock.now < 9
+    assert 1 + waits <= pod.clock.now < 2 + waits
 
 
 # A launcher --------------------------------------------------------------------------------------------------

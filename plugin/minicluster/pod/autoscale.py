@@ -87,7 +87,7 @@ class Autoscaler:
             return self._grow(policy, snapshot, wishes)
         wish = max(wishes.values())
         if wish < size:
-            return self._shrink(policy, snapshot, max(wish, policy.min))
+            return self._shrink(policy, snapshot, wish)
         return Decision(size, "nothing to do")
 
     def _grow(self, policy: Policy, snapshot: Snapshot, wishes: Mapping[str, int]) -> Decision:

@@ -40,7 +40,7 @@ class Group(NamedTuple):
 
     def ranks(self, count: int) -> range:
         """Return the ranks of the first hosts."""
-        return range(self.first, self.first + min(count, self.registered))
+        return range(self.first, self.first + count)
 
     def count(self, ranks: Container[int]) -> int:
         """Return how many hosts from the first on are enough to have those of some ranks."""
