@@ -238,7 +238,7 @@ def test_a_refusal_says_on_one_line_what_is_wrong(cluster_of: Make, spec: dict[s
 
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [("A", "'A'"), ("", "''"), (None, "None"), (3, "3"), ("a.b", "'a.b'"), ("-a", "'-a'"), ("a\n", r"'a\n'")],
+    [("A", "'A'"), ("", "''"), (None, "None"), (3, "3"), ("a.b", "'a.b'"), ("-a", "'-a'"), ("a-", "'a-'"), ("a\n", r"'a\n'")],
 )
 def test_a_name_that_is_no_label_is_refused(cluster_of: Make, name: Any, shown: str) -> None:
     with pytest.raises(SpecError) as caught:
@@ -248,16 +248,25 @@ def test_a_name_that_is_no_label_is_refused(cluster_of: Make, name: Any, shown: 
     )
 
 
-@pytest.mark.parametrize("namespace", ["a b", "a\nb", "A", "-a", "a\u2028b", 7])
+@pytest.mark.parametrize("namespace", ["a b", "a\nb", "A", "-a", "a-", "a\u2028b", 7])
 def test_a_namespace_that_is_no_label_is_refused(namespace: Any) -> None:
     with pytest.raises(SpecError) as caught:
         load({"metadata": {"name": "a", "namespace": namespace}})
     assert str(caught.value) == f"MiniCluster a: the namespace {namespace!r} is not a DNS label: use a-z, 0-9 and -"
 
 
+@pytest.mark.parametrize("key", ["labels", "annotations"])
+@pytest.mark.parametrize("value", ["", [], 0, {"a": 1}, {1: "a"}], ids=str)
+def test_metadata_that_is_no_map_of_strings_is_refused(key: str, value: Any) -> None:
+    with pytest.raises(SpecError) as caught:
+        load({"metadata": {"name": "a", key: value}})
+    assert str(caught.value) == f"MiniCluster a: metadata.{key} must be a map of strings"
+
+
 @pytest.mark.parametrize(("length", "max_size"), [(62, 1), (61, 11), (60, 101)])
 def test_pod_names_grow_with_the_index(cluster_of: Make, length: int, max_size: int) -> None:
     name = "a" * length
+    cluster_of({"maxSize": max_size}, name=name[1:])
     with pytest.raises(SpecError) as caught:
         cluster_of({"maxSize": max_size}, name=name)
     assert str(caught.value) == (
@@ -374,6 +383,7 @@ NO_SPEC: dict[str, tuple[Any, str]] = {
     "no json": ("{", "spec is a text that is not JSON (Expecting property name enclosed in double quotes: line 1 "),
     "a word": ("size", "spec is a text that is not JSON (Expecting value: line 1 column 1 (char 0)): write it as "),
     "a list": ("[]", "the spec is []: must be object"),
+    "100 levels": ("[" * 100 + "]" * 100, "the spec is [[["),
     "101 levels": ("[" * 101 + "]" * 101, DEEP),
     "many levels": ("[" * 100_000 + "]" * 100_000, DEEP),
     "101 levels, not as JSON": (nested(["x"] * 101, {}), DEEP),

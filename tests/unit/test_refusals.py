@@ -58,6 +58,11 @@ FOLLOWED: list[tuple[dict[str, Any], str]] = [
         "has b0 in context a'$(b), and there is no kubeconfigSecret: name a Secret with that context, or write "
         "b0@NAMESPACE for this cluster",
     ),
+    (
+        {"bursts": ["b0@arn:aws:eks:x:1:cluster/mine/jobs"]},
+        "has b0 in context arn:aws:eks:x:1:cluster/mine, and there is no kubeconfigSecret: name a Secret with that "
+        "context, or write b0@NAMESPACE for this cluster",
+    ),
 ]
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"size": 4, "maxSize": 2}, "size is 4, maxSize 2: lower size, or install with a larger maxSize"),
@@ -116,9 +121,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         for probe, kind in (("startupProbe", "httpGet"), ("readinessProbe", "tcpSocket"), ("livenessProbe", "grpc"))
     ),
     (sidecar(cores=2), f"containers[1].cores is set: {HOST}; drop it"),
-    (
-        {"containers": [RUNNER, {"name": "lead", "ports": [80]}]},
-        "the Service mc-lead of a sidecar's ports is the cluster's own: rename the sidecar",
+    *(
+        (
+            {"containers": [RUNNER, {"name": name, "ports": [80]}]},
+            f"the Service mc-{name} of a sidecar's ports is the cluster's own: rename the sidecar",
+        )
+        for name in ("lead", "ready")
     ),
     (
         {"containers": [RUNNER, {"name": "s" * 61, "ports": [80]}]},
@@ -603,6 +611,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "maxSize is 3, flux.bursting.clusters has 2 for mc: lower maxSize",
     ),
     (
+        {"size": 2, "maxSize": 3, **bursting(clusters=[{"name": "mc", "size": 2}], leadBroker=LEAD)},
+        "maxSize is 3, flux.bursting.clusters has 2 for mc: lower maxSize",
+    ),
+    (
         {"flux": {"topology": "kary:2", "bursting": {"hostlist": "mc-0,vm-0"}}},
         "flux.topology is kary:2 with bursting: every broker must reach rank 0 directly; drop it",
     ),
@@ -668,8 +680,10 @@ def test_what_scales_is_taken(spec: dict[str, Any]) -> None:
     ("alias", "name"), [("preWorker", "workerPre"), ("preBroker", "brokerPre")], ids=["worker", "broker"]
 )
 def test_an_alias_is_what_it_stands_for(alias: str, name: str) -> None:
-    document = {"metadata": {"name": "mc"}, "spec": runner(command="a", commands={alias: "echo"})}
-    assert load(document).runner["commands"] == {name: "echo"}
+    # the field itself may be there, empty
+    for own in ({}, {name: ""}):
+        document = {"metadata": {"name": "mc"}, "spec": runner(command="a", commands={alias: "echo", **own})}
+        assert load(document).runner["commands"] == {name: "echo"}
 
 
 @pytest.mark.parametrize(
@@ -680,6 +694,9 @@ def test_an_alias_is_what_it_stands_for(alias: str, name: str) -> None:
         volume(path="/mnt/flux/data", claimName="c"),
         volume(path="/mnt/flux-data", claimName="c"),
         volume(path="/a..b", claimName="c"),
+        {"containers": [RUNNER, {"name": "s" * 60, "ports": [80]}]},
+        {"flux": {"topology": "kary:0", "bursting": {"hostlist": "mc-0,vm-0"}}},
+        runner(resources={"requests": {"cpu": "1000m", "a.b/gpu": "1"}, "limits": {"cpu": 1, "a.b/gpu": 1}}),
         service(volumes={"v": {"path": "/opt/software", "claimName": "c"}}),
         {
             "containers": [
@@ -726,8 +743,9 @@ FOLLOWS = bursting(clusters=[{"name": "b0"}], follow={"image": "i", "bursts": ["
     [
         (58, bursting(expose={"type": "NodePort"}), "the Service {}-lead has over 63 characters: shorten nameOverride"),
         (56, FOLLOWS, "the Deployment {}-follow has over 63 characters: shorten nameOverride"),
+        (54, service(command="a"), "the host {}-services has over 63 characters: shorten nameOverride"),
     ],
-    ids=["lead", "follow"],
+    ids=["lead", "follow", "services"],
 )
 def test_a_name_that_others_are_made_of_has_an_end(length: int, spec: dict[str, Any], message: str) -> None:
     load({"metadata": {"name": "a" * length}, "spec": spec})
