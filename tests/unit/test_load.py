@@ -238,7 +238,16 @@ def test_a_refusal_says_on_one_line_what_is_wrong(cluster_of: Make, spec: dict[s
 
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [("A", "'A'"), ("", "''"), (None, "None"), (3, "3"), ("a.b", "'a.b'"), ("-a", "'-a'"), ("a-", "'a-'"), ("a\n", r"'a\n'")],
+    [
+        ("A", "'A'"),
+        ("", "''"),
+        (None, "None"),
+        (3, "3"),
+        ("a.b", "'a.b'"),
+        ("-a", "'-a'"),
+        ("a-", "'a-'"),
+        ("a\n", r"'a\n'"),
+    ],
 )
 def test_a_name_that_is_no_label_is_refused(cluster_of: Make, name: Any, shown: str) -> None:
     with pytest.raises(SpecError) as caught:

@@ -77,6 +77,7 @@ def test_of_one_version_all_that_may_change_does(
 def test_what_another_version_has_stays(cluster_of: Cluster) -> None:
     held = files(cluster_of({**SPEC, **SCALED}))
     held |= {"leave.py": "other", "new.sh": "new", "broker.toml": "other", "side.new": "n", "quorum.sh": "old"}
+    held |= {"side.command": "other"}
     held["settings.sh"] = (
         "# another\n# version\nmc_new='a'\nmc_size=2\nmc_start_words='flux other -Slast=1'\n"
         "mc_submit_words='time -N 2 flux submit -N 7 -n 3 --other'\nother=1\nmc_size=5\n"

@@ -180,7 +180,7 @@ def _settings(held: str, fresh: str, words_before: Mapping[str, int]) -> str:
             text = _with_nodes(text, new[key], words_before[key])
         lines.append(f"{key}={text}\n")
     begin = next((match.start() for match in _assignments(held)), 0)
-    return held[:begin] + "".join(lines) + held[max(begin, end) :]
+    return held[:begin] + "".join(lines) + held[end:]
 
 
 def _words(text: str) -> list[str]:
