@@ -90,6 +90,7 @@ def test_with_an_existing_secret_there_is_no_certificate(cluster_of: Make) -> No
         CERTIFICATE.replace(SECRET, SECRET + "x"),
         CERTIFICATE.replace(SECRET, SECRET[1:] + "é"),
         CERTIFICATE.replace('"', ""),
+        CERTIFICATE + "\x85",
     ],
 )
 def test_what_is_no_certificate_is_refused_and_not_shown(cluster_of: Make, text: str) -> None:
