@@ -6,6 +6,12 @@ MOST = 2000
 END = " [the rest of this line is Helm's]"
 
 
+def one_line(text: str) -> str:
+    """Return a text on one line, fit for a terminal."""
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
 class MiniClusterError(Exception):
     """Base of all errors that a user can fix."""
 
@@ -14,8 +20,7 @@ class MiniClusterError(Exception):
 
     def __str__(self) -> str:
         """Return the message on one line, fit for a terminal; a very long one loses its middle."""
-        line = " ".join(super().__str__().split())
-        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+        text = one_line(super().__str__())
         return text if len(text) <= MOST else f"{text[: MOST - 500]} ... {text[-490:]}"
 
 

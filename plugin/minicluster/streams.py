@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from minicluster.errors import OutputError, UsageError
+from minicluster.errors import OutputError, UsageError, one_line
 
 
 def program() -> str:
@@ -15,9 +15,9 @@ def program() -> str:
 
 
 def say(text: str) -> None:
-    """Tell a person something on standard error. When nobody listens, nothing happens."""
+    """Tell a person something on standard error, on one line. When nobody listens, nothing happens."""
     with suppress(OSError):
-        sys.stderr.write(f"{program()}: {text}\n")
+        sys.stderr.write(f"{program()}: {one_line(text)}\n")
         sys.stderr.flush()
 
 

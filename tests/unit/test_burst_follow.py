@@ -1,9 +1,11 @@
 """`minicluster burst follow` with stand-ins of helm and kubectl that keep a small world in a file."""
 
+import base64
 import fcntl
 import json
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -16,7 +18,10 @@ from typing import Any
 import burst_world
 import pytest
 from click.testing import CliRunner, Result
-from minicluster.burst import demand, follower, probe
+from minicluster.burst import demand, follower, plan, probe
+from minicluster.burst.install import How
+from minicluster.burst.root import BurstRequest
+from minicluster.burst.windows import Policy
 from minicluster.kubectl import Kubernetes
 from minicluster.render.load import load
 from support import CERTIFICATE, front_door
@@ -150,8 +155,8 @@ def test_a_burst_comes_grows_shrinks_and_goes(world: World) -> None:
     assert world["done"] == [
         *(SECRET, "helm b0 1"),
         *(SECRET, "helm b0 3"),
-        *(f"kubectl flux resource drain --update 4 {GOING}", "helm b0 2"),
-        *(f"kubectl flux resource drain --update 2-3 {GOING}", *REMOVED),
+        *(f"kubectl flux resource drain --update 4-5 {GOING}", "helm b0 2"),
+        *(f"kubectl flux resource drain --update 2-5 {GOING}", *REMOVED),
     ]
     assert CERTIFICATE not in world.result.output
 
@@ -198,11 +203,11 @@ def test_a_job_that_starts_on_a_leaving_host_keeps_it(world: World) -> None:
         *ENDS,
     ]
     assert world["done"] == [
-        f"kubectl flux resource drain --update 2-4 {GOING}",
-        "kubectl flux resource undrain --update 2-4",
-        f"kubectl flux resource drain --update 4 {GOING}",
+        f"kubectl flux resource drain --update 2-5 {GOING}",
+        "kubectl flux resource undrain --update 2-5",
+        f"kubectl flux resource drain --update 4-5 {GOING}",
         "helm b0 2",
-        f"kubectl flux resource drain --update 2-3 {GOING}",
+        f"kubectl flux resource drain --update 2-5 {GOING}",
         *REMOVED,
     ]
 
@@ -278,14 +283,19 @@ def test_a_burst_whose_job_has_ended_is_removed_first(world: World) -> None:
     world.set(sizes={"flux": 2, "b0": 3}, ends={"b0": ended}, need={"b0": 1})
     world.follow(lambda: world.wait(lambda: world["done"][-1:] == ["helm b0 1"]))
     assert world["done"] == [*REMOVED, SECRET, "helm b0 1"]
-    assert world.lines()[1] == "b0: its Job has ended: removing it"
+    assert world.lines()[1:3] == [
+        "b0: its Job has ended: Complete: removing it",
+        "b0: its Job had ended: the next attempt is in 0.1 s",
+    ]
 
 
 def test_nothing_is_done_while_nothing_is_known(world: World) -> None:
     world.set(lead="", need={"b0": 2})
 
     def play() -> None:
-        time.sleep(0.5)
+        looks = world.folder / "looks"
+        world.wait(lambda: looks.exists() and looks.read_text().count("flux") == 2)
+        time.sleep(0.2)
         assert world["done"] == []
         world.set(lead="flux-0-y")
         world.wait(lambda: world.sizes() == {"b0": 2})
@@ -385,3 +395,90 @@ def test_what_can_t_be_is_refused_before_anything_is_made(world: World, words: l
     assert world.lines() == [message]
     assert world.result.exit_code in (1, 2)
     assert world["done"] == []
+
+
+# What people and broken bursts do meanwhile -----------------------------------------------------------------------
+
+
+def test_no_job_is_lost_of_a_burst_that_somebody_enlarged(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "LOOK", 30.0)
+    world.set(sizes={"flux": 2, "b0": 2}, need={"b0": 2})
+
+    def play() -> None:
+        world.wait(lambda: world.offers().get("b0") == [2, 4])
+        world.set(sizes={"flux": 2, "b0": 4}, need={}, starts=[5])
+        world.wait(lambda: len(world["done"]) >= 2)
+
+    world.follow(play)
+    assert world["done"][:2] == [
+        f"kubectl flux resource drain --update 2-5 {GOING}",
+        "kubectl flux resource undrain --update 2-5",
+    ]
+    assert world.sizes() == {"b0": 4}
+
+
+def test_hosts_of_another_burst_are_not_drained(world: World) -> None:
+    """A Job may have been scaled beyond the hosts that are registered; the next ranks are another burst's."""
+    world.set(sizes={"flux": 2, "b0": 6})
+    world.follow(lambda: world.wait(lambda: world["done"][-1:] == [REMOVED[-1]]))
+    assert world["done"] == [f"kubectl flux resource drain --update 2-5 {GOING}", *REMOVED]
+
+
+def test_a_burst_that_ends_again_and_again_is_left_alone(world: World) -> None:
+    end = {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": "exit code\n3"}
+    world.set(need={"b0": 1}, joins=False)
+
+    def play() -> None:
+        for _ in range(2):
+            world.wait(lambda: world.sizes() == {"b0": 1})
+            world.set(ends={"b0": [end]})
+            world.wait(lambda: world.sizes() == {})
+
+    world.follow(play)
+    ends = "b0: its Job has ended: Failed: PodFailurePolicy: exit code 3: removing it"
+    assert [line for line in world.lines() if line.startswith("b0: its Job")] == [
+        *(ends, "b0: its Job had ended: the next attempt is in 0.1 s"),
+        *(ends, "b0: its Job had ended: the next attempt is in 0.2 s"),
+    ]
+
+
+def test_a_burst_that_went_well_for_long_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    now = [0.0]
+    monkeypatch.setattr(follower.streams, "say", said.append)
+    monkeypatch.setattr(follower.time, "monotonic", lambda: now[0])
+    root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
+    request = BurstRequest(root, Kubernetes(), plan.find(root, "b0"), Kubernetes())
+    queue = demand.Demand(root, Kubernetes(), {"b0": demand.Offer(2, 4)})
+    monkeypatch.setattr(queue, "sleep", lambda seconds: now.append(now.pop() + seconds))
+    one = follower.Follower(request, Policy(0, 4, 10, 60), How(None, "", [], 600), queue)
+    for pause in (0, 0, 800, 1000):
+        now[0] += pause
+        one._leave_alone("away")
+    assert said == [f"b0: away: the next attempt is in {seconds} s" for seconds in (15, 30, 60, 15)]
+
+
+def test_a_bug_is_one_line_without_secrets(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def install(*_: Any) -> None:
+        raise ValueError(CERTIFICATE)
+
+    monkeypatch.setattr(follower.install, "install", install)
+    world.set(need={"b0": 2})
+    world.follow(lambda: None, ends=True)
+    assert world.result
+    assert (world.result.exit_code, world.lines()[2:]) == (1, [world.lines()[-1]])
+    assert re.fullmatch(
+        r"ValueError at follower\.py:\d+, a bug in minicluster: report it with your input", world.lines()[-1]
+    )
+
+
+def test_a_certificate_that_is_no_text(world: World) -> None:
+    answers = json.loads((world.folder / "answers").read_text())
+    name = next(key for key in answers if "secret" in key)
+    answers[name] = {"data": {"curve.cert": base64.b64encode(b"\xffsecret").decode()}}
+    (world.folder / "answers").write_text(json.dumps(answers))
+    world.set(need={"b0": 2})
+    world.follow(lambda: time.sleep(0.5))
+    assert world.result
+    assert "b0: the Secret flux-curve in namespace here has a curve.cert that is not text" in world.result.stderr
+    assert "xff" not in world.result.output

@@ -68,7 +68,7 @@ class Demand:
 
     def __init__(self, root: MiniCluster, kubernetes: Kubernetes, bursts: Mapping[str, Offer]) -> None:
         """Take the bursts by name, the preferred ones first."""
-        self.error: MiniClusterError | None = None  #: once the root has ended
+        self.error: Exception | None = None  #: why it has stopped: the root has ended, or a bug
         self._root, self._kubernetes = root, kubernetes
         self._offers = {"": offer_of_root(root, {}), **bursts}
         self._number = 0  #: of the newest offers
@@ -82,7 +82,7 @@ class Demand:
         self._said = ""
         self.thread = threading.Thread(target=self._run, name="minicluster-demand", daemon=True)
 
-    def stop(self, error: MiniClusterError | None = None) -> None:
+    def stop(self, error: Exception | None = None) -> None:
         """End all who wait."""
         with self._changed:
             self.error = self.error or error
@@ -147,8 +147,7 @@ class Demand:
             except MiniClusterError as error:
                 self._say_once(str(error))
             except Exception as error:
-                self.stop(BurstError(f"the queue can't be followed, a bug in minicluster: {error!r}"))
-                raise
+                self.stop(error)
             self._forget()
             self._stopped.wait(retry)
             retry = min(2 * retry, MOST_RETRY)

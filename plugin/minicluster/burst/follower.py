@@ -12,6 +12,7 @@ from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import Policy, Seen, Windows
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import to_idset
+from minicluster.live.lead import end_of
 
 #: Seconds for which a burst that failed is left alone, at first and at most; after which its Job is read again
 REST, MOST_REST, LOOK = 15.0, 900.0, 30.0
@@ -31,7 +32,7 @@ class Follower:
         self._is_clean = False  #: whether no shrink of ours, or of a process before us, is half done
         self._size: int | None = None  #: of its Job; None while that isn't known
         self._looked = -math.inf  #: when that was read
-        self._rest = REST
+        self._rest, self._rested = REST, -math.inf  #: for how long it is left alone next; when that was over last
         self._missing = math.inf  #: since when hosts have not joined
         self._is_late = False  #: whether they count only once they have joined
         self._why = f"{self.name} is scaling down"
@@ -45,17 +46,18 @@ class Follower:
             except MiniClusterError as error:
                 self._leave_alone(str(error))
             except Exception as error:
-                self.demand.stop(BurstError(f"{self.name} can't be followed, a bug in minicluster: {error!r}"))
-                raise
+                self.demand.stop(error)
 
     def _leave_alone(self, why: str) -> None:
         """Let others give what the queue needs, for a while."""
+        if time.monotonic() - self._rested > MOST_REST:
+            self._rest = REST
         streams.say(f"{self.name}: {why}: the next attempt is in {self._rest:g} s")
         self._size, self._is_clean = None, False
         self._windows.forget()
         self._offer()
         self.demand.sleep(self._rest)
-        self._rest = min(2 * self._rest, MOST_REST)
+        self._rest, self._rested = min(2 * self._rest, MOST_REST), time.monotonic()
 
     def _step(self, now: float) -> float:
         """Do what is to be done now; return the seconds after which there may be more. Raises MiniClusterError."""
@@ -95,11 +97,13 @@ class Follower:
         job = target.get("job", self.name)
         if "deletionTimestamp" in job.get("metadata", {}):
             raise BurstError(f"it is being removed from {target}")
-        if install.has_ended(job):
-            streams.say(f"{self.name}: its Job has ended: removing it")
+        end = end_of(self.name, job) if job else None
+        if end:
+            streams.say(f"{self.name}: its Job has ended: {': '.join(filter(None, end))}: removing it")
             install.uninstall(self.request, self.how.seconds)
-            job = {}
-        size = int(job.get("spec", {}).get("completions", 0))
+            # the next one may end at once, too
+            raise BurstError("its Job had ended")
+        size = min(int(job.get("spec", {}).get("completions", 0)), self.request.burst.size)
         if self._size != size:
             self._missing = math.inf
         self._size, self._looked = size, time.monotonic()
@@ -143,13 +147,14 @@ class Follower:
 
     def _shrink(self, size: int) -> None:
         """Make the burst smaller, or remove it, unless a job runs where it shrinks. Raises MiniClusterError."""
-        old, request = self._size or 0, self.request
-        ranks = range(request.burst.first + size, request.burst.first + old)
+        old, request, burst = self._size or 0, self.request, self.request.burst
+        # all above, not only those that were seen: somebody may have made it larger meanwhile
+        ranks = range(burst.first + size, burst.first + burst.size)
         self._size = size
         self._offer()
         request.drain(to_idset(ranks), self._why)
         if request.busy() & set(ranks):
-            request.undrain(plan.OURS + self._why, range(old))
+            request.undrain(plan.OURS + self._why, range(burst.size))
             self._size = old
             self._windows.forget()
             streams.say(f"{self.name}: {old} hosts stay: a job started on one that was about to go")

@@ -153,4 +153,10 @@ def _certificate(request: BurstRequest) -> str:
         raise BurstError(
             f"there is no Secret {name} with curve.cert in {request.kubernetes}: is the root installed there?"
         )
-    return b64decode(data["curve.cert"]).decode()
+    try:
+        return b64decode(data["curve.cert"]).decode()
+    except ValueError:
+        raise BurstError(
+            f"the Secret {name} in {request.kubernetes} has a curve.cert that is not text: put the root's "
+            "certificate there"
+        ) from None
