@@ -189,7 +189,7 @@ def test_nodes_of_bursts_do_not_count(mc: Setup) -> None:
 
 def test_a_drained_node_of_a_burst_is_left_as_it_is(mc: Setup) -> None:
     mc.flux.all = dict.fromkeys(range(10), (1, 0))
-    mc.flux.drained = {9: "minicluster: scaling down"}
+    mc.flux.drained = {9: "minicluster: b0 is scaling down"}
     mc.settings(max_size=8)
     mc.kube.size = 12  # set by hand
     mc.at(0)
@@ -542,6 +542,21 @@ def test_a_suspension_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys
     mc.kube.errors = {}
     mc.at(31)
     assert mc.kube.suspended
+
+
+def test_no_job_starts_on_a_burst_of_a_cluster_that_is_suspended(mc: Setup) -> None:
+    """The lead ends, and with it what runs on hosts of bursts: these are the ranks from `max_size` on."""
+    mc.settings(policy=SLEEPS, period=12, max_size=6)
+    mc.kube.errors = {"suspend": "PATCH: 409 the object has been modified"}
+    mc.flux.drained = {3: "minicluster: scaling down", 7: "disk"}
+    mc.at(0, 24, 30)
+    assert mc.flux.done == [("drain", "0,6-7"), "suspend", ("undrain", "0,6")]
+    mc.kube.errors = {}
+    mc.at(31)
+    assert mc.flux.done[3:] == [("drain", "0,6-7"), "suspend"]
+    mc.kube.suspended = False  # a person resumed it at once, and the pods are still there
+    mc.at(45)
+    assert mc.flux.drained == {3: "minicluster: scaling down", 7: "disk"}
 
 
 def test_a_job_that_comes_while_the_pods_end_wakes_it(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,7 @@ class Agent:
         least, most = period, period
         if policy:
             try:
-                wait = self._scale(settings, policy, nodes.first(settings["max_size"]), waiting, now)
+                wait = self._scale(settings, policy, nodes, waiting, now)
                 # until the end of a window nothing new can come of a look
                 least, most = 0.0 if wait == math.inf else wait, min(wait, self.expires - now, self.idle_left)
                 self.retry = RETRY
@@ -120,14 +120,15 @@ class Agent:
             self._watch_last_jobs(kube)
             self.idle_left = math.inf
             return math.inf
-        snapshot, decision = self._decide(policy, nodes, waiting, now)
+        own = int(settings["max_size"])
+        snapshot, decision = self._decide(policy, nodes, own, waiting, now)
         if not scheduled and (decision.size != snapshot.size or not self.idle_left):
             # it acts only on what Kubernetes has now
             self._read(kube, settings, policy)
-            snapshot, decision = self._decide(policy, nodes, waiting, now)
+            snapshot, decision = self._decide(policy, nodes, own, waiting, now)
         self.snapshot = snapshot
         if not self.idle_left:
-            self._suspend(kube, policy, now)
+            self._suspend(kube, policy, own, now)
         elif decision.size != snapshot.size:
             self._resize(kube, snapshot, decision)
         elif scheduled:
@@ -135,18 +136,21 @@ class Agent:
         return decision.wait
 
     def _decide(
-        self, policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float
+        self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
     ) -> tuple[Snapshot, Decision]:
-        snapshot = self._snapshot(policy, nodes, waiting, now)
+        drains.undrain_ours(self.handle, nodes, int(self.job["spec"]["completions"]), own)
+        snapshot = self._snapshot(policy, nodes.first(own), waiting, now)
         is_asked = policy.suspend and not self.job["spec"].get("suspend")
         self.idle_left = self.idle.left(policy, snapshot, suspend.use(self.handle)) if is_asked else math.inf
         return snapshot, self.autoscaler.decide(policy, snapshot)
 
-    def _suspend(self, kube: Kube, policy: Policy, now: float) -> None:
-        job = suspend.suspend(self.handle, kube, self.job, policy)
+    def _suspend(self, kube: Kube, policy: Policy, own: int, now: float) -> None:
+        job = suspend.suspend(self.handle, kube, self.job, policy, own)
         if job:
             # whoever resumes it meanwhile has new pods: these ones get no more jobs
             self.job, self.expires = job, now + policy.period
+            # who resumes it while these pods end begins a new window
+            self.idle = suspend.Idle()
             self._tell(kube, "Idle", f"suspended: idle for {policy.suspend:g} s")
 
     def _watch_last_jobs(self, kube: Kube) -> None:
@@ -163,7 +167,6 @@ class Agent:
 
     def _snapshot(self, policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float) -> Snapshot:
         size = int(self.job["spec"]["completions"])
-        drains.undrain_ours(self.handle, nodes, size)
         need = queue_need(nodes, size, policy.max, self.pending.requests(waiting, now))
         cpu = None if self.cpu is None else self.cpu / size
         return Snapshot(now, size, nodes, need, len(waiting), state.requested_size(self.handle), cpu)

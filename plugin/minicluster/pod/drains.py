@@ -5,6 +5,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Collection
 
 from state import Nodes, to_idset
@@ -26,6 +27,10 @@ def undrain(handle: Any, ranks: Collection[int]) -> None:
         handle.rpc("resource.undrain", {"targets": to_idset(ranks), "mode": "update"}, nodeid=0).get()
 
 
-def undrain_ours(handle: Any, nodes: Nodes, size: int) -> None:
-    """Let jobs start again on the ranks below ``size`` that were drained for REASON. Raises OSError."""
-    undrain(handle, [rank for rank, reason in nodes.drained.items() if reason == REASON and rank < size])
+def undrain_ours(handle: Any, nodes: Nodes, size: int, own: float = math.inf) -> None:
+    """Let jobs start again on the ranks that were drained for REASON: those below ``size``, and those of bursts.
+
+    The first ``own`` ranks are the cluster's own. Raises OSError.
+    """
+    ours = [rank for rank, reason in nodes.drained.items() if reason == REASON]
+    undrain(handle, [rank for rank in ours if not size <= rank < own])

@@ -66,19 +66,20 @@ def has_slept(job: Mapping[str, Any]) -> bool:
     return text.startswith(IDLE)
 
 
-def suspend(handle: Any, kube: Kube, job: Mapping[str, Any], policy: Policy) -> dict[str, Any] | None:
+def suspend(handle: Any, kube: Kube, job: Mapping[str, Any], policy: Policy, own: int) -> dict[str, Any] | None:
     """Suspend a Job, which has its least size when it wakes; return it, or None when a job has come meanwhile.
 
-    No job starts meanwhile: what comes now waits in the queue. Raises KubeError, OSError; then jobs start as before.
+    No job starts meanwhile, also not on hosts of bursts, which come after the cluster's ``own`` ones: what comes now
+    waits in the queue. Raises KubeError, OSError; then jobs start as before.
     """
     size, after = int(job["spec"]["completions"]), None
-    drains.drain(handle, [rank for rank in nodes(handle).all if rank < size])
+    drains.drain(handle, [rank for rank in nodes(handle).all if not size <= rank < own])
     try:
         if not use(handle).active:
             after = kube.suspend(job, policy.min, {SUSPENDED: f"{IDLE}{policy.suspend:g} s"})
     finally:
         if after is None:
-            drains.undrain_ours(handle, nodes(handle), size)
+            drains.undrain_ours(handle, nodes(handle), size, own)
     return after
 
 
