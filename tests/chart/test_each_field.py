@@ -107,7 +107,11 @@ JOINS = {"flux": {"bursting": {"leadBroker": LEAD, "clusters": [{"name": "flux-s
 SCALES = {"autoscaling": {"enabled": True}}
 CLAIM = {"state": {"capacity": "1Gi"}}
 EXPOSED = {"flux": {"bursting": {"expose": {"type": "NodePort"}}}}
-ROOT = {"flux": {"bursting": {"clusters": [{"name": "b0", "size": 4}], "follow": {"image": "i"}}}}
+ROOT = {
+    "flux": {
+        "bursting": {"clusters": [{"name": "b0", "size": 4}], "expose": {"address": "h"}, "follow": {"image": "i"}}
+    }
+}
 FOLLOWED = deep(ROOT, {"flux": {"bursting": {"follow": {"bursts": ["b0"]}}}})
 #: Values that a field needs beside it.
 BESIDE: dict[str, dict[str, Any]] = {

@@ -15,7 +15,8 @@ ROOT: dict[str, Any] = {
         "curveCert": CERTIFICATE,
         "bursting": {
             "clusters": [{"size": 4}, {"name": "b1", "size": 2}],
-            "follow": {"image": "i", "bursts": ["burst-0:0-4@jobs", 'b1@a\'$(HOME) `b`/"é"']},
+            "expose": {"type": "NodePort"},
+            "follow": {"image": "i", "bursts": ["burst-0:0-4@jobs", 'b1@a\'$(HOME) "é" `b`/jobs']},
         },
     },
 }
@@ -46,7 +47,7 @@ def test_what_it_runs(helm4: Helm) -> None:
         *("minicluster", "burst", "follow", "--root-values=/etc/minicluster/root/values.yaml"),
         *("--backlog=0s", "--idle=60s", "--", NAME, "burst-0:0-4@jobs"),
         # as Kubernetes expands it
-        'b1@a\'$$(HOME) `b`/"é"',
+        'b1@a\'$$(HOME) "é" `b`/jobs',
     ]
 
 

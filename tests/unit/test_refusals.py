@@ -52,7 +52,11 @@ FOLLOWED: list[tuple[dict[str, Any], str]] = [
     ({"bursts": ["b1:0-3"]}, "has b1 with at most 3 hosts: give 1 to 2, which are registered"),
     ({"bursts": ["b1:0-0"]}, "has b1 with at most 0 hosts: give 1 to 2, which are registered"),
     ({"bursts": ["b0:3-2"]}, "has b0 with at least 3 and at most 2 hosts: lower the first"),
-    ({"bursts": ["b0", "b1", "b0@x"]}, "names b0 twice: a burst runs in one place; drop one of them"),
+    ({"bursts": ["b0", "b1", "b0@x"]}, "has b0 twice: a burst runs in one place; drop one of them"),
+    (
+        {"bursts": ["b0@my_jobs"]},
+        "has 'b0@my_jobs' in the namespace 'my_jobs': use a-z, 0-9 and - there, at most 63 characters",
+    ),
     (
         {"bursts": ["b0@a'$(b)/jobs"]},
         "has b0 in context a'$(b), and there is no kubeconfigSecret: name a Secret with that context, or write "
@@ -632,8 +636,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     # bursts that follow the queue
     *(
-        (bursting(clusters=BURSTS, follow={"image": "i", **follow}), f"flux.bursting.follow.bursts {message}")
+        (
+            bursting(clusters=BURSTS, expose={"address": "h"}, follow={"image": "i", **follow}),
+            f"flux.bursting.follow.bursts {message}",
+        )
         for follow, message in FOLLOWED
+    ),
+    (
+        bursting(clusters=BURSTS, follow={"image": "i", "bursts": ["b0"]}),
+        "flux.bursting.follow.bursts is set and flux.bursting.expose is not: the bursts reach the lead by it; set its "
+        "type",
     ),
     (
         bursting(follow={"image": "i", "bursts": ["b0"]}),
@@ -735,7 +747,9 @@ def test_a_newer_kubernetes_may_have_fields_that_are_not_known(kubernetes: str, 
         load(document)
 
 
-FOLLOWS = bursting(clusters=[{"name": "b0"}], follow={"image": "i", "bursts": ["b0@in-cluster/jobs"]})
+FOLLOWS = bursting(
+    clusters=[{"name": "b0"}], expose={"address": "h"}, follow={"image": "i", "bursts": ["b0@in-cluster/jobs"]}
+)
 
 
 @pytest.mark.parametrize(

@@ -14,19 +14,11 @@ from minicluster.burst.windows import Policy
 from minicluster.errors import BurstError
 from minicluster.kubectl import Kubernetes
 from minicluster.render.model import MiniCluster
+from minicluster.render.wanted import Wanted, problems
 from minicluster.signals import handled
 
 #: What ends it; the second one does so at once.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class Followed(NamedTuple):
-    """A burst that is to follow the queue."""
-
-    name: str
-    min: int
-    max: int | None  #: None: all hosts that the root has registered
-    target: Kubernetes
 
 
 class Request(NamedTuple):
@@ -34,7 +26,7 @@ class Request(NamedTuple):
 
     root: MiniCluster
     kubernetes: Kubernetes  #: of the root
-    bursts: Sequence[Followed]  #: the preferred ones first
+    bursts: Sequence[tuple[Wanted, Kubernetes]]  #: and where each is to run; the preferred ones first
     how: How
     backlog: float  #: seconds
     idle: float
@@ -42,22 +34,17 @@ class Request(NamedTuple):
 
 def check(request: Request) -> list[tuple[BurstRequest, Policy]]:
     """Return the bursts and their limits. Raises BurstError for what can't be."""
-    names = [one.name for one in request.bursts]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise BurstError(f"{twice} is named twice: a burst runs in one place")
-    _check_contexts([request.kubernetes, *(one.target for one in request.bursts)])
+    _check_contexts([request.kubernetes, *(target for _, target in request.bursts)])
     found = []
-    for one in request.bursts:
-        burst = plan.find(request.root, one.name)
+    for wanted, target in request.bursts:
+        burst = plan.find(request.root, wanted.name)
         if not burst.is_release:
-            raise BurstError(f"{one.name} is of flux.bursting.hostlist: no release can follow the queue there")
-        most = burst.size if one.max is None else one.max
-        plan.check_size(request.root, burst, most)
-        if one.min > most:
-            raise BurstError(f"{one.name}: the least size {one.min} is above the largest, {most}")
-        policy = Policy(one.min, most, request.backlog, request.idle)
-        found.append((BurstRequest(request.root, request.kubernetes, burst, one.target), policy))
+            raise BurstError(f"{wanted.name} is of flux.bursting.hostlist: no release can follow the queue there")
+        policy = Policy(wanted.min, wanted.most(burst.size), request.backlog, request.idle)
+        found.append((BurstRequest(request.root, request.kubernetes, burst, target), policy))
+    registered = {one.burst.name: one.burst.size for one, _ in found}
+    for problem in problems([wanted for wanted, _ in request.bursts], registered):
+        raise BurstError(f"there is {problem}")
     return found
 
 

@@ -74,12 +74,7 @@ def command(
     kubernetes = Kubernetes(root_context, root_namespace, is_apart=True)
     cluster = root.read(release, kubernetes, streams.read(root_values) if root_values else None)
     followed = [
-        follow.Followed(
-            one.name,
-            one.min,
-            one.max,
-            Kubernetes(context if one.context is None else one.context, one.namespace or namespace, is_apart=True),
-        )
+        (one, Kubernetes(context if one.context is None else one.context, one.namespace or namespace, is_apart=True))
         for one in bursts
     ]
     where = How(how["address"], how["chart"], how["files"], how["timeout"])

@@ -1,6 +1,7 @@
 """A burst that is to follow the queue, as users write it: NAME[:MIN-MAX][@[CONTEXT/]NAMESPACE]."""
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from minicluster.errors import SpecError
@@ -15,6 +16,10 @@ class Wanted(NamedTuple):
     context: str | None
     namespace: str | None
 
+    def most(self, registered: int) -> int:
+        """Return the largest size, in hosts, of a burst with so many hosts."""
+        return registered if self.max is None else self.max
+
 
 def parse(text: str) -> Wanted:
     """Return what a text says. Raises SpecError when it is not a burst.
@@ -26,4 +31,23 @@ def parse(text: str) -> Wanted:
     if not found:
         raise SpecError(f"{text!r} is not NAME, NAME:MIN-MAX, NAME@NAMESPACE or NAME@CONTEXT/NAMESPACE")
     name, least, most, context, namespace = found.groups()
+    if namespace and not re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", namespace):
+        raise SpecError(f"{text!r} in the namespace {namespace!r}: use a-z, 0-9 and - there, at most 63 characters")
     return Wanted(name, int(least or 0), None if most is None else int(most), context, namespace)
+
+
+def problems(bursts: Sequence[Wanted], registered: Mapping[str, int]) -> Iterator[str]:
+    """Yield what is wrong with bursts of a root that has registered so many hosts for each name."""
+    names = [one.name for one in bursts]
+    for one in bursts:
+        if one.name not in registered:
+            yield f"{one.name}: flux.bursting.clusters has {', '.join(registered)}; name one of these"
+            continue
+        hosts = registered[one.name]
+        most = one.most(hosts)
+        if not 1 <= most <= hosts:
+            yield f"{one.name} with at most {most} hosts: give 1 to {hosts}, which are registered"
+        elif one.min > most:
+            yield f"{one.name} with at least {one.min} and at most {most} hosts: lower the first"
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"{name} twice: a burst runs in one place; drop one of them"

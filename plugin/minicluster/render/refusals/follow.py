@@ -1,10 +1,10 @@
 """Refusals of bursts that can't follow the queue."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from minicluster.errors import SpecError
 from minicluster.render.model import MiniCluster
-from minicluster.render.wanted import Wanted, parse
+from minicluster.render.wanted import Wanted, parse, problems
 
 WHERE = "flux.bursting.follow"
 #: The context of the Deployment's own cluster (charts/minicluster/templates/follow-configmap.yaml).
@@ -27,32 +27,26 @@ def bursts(cluster: MiniCluster) -> Iterator[str]:
             f"{WHERE}.bursts is set without an image: none is published; build one from gitops/follow/Containerfile, "
             f"and name it in {WHERE}.image"
         )
+    expose = cluster.flux["bursting"]["expose"]
+    if not (expose["type"] or expose["address"]):
+        yield f"{WHERE}.bursts is set and flux.bursting.expose is not: the bursts reach the lead by it; set its type"
     try:
         found = [parse(text) for text in follow["bursts"]]
     except SpecError as error:
         yield f"{WHERE}.bursts has {error}"
         return
-    for one in found:
-        yield from _burst(cluster, one)
-    names = [one.name for one in found]
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        yield f"{WHERE}.bursts names {name} twice: a burst runs in one place; drop one of them"
+    registered = {burst["name"]: burst["size"] for burst in cluster.bursts}
+    for problem in (*problems(found, registered), *_without_secret(cluster, found)):
+        yield f"{WHERE}.bursts has {problem}"
 
 
-def _burst(cluster: MiniCluster, one: Wanted) -> Iterator[str]:
-    """Yield what is wrong with one of them."""
-    sizes = {burst["name"]: burst["size"] for burst in cluster.bursts}
-    if one.name not in sizes:
-        yield f"{WHERE}.bursts has {one.name}: flux.bursting.clusters has {', '.join(sizes)}; name one of these"
+def _without_secret(cluster: MiniCluster, bursts: Iterable[Wanted]) -> Iterator[str]:
+    """Yield the bursts whose context nothing has."""
+    if cluster.flux["bursting"]["follow"]["kubeconfigSecret"]:
         return
-    registered = sizes[one.name]
-    most = registered if one.max is None else one.max
-    if not 1 <= most <= registered:
-        yield f"{WHERE}.bursts has {one.name} with at most {most} hosts: give 1 to {registered}, which are registered"
-    elif one.min > most:
-        yield f"{WHERE}.bursts has {one.name} with at least {one.min} and at most {most} hosts: lower the first"
-    if one.context not in (None, "", OWN) and not cluster.flux["bursting"]["follow"]["kubeconfigSecret"]:
-        yield (
-            f"{WHERE}.bursts has {one.name} in context {one.context}, and there is no kubeconfigSecret: name a Secret "
-            f"with that context, or write {one.name}@NAMESPACE for this cluster"
-        )
+    for one in bursts:
+        if one.context not in (None, "", OWN):
+            yield (
+                f"{one.name} in context {one.context}, and there is no kubeconfigSecret: name a Secret with that "
+                f"context, or write {one.name}@NAMESPACE for this cluster"
+            )
