@@ -225,6 +225,7 @@ def test_what_fails_is_left_to_the_next_burst(world: World, monkeypatch: pytest.
     world.set(need={"b0": 2}, fails={"cloud.* helm upgrade": "Error: exceeded quota\nof here"})
 
     def play() -> None:
+        world.wait(lambda: "helm b0" in world["done"])
         world.wait(lambda: world.offers() == {"": [2, 2], "b0": [0, 0], "b1": [0, 2]})
         world.set(need={"b1": 1})
         world.wait(lambda: world.sizes() == {"b1": 1})
