@@ -7,12 +7,14 @@ import math
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import burst_world
@@ -22,7 +24,7 @@ from minicluster.burst import demand, follower, plan, probe
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import Policy
-from minicluster.kubectl import Kubernetes
+from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.render.load import load
 from support import CERTIFICATE, front_door
 from test_burst_command import ANSWERS, VALUES
@@ -489,3 +491,21 @@ def test_a_certificate_that_is_no_text(world: World) -> None:
     assert world.result
     assert "b0: the Secret flux-curve in namespace here has a curve.cert that is not text" in world.result.stderr
     assert "xff" not in world.result.output
+
+
+def test_an_offer_comes_while_the_conversation_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Popen closes the standard input of a lead that is gone; nobody writes to it then."""
+    root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
+    found = demand.Demand(root, Kubernetes(), {"b0": demand.Offer(2, 4)})
+
+    class Gone(subprocess.Popen[bytes]):
+        def __exit__(self, *error: Any) -> None:
+            super().__exit__(*error)
+            found.offer("b0", demand.Offer(2, 4, 1, 4))
+
+    lead = SimpleNamespace(pod=SimpleNamespace(name="p", runner="c"), flux_words=lambda *_: [])
+    monkeypatch.setattr(found, "_find_lead", lambda: lead)
+    monkeypatch.setattr(Kubernetes, "words", lambda *_: [sys.executable, "-c", ""])
+    monkeypatch.setattr(demand.subprocess, "Popen", Gone)
+    with pytest.raises(CommandError, match=r"^kubectl exec: exit code 0$"):
+        next(found._talk())

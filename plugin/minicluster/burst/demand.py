@@ -159,7 +159,6 @@ class Demand:
 
     def _forget(self) -> None:
         with self._changed:
-            self._process = None
             self._answers, self._answered = {}, -1
             self._tell()
 
@@ -197,6 +196,8 @@ class Demand:
                         self._find_lead()
                         read = time.monotonic()
             finally:
+                with self._changed:  # who offers meanwhile must not write to what is about to be closed
+                    self._process = None
                 process.kill()
 
     def _find_lead(self) -> Lead:

@@ -38,6 +38,13 @@ class Follower:
         self._why = f"{self.name} is scaling down"
 
     def _run(self) -> None:
+        """Follow until the demand has stopped; a bug stops it."""
+        try:
+            self._follow()
+        except Exception as error:
+            self.demand.stop(error)
+
+    def _follow(self) -> None:
         """Step by step until the demand has stopped."""
         while not self.demand.has_stopped:
             seen = self.demand.changes
@@ -45,8 +52,6 @@ class Follower:
                 self.demand.wait(self._step(time.monotonic()), seen)
             except MiniClusterError as error:
                 self._leave_alone(str(error))
-            except Exception as error:
-                self.demand.stop(error)
 
     def _leave_alone(self, why: str) -> None:
         """Let others give what the queue needs, for a while."""
