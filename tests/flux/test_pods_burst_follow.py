@@ -19,10 +19,10 @@ JOBS = 40
 
 
 @contextmanager
-def follower(log: Path, here: str, there: str) -> Iterator[subprocess.Popen[bytes]]:
+def follower(log: Path, here: str, *bursts: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run the command with windows for a test; what it says goes to a file. At last it is killed."""
     windows = ["--backlog=1s", "--idle=10s", "--timeout=3m"]
-    words = ["minicluster", "burst", "follow", NAME, f"b0@{there}", "--root-namespace", here, *windows]
+    words = ["minicluster", "burst", "follow", NAME, *bursts, "--root-namespace", here, *windows]
     with log.open("wb") as file, subprocess.Popen(words, env=testbed.kubernetes().env, stderr=file) as process:
         try:
             yield process
@@ -42,11 +42,11 @@ def test_a_burst_comes_for_forty_jobs_and_goes(scheduler: str, tmp_path: Path) -
             return int(found or 0)
 
         begin = time.monotonic()
-        with follower(logs[0], here, there):
+        with follower(logs[0], here, f"b0@{there}"):
             root.flux(0, "submit", f"--cc=1-{JOBS}", "-N1", "-n1", "sleep", "3")
             until(lambda: size() == 4)
             # killed without a word, in the middle
-        with follower(logs[1], here, there) as process:
+        with follower(logs[1], here, f"b0@{there}") as process:
             root.flux(0, "queue", "drain")
             print(f"{scheduler}: {JOBS} jobs in {time.monotonic() - begin:.1f} s")
             begin = time.monotonic()

@@ -171,8 +171,8 @@ def test_it_changes_its_own_job(mc: Setup) -> None:
     assert mc.where == [("https://api", "b", "a")]
 
 
-def test_nodes_of_bursts_do_not_count(mc: Setup) -> None:
-    """They are registered after its own. Jobs that run on them or need them don't count for its size."""
+def test_nodes_of_bursts(mc: Setup) -> None:
+    """They are registered after its own. Jobs that run on them don't count for its size."""
     mc.flux.all = dict.fromkeys(range(10), (1, 0))
     mc.flux.online = set(range(10))
     mc.settings(max_size=4, policy={**POLICY, "max": 4})
@@ -180,11 +180,15 @@ def test_nodes_of_bursts_do_not_count(mc: Setup) -> None:
     mc.flux.used = {0: (1, 0), 8: (1, 0)}
     mc.at(0, 60)
     assert mc.flux.done == [("drain", "1-2"), ("resize", 3, 1)]
-    # a job that needs nodes of bursts too is no reason to grow
+    # a job that needs nodes of bursts too is a reason to grow once they have joined
     mc.flux.done.clear()
     mc.flux.submit(1, nodes=6)
+    mc.flux.online = set(range(5))
     mc.at(70, 80, 90)
     assert (mc.flux.done, mc.kube.size) == ([], 1)
+    mc.flux.online = set(range(6))
+    mc.at(100)
+    assert (mc.flux.done[-1], mc.kube.size) == (("resize", 1, 4), 4)
 
 
 def test_a_drained_node_of_a_burst_is_left_as_it_is(mc: Setup) -> None:

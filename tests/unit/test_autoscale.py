@@ -103,6 +103,13 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         (nodes(drained=(1,)), 2, [NODE] * 5, 3),
         (nodes(drained=(2,)), 2, [Request(3, 1, 0, apart=True)], 3),
         (nodes(drained=(0,)), 2, [Request(8, 1, 0, apart=True)], 0),
+        # hosts of bursts, from rank 8 on, are no nodes of its own: they count as room once they have joined
+        (nodes(10), 2, [Request(10, 1, 0, apart=True)], 8),
+        (nodes(10, used=BUSY), 2, [Request(10, 1, 0, apart=True)], 8),
+        (nodes(10), 2, [Request(3, 1, 0, apart=True)], 3),
+        (nodes(10, used={9: (1, 0)}), 2, [], 0),
+        (nodes(10, drained=(9,)), 2, [Request(10, 1, 0, apart=True)], 0),
+        (replace(nodes(10), online=frozenset(range(9))), 2, [Request(10, 1, 0, apart=True)], 0),
         # we drained it, and its pod starts again
         (replace(nodes(), drained={1: "minicluster: the pod was told to stop"}), 2, [NODE] * 5, 2),
     ],

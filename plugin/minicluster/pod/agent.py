@@ -139,7 +139,7 @@ class Agent:
         self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
     ) -> tuple[Snapshot, Decision]:
         drains.undrain_ours(self.handle, nodes, int(self.job["spec"]["completions"]), own)
-        snapshot = self._snapshot(policy, nodes.first(own), waiting, now)
+        snapshot = self._snapshot(policy, nodes, own, waiting, now)
         is_asked = policy.suspend and not self.job["spec"].get("suspend")
         self.idle_left = self.idle.left(policy, snapshot, suspend.use(self.handle)) if is_asked else math.inf
         return snapshot, self.autoscaler.decide(policy, snapshot)
@@ -165,11 +165,14 @@ class Agent:
         self.job = kube.resume(job, {suspend.SUSPENDED: None}) if is_stale else kube.drop_field_ownership(job)
         self.cpu = self._cpu(kube, settings) if policy.cpu_target else None
 
-    def _snapshot(self, policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float) -> Snapshot:
+    def _snapshot(
+        self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
+    ) -> Snapshot:
         size = int(self.job["spec"]["completions"])
+        # jobs may need hosts of bursts, too
         need = queue_need(nodes, size, policy.max, self.pending.requests(waiting, now))
         cpu = None if self.cpu is None else self.cpu / size
-        return Snapshot(now, size, nodes, need, len(waiting), state.requested_size(self.handle), cpu)
+        return Snapshot(now, size, nodes.first(own), need, len(waiting), state.requested_size(self.handle), cpu)
 
     def _resize(self, kube: Kube, snapshot: Snapshot, decision: Decision) -> None:
         """Change the size. A cluster shrinks only when no job can start on what goes."""

@@ -121,12 +121,14 @@ NOTHING = Need(0)
 def queue_need(nodes: Nodes, size: int, most: int, pending: Iterable[Request]) -> Need:
     """Return the size that the queue needs. While jobs wait it is never less than ``size``.
 
-    When no job waits, it is one more than the highest rank in use. Jobs that not even ``most`` nodes could run don't
-    count. Reads ``pending`` only until the result is certain.
+    When no job waits, it is one more than the highest rank in use. Jobs that not even ``most`` nodes could run, with the
+    hosts of bursts that have joined, don't count. Reads ``pending`` only until the result is certain.
     """
     # a node that others drained has no room; one that we drained ourselves takes jobs again once its pod has started
     broken = {rank for rank, reason in nodes.drained.items() if rank < size and not reason.startswith(OWN_REASON)}
-    room = Room(nodes, (rank for rank in sorted(nodes.all) if rank < most and rank not in broken))
+    own = [rank for rank in sorted(nodes.all) if rank < most and rank not in broken]
+    joined = [rank for rank in sorted(nodes.online - nodes.drained.keys()) if rank >= most]
+    room = Room(nodes, own + joined)
     waits = False
     for request in pending:
         waits = room.place(request) or waits
@@ -134,5 +136,5 @@ def queue_need(nodes: Nodes, size: int, most: int, pending: Iterable[Request]) -
             break
     if not waits:
         return Need(max([0, *(rank + 1 for rank in nodes.used if rank < most)]))
-    new = {rank: since for rank, since in room.since.items() if rank >= size}
+    new = {rank: since for rank, since in room.since.items() if size <= rank < most}
     return Need(max([size, *(rank + 1 for rank in new)]), min(new.values(), default=math.inf))
