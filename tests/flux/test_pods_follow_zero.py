@@ -20,13 +20,13 @@ BURSTING = {"clusters": [{"name": "b0", "size": 1}, {"name": "b1", "size": 2}], 
 ROOT: dict[str, Any] = {
     "size": 1,
     "maxSize": 2,
-    "autoscaling": {"enabled": True, "suspendAfterSeconds": 20, "idleSeconds": 5, "backlogSeconds": 0},
+    "autoscaling": {"enabled": True, "suspendAfterSeconds": 30, "idleSeconds": 5, "backlogSeconds": 0},
     "state": {"claimName": "state"},
     "flux": {"bursting": BURSTING},
     **QUIET,
 }
 JOBS = 20
-SLEEPS = f"minicluster: what the queue needs is not known: {NAME} is Suspended: idle for 20 s: "
+SLEEPS = f"minicluster: what the queue needs is not known: {NAME} is Suspended: idle for 30 s: "
 
 
 def run(root: FluxRelease, command: str, *words: str) -> list[str]:

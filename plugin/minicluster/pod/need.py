@@ -121,8 +121,8 @@ NOTHING = Need(0)
 def queue_need(nodes: Nodes, size: int, most: int, pending: Iterable[Request]) -> Need:
     """Return the size that the queue needs. While jobs wait it is never less than ``size``.
 
-    When no job waits, it is one more than the highest rank in use. Jobs that not even ``most`` nodes could run, with the
-    hosts of bursts that have joined, don't count. Reads ``pending`` only until the result is certain.
+    When no job waits, it is one more than the highest rank in use. Jobs that not even ``most`` nodes and the hosts of
+    bursts that have joined could run don't count. Reads ``pending`` only until the result is certain.
     """
     # a node that others drained has no room; one that we drained ourselves takes jobs again once its pod has started
     broken = {rank for rank, reason in nodes.drained.items() if rank < size and not reason.startswith(OWN_REASON)}
