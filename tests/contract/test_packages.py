@@ -234,6 +234,11 @@ def test_kubectl_finds_the_wheels_plugin(venv: Path, tmp_path: Path) -> None:
     command = [BIN / "kubectl", "minicluster", "--version"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout, done.stderr) == (f"kubectl minicluster, version {VERSION}\n", "")
+    for words, candidates in ((["sc"], ["scale"]), (["status", "-o", ""], ["table", "json"]), (["wait", "--fr"], [])):
+        command = [BIN / "kubectl", "__complete", "minicluster", *words]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
+        *lines, directive = done.stdout.splitlines()
+        assert ([line.partition("\t")[0] for line in lines], directive) == (candidates, ":4")
 
 
 def test_its_plugin_comes_and_goes(venv: Path, tmp_path: Path) -> None:

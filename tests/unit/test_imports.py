@@ -10,6 +10,7 @@ from support import PACKAGE
 #: The rooms that each room may import. The files beside them, such as errors.py, are for all, and import no room.
 ROOMS = {
     "__main__": {"cli"},
+    "kubectl_completion": {"cli", "commands"},
     "cli": {"commands", "render"},
     "commands": {"burst", "convert", "live", "release", "render", "status"},
     "burst": {"live", "release", "render", "status"},

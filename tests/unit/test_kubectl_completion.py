@@ -1,0 +1,53 @@
+"""What `kubectl minicluster` completes to."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from minicluster import kubectl_completion
+
+
+def test_candidates_have_their_help() -> None:
+    assert (
+        kubectl_completion.completions(["burst", "in"]) == "install\tInstall a burst, or change its size, and...\n:4\n"
+    )
+    assert kubectl_completion.completions([]) == kubectl_completion.completions([""])
+    assert kubectl_completion.completions([]).startswith("burst\t")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["status", "flux", "-o", ""], "table\njson\n:4\n"),
+        (["status", "--output=j"], "json\n:4\n"),
+        (["no such", "thing"], ":4\n"),
+        # the shell offers files, or folders
+        (["burst", "install", "--values", ""], ":0\n"),
+        (["template", "flux", "--output-dir", ""], ":16\n"),
+    ],
+)
+def test_directives(words: list[str], expected: str) -> None:
+    assert kubectl_completion.completions(words) == expected
+
+
+def test_names_are_asked_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text('#!/bin/sh\necho "$*" >>"$0.log"; printf "job.batch/%s\\n" flux fluid other\n')
+    kubectl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert kubectl_completion.completions(["logs", "-n", "it's $HOME", "fl"]) == "flux\nfluid\n:4\n"
+    assert "--namespace=it's $HOME" in (tmp_path / "kubectl.log").read_text()
+
+
+def test_an_error_is_one_line_and_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> str:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(kubectl_completion, "completions", fail)
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-minicluster", ""])
+    with pytest.raises(SystemExit) as caught:
+        kubectl_completion.main()
+    assert (caught.value.code, capsys.readouterr()) == (1, ("", "minicluster: Input/output error\n"))
