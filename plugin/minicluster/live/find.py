@@ -50,6 +50,8 @@ def describe(kubernetes: Kubernetes, name: str, job: Mapping[str, Any], lead: Le
             raise ask.SilentError(str(error)) from None
 
     shown = document(ask.snapshot(name, datetime.now(UTC), pods, found, question))
+    if shown["state"] == "Running" and lead:
+        return "Starting", f"the quorum is there, and Kubernetes has yet to see that the pod {lead.pod.name} is ready"
     return shown["state"], shown["why"]
 
 
