@@ -149,6 +149,14 @@ def test_the_state_of_a_lead_that_can_t_be_used(kubectl: Kubectl, case: str) -> 
     assert (done.code, done.out, done.err) == (1, "", f"minicluster: {message}\n")
 
 
+def test_a_lead_whose_quorum_kubernetes_has_yet_to_see(kubectl: Kubectl) -> None:
+    kubectl.has(pods={"items": [lead(kubectl.folder, WAITS)]})
+    kubectl.tool("sh", f"echo '{json.dumps([SETTINGS, flux(online='0-3')])}'")
+    done = kubectl.run("flux", "mini", "--", "jobs")
+    why = "the quorum is there, and Kubernetes has yet to see that the pod mini-0-x is ready"
+    assert (done.code, done.err) == (1, f"minicluster: mini is Starting: {why}; {READY}\n")
+
+
 def test_a_shell_needs_no_quorum(kubectl: Kubectl) -> None:
     kubectl.has(pods={"items": [lead(kubectl.folder, WAITS)]})
     (kubectl.folder / "home" / "flux-view.sh").write_text("")
