@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 import yaml
@@ -14,6 +13,15 @@ def chain(length: int, width: int, merge: bool = False) -> bytes:
     form = "a{0}: &a{0} {{<<: [{1}]}}" if merge else "a{0}: &a{0} [{1}]"
     lines = [form.format(n, ",".join([f"*a{n - 1}"] * width)) for n in range(1, length)]
     return "\n".join(["a0: &a0 {x: 1}", *lines]).encode()
+
+
+#: Characters that are read until a refusal.
+EARLY = 10_000
+
+
+def read(error: yaml.MarkedYAMLError) -> int:
+    assert error.problem_mark
+    return error.problem_mark.index
 
 
 DEEP = "it is nested more than 100 levels deep"
@@ -29,7 +37,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "by aliases": (chain(120, 1), DEEP),
     "a bomb": (chain(30, 9), COPIES),
     "a bomb of merges": (chain(30, 9, merge=True), COPIES),
-    "a long text": (b"a: &a '" + b"x" * 64_000 + b"'\nb: [" + b"*a," * 101 + b"]", COPIES),
+    "a long text": (b"a: &a '" + b"x" * 6_400 + b"'\nb: [" + b"*a," * 1_001 + b"]", COPIES),
     "itself": (b"a: &a [*a]", "the alias a is inside the value that it stands for"),
     "itself as a value": (b"&a {x: *a}", "the alias a is inside the value that it stands for"),
     "in the second document": (b"a: 1\n---\n" + b"[" * 120_000, DEEP),
@@ -39,11 +47,10 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_it_is_refused_at_once(case: str) -> None:
     data, message = REFUSED[case]
-    begin = time.process_time()
-    with pytest.raises(yaml.YAMLError) as error:
+    with pytest.raises(yaml.MarkedYAMLError) as error:
         list(yamlio.load_all(data))
     assert yamlio.problem(error.value).startswith(f"{message} at line ")
-    assert time.process_time() - begin < 2
+    assert read(error.value) < EARLY
 
 
 ALLOWED: dict[str, bytes] = {
@@ -56,17 +63,14 @@ ALLOWED: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("case", ALLOWED)
-def test_it_is_read_in_time(case: str) -> None:
-    begin = time.process_time()
+def test_it_is_read(case: str) -> None:
     assert list(yamlio.load_all(ALLOWED[case]))
-    assert time.process_time() - begin < 2
 
 
 def test_the_pure_parser_is_bounded_too() -> None:
-    begin = time.process_time()
-    with pytest.raises(yaml.YAMLError):
+    with pytest.raises(yaml.MarkedYAMLError) as error:
         limits.check(b"{a," * 40_000, yaml.SafeLoader)
-    assert time.process_time() - begin < 2
+    assert read(error.value) < EARLY
 
 
 @pytest.mark.parametrize("words", [["render"], ["convert", "-"], []])
