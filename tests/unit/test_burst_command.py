@@ -224,6 +224,7 @@ def test_hosts_of_a_hostlist(run: Run, tmp_path: Path) -> None:
             "hosts", "flux", "vm-[0-1]", "--output-dir", str(folder), "--address", "192.0.2.1:8050", answers=answers
         )
         assert done.exit_code == 0, done.output
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {
             "broker.toml": 0o644,
             "curve.cert": 0o400,

@@ -446,20 +446,39 @@ def test_a_burst_that_ends_again_and_again_is_left_alone(world: World) -> None:
     ]
 
 
+def follower_of_b0() -> follower.Follower:
+    root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
+    request = BurstRequest(root, Kubernetes(), plan.find(root, "b0"), Kubernetes())
+    queue = demand.Demand(root, Kubernetes(), {"b0": demand.Offer(2, 4)})
+    return follower.Follower(request, Policy(0, 4, 10, 60), How(None, "", [], 600), queue)
+
+
 def test_a_burst_that_went_well_for_long_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     now = [0.0]
     monkeypatch.setattr(follower.streams, "say", said.append)
     monkeypatch.setattr(follower.time, "monotonic", lambda: now[0])
-    root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
-    request = BurstRequest(root, Kubernetes(), plan.find(root, "b0"), Kubernetes())
-    queue = demand.Demand(root, Kubernetes(), {"b0": demand.Offer(2, 4)})
-    monkeypatch.setattr(queue, "sleep", lambda seconds: now.append(now.pop() + seconds))
-    one = follower.Follower(request, Policy(0, 4, 10, 60), How(None, "", [], 600), queue)
+    one = follower_of_b0()
+    monkeypatch.setattr(one.demand, "sleep", lambda seconds: now.append(now.pop() + seconds))
     for pause in (0, 0, 800, 1000):
         now[0] += pause
         one._leave_alone("away")
     assert said == [f"b0: away: the next attempt is in {seconds} s" for seconds in (15, 30, 60, 15)]
+
+
+def test_the_idle_window_begins_anew_when_the_queue_was_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = follower_of_b0()
+    shrunk: list[tuple[float, int]] = []
+    known = demand.Answer(0, 0, math.inf, frozenset(range(4)), 0)
+    unknown = range(30, 100)
+    monkeypatch.setattr(type(one.demand), "is_known", property(lambda _: now not in unknown))
+    monkeypatch.setattr(one.demand, "answer", lambda _: None if now in unknown else known)
+    monkeypatch.setattr(one, "_look", lambda: setattr(one, "_size", 4))
+    monkeypatch.setattr(BurstRequest, "undrain", lambda *_: None)
+    monkeypatch.setattr(one, "_shrink", lambda size: shrunk.append((now, size)))
+    for now in range(0, 161, 10):
+        one._step(now)
+    assert shrunk == [(160, 0)]
 
 
 def test_a_bug_is_one_line_without_secrets(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

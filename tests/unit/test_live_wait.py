@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
+from minicluster.kubectl import CommandError
+from minicluster.live import watch
 from minicluster.live.loglines import NewLines
 from status_samples import SETTINGS, SUSPENDED, UNSCHEDULABLE, ended, flux, job, suspended
 
@@ -78,6 +80,20 @@ def test_wait_bridges_an_outage_and_no_refusal(kubectl: Kubectl) -> None:
     (kubectl.folder / "job.count").unlink()
     message = FORBIDDEN.format("jobs", "get") + ": ask for a Role that allows it"
     assert kubectl.run("wait", "mini") == Done(1, "", say(message))
+
+
+def test_outages_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minicluster.streams.say", lambda _: None)
+    outage = watch._Outage()
+    for now in (0.0, 299.0, 301.0):
+        monkeypatch.setattr("time.monotonic", lambda now=now: now)
+        if now == 301.0:
+            outage.end()
+        with outage.bridged():
+            raise CommandError("kubectl get", "away")
+    monkeypatch.setattr("time.monotonic", lambda: 602.0)
+    with pytest.raises(CommandError), outage.bridged():
+        raise CommandError("kubectl get", "away")
 
 
 # logs -------------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ module.main()
 """
 #: Seconds without an answer after which a connection is dead; until the next attempt, at first and at most; until the
 #: root's Job is read again
-SILENCE, RETRY, MOST_RETRY, LOOK = 30.0, 1.0, 30.0, 30.0
+SILENCE, RETRY, MOST_RETRY, LOOK = 30.0, 1.0, 10.0, 30.0
 
 
 class Offer(NamedTuple):
