@@ -61,7 +61,8 @@ def install(request: BurstRequest, values: Mapping[str, Any], certificate: str, 
     try:
         upgrade(request, values, how)
     except ToolError:
-        if is_new:
+        # pods of a Job that was made still need it
+        if is_new and not target.get("job", request.burst.name):
             target.kubectl("delete", "secret", secret["metadata"]["name"])
         raise
 
