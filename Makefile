@@ -14,6 +14,8 @@ WITH := PATH="$(CURDIR)/$(BIN):$(CURDIR)/$(VENV)/bin:$$PATH"
 GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok registry argocd-cmp kueue)
 # tools/kubernetes/go.mod pins these
 KUBERNETES := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler kubectl)
+# what the API server needs of Kueue and of the gang schedulers, from the modules that tools/kueue/go.mod pins
+CRDS := .tools/crds
 
 # Released binaries get their versions from the linker; a Helm 3 without them takes an offline
 # cluster for Kubernetes 1.20, and clients can't parse the version of such an API server.
@@ -53,8 +55,6 @@ $(GO_TOOLS): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 
 $(BIN)/argocd-cmp: tools/argocd-cmp/main.go
 
-# what the API server needs of Kueue and of the gang schedulers, from the modules that tools/kueue/go.mod pins
-CRDS := .tools/crds
 module = $$(go mod download -json $1 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
 
 $(CRDS): tools/kueue/go.mod tools/kueue/go.sum
@@ -89,7 +89,7 @@ CHART_TOOLS := $(addprefix $(BIN)/,helm helm3 helm-docs)
 POD_TOOLS := $(addprefix $(BIN)/,helm helm3 kubectl)
 
 test: setup tools ## run all tests that can run on this machine; ARGS="…" goes to pytest, here and below
-	$(PYTEST) $(ARGS)
+	MINICLUSTER_TEST_TOOLS=built $(PYTEST) $(ARGS)
 
 unit: setup ## run the unit tests, and those of the pods' scripts: no Go, no Flux
 	$(PYTEST) tests/unit tests/scripts $(ARGS)

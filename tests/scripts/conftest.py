@@ -22,8 +22,8 @@ def make(shell: str) -> Iterator[Make]:
     pods: list[Pod] = []
     numbers = itertools.count()
 
-    # short, because the path of a socket has a limit
-    with tempfile.TemporaryDirectory(prefix="mc-") as folder:
+    # short, because the path of a socket has a limit; a process that was killed may write until it is gone
+    with tempfile.TemporaryDirectory(prefix="mc-", ignore_cleanup_errors=True) as folder:
 
         def make(
             values: dict[str, Any] | None = None,
