@@ -132,14 +132,14 @@ class Release:
         """Return by index the pods that did not fail and are not about to go."""
         return {index_of(pod): pod for pod in self.pods() if is_live(pod)}
 
-    def running(self, size: int) -> dict[int, str]:
+    def running(self, size: int, seconds: float = 30) -> dict[int, str]:
         """Wait until there are so many pods and all run; return their UIDs by index. Raises ClusterError."""
 
         def ready() -> bool:
             pods = self.live_pods()
             return set(pods) == set(range(size)) and all(p["status"]["phase"] == "Running" for p in pods.values())
 
-        self.cluster.wait(f"{size} running pods", ready)
+        self.cluster.wait(f"{size} running pods", ready, seconds)
         return {index: pod["metadata"]["uid"] for index, pod in self.live_pods().items()}
 
     def pod(self, index: int) -> str:

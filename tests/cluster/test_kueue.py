@@ -14,6 +14,7 @@ from minicluster.status.document import document
 from simulated import end
 from support import Helm, lines_with
 
+from tools.clients import TooLateError
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
@@ -148,14 +149,28 @@ def test_a_preempted_cluster_comes_back(helm4: Helm, queues: EmbeddedCluster, mo
     low.condition("Failed")
 
 
+def running(release: Release, size: int) -> dict[int, str]:
+    """Wait for the running pods of an elastic cluster, and return their UIDs by index.
+
+    Kueue 0.15 looks for gated pods when it looks at the Job. One that it did not yet know then stays gated until the
+    Job changes.
+    """
+    for attempt in range(3):
+        try:
+            return release.running(size, seconds=10)
+        except TooLateError:
+            release.kubectl("annotate", "job", release.name, f"test/attempt={attempt}", "--overwrite")
+    return release.running(size)
+
+
 def test_an_elastic_cluster_changes_its_size_in_place(
     helm: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = new_release(_of(helm, queues), queues, 3)
     release.install(size=1, kueue=ELASTIC)
-    uids = release.running(1)
+    uids = running(release, 1)
     release.upgrade(size=2)
-    uids = _kept(uids, release.running(2))
+    uids = _kept(uids, running(release, 2))
     release.upgrade(size=5)
     release.cluster.wait("the pods", lambda: len(release.live_pods()) == 5)
     release.cluster.wait("the gates", lambda: _gated(release) == {2, 3, 4})
@@ -164,12 +179,12 @@ def test_an_elastic_cluster_changes_its_size_in_place(
     waits = {"ranks": "2-4", "reason": "Pending: waits for Kueue's quota"}
     assert waits in status(release, monkeypatch)["pods"]
     release.upgrade(size=3)
-    uids = _kept(uids, release.running(3))
+    uids = _kept(uids, running(release, 3))
     other = beside(release)
     other.install(size=1)
     wait_suspended(other)
     release.upgrade(size=2)
-    release.running(2)
+    running(release, 2)
     other.running(1)
 
 
@@ -178,9 +193,9 @@ def test_an_elastic_cluster_that_grew_comes_back(
 ) -> None:
     release = new_release(_of(helm4, queues), queues, 2)
     release.install(size=1, kueue=ELASTIC)
-    release.running(1)
+    running(release, 1)
     release.upgrade(size=2)
-    release.running(2)
+    running(release, 2)
     _activate(release, active=False)
     wait_suspended(release)
     _activate(release, active=True)
@@ -189,7 +204,7 @@ def test_an_elastic_cluster_that_grew_comes_back(
     release.cluster.wait("the reason", lambda: conflict in status(release, monkeypatch)["why"])
     path = "/spec/template/metadata/annotations/kueue.x-k8s.io~1workload"
     release.kubectl("patch", "job", "mc", "--type=json", "-p", json.dumps([{"op": "remove", "path": path}]))
-    release.running(2)
+    running(release, 2)
 
 
 def test_the_autoscaler_needs_an_elastic_job(helm4: Helm, queues: EmbeddedCluster) -> None:
@@ -197,10 +212,10 @@ def test_the_autoscaler_needs_an_elastic_job(helm4: Helm, queues: EmbeddedCluste
     text = release.refuse(command="install", size=1, autoscaling={"enabled": True})
     assert lines_with(text, f"autoscaling is on and the Job is in Kueue's queue {LOCAL_QUEUE}, which restarts all pods")
     release.install(size=1, autoscaling={"enabled": True}, kueue=ELASTIC)
-    uids = release.running(1)
+    uids = running(release, 1)
     # as the agent does
     release.kubectl("patch", "job", "mc", "-p", json.dumps({"spec": {"completions": 3, "parallelism": 3}}))
-    _kept(uids, release.running(3))
+    _kept(uids, running(release, 3))
 
 
 def _of(helm: Helm, cluster: EmbeddedCluster) -> Helm:
