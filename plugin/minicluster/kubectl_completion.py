@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from minicluster import streams
 from minicluster.cli import COMPLETE, front_door
+from minicluster.errors import one_line
 
 #: Directives by the kind of what click finds: without an entry, no file names are offered
 DIRECTIVES = {"file": 0, "dir": 16}
@@ -29,6 +30,6 @@ def completions(words: Sequence[str]) -> str:
 
     *before, begin = words or [""]
     found = ShellComplete(group, {}, "kubectl minicluster", COMPLETE).get_completions(before, begin)
-    plain = [f"{item.value}\t{' '.join((item.help or '').split())}".rstrip() for item in found if item.type == "plain"]
+    plain = [f"{item.value}\t{one_line(item.help or '')}".rstrip() for item in found if item.type == "plain"]
     directive = next((DIRECTIVES[item.type] for item in found if item.type in DIRECTIVES), NO_FILES)
     return "".join(f"{line}\n" for line in (*plain, f":{directive}"))

@@ -9,10 +9,8 @@ import click
 from minicluster import streams, yamlio
 from minicluster.commands import options
 from minicluster.errors import SpecError, ToolError
+from minicluster.names import SUBDOMAIN
 from minicluster.render import curve
-
-#: A DNS subdomain.
-NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 @click.command("keygen")
@@ -31,7 +29,7 @@ def command(name: str, namespace: str | None, seal_with: str | None) -> None:
       minicluster keygen flux-curve -n team --seal-with kubeseal > flux-curve.yaml
     """
     for text in (name, namespace or name):
-        if not NAME.fullmatch(text):
+        if not re.fullmatch(SUBDOMAIN, text):
             raise SpecError(f"{text!r} is not a name in Kubernetes: use a-z, 0-9, - and .")
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     certificate = curve.text(name, *curve.random_keypair())

@@ -11,13 +11,13 @@ from pathlib import Path
 from minicluster import kubectl
 from minicluster.errors import ToolError
 from minicluster.kubectl import Kubernetes
+from minicluster.names import SUBDOMAIN
 
 #: In a clone the repository's own, by a link.
 CHART = (Path(__file__).parent.parent / "chart").resolve()
 #: The oldest Kubernetes that the chart supports: its manifests suit any later one.
 OLDEST = "1.27"
-#: A release's name, as Helm checks it (pkg/chart/common/util, ValidateReleaseName).
-NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+#: Characters of a release's name, as Helm checks it (pkg/chart/common/util, ValidateReleaseName).
 MAX_NAME = 53
 
 
@@ -59,7 +59,7 @@ def template(release: Release) -> bytes:
     Offline, each Helm assumes a Kubernetes version of its own; here it is the oldest that the chart supports, or the
     one that was asked for. Raises ToolError.
     """
-    if len(release.name) > MAX_NAME or not re.fullmatch(NAME, release.name):
+    if len(release.name) > MAX_NAME or not re.fullmatch(SUBDOMAIN, release.name):
         raise ToolError(
             f"{release.name!r} can't be a release's name: use a-z, 0-9, - and ., at most {MAX_NAME} characters, "
             "the first and the last a letter or digit"

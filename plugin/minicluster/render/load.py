@@ -7,8 +7,11 @@ from typing import Any, TypeGuard
 
 from minicluster import limits
 from minicluster.errors import SpecError
+from minicluster.names import LABEL
 from minicluster.render import claims, defaults, refusals, schema, upgrade
 from minicluster.render.model import MiniCluster
+
+_TOO_DEEP = f"spec is nested more than {limits.DEPTH} levels deep"
 
 
 def load(document: Mapping[str, Any]) -> MiniCluster:
@@ -82,7 +85,7 @@ def _is_string_map(value: Any) -> bool:
 
 
 def _is_label(name: Any) -> TypeGuard[str]:
-    return isinstance(name, str) and bool(re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name))
+    return isinstance(name, str) and bool(re.fullmatch(LABEL, name))
 
 
 #: Fields that flux-operator's documentation and its API spell differently: the documentation's name, the API's.
@@ -115,7 +118,7 @@ def _spec(given: Any) -> Any:
     try:
         return json.loads(given)
     except RecursionError:
-        raise SpecError(f"spec is nested more than {limits.DEPTH} levels deep") from None
+        raise SpecError(_TOO_DEEP) from None
     except ValueError as error:
         raise SpecError(f"spec is a text that is not JSON ({error}): write it as a map") from None
 
@@ -126,7 +129,7 @@ def _without_null(value: Any, level: int = 1) -> Any:
     Raises SpecError for a key that is not a string, and for what is nested too deeply.
     """
     if level > limits.DEPTH:
-        raise SpecError(f"spec is nested more than {limits.DEPTH} levels deep")
+        raise SpecError(_TOO_DEEP)
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from minicluster.errors import SpecError
+from minicluster.names import LABEL, MAX_NAME
 
 
 class Wanted(NamedTuple):
@@ -31,8 +32,10 @@ def parse(text: str) -> Wanted:
     if not found:
         raise SpecError(f"{text!r} is not NAME, NAME:MIN-MAX, NAME@NAMESPACE or NAME@CONTEXT/NAMESPACE")
     name, least, most, context, namespace = found.groups()
-    if namespace and not re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", namespace):
-        raise SpecError(f"{text!r} in the namespace {namespace!r}: use a-z, 0-9 and - there, at most 63 characters")
+    if namespace and not (len(namespace) <= MAX_NAME and re.fullmatch(LABEL, namespace)):
+        raise SpecError(
+            f"{text!r} in the namespace {namespace!r}: use a-z, 0-9 and - there, at most {MAX_NAME} characters"
+        )
     return Wanted(name, int(least or 0), None if most is None else int(most), context, namespace)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from minicluster.errors import StatusError
 from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.names import LABEL
 from minicluster.status import kueue, objects
 from minicluster.status.objects import Job, Snapshot
 from minicluster.status.pods import Pod, read_pods
@@ -50,7 +51,7 @@ def find(kubernetes: Kubernetes, name: str) -> tuple[str, dict[int, Pod], Job | 
 
 def check_name(name: str) -> None:
     """Raise StatusError for what can't be a MiniCluster's name, such as a selector of more than one."""
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+    if not re.fullmatch(LABEL, name):
         raise StatusError(f"{name!r} is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -")
 
 

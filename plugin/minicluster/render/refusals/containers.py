@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from minicluster.names import MAX_NAME
 from minicluster.render.model import MiniCluster
 from minicluster.render.quantity import to_number
-from minicluster.render.refusals.sizes import MAX_NAME
 
 #: Fields of the container that runs Flux only.
 RUNNERS = ("launcher", "batch", "batchRaw", "diagnostics", "cores", "logs", "runFlux")

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
+from minicluster.names import MAX_NAME
 from minicluster.render import work
 from minicluster.render.model import MiniCluster
 from minicluster.render.resources import requested_cpus
-
-#: Characters of a DNS label, which the host name of a pod is.
-MAX_NAME = 63
 
 
 def sizes(cluster: MiniCluster) -> Iterator[str]:
