@@ -12,8 +12,8 @@ WITH := PATH="$(CURDIR)/$(BIN):$(CURDIR)/$(VENV)/bin:$$PATH"
 
 # tools/NAME/go.mod pins the tool that becomes $(BIN)/NAME; registry, argocd-cmp and kueue are for the tests
 GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok registry argocd-cmp kueue)
-# tools/kubernetes/go.mod pins these
-KUBERNETES := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler kubectl)
+# tools/kubernetes/go.mod pins these, and kubectl
+KUBERNETES := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler)
 # what the API server needs of Kueue and of the gang schedulers, from the modules that tools/kueue/go.mod pins
 CRDS := .tools/crds
 
@@ -29,26 +29,29 @@ LDFLAGS_helm3 = -X helm.sh/helm/v3/internal/version.version=$(call version,helm.
 LDFLAGS_kubeconform = -X main.version=$(call version,github.com/yannh/kubeconform)
 LDFLAGS_ct = -X github.com/helm/chart-testing/v3/ct/cmd.Version=$(call version,github.com/helm/chart-testing/v3)
 LDFLAGS_helm-docs = -X main.version=$(call version,github.com/norwoodj/helm-docs)
+# until 1.30 the API server has the code of cloud providers, which is half of its build
+TAGS_kubernetes = -tags=providerless
 LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(call version,k8s.io/kubernetes) \
 	-X k8s.io/component-base/version.gitMajor=1 \
 	-X k8s.io/component-base/version.gitMinor=$(call minor,k8s.io/kubernetes)
 
 # need COMMAND,WHAT TO DO: stops with one line where the command is missing
 need = @command -v $1 >/dev/null || { echo "make: $1 is missing: $2" >&2; exit 1; }
-# go-build NAME,OUTPUT: builds the `tool` lines of tools/NAME/go.mod
+# go-build NAME,OUTPUT,[FOLDER],[PACKAGES]: builds the `tool` lines of FOLDER/go.mod, by default tools/NAME/go.mod
 define go-build
 	$(call need,go,install Go 1.26 or later)
-	@mkdir -p $(BIN)
+	@mkdir -p $(dir $2)
 	@echo "building $(if $(filter $1,kubernetes),Kubernetes (takes minutes),$1)"
-	@cd tools/$1 && go build -buildvcs=false -ldflags "-s -w $(LDFLAGS_$1)" -o $(CURDIR)/$2 tool
+	@cd $(or $3,tools/$1) && go build -buildvcs=false $(TAGS_$1) -ldflags "-s -w $(LDFLAGS_$1)" \
+		-o $(CURDIR)/$2 $(or $4,tool)
 endef
 
-.PHONY: help tools setup test unit chart golden flux lint demo clean
+.PHONY: help tools setup test unit chart golden flux kubernetes kueue lint demo clean
 
 help: ## this list
-	@awk -F ' *:.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ' *:.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
 
-tools: $(GO_TOOLS) $(KUBERNETES) $(CRDS) ## build Helm 4 and 3, kubectl, a local control plane and the chart's linters into .tools/bin
+tools: $(GO_TOOLS) $(KUBERNETES) $(BIN)/kubectl $(CRDS) ## build Helm 4 and 3, kubectl, a local control plane and the chart's linters into .tools/bin
 
 $(GO_TOOLS): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 	$(call go-build,$*,$@)
@@ -57,18 +60,27 @@ $(BIN)/argocd-cmp: tools/argocd-cmp/main.go
 
 module = $$(go mod download -json $1 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
 
+# kueue-crds FOLDER,OUTPUT
+define kueue-crds
+	@mkdir -p $2
+	@cd $1 && kueue=$(call module,sigs.k8s.io/kueue)/config/components && \
+		install -m 644 $$kueue/crd/bases/*.yaml $$kueue/webhook/manifests.yaml $(CURDIR)/$2
+endef
+
 $(CRDS): tools/kueue/go.mod tools/kueue/go.sum
 	$(call need,go,install Go 1.26 or later)
-	@mkdir -p $@
-	@cd tools/kueue && kueue=$(call module,sigs.k8s.io/kueue)/config/components && \
-		install -m 644 $$kueue/crd/bases/*.yaml $$kueue/webhook/manifests.yaml \
-			$(call module,sigs.k8s.io/scheduler-plugins)/config/crd/bases/scheduling.x-k8s.io_podgroups.yaml \
-			$(call module,volcano.sh/apis)/pkg/apis/scheduling/v1beta1/types.go $(CURDIR)/$@
+	$(call kueue-crds,tools/kueue,$@)
+	@cd tools/kueue && install -m 644 \
+		$(call module,sigs.k8s.io/scheduler-plugins)/config/crd/bases/scheduling.x-k8s.io_podgroups.yaml \
+		$(call module,volcano.sh/apis)/pkg/apis/scheduling/v1beta1/types.go $(CURDIR)/$@
 	@touch $@
 
-# one build for all programs of Kubernetes: they share most packages
+# one build for the three: they share most packages. Some targets need kubectl alone
 $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
-	$(call go-build,kubernetes,$(BIN)/)
+	$(call go-build,kubernetes,$(BIN)/,,$(patsubst $(BIN)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES)))
+
+$(BIN)/kubectl: tools/kubernetes/go.mod tools/kubernetes/go.sum
+	$(call go-build,kubernetes,$@,,k8s.io/kubernetes/cmd/kubectl)
 
 setup: $(VENV)/installed ## make .venv with the package and what the tests need
 
@@ -106,6 +118,48 @@ flux: setup $(if $(MINICLUSTER_TEST_KUBECONFIG),$(POD_TOOLS)) ## run the tests w
 		{ echo "make: flux is missing: install flux-core, or set FLUX_PREFIX to the prefix of one" >&2; exit 1; }
 	$(PYTEST) tests/flux $(ARGS)
 
+# Other versions than tools/NAME/go.mod pins: VERSION=…, each with a module and programs in a folder of its own.
+OTHER_KUBERNETES := .tools/kubernetes-$(VERSION)
+OTHER_KUEUE := .tools/kueue-$(VERSION)
+ifneq ($(filter kubernetes kueue,$(MAKECMDGOALS)),)
+$(if $(shell echo '$(VERSION)' | grep -Ex '[0-9]+\.[0-9]+\.[0-9]+'),,$(error VERSION is "$(VERSION)": give a release, such as \
+	make kubernetes VERSION=1.33.13 or make kueue VERSION=0.17.0))
+endif
+
+# new-module FOLDER,PACKAGE: makes a module with this program, and with the `replace` lines that are there already
+define new-module
+	@cd $1 && go get $(TAGS_$3) -tool $2@v$(VERSION) 2>get.log || { tail -n 5 get.log >&2; exit 1; }
+endef
+
+# as in tools/kubernetes/go.mod: staging modules come from their releases
+$(OTHER_KUBERNETES)/go.mod:
+	$(call need,go,install Go 1.26 or later)
+	@mkdir -p $(@D)
+	@cd $(@D) && source=$(call module,k8s.io/kubernetes@v$(VERSION)) && \
+		printf 'module minicluster/tools/kubernetes\n\ngo 1.26.0\n' >go.mod && \
+		sed -n 's#^[[:space:]]*\(k8s.io/[a-z0-9-]*\) => ./staging.*#replace \1 => \1 v$(VERSION:1.%=0.%)#p' $$source/go.mod >>go.mod
+	$(call new-module,$(@D),k8s.io/kubernetes/cmd/kube-apiserver,kubernetes)
+
+$(OTHER_KUBERNETES)/bin/kube-apiserver: $(OTHER_KUBERNETES)/go.mod
+	$(call go-build,kubernetes,$@,$(<D))
+
+kubernetes: setup $(addprefix $(BIN)/,helm helm3 etcd kubectl) $(OTHER_KUBERNETES)/bin/kube-apiserver ## run the tests that need an API server alone, with that of VERSION=1.33.13
+	MINICLUSTER_TEST_TOOLS=built MINICLUSTER_TEST_KUBERNETES=$(CURDIR)/$(OTHER_KUBERNETES) \
+		$(PYTEST) tests/cluster/test_api.py tests/cluster/test_fields.py $(ARGS)
+
+$(OTHER_KUEUE)/go.mod:
+	$(call need,go,install Go 1.26 or later)
+	@mkdir -p $(@D)
+	@printf 'module minicluster/tools/kueue\n\ngo 1.26.0\n' >$@
+	$(call new-module,$(@D),sigs.k8s.io/kueue/cmd/kueue)
+
+$(OTHER_KUEUE)/bin/kueue: $(OTHER_KUEUE)/go.mod
+	$(call go-build,kueue,$@,$(<D))
+	$(call kueue-crds,$(<D),$(<D)/crds)
+
+kueue: setup $(addprefix $(BIN)/,helm helm3 etcd kwok kubectl) $(KUBERNETES) $(OTHER_KUEUE)/bin/kueue ## run the tests of Kueue with VERSION=0.17.0
+	MINICLUSTER_TEST_TOOLS=built MINICLUSTER_TEST_KUEUE=$(CURDIR)/$(OTHER_KUEUE) $(PYTEST) tests/cluster/test_kueue.py $(ARGS)
+
 SHELL_FILES = .ci/run plugin/minicluster/pod/flux-broker $(shell find plugin tests -name '*.sh')
 
 lint: setup ## check the style of Python, shell and YAML
@@ -117,7 +171,7 @@ lint: setup ## check the style of Python, shell and YAML
 	$(VENV)/bin/yamllint --strict .
 
 # for CONTEXT=name, only Helm is built
-DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok $(notdir $(KUBERNETES))))
+DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok kubectl $(notdir $(KUBERNETES))))
 
 demo: setup $(DEMO_TOOLS) ## install, scale and remove a MiniCluster on a local control plane, or on CONTEXT=name
 	$(WITH) python -m tools.demo $(if $(CONTEXT),--context '$(CONTEXT)')

@@ -104,7 +104,10 @@ def main() -> None:
     rows: list[Row] = []
     nodes = 1 + max(options.pods) // (int(NODE_SIZE["pods"]) - 10)
     for qps in options.qps:
-        with tempfile.TemporaryDirectory() as folder, EmbeddedCluster(BIN, Path(folder, "k8s"), nodes, qps) as cluster:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            EmbeddedCluster(BIN, Path(folder, "k8s"), nodes=nodes, qps=qps) as cluster,
+        ):
             helm = Helm("helm", Path(folder), {"KUBECONFIG": str(cluster.kubeconfig)})
             for pods in options.pods:
                 namespace = f"bench-{pods}"

@@ -1,6 +1,7 @@
 """Options and fixtures of all tiers."""
 
 import os
+import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("default")
+
+# a shell's & and some CI runners make us, and so all that a test starts, ignore Ctrl-C
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -75,6 +75,16 @@ class FrontDoor:
 front_door: Any = FrontDoor()
 
 
+class Process(subprocess.Popen[Any]):
+    """A process that a failing test doesn't wait for."""
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        """Wait for its end, and bring that about after an error."""
+        if kind:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
 def tool(name: str) -> Path | None:
     """Return the path of a tool of `make tools`, or None."""
     path = BIN / name

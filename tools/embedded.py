@@ -33,17 +33,31 @@ class EmbeddedCluster(Kubernetes):
     `env` is an environment in which kubectl and helm find the programs and, as administrator, the cluster.
     """
 
-    def __init__(self, bin_dir: Path, work_dir: Path, nodes: int = 4, qps: int = 200) -> None:
+    def __init__(  # noqa: PLR0913 - all but two have a default
+        self,
+        bin_dir: Path,
+        work_dir: Path,
+        *,
+        nodes: int = 4,
+        qps: int = 200,
+        gates: str = "",
+        api_server: Path | None = None,
+    ) -> None:
         """Prepare the cluster.
 
         bin_dir has the programs that `make tools` builds. work_dir, new or empty, takes the cluster's data
-        and a log of each program; it is not removed. qps is how many requests a second the controllers may make,
-        and twice as many at once: Kubernetes' own 20 would be a test's time.
+        and a log of each program; it is not removed. Without nodes there are no controllers either: objects can be
+        made, and nothing acts on them. qps is how many requests a second the controllers may make,
+        and twice as many at once: Kubernetes' own 20 would be a test's time. gates are feature gates, as in
+        `NAME=true,NAME=true`; with them, the API server serves the APIs that they belong to. api_server is the
+        program of another version; the controllers' would not fit it.
         """
         self.bin_dir = bin_dir.resolve()
+        self.api_server = (api_server or bin_dir / "kube-apiserver").resolve()
         self.work_dir = work_dir.resolve()
         self.nodes = nodes
         self.qps = qps
+        self.gates = f"--feature-gates={gates}" if gates else ""
         self.kubeconfig = self.work_dir / "admin.kubeconfig"
         self.user_kubeconfig = self.work_dir / "user.kubeconfig"
         super().__init__(
@@ -96,6 +110,8 @@ class EmbeddedCluster(Kubernetes):
         self._write_credentials(port)
         self._start_api_server(port)
         self.wait("the API server", lambda: bool(self.kubectl("get", "--raw=/readyz")), 60)
+        if not self.nodes:
+            return
         self._start_controllers()
         self.create(*(_node(index) for index in range(self.nodes)))
         self.wait("the nodes", self._nodes_ready)
@@ -131,12 +147,13 @@ class EmbeddedCluster(Kubernetes):
             --service-cluster-ip-range=10.96.0.0/16
             --authorization-mode=RBAC --token-auth-file=tokens.csv --allow-privileged=true
             --service-account-issuer=https://kubernetes.default.svc
-            --service-account-key-file=apiserver.key --service-account-signing-key-file=apiserver.key""",
+            --service-account-key-file=apiserver.key --service-account-signing-key-file=apiserver.key
+            {self.gates} {"--runtime-config=api/alpha=true,api/beta=true" if self.gates else ""}""",
         )
 
     def _start_controllers(self) -> None:
         shutil.copy(KWOK_CONFIG, self.work_dir)
-        common = "--kubeconfig=admin.kubeconfig --leader-elect=false --secure-port=0"
+        common = f"--kubeconfig=admin.kubeconfig --leader-elect=false --secure-port=0 {self.gates}"
         self._run(
             "kube-controller-manager",
             f"""{common} --kube-api-qps={self.qps} --kube-api-burst={self.qps * 2}
@@ -146,7 +163,7 @@ class EmbeddedCluster(Kubernetes):
         self._run("kwok", f"--kubeconfig=admin.kubeconfig --config={KWOK_CONFIG.name}")
 
     def _run(self, name: str, flags: str) -> None:
-        program = self.bin_dir / name
+        program = self.api_server if name == "kube-apiserver" else self.bin_dir / name
         if not program.exists():
             raise ClusterError(f"{program} is missing: run `make tools`")
         with self._log(name).open("wb") as log:

@@ -114,11 +114,15 @@ def choose_scheduler(values: Mapping[str, Any], scheduler: str) -> dict[str, Any
     return {**values, "flux": {**flux, "scheduler": {"simple": True}}}
 
 
+def views() -> list[str]:
+    """Return the view images that the environment names, the one for most tests first; none for the chart's."""
+    return os.environ.get("MINICLUSTER_TEST_VIEW_IMAGE", "").split()
+
+
 def images() -> dict[str, Any]:
     """Return the values that choose the images, where the environment names others than the chart's."""
     values: dict[str, Any] = {"containers": [{"image": os.environ.get("MINICLUSTER_TEST_IMAGE", "ubuntu:noble")}]}
-    view = os.environ.get("MINICLUSTER_TEST_VIEW_IMAGE")
-    return {**values, "flux": {"container": {"image": view}}} if view else values
+    return {**values, "flux": {"container": {"image": views()[0]}}} if views() else values
 
 
 def values_of(

@@ -130,4 +130,5 @@ def error_document(text: str) -> bytes:
         "kind": "Error",
         "metadata": {"name": ["error"], "annotations": annotations},
     }
-    return json.dumps(document).encode() + b"\n"
+    # no escapes: what can't be printed is escaped already, and YAML knows no surrogates
+    return json.dumps(document, ensure_ascii=False).encode() + b"\n"

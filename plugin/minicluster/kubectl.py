@@ -5,8 +5,9 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
 from typing import Any
 
@@ -15,6 +16,8 @@ from minicluster.errors import ToolError
 #: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
 KUBECTL_SECONDS = 60.0
 GET_SECONDS = 30.0
+#: … also when its deadline is near
+SHORTEST = 1.0
 HELM_SECONDS = 300.0
 #: Lines of kubectl that explain nothing: its log, warnings, and that a command in a pod failed.
 NOISE = re.compile(r"[EWI]\d{4} |Warning: |command terminated with exit code|Defaulted container")
@@ -45,10 +48,23 @@ class Kubernetes:
     context: str = ""
     namespace: str = ""
     is_apart: bool = False  #: whether a terminal's Ctrl-C is not for the commands, which then go on to their ends
+    limit: float | None = None  #: seconds after which no kubectl is waited for
+    deadline: float | None = None  #: the same by the monotonic clock
+
+    def within(self, seconds: float | None) -> "Kubernetes":
+        """Return the same, to be asked for so many seconds from now."""
+        return self if seconds is None else replace(self, limit=seconds, deadline=time.monotonic() + seconds)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the deadline is over."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
     def kubectl(self, *words: str, stdin: str = "", seconds: float = KUBECTL_SECONDS) -> str:
         """Return what kubectl prints. Raises CommandError, and ToolError when it is missing."""
         words = (*_options({"--context": self.context, "--namespace": self.namespace}), *words)
+        if self.deadline is not None:
+            seconds = max(SHORTEST, min(seconds, self.deadline - time.monotonic()))
         return _text(run("kubectl", words, stdin=stdin, seconds=seconds, apart=self.is_apart).stdout)
 
     def words(self, *words: str) -> list[str]:

@@ -4,6 +4,7 @@ They are checked on the parser's events, before any value is built: libyaml's co
 crashes, its scanner looks at all open brackets for each token, and an alias costs nothing until it is expanded.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -48,8 +49,15 @@ def check(data: bytes | str, parser: Any) -> None:
 
     ``parser`` is the class of a loader.
     """
+    for _ in checked(data, parser):
+        pass
+
+
+def checked(data: bytes | str, parser: Any) -> Iterator[Any]:
+    """Yield the events of a stream as far as they are checked. Raises YAMLError, as ``check`` does."""
     document = _Document()
     for event in yaml.parse(data, Loader=parser):
+        yield event
         match event:
             case events.ScalarEvent():  # most are
                 size = 1 + len(event.value) // TEXT

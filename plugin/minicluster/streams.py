@@ -1,12 +1,18 @@
 """Standard streams, and files that are written with a mode: what can't be read or written is an error with a name."""
 
 import os
+import select
+import signal
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 from minicluster.errors import OutputError, UsageError, one_line
+from minicluster.signals import handled
 
 
 def program() -> str:
@@ -28,6 +34,34 @@ def write(data: bytes) -> None:
         sys.stdout.buffer.flush()
     except OSError as error:
         raise OutputError(f"standard output can't be written: {error.strerror}") from None
+
+
+@contextmanager
+def until_unread() -> Iterator[None]:
+    """End the process quietly, as SIGPIPE does, as soon as nobody reads standard output: also while nothing is written.
+
+    For the main thread.
+    """
+    if not hasattr(select, "poll"):  # Windows
+        yield
+        return
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    def watch(main: int) -> None:
+        poll = select.poll()
+        poll.register(1, 0)  # of its errors
+        poll.poll()
+        signal.pthread_kill(main, signal.SIGPIPE)
+
+    with handled([signal.SIGPIPE], end):
+        threading.Thread(target=watch, args=(threading.get_ident(),), daemon=True).start()
+        try:
+            yield
+        except SystemExit:
+            discard_unwritten()
+            raise
 
 
 def read(source: IO[bytes]) -> bytes:

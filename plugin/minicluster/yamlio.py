@@ -201,6 +201,16 @@ def load_all(data: bytes | str) -> Iterator[Any]:
         raise yaml.MarkedYAMLError(problem="it has half of a surrogate pair") from None
 
 
+def are_maps(data: bytes) -> Iterator[bool]:
+    """Yield for each document of a stream whether it is a map, or empty. Raises YAMLError at what can't be read."""
+    begins = False
+    for event in limits.checked(data, Loader):
+        if begins:
+            is_empty = isinstance(event, yaml.ScalarEvent) and event.value in ("", "~", "null", "Null", "NULL")
+            yield is_empty or isinstance(event, yaml.MappingStartEvent)
+        begins = isinstance(event, yaml.DocumentStartEvent)
+
+
 def problem(error: yaml.YAMLError) -> str:
     """Return the problem of an error, and its line where it is known."""
     mark = getattr(error, "problem_mark", None)

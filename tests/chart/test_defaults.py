@@ -15,6 +15,8 @@ VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encodi
 DEFAULTS = CHART / "files" / "defaults.json"
 #: What makes the objects that are there on demand.
 ON: dict[str, Any] = {
+    "size": 2,
+    "maxSize": 3,
     "metrics": {"enabled": True},
     "autoscaling": {"enabled": True},
     "services": [{"name": "web", "image": "a", "ports": [80]}],
@@ -90,5 +92,5 @@ def test_false_and_zero_are_values(render: Render) -> None:
     values = {"logging": {"strict": False}, "flux": {"logLevel": 0}, "backoffLimit": 0}
     settings = next(o["data"]["settings.sh"] for o in render(values) if o["kind"] == "ConfigMap")
     assert "mc_strict=''\n" in settings
-    assert "-Slog-stderr-level=0" in settings
+    assert "-o-Slog-stderr-level=0" in settings
     assert next(o["spec"]["backoffLimit"] for o in render(values) if o["kind"] == "Job") == 0

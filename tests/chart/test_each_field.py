@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from jsonschema_rs import Draft202012Validator
-from minicluster.render import config, stream
+from minicluster.render import config, schema, stream
 from minicluster.render.load import load
 from renderings import runner
 from support import CERTIFICATE, CHART, Helm, deep, load_all, nested
@@ -87,6 +86,7 @@ SPECIAL: dict[str, Any] = {
     "flux.scheduler.queuePolicy": "easy",
     "flux.scheduler.matchPolicy": "first",
     "gang.kind": "volcano",
+    "job.template": {"spec": {"managedBy": "example.com/jobs"}},
     "maxSize": 9,
     "minSize": 1,
     "state.capacity": "2Gi",
@@ -144,18 +144,18 @@ CANDIDATES: list[Any] = [
 ]
 
 
-def leaves(schema: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
-    if "$ref" in schema:
-        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
-    if "const" in schema:
+def leaves(part: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
+    if "$ref" in part:
+        part = SCHEMA["$defs"][part["$ref"].rpartition("/")[2]]
+    if "const" in part:
         return  # a message
-    if "properties" in schema:
-        for key, part in schema["properties"].items():
-            yield from leaves(part, (*path, key))
+    if "properties" in part:
+        for key, field in part["properties"].items():
+            yield from leaves(field, (*path, key))
     elif path == ("containers",):
-        yield from leaves(schema["items"], ("containers", "0"))
+        yield from leaves(part["items"], ("containers", "0"))
     else:
-        yield ".".join(path), schema
+        yield ".".join(path), part
 
 
 LEAVES = dict(leaves(SCHEMA))
@@ -172,7 +172,7 @@ def other(path: str) -> Any:
     """Return a value of a field that is valid and not the default."""
     if path in SPECIAL:
         return SPECIAL[path]
-    validator = Draft202012Validator({**LEAVES[path], "$defs": SCHEMA["$defs"]})
+    validator = schema.validator({**LEAVES[path], "$defs": SCHEMA["$defs"]})
     return next(v for v in CANDIDATES if v != default(path) and validator.is_valid(v))
 
 

@@ -79,3 +79,36 @@ def test_the_notes_say_how_to_reach_a_container_on_the_lead_only(helm4: Helm) ->
     side = {"name": "web", "command": "x", "ports": [80, 8080], "leadOnly": True}
     lines = notes(helm4, {"containers": [{"runFlux": True}, side]})
     assert "Forward  kubectl port-forward -n team service/mc-web 80 8080" in lines
+
+
+SIDE = {"name": "side", "command": "x", "resources": {"limits": {"cpu": 1}}}
+LIMITS: list[tuple[Any, Any, str]] = [
+    (8, 2, "8 cores of a node (cores), which share the time of 2 CPUs"),
+    (4, "500m", "4 cores of a node (cores), which share the time of 500m CPUs"),
+    (2, "1.5", "2 cores of a node (cores), which share the time of 1.5 CPUs"),
+    (2, 2, ""),
+    (2, "2000m", ""),
+    (2, "1k", ""),
+    (None, 2, ""),
+]
+
+
+@pytest.mark.parametrize(("cores", "limit", "warning"), LIMITS, ids=str)
+def test_the_notes_warn_of_more_cores_than_cpus(helm4: Helm, cores: Any, limit: Any, warning: str) -> None:
+    runner = {"runFlux": True, "cores": cores, "resources": {"limits": {"cpu": limit}}}
+    found = [line for line in notes(helm4, {"containers": [runner, SIDE]}) if "CPUs" in line]
+    assert found == ([f"WARNING: Flux has {warning} (resources.limits.cpu)."] if warning else [])
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        ({"kueue": {"elastic": True}}, True),
+        ({"kueue": {"elastic": True, "queueName": "q"}}, False),
+        ({"kueue": {"elastic": True}, "jobLabels": {"kueue.x-k8s.io/queue-name": "q"}}, False),
+        ({}, False),
+    ],
+    ids=str,
+)
+def test_the_notes_warn_of_an_elastic_job_without_a_queue(helm4: Helm, values: dict[str, Any], warned: bool) -> None:
+    assert any("kueue.elastic is true without" in line for line in notes(helm4, values)) == warned

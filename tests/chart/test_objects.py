@@ -213,10 +213,13 @@ NEEDS: list[Any] = [
     ({"autoscaling": {"enabled": True}}, "1.29", "autoscaling and metrics need Kubernetes 1.29, this is v{}"),
     ({"metrics": {"enabled": True}}, "1.29", "autoscaling and metrics need Kubernetes 1.29, this is v{}"),
     ({"flux": {"minimalService": True}}, "1.28", "flux.minimalService needs Kubernetes 1.28, this is v{}"),
+    (mode_of("image"), "1.35", "flux.container.mode=image needs Kubernetes 1.35, this is v{}: use auto or copy"),
 ]
 
 
-@pytest.mark.parametrize(("values", "first", "message"), NEEDS, ids=["sidecar", "autoscaling", "metrics", "service"])
+@pytest.mark.parametrize(
+    ("values", "first", "message"), NEEDS, ids=["sidecar", "autoscaling", "metrics", "service", "image"]
+)
 def test_what_an_older_kubernetes_lacks_is_refused(
     helm: Helm, values: dict[str, Any], first: str, message: str
 ) -> None:

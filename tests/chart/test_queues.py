@@ -1,10 +1,13 @@
 """What Kueue and gang schedulers read of the rendered objects."""
 
+import json
 from typing import Any
 
 import pytest
+from minicluster.render.constants import IMMUTABLE
+from minicluster.render.upgrade import changes
 from renderings import job, pod
-from support import Helm, by_name, one
+from support import CHART, Helm, by_name, load_all, one
 
 TEXT = 'it\'s "$HOME" `id`\nß'
 
@@ -34,6 +37,11 @@ def test_a_job_is_suspended_by_the_value_only(helm4: Helm) -> None:
     assert found["metadata"]["annotations"].keys() == plain["metadata"]["annotations"].keys()
 
 
+NATIVE = {"gang": {"kind": "kubernetes"}}
+#: What a cluster serves: as Kubernetes 1.36 with its gates for gangs, as 1.37, and as any cluster without such gates.
+FIXED = ("--api-versions=batch/v1/Job,v1/Pod,scheduling.k8s.io/v1alpha2/PodGroup", "--kube-version=1.36.3")
+RESIZABLE = ("--api-versions=batch/v1/Job,v1/Pod,scheduling.k8s.io/v1beta1/PodGroup", "--kube-version=1.37.0")
+NONE = ("--api-versions=batch/v1/Job,v1/Pod", "--kube-version=1.36.3")
 SCALES = {"size": 3, "maxSize": 8, "autoscaling": {"enabled": True, "min": 2}}
 
 
@@ -43,6 +51,8 @@ SCALES = {"size": 3, "maxSize": 8, "autoscaling": {"enabled": True, "min": 2}}
 def test_a_pod_group_starts_the_smallest_size_at_once(helm4: Helm, values: dict[str, Any], least: int) -> None:
     gang = {"gang": {"kind": "coscheduling"}, "pod": {"schedulerName": "s"}}
     assert one(helm4.template(values=values | gang), "PodGroup")["spec"] == {"minMember": least}
+    group = one(helm4.template(*RESIZABLE, values=values | NATIVE), "PodGroup")
+    assert group["spec"] == {"schedulingPolicy": {"gang": {"minCount": least}}}
 
 
 def test_the_pods_name_their_group(helm4: Helm) -> None:
@@ -66,3 +76,77 @@ def test_the_pods_name_their_group(helm4: Helm) -> None:
         assert metadata["labels"] == plain["labels"] | labels
         assert metadata["annotations"] == plain["annotations"] | annotations
     assert ("PodGroup", "flux-sample") not in by_name(helm4.template())
+
+
+def test_a_gang_of_kubernetes_is_a_group_that_the_pods_name(helm: Helm) -> None:
+    plain = pod(helm.template(*NONE))
+    for served, version in ((FIXED, "v1alpha2"), (RESIZABLE, "v1beta1")):
+        text = helm.template(*served, values=NATIVE)
+        group = one(text, "PodGroup")
+        assert group["apiVersion"] == f"scheduling.k8s.io/{version}"
+        assert (group["metadata"]["name"], group["metadata"]["namespace"]) == ("flux-sample", "ns")
+        assert pod(text)["spec"].pop("schedulingGroup") == {"podGroupName": "flux-sample"}
+        assert pod(text)["metadata"] == plain["metadata"]
+
+
+def test_where_kubernetes_makes_gangs_by_itself_the_pods_have_a_group_of_their_own(helm: Helm) -> None:
+    volcano = {"gang": {"kind": "volcano"}, "pod": {"schedulerName": "s"}}
+    for values, others in (({}, []), (volcano, ["scheduling.volcano.sh/v1beta1"])):
+        text = helm.template(*FIXED, values=values)
+        groups = {each["apiVersion"]: each["spec"] for each in load_all(text) if each["kind"] == "PodGroup"}
+        assert groups.pop("scheduling.k8s.io/v1alpha2") == {"schedulingPolicy": {"basic": {}}}
+        assert list(groups) == others
+        assert pod(text)["spec"]["schedulingGroup"] == {"podGroupName": "flux-sample"}
+
+
+def test_elsewhere_the_pods_have_no_group(helm: Helm) -> None:
+    own = {"pod": {"template": {"spec": {"schedulingGroup": {"podGroupName": "mine"}}}}}
+    for served in ((), NONE, RESIZABLE):
+        text = helm.template(*served)
+        assert ("PodGroup", "flux-sample") not in by_name(text)
+        assert "schedulingGroup" not in pod(text)["spec"]
+    text = helm.template(*FIXED, values=own)
+    assert ("PodGroup", "flux-sample") not in by_name(text)
+    assert pod(text)["spec"]["schedulingGroup"] == {"podGroupName": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("offline", "version"),
+    [
+        ((), "v1beta1"),
+        (("--kube-version=1.36", "--api-versions=batch/v1/Job"), "v1alpha2"),
+        (("--kube-version=1.37", "--api-versions=batch/v1/Job"), "v1beta1"),
+    ],
+)
+def test_offline_the_version_that_was_asked_for_decides_on_the_group(
+    helm: Helm, offline: tuple[str, ...], version: str
+) -> None:
+    assert one(helm.template(*offline, values=NATIVE), "PodGroup")["apiVersion"] == f"scheduling.k8s.io/{version}"
+
+
+def test_a_gang_of_kubernetes_needs_a_cluster_that_has_groups(helm: Helm) -> None:
+    refusal = helm.fails("template", "flux-sample", CHART, *NONE, "--set", "gang.kind=kubernetes")
+    assert (
+        "gang.kind is kubernetes, and this cluster, v1.36.3, serves no PodGroups of scheduling.k8s.io: they need "
+        "Kubernetes 1.37 with the feature gate GenericWorkload, or the version before with GangScheduling too; ask its "
+        "administrator, or drop gang.kind"
+    ) in " ".join(refusal.split())
+
+
+def test_fields_of_the_job_that_no_value_sets_are_those_of_job_template(helm: Helm) -> None:
+    plain = job(helm.template())
+    spec = {"managedBy": "example.com/jobs", "x": {"y": [TEXT]}}
+    found = job(helm.template(values={"job": {"template": {"spec": spec}}}))
+    assert found["spec"] == plain["spec"] | spec
+
+
+def test_another_job_template_is_another_record(helm4: Helm) -> None:
+    policies = [{"job": {"template": {"spec": {"scheduling": {"schedulingPolicy": {kind: {}}}}}}} for kind in "ab"]
+    records = [job(helm4.template(values=values))["metadata"]["annotations"][IMMUTABLE] for values in policies]
+    assert len(list(changes(*map(json.loads, records), {"job.template": "{}"}))) == 1
+
+
+def test_what_the_chart_writes_into_the_job_stays_for_the_refusal_to_name(helm: Helm) -> None:
+    plain = job(helm.template())
+    for spec in ({"parallelism": 9, "template": {}}, [], "x"):
+        assert job(helm.template(values={"job": {"template": {"spec": spec}}}))["spec"] == plain["spec"]

@@ -1,5 +1,7 @@
 """Any text of the values reaches its place as it is."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,9 +67,11 @@ def test_nasty_texts_reach_their_places(helm: Helm, some: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["\u0080", "\u009f", "\ufffe", "\uffff", "a\u0085b"])
 def test_what_yaml_can_not_hold_is_refused(helm: Helm, text: str) -> None:
-    done = helm.run("template", "x", CHART, "--values", "-", stdin=values_text(runner(environment={"A": text})))
+    values = values_text(runner(environment={"A": text}))
+    done = helm.run("template", "x", CHART, "--post-renderer", "minicluster", "--values", "-", stdin=values)
     assert done.code != 0
-    assert "environment" in done.err
+    shown = json.dumps(text)
+    assert f"MiniCluster x: containers[0].environment.A is {shown}: must have no control characters" in done.err
 
 
 @pytest.mark.parametrize("name", ["helm", "helm3"])

@@ -225,6 +225,42 @@ def test_no_line_break_ends_a_text(helm: Helm, read: Read, mark: str) -> None:
         assert "mc_work=submit\n" in data["settings.sh"]
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
+def test_no_line_break_breaks_a_map_that_the_chart_adds_to(helm: Helm, read: Read, mark: str) -> None:
+    text = {"a": f"x{mark}y: z{mark}--- b", "c": f"d\n{mark}e", "d": f'\\"{mark}\\\\🚀é'}
+    values = {
+        "jobAnnotations": text,
+        "suspend": True,
+        "kueue": {"elastic": True},
+        "pod": {"annotations": text},
+        "flux": {"bursting": {"expose": {"type": "NodePort", "annotations": text}}},
+        "containers": [
+            {
+                "volumes": {
+                    "v": {"path": "/v", "capacity": "1Gi", "annotations": text, "keep": True},
+                    "w": {"path": "/w", "csiDriver": "d", "csiDriverAttributes": text},
+                }
+            }
+        ],
+    }
+    stream = helm.template(values=values)
+    objects = read([document for document in re.split(r"(?m)^---\n", stream) if "kind:" in document])
+    made = {(one["kind"], one["metadata"]["name"]): one for one in objects}
+    job = made["Job", "flux-sample"]
+    own = {"minicluster/suspended": "the value suspend", "kueue.x-k8s.io/elastic-job": "true"}
+    annotations = job["metadata"]["annotations"]
+    assert json.loads(annotations.pop("minicluster/frozen"))
+    assert annotations.pop("minicluster/version")
+    assert annotations == text | own
+    template = job["spec"]["template"]
+    assert text.items() < template["metadata"]["annotations"].items()
+    (volume,) = [one for one in template["spec"]["volumes"] if one["name"] == "w"]
+    assert volume["csi"]["volumeAttributes"] == text
+    assert made["Service", "flux-sample-lead"]["metadata"]["annotations"] == text
+    kept = {"helm.sh/resource-policy": "keep"}
+    assert made["PersistentVolumeClaim", "flux-sample-v"]["metadata"]["annotations"] == text | kept
+
+
 def test_what_commands_write_is_what_go_reads(read: Read, as_values: Callable[[str], Any]) -> None:
     names = [name for name in TRAPS if re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) and len(name) < 60]
     assert {"y", "08", "1234e56", "on"} <= set(names)

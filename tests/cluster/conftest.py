@@ -1,26 +1,34 @@
 """Fixtures: a real API server with controllers, a scheduler and kwok's simulated nodes; releases in it."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from simulated import new_namespace
+from simulated import new_namespace, started
 from support import BIN, CHART, Helm
 
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
-PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl")
-
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """Start a cluster for each worker of pytest."""
-    missing = [name for name in PROGRAMS if not (BIN / name).exists()]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} missing: run `make tools`")
-    with EmbeddedCluster(BIN, tmp_path_factory.mktemp("cluster") / "work") as cluster:
+    with started(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """Start the API server of `make kubernetes VERSION=…`, alone; in `make test` it is that of the cluster."""
+    other = os.environ.get("MINICLUSTER_TEST_KUBERNETES")
+    if not other:
+        yield request.getfixturevalue("cluster")
+        return
+    folder = tmp_path_factory.mktemp("api") / "work"
+    with EmbeddedCluster(BIN, folder, nodes=0, api_server=Path(other) / "bin" / "kube-apiserver") as api:
+        yield api
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ Its webhooks see only namespaces with the label `kueue`, so the other tests of t
 
 import base64
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,8 @@ from tools.clients import BIN, ClusterError, Kubernetes, run
 from tools.embedded import LEASH, EmbeddedCluster, free_port
 
 CRDS = BIN.parent / "crds"
+#: `make kueue VERSION=…` names the folder of another version.
+KUEUE = Path(os.environ.get("MINICLUSTER_TEST_KUEUE", BIN.parent))
 LABEL = "kueue"
 LOCAL_QUEUE = "user-queue"
 GATES = "ElasticJobsViaWorkloadSlices=true,VisibilityOnDemand=false"
@@ -29,7 +32,7 @@ QUEUEING = "kueue.x-k8s.io/v1beta2"
 
 def missing() -> str:
     """Return why Kueue can't run here; "" when it can."""
-    if not (BIN / "kueue").exists() or not CRDS.exists():
+    if not (KUEUE / "bin" / "kueue").exists() or not (KUEUE / "crds").exists():
         return "kueue is missing: run `make tools`"
     if not shutil.which("unshare") or run("unshare", "--map-root-user", "--mount", "true").code:
         return "unshare can't make a mount namespace here"
@@ -42,12 +45,12 @@ def kueue(cluster: EmbeddedCluster) -> Iterator[None]:
     folder = cluster.work_dir / "kueue"
     port = free_port()
     _write_files(folder, cluster.work_dir, port)
-    definitions = list(CRDS.glob("kueue.x-k8s.io_*.yaml"))
+    definitions = list((KUEUE / "crds").glob("kueue.x-k8s.io_*.yaml"))
     cluster.kubectl("apply", "--server-side", f"--filename={','.join(map(str, definitions))}")
     kinds = {path.stem.partition("_")[2] for path in definitions}
     cluster.wait("Kueue's API", lambda: kinds <= _served(cluster))
     hooks = list(_webhooks(port, (cluster.work_dir / "apiserver.crt").read_bytes()))
-    command = [*WITH_ETC, *LEASH, BIN / "kueue", "--config=config.json", f"--feature-gates={GATES}"]
+    command = [*WITH_ETC, *LEASH, KUEUE / "bin" / "kueue", "--config=config.json", f"--feature-gates={GATES}"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             command,
@@ -96,7 +99,7 @@ def _write_files(folder: Path, server: Path, port: int) -> None:
 
 def _webhooks(port: int, certificate: bytes) -> Iterator[dict[str, Any]]:
     """Yield Kueue's webhooks of Jobs and of its own objects, at its address."""
-    for hooks in yaml.safe_load_all((CRDS / "manifests.yaml").read_text()):
+    for hooks in yaml.safe_load_all((KUEUE / "crds" / "manifests.yaml").read_text()):
         wanted = []
         for hook in hooks["webhooks"]:
             path = hook["clientConfig"]["service"]["path"]

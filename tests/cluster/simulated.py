@@ -1,17 +1,38 @@
-"""Namespaces and pods on the simulated nodes of tools/embedded.py."""
+"""The clusters of tools/embedded.py, and namespaces and pods on their simulated nodes."""
 
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support import BIN
 
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl")
 _numbers = itertools.count()
+
+
+@contextmanager
+def started(folder: Path, gates: str = "") -> Iterator[EmbeddedCluster]:
+    """Run a cluster until the end of the block; skip the test where a program is missing."""
+    missing = [name for name in PROGRAMS if not (BIN / name).exists()]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} missing: run `make tools`")
+    with EmbeddedCluster(BIN, folder / "work", gates=gates) as cluster:
+        yield cluster
 
 
 def new_namespace(cluster: EmbeddedCluster, **labels: str) -> str:
     """Make a namespace in which pods can start, and return its name."""
     name = f"test-{next(_numbers)}"
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    if not cluster.nodes:  # and so no controllers
+        cluster.create(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
+        )
     cluster.wait("the service account", lambda: bool(cluster.get("serviceaccount", "default", "--namespace", name)))
     return name
 

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import BIN, CHART, ROOT, Helm, tool
+from support import BIN, CHART, ROOT, Helm, Process, tool
 
 from tools.embedded import EmbeddedCluster
 
@@ -34,7 +34,7 @@ def test_install(environment: dict[str, str], cluster: EmbeddedCluster, tmp_path
     log = tmp_path / "log"
     with (
         log.open("wb") as out,
-        subprocess.Popen(["ct", "install"], cwd=ROOT, env=environment, stdout=out, stderr=out) as ct,
+        Process(["ct", "install"], cwd=ROOT, env=environment, stdout=out, stderr=out) as ct,
     ):
 
         def ended() -> bool:

@@ -70,7 +70,7 @@ def test_the_end_is_that_of_the_work(minicluster: Command, release: Release) -> 
     end(release, 0, 3)
     thread.join(60)
     assert done[0].code == 3
-    assert done[0].err.splitlines()[-1].startswith("minicluster: mc has ended (exit code 3): Failed: PodFailurePolicy")
+    assert done[0].err.splitlines()[-1].startswith("minicluster: mc has ended (exit code 3): Failed: the container mc ")
     for words in (("flux", "mc", "--", "jobs"), ("scale", "mc", "3")):
         assert "minicluster: mc has ended" in minicluster(*words).err
     assert minicluster("list").out.splitlines()[1].split()[4] == "Failed"

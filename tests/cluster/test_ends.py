@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from simulated import end
-from support import BIN
+from support import BIN, Process
 
 from tools.releases import Release
 
@@ -108,7 +108,7 @@ def test_helm_test_says_what_the_pod_says(release: Release, code: int) -> None:
     release.install(size=1)
     release.running(1)
     command = [BIN / release.helm.name, "test", "mc", "--namespace", release.namespace]
-    with subprocess.Popen(
+    with Process(
         command, env=release.helm.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as helm:
 

@@ -152,7 +152,7 @@ def test_a_preempted_cluster_comes_back(helm4: Helm, queues: EmbeddedCluster, mo
 def running(release: Release, size: int) -> dict[int, str]:
     """Wait for the running pods of an elastic cluster, and return their UIDs by index.
 
-    Kueue 0.15 looks for gated pods when it looks at the Job. One that it did not yet know then stays gated until the
+    Kueue looks for gated pods when it looks at the Job. One that it did not yet know then stays gated until the
     Job changes.
     """
     for attempt in range(3):
@@ -202,8 +202,10 @@ def test_an_elastic_cluster_that_grew_comes_back(
     # kueue#12993; docs/kueue.md has the way out
     conflict = "it could not start the Job: invalid admission check PodSetUpdate: conflict for annotations: "
     release.cluster.wait("the reason", lambda: conflict in status(release, monkeypatch)["why"])
-    path = "/spec/template/metadata/annotations/kueue.x-k8s.io~1workload"
-    release.kubectl("patch", "job", "mc", "--type=json", "-p", json.dumps([{"op": "remove", "path": path}]))
+    # 0.15 has the first, 0.17 both
+    names = {"kueue.x-k8s.io/workload": None, "kueue.x-k8s.io/workload-slice-name": None}
+    patch = {"spec": {"template": {"metadata": {"annotations": names}}}}
+    release.kubectl("patch", "job", "mc", "--type=merge", "-p", json.dumps(patch))
     running(release, 2)
 
 

@@ -14,10 +14,10 @@ def runner(**fields: Any) -> dict[str, Any]:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "quantity": (runner(resources={"limits": {"memory": "4GB"}}), "/containers/0/resources/limits/memory"),
+    "quantity": (runner(resources={"limits": {"memory": "4GB"}}), "containers[0].resources.limits.memory"),
     "size of a folder": (
         runner(volumes={"v": {"emptyDir": True, "emptyDirSizeLimit": "64MB"}}),
-        "/containers/0/volumes/v/emptyDirSizeLimit",
+        "containers[0].volumes.v.emptyDirSizeLimit",
     ),
     "user": (runner(securityContext={"runAsUser": "root"}), "containers[0].securityContext.runAsUser"),
     "more pods than an Indexed Job may have": ({"size": 100_001}, "/size"),

@@ -124,7 +124,7 @@ def test_wait_for_quorum_and_end(made: tuple[MiniCluster, Release]) -> None:
     thread.join(60)
     assert found == [3]
     assert cluster.wait() == 3
-    with pytest.raises(EndedError, match=f"mc in namespace {release.namespace} has ended: Failed: PodFailurePolicy"):
+    with pytest.raises(EndedError, match=f"mc in namespace {release.namespace} has ended: Failed: the container mc "):
         job.result(60)
     with pytest.raises(EndedError):
         cluster.flux("resource", "list")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from autoscaled import agent, change, size
 from kube import KubeError
-from minicluster.sdk import ArgumentError, MiniCluster, WaitTimeoutError
+from minicluster.sdk import MiniCluster, WaitTimeoutError
 from support import BIN, Helm
 from suspend import IDLE, SUSPENDED
 
@@ -129,8 +129,6 @@ def test_the_sdk_wakes_it(asleep: Release, connected: Helm, monkeypatch: pytest.
     assert cluster.status()["state"] == "Suspended"
     with pytest.raises(WaitTimeoutError):
         cluster.wait("end", timeout=1)
-    with pytest.raises(ArgumentError, match=r"mc sizes itself from 1 to 4 \(autoscaling\)"):
-        cluster.scale(2)
     assert state(asleep) == (True, WHY, 1)
     assert cluster.wait("quorum", timeout=60) is None
     assert (state(asleep), owners(asleep)) == ((False, "", 1), set())

@@ -21,7 +21,7 @@ VALUES: dict[str, Any] = {
             "command": "sleep 'inf'\n",
             "environment": {"EMPTY": "", "A": "$HOME 'b'\n \u2028c: d\n"},
             "commands": {"prefix": "time -p", "pre": "true"},
-            "resources": {"limits": {"cpu": 1, "memory": "2048Mi"}},
+            "resources": {"limits": {"cpu": 2, "memory": "2048Mi"}},
             "volumes": {"scratch": {"path": "/scratch", "emptyDir": True}},
         },
         {"name": "side", "image": "busybox", "command": "sleep inf", "ports": [80]},

@@ -53,7 +53,7 @@ def make(flux: Flux, tmp_path: Path) -> Iterator[Make]:
 def schedulers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The schedulers that the view image of the pods has."""
     with testbed.new_namespace() as namespace:
-        lead = testbed.release(namespace, testbed.values_of({}, {}), tmp_path_factory.mktemp("schedulers"))
+        lead = testbed.release(namespace, testbed.values_of({}, {}, "auto"), tmp_path_factory.mktemp("schedulers"))
         lead.install()
         lead.wait_for("0")
         return ["sched-simple", *(["Fluxion"] if "scheduler: Fluxion" in lead.log(0) else [])]

@@ -1,6 +1,9 @@
 """Jobs of a cluster in pods, which note when they start."""
 
-from tools.releases import MOUNT, FluxRelease
+import time
+
+from tools.clients import until
+from tools.releases import MOUNT, PATIENCE, FluxRelease
 
 QUIET = {"logging": {"quiet": True}}
 #: A command that ends as soon as somebody makes the file /tmp/end in its pod.
@@ -29,6 +32,23 @@ def runs_of(cluster: FluxRelease) -> list[str]:
 def ended(cluster: FluxRelease, job: str) -> str:
     """Return the result of a job; "" while it has none."""
     return cluster.flux(0, "jobs", "-n", "-o", "{result}", job).strip()
+
+
+#: Prints when the KVS was checkpointed; an older Flux has no function for it
+CHECKPOINT = """
+import flux, flux.kvs
+handle = flux.Flux()
+try:
+    print(flux.kvs.kvs_checkpoint_lookup(handle)[0]["timestamp"])
+except AttributeError:
+    print(handle.rpc("content.checkpoint-get", {"key": "kvs-primary"}).get()["value"]["timestamp"])
+"""
+
+
+def wait_for_checkpoint(cluster: FluxRelease) -> None:
+    """Wait until the volume has the present state: a kill loses what came after the last checkpoint."""
+    begin = time.time()
+    until(lambda: float(cluster.flux(0, "python", "-c", CHECKPOINT) or 0) > begin, PATIENCE)
 
 
 def size(cluster: FluxRelease) -> int:

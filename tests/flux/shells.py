@@ -26,10 +26,15 @@ SCRIPT = "/tmp/show"
 
 
 def lines(show: str, ways: dict[str, str], options: str = "") -> str:
-    """Return shell commands that print `WAY: OUTPUT` for each way; they put the script on each node first."""
+    """Return shell commands that print `WAY: OUTPUT` for each way; they put the script on each node first.
+
+    Of the output they print the last line: an older Flux has warnings before it.
+    """
     words = [f"flux exec -r all sh -c 'cat >{SCRIPT}' <<'EOF'\n{show}\nEOF"]
     for name, way in ways.items():
-        words.append(f'echo "{name}: $({way.format(options=options, script=SCRIPT)} 2>&1)"')
+        words.append(
+            f'echo "{name}: $({way.format(options=options, script=SCRIPT)} 2>&1 | grep -v "err\\[" | tail -n 1)"'
+        )
     return "\n".join(words) + "\n"
 
 

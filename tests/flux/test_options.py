@@ -235,3 +235,30 @@ def test_the_broker_s_stand_in_for_bash_is_not_the_jobs(make: Make) -> None:
     cluster = make(QUIET, {"command": "command -v bash || echo none"}, sh="dash", hide="bash")
     assert cluster.run() == [0]
     assert cluster.lead.log == "none\n"
+
+
+def errors_of(log: str) -> list[str]:
+    """Return what a broker's errors say, without time, level and module."""
+    return [re.sub(r".*\w+\.(err|crit)\[\d+\]: ", "", line) for line in log.splitlines()]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_lead_that_can_not_start_says_why(make: Make, quiet: bool) -> None:
+    without_resources = {"brokerPre": 'echo "{}" >"$MINICLUSTER_HOME/config/etc/flux/system/R"'}
+    cluster = make({"logging": {"quiet": quiet}}, {**HELLO, "commands": without_resources})
+    assert cluster.run() == [1]
+    said = errors_of(cluster.lead.log)
+    assert "error parsing R: Object item not found: version" in said
+    assert said[-1] == "minicluster: the broker did not start, exit code 1"
+    if quiet:
+        assert len(said) <= 7 and "info[" not in cluster.lead.log
+
+
+def test_a_quiet_worker_that_can_not_start_says_why(make: Make) -> None:
+    cluster = make({"size": 2, **QUIET}, HELLO)
+    cluster.data["minicluster"]["broker.toml"] += "[broken"
+    cluster.start([1])
+    until(lambda: "starts again" in cluster.pods[1].log)
+    why, end = cluster.pods[1].log.splitlines()[:2]
+    assert "broker.toml" in why
+    assert end == "minicluster: the broker ended with exit code 1 and starts again in 1 s"

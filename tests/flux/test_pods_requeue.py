@@ -26,8 +26,8 @@ until [ -e /shared/end ]; do n=$((n + 1)); sleep 0.1; done
 
 def rows(cluster: FluxRelease) -> dict[str, list[str]]:
     """Return state or result, and the note of the exception, by job."""
-    text = cluster.flux(0, "jobs", "-a", "-n", "-o", "{id.f58plain};{status};{exception.note}")
-    return {line.split(";")[0]: line.split(";")[1:] for line in text.splitlines()}
+    text = cluster.flux(0, "jobs", "-a", "-n", "-o", "{id.f58};{status};{exception.note}")
+    return {line.split(";")[0].replace("ƒ", "f"): line.split(";")[1:] for line in text.splitlines()}
 
 
 @pytest.mark.parametrize("stop", ["shrink", "delete"])

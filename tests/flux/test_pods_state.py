@@ -1,15 +1,14 @@
 """Jobs that survive the loss of the lead, by where the state is kept."""
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pod_jobs import ONE_CORE, QUIET, ended, submit
+from pod_jobs import ONE_CORE, QUIET, ended, submit, wait_for_checkpoint
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import PATIENCE
 from tools.testbed import bind, offer
 
 pytestmark = IN_PODS
@@ -50,7 +49,8 @@ def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, k
     waits = submit(cluster, "true")
     first = cluster.pod(0)
     if loss == "kill":
-        checkpointed(cluster, kept)
+        if kept == "claim":
+            wait_for_checkpoint(cluster)
         cluster.kill_broker(0)
     elif loss == "evict":
         cluster.evict(first)
@@ -64,11 +64,3 @@ def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, k
     until(lambda: cluster.pod(0) not in ("", first) and cluster.up() == "0", PATIENCE)
     until(lambda: cluster.flux(0, "run", "echo", "up") == "up\n", PATIENCE)
     assert (ended(cluster, runs), ended(cluster, waits)) == SURVIVES[kept, loss]
-
-
-def checkpointed(cluster: FluxRelease, kept: str) -> None:
-    """Wait until the volume has the present state: a kill loses what came after the last checkpoint."""
-    begin = time.time()
-    ask = "import flux,flux.kvs; print(flux.kvs.kvs_checkpoint_lookup(flux.Flux())[0]['timestamp'])"
-    if kept == "claim":
-        until(lambda: float(cluster.flux(0, "python", "-c", ask) or 0) > begin, PATIENCE)

@@ -52,8 +52,8 @@ def lines(shared: Path) -> list[str]:
 
 def listed(cluster: Cluster, *words: str) -> list[list[str]]:
     """Return id, result or state, and the note of the exception, of all jobs."""
-    text = cluster.lead.flux("jobs", "-a", "-n", "-o", "{id.f58plain};{status};{exception.note}", *words)
-    return sorted(line.split(";") for line in text.splitlines())
+    text = cluster.lead.flux("jobs", "-a", "-n", "-o", "{id.f58};{status};{exception.note}", *words)
+    return sorted(line.replace("ƒ", "f").split(";") for line in text.splitlines())
 
 
 def started(cluster: Cluster, *words: str) -> str:

@@ -6,10 +6,14 @@ import select
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from minicluster.sdk.session import BOOT, REMOTE
+from minicluster.program import BOOT, first_line
+from minicluster.sdk.session import DESCRIBED, REMOTE
+from minicluster.status.ask import WAITING
+from support import PACKAGE
 
 SECONDS = 60
 
@@ -17,11 +21,13 @@ SECONDS = 60
 class Remote:
     """The program, as a client talks to it."""
 
-    def __init__(self, flux: str) -> None:
+    def __init__(self, flux: str, home: Path) -> None:
         words = [flux, "start", "--test-size=2", flux, "python", "-c", BOOT]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        (home / "minicluster").symlink_to(PACKAGE / "pod")
+        env = {**os.environ, "MINICLUSTER_HOME": str(home)}
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
         self._rest = b""
-        self._send(REMOTE.read_text())
+        self._write(first_line(REMOTE, described=DESCRIBED, waiting=WAITING))
         assert self.reply() == {"ready": self._version(flux)}
 
     @staticmethod
@@ -36,8 +42,11 @@ class Remote:
         self.ask(key, submit={"command": command, **options}, again=again, drop=drop)
 
     def _send(self, message: object) -> None:
+        self._write(json.dumps(message) + "\n")
+
+    def _write(self, line: str) -> None:
         assert self.process.stdin
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.write(line.encode())
         self.process.stdin.flush()
 
     def reply(self) -> Any:
@@ -68,12 +77,12 @@ class Remote:
 
 
 @pytest.fixture
-def remote() -> Iterator[Remote]:
+def remote(tmp_path: Path) -> Iterator[Remote]:
     prefix = os.environ.get("FLUX_PREFIX")
     flux = shutil.which("flux", path=f"{prefix}/bin" if prefix else None)
     if not flux:
         pytest.skip("flux is neither in PATH nor in $FLUX_PREFIX/bin")
-    remote = Remote(flux)
+    remote = Remote(flux, tmp_path)
     yield remote
     assert remote.process.stdin
     assert remote.process.stdout
@@ -124,6 +133,23 @@ def test_cancel_list_and_online(remote: Remote) -> None:
     remote.ask("l", list=True)
     job = remote.reply()["jobs"][0]
     assert (job["state"], job["result"]) == ("inactive", "canceled")
+
+
+def test_why_jobs_wait(remote: Remote) -> None:
+    remote.submit("a", "sleep", "600", nodes=2, tasks=2, exclusive=True)
+    running = remote.replies("a", "started")["id"]
+    remote.submit("b", "true")
+    found = remote.replies("b", "waits")["waits"]
+    assert found == "waits for resources that other jobs have"
+    remote.ask("l", list=False)
+    assert [job["waits"] for job in remote.reply()["jobs"]] == ["", found]
+    remote.ask("a", cancel=running)
+    # one may end before the other
+    ends: dict[str, Any] = {}
+    while len(ends) < 2:
+        reply = remote.reply()
+        ends |= {reply["key"]: reply["end"]} if "end" in reply else {}
+    assert (ends["a"]["exception"]["type"], ends["b"]["status"]) == ("cancel", 0)
 
 
 def test_a_client_that_comes_back(remote: Remote) -> None:

@@ -32,13 +32,13 @@ def note(words: list[str]) -> None:
 def play(words: list[str]) -> Path | None:
     """Return the test's text for a call, the one whose name has the most words. Of a path the last part counts."""
     names = [Path(word).name or word for word in words]
-    found = (HERE / "plays" / " ".join(names[:count]) for count in range(len(names), 0, -1))
+    found = (HERE / "plays" / " ".join(names[:count]) for count in range(min(len(names), 5), 0, -1))
     return next((path for path in found if path.exists()), None)
 
 
 def start(words: list[str]) -> int:
     """Act as a broker: open a socket, run the initial program, dump at the end. Exit 0 when told to stop."""
-    attributes = dict(word[2:].split("=", 1) for word in words if word.startswith("-S"))
+    attributes = dict(word[4:].split("=", 1) for word in words if word.startswith("-o-S"))
     program = words[next((i for i, word in enumerate(words) if not word.startswith("-")), len(words)) :]
     path = attributes["local-uri"].removeprefix("local://")
     with socket.socket(socket.AF_UNIX) as listener:
@@ -102,7 +102,7 @@ def main(words: list[str]) -> int:
             return int(client.connect_ex(os.environ["FLUX_URI"].removeprefix("local://")) != 0)
     elif verb == "event" and rest[0] == "sub":
         return 1  # the instance ended
-    elif verb not in ("python", "event", "exec", "overlay", "resource", "uptime"):
+    elif verb not in ("python", "event", "exec", "dmesg", "overlay", "resource", "uptime"):
         print(f"the stand-in for flux does not know {' '.join(words)}", file=sys.stderr)
         return 99
     return 0

@@ -193,7 +193,7 @@ class Pod:
 
     def attributes(self, call: Call) -> dict[str, str]:
         """Return the attributes that a broker was started with. When one is given twice, the last counts."""
-        return dict(word[2:].split("=", 1) for word in call.words if word.startswith("-S"))
+        return dict(word[4:].split("=", 1) for word in call.words if word.startswith("-o-S"))
 
     def end(self) -> None:
         """Kill everything that runs."""

@@ -116,6 +116,10 @@ def test_tasks_are_bound_where_the_cpus_are_the_pods_own(
         ("/a:/view", "/view", "/a:/view"),
         ("/view2:/a", "/view", "/view2:/a"),
         ("/a", None, "/a"),
+        # an older flux puts its own bindings there too
+        ("/view:/b/lib/flux/python3.11:/a", "/view", "/a"),
+        ("/b/lib/flux/python3.11", None, "unset"),
+        ("/a:/b/lib/flux/python3.11", None, "/a:/b/lib/flux/python3.11"),
     ],
 )
 def test_a_jobs_broker_has_the_images_pythonpath(make: Make, path: str, prepended: str | None, expected: str) -> None:

@@ -38,8 +38,30 @@ def test_the_submission_is_logged(make: Make) -> None:
 
 def test_the_scheduler_is_logged(make: Make) -> None:
     pod = make({"size": 4}, {"command": "true"})
-    pod.play("module stats sched-fluxion-qmanager", "exit 0")
-    assert pod.run()[1].splitlines()[1] == "minicluster: scheduler: Fluxion"
+    pod.play(
+        "dmesg",
+        "echo 'Nov 22 sched-fluxion-resource.info[0]: version 0.34.0'; "
+        "echo 'Nov 22 sched-fluxion-qmanager.info[0]: version 0.34.0'",
+    )
+    assert pod.run()[1].splitlines()[1] == "minicluster: scheduler: Fluxion 0.34.0"
+    assert (pod.run_folder / "fluxion").read_text() == "0.34.0\n"
+
+
+def test_a_failure_of_the_undrainer_is_said_once_and_left_for_the_status(make: Make) -> None:
+    pod = make({"interactive": True, **QUIET, **KEPT[0]})
+    pod.play("python undrainer.py", "echo 'Traceback' >&2; echo 'ImportError: no journal' >&2; exit 1")
+    process = pod.start()
+    why = "minicluster: the undrainer failed, nodes that come back may stay drained: ImportError: no journal"
+    assert until(lambda: process.log) == f"{why}\n"
+    assert until((pod.run_folder / "undrainer.problem").read_text) == f"{why}\n"
+
+
+def test_the_end_of_the_undrainer_with_the_instance_is_no_failure(make: Make) -> None:
+    pod = make({**QUIET, **KEPT[1]}, {"command": "true"})
+    pod.play("python undrainer.py", "exit 1")
+    pod.play("getattr", "exit 1")
+    assert pod.run() == (0, "")
+    assert not (pod.run_folder / "undrainer.problem").exists()
 
 
 def test_a_policy_without_fluxion_fails_the_work_before_it_starts(make: Make) -> None:

@@ -30,7 +30,7 @@ def config_paths(pod: Pod) -> list[Path]:
     """Return the configurations that the broker was started with; Flux takes the last one."""
     assert pod.run() == (0, "")
     [call] = pod.calls("start")
-    option = "--config-path="
+    option = "-o--config-path="
     return [Path(word.removeprefix(option)) for word in call.words if word.startswith(option)]
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -62,8 +63,8 @@ class FakeFlux:
     stop_reason: str = ""
     #: Errors of RPCs, by topic
     errors: dict[str, OSError] = field(default_factory=dict)
-    #: Events of the resource journal, before the broker ends
-    events: list[Any] = field(default_factory=list)
+    #: What happens at each wait for a change, before the broker ends
+    events: list[Callable[[], None]] = field(default_factory=list)
     #: Jobspec and urgency of the copies that were submitted; why Flux refuses more
     submitted: list[tuple[Any, int]] = field(default_factory=list)
     refuses: str = ""
@@ -97,7 +98,7 @@ class FakeFlux:
         assert (nodeid, payload["mode"]) == (0, "update")
         self.done.append(("undrain", payload["targets"]))
         for rank in parse_idset(payload["targets"]):
-            del self.drained[rank]
+            self.drained.pop(rank, None)
 
     def module_list(self, *_: Any) -> dict[str, Any]:
         services = {"sched-simple": ["sched", "feasibility"], "sched-fluxion-qmanager": ["sched"]}
@@ -190,6 +191,7 @@ FILTERS = {
     **{state: {state} for state in ("depend", "sched", "run", "completed", "failed", "canceled", "timeout")},
     "pending": {"depend", "priority", "sched"},
     "running": {"run", "cleanup"},
+    "priority": {"priority"},
     "active": {"depend", "priority", "sched", "run", "cleanup"},
 }
 
@@ -261,22 +263,6 @@ def _resource_list(handle: FakeFlux) -> Answer:
     return Answer(SimpleNamespace(allocated=SimpleNamespace(nnodes=len(handle.used), encode=lambda: text)))
 
 
-class Journal:
-    """The resource journal. It ends with the broker."""
-
-    def __init__(self, handle: FakeFlux, include_sentinel: bool) -> None:
-        assert include_sentinel
-        self.events = iter(handle.events)
-
-    def start(self) -> "Journal":
-        return self
-
-    def poll(self) -> Any:
-        for event in self.events:
-            return event() if callable(event) else event
-        raise OSError(errno.ECONNRESET, "Connection reset by peer")
-
-
 class JobID(int):
     """The id of a job, with its text forms."""
 
@@ -324,10 +310,13 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
         },
         "flux.job.list": {"job_list_id": _job_list_id},
         "flux.resource": {"resource_list": _resource_list},
-        "flux.resource.journal": {"ResourceJournalConsumer": Journal},
+        # there from flux-core 0.72 on
+        "flux.resource.journal": {},
     }
     found = {name: ModuleType(name) for name in contents}
     for name, content in contents.items():
+        found[name].__spec__ = ModuleSpec(name, None, is_package=True)
+        found[name].__path__ = []
         vars(found[name]).update(content)
         parent, _, child = name.rpartition(".")
         if parent:

@@ -31,7 +31,7 @@ IDLE = """\
 MiniCluster  mini, namespace lab, age 3d4h, Flux 0.88.0
 State        Running
 Size         4 of at most 8
-Scheduler    Fluxion (easy, lonode)
+Scheduler    Fluxion 0.54.0 (easy, lonode)
 Quorum       4, reached
 Nodes         4 up       0 drained     0 missing  4 not started
 Cores        16 free     0 allocated  16 total
@@ -40,7 +40,7 @@ Jobs          0 pending  0 running     0 done
 FAKE = """#!/bin/sh
 # answers the first time as told in NAME, the nth time as in NAME.n where that is there
 folder=${0%/*}
-echo "$*" >>"$folder/asked"
+printf '%s\\n' "$*" >>"$folder/asked"
 case " $* " in
 *" get pods "*) name=pods ;;
 *" get job "*) name=job ;;

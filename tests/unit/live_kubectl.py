@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from status_samples import RUNNING, STARTS, job, pod
-from support import Done
+from support import Done, Process
 
 FORBIDDEN = 'Error from server (Forbidden): {0} is forbidden: User "u" cannot {1} resource "{0}" in the namespace "lab"'
 #: `get` prints NAME, the nth time NAME.n where that is there; a watch has an event each 0.1 s
@@ -87,10 +87,10 @@ class Kubectl:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("HELM_")}
         return {**kept, "PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}"}
 
-    def start(self, *words: str, **how: Any) -> subprocess.Popen[str]:
+    def start(self, *words: str, **how: Any) -> Process:
         """Start `minicluster`."""
         command = [sys.executable, "-m", "minicluster", *words]
-        return subprocess.Popen(command, env=self.environment, **{**PIPES, "text": True, **how})
+        return Process(command, env=self.environment, **{**PIPES, "text": True, **how})
 
     def run(self, *words: str, stdin: str = "") -> Done:
         """Run `minicluster` to its end."""

@@ -46,7 +46,9 @@ class StandIn:
 
     def begin(self) -> "StandIn":
         """Take the program, and be ready."""
-        assert "def main()" in self.next()
+        *_, (name, text) = self.next()
+        assert name == "__main__"
+        assert "def main()" in text
         self.say(ready="0.88.0")
         return self
 

@@ -97,7 +97,7 @@ def flux(**found: Any) -> dict[str, Any]:
     """Return what pod/state.py prints: four nodes of 4 cores that are idle."""
     summary: dict[str, Any] = {
         "version": "0.88.0",
-        "scheduler": {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"},
+        "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "easy", "matchPolicy": "lonode"},
         "quorum": 4,
         "registered": 8,
         "online": "0-3",
@@ -107,6 +107,7 @@ def flux(**found: Any) -> dict[str, Any]:
         "free": {"cores": 16, "gpus": 0},
         "used": {"cores": 0, "gpus": 0},
         "queue_wait": 0.0,
+        "problems": [],
         "jobs": {},
     }
     summary |= found
@@ -147,7 +148,7 @@ def show(found_job: Any, pods: list[Any], answer: Any) -> dict[str, Any]:
     """
     job = objects.read_job(found_job) if found_job else None
     by_index = read_pods({"items": pods})
-    known = ask.state_without_flux("mini", job, by_index)
+    known = ask.state_without_flux("mini", job, by_index, NOW)
     assert (known is None) == (answer is not None)
     state, why = known or ("", "")
     given = None

@@ -243,7 +243,7 @@ def test_a_job_that_started_meanwhile_keeps_its_node(mc: Setup, capsys: pytest.C
 
     mc.flux.resource_drain = start_and_drain  # type: ignore[method-assign]
     mc.at(60)
-    assert mc.flux.done == [("drain", "1-2"), ("undrain", "1-2")]
+    assert mc.flux.done == [("drain", "1-2"), ("undrain", "1,2")]
     assert (mc.kube.size, mc.flux.drained, mc.kube.events) == (3, {}, [])
     assert said(capsys)[-1] == "size 3: a job started on a node that was about to go"
 
@@ -252,7 +252,7 @@ def test_a_patch_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys: pyt
     mc.kube.size = 3
     mc.kube.errors = {"resize": "PATCH: 409 the object has been modified"}
     mc.at(0, 60)
-    assert mc.flux.done == [("drain", "1-2"), ("resize", 3, 1), ("undrain", "1-2")]
+    assert mc.flux.done == [("drain", "1-2"), ("resize", 3, 1), ("undrain", "1,2")]
     assert mc.flux.drained == {}
     assert said(capsys)[-1] == "the size can't be read or changed now: PATCH: 409 the object has been modified"
     mc.kube.errors = {}

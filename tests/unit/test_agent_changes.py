@@ -135,6 +135,15 @@ def test_what_it_listens_to(handle: Reactor, waited: Waited) -> None:
     assert len(handle.open) == 3, "each is opened once"
 
 
+def test_an_older_flux_has_a_group_of_the_nodes_that_are_online(
+    handle: Reactor, program: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "flux.resource.journal")
+    monkeypatch.setitem(program.STREAMS, "nodes", program.watch_nodes())
+    program.Changes(handle, ["nodes"]).wait(0, 1)
+    assert handle.open == [("groups.get", {"name": "broker.online"})]
+
+
 @pytest.mark.parametrize("early", [0.0, 0.4])
 def test_without_a_change_it_returns_after_the_most(handle: Reactor, waited: Waited, early: float) -> None:
     handle.early = early

@@ -200,4 +200,5 @@ def test_certificates(text: str) -> None:
 
 def test_nothing_of_python_is_made_of_a_text() -> Any:
     with pytest.raises(MiniClusterError):
-        postrender.render(b"a: !!python/object/apply:os.system [exit 1]\n", SEED, allow_random=False)
+        text = f"# {GROUP}\na: !!python/object/apply:os.system [exit 1]\n"
+        postrender.render(text.encode(), SEED, allow_random=False)

@@ -16,16 +16,16 @@ Make = Callable[..., MiniCluster]
 START = [
     "flux",
     "start",
-    "--config-path=/mnt/flux/minicluster/broker.toml",
-    "-Sstatedir=/mnt/flux/config/var/lib/flux",
-    "-Srundir=/mnt/flux/config/run/flux",
-    "-Slocal-uri=local:///mnt/flux/config/run/flux/local",
-    "-Stbon.topo=kary:256",
-    "-Stbon.connect_timeout=5s",
-    "-Sbroker.cleanup-timeout=10s",
-    "-Sbroker.shutdown-timeout=10s",
-    "-Slog-stderr-mode=local",
-    "-Slog-stderr-level=6",
+    "-o--config-path=/mnt/flux/minicluster/broker.toml",
+    "-o-Sstatedir=/mnt/flux/config/var/lib/flux",
+    "-o-Srundir=/mnt/flux/config/run/flux",
+    "-o-Slocal-uri=local:///mnt/flux/config/run/flux/local",
+    "-o-Stbon.topo=kary:256",
+    "-o-Stbon.connect_timeout=5s",
+    "-o-Sbroker.cleanup-timeout=10s",
+    "-o-Sbroker.shutdown-timeout=10s",
+    "-o-Slog-stderr-mode=local",
+    "-o-Slog-stderr-level=6",
 ]
 
 
@@ -46,7 +46,7 @@ def test_quorum(cluster_of: Make, size: int, max_size: int | None, min_size: int
     cluster = cluster_of({"size": size, "maxSize": max_size, "minSize": min_size})
     assert broker.quorum(cluster) == expected
     flags = [word for word in broker.start(cluster) if "quorum" in word]
-    assert flags == ([] if expected is None else [f"-Sbroker.quorum={expected}"])
+    assert flags == ([] if expected is None else [f"-o-Sbroker.quorum={expected}"])
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_cluster_that_shrinks_starts_again_with_the_fewest_nodes_that_it_may_h
     cluster_of: Make, autoscaling: dict[str, Any], min_size: int | None, expected: int
 ) -> None:
     cluster = cluster_of({"size": 4, "maxSize": 8, "minSize": min_size, "autoscaling": autoscaling})
-    assert [word for word in broker.start(cluster) if "quorum" in word] == [f"-Sbroker.quorum={expected}"]
+    assert [word for word in broker.start(cluster) if "quorum" in word] == [f"-o-Sbroker.quorum={expected}"]
 
 
 @pytest.mark.parametrize(
@@ -161,17 +161,17 @@ def _replaced(old: str, *new: str) -> list[str]:
     ("path", "value", "expected"),
     [
         ("flux.wrap", "strace,-e,network", [*START[:3], "--wrap=strace,-e,network", *START[3:]]),
-        ("flux.topology", "binomial", _replaced("-Stbon.topo", "-Stbon.topo=binomial")),
-        ("flux.connectTimeout", "1.5m", _replaced("-Stbon.connect", "-Stbon.connect_timeout=1.5m")),
-        ("flux.connectTimeout", "", _replaced("-Stbon.connect")),
-        ("flux.connectTimeout", "0", _replaced("-Stbon.connect")),
-        ("flux.connectTimeout", "0s", _replaced("-Stbon.connect")),
-        ("flux.connectTimeout", "0.0ms", _replaced("-Stbon.connect")),
-        ("flux.logLevel", 0, _replaced("-Slog-stderr-level", "-Slog-stderr-level=0")),
-        ("flux.logLevel", 7, _replaced("-Slog-stderr-level", "-Slog-stderr-level=7")),
-        ("logging.quiet", True, _replaced("-Slog-stderr-level", "-Slog-stderr-level=0")),
+        ("flux.topology", "binomial", _replaced("-o-Stbon.topo", "-o-Stbon.topo=binomial")),
+        ("flux.connectTimeout", "1.5m", _replaced("-o-Stbon.connect", "-o-Stbon.connect_timeout=1.5m")),
+        ("flux.connectTimeout", "", _replaced("-o-Stbon.connect")),
+        ("flux.connectTimeout", "0", _replaced("-o-Stbon.connect")),
+        ("flux.connectTimeout", "0s", _replaced("-o-Stbon.connect")),
+        ("flux.connectTimeout", "0.0ms", _replaced("-o-Stbon.connect")),
+        ("flux.logLevel", 0, _replaced("-o-Slog-stderr-level", "-o-Slog-stderr-level=0")),
+        ("flux.logLevel", 7, _replaced("-o-Slog-stderr-level", "-o-Slog-stderr-level=7")),
+        ("logging.quiet", True, _replaced("-o-Slog-stderr-level", "-o-Slog-stderr-level=0")),
         ("flux.disableSocket", True, [w for w in START if "local-uri" not in w]),
-        ("logging.zeromq", True, [*START[:8], "-Stbon.zmqdebug=1", *START[8:]]),
+        ("logging.zeromq", True, [*START[:8], "-o-Stbon.zmqdebug=1", *START[8:]]),
         ("flux.container.mountPath", "/x", [word.replace("/mnt/flux", "/x") for word in START]),
     ],
 )
@@ -201,7 +201,7 @@ def test_of_a_short_grace_period_there_is_time_left_for_the_archive(grace: int) 
     leave, kill, rest = broker.grace(cluster)
     assert leave + kill + rest == grace
     assert rest >= grace / 4 - 1
-    attributes = dict(word[2:].split("=") for word in broker.start(cluster) if word.startswith("-S"))
+    attributes = dict(word[4:].split("=") for word in broker.start(cluster) if word.startswith("-o-S"))
     timeouts = {float(attributes[f"broker.{name}-timeout"].removesuffix("s")) for name in ("cleanup", "shutdown")}
     assert max(timeouts) <= max(2, rest / 2)
 
@@ -210,4 +210,4 @@ def test_of_a_short_grace_period_there_is_time_left_for_the_archive(grace: int) 
 def test_of_a_long_one_flux_has_its_own_timeouts(grace: int) -> None:
     cluster = load({"metadata": {"name": "flux"}, "spec": {"pod": {"terminationGracePeriodSeconds": grace}}})
     assert broker.grace(cluster)[1:] == (8, 7)
-    assert "-Sbroker.cleanup-timeout=10s" in broker.start(cluster)
+    assert "-o-Sbroker.cleanup-timeout=10s" in broker.start(cluster)

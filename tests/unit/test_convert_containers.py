@@ -92,11 +92,28 @@ CASES: dict[str, Case] = {
         ],
     ),
     "more tasks than cores": (
-        app(resources={"limits": {"cpu": "2"}}) | {"tasks": 8, "size": 2},
-        app(resources={"limits": {"cpu": "2"}}) | {"tasks": 8, "size": 2},
+        app(command="x", resources={"limits": {"cpu": "2"}}) | {"tasks": 9, "size": 2},
+        app(command="x", resources={"limits": {"cpu": "2"}}, cores=5) | {"tasks": 9, "size": 2},
         [
-            "containers[0].resources give a node 2 cores here, too few for 8 tasks on 2 nodes: flux-operator counted "
-            "all cores of the node; set containers[0].cores",
+            "containers[0].resources give a node 2 cores here, too few for the work: containers[0].cores is 5 now; "
+            "flux-operator counted all cores of the node, set as many",
+        ],
+    ),
+    "more tasks than cores in the flags of a batch": (
+        app(command="x", batch=True, batchRaw=True, resources={"limits": {"cpu": "500m"}})
+        | {"flux": {"optionFlags": "-n 4 -c2"}},
+        app(command="x", batch=True, batchRaw=True, resources={"limits": {"cpu": "500m"}}, cores=8),
+        [
+            "containers[0].resources give a node 1 core here, too few for the work: containers[0].cores is 8 now; "
+            "flux-operator counted all cores of the node, set as many",
+        ],
+    ),
+    "jobs of others may need more cores": (
+        app(resources={"limits": {"cpu": "2"}}) | {"tasks": 8, "size": 2},
+        {},
+        [
+            "containers[0].resources give a node 2 cores here: flux-operator counted all cores of the node; set "
+            "containers[0].cores",
         ],
     ),
     "other names": (

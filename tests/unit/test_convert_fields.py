@@ -1,8 +1,13 @@
 """Fields of the spec, but those of containers."""
 
-import pytest
-from conversion import ONE, Case, assert_converted
+from typing import Any
 
+import pytest
+from conversion import ONE, Case, app, assert_converted, document
+from minicluster import yamlio
+from minicluster.convert import convert
+
+LEAD = {"name": "r", "address": "h", "size": 1}
 #: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
 CASES: dict[str, Case] = {
     "without logging it is not strict": (ONE, {"logging": {"strict": False}}, []),
@@ -110,6 +115,30 @@ CASES: dict[str, Case] = {
         {"flux": {"container": {}}},
         [],
     ),
+    "the work of a burst": (
+        {
+            "interactive": True,
+            "containers": [{"image": "i", "command": "x", "batch": True}],
+            "flux": {"bursting": {"leadBroker": LEAD, "clusters": [{"name": "a", "size": 1}]}},
+        },
+        {"interactive": None, "containers": [{"image": "i"}]},
+        [
+            "interactive is dropped: all pods of a cluster that joins another are workers",
+            "containers[0].command is dropped: all pods of a cluster that joins another are workers",
+            "containers[0].batch is dropped: all pods of a cluster that joins another are workers",
+        ],
+    ),
+    "the script of a burst": (
+        {
+            "containers": [{"image": "i", "commands": {"script": "x"}, "launcher": True}],
+            "flux": {"bursting": {"leadBroker": LEAD, "clusters": [{"name": "a", "size": 1}]}},
+        },
+        {"containers": [{"image": "i", "commands": {}}]},
+        [
+            "containers[0].commands.script is dropped: all pods of a cluster that joins another are workers",
+            "containers[0].launcher is dropped: all pods of a cluster that joins another are workers",
+        ],
+    ),
     "the host list of a lead": (
         {"flux": {"leadBroker": {"name": "r", "address": "h", "size": 1, "hostlist": "r-0,b-[1-2]"}}},
         {
@@ -125,3 +154,28 @@ CASES: dict[str, Case] = {
 @pytest.mark.parametrize("case", CASES)
 def test_fields(case: str) -> None:
     assert_converted(*CASES[case])
+
+
+@pytest.mark.parametrize(
+    ("cluster", "noted"),
+    [
+        (ONE, True),
+        (ONE | {"interactive": True}, True),
+        (app(command="x", launcher=True), True),
+        (app(command="x"), False),
+        (app(command="x", batch=True), False),
+        (app(commands={"script": "x"}), False),
+        (ONE | {"flux": {"scheduler": {"queuePolicy": "easy"}}}, False),
+        (ONE | {"flux": {"scheduler": {"simple": True}}}, False),
+        (ONE | {"flux": {"brokerConfig": "a = 1"}}, False),
+        (ONE | {"flux": {"bursting": {"leadBroker": LEAD, "clusters": [{"name": "a", "size": 1}]}}}, False),
+    ],
+    ids=str,
+)
+def test_another_queue_policy_is_noted_where_jobs_wait(cluster: dict[str, Any], noted: bool) -> None:
+    (values,), _ = convert(yamlio.dump(document(cluster)))
+    note = (
+        "# flux.scheduler.queuePolicy: flux-operator's default is fcfs, the chart's is easy, by which a later job "
+        "fills a gap\n"
+    )
+    assert (note in values.text) == noted

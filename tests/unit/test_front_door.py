@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from minicluster import cli
 from minicluster.errors import CurveError, MiniClusterError, UsageError
-from support import GROUP, SEED, Done
+from support import GROUP, SEED, Done, Process
 
 DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n"
 CLUSTER = "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: a}\nspec: {containers: [{}]}\n"
@@ -184,7 +184,7 @@ def test_wrong_usage_and_wrong_files(folder: Path, command: str, code: int, mess
 
 @pytest.mark.parametrize("command", ["$M", "$M render", "$M convert -"])
 def test_ctrl_c(folder: Path, command: str) -> None:
-    with subprocess.Popen(
+    with Process(
         [sys.executable, "-m", "minicluster", *command.split()[1:]],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -77,7 +77,7 @@ def test_the_folder_of_a_cluster() -> None:
         {"rank": "0-1", "children": {"core": "0"}},
         {"rank": "2-4", "children": {"core": "0-1", "gpu": "0"}},
     ]
-    assert "-Stbon.topo=kary:0 -Stbon.connect_timeout=5s -Slog-stderr-mode=local -Slog-stderr-level=7" in (
+    assert "-o-Stbon.topo=kary:0 -o-Stbon.connect_timeout=5s -o-Slog-stderr-mode=local -o-Slog-stderr-level=7" in (
         files["start.sh"].text
     )
     assert "\nUser=1000\nExecStart=/etc/minicluster/start.sh\n" in files[machines.UNIT].text
@@ -107,9 +107,9 @@ def test_the_start_command(tmp_path: Any, shell: str, words: list[str], host: st
         check=True,
     )
     assert done.stdout.splitlines() == [
-        *(str(tmp_path), "start", "--config-path=broker.toml", "-Stbon.topo=kary:0", "-Stbon.connect_timeout=5s"),
-        *("-Slog-stderr-mode=local", "-Slog-stderr-level=6", f"-Sstatedir={tmp_path}/state"),
-        *(f"-Srundir={tmp_path}/a run", f"-Slocal-uri=local://{tmp_path}/a run/local", f"-Shostname={host}"),
+        *(str(tmp_path), "start", "-o--config-path=broker.toml", "-o-Stbon.topo=kary:0", "-o-Stbon.connect_timeout=5s"),
+        *("-o-Slog-stderr-mode=local", "-o-Slog-stderr-level=6", f"-o-Sstatedir={tmp_path}/state"),
+        *(f"-o-Srundir={tmp_path}/a run", f"-o-Slocal-uri=local://{tmp_path}/a run/local", f"-o-Shostname={host}"),
     ]
 
 

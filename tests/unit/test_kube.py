@@ -176,6 +176,14 @@ def test_a_resize_of_a_job_that_was_changed_meanwhile_fails(pod: Kube, api: Api)
     assert len(api.asked) == 1
 
 
+def test_a_refusal_of_a_new_size_of_a_gang_says_what_to_do(pod: Kube, api: Api) -> None:
+    message = 'forbidden: cannot change parallelism for a Job referencing gang-scheduled PodGroup "g"'
+    api.refuse(403, json.dumps({"message": message}))
+    with pytest.raises(KubeError) as caught:
+        pod.resize(job("7"), 4)
+    assert str(caught.value) == "Kubernetes made a gang of the Job and fixes its size: docs/kueue.md has the way out"
+
+
 def test_an_event(pod: Kube, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube, "strftime", lambda *_: "2026-01-02T03:04:05Z")
     api.answer({})

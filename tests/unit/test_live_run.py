@@ -25,8 +25,8 @@ def kubectl(tmp_path: Path) -> Kubectl:
 
 
 def test_words_arrive_as_they_are(kubectl: Kubectl) -> None:
-    done = kubectl.run("flux", "mini", "-n", "lab", "--", "run", *NASTY)
-    assert (done.code, done.out, done.err) == (0, "<run>" + "".join(f"<{word}>" for word in NASTY), "")
+    done = kubectl.run("flux", "mini", "-n", "lab", "--", "submit", *NASTY)
+    assert (done.code, done.out, done.err) == (0, "<submit>" + "".join(f"<{word}>" for word in NASTY), "")
     # one request, then the command
     assert [line.split()[1] for line in kubectl.asked() if line.startswith("--namespace")] == ["get", "exec"]
 
@@ -34,7 +34,7 @@ def test_words_arrive_as_they_are(kubectl: Kubectl) -> None:
 def test_streams_and_exit_code(kubectl: Kubectl) -> None:
     # what looks like kubectl's own last line, and is not the last
     kubectl.flux("echo command terminated with exit code 4 >&2; sleep 0.3; cat; echo why >&2; exit 7")
-    done = kubectl.run("flux", "mini", "--", "run", "cat", stdin="in\x01é\n")
+    done = kubectl.run("flux", "mini", "--", "submit", "cat", stdin="in\x01é\n")
     assert (done.code, done.out, done.err) == (7, "in\x01é\n", "command terminated with exit code 4\nwhy\n")
 
 
@@ -48,7 +48,7 @@ def test_a_shell_has_flux_in_its_path(kubectl: Kubectl) -> None:
 def test_a_signal_is_for_the_command_in_the_pod(kubectl: Kubectl, number: signal.Signals) -> None:
     name = number.name.removeprefix("SIG")
     kubectl.flux(f"trap 'echo got {name}; exit 9' {name}; echo ready; while :; do sleep 0.1; done")
-    with kubectl.start("flux", "mini", "--", "run") as process:
+    with kubectl.start("flux", "mini", "--", "submit") as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
@@ -58,7 +58,7 @@ def test_a_signal_is_for_the_command_in_the_pod(kubectl: Kubectl, number: signal
 
 def test_a_third_ctrl_c_leaves_a_command_that_does_not_listen(kubectl: Kubectl) -> None:
     kubectl.flux("trap '' INT; echo ready; sleep 5 & wait; wait")
-    with kubectl.start("flux", "mini", "--", "run") as process:
+    with kubectl.start("flux", "mini", "--", "submit") as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         for count in range(3):
@@ -71,7 +71,7 @@ def test_a_third_ctrl_c_leaves_a_command_that_does_not_listen(kubectl: Kubectl) 
 def test_a_terminal_is_passed_on(kubectl: Kubectl) -> None:
     kubectl.flux("test -t 0 && test -t 1 && read line && echo got $line; exit 6")
     ours, theirs = pty.openpty()
-    with kubectl.start("flux", "mini", "--", "run", stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as process:
+    with kubectl.start("flux", "mini", "--", "submit", stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as process:
         os.close(theirs)
         os.write(ours, b"word\n")
         assert process.stderr
@@ -127,6 +127,10 @@ STATES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
         "mini is Starting: the lead's pod mini-0-x was told to stop; Kubernetes replaces it when it has ended; "
         + READY,
     ),
+    "being suspended": (
+        lambda folder: {"job": suspended(), "pods": {"items": [lead(folder, **LEAVING)]}},
+        f"mini is Suspended: {SUSPENDED}; " + READY,
+    ),
     "replaced": (
         lambda folder: {"pods": {"items": [lead(folder, ended(85))]}},
         "mini is Starting: the lead's pod mini-0-x is Failed: exit code 85; Kubernetes replaces it, or ends the Job; "
@@ -145,14 +149,34 @@ def test_the_state_of_a_lead_that_can_t_be_used(kubectl: Kubectl, case: str) -> 
     kubectl.has(**objects(kubectl.folder))
     # the lead's answer to `minicluster status`
     kubectl.tool("sh", f"echo '{json.dumps([SETTINGS, flux(online='0-1')])}'")
-    done = kubectl.run("flux", "mini", "--", "jobs")
+    done = kubectl.run("flux", "mini", "--no-wait", "--", "jobs")
     assert (done.code, done.out, done.err) == (1, "", f"minicluster: {message}\n")
+
+
+def test_a_lead_that_starts_is_waited_for(kubectl: Kubectl) -> None:
+    starts = {"items": [lead(kubectl.folder, WAITS)]}
+    # asked for: the lead, the name of the MiniCluster, the lead again and again
+    kubectl.has(**{f"pods_{number}": {"items": []} for number in (1, 2, 3, 4)}, pods_5=starts)
+    kubectl.tool(
+        "sh",
+        f"""[ "$2" = 'echo "minicluster-process $$" >&2; exec "$@"' ] && shift 3 && exec "$@"
+echo '{json.dumps([SETTINGS, flux(online="0-2")])}'""",
+    )
+    kubectl.flux("exit 4")
+    done = kubectl.run("flux", "mini", "--", "jobs")
+    assert (done.code, done.err.splitlines()) == (
+        4,
+        [
+            "minicluster: mini: Starting: the lead has no pod: `kubectl describe job mini` says why",
+            "minicluster: mini: Starting: waits for the quorum, 3 of 4 brokers are online",
+        ],
+    )
 
 
 def test_a_lead_whose_quorum_kubernetes_has_yet_to_see(kubectl: Kubectl) -> None:
     kubectl.has(pods={"items": [lead(kubectl.folder, WAITS)]})
     kubectl.tool("sh", f"echo '{json.dumps([SETTINGS, flux(online='0-3')])}'")
-    done = kubectl.run("flux", "mini", "--", "jobs")
+    done = kubectl.run("flux", "mini", "--no-wait", "--", "jobs")
     why = "the quorum is there, and Kubernetes has yet to see that the pod mini-0-x is ready"
     assert (done.code, done.err) == (1, f"minicluster: mini is Starting: {why}; {READY}\n")
 

@@ -46,6 +46,24 @@ def test_scale_is_an_upgrade_with_this_chart(kubectl: Kubectl) -> None:
     assert kubectl.run("scale", "mini", "9") == Done(1, "", say("size is 9: lower it"))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "plugin: {Name:minicluster Type:postrenderer/v1} not found",
+        'unable to find binary at minicluster: exec: "minicluster": executable file not found in $PATH',
+    ],
+)
+def test_scale_with_a_helm_that_lacks_the_post_renderer(kubectl: Kubectl, said: str) -> None:
+    flag = f'Error: invalid argument "minicluster" for "--post-renderer" flag: {said}'
+    kubectl.tool("helm", f"case $* in *upgrade*) printf '%s' '{flag}' >&2; exit 1 ;; esac{HELM}")
+    kubectl.has(configmap=None)
+    message = (
+        "Helm doesn't find the post-renderer: `minicluster plugin install` gives Helm 4 its plugin, and Helm 3 needs "
+        "minicluster in PATH"
+    )
+    assert kubectl.run("scale", "mini", "4") == Done(1, "", say(message))
+
+
 def test_scale_refuses(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     kubectl.tool("helm", HELM)
     kubectl.has(configmap=None)
@@ -143,7 +161,7 @@ def test_list() -> None:
         "area        c      c         4      4       Running     Fluxion (easy)   12m50s\n"
         "lab         a      a         4      0       Failed      -                12m50s\n"
         "lab         b      release   3      2       Starting    sched-simple     12m50s\n"
-        "lab         d      d         4      0       Suspended   Fluxion          12m50s\n"
+        "lab         d      d         4      0       Suspended   -                12m50s\n"
     )
 
 

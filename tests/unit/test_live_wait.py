@@ -1,15 +1,17 @@
 """``minicluster wait`` and ``logs``, with a kubectl that answers as told."""
 
 import json
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
-from minicluster.kubectl import CommandError
+from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.live import watch
 from minicluster.live.loglines import NewLines
-from status_samples import SETTINGS, SUSPENDED, UNSCHEDULABLE, ended, flux, job, suspended
+from status_samples import SETTINGS, STARTS, SUSPENDED, UNSCHEDULABLE, ended, flux, job, suspended
 
 from tools.clients import Done
 
@@ -59,6 +61,34 @@ def test_wait_exits_with_the_code_of_the_work(kubectl: Kubectl, how: str, state:
     assert kubectl.run("wait", "mini", "--for", "end") == Done(code, "", say("mini: Running", message))
 
 
+def test_wait_says_how_the_work_failed(kubectl: Kubectl) -> None:
+    said = "Container mini for pod lab/mini-0-x failed with exit code 7 matching FailJob rule at index 1"
+    failed = job(end=("Failed", "PodFailurePolicy"))
+    failed["status"]["conditions"][-1]["message"] = said
+    # the broker has ended, then Kubernetes sees that, then it ends the Job
+    ends = {"items": [lead(kubectl.folder, STARTS)]}
+    kubectl.has(job_1=job(), job_2=job(), job_3=job(), job=failed, pods_1={"items": [lead(kubectl.folder)]})
+    kubectl.has(pods_2={"items": [lead(kubectl.folder)]}, pods_3=ends, pods={"items": [lead(kubectl.folder, ended(7))]})
+    (kubectl.folder / "refused").write_text(
+        "error: cannot exec in a stopped container\nx: cannot exec into a completed pod"
+    )
+    (kubectl.folder / "logs").write_text("one\nno input\nminicluster: the job failed with exit code 7\n")
+    assert kubectl.run("wait", "mini", "--for", "end") == Done(
+        7,
+        "",
+        say(
+            "mini: Running",
+            "mini: Ending: the lead's container has ended, and Kubernetes has yet to say how",
+            "mini has ended (exit code 7): Failed: the work failed with exit code 7: no input",
+        ),
+    )
+    assert kubectl.asked()[-1] == "logs mini-0-x --tail=50"
+    # whoever may not read the log
+    (kubectl.folder / "logs.error").write_text(FORBIDDEN.format("pods/log", "get"))
+    last = "mini has ended (exit code 7): Failed: the container mini of pod mini-0-x failed with exit code 7"
+    assert kubectl.run("wait", "mini", "--for", "end") == Done(7, "", say(last))
+
+
 def test_wait_for_a_cluster_that_is_deleted(kubectl: Kubectl) -> None:
     kubectl.has(job_1=job(), job=None, pods={"items": []})
     message = "mini has ended: Gone: the Job mini was deleted, or cleaned up after its end"
@@ -70,6 +100,16 @@ def test_wait_has_a_limit(kubectl: Kubectl) -> None:
     done = kubectl.run("wait", "mini", "-n", "lab", "--timeout", "1500ms")
     lines = (f"mini: Suspended: {SUSPENDED}", "mini in namespace lab: gave up after 1.5 s")
     assert done == Done(1, "", say(*lines))
+
+
+def test_wait_does_not_wait_longer_for_a_lead_that_does_not_answer(kubectl: Kubectl) -> None:
+    kubectl.has(pods={"items": [lead(kubectl.folder, WAITS)]})
+    kubectl.tool("sh", "exec sleep 30")
+    begin = time.monotonic()
+    assert kubectl.run("wait", "mini", "--timeout", "3s") == Done(
+        1, "", say("mini in the current namespace: gave up after 3 s")
+    )
+    assert time.monotonic() - begin < 10
 
 
 def test_wait_bridges_an_outage_and_no_refusal(kubectl: Kubectl) -> None:
@@ -84,7 +124,7 @@ def test_wait_bridges_an_outage_and_no_refusal(kubectl: Kubectl) -> None:
 
 def test_outages_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("minicluster.streams.say", lambda _: None)
-    outage = watch._Outage()
+    outage = watch._Outage(Kubernetes())
     for now in (0.0, 299.0, 301.0):
         monkeypatch.setattr("time.monotonic", lambda now=now: now)
         if now == 301.0:
@@ -142,6 +182,18 @@ def test_the_log_as_it_is(kubectl: Kubectl) -> None:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, b"one\nb\0\nZ \xff\n", b"")
     assert kubectl.asked()[-1] == "logs mini-0-x --container=agent --timestamps --follow=false"
+
+
+@pytest.mark.parametrize("follow", [[], ["-f"]])
+def test_the_log_ends_when_nobody_reads_it(kubectl: Kubectl, follow: list[str]) -> None:
+    # a log in which nothing happens after its first lines
+    (kubectl.folder / "logs").write_text(line(1, "one") + line(2, "two"))
+    kubectl.tool("cat", '/bin/cat "$@"; case $1 in */logs) exec sleep 300 ;; esac')
+    with kubectl.start("logs", "mini", *follow) as process:
+        assert process.stdout.readline() == "one\n"
+        process.stdout.close()
+        assert process.wait(60) == 128 + signal.SIGPIPE
+        assert process.stderr.read() == ""
 
 
 @pytest.mark.parametrize(

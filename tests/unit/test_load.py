@@ -14,10 +14,13 @@ from support import CHART, GROUP, PACKAGE, deep, nested
 
 Make = Callable[..., MiniCluster]
 DEFAULTS: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
-LABEL = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"
-SUBDOMAIN = "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$"
-LINE = r"^[^\x00-\x1f\x7f-\x9f\ufffe\uffff]*$"
-PATH = r"^(/[^\x00-\x1f\x7f-\x9f\ufffe\uffff]*)?$"
+LABEL = "must have only a-z, 0-9 and -, and begin and end with a letter or digit"
+SUBDOMAIN = "must have only a-z, 0-9, - and ., and begin and end with a letter or digit"
+KEY = "must be a name of at most 63 letters, digits, -, _ and ., such as app or example.com/app"
+VARIABLE = "must have only letters, digits, -, _ and ., and not begin with a digit"
+FOLDER = "must be an absolute path of letters, digits, -, _ and ., below /"
+IMAGE = "must be an image such as ubuntu:noble or ghcr.io/org/app:1.0"
+QUANTITY = "must be a quantity, e.g. 4, 500m or 8Gi"
 
 
 def runner(**fields: Any) -> dict[str, Any]:
@@ -40,6 +43,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (runner(env={}), "containers[0].env is not a field; did you mean environment?"),
     (runner(volumeMounts=[]), "containers[0].volumeMounts is not a field; did you mean volumes?"),
     (runner(args=["x"]), "containers[0].args is not a field; did you mean command?"),
+    (runner(preCommand="x"), "containers[0].preCommand is not a field; did you mean commands.pre?"),
+    (runner(fluxLogLevel=7), "containers[0].fluxLogLevel is not a field; did you mean flux.logLevel?"),
+    ({"fluxOptionFlags": "x"}, "fluxOptionFlags is not a field; did you mean flux.optionFlags?"),
     ({"replicas": 2}, "replicas is not a field; did you mean size?"),
     ({"env": {}}, "env is not a field; did you mean containers[0].environment?"),
     ({"command": "x"}, "command is not a field; did you mean containers[0].command?"),
@@ -98,10 +104,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (at("flux.arch", "x86"), 'flux.arch is "x86": must be one of (empty), arm'),
     (at("flux.container.mode", "mount"), 'flux.container.mode is "mount": must be one of auto, image, copy'),
     (
-        at("flux.scheduler.queuePolicy", "lifo"),
-        'flux.scheduler.queuePolicy is "lifo": must be one of (empty), fcfs, easy, hybrid, conservative',
-    ),
-    (
         runner(imagePullPolicy="Sometimes"),
         'containers[0].imagePullPolicy is "Sometimes": must be one of (empty), Always, IfNotPresent, Never',
     ),
@@ -109,68 +111,140 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # texts
     (at("flux.submitCommand", ""), 'flux.submitCommand is "": must not be empty'),
     (at("network.clusterDomain", ""), 'network.clusterDomain is "": must not be empty'),
-    (at("flux.connectTimeout", "5 s"), r'flux.connectTimeout is "5 s": must match ^([0-9]+(\.[0-9]+)?(ms|s|m|h|d)?)?$'),
+    *(
+        (
+            at("flux.connectTimeout", text),
+            f"flux.connectTimeout is {json.dumps(text)}: must be a time such as 5s, 500ms or 1m",
+        )
+        for text in ("5 s", "5s\n", "soon")
+    ),
+    (at("flux.topology", "tree"), 'flux.topology is "tree": must be kary:N, mincrit:N, binomial or custom'),
+    (at("flux.wrap", "a b"), 'flux.wrap is "a b": must have no blanks: commas separate its words'),
+    *(
+        (at("flux.container.mountPath", path), f'flux.container.mountPath is "{path}": {FOLDER}')
+        for path in ("flux", "/", "/a b", "")
+    ),
+    (at("flux.container.workingDir", "x"), 'flux.container.workingDir is "x": must be an absolute path'),
+    (runner(workingDir="rel"), 'containers[0].workingDir is "rel": must be an absolute path'),
+    (runner(logs="tmp"), 'containers[0].logs is "tmp": must be an absolute path'),
     (
-        at("flux.connectTimeout", "5s\n"),
-        r'flux.connectTimeout is "5s\n": must match ^([0-9]+(\.[0-9]+)?(ms|s|m|h|d)?)?$',
+        at("archive.path", "/a b"),
+        'archive.path is "/a b": must be an absolute path of letters, digits, -, _ and .',
     ),
     (
-        at("flux.topology", "tree"),
-        r'flux.topology is "tree": must match ^(kary:[0-9]+|mincrit(:[0-9]+)?|binomial|custom)?$',
-    ),
-    (at("flux.wrap", "a b"), r'flux.wrap is "a b": must match ^[^\x00-\x20\x7f]*$'),
-    (
-        at("flux.container.mountPath", "flux"),
-        'flux.container.mountPath is "flux": must match ^/[-._a-zA-Z0-9/]*[-._a-zA-Z0-9]$',
+        runner(volumes={"v": {"path": "/a:b"}}),
+        'containers[0].volumes.v.path is "/a:b": must be an absolute path without a colon',
     ),
     (
-        at("flux.container.mountPath", "/"),
-        'flux.container.mountPath is "/": must match ^/[-._a-zA-Z0-9/]*[-._a-zA-Z0-9]$',
+        runner(volumes={"v": {"items": {"k": "/a"}}}),
+        'containers[0].volumes.v.items.k is "/a": must be a path that does not begin with /',
     ),
-    (at("flux.container.workingDir", "x"), f'flux.container.workingDir is "x": must match {PATH}'),
-    (runner(workingDir="rel"), f'containers[0].workingDir is "rel": must match {PATH}'),
-    (runner(logs="tmp"), f'containers[0].logs is "tmp": must match {PATH}'),
-    (at("network.interface", "a b"), r'network.interface is "a b": must match ^([-_.:a-zA-Z0-9\[\]]*|\*)$'),
+    (
+        at("network.interface", "a b"),
+        'network.interface is "a b": must be the name of an interface, an address or *',
+    ),
+    (
+        at("flux.bursting.hostlist", "a b"),
+        'flux.bursting.hostlist is "a b": must be a hostlist such as proto-[0-3],other-0',
+    ),
+    (at("flux.bursting.expose.address", "a:b"), 'flux.bursting.expose.address is "a:b": must be HOST or HOST:PORT'),
+    (
+        at("flux.bursting.follow.bursts", [""]),
+        'flux.bursting.follow.bursts[0] is "": must be one line that is not empty',
+    ),
+    (
+        at("flux.bursting.leadBroker.address", "a/b"),
+        'flux.bursting.leadBroker.address is "a/b": must be a host name or an address',
+    ),
+    (
+        at("flux.scheduler.queuePolicy", "lifo"),
+        'flux.scheduler.queuePolicy is "lifo": must be easy, hybrid or conservative',
+    ),
+    (
+        at("flux.scheduler.matchPolicy", "best"),
+        'flux.scheduler.matchPolicy is "best": must be one of first, firstnodex, high, hinode, hinodex, lonode, '
+        "lonodex, low, or attributes such as policy=low node_exclusive=true",
+    ),
+    # quantities
+    *(
+        (
+            runner(resources={"limits": {"memory": text}}),
+            f'containers[0].resources.limits.memory is "{text}": {QUANTITY}',
+        )
+        for text in ("4GB", "64MB", "-4", "4 Gi", "", "four", "4gi", "1Ki5")
+    ),
+    (runner(resources={"limits": {"cpu": -4}}), "containers[0].resources.limits.cpu is -4: must be at least 0"),
+    (
+        at("pod.sharedMemory", "1GB"),
+        'pod.sharedMemory is "1GB": must be none or a quantity, e.g. 4, 500m or 8Gi',
+    ),
+    (at("state.capacity", "1GB"), f'state.capacity is "1GB": {QUANTITY}'),
+    # images
+    *(
+        (runner(image=image), f'containers[0].image is "{image}": {IMAGE}')
+        for image in (
+            "ubuntu noble",
+            "ubuntu: noble",
+            "Ubuntu",
+            "ubuntu:",
+            "https://ghcr.io/a/b",
+            "a//b",
+            "a@sha256:12",
+        )
+    ),
+    (at("flux.container.image", " view"), f'flux.container.image is " view": {IMAGE}'),
+    (at("flux.bursting.follow.image", "a b"), f'flux.bursting.follow.image is "a b": {IMAGE}'),
     # names
-    ({"nameOverride": "A"}, f'nameOverride is "A": must match {LABEL}'),
-    (at("network.headlessName", "-a"), f'network.headlessName is "-a": must match {LABEL}'),
-    (at("flux.curveCertSecret", "Y"), f'flux.curveCertSecret is "Y": must match {SUBDOMAIN}'),
-    (runner(name="A"), f'containers[0].name is "A": must match {LABEL}'),
+    ({"nameOverride": "A"}, f'nameOverride is "A": {LABEL}'),
+    (at("network.headlessName", "-a"), f'network.headlessName is "-a": {LABEL}'),
+    (at("flux.curveCertSecret", "Y"), f'flux.curveCertSecret is "Y": {SUBDOMAIN}'),
+    (at("flux.container.name", ""), f'flux.container.name is "": {LABEL}'),
+    (runner(name="A"), f'containers[0].name is "A": {LABEL}'),
     (runner(name="a" * 64), f'containers[0].name is "{"a" * 56}...: must be at most 63 characters'),
-    (runner(imagePullSecret="A_b"), f'containers[0].imagePullSecret is "A_b": must match {SUBDOMAIN}'),
-    (at("jobLabels", {"a": "b c"}), 'jobLabels.a is "b c": must match ^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'),
+    (runner(imagePullSecret="A_b"), f'containers[0].imagePullSecret is "A_b": {SUBDOMAIN}'),
     (
-        runner(environment={"1a": "x"}),
-        "containers[0].environment.1a must be absent: a name here must match ^[-._a-zA-Z][-._a-zA-Z0-9]*$",
+        at("jobLabels", {"a": "b c"}),
+        'jobLabels.a is "b c": must have only letters, digits, -, _ and ., and begin and end with a letter or digit',
     ),
+    (at("jobLabels", {"a b": "c"}), f'jobLabels: the name "a b" {KEY}'),
+    (at("pod.annotations", {"/a": "c"}), f'pod.annotations: the name "/a" {KEY}'),
+    (runner(environment={"1a": "x"}), f'containers[0].environment: the name "1a" {VARIABLE}'),
     (
         at("flux.environment", {"A-B": "x"}),
-        "flux.environment.A-B must be absent: a name here must match ^[a-zA-Z_][a-zA-Z0-9_]*$",
+        'flux.environment: the name "A-B" must have only letters, digits and _, and not begin with a digit',
     ),
+    (runner(environment={"A": "", "": "x"}), f'containers[0].environment: the name "" {VARIABLE}'),
     (
-        runner(environment={"": "x"}),
-        "containers[0].environment: the empty key must be absent: a name here must match ^[-._a-zA-Z][-._a-zA-Z0-9]*$",
+        runner(secrets={"A": {"name": "a", "key": "b c"}}),
+        'containers[0].secrets.A.key is "b c": must have only letters, digits, -, _ and .',
+    ),
+    (runner(volumes={"V": {}}), f'containers[0].volumes: the name "V" {LABEL}, at most 63 characters'),
+    (
+        runner(resources={"limits": {"mem": "4Gi"}}),
+        'containers[0].resources.limits: the name "mem" must be cpu, memory, ephemeral-storage, hugepages-SIZE, or the '
+        "DOMAIN/NAME of a device",
     ),
     (runner(ports=[80, 80]), "containers[0].ports is [80, 80]: must not have an item twice"),
     (runner(secrets={"A": {}}), "containers[0].secrets.A is {}: needs name and key"),
     (runner(secrets={"A": {"name": "x"}}), 'containers[0].secrets.A is {"name": "x"}: needs key'),
     # control characters
-    (
-        runner(environment={"A": "x\x1b"}),
-        r'containers[0].environment.A is "x\u001b": control characters are not allowed',
-    ),
-    (at("flux.brokerConfig", "a\x00"), r'flux.brokerConfig is "a\u0000": control characters are not allowed'),
-    (at("flux.optionFlags", "a\nb"), rf'flux.optionFlags is "a\nb": must match {LINE}'),
-    (runner(image="a\nb"), rf'containers[0].image is "a\nb": must match {LINE}'),
-    (runner(commands={"prefix": "a\nb"}), rf'containers[0].commands.prefix is "a\nb": must match {LINE}'),
     *(
-        (
-            runner(command=command),
-            f"containers[0].command is {json.dumps(command)}: "
-            "must be a string or a list of strings without control characters",
-        )
-        for command in (3, [], [1], "a\rb", ["a\x01"])
+        (runner(environment={"A": text}), f"containers[0].environment.A is {shown}: must have no control characters")
+        for text, shown in (("x\x1b", r'"x\u001b"'), ("x\r", r'"x\r"'), ("\x7f", r'"\u007f"'), ("\uffff", r'"\uffff"'))
     ),
+    (at("flux.brokerConfig", "a\x00"), r'flux.brokerConfig is "a\u0000": must have no control characters'),
+    (runner(image="a\x00"), r'containers[0].image is "a\u0000": must have no control characters'),
+    (
+        runner(environment={"\x1b": "x"}),
+        r'containers[0].environment: the name "\u001b" must have no control characters',
+    ),
+    (at("flux.optionFlags", "a\nb"), r'flux.optionFlags is "a\nb": must be one line'),
+    (runner(commands={"prefix": "a\nb"}), r'containers[0].commands.prefix is "a\nb": must be one line'),
+    (runner(command=3), "containers[0].command is 3: must be string or array"),
+    (runner(command=[]), "containers[0].command is []: must have at least 1 item"),
+    (runner(command=[1]), "containers[0].command[0] is 1: must be string"),
+    (runner(command="a\rb"), r'containers[0].command is "a\rb": must have no control characters'),
+    (runner(command=["a\x01"]), r'containers[0].command[0] is "a\u0001": must have no control characters'),
     # lists
     ({"containers": []}, "containers is []: must have at least 1 item"),
     ({"containers": [{}, {}]}, "none of the 2 containers has runFlux: true: set it on the one that runs Flux"),
@@ -302,6 +376,23 @@ def test_pod_names_grow_with_the_index(cluster_of: Make, length: int, max_size: 
         at("flux.connectTimeout", "100ms"),
         at("flux.topology", "kary:32"),
         at("network.interface", "[::1]"),
+        at("flux.scheduler", {"simple": True, "queuePolicy": "fcfs"}),
+        at("pod.sharedMemory", 1024),
+        at("pod.sharedMemory", "none"),
+        *(
+            runner(image=image)
+            for image in (
+                "",
+                "ubuntu",
+                "ubuntu:24.04",
+                "library/ubuntu:noble",
+                "localhost:5000/a/b_c/d__e/f-g.h",
+                "Registry.example.com:443/a:V1.0_x-y",
+                "[::1]:5000/a",
+                "ghcr.io/a/b@sha256:" + "0" * 64,
+                "ghcr.io/a/b:tag@sha256:" + "a" * 64,
+            )
+        ),
         at("global", {"anything": [1]}),
     ],
 )

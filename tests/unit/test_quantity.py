@@ -1,12 +1,10 @@
 """Quantities mean what Kubernetes takes them for."""
 
-import json
-import re
 from decimal import Decimal
 
 import pytest
 from minicluster.errors import SpecError
-from minicluster.render import schema
+from minicluster.render import formats
 from minicluster.render.quantity import is_quantity, to_number
 
 
@@ -61,6 +59,5 @@ SUFFIXES = ("", *"numkKMGTPE", *(f"{letter}i" for letter in "mkKMGTPE"), "Kb", "
 
 
 @pytest.mark.parametrize("text", [*(f"1{suffix}" for suffix in SUFFIXES), "+4", ".5", "4.", ".", "K"])
-def test_the_schema_has_the_same_suffixes(text: str) -> None:
-    pattern = json.loads(schema.SCHEMA.read_text())["$defs"]["quantity"]["pattern"]
-    assert bool(re.search(pattern, text)) == is_quantity(text)
+def test_the_format_has_the_same_suffixes(text: str) -> None:
+    assert formats.has("quantity", text) == is_quantity(text)

@@ -71,6 +71,15 @@ FOLLOWED: list[tuple[dict[str, Any], str]] = [
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"size": 4, "maxSize": 2}, "size is 4, maxSize 2: lower size, or install with a larger maxSize"),
     ({"size": 2, "minSize": 3}, "minSize is 3, size 2: minSize can't be above size; lower minSize"),
+    ({"maxSize": 3_000_000}, "maxSize is 3000000: a Job has at most 100000 pods; lower it"),
+    (
+        bursting(clusters=[{"name": "a", "size": 1}, {"name": "b", "size": 100_001}]),
+        "flux.bursting.clusters[1].size is 100001: a Job has at most 100000 pods; lower it",
+    ),
+    (
+        bursting(clusters=[{"name": "mc"}], leadBroker={**LEAD, "size": 100_001}),
+        "flux.bursting.leadBroker.size is 100001: a Job has at most 100000 pods; lower it",
+    ),
     # containers
     ({"containers": [{"name": "a"}, {"name": "b"}]}, "none of the 2 containers has runFlux: true: "),
     ({"containers": [RUNNER, {**RUNNER, "name": "b"}]}, "2 of the 2 containers have runFlux: true: "),
@@ -277,6 +286,35 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "services[0].resources.requests.nvidia.com/gpu is 1, limits.nvidia.com/gpu unset: for a device they must be "
         "equal; give both the same number",
     ),
+    *(
+        (
+            values,
+            f"{place}.{vendor}/gpu: no GPU has this name; there are nvidia.com/gpu, amd.com/gpu, gpu.intel.com/i915, "
+            "gpu.intel.com/xe",
+        )
+        for vendor in ("nvidia", "amd", "intel")
+        for place, values in (
+            ("containers[0].resources.limits", runner(resources={"limits": {f"{vendor}/gpu": 1}})),
+            ("services[0].resources.requests", service(resources={"requests": {f"{vendor}/gpu": 1}})),
+        )
+    ),
+    (runner(cores=10**9), "containers[0].cores is 1000000000: no node has more than 8192; lower it"),
+    (
+        runner(resources={"limits": {"cpu": "10k"}}),
+        "containers[0].resources: cpu is 10000: no node has more than 8192; lower it",
+    ),
+    (
+        runner(resources={"limits": {"nvidia.com/gpu": 8193}}),
+        "containers[0].resources: GPUs is 8193: no node has more than 8192; lower it",
+    ),
+    (
+        bursting(clusters=[{"name": "b", "cores": 9000}]),
+        "flux.bursting.clusters[0].cores is 9000: no node has more than 8192; lower it",
+    ),
+    (
+        bursting(clusters=[{"name": "b", "gpus": 9000}]),
+        "flux.bursting.clusters[0].gpus is 9000: no node has more than 8192; lower it",
+    ),
     # what Kubernetes defines
     (
         runner(securityContext={"runAsUser": "root"}),
@@ -331,6 +369,30 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"pod": {"template": {"spec": {"containers": [{"livenessProbe": {"tcpSocket": {"port": []}}}]}}}},
         "pod.template.spec.containers[0].livenessProbe.tcpSocket.port is []: must be integer or string",
+    ),
+    # job
+    ({"job": {"template": {"metadata": {}}}}, "job.template has metadata: set jobLabels and jobAnnotations"),
+    (
+        {"job": {"template": {"spec": {"managedBy": "a.b/c", "parallelism": 2}}}},
+        "job.template.spec has parallelism, which the chart writes: set size",
+    ),
+    (
+        {"job": {"template": {"spec": {"template": {}}}}},
+        "job.template.spec has template, which the chart writes: set pod.template",
+    ),
+    (
+        {"job": {"template": {"spec": {"selector": {}}}}},
+        "job.template.spec has selector, which the chart writes: drop it",
+    ),
+    (
+        {"job": {"template": {"spec": {"manageBy": "a.b/c"}}}},
+        "job.template.spec.manageBy is not a field of Kubernetes' JobSpec: did you mean managedBy?",
+    ),
+    ({"job": {"template": {"spec": {"managedBy": 1}}}}, "job.template.spec.managedBy is 1: must be string"),
+    ({"job": {"template": {"spec": []}}}, "job.template.spec is []: must be object"),
+    (
+        {"job": {"template": {"managedBy": "a.b/c"}}},
+        "job.template.managedBy is not a field of Kubernetes' JobTemplateSpec: there are metadata, spec",
     ),
     # queues
     (
@@ -390,6 +452,18 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             "pod": {"schedulerName": "s", "annotations": {"scheduling.k8s.io/group-name": "g"}},
         },
         "pod.annotations has scheduling.k8s.io/group-name and gang.kind is volcano, which sets it: drop one of them",
+    ),
+    (
+        {"gang": {"kind": "kubernetes", "queue": "q"}},
+        "gang.queue is set and gang.kind is not volcano, which alone has queues: drop gang.queue",
+    ),
+    (
+        {"gang": {"kind": "kubernetes"}, "pod": {"template": {"spec": {"schedulingGroup": {"podGroupName": "g"}}}}},
+        "pod.template.spec has schedulingGroup and gang.kind is kubernetes, which makes the PodGroup: drop one of them",
+    ),
+    (
+        {"gang": {"kind": "kubernetes"}, "job": {"template": {"spec": {"scheduling": {}}}}},
+        "job.template.spec has scheduling and gang.kind is kubernetes, which makes the PodGroup: drop one of them",
     ),
     # pod
     (
@@ -486,6 +560,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             "autoscaling or metrics is on with flux.disableSocket: they need the broker's socket; drop one of them",
         )
         for values in ({"autoscaling": {"enabled": True}}, {"metrics": {"enabled": True}})
+    ),
+    (
+        {"metrics": {"enabled": True, "port": 8050}},
+        "metrics.port is 8050, on which the broker listens: choose another",
+    ),
+    *(
+        (values, "autoscaling is on and goes from 1 to 1: set maxSize, up to which the cluster can grow")
+        for values in ({"autoscaling": {"enabled": True}}, scaling(1, 1))
     ),
     (scaling(2, 8, max=9), "autoscaling.max is 9, maxSize 8: lower it, or install with a larger maxSize"),
     (scaling(3, 8, min=4, max=3), "autoscaling.min is 4, autoscaling.max 3: lower min"),
@@ -678,6 +760,9 @@ def test_what_contradicts_is_refused(spec: dict[str, Any], message: str) -> None
         scaling(8, 8, min=8, max=8),
         {**scaling(2, 8, min=2), "minSize": 2},
         {"size": 9, "maxSize": 9, "autoscaling": {"max": 3}},
+        {"size": 3, "autoscaling": {"enabled": True}},
+        {"autoscaling": {"enabled": True, "suspendAfterSeconds": 60}, **CLAIM},
+        {**scaling(1, 2), "metrics": {"port": 8050}},
         {**scaling(1, 2, suspendAfterSeconds=60), **CLAIM},
         {**scaling(1, 2, suspendAfterSeconds=60), "state": {"capacity": "1Gi"}, "interactive": True},
         {**scaling(2, 8, targetCPUUtilizationPercentage=50), **runner(resources={"limits": {"cpu": 1}})},
@@ -708,6 +793,8 @@ def test_an_alias_is_what_it_stands_for(alias: str, name: str) -> None:
         volume(path="/a..b", claimName="c"),
         {"containers": [RUNNER, {"name": "s" * 60, "ports": [80]}]},
         {"flux": {"topology": "kary:0", "bursting": {"hostlist": "mc-0,vm-0"}}},
+        {"maxSize": 100_000, **bursting(clusters=[{"name": "b", "cores": 8192}]), **runner(cores=8192)},
+        runner(resources={"limits": {"rdma/hca": 1}}),
         runner(resources={"requests": {"cpu": "1000m", "a.b/gpu": "1"}, "limits": {"cpu": 1, "a.b/gpu": 1}}),
         service(volumes={"v": {"path": "/opt/software", "claimName": "c"}}),
         {
@@ -732,7 +819,7 @@ def test_what_kubernetes_takes_is_taken(spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kubernetes", "taken"), [("", False), ("v1.27.3", False), ("v1.36.9", False), ("v1.99.0", True), ("2.0", True)]
+    ("kubernetes", "taken"), [("", False), ("v1.27.3", False), ("v1.37.9", False), ("v1.99.0", True), ("2.0", True)]
 )
 def test_a_newer_kubernetes_may_have_fields_that_are_not_known(kubernetes: str, taken: bool) -> None:
     spec = {"pod": {"template": {"spec": {"fromTheFuture": 1}}, "securityContext": {"runAsUser": 1}}}
@@ -745,6 +832,57 @@ def test_a_newer_kubernetes_may_have_fields_that_are_not_known(kubernetes: str, 
     spec["pod"]["securityContext"]["runAsUser"] = "root"
     with pytest.raises(SpecError, match=r"pod.securityContext.runAsUser is .root.: must be integer$"):
         load(document)
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "taken"), [("", True), ("v1.36.9", False), ("1.36", False), ("v1.37.0", True), ("v2.0.0", True)]
+)
+def test_a_gang_of_kubernetes_scales_itself_where_its_size_may_change(kubernetes: str, taken: bool) -> None:
+    spec = {**scaling(1, 2), "gang": {"kind": "kubernetes"}}
+    document = {"metadata": {"name": "mc"}, "spec": spec, "kubernetes": kubernetes}
+    if taken:
+        load(document)
+        return
+    with pytest.raises(SpecError) as caught:
+        load(document)
+    assert str(caught.value) == (
+        "MiniCluster mc: autoscaling is on and gang.kind is kubernetes, and Kubernetes 1.36 fixes the size of a gang: "
+        "turn autoscaling off, or drop gang.kind"
+    )
+
+
+NEWER_FIELDS: list[Any] = [
+    ({"spec": {"resources": {"limits": {"cpu": 1}}}}, "v1.31.14", "spec.resources needs Kubernetes 1.32, this is 1.31"),
+    (
+        {"spec": {"containers": [{"lifecycle": {"stopSignal": "SIGUSR1"}}]}},
+        "v1.32.13",
+        "spec.containers[0].lifecycle.stopSignal needs Kubernetes 1.33, this is 1.32",
+    ),
+    (
+        {"spec": {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}},
+        "v1.29.6-gke.100",
+        "spec.securityContext.appArmorProfile needs Kubernetes 1.30, this is 1.29",
+    ),
+]
+
+
+@pytest.mark.parametrize(("template", "kubernetes", "message"), NEWER_FIELDS, ids=["resources", "signal", "apparmor"])
+def test_a_field_that_an_older_kubernetes_lacks_is_refused_by_name(
+    template: dict[str, Any], kubernetes: str, message: str
+) -> None:
+    document = {"metadata": {"name": "mc"}, "spec": {"pod": {"template": template}}}
+    with pytest.raises(SpecError) as caught:
+        load({**document, "kubernetes": kubernetes})
+    assert str(caught.value) == f"MiniCluster mc: pod.template.{message}: remove it"
+    for newer in ("v1.33.0", "v1.99.0", ""):
+        load({**document, "kubernetes": newer})
+
+
+@pytest.mark.parametrize("kubernetes", ["v1.33.0", "v1.99.0", ""])
+def test_a_newer_field_has_a_type_too(kubernetes: str) -> None:
+    spec = {"pod": {"template": {"spec": {"containers": [{"lifecycle": {"stopSignal": 9}}]}}}}
+    with pytest.raises(SpecError, match=r"lifecycle.stopSignal is 9: must be string$"):
+        load({"metadata": {"name": "mc"}, "spec": spec, "kubernetes": kubernetes})
 
 
 FOLLOWS = bursting(

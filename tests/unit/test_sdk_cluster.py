@@ -6,13 +6,22 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kubernetes.client.exceptions import ApiException
 from minicluster.errors import MiniClusterError
-from minicluster.sdk import ApiError, ArgumentError, FinishedJob, JobFailed, PortForward, Result, errors
+from minicluster.sdk import (
+    ApiError,
+    ArgumentError,
+    FinishedJob,
+    JobFailed,
+    PortForward,
+    Result,
+    errors,
+)
 from minicluster.sdk import logs as logs_of
 from minicluster.sdk.channel import LostError, PodChannel, finish
 from minicluster.sdk.kube import errors as translated
@@ -163,7 +172,7 @@ class Logs:
         return SimpleNamespace(stream=lambda **_: iter(pieces), close=lambda: None)
 
 
-def test_no_line_of_a_log_comes_twice():
+def test_no_line_of_a_log_comes_twice(caplog):
     first = b"2026-01-01T00:00:00.9Z a\n2026-01-01T00:00:00.91Z b c\nfailed to try\n"
     second = (
         first + "2026-01-01T00:00:00.999999999+01:00 é\n2026-01-01T00:00:01Z \n2026-01-01T00:00:02Z no end".encode()
@@ -171,12 +180,30 @@ def test_no_line_of_a_log_comes_twice():
     kube = Logs(first, ApiError("gone", 404), second)
     lead = SimpleNamespace(uid="1", pod=SimpleNamespace(name="mini-0-x", runner="mini"))
     log = logs_of._Log(kube, lead, "")
-    assert list(log.lines(follow=True)) == ["a", "b c", "failed to try"]
+    # the kubelet's own words are no lines of the log
+    assert list(log.lines(follow=True)) == ["a", "b c"]
+    assert caplog.messages == ["log of pod mini-0-x: failed to try"]
     assert list(log.lines(follow=True)) == []
     assert list(log.lines(follow=True)) == ["é", "", "no end"]
     kube.answers = [ApiError("forbidden", 403)]
     with pytest.raises(ApiError):
         list(log.lines(follow=True))
+    said = "container mini is not valid for pod mini-0-x out of: agent"
+    kube.answers = [ApiError(said, 400)]
+    with pytest.raises(ArgumentError, match=f"^container='mini': {said}$"):
+        list(log.lines(follow=True))
+
+
+class PodSide(socket.socket):
+    """A connection to a pod."""
+
+    error = ""
+
+    @classmethod
+    def to(cls, address: tuple[str, int]) -> "PodSide":
+        found = cls(socket.AF_INET)
+        found.connect(address)
+        return found
 
 
 def test_port_forward_copies_both_ways():
@@ -192,12 +219,13 @@ def test_port_forward_copies_both_ways():
 
     thread = threading.Thread(target=echo)
     thread.start()
-    with server, PortForward(lambda: socket.create_connection(server.getsockname())) as forward:
+    with server, PortForward(lambda: PodSide.to(server.getsockname())) as forward:
         assert forward.address == f"127.0.0.1:{forward.port}"
         with socket.create_connection(("127.0.0.1", forward.port), 10) as client:
             client.sendall(b"hello hello")
             assert client.recv(100) == b"HELLO HELLO"
             assert client.recv(100) == b""
+        assert forward.error is None
         thread.join(10)
         with pytest.raises(ArgumentError, match="can't be used: Address already in use: leave it out"):
             PortForward(lambda: None, forward.port)
@@ -212,11 +240,41 @@ def test_port_forward_to_nobody_closes_and_says_why():
         assert str(forward.error) == "no lead"
 
 
+def test_port_forward_to_a_port_where_nothing_listens_says_so_at_once():
+    class Refused:
+        error = "dial tcp4 127.0.0.1:9: connect: connection refused"
+
+        def recv(self, _size: int) -> bytes:
+            time.sleep(0.2)
+            return b""
+
+        def sendall(self, _data: bytes) -> None:
+            pass
+
+        close = sendall
+
+    def refuse() -> Any:
+        time.sleep(0.2)
+        found = Refused()
+        found.close = lambda: None
+        return found
+
+    with PortForward(refuse) as forward:
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", forward.port), 10):
+                assert str(forward.error) == f"the pod gives no connection: {Refused.error}"
+            forward._server.error = None
+    assert forward.error is None
+
+
+#: What runs in the lead's pod
+SENT = ("online", "mine")
+
+
 def test_nothing_else_imports_the_client_of_kubernetes():
     files = [path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py")]
-    # live/online.py runs in the lead's pod
     outside = [
-        file for file in files if file.parts[0] not in ("sdk", "pod", "chart", "__main__") and file.name != "online"
+        file for file in files if file.parts[0] not in ("sdk", "pod", "chart", "__main__") and file.name not in SENT
     ]
     names = [".".join(("minicluster", *file.parts)).removesuffix(".__init__") for file in outside]
     assert len(names) > 30

@@ -24,6 +24,8 @@ from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import Session
 from sdk_lead import Leads, StandIn
 
+from tools.clients import until
+
 
 class Client:
     """A session, and `submit` as `MiniCluster` has it."""
@@ -90,6 +92,24 @@ def test_a_job_from_its_submission_to_its_end(client):
     assert (job.output, job.stdout, job.stderr) == ("abc\n", "ac\n", "b")
     assert not future.running()
     assert not future.cancel()
+
+
+def test_a_future_says_why_its_job_waits(client):
+    lead = client.leads.come()
+    future = client.submit("true")
+    lead.begin()
+    key = lead.next()["key"]
+    lead.say(key=key, id="f1")
+    future.wait_for_id(10)
+    assert future.waits == ""
+    lead.say(key=key, waits="waits for resources that other jobs have")
+    until(lambda: future.waits, 10)
+    assert future.waits == "waits for resources that other jobs have"
+    lead.say(key=key, started=True)
+    until(future.running, 10)
+    assert future.waits == ""
+    lead.end(key)
+    future.result(10)
 
 
 def test_replies_that_come_in_pieces(client):

@@ -1,5 +1,6 @@
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,16 +143,31 @@ def test_the_summary(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
             "canceled": 0,
             "timeout": 0,
         },
+        "problems": [],
         "queue_wait": 12.3,
     }
 
 
-def test_the_scheduler(flux: FakeFlux) -> None:
+def test_the_scheduler(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert state.scheduler(flux) == {"name": "sched-simple"}
     flux.schedulers = ("sched-fluxion-resource", "sched-fluxion-feasibility", "sched-fluxion-qmanager")
-    assert state.scheduler(flux) == {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"}
+    policies = {"queuePolicy": "easy", "matchPolicy": "lonode"}
+    assert state.scheduler(flux) == {"name": "Fluxion", "version": "", **policies}
+    monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
+    (tmp_path / "config/run").mkdir(parents=True)
+    (tmp_path / "config/run/fluxion").write_text("0.54.0\n")
+    assert state.scheduler(flux) == {"name": "Fluxion", "version": "0.54.0", **policies}
     flux.schedulers = ()
     assert state.scheduler(flux) == {"name": "none"}
+
+
+def test_a_failure_of_the_undrainer_is_a_problem(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
+    (tmp_path / "config/run").mkdir(parents=True)
+    (tmp_path / "config/run/undrainer.problem").write_text("the undrainer failed: no\n")
+    assert state.summary(flux)["problems"] == ["the undrainer failed: no"]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_the_command_asks_for_pods_the_job_and_the_lead(kubectl: Kubectl, tmp_pa
         f"{given} get pods --selector=app.kubernetes.io/instance=mini,app.kubernetes.io/component=broker "
         "--ignore-not-found --output=json --request-timeout=10s",
         f"{given} get job mini --ignore-not-found --output=json --request-timeout=10s",
-        f"{given} exec mini-0-x --container=mini -- sh -c {ask.QUESTION}",
+        f"{given} exec mini-0-x --container=mini --stdin -- sh -c {ask.QUESTION} {ask.BOOT}",
     ]
 
 
@@ -60,7 +60,6 @@ def test_a_user_who_may_only_see_pods_and_exec(kubectl: Kubectl, unreadable: str
     [
         ("Unable to connect to Flux: no socket\ncommand terminated with exit code 1", "connect to Flux: no socket)"),
         ("command terminated with exit code 137", "(exit code 1)"),
-        ('error: unable to upgrade connection: container not found ("mini")', 'container not found ("mini"))'),
         ({}, "it printed no JSON"),
         ([{}], "it printed no JSON"),
     ],
@@ -71,6 +70,11 @@ def test_a_lead_that_does_not_answer_is_no_error(kubectl: Kubectl, said: Any, sh
     assert "State        Unknown: the lead's broker does not answer (" in done.stdout
     assert shown in " ".join(done.stdout.split())
     assert done.stdout.endswith("\nPods         0-3: Running\n")
+
+
+def test_a_lead_that_has_just_ended(kubectl: Kubectl) -> None:
+    done = kubectl("mini", exec='error: unable to upgrade connection: container not found ("mini")')
+    assert "State        Ending: the lead's container has ended, and Kubernetes has yet to\n" in done.stdout
 
 
 def test_a_pod_that_is_not_there_is_not_asked(kubectl: Kubectl, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_the_document() -> None:
         ],
         "containers": [],
         "flux": "0.88.0",
-        "scheduler": {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"},
+        "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "easy", "matchPolicy": "lonode"},
         "autoscaling": {"min": 1, "max": 6},
         "quorum": {"needed": 4, "reached": True},
         "nodes": {"up": 1, "drained": 3, "missing": 1, "notStarted": 3},
@@ -34,7 +34,9 @@ def test_the_document() -> None:
         "cores": {"free": 76, "allocated": 20, "total": 128},
         "gpus": {"free": 0, "allocated": 6, "total": 8},
         "jobs": {"pending": 4, "running": 3, "done": 120, "failed": 2, "canceled": 0, "timeout": 1},
+        "waiting": [],
         "longestWait": 62.4,
+        "problems": [],
         "bursts": {"registered": 3, "up": 2},
     }
 

@@ -192,7 +192,7 @@ Pods         0-1: Running
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Complete: SuccessPolicy: said why
+State        Complete
 Size         2 of at most 8
 Pods         0-1: Succeeded
 """,

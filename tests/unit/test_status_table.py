@@ -27,7 +27,7 @@ CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         4 of at most 8
-Scheduler    Fluxion (easy, lonode)
+Scheduler    Fluxion 0.54.0 (easy, lonode)
 Quorum       4, reached
 Nodes         4 up       0 drained     0 missing  4 not started
 Cores        16 free     0 allocated  16 total
@@ -40,7 +40,7 @@ Jobs          0 pending  0 running     0 done
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         4 of at most 8, autoscaling from 1 to 6
-Scheduler    Fluxion (easy, lonode)
+Scheduler    Fluxion 0.54.0 (easy, lonode)
 Quorum       4, reached
 Nodes         1 up        3 drained      1 missing  3 not started
 Drained      1: bad [31mDIMM
@@ -62,7 +62,7 @@ Longest wait 1m2s
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         6 of at most 8
-Scheduler    Fluxion (easy, lonode)
+Scheduler    Fluxion 0.54.0 (easy, lonode)
 Quorum       4, reached
 Nodes         3 up       0 drained     3 missing  2 not started
 Missing      3: Running: its broker is not in Flux
@@ -80,12 +80,28 @@ Jobs          0 pending  0 running     0 done
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Starting: waits for the quorum, 1 of 4 brokers are online
 Size         4 of at most 8
-Scheduler    Fluxion (easy, lonode)
+Scheduler    Fluxion 0.54.0 (easy, lonode)
 Quorum       4, not reached
 Nodes        1 up       0 drained    3 missing  4 not started
 Missing      1-3: Pending: Unschedulable
 Cores        4 free     0 allocated  4 total
 Jobs         0 pending  0 running    0 done
+""",
+    ),
+    "a helper fails": (
+        job(),
+        FOUR,
+        (SETTINGS, flux(online="0-3", problems=["the undrainer failed"])),
+        """\
+MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
+State        Running
+Size         4 of at most 8
+Scheduler    Fluxion 0.54.0 (easy, lonode)
+Quorum       4, reached
+Nodes         4 up       0 drained     0 missing  4 not started
+Cores        16 free     0 allocated  16 total
+Jobs          0 pending  0 running     0 done
+Problem      the undrainer failed
 """,
     ),
     "no jobs to read": (
@@ -96,7 +112,7 @@ Jobs         0 pending  0 running    0 done
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         2 of at most 8 (counted by its pods: jobs can't be read)
-Scheduler    Fluxion (easy, lonode)
+Scheduler    Fluxion 0.54.0 (easy, lonode)
 Quorum       4, reached
 Nodes        2 up       0 drained    0 missing  6 not started
 Cores        8 free     0 allocated  8 total

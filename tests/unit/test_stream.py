@@ -1,4 +1,6 @@
 import json
+import re
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -232,6 +234,33 @@ def test_bad_streams_have_an_error_of_their_own(data: bytes, message: str) -> No
         assert str(caught.value).startswith(message)
     else:
         assert str(caught.value) == message
+
+
+NOT_MANIFESTS = "the stream is not Kubernetes manifests: pipe the output of `helm template` in"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"one two three\n", NOT_MANIFESTS),
+        (b"- a\n", NOT_MANIFESTS),
+        (b'["', NOT_MANIFESTS),
+        ("é".encode() * 31, NOT_MANIFESTS),
+        (b"12:00: x: y\n", "the stream is not YAML: mapping values are not allowed in this context at line 1"),
+        # cut off in the middle, that may be anything
+        (b'{"a": "', ""),
+        (b"kind: A\n", ""),
+    ],
+)
+def test_a_long_stream_is_looked_at_for_less_than_a_second(line: bytes, message: str) -> None:
+    data = line * (6_000_000 // len(line))
+    begin = time.process_time()
+    if message:
+        with pytest.raises(StreamError, match=re.escape(message)):
+            render(data)
+    else:
+        assert render(data) == data
+    assert time.process_time() - begin < 1
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))

@@ -64,3 +64,15 @@ def test_make_flux_fails_where_there_is_no_flux(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[0] == (
         "make: flux is missing: install flux-core, or set FLUX_PREFIX to the prefix of one"
     )
+
+
+@pytest.mark.parametrize("version", ["", "1.33", "latest; true"])
+@pytest.mark.parametrize("target", ["kubernetes", "kueue"])
+def test_make_asks_for_the_version_that_is_to_be_tested(target: str, version: str) -> None:
+    make = shutil.which("make")
+    if not make:
+        pytest.skip("make is missing")
+    command = [make, "--dry-run", target, f"VERSION={version}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f'VERSION is "{version}": give a release, such as make kubernetes VERSION=1.33.13' in done.stderr

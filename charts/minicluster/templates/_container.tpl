@@ -10,11 +10,11 @@ name: {{ $c.name | default (include "minicluster.name" $root) | quote }}
 image: {{ include "minicluster.image" $c | quote }}
 imagePullPolicy: {{ include "minicluster.pullPolicy" $c }}
 {{- if eq $kind "runner" }}
-command: [/bin/sh, {{ $home }}/configmap/start.sh, entrypoint.sh]
+command: [/bin/sh, {{ printf "%s/configmap/start.sh" $home | quote }}, entrypoint.sh]
 {{- else if $wrapped }}
 {{- $role := $c.leadOnly | default false | ternary "lead" $kind }}
-{{- $program := eq $kind "service" | ternary "minicluster/container.sh" "configmap/start.sh, container.sh" }}
-command: [/bin/sh, {{ $home }}/{{ $program }}, {{ $c.name | quote }}, {{ $role }}]
+{{- $program := eq $kind "service" | ternary (list "minicluster/container.sh") (list "configmap/start.sh" "container.sh") }}
+command: [/bin/sh, {{ printf "%s/%s" $home (first $program) | quote }}, {{ range rest $program }}{{ . }}, {{ end }}{{ $c.name | quote }}, {{ $role }}]
 {{- end }}
 {{- if or (eq $kind "sidecar") (eq $kind "agent") }}
 # makes it a sidecar: it ends with the runner, and its own end doesn't end the pod
@@ -39,10 +39,10 @@ ports:
 {{- end }}
 env:
   - name: MINICLUSTER_HOME
-    value: {{ $home }}
+    value: {{ $home | quote }}
   {{- range $name, $value := $c.environment }}
   - name: {{ $name | quote }}
-    value: {{ include "minicluster.literal" $value | toJson }}
+    value: {{ include "minicluster.literal" $value | quote }}
   {{- end }}
   {{- range $name, $secret := $c.secrets }}
   - name: {{ $name | quote }}
@@ -58,9 +58,9 @@ lifecycle:
   {{ $hook }}:
     exec:
       {{- if $c.leadOnly }}
-      command: [/bin/sh, -c, '[ "$JOB_COMPLETION_INDEX" != 0 ] || exec /bin/sh -c "$1"', sh, {{ toJson $text }}]
+      command: [/bin/sh, -c, '[ "$JOB_COMPLETION_INDEX" != 0 ] || exec /bin/sh -c "$1"', sh, {{ $text | quote }}]
       {{- else }}
-      command: [/bin/sh, -c, {{ toJson $text }}]
+      command: [/bin/sh, -c, {{ $text | quote }}]
       {{- end }}
   {{- end }}
   {{- end }}
@@ -69,7 +69,7 @@ lifecycle:
 {{- if eq $kind "runner" }}
 startupProbe:
   exec:
-    command: [/bin/sh, {{ $home }}/configmap/ready.sh]
+    command: [/bin/sh, {{ printf "%s/configmap/ready.sh" $home | quote }}]
   # a process of the kubelet costs a third of a broker's start: not while the node starts all of its pods
   initialDelaySeconds: 3
   periodSeconds: 1
@@ -112,22 +112,22 @@ startupProbe:
 volumeMounts:
   {{- if $broker }}
   - name: minicluster
-    mountPath: {{ $home }}
+    mountPath: {{ $home | quote }}
   {{- end }}
   {{- if or $broker $wrapped }}
   - name: minicluster-config
-    mountPath: {{ $home }}/{{ ternary "configmap" "minicluster" $broker }}
+    mountPath: {{ ternary "configmap" "minicluster" $broker | printf "%s/%s" $home | quote }}
   {{- end }}
   {{- if eq .kind "runner" }}
   - name: minicluster-curve
-    mountPath: {{ $home }}/curve
+    mountPath: {{ printf "%s/curve" $home | quote }}
   {{- if include "minicluster.stateClaim" $root }}
   - name: minicluster-state
-    mountPath: {{ $home }}/state
+    mountPath: {{ printf "%s/state" $home | quote }}
   {{- end }}
   {{- if $root.Values.flux.mungeSecret }}
   - name: minicluster-munge
-    mountPath: {{ $home }}/munge
+    mountPath: {{ printf "%s/munge" $home | quote }}
   {{- if eq (include "minicluster.mungeFolder" $root) "true" }}
   - name: minicluster-munge-socket
     mountPath: /run/munge

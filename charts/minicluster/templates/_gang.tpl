@@ -1,5 +1,5 @@
 {{/*
-Gang schedulers: how a pod names its PodGroup, and how many pods start together.
+Gangs: how a pod names its PodGroup, and how many pods start together.
 */}}
 
 {{- define "minicluster.gangLabels" -}}
@@ -17,4 +17,63 @@ scheduling.k8s.io/group-name: {{ include "minicluster.name" . | quote }}
 {{- define "minicluster.gangSize" -}}
 {{- $least := ternary .Values.autoscaling.min .Values.size .Values.autoscaling.enabled -}}
 {{- .Values.minSize | default $least | int64 -}}
+{{- end }}
+
+{{/*
+Policy of the PodGroup by which Kubernetes' own scheduler starts the pods: gang (together) or basic (one by one); "" when
+there is none. Kubernetes 1.36, where it has PodGroups, may make a gang of any Job whose pods have none, and then forbids
+to change its size: a basic one keeps the Job elastic. A live cluster keeps the PodGroup of its install.
+*/}}
+{{- define "minicluster.schedulingPolicy" -}}
+{{- $policy := ternary "gang" "basic" (eq .Values.gang.kind "kubernetes") -}}
+{{- $spec := get .Values.pod.template "spec" -}}
+{{- $own := and (kindIs "map" $spec) (hasKey ($spec | default dict) "schedulingGroup") -}}
+{{- if $own }}
+{{- else if ne (include "minicluster.recorded" .) "{}" }}
+{{- $live := fromJson (include "minicluster.liveJob" .) }}
+{{- if dig "spec" "template" "spec" "schedulingGroup" "" $live }}{{ $policy }}{{ end }}
+{{- else if or (eq $policy "gang") (include "minicluster.makesGangs" .) }}{{ $policy }}
+{{- end -}}
+{{- end }}
+
+{{/* "true" on a cluster that may make a gang of a Job, else "". */}}
+{{- define "minicluster.makesGangs" -}}
+{{- if .Capabilities.APIVersions.Has "scheduling.k8s.io/v1alpha2/PodGroup" }}true{{ end -}}
+{{- end }}
+
+{{/* How many pods start together under Kubernetes' own scheduler. In v1alpha2 it can't change. */}}
+{{- define "minicluster.minCount" -}}
+{{- $size := include "minicluster.gangSize" . | int64 -}}
+{{- if eq (include "minicluster.podGroups" .) "v1alpha2" -}}
+{{- $live := include "minicluster.lookup" (list . "scheduling.k8s.io/v1alpha2" "PodGroup" (include "minicluster.name" .)) | fromJson -}}
+{{- $size = dig "spec" "schedulingPolicy" "gang" "minCount" $size $live | int64 -}}
+{{- end -}}
+{{- $size -}}
+{{- end }}
+
+{{/* Fails where Kubernetes would refuse a change after the rest of it was applied, or remove a new PodGroup. */}}
+{{- define "minicluster.refuseGangChange" -}}
+{{- $job := fromJson (include "minicluster.liveJob" .) -}}
+{{- $api := printf "scheduling.k8s.io/%s" (include "minicluster.podGroups" .) -}}
+{{- $name := include "minicluster.name" . -}}
+{{- if $job -}}
+{{- $size := dig "spec" "completions" 0 $job | int64 -}}
+{{- $asked := include "minicluster.completions" . | int64 -}}
+{{- if and (ne $size $asked) (include "minicluster.makesGangs" .) -}}
+{{- $named := dig "spec" "template" "spec" "schedulingGroup" "podGroupName" "" $job -}}
+{{- $way := include "minicluster.anotherWay" . -}}
+{{- range (include "minicluster.lookup" (list . $api "PodGroup" "") | fromJson).items -}}
+{{- $owners := list -}}
+{{- range .metadata.ownerReferences }}{{ $owners = append $owners .uid }}{{ end -}}
+{{- if and .spec.schedulingPolicy.gang (or (eq .metadata.name $named) (has $job.metadata.uid $owners)) -}}
+{{- fail (printf "size can't change from %d to %d: the MiniCluster %s is a gang, the PodGroup %s, whose size Kubernetes fixes before version %s; %s" $size $asked $name .metadata.name (include "minicluster.since" "resizableGangs") $way) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- else if include "minicluster.schedulingPolicy" . -}}
+{{- $group := include "minicluster.lookup" (list . $api "PodGroup" $name) | fromJson -}}
+{{- if dig "metadata" "deletionTimestamp" "" $group -}}
+{{- fail (printf "the PodGroup %s is being deleted: wait until it and the pods that it belongs to are gone, then install again" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- end }}

@@ -16,6 +16,8 @@ compares record and values (plugin/minicluster/render/upgrade.py).
 {{- end -}}
 {{- range $values.containers }}{{ range .volumes }}{{ include "minicluster.recordClaim" . }}{{ end }}{{ end -}}
 {{- include "minicluster.recordClaim" $values.state -}}
+{{- /* as one text: in a map of paths, {gang: {}} is no other than {basic: {}} */ -}}
+{{- $_ := set $values.job "template" (toJson $values.job.template) -}}
 {{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
 {{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
@@ -42,7 +44,7 @@ compares record and values (plugin/minicluster/render/upgrade.py).
 {{- end }}
 {{- else if not (kindIs "invalid" $value) }}
 {{- $text := kindIs "string" $value | ternary (toString $value) (toJson $value) }}
-{{ toJson $path }}: {{ ternary $text (printf "sha256:%s" (sha256sum $text)) (le (len $text) 64) | toJson }}
+{{ $path | quote }}: {{ ternary $text (printf "sha256:%s" (sha256sum $text)) (le (len $text) 64) | quote }}
 {{- end }}
 {{- end }}
 

@@ -11,7 +11,10 @@ Helm gives all templates of a chart the same root, so each object is read once p
 {{- if not (hasKey $root "lookups") }}{{ $_ := set $root "lookups" dict }}{{ end -}}
 {{- $key := printf "%s/%s" $kind $name -}}
 {{- if not (hasKey $root.lookups $key) }}
-{{- $_ := set $root.lookups $key (lookup $version $kind $root.Release.Namespace $name | toJson) }}
+{{- /* of what is not a name there is no object, and asking for one is an error */}}
+{{- $found := dict }}
+{{- if regexMatch "^[-.0-9a-z]*$" $name }}{{ $found = lookup $version $kind $root.Release.Namespace $name }}{{ end }}
+{{- $_ := set $root.lookups $key (toJson $found) }}
 {{- end -}}
 {{- get $root.lookups $key -}}
 {{- end }}

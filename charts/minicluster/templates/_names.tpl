@@ -1,7 +1,8 @@
 {{/* Names, labels and default images. Each is made here only. */}}
 
+{{/* The cluster's name. The post-renderer refuses what is not a name; no manifest breaks before it can. */}}
 {{- define "minicluster.name" -}}
-{{- .Values.nameOverride | default .Release.Name -}}
+{{- regexReplaceAll "[^-.0-9A-Za-z]" (.Values.nameOverride | default .Release.Name) "-" -}}
 {{- end }}
 
 {{- define "minicluster.service" -}}

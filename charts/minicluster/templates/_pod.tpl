@@ -13,6 +13,10 @@ metadata:
   annotations: {{- merge (include "minicluster.gangAnnotations" . | fromYaml) $pod.annotations $default | include "minicluster.yaml" | nindent 4 }}
 spec:
   subdomain: {{ include "minicluster.service" . | quote }}
+  {{- if include "minicluster.schedulingPolicy" . }}
+  schedulingGroup:
+    podGroupName: {{ include "minicluster.name" . | quote }}
+  {{- end }}
   restartPolicy: {{ $pod.restartPolicy }}
   {{- if .Values.shareProcessNamespace }}
   shareProcessNamespace: true
@@ -31,10 +35,10 @@ spec:
     - name: {{ $view.name | quote }}
       image: {{ include "minicluster.viewImage" . | quote }}
       imagePullPolicy: {{ include "minicluster.pullPolicy" $view }}
-      command: [/bin/sh, {{ $view.mountPath }}/minicluster/view.sh{{ if $view.copyAll }}, all{{ end }}]
+      command: [/bin/sh, {{ printf "%s/minicluster/view.sh" $view.mountPath | quote }}{{ if $view.copyAll }}, all{{ end }}]
       env:
         - name: MINICLUSTER_VIEW
-          value: {{ $view.mountPath }}/copy
+          value: {{ printf "%s/copy" $view.mountPath | quote }}
       {{- range $field := list "workingDir" "resources" "securityContext" }}
       {{- with get $view $field }}
       {{ $field }}: {{- include "minicluster.yaml" . | nindent 8 }}
@@ -42,9 +46,9 @@ spec:
       {{- end }}
       volumeMounts:
         - name: minicluster-view
-          mountPath: {{ $view.mountPath }}/copy
+          mountPath: {{ printf "%s/copy" $view.mountPath | quote }}
         - name: minicluster-config
-          mountPath: {{ $view.mountPath }}/minicluster
+          mountPath: {{ printf "%s/minicluster" $view.mountPath | quote }}
     {{- end }}
     {{- range $sidecars }}
     - {{ include "minicluster.container" (dict "root" $ "container" . "kind" "sidecar") | nindent 6 | trim }}
@@ -158,7 +162,7 @@ affinity:
       nodeSelectorTerms:
         - matchExpressions:
             {{- range $label, $allowed := . }}
-            - {key: {{ $label | quote }}, operator: In, values: {{ toJson $allowed }}}
+            - {key: {{ $label | quote }}, operator: In, values: [{{ range $index, $one := $allowed }}{{ if $index }}, {{ end }}{{ $one | quote }}{{ end }}]}
             {{- end }}
   {{- end }}
   {{- if not .Values.network.disableAffinity }}

@@ -1,10 +1,13 @@
 {{/*
-A value as YAML. Some readers take U+0085, U+2028 and U+2029 as line breaks, which can end a text of several lines, and
-toYaml replaces the first by a blank. A value that contains one is written as JSON, which escapes them.
+A value as YAML. Some readers take U+0085, U+2028 and U+2029 as line breaks, which can end a text of several lines, and of
+control characters toYaml makes nothing at all. A value that contains one is written as JSON with escapes in their place.
 */}}
 {{- define "minicluster.yaml" -}}
 {{- $json := toJson . -}}
-{{- if regexMatch "\u0085|\\\\u202[89]" $json }}{{ replace "\u0085" "\\u0085" $json }}{{ else }}{{ toYaml . }}{{ end -}}
+{{- if regexMatch "[\u007f-\u009f\ufffe\uffff]|\\\\u202[89]" $json -}}
+{{- /* %+q escapes all that is not ASCII, and the quotes and backslashes of JSON, which are undone */ -}}
+{{- printf "%+q" $json | trimPrefix "\"" | trimSuffix "\"" | replace "\\\"" "\"" | replace "\\\\" "\\" -}}
+{{- else }}{{ toYaml . }}{{ end -}}
 {{- end }}
 
 {{/*

@@ -14,7 +14,21 @@ portable choice is made. Arguments: root, feature.
 
 {{/* The first version of Kubernetes that has a feature by default. */}}
 {{- define "minicluster.since" -}}
-{{- get (dict "minimalService" "1.28" "sidecars" "1.29" "backoffLimitPerIndex" "1.29" "successPolicy" "1.31" "imageVolumesOnSomeNodes" "1.35" "imageVolumes" "1.36") . -}}
+{{- get (dict "minimalService" "1.28" "sidecars" "1.29" "backoffLimitPerIndex" "1.29" "successPolicy" "1.31" "imageVolumesOnSomeNodes" "1.35" "imageVolumes" "1.36" "resizableGangs" "1.37") . -}}
+{{- end }}
+
+{{/*
+Version of the API of Kubernetes' own PodGroups; "" when a cluster serves none. v1alpha2 is that of Kubernetes 1.36, where
+the size of a gang is fixed. A cluster serves one only with the feature gate GenericWorkload. Offline, the later one counts.
+*/}}
+{{- define "minicluster.podGroups" -}}
+{{- $served := .Capabilities.APIVersions -}}
+{{- if $served.Has "scheduling.k8s.io/v1beta1/PodGroup" }}v1beta1
+{{- else if $served.Has "scheduling.k8s.io/v1alpha2/PodGroup" }}v1alpha2
+{{- else if $served.Has "v1/Pod" }}
+{{- else if eq (include "minicluster.supports" (list . "resizableGangs")) "no" }}v1alpha2
+{{- else }}v1beta1
+{{- end -}}
 {{- end }}
 
 {{/* How the view comes into the pods: none, image or copy. */}}
@@ -49,6 +63,15 @@ Kubernetes' version nor anything that a user of one namespace may read tells.
 {{- if include "minicluster.sidecars" . | fromJsonArray }}
 {{- fail (printf "containers beside the one that runs Flux need Kubernetes %s, this is %s: use services" $since $version) }}
 {{- end }}
+{{- end }}
+{{- if and (eq .Values.gang.kind "kubernetes") (not (include "minicluster.podGroups" .)) }}
+{{- $since := include "minicluster.since" "resizableGangs" }}
+{{- fail (printf "gang.kind is kubernetes, and this cluster, %s, serves no PodGroups of scheduling.k8s.io: they need Kubernetes %s with the feature gate GenericWorkload, or the version before with GangScheduling too; ask its administrator, or drop gang.kind" $version $since) }}
+{{- end }}
+{{- $asked := and (eq .Values.flux.container.mode "image") (not .Values.flux.container.disable) (not (fromJson (include "minicluster.recorded" .))) }}
+{{- if and $asked (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "no") }}
+{{- /* such a Kubernetes drops the volume: the pods would start without a view */}}
+{{- fail (printf "flux.container.mode=image needs Kubernetes %s, this is %s: use auto or copy" (include "minicluster.since" "imageVolumesOnSomeNodes") $version) }}
 {{- end }}
 {{- if and .Values.flux.minimalService (eq (include "minicluster.supports" (list . "minimalService")) "no") }}
 {{- fail (printf "flux.minimalService needs Kubernetes %s, this is %s: drop it" (include "minicluster.since" "minimalService") $version) }}

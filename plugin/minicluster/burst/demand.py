@@ -19,13 +19,13 @@ from minicluster import streams
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import parse_idset
 from minicluster.kubectl import CommandError, Kubernetes, reason
-from minicluster.live.find import describe, ended, find_lead
+from minicluster.live.find import describe, ended, find_lead, question
 from minicluster.live.lead import Lead, end_of
 from minicluster.render.model import MiniCluster
 
 #: The program and the modules that it imports. Their texts are the first line of its standard input: any root will do.
 PROGRAM = Path(__file__).parent.parent / "pod"
-MODULES = ("state", "need", "pending", "changes", "burst_need")
+MODULES = ("offers", "state", "need", "pending", "changes", "burst_need")
 BOOT = """
 import json, sys, types
 for name, text in json.loads(sys.stdin.buffer.raw.readline()):
@@ -209,7 +209,9 @@ class Demand:
             way = "what is left of its bursts goes by `helm uninstall`"
             self.stop(BurstError(f"{ended(name, end, lead)}; {way}"))
         if end or not lead or not lead.is_ready:
-            raise BurstError(f"{name} is {': '.join(filter(None, end or describe(kubernetes, name, job, lead)))}")
+            raise BurstError(
+                f"{name} is {': '.join(filter(None, end or describe(question(kubernetes), name, job, lead)))}"
+            )
         self.offer("", offer_of_root(self._root, job))
         return lead
 

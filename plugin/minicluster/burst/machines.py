@@ -84,14 +84,16 @@ state=${{STATE_DIRECTORY:-$PWD/state}}
 run=${{RUNTIME_DIRECTORY:-$PWD/run}}
 rm -rf "$run"/*
 mkdir -p "$state" "$run"
-exec {words} -Sstatedir="$state" -Srundir="$run" -Slocal-uri="local://$run/local" -Shostname="$host"
+# in flux-core 0.82 the attribute took the place of the variable
+export FLUX_FAKE_HOSTNAME="$host"
+exec {words} -o-Sstatedir="$state" -o-Srundir="$run" -o-Slocal-uri="local://$run/local" -o-Shostname="$host"
 """
 
 
 def start(burst: MiniCluster) -> str:
     """Return the script that starts a machine's broker."""
-    words = ["flux", "start", "--config-path=broker.toml"]
-    return _START.format(words=shlex.join([*words, *broker.setting(broker.tree(burst) | broker.log(burst))]))
+    attributes = broker.setting(broker.tree(burst) | broker.log(burst))
+    return _START.format(words=shlex.join([*broker.start_words("broker.toml"), *attributes]))
 
 
 _UNIT = """\

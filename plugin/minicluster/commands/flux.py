@@ -5,8 +5,7 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
-from minicluster.live.ready import find_ready_lead
-from minicluster.live.run import run
+from minicluster.live.jobs import run_flux
 
 
 class Words(click.Command):
@@ -28,13 +27,16 @@ class Words(click.Command):
 
 @click.command("flux", cls=Words)
 @options.of_cluster
+@options.no_wait
 @click.pass_context
-def command(ctx: click.Context, name: str, namespace: str, context: str) -> int:
+def command(ctx: click.Context, name: str, namespace: str, context: str, no_wait: bool) -> int:
     """Run a flux command in a MiniCluster.
 
     It runs on the lead, and its exit code becomes that of this command. On a terminal it has a terminal. Otherwise it
     has the standard streams of this command and gets its signals. After the first Ctrl-C `flux run` warns; the second
     cancels the job.
+
+    A MiniCluster that starts or sleeps is waited for, at most ten minutes.
 
     \b
     Examples:
@@ -43,6 +45,4 @@ def command(ctx: click.Context, name: str, namespace: str, context: str) -> int:
       minicluster flux flux-sample -- batch -N4 < script.sh
       minicluster flux flux-sample -- jobs -a
     """
-    kubernetes = Kubernetes(context, namespace)
-    lead = find_ready_lead(kubernetes, name, streams.say)
-    return run(kubernetes, lead, lead.flux_words(*ctx.meta["minicluster.words"]))
+    return run_flux(Kubernetes(context, namespace), name, ctx.meta["minicluster.words"], streams.say, waits=not no_wait)

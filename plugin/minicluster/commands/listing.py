@@ -23,9 +23,9 @@ def command(namespace: str, everywhere: bool, context: str, output: str) -> None
     Keys of the JSON:
       name, namespace, release  texts
       size, ready               numbers of pods: wanted, ready
-      state                     Suspended, Starting, Running, Complete or Failed; `minicluster status` says why
-      scheduler                 that of the values (Fluxion only runs if the view has it);
-                                null with flux.brokerConfig
+      state                     Suspended, Starting, Running, Ending, Complete or Failed; `minicluster status` says why
+      scheduler                 that of the values; null where they leave it to the view:
+                                `minicluster status` says which one runs
       age                       seconds
     """
     rows = find_all(Kubernetes(context, namespace), everywhere, datetime.now(UTC))

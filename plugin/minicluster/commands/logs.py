@@ -23,7 +23,8 @@ def command(name: str, namespace: str, context: str, container: str, follow: boo
       minicluster logs flux-sample -c minicluster-agent
     """
     kubernetes = Kubernetes(context, namespace)
-    if follow:
-        logs.follow(kubernetes, name, container, streams.say)
-    else:
-        logs.show(kubernetes, name, container)
+    with streams.until_unread():
+        if follow:
+            logs.follow(kubernetes, name, container, streams.say)
+        else:
+            logs.show(kubernetes, name, container)

@@ -89,6 +89,12 @@ def of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
     return cluster(where(context()(function)))
 
 
+def no_wait(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--no-wait`."""
+    text = "Fail at once if the MiniCluster can't take commands yet; do not wake it either."
+    return click.option("--no-wait", is_flag=True, help=text)(function)
+
+
 def output(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `-o`, `--output`: table or json."""
     kinds = click.Choice(["table", "json"])

@@ -36,14 +36,14 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
     Keys of the JSON; those from "flux" on are null until the lead's broker answers:
       name, namespace  texts
       age              seconds
-      state            Suspended, Starting, Running, Complete, Failed, Gone (ended and cleaned up) or Unknown
+      state            Suspended, Starting, Running, Ending, Complete, Failed, Gone (ended and cleaned up) or Unknown
       why              the reason for the state; "" if there is none
       size, maxSize    nodes; maxSize is null while it is unknown
       sizeFrom         "job", or "pods" where jobs can't be read
       pods             [{ranks, reason}]: pods by phase and reason, ranks as 0-2,5
       containers       [{name, ranks, reason}]: sidecars that fail, even while their pods run
       flux             Flux's version
-      scheduler        {name, queuePolicy, matchPolicy}; the policies are Fluxion's
+      scheduler        {name, version, queuePolicy, matchPolicy}; Fluxion's, else only the name
       autoscaling      {min, max}; null when it is off
       quorum           {needed, reached}
       nodes            {up, drained, missing, notStarted}, numbers of nodes
@@ -51,7 +51,9 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
       missing          [{ranks, reason}]
       cores, gpus      {free, allocated, total} of the nodes that are online
       jobs             {pending, running, done, failed, canceled, timeout}; the last three are part of done
+      waiting          [{jobs, reason}]: why the first 200 pending jobs wait, jobs by their ids
       longestWait      seconds that the first pending job has waited for resources
+      problems         texts: what fails in the lead's pod beside Flux
       bursts           {registered, up}: nodes of other clusters that may join
 
     \b

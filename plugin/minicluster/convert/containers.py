@@ -6,6 +6,7 @@ from minicluster.convert import shell_text
 from minicluster.convert.part import Part, every_container, runners, sidecars
 from minicluster.errors import SpecError
 from minicluster.render import resources
+from minicluster.render.refusals import fit
 
 IMAGE = "ghcr.io/rse-ops/accounting:app-latest"
 ONE_USER = "everything runs as the pod's user: set pod.securityContext"
@@ -107,7 +108,7 @@ def convert_runners(spec: Part) -> None:
             runner.drop("batchRaw", "batch is not set")
         shell_text.warn_of_expansion(runner, "commands.prefix", runner.get("commands.prefix"))
         _write_debug_flag(spec, runner, has_work)
-        _warn_of_cores(spec, runner, has_work)
+        _convert_cores(spec, runner, has_work)
 
 
 def _write_debug_flag(spec: Part, runner: Part, has_work: bool) -> None:
@@ -121,24 +122,33 @@ def _write_debug_flag(spec: Part, runner: Part, has_work: bool) -> None:
         spec.note("flux.optionFlags", f"flux-operator adds {flag} with logging.debug")
 
 
-def _warn_of_cores(spec: Part, runner: Part, has_work: bool) -> None:
-    """Warn when R may have too few cores for the work: flux-operator's R had all cores of the node."""
+def _convert_cores(spec: Part, runner: Part, has_work: bool) -> None:
+    """Write out cores where R had too few for the work: flux-operator's R had all cores of the node."""
     tasks, size = spec.fields.get("tasks", 1), spec.fields.get("size", 1)
     try:
         cores = resources.cores(runner.fields)
     except (SpecError, AttributeError, TypeError, ValueError):
         return
-    if not cores or runner.get("cores") or not isinstance(tasks, int) or not isinstance(size, int):
+    if not cores or runner.get("cores") or not isinstance(tasks, int) or not isinstance(size, int) or size < 1:
         return
-    lacks = f", too few for {tasks} tasks on {size} nodes" if tasks > size * cores else ""
+    own = f"give a node {cores} {'core' if cores == 1 else 'cores'} here"
+    counted = "flux-operator counted all cores of the node"
     # jobs that a person, a script or a batch submits may need more
     is_one_job = has_work and not runner.get("launcher") and not runner.get("batch")
-    if lacks or not is_one_job or spec.get("flux.optionFlags"):
-        word, field = "core" if cores == 1 else "cores", f"{runner.path}.cores"
+    needed = _needed_cores(spec, tasks, size)
+    if has_work and not runner.get("launcher") and needed > cores:
+        runner.fields["cores"] = needed
         runner.warn(
-            "resources",
-            f"give a node {cores} {word} here{lacks}: flux-operator counted all cores of the node; set {field}",
+            "resources", f"{own}, too few for the work: {runner.path}.cores is {needed} now; {counted}, set as many"
         )
+    elif not is_one_job or spec.get("flux.optionFlags"):
+        runner.warn("resources", f"{own}: {counted}; set {runner.path}.cores")
+
+
+def _needed_cores(spec: Part, tasks: int, size: int) -> int:
+    """Return how many cores of a node the work asks for, 0 when its flags don't tell."""
+    asked = fit.shape(["-N", str(size), "-n", str(tasks), *spec.text("flux.optionFlags").split()])
+    return asked.cores_of_a_node if asked else 0
 
 
 def convert_work(spec: Part) -> None:

@@ -1,6 +1,6 @@
 """The fields of a spec but those of its containers: what flux-operator ignored, defaulted, or did otherwise."""
 
-from minicluster.convert.part import Part
+from minicluster.convert.part import Part, runners
 from minicluster.convert.shell_text import heredoc, warn_of_expansion
 from minicluster.render.work import only_submit
 
@@ -115,7 +115,7 @@ def warn_of_differences(spec: Part) -> None:
 def convert_flux(spec: Part) -> None:
     """Deal with what flux-operator ignores or does otherwise in `flux`."""
     flux = spec.at("flux")
-    _convert_scheduler(flux)
+    _convert_scheduler(spec, flux)
     if flux.text("brokerConfig"):
         flux.drop("scheduler.queuePolicy", "flux.brokerConfig is used as given")
         flux.fields["brokerConfig"] = heredoc(flux, "brokerConfig", "EOT")
@@ -129,14 +129,33 @@ def convert_flux(spec: Part) -> None:
     lead = flux.at("bursting.leadBroker")
     if lead.fields and not lead.get("address"):
         flux.at("bursting").fields.pop("leadBroker")
-    elif lead.fields and spec.get("interactive"):
-        spec.drop("interactive", "all pods of a cluster that joins another are workers")
+    elif lead.fields:
+        _drop_work(spec)
 
 
-def _convert_scheduler(flux: Part) -> None:
+def _drop_work(spec: Part) -> None:
+    """Drop what the lead of a cluster does: one that joins another has none."""
+    why = "all pods of a cluster that joins another are workers"
+    spec.drop("interactive", why)
+    for runner in runners(spec):
+        for path in ("command", "commands.script", "batch", "batchRaw", "launcher"):
+            runner.drop(path, why)
+
+
+def _has_a_queue(spec: Part) -> bool:
+    """Whether people or programs submit jobs, so that their order counts; else the cluster runs one job."""
+    work = [one for one in runners(spec) if one.get("command") or one.get("commands.script")]
+    return bool(spec.get("interactive")) or not work or any(one.get("launcher") for one in work)
+
+
+def _convert_scheduler(spec: Part, flux: Part) -> None:
     policy, is_simple = flux.get("scheduler.queuePolicy"), flux.get("scheduler.simple")
     if policy == "fcfs" and not is_simple:
         why = "Fluxion's fcfs fails a job whose nodes are not up yet; the default is easy"
         flux.drop("scheduler.queuePolicy", why)
     if is_simple and policy not in (None, "fcfs"):
         flux.drop("scheduler.queuePolicy", "it is for Fluxion, and flux.scheduler.simple is set")
+    is_elsewhere = flux.get("brokerConfig") or flux.get("bursting.leadBroker.address")
+    if not (policy or is_simple or is_elsewhere) and _has_a_queue(spec):
+        why = "flux-operator's default is fcfs, the chart's is easy, by which a later job fills a gap"
+        spec.note("flux.scheduler.queuePolicy", why)

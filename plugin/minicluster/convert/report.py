@@ -10,7 +10,9 @@ class Report:
     """What was found while a MiniCluster was converted."""
 
     warnings: list[str] = field(default_factory=list)  #: what runs differently, each with the path of its field
-    notes: list[str] = field(default_factory=list)  #: what was written out so that it runs as before
+    notes: list[str] = field(
+        default_factory=list
+    )  #: what was written out so that it runs as before, and what needs no change
 
 
 @dataclass(frozen=True)

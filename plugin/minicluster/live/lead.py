@@ -22,6 +22,11 @@ class Lead:
         """Whether the quorum is there, and Flux can be asked."""
         return self.pod.is_ready and self.pod.phase == "Running" and not self.pod.is_leaving
 
+    @property
+    def cluster(self) -> str:
+        """Name of the MiniCluster: Kubernetes calls the pod NAME-0-SUFFIX."""
+        return self.pod.name.rsplit("-", 2)[0]
+
     def flux_words(self, *words: str) -> list[str]:
         """Return the words that run flux here."""
         return [f"{self.home}/bin/flux", *words]

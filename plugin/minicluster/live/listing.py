@@ -42,7 +42,7 @@ def _row(item: Mapping[str, Any], leads: Mapping[tuple[str, str], Pod], now: dat
         return None
     name = str(item["metadata"]["name"])
     lead = leads.get((job.namespace, name))
-    known = state_without_flux(name, job, {0: lead} if lead else {})
+    known = state_without_flux(name, job, {0: lead} if lead else {}, now)
     return {
         "name": name,
         "namespace": job.namespace,
@@ -56,13 +56,14 @@ def _row(item: Mapping[str, Any], leads: Mapping[tuple[str, str], Pod], now: dat
 
 
 def _scheduler(recorded: Mapping[str, str]) -> str | None:
-    """Return the scheduler that the values ask for; None where they have a broker.toml of their own."""
+    """Return the scheduler that the values ask for; None where the view, or a broker.toml of theirs, decides."""
     if recorded.get("flux.brokerConfig"):
         return None
     if recorded.get("flux.scheduler.simple") == "true":
         return "sched-simple"
-    policy = recorded.get("flux.scheduler.queuePolicy")
-    return f"Fluxion ({policy})" if policy else "Fluxion"
+    # without Fluxion a policy is an error
+    policies = (recorded.get("flux.scheduler.queuePolicy"), recorded.get("flux.scheduler.matchPolicy"))
+    return f"Fluxion ({', '.join(filter(None, policies))})" if any(policies) else None
 
 
 def table(rows: Iterable[Row], everywhere: bool) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from minicluster import streams
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes, reason
-from minicluster.live.find import describe, ended, find_lead, find_name, refusals, teller
+from minicluster.live.find import describe, end_in_words, ended, find_lead, find_name, question, refusals, teller
 from minicluster.live.lead import Lead, end_of
 from minicluster.live.loglines import NewLines
 from minicluster.live.watch import looks
@@ -22,8 +22,8 @@ def show(kubernetes: Kubernetes, name: str, container: str) -> None:
         lead = find_lead(kubernetes, name)
         job = {} if lead else kubernetes.get("job", name)
     if lead is None:
-        end = end_of(name, job)
-        why = ended(name, end, None) if end else ": ".join(describe(kubernetes, name, job, None))
+        end = end_in_words(kubernetes, name, job, lead)
+        why = ended(name, end, None) if end else ": ".join(describe(question(kubernetes), name, job, None))
         raise StateError(f"there is no log: {why}")
     _Log(kubernetes, lead, container).copy(follow=False)
 
@@ -32,8 +32,8 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
     """Print the log of the lead, and of those that replace it, until the MiniCluster ends. Raises StateError."""
     name = find_name(kubernetes, name)
     log: _Log | None = None
-    tell = teller(kubernetes, name, say)
-    for job, lead in looks(kubernetes, name, None):
+    tell = teller(question(kubernetes), name, say)
+    for job, lead in looks(kubernetes, name):
         end = end_of(name, job)
         if lead and (log is None or log.uid != lead.uid):
             if log:
@@ -44,7 +44,7 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
         if log and lead and lead.pod.phase != "Pending":
             log.copy(follow=not end)
         if end:
-            say(ended(name, end, lead))
+            say(ended(name, end_in_words(kubernetes, name, job, lead) or end, lead))
             return
         if not lead or lead.pod.phase != "Running":
             tell(job, lead)

@@ -1,55 +1,58 @@
-"""The lead that can take commands. A MiniCluster that was suspended because it was idle is woken first."""
+"""The lead that can take commands. A MiniCluster that starts is waited for; one that sleeps is woken first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import describe, ended, find_lead, find_name, refusals
-from minicluster.live.lead import Lead, end_of
-from minicluster.live.wait import wait
-from minicluster.live.wake import is_asleep, was_woken
+from minicluster.live.find import describe, end_in_words, ended, find_lead, find_name, question, refusals
+from minicluster.live.lead import Lead
+from minicluster.live.wait import look_for
 from minicluster.status import ask
+from minicluster.status.objects import read_job
 
 Say = Callable[[str], None]
-#: Seconds that a MiniCluster which was woken has to reach its quorum
-WAKING = 600.0
+#: Seconds that a MiniCluster which starts, or was woken, has to reach its quorum
+PATIENCE = 600.0
 
 
-def find_ready_lead(kubernetes: Kubernetes, name: str, say: Say) -> Lead:
-    """Return the lead of a MiniCluster that has its quorum; one that wakes is waited for.
+def find_ready_lead(kubernetes: Kubernetes, name: str, say: Say, *, waits: bool = True) -> Lead:
+    """Return the lead of a MiniCluster that has its quorum.
 
-    Raises StateError, StatusError.
+    One that starts, sleeps, or is in a queue of Kueue is waited for. Raises StateError, StatusError; at once with
+    ``waits`` false.
     """
+    return _find(kubernetes, name, lambda lead: lead.is_ready, say if waits else None)
+
+
+def find_running_lead(kubernetes: Kubernetes, name: str, say: Say, *, waits: bool = True) -> Lead:
+    """Return the lead as soon as its container runs; like find_ready_lead, without the quorum."""
+    return _find(kubernetes, name, lambda lead: lead.is_ready or lead.pod.phase == "Running", say if waits else None)
+
+
+def _find(kubernetes: Kubernetes, name: str, is_there: Callable[[Lead], bool], say: Say | None) -> Lead:
+    ask.check_name(name)
+    with refusals():
+        lead = find_lead(kubernetes, name)
     # one request where all is well
-    lead = _find(kubernetes, name)
-    if lead and lead.is_ready:
+    if lead and is_there(lead):
         return lead
     name = find_name(kubernetes, name)
     with refusals():
         job = kubernetes.get("job", name)
-    if is_asleep(job) or was_woken(job):
-        wait(kubernetes, name, "quorum", WAKING, say)
-        with refusals():
-            job = kubernetes.get("job", name)
-    lead = _find(kubernetes, name)
-    if lead and lead.is_ready:
-        return lead
-    end = end_of(name, job)
+        lead = lead or find_lead(kubernetes, name)
+    end = end_in_words(kubernetes, name, job, lead)
+    if say and not end and _comes(job):
+        end, lead = look_for(kubernetes.within(PATIENCE), name, is_there, say)
     if end:
         raise StateError(ended(name, end, lead))
-    state, why = describe(kubernetes, name, job, lead)
+    if lead and is_there(lead):
+        return lead
+    state, why = describe(question(kubernetes), name, job, lead)
     raise StateError(f"{name} is {state}: {why}; `minicluster wait {name}` returns when it is ready")
 
 
-def find_running_lead(kubernetes: Kubernetes, name: str, say: Say) -> Lead:
-    """Return the lead of a MiniCluster as soon as its container runs. Raises StateError, StatusError."""
-    lead = _find(kubernetes, name)
-    if lead and lead.pod.phase == "Running":
-        return lead
-    return find_ready_lead(kubernetes, name, say)
-
-
-def _find(kubernetes: Kubernetes, name: str) -> Lead | None:
-    ask.check_name(name)
-    with refusals():
-        return find_lead(kubernetes, name)
+def _comes(job: Mapping[str, Any]) -> bool:
+    """Say whether a MiniCluster will have a lead without somebody who resumes it."""
+    found = read_job(job)
+    return bool(found and (not found.is_suspended or found.is_asleep or found.queue))

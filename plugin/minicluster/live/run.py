@@ -1,5 +1,6 @@
 """A command in the lead's pod, with this terminal, these streams and these signals, and its own exit code."""
 
+import os
 import re
 import signal
 import subprocess
@@ -13,9 +14,12 @@ from typing import IO
 
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes, reason
+from minicluster.live.input import Input
 from minicluster.live.lead import Lead
 from minicluster.signals import handled
 
+#: Gets a signal; says whether that is all, and the command needn't have it
+Told = Callable[[int], bool]
 #: Comes before the process id, so that a signal finds the command
 MARK = b"minicluster-process "
 START = f'echo "{MARK.decode()}$$" >&2; exec "$@"'
@@ -29,30 +33,37 @@ PATIENCE = 3
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-def run(kubernetes: Kubernetes, lead: Lead, words: Sequence[str]) -> int:
+def run(
+    kubernetes: Kubernetes, lead: Lead, words: Sequence[str], stdin: Input | None = None, told: Told = lambda _: False
+) -> int:
     """Run a command in the lead's container, and return its exit code. Raises StateError when it can't be run.
 
     On a terminal the command has a terminal too, and Ctrl-C is a key there. Else it has our standard streams, and gets
-    the signals that we get.
+    the signals that we get, but for those that ``told`` says are done with.
     """
     where = (lead.pod.name, f"--container={lead.pod.runner}")
     if sys.stdin.isatty() and sys.stdout.isatty():
-        return _Terminal(kubernetes.words("exec", *where, "--stdin", "--tty", "--", *words)).run()
+        return _Terminal(kubernetes.words("exec", *where, "--stdin", "--tty", "--", *words), told).run()
     signals = kubernetes.words("exec", *where, "--", "sh", "-c", KILL, "sh")
-    return _Piped(kubernetes.words("exec", *where, "--stdin", "--", "sh", "-c", START, "sh", *words), signals).run()
+    command = kubernetes.words("exec", *where, "--stdin", "--", "sh", "-c", START, "sh", *words)
+    return _Piped(command, signals, told).run(stdin.descriptor() if stdin else None)
 
 
 class _Terminal:
     """kubectl with our terminal; what it writes to standard error is its own."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = words
+    def __init__(self, words: Sequence[str], told: Told) -> None:
+        self._words, self._told = words, told
 
     def run(self) -> int:
         with subprocess.Popen(self._words, stderr=subprocess.PIPE) as process:  # noqa: S603 - words, no shell
-            # in a terminal Ctrl-C is for kubectl, which makes it a key
-            to_it = _handled(lambda number, _: None if number == signal.SIGINT else process.send_signal(number))
-            with to_it:
+
+            def pass_on(number: int, _frame: FrameType | None) -> None:
+                # in a terminal Ctrl-C is for kubectl, which makes it a key
+                if number != signal.SIGINT and not self._told(number):
+                    process.send_signal(number)
+
+            with handle_signals(pass_on):
                 said = process.stderr.read() if process.stderr else b""
                 code = process.wait()
         return _code(code, said)
@@ -61,25 +72,33 @@ class _Terminal:
 class _Piped:
     """kubectl with our standard streams."""
 
-    def __init__(self, words: Sequence[str], signals: Sequence[str]) -> None:
-        self._signals = signals
+    def __init__(self, words: Sequence[str], signals: Sequence[str], told: Told) -> None:
+        self._words, self._signals, self._told = words, signals, told
         self._id = b""  #: of the process in the pod
         self._said, self._interrupts = b"", 0
-        # a session of its own: Ctrl-C is for the command in the pod, and kubectl would leave that alone
-        self._process = subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True)  # noqa: S603
+        self._process: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []  #: signals that came before there was a process
 
-    def run(self) -> int:
-        with self._process, _handled(self._signal):
-            reader = threading.Thread(target=self._read, daemon=True)
-            reader.start()
-            code = self._process.wait()
-            reader.join()
+    def run(self, stdin: int | None) -> int:
+        # before the process begins: a signal that ends us would leave it alone
+        with handle_signals(self._signal):
+            # a session of its own: Ctrl-C is for the command in the pod, and kubectl would leave that alone
+            self._process = process = subprocess.Popen(  # noqa: S603 - words, no shell
+                self._words, stdin=stdin, stderr=subprocess.PIPE, start_new_session=True
+            )
+            if stdin is not None:
+                os.close(stdin)
+            with process:
+                reader = threading.Thread(target=self._read, args=(process.stderr,), daemon=True)
+                reader.start()
+                while self._early:
+                    self._signal(self._early.pop(0), None)
+                code = process.wait()
+                reader.join()
         return code_of(code) if self._id else _code(code, self._said)
 
-    def _read(self) -> None:
+    def _read(self, source: IO[bytes]) -> None:
         """Copy the command's standard error, which begins with its process id; kubectl's own words are kept."""
-        source = self._process.stderr
-        assert source is not None  # noqa: S101 - a pipe
         while not self._id and (line := source.readline()):
             if line.startswith(MARK):
                 self._id = line.removeprefix(MARK).strip()
@@ -94,15 +113,21 @@ class _Piped:
 
     def _signal(self, number: int, _frame: FrameType | None) -> None:
         """Pass a signal on to the command in the pod; leave it alone when it can't be reached."""
+        process = self._process
+        if process is None:
+            self._early.append(number)
+            return
         self._interrupts += number == signal.SIGINT
-        if self._interrupts >= PATIENCE or not self._is_told(number):
-            self._process.send_signal(number)
+        if self._told(number):
+            return
+        if self._interrupts >= PATIENCE or not self._is_told(process, number):
+            process.send_signal(number)
 
-    def _is_told(self, number: int) -> bool:
+    def _is_told(self, process: subprocess.Popen[bytes], number: int) -> bool:
         """Send a signal to the command in the pod, which may be about to begin."""
         end = time.monotonic() + SIGNAL_SECONDS
         # no lock: another signal may come meanwhile
-        while not self._id and self._process.poll() is None and time.monotonic() < end:
+        while not self._id and process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
         words = [*self._signals, signal.Signals(number).name.removeprefix("SIG"), self._id.decode()]
         none = subprocess.DEVNULL
@@ -115,7 +140,7 @@ class _Piped:
         return done.returncode == 0
 
 
-def _handled(handler: Callable[[int, FrameType | None], None]) -> AbstractContextManager[None]:
+def handle_signals(handler: Callable[[int, FrameType | None], None]) -> AbstractContextManager[None]:
     """Let a handler have the signals that end a program."""
     # nohup, or a shell's &, makes us ignore some: then that stays
     return handled((number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN), handler)

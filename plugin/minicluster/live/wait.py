@@ -5,34 +5,51 @@ from typing import Literal
 
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import ended, find_name, refusals, teller
-from minicluster.live.lead import code_of_work, end_of
+from minicluster.live.find import end_in_words, ended, find_name, question, refusals, teller
+from minicluster.live.lead import Lead, code_of_work
 from minicluster.live.wake import ByKubectl, is_asleep, wake
 from minicluster.live.watch import looks
 from minicluster.status.objects import SUSPENDED
 
 Until = Literal["quorum", "end"]
+Say = Callable[[str], None]
 
 
-def wait(kubernetes: Kubernetes, name: str, until: Until, seconds: float | None, say: Callable[[str], None]) -> int:
+def wait(kubernetes: Kubernetes, name: str, until: Until, seconds: float | None, say: Say) -> int:
     """Return 0 at the quorum; at the end, which may come first, the exit code of the work.
 
     One that was suspended because it was idle is woken for the quorum. ``say`` gets each state on the way.
     Raises StateError after so many seconds, and at an end without an exit code.
     """
+    kubernetes = kubernetes.within(seconds)
     name = find_name(kubernetes, name)
-    tell = teller(kubernetes, name, say)
-    for job, lead in looks(kubernetes, name, seconds):
-        end = end_of(name, job)
-        if end:
-            code = code_of_work(end[0], lead)
-            if code is None:
-                raise StateError(ended(name, end, lead))
-            say(ended(name, end, lead))
-            return code
-        if until == "quorum" and lead and lead.is_ready:
-            return 0
-        if until == "quorum" and is_asleep(job):
+    end, lead = look_for(kubernetes, name, _is_ready if until == "quorum" else None, say)
+    if end is None:
+        return 0
+    code, text = code_of_work(end[0], lead), ended(name, end, lead)
+    if code is None:
+        raise StateError(text)
+    say(text)
+    return code
+
+
+def _is_ready(lead: Lead) -> bool:
+    return lead.is_ready
+
+
+def look_for(
+    kubernetes: Kubernetes, name: str, is_there: Callable[[Lead], bool] | None, say: Say
+) -> tuple[tuple[str, str] | None, Lead | None]:
+    """Wait for a lead of some kind, or for the end; return the end if that came first, and the lead.
+
+    One that was suspended because it was idle is woken for its lead. Raises StateError at the deadline.
+    """
+    tell = teller(question(kubernetes), name, say)
+    for job, lead in looks(kubernetes, name):
+        end = end_in_words(kubernetes, name, job, lead)
+        if end or (is_there and lead and is_there(lead)):
+            return end, lead
+        if is_there and is_asleep(job):
             why = job["metadata"]["annotations"][SUSPENDED]
             say(f"{name} is suspended, {why}: waking it")
             with refusals():

@@ -24,23 +24,22 @@ class Look(NamedTuple):
     lead: Lead | None
 
 
-def looks(kubernetes: Kubernetes, name: str, seconds: float | None) -> Iterator[Look]:
+def looks(kubernetes: Kubernetes, name: str) -> Iterator[Look]:
     """Yield a MiniCluster as it is, and again when its Job or its lead's pod may have changed, and after LOOK.
 
-    An outage of the API server is bridged. Raises StateError after so many seconds, and when Kubernetes refuses or is
-    away for too long.
+    An outage of the API server is bridged. Raises StateError at the deadline of ``kubernetes``, and when Kubernetes
+    refuses or is away for too long.
     """
-    end = None if seconds is None else time.monotonic() + seconds
-    outage = _Outage()
+    outage = _Outage(kubernetes)
     while True:
         begin = time.monotonic()
         with refusals(), outage.bridged():
-            for _ in _watch(kubernetes, name, end):
+            for _ in _watch(kubernetes, name, kubernetes.deadline):
                 look = Look(kubernetes.get("job", name), find_lead(kubernetes, name))
                 outage.end()
                 yield look
-        if end is not None and time.monotonic() >= end:
-            raise StateError(f"{name} in {kubernetes}: gave up after {seconds:g} s")
+        if kubernetes.is_late:
+            raise StateError(f"{name} in {kubernetes}: gave up after {kubernetes.limit:g} s")
         # a server that ends each watch at once must not be asked all the time
         time.sleep(max(0.0, RETRY - (time.monotonic() - begin)))
 
@@ -48,8 +47,9 @@ def looks(kubernetes: Kubernetes, name: str, seconds: float | None) -> Iterator[
 class _Outage:
     """The time for which Kubernetes has not answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, kubernetes: Kubernetes) -> None:
         """Begin with none."""
+        self._kubernetes = kubernetes
         self._since: float | None = None
 
     def end(self) -> None:
@@ -62,6 +62,8 @@ class _Outage:
         try:
             yield
         except CommandError as error:
+            if self._kubernetes.is_late:
+                return  # it was cut off
             if self._since is None:
                 self._since = time.monotonic()
                 if not error.is_forbidden:

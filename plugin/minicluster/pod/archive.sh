@@ -5,8 +5,8 @@
 use_archive() {
   [ -n "$mc_archive" ] || return 0
   [ -z "${mc_archive%/*}" ] || mkdir -p "${mc_archive%/*}"
-  [ ! -e "$mc_archive" ] || mc_start_words="$mc_start_words -Scontent.restore=\"\$mc_archive\""
-  mc_start_words="$mc_start_words -Scontent.dump=\"\$mc_archive.new.tgz\""
+  [ ! -e "$mc_archive" ] || mc_start_words="$mc_start_words -o-Scontent.restore=\"\$mc_archive\""
+  mc_start_words="$mc_start_words -o-Scontent.dump=\"\$mc_archive.new.tgz\""
   rm -f "$mc_archive.new.tgz"
 }
 
@@ -14,7 +14,7 @@ use_archive() {
 use_state_volume() {
   [ -n "$mc_state_volume" ] || return 0
   mkdir -p "$MINICLUSTER_HOME/state/$mc_name"
-  mc_start_words="$mc_start_words -Sstatedir=\"\$MINICLUSTER_HOME/state/\$mc_name\""
+  mc_start_words="$mc_start_words -o-Sstatedir=\"\$MINICLUSTER_HOME/state/\$mc_name\""
 }
 
 # Replaces the archive by the dump only when the dump is complete: a kill may have cut it short.

@@ -7,21 +7,19 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Iterable
 
 from flux import constants
 from flux.future import Future
+from offers import watch_kvs, watch_nodes
 from state import REQUESTED_SIZE
 
-STREAMS: dict[str, dict[str, Any]] = {
+#: Topic and payload of each stream
+STREAMS = {
     # by its event `priority` a job begins to wait for nodes (RFC 21)
-    "job-manager.events-journal": {"allow": {"priority": 1}},
-    "resource.journal": {},
-    "kvs-watch.lookup": {
-        "namespace": "primary",
-        "key": REQUESTED_SIZE,
-        "flags": constants.FLUX_KVS_WATCH | constants.FLUX_KVS_WAITCREATE,
-    },
+    "jobs": ("job-manager.events-journal", {"allow": {"priority": 1}}),
+    "nodes": watch_nodes(),
+    "size": watch_kvs(REQUESTED_SIZE),
 }
 #: Seconds for which more changes may follow the first one: jobs are often submitted together
 SETTLE = 0.05
@@ -37,9 +35,10 @@ def pause_after(used: float) -> float:
 class Changes:
     """What has changed in Flux since the last wait."""
 
-    def __init__(self, handle: Any) -> None:
-        """Take a handle of its own, on which nothing else is asked. Open no stream yet."""
+    def __init__(self, handle: Any, names: Iterable[str] = STREAMS) -> None:
+        """Take a handle of its own, on which nothing else is asked, and names of streams. Open no stream yet."""
         self.handle = handle
+        self.names = frozenset(names)
         self.streams: dict[str, Any] = {}
         self.changed = self.stops = False
 
@@ -60,15 +59,15 @@ class Changes:
 
     def _open(self) -> None:
         """Open the streams that are not open: Flux ends them when it unloads a module, and may not have it yet."""
-        for topic in STREAMS.keys() - self.streams.keys():
-            stream = self.handle.rpc(topic, STREAMS[topic], 0, constants.FLUX_RPC_STREAMING)
-            self.streams[topic] = stream.then(self._event, topic)
+        for name in self.names - self.streams.keys():
+            stream = self.handle.rpc(*STREAMS[name], 0, constants.FLUX_RPC_STREAMING)
+            self.streams[name] = stream.then(self._event, name)
 
-    def _event(self, stream: Any, topic: str) -> None:
+    def _event(self, stream: Any, name: str) -> None:
         try:
             Future.get(stream)  # not RPC.get, which parses what came
         except OSError:
-            del self.streams[topic]
+            del self.streams[name]
             return
         stream.reset()
         self.wake()

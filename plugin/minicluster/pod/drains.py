@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, Collection
 
+from offers import undrain
 from state import Nodes, to_idset
 
 #: Why the agent drains nodes; its new life, or a new lead, undoes what it drained
@@ -19,12 +20,6 @@ def drain(handle: Any, ranks: Collection[int]) -> None:
     if ranks:
         targets = {"targets": to_idset(ranks), "reason": REASON, "mode": "update"}
         handle.rpc("resource.drain", targets, nodeid=0).get()
-
-
-def undrain(handle: Any, ranks: Collection[int]) -> None:
-    """Let jobs start on ranks again. Raises OSError."""
-    if ranks:
-        handle.rpc("resource.undrain", {"targets": to_idset(ranks), "mode": "update"}, nodeid=0).get()
 
 
 def undrain_ours(handle: Any, nodes: Nodes, size: int, own: float = math.inf) -> None:

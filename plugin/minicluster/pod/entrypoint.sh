@@ -12,6 +12,7 @@ set -eu
 become_bash "$@"
 
 RETRY=85
+mc_broker_errors=$MINICLUSTER_HOME/config/run/broker-errors
 
 main() {
   # flux puts the view's modules into PYTHONPATH: the job gets the image's own back
@@ -40,13 +41,15 @@ main() {
     warn "the resource set R can't be made: see the lines above"
     exit_with 1
   }
-  [ -n "$mc_quiet" ] || say "$mc_name-$JOB_COMPLETION_INDEX of $mc_size (max $mc_max_size)$(version)"
+  version=
+  [ "$mc_role" = worker ] || find_version
+  say "$mc_name-$JOB_COMPLETION_INDEX of $mc_size (max $mc_max_size)${version:+, Flux $version}"
   "$mc_role"
 }
 
 # Makes the files that the pod's programs expect, and removes those that an earlier life of this container left.
 prepare() {
-  (cd "$mc_state/run" && exec rm -f stopping ready working launcher ended exit-code unbound)
+  (cd "$mc_state/run" && exec rm -f stopping ready working launcher ended exit-code unbound undrainer.problem)
   [ "$mc_shell" = bash ] || { mkdir -p "$mc_rc_bin" && ln -sf "$SHELL" "$mc_rc_bin/bash"; }
   ln -sf ../minicluster/flux.sh "$MINICLUSTER_HOME/bin/flux"
   ln -sf ../minicluster/scale.sh "$MINICLUSTER_HOME/bin/minicluster-scale"
@@ -58,14 +61,26 @@ prepare() {
   mkdir -p "$FLUX_OUTPUT_DIR" 2>/dev/null || true
 }
 
-# On the lead, for the log. A process costs on a node whose pods all start at once, and workers have the same Flux.
-version() { [ "$mc_role" != lead ] || "$mc_flux" --version | sed -n 's/^commands:[[:space:]]*/, Flux /p'; }
+# Sets version to that of Flux, which must be 0.54 or later. On the lead only: a process costs on a node whose pods all
+# start at once, and workers have the same Flux.
+find_version() {
+  version=$("$mc_flux" --version | sed -n 's/^commands:[[:space:]]*//p')
+  case $version in
+  0.[0-9].* | 0.[1-4][0-9].* | 0.5[0-3].*)
+    warn "flux-core $version is too old: set flux.container.image to a view that has 0.54 or later"
+    exit_with 1
+    ;;
+  esac
+}
 
 # Runs the broker of rank 0 with the work, and ends with the exit code of the work.
 lead() {
   run_snippet broker-pre.sh
   use_archive
   use_state_volume
+  # only the broker of rank 0 can write its log to a file; by versions, one of these levels keeps that small
+  [ -z "$mc_quiet" ] ||
+    mc_start_words="$mc_start_words -o-Slog-level=6 -o-Slog-forward-level=3 -o-Slog-filename=\"\$mc_broker_errors\""
   run_broker sh "$mc_files/job.sh"
   keep_archive
   if [ -e "$mc_state/run/exit-code" ]; then
@@ -79,6 +94,7 @@ lead() {
     warn "the instance was shut down before its job ended"
     exit_with "$mc_code"
   elif [ "$mc_code" -lt 128 ] && ! [ -e "$mc_state/run/ready" ]; then
+    show_errors
     warn "the broker did not start, exit code $mc_code"
     exit_with "$((mc_code ? mc_code : 1))"
   fi
@@ -89,6 +105,10 @@ lead() {
 # Runs the broker of another rank, again and again until the instance ends or this pod is told to stop.
 worker() {
   run_snippet worker-pre.sh
+  if [ -n "$mc_quiet" ]; then
+    mc_start_words="$mc_start_words -o-Slog-stderr-level=3"
+    exec 2>"$mc_broker_errors"
+  fi
   hint=${mc_joins:+"; the log of its lead, $mc_joins, may say why"}
   pause=1
   while :; do
@@ -98,6 +118,7 @@ worker() {
     [ -z "$mc_stopped" ] || exit "$RETRY"
     if [ -e "$mc_state/run/ended" ] || [ -n "$mc_complete_workers" ]; then break; fi
     if [ "$mc_code" = 0 ]; then say "the instance ended: this broker starts again"; else
+      show_errors
       warn "the broker ended with exit code $mc_code and starts again in $pause s$hint"
     fi
     # a broker that can't start must not spin
@@ -118,11 +139,20 @@ run_broker() {
   rm -rf "$mc_run"
   mkdir -p "$mc_run"
   [ -z "$mc_timed" ] || begin=$(centiseconds)
-  eval "set -- $mc_start_words -Shostname='$mc_name-$JOB_COMPLETION_INDEX' \"\$@\""
+  host=$mc_name-$JOB_COMPLETION_INDEX
+  eval "set -- $mc_start_words -o-Shostname='$host' \"\$@\""
   shift
   unset FLUX_URI
-  run env "PATH=$PATH:$mc_rc_bin" "$mc_flux" "$@"
+  # in flux-core 0.82 the attribute took the place of the variable
+  run env "PATH=$PATH:$mc_rc_bin" "FLUX_FAKE_HOSTNAME=$host" "$mc_flux" "$@"
   [ -z "$mc_timed" ] || timed fluxstart "$begin"
+}
+
+# With logging.quiet, prints the last errors of a broker that ended: they are not in the log.
+show_errors() {
+  [ -n "$mc_quiet" ] && [ -s "$mc_broker_errors" ] || return 0
+  sed -e '/\.debug\[/d' -e '/\.info\[/d' -e '/\.notice\[/d' "$mc_broker_errors" | tail -n 5 >&3
+  : >"$mc_broker_errors"
 }
 
 # The broker of a burst waits for its lead in silence, also when the address or the certificate is wrong.

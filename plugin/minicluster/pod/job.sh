@@ -12,13 +12,15 @@ set -eu
 . "$mc_files/time.sh"
 
 main() {
+  # an instance that a job starts has other hosts
+  unset FLUX_FAKE_HOSTNAME
   # the image's own again, without what flux put before it
   PYTHONPATH=$MINICLUSTER_PYTHONPATH
   export PYTHONPATH
   [ -n "$PYTHONPATH" ] || unset PYTHONPATH
   check_scheduler
   : >"$mc_state/run/ready"
-  start_undrainer >/dev/null 2>&1 &
+  undrain_nodes &
   case $mc_work in
   submit | launch | batch) work "$mc_work" ;;
   diagnose) diagnose && idle ;;
@@ -28,11 +30,13 @@ main() {
 
 say() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
 
-# Prints which scheduler runs. A policy that only Fluxion has is an error without it.
+# Prints which scheduler runs, and leaves Fluxion's version to state.py: only the log has it. A policy that only Fluxion
+# has is an error without it.
 check_scheduler() {
-  [ -z "$mc_quiet" ] || [ -n "$mc_needs_fluxion" ] || return 0
-  if "$mc_flux" module stats sched-fluxion-qmanager >/dev/null 2>&1; then
-    say 'scheduler: Fluxion'
+  fluxion=$("$mc_flux" dmesg | sed -n 's/.*sched-fluxion-qmanager.*: version //p')
+  echo "$fluxion" >"$mc_state/run/fluxion"
+  if [ -n "$fluxion" ]; then
+    say "scheduler: Fluxion $fluxion"
   elif [ -n "$mc_needs_fluxion" ]; then
     echo "minicluster: $mc_needs_fluxion is set and this Flux has no Fluxion: drop it, or use a view with flux-sched" >&2
     finish 1
@@ -42,13 +46,24 @@ check_scheduler() {
 }
 
 # The undrainer starts when the first pod leaves: Python at once would slow the start. With a queue that was kept it
-# starts at once, because drains are kept too.
-start_undrainer() {
+# starts at once, because drains are kept too. Where it fails it starts again. Its failure is said once, and left to
+# state.py.
+undrain_nodes() {
+  problem=$mc_state/run/undrainer.problem said=
   if [ -n "$mc_archive$mc_state_volume" ]; then set -- kept; else
-    "$mc_flux" event sub --count=1 minicluster.leave
+    "$mc_flux" event sub --count=1 minicluster.leave >/dev/null 2>"$problem.new" || return 0
   fi
-  exec "$mc_flux" python "$mc_files/undrainer.py" "$@"
+  until rm -f "$problem" && "$mc_flux" python "$mc_files/undrainer.py" "$@" >&2 2>"$problem.new" || is_over; do
+    why="minicluster: the undrainer failed, nodes that come back may stay drained: $(tail -n 1 "$problem.new")"
+    [ "$why" = "$said" ] || echo "$why" >&2
+    said=$why
+    echo "$why" >"$problem"
+    sleep 10
+  done
 }
+
+# Whether the instance has ended, or ends.
+is_over() { [ -e "$mc_state/run/exit-code" ] || ! timeout 10 "$mc_flux" getattr rank >/dev/null 2>&1; }
 
 # with FUNCTION: runs it as the work, timed, and ends with its exit code.
 work() {
@@ -75,7 +90,7 @@ finish() {
   # a lead that was told to stop has no result: the one that replaces it does the work again
   [ ! -e "$mc_state/run/stopping" ] || exit "$1"
   # a command also fails when the broker dies under it, which is no result of the work either
-  [ "$1" = 0 ] || timeout 10 "$mc_flux" getattr rank >/dev/null 2>&1 || exit "$1"
+  [ "$1" = 0 ] || ! is_over || exit "$1"
   echo "$1" >"$mc_state/run/exit-code"
   [ "$mc_hosts_count" = 1 ] ||
     timeout 10 "$mc_flux" exec -q -r all -x 0 sh -c ": >'$mc_state/run/ended'" >/dev/null 2>&1 || true

@@ -21,6 +21,8 @@ TIMEOUT = 10.0  # seconds
 #: Name of the agent in the Job's managedFields
 MANAGER = "minicluster-agent"
 MERGE = "application/merge-patch+json"
+#: In the API server's refusal of a new size of a Job that is a gang
+GANG = "gang-scheduled PodGroup"
 #: Label of a Job in a queue of Kueue, and the gate in the pod template of one whose size Kueue lets change
 QUEUE = "kueue.x-k8s.io/queue-name"
 ELASTIC = "kueue.x-k8s.io/elastic-job"
@@ -81,7 +83,13 @@ class Kube:
         metadata: dict[str, Any] = {"resourceVersion": job["metadata"]["resourceVersion"]}
         if annotations:
             metadata["annotations"] = annotations
-        after = self._patch({"metadata": metadata, "spec": spec})
+        try:
+            after = self._patch({"metadata": metadata, "spec": spec})
+        except KubeError as error:
+            if GANG in str(error):
+                why = "Kubernetes made a gang of the Job and fixes its size: docs/kueue.md has the way out"
+                raise KubeError(why) from None
+            raise
         # it has changed even if this fails; the next period tries again
         with contextlib.suppress(KubeError):
             after = self.drop_field_ownership(after)

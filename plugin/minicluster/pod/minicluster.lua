@@ -24,6 +24,14 @@ elseif modules and path and path:sub(1, #modules + 1) == modules .. ":" then
     shell.setenv("PYTHONPATH", path:sub(#modules + 2))
 end
 
+-- An older flux puts its own bindings after them.
+local first = (shell.getenv("PYTHONPATH") or ""):match("^[^:]*/lib/flux/python3%.%d+")
+local own = ":" .. (os.getenv("MINICLUSTER_PYTHONPATH") or "") .. ":"
+if first and not own:find(":" .. first .. ":", 1, true) then
+    path = shell.getenv("PYTHONPATH"):sub(#first + 2)
+    if path == "" then shell.unsetenv("PYTHONPATH") else shell.setenv("PYTHONPATH", path) end
+end
+
 -- And without the bindings of Flux, which job.sh appends for a launcher.
 local bindings = shell.getenv("MINICLUSTER_BINDINGS")
 path = shell.getenv("PYTHONPATH")

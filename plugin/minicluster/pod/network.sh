@@ -10,7 +10,7 @@ choose_ip_family() {
   sed '/^[[:space:]]*\[bootstrap]/a\
 enable_ipv6 = true' "$mc_files/broker.toml" >"$mc_state/etc/flux/broker.toml"
   # the last --config-path counts
-  mc_start_words="$mc_start_words --config-path=\"\$mc_state/etc/flux/broker.toml\""
+  mc_start_words="$mc_start_words -o--config-path=\"\$mc_state/etc/flux/broker.toml\""
 }
 
 # with FOLDER: IPv4 has no route, and an interface other than lo has a global address (scope 00) of IPv6.

@@ -6,9 +6,13 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Iterable, Mapping
+
+from offers import list_modules
 
 #: KVS key of the size that minicluster-scale requests
 REQUESTED_SIZE = "minicluster.size"
@@ -96,16 +100,17 @@ def nodes(handle: Any) -> Nodes:
 
 def modules(handle: Any) -> dict[str, list[str]]:
     """Return the modules of this rank's broker, with the services of each. Raises OSError."""
-    return {module["name"]: module["services"] for module in handle.rpc("module.list").get()["mods"]}
+    return {module["name"]: module["services"] for module in list_modules(handle)}
 
 
 def scheduler(handle: Any) -> dict[str, str]:
-    """Return the scheduler's name and, for Fluxion, its policies. Raises OSError."""
+    """Return the scheduler's name and, for Fluxion, its version and policies. Raises OSError."""
     name = next((name for name, services in modules(handle).items() if "sched" in services), "none")
     if name != "sched-fluxion-qmanager":
         return {"name": name}
     queue, match = (handle.rpc(f"{module}.params").get()["params"] for module in (name, "sched-fluxion-resource"))
-    return {"name": "Fluxion", "queuePolicy": queue["queue-policy"], "matchPolicy": match["policy"]}
+    policies = {"queuePolicy": queue["queue-policy"], "matchPolicy": match["policy"]}
+    return {"name": "Fluxion", "version": noted("fluxion"), **policies}
 
 
 def jobs(handle: Any, states: str, attributes: list[str]) -> list[dict[str, Any]]:
@@ -155,6 +160,14 @@ def totals(pairs: Iterable[tuple[int, int]]) -> dict[str, int]:
     return {"cores": sum(cores for cores, _ in every), "gpus": sum(gpus for _, gpus in every)}
 
 
+def noted(name: str) -> str:
+    """Return a text that the lead's scripts left in a file, "" for none."""
+    try:
+        return Path(os.environ.get("MINICLUSTER_HOME", ""), "config/run", name).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
 def summary(handle: Any) -> dict[str, Any]:
     """Return what `minicluster status` shows of Flux; ranks are idsets. Raises OSError."""
     found = nodes(handle)
@@ -172,6 +185,7 @@ def summary(handle: Any) -> dict[str, Any]:
         "free": totals(free),
         "used": totals(found.used.values()),
         "jobs": job_counts(handle),
+        "problems": [problem] if (problem := noted("undrainer.problem")) else [],
         "queue_wait": round(longest_wait(waiting_jobs(handle), time.time()), 1),
     }
 

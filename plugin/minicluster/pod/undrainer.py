@@ -8,17 +8,20 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from contextlib import suppress
 from typing import Any
 
 import flux
-from drains import undrain
-from flux.resource.journal import ResourceJournalConsumer
+from changes import PAUSE, Changes
+from offers import undrain
 from recovery import recover
 from requeue import serve
 from state import OWN_REASON, Nodes, nodes, parse_idset
+
+#: Seconds after which it looks without a change
+PERIOD = 60.0
 
 
 def gone_ranks(found: Nodes) -> list[int]:
@@ -38,22 +41,28 @@ def replaced_ranks(handle: Any) -> list[int]:
     return [rank for targets, drained in ours if drained < begin for rank in parse_idset(targets)]
 
 
+def fail(args: threading.ExceptHookArgs) -> None:
+    """End the program when a thread fails: one without requeue would look whole."""
+    print(args.exc_value, file=sys.stderr, flush=True)
+    os._exit(1)
+
+
 def main(kept: bool) -> None:
-    """Recover where the queue was kept, then undrain whenever a rank goes offline."""
+    """Recover where the queue was kept, then undrain whenever a rank goes offline. Raises OSError."""
     handle = flux.Flux()
+    threading.excepthook = fail
     threading.Thread(target=serve, daemon=True).start()
     if kept:
         undrain(handle, replaced_ranks(handle))
         recover(handle)
-    journal = ResourceJournalConsumer(flux.Flux(), include_sentinel=True).start()
+    changes = Changes(flux.Flux(), ["nodes"])
     while True:
-        event = journal.poll()
-        # the sentinel follows the events of the past
-        if event is not None and (event.is_empty() or event.name == "offline"):
-            undrain(handle, gone_ranks(nodes(handle)))
+        undrain(handle, gone_ranks(nodes(handle)))
+        changes.wait(PAUSE, PERIOD)
 
 
 if __name__ == "__main__":
-    # the journal ends with the broker
-    with suppress(OSError):
+    try:
         main(kept=sys.argv[1:] == ["kept"])
+    except OSError as error:
+        sys.exit(str(error))

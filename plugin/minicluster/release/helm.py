@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster import kubectl
-from minicluster.errors import ToolError
+from minicluster.errors import END, ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.names import SUBDOMAIN
 
@@ -33,6 +33,19 @@ def run(*words: str) -> bytes:
     with suppress(OSError):
         sys.stderr.write(done.stderr.decode(errors="replace"))
     return done.stdout
+
+
+def explain(error: ToolError) -> str:
+    """Return what a Helm that failed has to say, without its own words around a message of the post-renderer."""
+    said, ours, _ = str(error).partition(END)
+    if ours:
+        return said.partition("error on minicluster: ")[2] or said
+    if '"minicluster" for "--post-renderer"' in said:
+        return (
+            "Helm doesn't find the post-renderer: `minicluster plugin install` gives Helm 4 its plugin, and Helm 3 "
+            "needs minicluster in PATH"
+        )
+    return said
 
 
 def uninstall(kubernetes: Kubernetes, release: str, seconds: float, *options: str) -> None:

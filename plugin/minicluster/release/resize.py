@@ -5,7 +5,7 @@ Both have one version. A newer chart leaves the pods of a live MiniCluster as th
 
 import json
 
-from minicluster.errors import END, ToolError
+from minicluster.errors import ToolError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.release import helm
 
@@ -25,6 +25,4 @@ def resize(kubernetes: Kubernetes, release: str, size: int) -> None:
         words = ("--reuse-values", "--set", f"size={size}", "--post-renderer", "minicluster")
         kubernetes.helm("upgrade", release, str(helm.CHART), *words)
     except CommandError as error:
-        said, ours, _ = str(error).partition(END)
-        # Helm 4 puts words of its own around our message
-        raise ToolError(said.partition("error on minicluster: ")[2] or said if ours else said) from None
+        raise ToolError(helm.explain(error)) from None

@@ -113,7 +113,7 @@ def lead_address(cluster: MiniCluster) -> str:
 def start(cluster: MiniCluster) -> list[str]:
     """Return the words that start a broker, without the initial program."""
     flux = cluster.flux
-    words = ["flux", "start", f"--config-path={cluster.files}/broker.toml"]
+    words = start_words(f"{cluster.files}/broker.toml")
     if flux["wrap"]:
         words.append(f"--wrap={flux['wrap']}")
     run = f"{cluster.state}/run/flux"
@@ -130,6 +130,14 @@ def start(cluster: MiniCluster) -> list[str]:
     attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = f"{timeout}s"
     attributes |= log(cluster)
     return words + setting(attributes)
+
+
+def start_words(path: str) -> list[str]:
+    """Return the words that start a broker with the configuration of a path.
+
+    ``flux start`` passes on what follows ``-o``; its own ``--config-path`` and ``-S`` came with flux-core 0.69.
+    """
+    return ["flux", "start", f"-o--config-path={path}"]
 
 
 def grace(cluster: MiniCluster) -> tuple[int, int, int]:
@@ -161,7 +169,7 @@ def log(cluster: MiniCluster) -> dict[str, object]:
 
 def setting(attributes: Mapping[str, object]) -> list[str]:
     """Return the words that set attributes of a broker."""
-    return [f"-S{key}={value}" for key, value in attributes.items()]
+    return [f"-o-S{key}={value}" for key, value in attributes.items()]
 
 
 def _seconds(duration: str) -> float:

@@ -17,3 +17,5 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 KUEUE_ELASTIC = "kueue.x-k8s.io/elastic-job"
 #: Fields of a Job's spec that Kubernetes lets change while the Job lives.
 MUTABLE_JOB_FIELDS: list[str] = _CONSTANTS["mutableJobFields"]
+#: Fields of a Job's spec that the chart writes, each with the value that sets it, "" for none.
+OWN_JOB_FIELDS: dict[str, str] = _CONSTANTS["ownJobFields"]

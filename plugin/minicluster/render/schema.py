@@ -3,12 +3,12 @@
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from minicluster.render.quantity import WANTED
+from minicluster.render import formats
 
 #: The field whose value no error may show.
 HIDDEN = "flux.curveCert"
@@ -21,12 +21,18 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
-@cache
-def _validator() -> Any:
-    """Return the validator of the schema, one for all documents of a stream."""
+def validator(schema: dict[str, Any]) -> Any:
+    """Return the validator of a schema, which checks our formats."""
     from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - 10 ms
 
-    return Draft202012Validator(_schema())
+    checks: dict[str, Callable[[str], bool]] = {name: partial(formats.has, name) for name in formats.FORMATS}
+    return Draft202012Validator(schema, formats=checks, validate_formats=True)
+
+
+@cache
+def _validator() -> Any:
+    """Return the validator of the chart's schema, one for all documents of a stream."""
+    return validator(_schema())
 
 
 def problems(spec: Any) -> Iterator[str]:
@@ -56,10 +62,14 @@ BROUGHT = {
     "nodes": "size",
     "name": "nameOverride",
 }
+#: Fields of flux-operator's older API, and where they are here.
+FORMER = {"preCommand": "commands.pre", "fluxLogLevel": "flux.logLevel", "fluxOptionFlags": "flux.optionFlags"}
 
 
 def _meant(unknown: str, known: Iterable[str], at_top: bool) -> str | None:
     """Return the field that an unknown one is likely meant for; None when no name is near."""
+    if unknown in FORMER:
+        return FORMER[unknown]
     if unknown in BROUGHT and BROUGHT[unknown] in known:
         return BROUGHT[unknown]
     parts = {
@@ -85,16 +95,17 @@ def _sentence(place: list[str | int], value: Any, keyword: str, rules: Mapping[s
         meant = _meant(unknown, known, at_top=not path)
         where = f"{path}.{unknown}" if path else unknown
         return f"{where} is not a field" + (f"; did you mean {meant}?" if meant else "")
-    if keyword == "const" and isinstance(value, dict) and "" in value:  # jsonschema_rs leaves it out of the place
-        return f"{path}: the empty key must be {rules[keyword]}"
     if keyword == "const":
         return f"{path} must be {rules[keyword]}"
+    if keyword == "format" and isinstance(value, dict):
+        name = next(key for key in value if not formats.has(rules[keyword], key))
+        return f"{path}: the name {shown(name)} must {formats.want(rules[keyword], name)}"
     if re.fullmatch(re.escape(HIDDEN) + r"([.\[].*)?", path, re.DOTALL):
         return f"{path} is wrong: {_want(value, keyword, rules)}"
     return f"{path or 'the spec'} is {shown(value)}: {_want(value, keyword, rules)}"
 
 
-def _want(value: Any, keyword: str, rules: Mapping[str, Any]) -> str:  # noqa: PLR0911, PLR0912 - a table
+def _want(value: Any, keyword: str, rules: Mapping[str, Any]) -> str:  # noqa: PLR0911 - a table
     rule = rules[keyword]
     match keyword:
         case "type":
@@ -115,18 +126,12 @@ def _want(value: Any, keyword: str, rules: Mapping[str, Any]) -> str:  # noqa: P
             return "must not have an item twice"
         case "required":
             return f"needs {' and '.join(key for key in rule if key not in value)}"
-        case "anyOf":
-            return "must be a string or a list of strings without control characters"
-        case "pattern" if rules.get("minimum") == 0:
-            return f"must be {WANTED}"
-        case "pattern" if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]", value):
-            return "control characters are not allowed"
-        case "pattern":
-            return f"must match {rule}"
+        case "format":
+            return f"must {formats.want(rule, value)}"
     return f"breaks the rule {keyword}: {shown(rule)}"
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it: as JSON, the beginning of a long one."""
-    text = json.dumps(value, ensure_ascii=False)
+    """Return a value as a message shows it: as JSON, with what can't be seen escaped, the beginning of a long one."""
+    text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -19,6 +19,9 @@ GROUP = "post-renderer-required.add--post-renderer-minicluster"
 VERSION = "v1"
 KIND = "MiniCluster"
 
+#: Bytes of a stream without a MiniCluster that are read: a parser takes seconds for some megabytes
+CHECKED = 1 << 18
+
 # A line that starts with `---` at the margin separates documents, also within a block scalar, whose own lines are
 # indented (YAML 1.2, 9.1.4).
 _MARKER = re.compile(rb"^---(?=[ \t\r\n]|$)[^\n]*\n?", re.MULTILINE)
@@ -92,10 +95,21 @@ def _check_unique(document: Mapping[str, Any], seen: set[tuple[str, str]]) -> No
 
 
 def _check_yaml(data: bytes) -> None:
-    """Raise StreamError for a stream that isn't Kubernetes manifests; one without a MiniCluster may pass."""
+    """Raise StreamError for a stream that isn't Kubernetes manifests; one without a MiniCluster may pass.
+
+    Of a long stream the begin is looked at: whoever takes it reads the rest.
+    """
+    begin = data[:CHECKED]
     try:
-        for document in yamlio.load_all(data):
-            if document is not None and not isinstance(document, dict):
+        for is_map in yamlio.are_maps(begin):
+            if not is_map:
                 raise StreamError("the stream is not Kubernetes manifests: pipe the output of `helm template` in")
     except yaml.YAMLError as error:
-        raise StreamError(f"the stream is not YAML: {yamlio.problem(error)}") from None
+        if len(begin) == len(data) or not _is_at_end(error, begin):
+            raise StreamError(f"the stream is not YAML: {yamlio.problem(error)}") from None
+
+
+def _is_at_end(error: yaml.YAMLError, data: bytes) -> bool:
+    """Say whether an error is where data ends: its last line, or half of a character."""
+    mark = getattr(error, "problem_mark", None)
+    return mark.line >= data.count(b"\n") if mark else getattr(error, "position", 0) >= len(data) - 4

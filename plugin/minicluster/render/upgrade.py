@@ -133,7 +133,8 @@ _NOT_OF_BROKERS = ("quorum.sh",)
 _AGENT = ("size", "period", "policy", "port")
 _ASSIGNMENT = re.compile(r"""(mc_\w+)=((?:'[^']*'|"'"|[^\s'"])*)\n""")
 _COMMENT = re.compile(r"#.*\n")
-_QUORUM = "-Sbroker.quorum="
+#: An older version of ours has -S where this one has -o-S
+_QUORUM = re.compile("(?:-o)?(-Sbroker.quorum=.*)")
 
 
 def files(
@@ -193,11 +194,14 @@ def _quoted(words: list[str]) -> str:
 
 
 def _with_quorum(held: str, fresh: str) -> str:
-    quorum = [word for word in _words(fresh) if word.startswith(_QUORUM)]
     words = _words(held)
-    others = [word for word in words if not word.startswith(_QUORUM)]
+    form = "" if any(word.startswith("-S") for word in words) else "-o"
+    quorum = [form + match[1] for word in _words(fresh) if (match := _QUORUM.match(word))]
+    others = [word for word in words if not _QUORUM.match(word)]
     # where broker.start has it: before the other attributes of the broker
-    place = next((index for index, word in enumerate(words) if word.startswith("-Sbroker.")), len(others))
+    place = next(
+        (index for index, word in enumerate(words) if word.removeprefix("-o").startswith("-Sbroker.")), len(others)
+    )
     return _quoted([*others[:place], *quorum, *others[place:]])
 
 

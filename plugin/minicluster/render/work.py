@@ -68,6 +68,15 @@ def only_submit(flags: str) -> str:
     return next((name for name in names if name in ONLY_SUBMIT), "")
 
 
+def flags(cluster: MiniCluster) -> list[str]:
+    """Return the flags of the job that runs the work; none without work, or where the user's own words submit it.
+
+    Raises SpecError for an open quote.
+    """
+    verb = list(BATCH) if kind(cluster) == "batch" else _verb(cluster) if kind(cluster) == "submit" else []
+    return _task_flags(cluster) if verb in (["flux", "run"], ["flux", "submit"], list(BATCH)) else []
+
+
 def _verb(cluster: MiniCluster) -> list[str]:
     return _words("flux.submitCommand", cluster.flux["submitCommand"])
 

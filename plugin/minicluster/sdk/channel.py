@@ -108,8 +108,13 @@ class PodSocket:
 
     def __init__(self, forward: Any, port: int) -> None:
         """Take over what `kubernetes.stream.portforward` returned."""
-        self._forward = forward
+        self._forward, self._port = forward, port
         self._socket = forward.socket(port)
+
+    @property
+    def error(self) -> str:
+        """Why the pod gave no connection, such as that nothing listens there; "" when it did."""
+        return str(self._forward.error(self._port) or "")
 
     def recv(self, size: int, /) -> bytes:
         """Return what came, nothing at the end."""

@@ -1,10 +1,13 @@
 """A MiniCluster in Python."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Self, Unpack
 
+from minicluster.live.find import teller
 from minicluster.live.lead import code_of_work, end_of, release_of
+from minicluster.program import BOOT
 from minicluster.sdk import release
 from minicluster.sdk.channel import Channel, Result, finish
 from minicluster.sdk.errors import ArgumentError, EndedError, WaitTimeoutError
@@ -15,11 +18,14 @@ from minicluster.sdk.kube import Kube
 from minicluster.sdk.lead import find_job, find_lead, leads, wait_for_lead
 from minicluster.sdk.logs import logs
 from minicluster.sdk.requests import Question, Submission, jobs_of
-from minicluster.sdk.session import BOOT, Session
-from minicluster.sdk.status import status
+from minicluster.sdk.session import Session
+from minicluster.sdk.status import ask_lead, status
 from minicluster.status.objects import policy_of, read_job
 
 __all__ = ["MiniCluster"]
+
+#: Gets a line for people
+Progress = Callable[[str], None]
 
 
 class MiniCluster:
@@ -105,23 +111,38 @@ class MiniCluster:
         """
         return logs(self._kube, self.name, container, follow=follow)
 
-    def scale(self, size: int, *, wait: bool = False, timeout: float | None = 600) -> None:
+    def scale(
+        self, size: int | None, *, wait: bool = False, timeout: float | None = 600, progress: Progress | None = None
+    ) -> None:
         """Change the size; with ``wait`` return when that many nodes are in Flux.
 
-        Raises ReleaseError when the chart refuses, ArgumentError while autoscaling does it, WaitTimeoutError.
+        While autoscaling does it, ``size`` is the least that its agent is asked for; None withdraws that. ``progress``
+        gets how many nodes are up, from another thread.
+        Raises ReleaseError when the chart refuses, ArgumentError when the agent does, WaitTimeoutError.
         """
-        if not isinstance(size, int) or size < 1:
+        if size is not None and (not isinstance(size, int) or size < 1):
             raise ArgumentError(f"size={size!r}: give a whole number, 1 or more; delete() removes the MiniCluster")
         policy = policy_of(self._kube.get("config_map", f"{self.name}-config") or {})
         if policy:
-            raise ArgumentError(
-                f"size={size}: {self.name} sizes itself from {policy['min']} to {policy['max']} (autoscaling): submit "
-                "work, or let a job run minicluster-scale"
-            )
-        release.resize(self._kube, self.release, size)
-        if wait:
+            self._request_size(size, timeout)
+        elif size is None:
+            raise ArgumentError(f"size=None: {self.name} has no autoscaler that could choose its size: give a number")
+        else:
+            release.resize(self._kube, self.release, size)
+        if wait and size is not None:
             job = read_job(find_job(self._kube, self.name))
-            self._ask(Question("online", [size, job.max_size if job else size]), timeout)
+            tell = (lambda up: progress(f"{up} nodes up")) if progress else None
+            ranks = [size, job.max_size if job else size]
+            self._ask(Question("online", ranks, tell, more=bool(policy)), timeout)
+
+    def _request_size(self, size: int | None, timeout: float | None) -> None:
+        """Ask the autoscaler for a size. Raises ArgumentError."""
+        lead = wait_for_lead(self._kube, self.name, timeout)
+        words = [f"{lead.home}/bin/minicluster-scale", "auto" if size is None else str(size)]
+        done = finish(self._kube.run(lead.pod.name, lead.pod.runner, words))
+        if done.exit_code:
+            why = done.stderr.strip().removeprefix("minicluster-scale: ")
+            raise ArgumentError(f"size={size}: {self.name} sizes itself: {why}")
 
     def status(self) -> dict[str, Any]:
         """Return the document of `minicluster status NAME --output json`. Raises NotFoundError."""
@@ -138,16 +159,23 @@ class MiniCluster:
 
         return PortForward(connect, local_port)
 
-    def wait(self, until: Literal["quorum", "end"] = "quorum", timeout: float | None = None) -> int | None:
+    def wait(
+        self,
+        until: Literal["quorum", "end"] = "quorum",
+        timeout: float | None = None,
+        progress: Progress | None = None,
+    ) -> int | None:
         """Wait for the quorum, or the end where that comes first. For the quorum a MiniCluster that sleeps is woken.
 
-        Returns None at the quorum, at the end the exit code of the work. Raises WaitTimeoutError; EndedError when it
-        was deleted, or failed without an exit code.
+        ``progress`` gets each new state on the way, as `minicluster wait` prints it. Returns None at the quorum, at the
+        end the exit code of the work.
+        Raises WaitTimeoutError; EndedError when it was deleted, or failed without an exit code.
         """
         if until not in ("quorum", "end"):
             raise ArgumentError(f"until={until!r}: give 'quorum' or 'end'")
+        tell = teller(partial(ask_lead, self._kube), self.name, progress) if progress else lambda _job, _lead: None
         try:
-            for lead in leads(self._kube, self.name, timeout, wakes=until == "quorum"):
+            for lead in leads(self._kube, self.name, timeout, wakes=until == "quorum", tell=tell):
                 if until == "quorum" and lead.is_ready:
                     return None
         except EndedError:

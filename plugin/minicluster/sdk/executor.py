@@ -2,11 +2,12 @@
 
 import concurrent.futures
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from typing import Unpack
+from typing import Any, Unpack
 
 from minicluster.sdk.errors import ClosedError
+from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.jobs import JobFuture, JobOptions, words_of
 
 
@@ -39,6 +40,16 @@ class CommandExecutor(Executor):
             self._futures.add(future)
         future.add_done_callback(lambda _: self._futures.discard(future))
         return future
+
+    def map(  # type: ignore[override]  # a command in place of a callable
+        self, command: str | Sequence[str], /, *arguments: Iterable[object], **limits: Any
+    ) -> Iterator[FinishedJob]:
+        """Submit a job for each argument, or for the arguments of several lists in parallel; yield them in that order.
+
+        ``limits`` are those of `Executor.map`, such as ``timeout``. Raises what the futures raise.
+        """
+        jobs: Iterator[FinishedJob] = super().map(command, *arguments, **limits)  # type: ignore[arg-type]
+        return jobs
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more jobs; wait for those that are there, or cancel them first, those that run too."""

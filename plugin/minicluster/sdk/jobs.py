@@ -24,6 +24,7 @@ class Job:
     tasks: int
     submitted: float  #: seconds since 1970
     runtime: float  #: seconds
+    waits: str = ""  #: why it waits, "" for one that does not
 
 
 class JobOptions(TypedDict, total=False):
@@ -99,7 +100,7 @@ class JobFuture(Future[FinishedJob]):
         self._cancel_job = cancel_job
         self._accepted = threading.Event()
         self._started = False
-        self._id = ""
+        self._id = self._waits = ""
         self._cancelling = threading.RLock()  # a callback may cancel
         self.add_done_callback(lambda _: self._accepted.set())
 
@@ -107,6 +108,11 @@ class JobFuture(Future[FinishedJob]):
     def id(self) -> str:
         """Flux's id of the job, "" until Flux has it."""
         return self._id
+
+    @property
+    def waits(self) -> str:
+        """Why the job waits, if it has waited for some seconds; "" before, and when it waits no more."""
+        return "" if self._started or self.done() else self._waits
 
     def wait_for_id(self, timeout: float | None = None) -> str:
         """Return the id as soon as Flux has the job.
@@ -139,6 +145,10 @@ class JobFuture(Future[FinishedJob]):
         """Take note of the id."""
         self._id = name
         self._accepted.set()
+
+    def wait_for(self, reason: str) -> None:
+        """Take note of why the job waits."""
+        self._waits = reason
 
     def start(self) -> None:
         """Take note that the job runs."""

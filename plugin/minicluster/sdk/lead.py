@@ -1,7 +1,7 @@
 """How the SDK finds the lead of a MiniCluster, and waits for it."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from minicluster.errors import StateError
@@ -52,12 +52,19 @@ class JobOf:
             raise
 
 
-def leads(
-    kube: Kube, name: str, seconds: float | None, stop: threading.Event | None = None, *, wakes: bool = False
+def leads(  # noqa: PLR0913 - names that its callers have
+    kube: Kube,
+    name: str,
+    seconds: float | None,
+    stop: threading.Event | None = None,
+    *,
+    wakes: bool = False,
+    tell: Callable[[Object, Lead | None], None] = lambda _job, _lead: None,
 ) -> Iterator[Lead]:
     """Yield the lead as it is, and again when it may have changed, while the MiniCluster lives.
 
-    With ``wakes`` a MiniCluster that was suspended because it was idle is resumed.
+    With ``wakes`` a MiniCluster that was suspended because it was idle is resumed. ``tell`` gets its Job and its lead,
+    unless that is ready.
     Raises EndedError at its end, WaitTimeoutError after so many seconds, ClosedError when ``stop`` is set.
     """
     for job in kube.job_changes(name, seconds, stop):
@@ -67,6 +74,8 @@ def leads(
         if wakes and is_asleep(job):
             _wake(kube, name)
         lead = find_lead(kube, name)
+        if not (lead and lead.is_ready):
+            tell(job, lead)
         if lead:
             yield lead
     raise ClosedError(f"{name} was closed")

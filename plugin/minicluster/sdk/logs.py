@@ -1,13 +1,14 @@
 """The log of the lead, also over the end of its pod."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import closing
 
 from urllib3.exceptions import HTTPError
 
 from minicluster.live.lead import Lead
-from minicluster.live.loglines import NewLines
-from minicluster.sdk.errors import ApiError, EndedError
+from minicluster.live.loglines import STAMP, NewLines
+from minicluster.sdk.errors import ApiError, ArgumentError, EndedError
 from minicluster.sdk.kube import Kube
 from minicluster.sdk.lead import find_lead, leads
 
@@ -15,7 +16,7 @@ from minicluster.sdk.lead import find_lead, leads
 def logs(kube: Kube, name: str, container: str, *, follow: bool) -> Iterator[str]:
     """Yield the lines of a container of the lead; with ``follow`` those to come too, of the leads to come too.
 
-    Raises ApiError.
+    Raises ApiError, ArgumentError.
     """
     if not follow:
         lead = find_lead(kube, name)
@@ -45,11 +46,20 @@ class _Log:
         self._new = NewLines()
 
     def lines(self, *, follow: bool) -> Iterator[str]:
-        """Yield the lines that were not yielded before, as far as the connection goes. Raises ApiError."""
+        """Yield the lines that were not yielded before, as far as the connection goes.
+
+        Raises ApiError; ArgumentError for a container that the pod hasn't.
+        """
         try:
             with closing(self._kube.log(self._pod, self._container, follow=follow)) as answer:
-                yield from (text for line in _lines(answer) if (text := self._new.text(line)) is not None)
+                for line in _lines(answer):
+                    if STAMP.match(line) is None:  # the kubelet's own words
+                        logging.getLogger(__name__).warning("log of pod %s: %s", self._pod, line)
+                    elif (text := self._new.text(line)) is not None:
+                        yield text
         except ApiError as error:
+            if "is not valid for pod" in str(error):
+                raise ArgumentError(f"container={self._container!r}: {error}") from None
             # its pod may be gone, or not have begun
             if not error.is_passing and error.status not in (400, 404):
                 raise

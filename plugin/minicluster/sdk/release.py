@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster import yamlio
-from minicluster.errors import END, ToolError
+from minicluster.errors import ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.release import helm
 from minicluster.release import resize as by_helm
@@ -54,7 +54,7 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except ToolError as error:
-        raise ReleaseError(str(error).partition(END)[0]) from None
+        raise ReleaseError(helm.explain(error)) from None
 
 
 def _check_post_renderer() -> None:

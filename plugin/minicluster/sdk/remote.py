@@ -4,17 +4,20 @@ Reads requests and writes replies, each a JSON object on a line. A request has a
 
 - ``submit``: a job; ``again`` where Flux may have it already, ``drop`` where it is to be submitted no more;
 - ``watch``: the id of a job that an earlier program has submitted; ``cancel``: the same, and the job is cancelled;
-- ``list``: whether ended jobs count; ``online``: wait until these, of the first so many ranks, are online.
+- ``list``: whether ended jobs count;
+- ``online``: wait until the first so many ranks, of so many, are the online ones, with ``more`` among others; before
+  that it says how many are ``up``.
 
-A job is answered by its ``id``, ``started``, and ``end`` at last; by ``lost`` if Flux has no such job; by ``error`` if
-Flux refuses it. ``ready`` comes first, and ``alive`` each few seconds, so that a client knows a dead connection.
+A job is answered by its ``id``, why it ``waits`` when that changes, ``started``, and ``end`` at last; by ``lost`` if
+Flux has no such job; by ``error`` if Flux refuses it. ``ready`` comes first, and ``alive`` each few seconds, so that a
+client knows a dead connection.
 
-Given to `flux python -c` by session.py; ends with its standard input. Runs with the view's Python, 3.8 or later.
+Sent to the lead by session.py, with described.py and waiting.py; ends with its standard input. Runs with the view's
+Python, 3.8 or later.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import sys
@@ -22,13 +25,12 @@ from functools import partial
 from typing import Any
 
 import flux
+from described import jobspec, marked, shown, text_of, why
 from flux import constants
-from flux.job import JobID, JobList, JobspecV1, cancel_async, event_watch_async, job_kvs_lookup, submit_async
+from flux.job import JobID, JobList, cancel_async, event_watch_async, job_kvs_lookup, submit_async
 
 #: Seconds between two signs of life
 ALIVE = 5.0
-#: The user attribute of a job that has the key of its request
-MARK = "minicluster-sdk"
 
 
 def reply(**answer: Any) -> None:
@@ -42,45 +44,6 @@ def refuse(key: str, error: Exception) -> None:
     reply(key=key, error=getattr(error, "strerror", None) or str(error))
 
 
-def jobspec(job: dict[str, Any], key: str) -> Any:
-    """Return the jobspec of a job. Raises ValueError for numbers that Flux doesn't take."""
-    nodes, tasks = job.get("nodes"), job.get("tasks")
-    spec = JobspecV1.from_command(
-        job["command"],
-        num_nodes=nodes,
-        num_tasks=tasks or nodes or 1,
-        cores_per_task=job.get("cores_per_task") or 1,
-        gpus_per_task=job.get("gpus_per_task"),
-        # nodes without tasks are whole nodes, as of `flux submit -N`
-        exclusive=job.get("exclusive", False) or bool(nodes and not tasks),
-    )
-    spec.environment = {**os.environ, **job.get("environment", {})}
-    spec.cwd = job.get("working_dir") or os.getcwd()  # noqa: PTH109 - a text
-    spec.duration = job.get("time_limit") or 0
-    for name, value in job.get("attributes", {}).items():
-        spec.setattr(name, value)
-    spec.setattr(f"user.{MARK}", key)
-    return spec
-
-
-def marked(found: dict[str, Any] | None) -> Any:
-    """Return the key in a jobspec that was looked up, None where it has none."""
-    return (((found or {}).get("jobspec") or {}).get("attributes", {}).get("user") or {}).get(MARK)
-
-
-def text_of(event: Any) -> list[tuple[str, str]]:
-    """Return the stream and the text of an event of a job's output (RFC 24), none where it has no text."""
-    context = event.context
-    if event.name == "log":
-        return [("stderr", f"flux-shell: {context['message']}\n")]
-    if event.name != "data" or "data" not in context:
-        return []
-    data = context["data"]
-    if context.get("encoding") == "base64":
-        data = base64.b64decode(data).decode(errors="replace")
-    return [(context["stream"], data * context.get("repeat", 1))]
-
-
 class Watched:
     """One job, followed to its end and through its output."""
 
@@ -88,12 +51,15 @@ class Watched:
         """Start to follow it."""
         self.handle, self.key, self.job = handle, key, job
         self.end: dict[str, Any] = {"status": None, "exception": None, "output": []}
+        self.waits: str | None = ""  # why, as the client knows it; None once it waits no more
         event_watch_async(handle, job).then(self._event)
 
     def _event(self, future: Any) -> None:
         event = future.get_event()
         if event is None:
             return
+        if event.name in ("alloc", "exception"):
+            self.waits = None
         if event.name == "start":
             reply(key=self.key, started=True)
         elif event.name == "finish":
@@ -183,18 +149,30 @@ class Jobs:
             # that it is over already is no error: its end is on the way
             cancel_async(self.handle, JobID(name), "cancelled by a client of the SDK").then(lambda _: None)
 
+    def tell_reasons(self, *_: Any) -> None:
+        """Say why the jobs wait that wait, and that the program lives."""
+        reply(alive=True)
+        waiting = [one for one in self.kept if isinstance(one, Watched) and one.waits is not None]
+        for one, reason in zip(waiting, why([one.job for one in waiting], self.handle)):
+            if reason != one.waits:
+                one.waits = reason
+                reply(key=one.key, waits=reason)
+
     def _list(self, key: str, ended: bool, _request: dict[str, Any]) -> None:
         states = ["pending", "running"] + (["inactive"] if ended else [])
-        found = JobList(self.handle, filters=states, user="all", max_entries=0).jobs()
-        reply(key=key, jobs=[shown(job) for job in sorted(found, key=lambda job: job.id)])
+        found = sorted(JobList(self.handle, filters=states, user="all", max_entries=0).jobs(), key=lambda job: job.id)
+        reply(key=key, jobs=[shown(*pair) for pair in zip(found, why([job.id for job in found], self.handle))])
 
-    def _online(self, key: str, ranks: list[int], _request: dict[str, Any]) -> None:
+    def _online(self, key: str, ranks: list[int], request: dict[str, Any]) -> None:
         size, most = ranks
+        wanted = set(range(size))
 
         def changed(future: Any) -> None:
-            members = flux.idset.IDset(future.get()["members"])
-            if {rank for rank in members if rank < most} == set(range(size)):
+            online = {rank for rank in flux.idset.IDset(future.get()["members"]) if rank < most}
+            if wanted <= online if request.get("more") else wanted == online:
                 reply(key=key, online=True)
+            else:
+                reply(key=key, up=len(online))
             future.reset()
 
         asked = self.handle.rpc("groups.get", {"name": "broker.online"}, 0, constants.FLUX_RPC_STREAMING)
@@ -202,24 +180,9 @@ class Jobs:
         self.kept.append(asked)
 
 
-def shown(job: Any) -> dict[str, Any]:
-    """Return what a list has of a job."""
-    return {
-        "id": job.id.f58,
-        "name": job.name,
-        "state": job.state.lower(),
-        "result": (job.result or "").lower(),
-        "exit_code": job.returncode if job.state == "INACTIVE" and job.returncode != "" else None,
-        "nodes": str(job.nodelist or ""),
-        "tasks": int(job.ntasks or 0),
-        "submitted": job.t_submit,
-        "runtime": job.runtime,
-    }
-
-
-def read_requests(handle: Any) -> Any:
+def read_requests(handle: Any, jobs: Jobs) -> Any:
     """Return a watcher of standard input that does what comes there, and ends the program with it."""
-    jobs, rest = Jobs(handle), [b""]
+    rest = [b""]
 
     def readable(*_: Any) -> None:
         data = os.read(0, 1 << 16)
@@ -235,8 +198,9 @@ def read_requests(handle: Any) -> Any:
 def main() -> None:
     """Answer requests until there are no more."""
     handle = flux.Flux()
-    requests = read_requests(handle)
-    alive = handle.timer_watcher_create(ALIVE, lambda *_: reply(alive=True), repeat=ALIVE)
+    jobs = Jobs(handle)
+    requests = read_requests(handle, jobs)
+    alive = handle.timer_watcher_create(ALIVE, jobs.tell_reasons, repeat=ALIVE)
     reply(ready=handle.attr_get("version"))
     with requests, alive:
         handle.reactor_run()

@@ -1,7 +1,7 @@
 """What is asked of remote.py: each request knows its message, after a lost connection too, and reads its replies."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -30,22 +30,27 @@ class Request(Protocol):
 class Question:
     """A question that has one answer: the value of a key of the reply."""
 
-    def __init__(self, name: str, value: object) -> None:
-        """Ask it by its name in remote.py."""
+    def __init__(self, name: str, value: object, tell: Callable[[int], None] | None = None, **more: object) -> None:
+        """Ask it by its name in remote.py; ``tell`` gets the numbers of nodes that are up before the answer."""
         self.key = uuid.uuid4().hex
         self.answer: Future[Any] = Future()
-        self._name, self._value = name, value
+        self._message, self._name, self._tell = {"key": self.key, name: value, **more}, name, tell
 
     def message(self) -> Message:
         """Return the question."""
-        return {"key": self.key, self._name: self._value}
+        return self._message
 
-    def receive(self, reply: Mapping[str, Any]) -> None:
+    def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
         """Give the answer."""
+        if "up" in reply:
+            if self._tell:
+                self._tell(reply["up"])
+            return []
         if "error" in reply:
             self.answer.set_exception(ArgumentError(f"{self._name}: Flux says {reply['error']}"))
         else:
             self.answer.set_result(next(value for key, value in reply.items() if key != "key"))
+        return None
 
     def fail(self, error: SdkError) -> None:
         """Give the error."""
@@ -81,6 +86,9 @@ class Submission:
         if "id" in reply:
             self.future.accept(reply["id"])
             return self.cancellation() if self.future.cancelled() else []
+        if "waits" in reply:
+            self.future.wait_for(reply["waits"])
+            return []
         if "started" in reply:
             self.future.start()
             return []

@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from minicluster.program import first_line
 from minicluster.sdk.channel import Channel, LostError
 from minicluster.sdk.errors import ApiError, ClosedError, SdkError
 from minicluster.sdk.requests import Message, Request
+from minicluster.status.ask import WAITING
 
-#: remote.py's text is the first line of its standard input, so that no image, view or ConfigMap need have it
-REMOTE = Path(__file__).with_name("remote.py")
-BOOT = "import json,sys;exec(compile(json.loads(sys.stdin.readline()),'minicluster','exec'))"
+#: What runs on the lead, with a module of its own
+REMOTE, DESCRIBED = Path(__file__).with_name("remote.py"), Path(__file__).with_name("described.py")
 #: Seconds without a sign of life after which a connection is dead; in which a lead that was reached must answer; until
 #: the next attempt
 SILENCE, PATIENCE, RETRY = 30.0, 300.0, 1.0
@@ -132,7 +133,7 @@ class Session:
 
     def _begin(self, channel: Channel) -> None:
         """Start remote.py, and ask all that is open. Raises LostError."""
-        channel.write(json.dumps(REMOTE.read_text(encoding="utf-8")).encode() + b"\n")
+        channel.write(first_line(REMOTE, described=DESCRIBED, waiting=WAITING).encode())
         self._lines = _Lines(channel)
         while not any("ready" in reply for reply in self._replies(channel)):
             if self._stop.is_set():

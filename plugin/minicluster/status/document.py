@@ -19,7 +19,9 @@ FLUX = (
     "cores",
     "gpus",
     "jobs",
+    "waiting",
     "longestWait",
+    "problems",
     "bursts",
 )
 
@@ -62,9 +64,10 @@ def _flux(snapshot: Snapshot, answer: Answer) -> dict[str, Any]:
     needed, jobs = flux["quorum"], flux["jobs"]
     # a quorum that was reached stays reached when brokers are lost later
     reached = len(brokers) >= needed or (0 in snapshot.pods and snapshot.pods[0].is_ready)
+    starts = f"waits for the quorum, {len(brokers)} of {needed} brokers are online"
     return {
         "state": "Running" if reached else "Starting",
-        "why": "" if reached else f"waits for the quorum, {len(brokers)} of {needed} brokers are online",
+        "why": _line(flux.get("queue_problem", "")) if reached else starts,
         "flux": flux["version"],
         # pods of an older version don't say it
         "scheduler": flux.get("scheduler"),
@@ -86,7 +89,9 @@ def _flux(snapshot: Snapshot, answer: Answer) -> dict[str, Any]:
             "done": jobs["inactive"],
             **{result: jobs[result] for result in ("failed", "canceled", "timeout")},
         },
+        "waiting": [{"jobs": each["jobs"], "reason": _line(each["reason"])} for each in flux.get("waiting", ())],
         "longestWait": flux["queue_wait"],
+        "problems": [_line(problem) for problem in flux.get("problems", ())],
         "bursts": {"registered": max(0, flux["registered"] - max_size), "up": len(brokers) - len(online)},
     }
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from minicluster.render.constants import IMMUTABLE, KUEUE_QUEUE
+from minicluster.status import words
 from minicluster.status.pods import Pod
 
 #: Annotation of the Job that says who suspended it, and how its text begins when its agent did (pod/suspend.py)
@@ -14,6 +15,9 @@ SUSPENDED = "minicluster/suspended"
 IDLE = "idle for "
 #: State of a Job by its condition; the first two are set while pods still leave (Kubernetes 1.31)
 ENDS = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed", "Complete": "Complete", "Failed": "Failed"}
+
+#: State of a Job that is deleted, and why
+ENDING = ("Ending", "the Job was deleted: its pods end within their grace period")
 
 
 @dataclass(frozen=True)
@@ -23,14 +27,15 @@ class Job:
     namespace: str
     created: datetime
     size: int
-    max_size: int
+    max_size: int | None  #: None when nothing says it any more
     lead_address: str  #: of the cluster that this one's brokers join; "" when they join their own lead
     has_socket: bool  #: whether Flux can be asked
     is_suspended: bool
     why_suspended: str  #: "" when nobody left a word
     queue: str  #: Kueue's, "" without
     uid: str
-    end: tuple[str, str] | None  #: how it ended (Complete, Failed, Gone), and why
+    end: tuple[str, str] | None  #: how it ended (Complete, Failed, Gone) or ends (Ending), and why
+    failed_pod: str = ""  #: name of the pod by whose exit code it failed
 
     @property
     def is_asleep(self) -> bool:
@@ -86,7 +91,7 @@ def read_job(job: Mapping[str, Any]) -> Job | None:
     recorded = metadata.get("annotations", {}).get(IMMUTABLE)
     if recorded is None:
         return None
-    immutable = json.loads(recorded)
+    immutable, conditions = json.loads(recorded), job.get("status", {}).get("conditions", [])
     return Job(
         namespace=metadata["namespace"],
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
@@ -98,16 +103,23 @@ def read_job(job: Mapping[str, Any]) -> Job | None:
         why_suspended=metadata["annotations"].get(SUSPENDED, ""),
         queue=metadata.get("labels", {}).get(KUEUE_QUEUE, ""),
         uid=metadata.get("uid", ""),
-        end=_end(job.get("status", {}).get("conditions", [])),
+        end=_end(conditions) or (ENDING if "deletionTimestamp" in metadata else None),
+        failed_pod=_failed_pod(conditions),
     )
 
 
 def _end(conditions: Iterable[Mapping[str, str]]) -> tuple[str, str] | None:
     for condition in conditions:
         if condition["type"] in ENDS and condition["status"] == "True":
-            texts = (condition.get("reason", ""), condition.get("message", ""))
-            return ENDS[condition["type"]], ": ".join(filter(None, texts))
+            reason, message = condition.get("reason", ""), condition.get("message", "")
+            return ENDS[condition["type"]], words.of_end(reason, message)
     return None
+
+
+def _failed_pod(conditions: Iterable[Mapping[str, str]]) -> str:
+    """Return the pod that failed the Job; "" when none did, or nobody knows which."""
+    found = (words.FAILED.fullmatch(condition.get("message", "")) for condition in conditions)
+    return next((match[2] for match in found if match), "")
 
 
 def read_deleted_job(config: Mapping[str, Any]) -> Job | None:
@@ -116,18 +128,32 @@ def read_deleted_job(config: Mapping[str, Any]) -> Job | None:
     if text is None or metadata.get("labels", {}).get("app.kubernetes.io/name") != "minicluster":
         return None
     settings = json.loads(text)
+    created = datetime.fromisoformat(metadata["creationTimestamp"])
+    end = ("Gone", "its Job ended and was cleaned up, or was deleted; `helm uninstall` removes the rest")
+    return _without_object(metadata["namespace"], created, int(settings["size"]), int(settings["max_size"]), end)
+
+
+def job_of_pods(pods: Mapping[int, Pod]) -> Job | None:
+    """Return the deleted Job whose pods end; None for pods that go on without one."""
+    if not all(pod.is_leaving or pod.has_ended for pod in pods.values()):
+        return None
+    some = next(iter(pods.values()))
+    return _without_object(some.namespace, min(pod.created for pod in pods.values()), len(pods), None, ENDING)
+
+
+def _without_object(namespace: str, created: datetime, size: int, max_size: int | None, end: tuple[str, str]) -> Job:
     return Job(
-        namespace=metadata["namespace"],
-        created=datetime.fromisoformat(metadata["creationTimestamp"]),
-        size=int(settings["size"]),
-        max_size=int(settings["max_size"]),
+        namespace=namespace,
+        created=created,
+        size=size,
+        max_size=max_size,
         lead_address="",
         has_socket=True,
         is_suspended=False,
         why_suspended="",
         queue="",
         uid="",
-        end=("Gone", "its Job ended and was cleaned up, or was deleted; `helm uninstall` removes the rest"),
+        end=end,
     )
 
 

@@ -11,6 +11,10 @@ from minicluster.render.constants import KUEUE_ELASTIC
 INDEX = "batch.kubernetes.io/job-completion-index"
 #: Annotation by which kubectl, and we, find the container that runs Flux
 RUNNER = "kubectl.kubernetes.io/default-container"
+#: Annotations with the number of pods of an index that failed before; those of the second don't count for backoffLimit
+FAILURES, IGNORED = "batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count"
+#: Exit codes of pods that were told to stop, and killed: the Job's podFailurePolicy replaces them
+REPLACED = (85, 137)
 #: Containers that wait for these have no problem
 STARTING = ("", "PodInitializing", "ContainerCreating")
 
@@ -30,11 +34,24 @@ class Pod:
     is_ready: bool
     runner: str  #: name of the container that runs Flux
     failing: Mapping[str, str]  #: name of each other container that fails, and how
+    failures: int = 0  #: of the pods of this index with this one, where Kubernetes counts them
+    ended: datetime | None = None  #: when its runner did
+    is_replaced: bool = True  #: whether the Job replaces it if it has failed; else it ends the Job
 
     @property
     def state(self) -> str:
         """Phase and reason, e.g. ``Pending: ImagePullBackOff``."""
         return f"{self.phase}: {self.reason}" if self.reason else self.phase
+
+    def back_off(self, now: datetime) -> float:
+        """Return the seconds until Kubernetes makes the next pod in place of one that failed; 0 if unknown.
+
+        The wait is that of the Job's controller (backoff_utils.go): it doubles, from 10 s to 10 minutes.
+        """
+        if not self.failures or self.ended is None:
+            return 0
+        whole = min(600, 10 << min(self.failures - 1, 6))
+        return max(0.0, whole - (now - self.ended).total_seconds())
 
     @property
     def has_ended(self) -> bool:
@@ -73,7 +90,32 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         is_ready=conditions.get("Ready") == "True",
         runner=runner,
         failing={} if is_leaving else dict(_failing(status, runner)),
+        failures=_failures(metadata.get("annotations", {})) if status.get("phase") == "Failed" else 0,
+        ended=_ended(status, runner),
+        is_replaced=conditions.get("DisruptionTarget") == "True" or _exit_code(status, runner) in (None, *REPLACED),
     )
+
+
+def _failures(annotations: Mapping[str, str]) -> int:
+    """Return how many pods of an index have failed with this one; 0 where Kubernetes doesn't count them."""
+    if FAILURES not in annotations:
+        return 0
+    return 1 + int(annotations[FAILURES]) + int(annotations.get(IGNORED, "0"))
+
+
+def _exit_code(status: Mapping[str, Any], runner: str) -> int | None:
+    for container in status.get("containerStatuses", []):
+        if container["name"] == runner and "terminated" in container["state"]:
+            return int(container["state"]["terminated"]["exitCode"])
+    return None
+
+
+def _ended(status: Mapping[str, Any], runner: str) -> datetime | None:
+    for container in status.get("containerStatuses", []):
+        time = container["state"].get("terminated", {}).get("finishedAt")
+        if container["name"] == runner and time:
+            return datetime.fromisoformat(time)
+    return None
 
 
 def _reason(status: Mapping[str, Any], runner: str, is_leaving: bool) -> tuple[str, str]:

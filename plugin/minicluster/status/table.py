@@ -7,6 +7,8 @@ from typing import Any
 
 #: Columns of the labels, and of the whole table
 LABEL, WIDTH = 13, 80
+#: Names of jobs that wait for the same
+MOST_JOBS = 3
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -40,8 +42,7 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
     quorum, gpus, jobs = found["quorum"], found["gpus"], found["jobs"]
     nodes = {**found["nodes"], "not started": found["nodes"]["notStarted"]}
     if found["scheduler"]:
-        name, *policies = found["scheduler"].values()
-        yield _row("Scheduler", f"{name} ({', '.join(policies)})" if policies else name)
+        yield _row("Scheduler", _scheduler(**found["scheduler"]))
     yield _row("Quorum", f"{quorum['needed']}, {'reached' if quorum['reached'] else 'not reached'}")
     node_row, core_row, gpu_row, job_row = _grid(
         ("Nodes", nodes, ("up", "drained", "missing", "not started")),
@@ -60,8 +61,23 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
         yield gpu_row
     ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout") if jobs[end]]
     yield f"{job_row}  {', '.join(ends)}".rstrip()
+    yield from _reasons(
+        "Waiting", [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in found["waiting"]]
+    )
+    yield from (_row("Problem", problem) for problem in found["problems"])
     if found["longestWait"]:
         yield _row("Longest wait", duration(found["longestWait"]))
+
+
+def _some(jobs: Sequence[str]) -> str:
+    """Return the names of a few jobs, and how many more there are."""
+    more = f" and {len(jobs) - MOST_JOBS} more" if len(jobs) > MOST_JOBS else ""
+    return ", ".join(jobs[:MOST_JOBS]) + more
+
+
+def _scheduler(name: str, version: str = "", **policies: str) -> str:
+    policy = f"({', '.join(policies.values())})" if policies else ""
+    return " ".join(filter(None, [name, version, policy]))
 
 
 def _named(containers: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from minicluster.render.model import MiniCluster
-from minicluster.render.refusals import containers, flux, follow, kubernetes, pod, queues, sizes, volumes
+from minicluster.render.refusals import containers, fit, flux, follow, job, kubernetes, pod, queues, sizes, volumes
 
 #: Each yields the refusals of one kind.
 CHECKS = (
@@ -25,11 +25,14 @@ CHECKS = (
     sizes.autoscaling,
     sizes.scale_to_zero,
     pod.kept_state,
+    job.template,
     queues.job_metadata,
     queues.queue,
     queues.gang,
     flux.hidden_by_broker_config,
     containers.resources,
+    containers.cores,
+    fit.impossible,
     kubernetes.fields,
 )
 

@@ -6,12 +6,18 @@ from typing import Any
 from minicluster.names import MAX_NAME
 from minicluster.render.model import MiniCluster
 from minicluster.render.quantity import to_number
+from minicluster.render.resources import GPUS, gpus
+from minicluster.render.resources import cores as cores_of
 
 #: Fields of the container that runs Flux only.
 RUNNERS = ("launcher", "batch", "batchRaw", "diagnostics", "cores", "logs", "runFlux")
 #: Probes of a container, and those of their kinds that need a port.
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 PORTS = {"httpGet", "tcpSocket", "grpc"}
+#: Vendors of GPUs, whose names for them begin with a domain.
+VENDORS = ("nvidia", "amd", "intel")
+#: CPUs of a node that Linux can run.
+MOST_CORES = 8192
 #: How the names of the cluster's own variables begin.
 OWN_VARIABLES = ("mc_", "MINICLUSTER_")
 
@@ -119,6 +125,10 @@ def resources(cluster: MiniCluster) -> Iterator[str]:
     for place, container in {**cluster.own_containers, **cluster.containers}.items():
         given = container.get("resources", {})
         limits = given.get("limits", {})
+        for kind in ("limits", "requests"):
+            for name in given.get(kind, {}):
+                if name.partition("/")[0] in VENDORS:
+                    yield f"{place}.resources.{kind}.{name}: no GPU has this name; there are {', '.join(GPUS)}"
         for name, asked in given.get("requests", {}).items():
             limit = limits.get(name)
             where = f"{place}.resources.requests.{name} is {asked}"
@@ -127,6 +137,19 @@ def resources(cluster: MiniCluster) -> Iterator[str]:
                 yield f"{where}, limits.{name} {shown}: for a device they must be equal; give both the same number"
             elif limit is not None and to_number(asked) > to_number(limit):
                 yield f"{where}, limits.{name} {limit}: a request can't be above its limit; lower it"
+
+
+def cores(cluster: MiniCluster) -> Iterator[str]:
+    """Yield numbers of cores or GPUs that no node has: Flux would hold each of them in memory."""
+    runner = cluster.runner
+    place = next(place for place, container in cluster.containers.items() if container is runner)
+    asked = {f"{place}.cores" if runner.get("cores") else f"{place}.resources: cpu": cores_of(runner) or 0}
+    asked[f"{place}.resources: GPUs"] = gpus(runner)
+    for n, burst in enumerate(cluster.flux["bursting"]["clusters"]):
+        asked |= {f"flux.bursting.clusters[{n}].{key}": burst.get(key, 0) for key in ("cores", "gpus")}
+    for field, number in asked.items():
+        if number > MOST_CORES:
+            yield f"{field} is {number}: no node has more than {MOST_CORES}; lower it"
 
 
 def work(cluster: MiniCluster) -> Iterator[str]:

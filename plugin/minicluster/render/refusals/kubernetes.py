@@ -1,8 +1,11 @@
-"""Refusals of what Kubernetes defines, such as a security context or `pod.template`: unknown fields, wrong types.
+"""Refusals of what Kubernetes defines, such as a security context or `job.template`: unknown fields, wrong types.
 
-The API server would refuse the same, but only when half of a release is installed. ``kubernetes.json`` has all types of
-a pod template, with their fields and the type of each, from the OpenAPI document of that version's API server
-(/openapi/v2).
+The API server would refuse the same, but only when half of a release is installed. With Helm 3 it drops unknown
+fields without an error.
+
+``kubernetes.json`` has all types of a Job, with their fields and the type of each, from the OpenAPI documents
+(/openapi/v2) of the API servers from 1.29 to the version that it names. ``KIND since 1.33`` is a field that older ones
+lack.
 """
 
 import difflib
@@ -24,9 +27,10 @@ IDS = ("runAsUser", "runAsGroup", "fsGroup")
 
 def fields(cluster: MiniCluster) -> Iterator[str]:
     """Yield unknown fields and values of a wrong type; a newer Kubernetes may have fields that are not known here."""
+    version = release(cluster.kubernetes)
     for place, kind, value in _parts(cluster):
         if value:
-            yield from _problems(place, kind, value, newer=_is_newer(cluster.kubernetes))
+            yield from _problems(place, kind, value, version)
 
 
 def _parts(cluster: MiniCluster) -> Iterator[tuple[str, str, Any]]:
@@ -39,6 +43,7 @@ def _parts(cluster: MiniCluster) -> Iterator[tuple[str, str, Any]]:
     yield "pod.tolerations", "[Toleration]", pod["tolerations"]
     yield "pod.topologySpreadConstraints", "[TopologySpreadConstraint]", pod["topologySpreadConstraints"]
     yield "pod.template", "PodTemplateSpec", pod["template"]
+    yield "job.template", "JobTemplateSpec", cluster.spec["job"]["template"]
 
 
 @cache
@@ -47,32 +52,44 @@ def _known() -> dict[str, Any]:
     return known
 
 
-def _is_newer(version: str) -> bool:
-    """Tell whether a version of Kubernetes is later than that of the known fields; "", not known, is not."""
+def release(version: str) -> tuple[int, int] | None:
+    """Return major and minor of a version of Kubernetes, ``v1.36.3`` or ``1.36``; None for "", which is not known."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
-    major, minor = map(int, _known()["version"].split("."))
-    return found is not None and (int(found[1]), int(found[2])) > (major, minor)
+    return (int(found[1]), int(found[2])) if found else None
 
 
-def _problems(place: str, kind: str, value: Any, newer: bool) -> Iterator[str]:
+def _problems(place: str, kind: str, value: Any, version: tuple[int, int] | None) -> Iterator[str]:
     """Yield what is wrong below a place. A kind is the name of a type, ``[KIND]`` a list, ``{KIND}`` a map of it."""
     types = _known()["types"]
     if kind[0] == "[" and isinstance(value, list):
         for n, item in enumerate(value):
-            yield from _problems(f"{place}[{n}]", kind[1:-1], item, newer)
+            yield from _problems(f"{place}[{n}]", kind[1:-1], item, version)
     elif kind[0] == "{" and isinstance(value, dict):
         for key, item in value.items():
-            yield from _problems(f"{place}.{key}", kind[1:-1], item, newer)
+            yield from _problems(f"{place}.{key}", kind[1:-1], item, version)
     elif kind in types and isinstance(value, dict):
         for key, item in value.items():
-            if key in types[kind]:
-                yield from _problems(f"{place}.{key}", types[kind][key], item, newer)
-            elif not newer:
-                near = difflib.get_close_matches(key, types[kind], 1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(types[kind])}"
-                yield f"{place}.{key} is not a field of Kubernetes' {kind}: {hint}"
+            yield from _field_problems(place, kind, key, item, version)
     elif wanted := _wanted(place, kind, value):
         yield f"{place} is {shown(value)}: must be {wanted}"
+
+
+def _field_problems(place: str, kind: str, key: str, value: Any, version: tuple[int, int] | None) -> Iterator[str]:
+    """Yield what is wrong with a field of a type and below it."""
+    fields = _known()["types"][kind]
+    if key not in fields:
+        newest = release(_known()["version"])
+        if not (version and newest and version > newest):
+            near = difflib.get_close_matches(key, fields, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(fields)}"
+            yield f"{place}.{key} is not a field of Kubernetes' {kind}: {hint}"
+        return
+    inner, _, since = fields[key].partition(" since ")
+    needed = release(since)
+    if version and needed and version < needed:
+        yield f"{place}.{key} needs Kubernetes {since}, this is {version[0]}.{version[1]}: remove it"
+    else:
+        yield from _problems(f"{place}.{key}", inner, value, version)
 
 
 def _wanted(place: str, kind: str, value: Any) -> str:

@@ -1,13 +1,16 @@
-"""Refusals of what Kueue, a gang scheduler and a suspended Job exclude."""
+"""Refusals of what Kueue, a gang and a suspended Job exclude."""
 
 from collections.abc import Iterator
 
 from minicluster.render.constants import KUEUE_ELASTIC, KUEUE_QUEUE
 from minicluster.render.model import MiniCluster
+from minicluster.render.refusals import kubernetes
 
 PRIORITY = "kueue.x-k8s.io/priority-class"
 #: Annotations by which Kueue starts fewer pods than the Job asks for.
 PARTIAL = ("kueue.x-k8s.io/job-min-parallelism", "kueue.x-k8s.io/job-completions-equal-parallelism")
+#: From this version on Kubernetes lets the size of its gangs change.
+RESIZABLE = (1, 37)
 #: How a gang scheduler finds the PodGroup of a pod, by kind: the map of the pod, the key.
 GROUP = {
     "volcano": ("annotations", "scheduling.k8s.io/group-name"),
@@ -58,10 +61,29 @@ def gang(cluster: MiniCluster) -> Iterator[str]:
     kind, pod = cluster.spec["gang"]["kind"], cluster.spec["pod"]
     if cluster.spec["gang"]["queue"] and kind != "volcano":
         yield "gang.queue is set and gang.kind is not volcano, which alone has queues: drop gang.queue"
-    if not kind:
+    if kind == "kubernetes":
+        yield from _native_gang(cluster)
+    if kind not in GROUP:
         return
     if not pod["schedulerName"]:
         yield f"gang.kind is {kind} and pod.schedulerName is unset, so no scheduler reads the PodGroup: set it"
     where, key = GROUP[kind]
     if key in pod[where]:
         yield f"pod.{where} has {key} and gang.kind is {kind}, which sets it: drop one of them"
+
+
+def _native_gang(cluster: MiniCluster) -> Iterator[str]:
+    """Yield what excludes a gang of Kubernetes' own."""
+    for place, part, field in (
+        ("pod.template", cluster.spec["pod"]["template"], "schedulingGroup"),
+        ("job.template", cluster.spec["job"]["template"], "scheduling"),
+    ):
+        spec = part.get("spec")
+        if isinstance(spec, dict) and field in spec:
+            yield f"{place}.spec has {field} and gang.kind is kubernetes, which makes the PodGroup: drop one of them"
+    version = kubernetes.release(cluster.kubernetes)
+    if cluster.autoscaling and version and version < RESIZABLE:
+        yield (
+            f"autoscaling is on and gang.kind is kubernetes, and Kubernetes {version[0]}.{version[1]} fixes the size "
+            "of a gang: turn autoscaling off, or drop gang.kind"
+        )

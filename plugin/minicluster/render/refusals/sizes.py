@@ -4,13 +4,21 @@ from collections.abc import Iterator
 
 from minicluster.names import MAX_NAME
 from minicluster.render import work
+from minicluster.render.constants import BROKER_PORT
 from minicluster.render.model import MiniCluster
 from minicluster.render.resources import requested_cpus
+
+#: Pods of an Indexed Job (Kubernetes' validation of a Job).
+MOST_PODS = 100_000
 
 
 def sizes(cluster: MiniCluster) -> Iterator[str]:
     """Yield sizes that exclude each other, and names that would be too long."""
     size, max_size, min_size = cluster.size, cluster.max_size, cluster.spec["minSize"]
+    leader = cluster.flux["bursting"]["leadBroker"].get("size", 1)
+    for place, hosts in {"maxSize": max_size, "flux.bursting.leadBroker.size": leader, **_burst_sizes(cluster)}.items():
+        if hosts > MOST_PODS:
+            yield f"{place} is {hosts}: a Job has at most {MOST_PODS} pods; lower it"
     if max_size < size:
         yield f"size is {size}, maxSize {max_size}: lower size, or install with a larger maxSize"
     if min_size is not None and min_size > size:
@@ -24,6 +32,11 @@ def sizes(cluster: MiniCluster) -> Iterator[str]:
         yield f"the Service {cluster.name}-lead has over {MAX_NAME} characters: shorten nameOverride"
     if cluster.flux["bursting"]["follow"]["bursts"] and len(cluster.name) > MAX_NAME - len("-follow"):
         yield f"the Deployment {cluster.name}-follow has over {MAX_NAME} characters: shorten nameOverride"
+
+
+def _burst_sizes(cluster: MiniCluster) -> dict[str, int]:
+    given = enumerate(cluster.flux["bursting"]["clusters"])
+    return {f"flux.bursting.clusters[{n}].size": burst["size"] for n, burst in given if "size" in burst}
 
 
 def autoscaling(cluster: MiniCluster) -> Iterator[str]:
@@ -41,8 +54,12 @@ def autoscaling(cluster: MiniCluster) -> Iterator[str]:
             )
         if any(metrics["port"] in container.get("ports", []) for container in cluster.spec["containers"]):
             yield f"metrics.port is {metrics['port']}, a port of another container of the pod: choose another"
+    if metrics["enabled"] and metrics["port"] == BROKER_PORT:
+        yield f"metrics.port is {BROKER_PORT}, on which the broker listens: choose another"
     if not scaling:
         return
+    if cluster.max_size == 1 and not scaling["suspendAfterSeconds"]:
+        yield "autoscaling is on and goes from 1 to 1: set maxSize, up to which the cluster can grow"
     low, high, size, min_size = scaling["min"], scaling["max"], cluster.size, cluster.spec["minSize"]
     if high > cluster.max_size:
         yield f"autoscaling.max is {high}, maxSize {cluster.max_size}: lower it, or install with a larger maxSize"

@@ -1,0 +1,127 @@
+"""The job that a flux command submits and follows: what becomes of it when the command is told to stop, or loses it."""
+
+import json
+import signal
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from minicluster.errors import StateError
+from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.live.find import find_lead, refusals
+from minicluster.live.input import Input
+from minicluster.live.lead import Lead
+from minicluster.live.ready import find_ready_lead
+from minicluster.live.run import handle_signals, run
+from minicluster.live.wake import is_asleep, was_woken
+
+#: The flux commands that submit a job and follow it
+FOLLOWING = ("run", "alloc")
+MINE = Path(__file__).with_name("mine.py")
+#: The user attribute by which the job is found again
+MARK = "user.minicluster-client"
+#: Seconds that the lead has to find or cancel it; by which clocks and the queue's times may differ
+SECONDS, SLACK = 20.0, 60.0
+Say = Callable[[str], None]
+
+
+def run_flux(kubernetes: Kubernetes, name: str, words: Sequence[str], say: Say, *, waits: bool) -> int:
+    """Run a flux command on the lead, and return its exit code. Raises StateError, StatusError.
+
+    With ``waits`` a MiniCluster that starts or sleeps is waited for.
+    """
+    lead = find_ready_lead(kubernetes, name, say, waits=waits)
+    if words[0] not in FOLLOWING:
+        return run(kubernetes, lead, lead.flux_words(*words))
+    return _Following(kubernetes, lead, say).run(words)
+
+
+class _Following:
+    """A flux command that follows a job of its own."""
+
+    def __init__(self, kubernetes: Kubernetes, lead: Lead, say: Say) -> None:
+        # Ctrl-C on a terminal is not for what is asked of the lead then
+        self._kubernetes = Kubernetes(kubernetes.context, kubernetes.namespace, is_apart=True)
+        self._lead, self._stdin, self._say = lead, Input(), say
+        self._name = lead.cluster
+        self._key, self._begin, self._was_told = f"key-{uuid.uuid4().hex}", time.monotonic(), False
+
+    def run(self, words: Sequence[str]) -> int:
+        marked = (words[0], f"--setattr={MARK}={self._key}", *words[1:])
+        code, error = self._run(marked)
+        end = time.monotonic()
+        while (code or error) and not self._was_told and self._fell_asleep():
+            former = self._lead
+            self._lead = find_ready_lead(self._kubernetes, self._name, self._say)
+            if self._lead.uid == former.uid:
+                break
+            job = self._ask("find")
+            if job and job["began"] is not None and job["began"] > time.monotonic() - end:
+                break  # what it has printed would come twice
+            if not self._stdin.rewind():
+                raise StateError(f"its input is lost{': ' + self._goes_on(job) if job else '; run the command again'}")
+            self._say(f"job {job['id']} goes on" if job else "the job was not submitted: running the command again")
+            code, error = self._run(("job", "attach", job["id"]) if job else marked)
+        if error:
+            raise error
+        return code
+
+    def _run(self, words: Sequence[str]) -> tuple[int, StateError | None]:
+        """Return the exit code, or why the command could not be run. A job that is left behind is cancelled."""
+        code, error = 0, None
+        # no second Ctrl-C may end us before that
+        with handle_signals(lambda *_: None):
+            try:
+                code = run(self._kubernetes, self._lead, self._lead.flux_words(*words), self._stdin, self._told)
+            except StateError as raised:
+                error = raised
+            if self._was_told or code == 128 + signal.SIGINT:
+                self._was_told = True
+                self._cancel()
+        return code, error
+
+    def _told(self, number: int) -> bool:
+        """Say whether a signal is done with: a job that waits can't be told anything, and is cancelled."""
+        self._was_told = True
+        # flux asks for a second Ctrl-C, and then cancels the job itself
+        return number != signal.SIGINT and bool(self._try("stop").get("cancelled"))
+
+    def _cancel(self) -> None:
+        job = self._try("cancel")
+        if job:
+            self._say(f"job {job['id']} is cancelled")
+
+    def _try(self, action: str) -> dict[str, Any]:
+        try:
+            return self._ask(action)
+        except CommandError as error:
+            self._say(f"{error.reason}: {self._goes_on({})}")
+            return {}
+
+    def _ask(self, action: str) -> dict[str, Any]:
+        """Ask the lead for the job. Raises CommandError."""
+        lead, age = self._lead, time.monotonic() - self._begin + SLACK
+        program = MINE.read_text(encoding="utf-8")
+        words = lead.flux_words("python", "-c", program, self._key, f"{age:.0f}", action)
+        where = (lead.pod.name, f"--container={lead.pod.runner}")
+        found: dict[str, Any] = json.loads(self._kubernetes.kubectl("exec", *where, "--", *words, seconds=SECONDS))
+        return found
+
+    def _goes_on(self, job: dict[str, Any]) -> str:
+        """Return what is to be said of a job that is left alone."""
+        flux = f"`minicluster flux {self._name} --"
+        if job:
+            name = job["id"]
+            return f"job {name} goes on: {flux} job attach {name}` shows its output, {flux} cancel {name}` ends it"
+        return f"what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
+
+    def _fell_asleep(self) -> bool:
+        """Say whether the lead went because the MiniCluster was suspended while it was idle."""
+        with refusals():
+            lead = find_lead(self._kubernetes, self._name)
+            if lead and lead.uid == self._lead.uid and lead.is_ready:
+                return False
+            job = self._kubernetes.get("job", self._name)
+        return is_asleep(job) or was_woken(job)

@@ -1,0 +1,53 @@
+"""mine.py KEY AGE stop|cancel|find: what to do with the job that `minicluster flux` has submitted with a key.
+
+AGE is the greatest number of seconds for which it can have been there. ``stop`` cancels it while it waits, ``cancel``
+also when it runs. Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``began``, how many seconds
+ago it began to run, null before; {} without a job.
+Given to `flux python -c` by jobs.py. Runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import flux
+from flux.job import JobID, JobList, cancel, job_kvs_lookup
+
+#: The user attribute of a job that has the key
+MARK = "minicluster-client"
+WAITING = ("DEPEND", "PRIORITY", "SCHED")
+
+
+def find(handle: Any, key: str, age: float, states: list[str]) -> Any:
+    """Return the newest job with a key, None without one. Raises OSError."""
+    listed = JobList(handle, attrs=["state", "t_submit", "t_run"], filters=states, max_entries=0).jobs()
+    for job in sorted(listed, key=lambda job: -job.id):
+        if job.t_submit < time.time() - age:
+            return None
+        found = job_kvs_lookup(handle, job.id, keys=["jobspec"]) or {}
+        if found.get("jobspec", {}).get("attributes", {}).get("user", {}).get(MARK) == key:
+            return job
+    return None
+
+
+def main(key: str, age: str, action: str) -> dict[str, Any]:
+    """Do it, and return what is printed. Raises OSError."""
+    handle = flux.Flux()
+    job = find(handle, key, float(age), ["pending", "running"] + (["inactive"] if action == "find" else []))
+    if job is None:
+        return {}
+    is_cancelled = job.state in WAITING if action == "stop" else action == "cancel"
+    if is_cancelled:
+        try:
+            cancel(handle, job.id, "its `minicluster flux` was told to stop")
+        except OSError:
+            return {}  # it has just ended
+    began = time.time() - job.t_run if job.t_run else None
+    return {"id": JobID(job.id).f58plain, "cancelled": is_cancelled, "began": began}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*sys.argv[1:])))

@@ -1,0 +1,18 @@
+"""Refusals of fields of the Job that the chart writes itself."""
+
+from collections.abc import Iterator
+
+from minicluster.render.constants import OWN_JOB_FIELDS
+from minicluster.render.model import MiniCluster
+
+
+def template(cluster: MiniCluster) -> Iterator[str]:
+    """Yield fields of `job.template` that the chart writes, each with the value that sets it."""
+    part = cluster.spec["job"]["template"]
+    if "metadata" in part:
+        yield "job.template has metadata: set jobLabels and jobAnnotations"
+    spec = part.get("spec")
+    for field in spec if isinstance(spec, dict) else ():
+        if field in OWN_JOB_FIELDS:
+            value = OWN_JOB_FIELDS[field]
+            yield f"job.template.spec has {field}, which the chart writes: {f'set {value}' if value else 'drop it'}"

@@ -1,0 +1,81 @@
+"""What remote.py makes of a job that is asked for, and says of one that is there.
+
+A module of that program: runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from typing import Any
+
+from flux.job import JobspecV1
+
+#: The user attribute of a job that has the key of its request
+MARK = "minicluster-sdk"
+
+
+def jobspec(job: dict[str, Any], key: str) -> Any:
+    """Return the jobspec of a job. Raises ValueError for numbers that Flux doesn't take."""
+    nodes, tasks = job.get("nodes"), job.get("tasks")
+    spec = JobspecV1.from_command(
+        job["command"],
+        num_nodes=nodes,
+        num_tasks=tasks or nodes or 1,
+        cores_per_task=job.get("cores_per_task") or 1,
+        gpus_per_task=job.get("gpus_per_task"),
+        # nodes without tasks are whole nodes, as of `flux submit -N`
+        exclusive=job.get("exclusive", False) or bool(nodes and not tasks),
+    )
+    spec.environment = {**os.environ, **job.get("environment", {})}
+    spec.cwd = job.get("working_dir") or os.getcwd()  # noqa: PTH109 - a text
+    spec.duration = job.get("time_limit") or 0
+    for name, value in job.get("attributes", {}).items():
+        spec.setattr(name, value)
+    spec.setattr(f"user.{MARK}", key)
+    return spec
+
+
+def marked(found: dict[str, Any] | None) -> Any:
+    """Return the key in a jobspec that was looked up, None where it has none."""
+    return (((found or {}).get("jobspec") or {}).get("attributes", {}).get("user") or {}).get(MARK)
+
+
+def text_of(event: Any) -> list[tuple[str, str]]:
+    """Return the stream and the text of an event of a job's output (RFC 24), none where it has no text."""
+    context = event.context
+    if event.name == "log":
+        return [("stderr", f"flux-shell: {context['message']}\n")]
+    if event.name != "data" or "data" not in context:
+        return []
+    data = context["data"]
+    if context.get("encoding") == "base64":
+        data = base64.b64decode(data).decode(errors="replace")
+    return [(context["stream"], data * context.get("repeat", 1))]
+
+
+def why(ids: list[Any], handle: Any) -> list[str]:
+    """Return why jobs wait, "" for one that does not."""
+    try:
+        from waiting import reasons  # with the programs of the lead's pod
+
+        found = reasons(handle, ids) if ids else {}
+    except (ImportError, OSError):
+        found = {}
+    return [found.get(job, "") for job in ids]
+
+
+def shown(job: Any, waits: str) -> dict[str, Any]:
+    """Return what a list has of a job."""
+    return {
+        "id": job.id.f58,
+        "name": job.name,
+        "state": job.state.lower(),
+        "result": (job.result or "").lower(),
+        "exit_code": job.returncode if job.state == "INACTIVE" and job.returncode != "" else None,
+        "nodes": str(job.nodelist or ""),
+        "tasks": int(job.ntasks or 0),
+        "submitted": job.t_submit,
+        "runtime": job.runtime,
+        "waits": waits,
+    }

@@ -1,0 +1,59 @@
+"""What Kubernetes, a pod's log and a lead that does not answer say, in words for people."""
+
+import re
+from collections.abc import Iterable
+
+#: Kubernetes' message of a Job that a container's exit code failed
+FAILED = re.compile(
+    r"Container (\S+) for pod \S+?/(\S+) failed with exit code (\d+) matching FailJob rule at index \d+"
+)
+#: Reasons of a Job's end, and what they mean here; success needs no words
+REASONS = {
+    "SuccessPolicy": "",
+    "CompletionsReached": "",
+    "BackoffLimitExceeded": "its pods failed more than backoffLimit times",
+    "DeadlineExceeded": "deadlineSeconds are over",
+}
+#: Lines of a log that Flux and we write around the work's own
+AROUND = re.compile(r"minicluster: |flux-\w+: |\d+\.\d+s: flux-shell|(<\d+>)?[\w.-]+\.[a-z]+\[\d+\]: |FLUXTIME")
+OURS = re.compile(r"minicluster: (.*(?:failed with exit code|did not start|died|there is no |can't be|is set and ).*)")
+WORK = re.compile(r"minicluster: the job failed with exit code (\d+)")
+#: Exit code of what was killed by SIGKILL
+KILLED = "137"
+MEMORY = "killed, most often for want of memory: see resources.limits.memory"
+#: Characters of a log's line
+MOST = 200
+
+
+def of_end(reason: str, message: str) -> str:
+    """Return why a Job has ended."""
+    failed = FAILED.fullmatch(message) if reason == "PodFailurePolicy" else None
+    if failed:
+        return f"the container {failed[1]} of pod {failed[2]} failed with exit code {failed[3]}"
+    return REASONS.get(reason, ": ".join(filter(None, (reason, message))))
+
+
+def of_log(lines: Iterable[str]) -> str:
+    """Return why a pod failed, by the last lines of its log; "" where they don't tell."""
+    found = [line.strip() for line in lines if line.strip()]
+    work = next((match for line in found if (match := WORK.match(line))), None)
+    ours = [match[1] for line in found if (match := OURS.match(line))]
+    if not work:
+        return ours[-1] if ours else ""
+    code = f"{work[1]} ({MEMORY})" if work[1] == KILLED else work[1]
+    own = [line for line in found if not AROUND.match(line)]
+    return f"the work failed with exit code {code}" + (f": {own[-1][:MOST]}" if own else "")
+
+
+#: What a shell, kubectl, Python and Flux say before, and after, a lead's broker runs
+BEFORE = re.compile(r"(: not found|No such file or directory|Errno \d+|Connection refused|flux_open|Function not impl)")
+AFTER = re.compile(
+    r"completed pod|stopped state|container not (found|running)|is not running|pod does not exist|\(NotFound\)"
+)
+
+
+def of_silence(message: str) -> str:
+    """Return the state of a cluster whose lead gave this answer, Starting or Ending; "" where it doesn't tell."""
+    if AFTER.search(message):
+        return "Ending"
+    return "Starting" if BEFORE.search(message) else ""

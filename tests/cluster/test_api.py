@@ -1,0 +1,88 @@
+"""A real API server accepts what examples and cases render to; `make kubernetes VERSION=…` takes another one."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from minicluster.render import postrender
+from simulated import new_namespace
+from support import CHART, ROOT, Helm, load_all
+
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
+
+EXAMPLES = ROOT / "values-examples"
+FILES = sorted([*EXAMPLES.glob("*.yaml"), *(ROOT / "tests/chart/cases").glob("*.yaml")])
+#: What is installed too, by both Helms: together they have each kind of object and each choice by version.
+INSTALLED = ("hello-world", "elastic", "autoscaling", "metrics", "services", "sidecar-monitor", "minimal-service")
+DRY_RUN = ("apply", "--dry-run=server", "--validate=strict", "--filename=-")
+#: Cases that are refused by an older Kubernetes: the version that they need, and the reason.
+NEEDS = {"view-image": ((1, 35), "flux.container.mode=image needs Kubernetes 1.35, this is {}: use auto or copy")}
+
+
+@dataclass(frozen=True)
+class Server:
+    """The API server, its version, and a namespace for all dry runs, which leave nothing in it."""
+
+    api: EmbeddedCluster
+    version: str
+    namespace: str
+
+    @property
+    def minor(self) -> tuple[int, ...]:
+        """The version to compare with."""
+        return tuple(map(int, self.version.removeprefix("v").split(".")[:2]))
+
+    def dry_run(self, stream: str) -> str:
+        """Return what kubectl says of the objects that the post-renderer makes of a stream. Raises CommandError."""
+        manifests = load_all(postrender.render(stream.encode(), seed=None, allow_random=True).decode())
+        # test_gangs.py has the PodGroups
+        known = {"apiVersion": "v1", "kind": "List", "items": [one for one in manifests if one["kind"] != "PodGroup"]}
+        return self.api.kubectl(*DRY_RUN, stdin=json.dumps(known))
+
+
+@pytest.fixture(scope="module")
+def server(api: EmbeddedCluster) -> Iterator[Server]:
+    version = json.loads(api.kubectl("get", "--raw", "/version"))["gitVersion"]
+    namespace = new_namespace(api)
+    yield Server(api, version, namespace)
+    api.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+@pytest.mark.parametrize("how", ["portable", "live"])
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_the_api_server_accepts_it(server: Server, helm4: Helm, file: Path, how: str) -> None:
+    options = ("--api-versions", "batch/v1/Job", "--kube-version", server.version) if how == "live" else ()
+    words = ("--namespace", server.namespace, *options)
+    name = file.stem.replace(".", "-")
+    needed, why = NEEDS.get(name, ((1, 0), ""))
+    if server.minor < needed:
+        if how == "live":
+            assert why.format(server.version) in helm4.fails("template", name, CHART, *words, "--values", file)
+        return  # without a version the chart can't know, and renders what was asked for
+    done = server.dry_run(helm4.template(*words, values=file.read_text(), release=name))
+    assert re.search(r"^job\.batch/\S+ created \(server dry run\)$", done, re.MULTILINE)
+    assert re.search(r"^configmap/\S+-config created \(server dry run\)$", done, re.MULTILINE)
+
+
+@pytest.mark.parametrize("example", INSTALLED)
+def test_both_helms_install_and_scale_it(helm: Helm, server: Server, example: str) -> None:
+    namespace = new_namespace(server.api)
+    client = Helm(helm.name, helm.home, {"KUBECONFIG": str(server.api.kubeconfig)})
+    release = Release(client, server.api, namespace)
+    values = yaml.safe_load((EXAMPLES / f"{example}.yaml").read_text())
+    size = values["size"] + 1
+    release.install(**{**values, "maxSize": max(size, values.get("maxSize", 0))})
+    before = release.get("job")["spec"]
+    assert ("successPolicy" in before) is (server.minor >= (1, 31))
+    assert any("image" in volume for volume in before["template"]["spec"]["volumes"]) is (server.minor >= (1, 36))
+    release.upgrade(size=size)
+    if example != "autoscaling":  # which keeps the live size
+        before |= {"completions": size, "parallelism": size}
+    assert release.get("job")["spec"] == before
+    release.uninstall()
+    server.api.kubectl("delete", "namespace", namespace, "--wait=false")

@@ -1,0 +1,174 @@
+"""Kubernetes' own gangs, on an API server that has their gates on: it makes a gang of any Job that it may."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kube import GANG
+from simulated import started
+from support import Helm, lines_with
+
+from tools.clients import CommandError, run
+from tools.embedded import EmbeddedCluster
+from tools.releases import Release
+
+pytestmark = pytest.mark.xdist_group("gangs")
+GATES = "GenericWorkload=true,GangScheduling=true,WorkloadWithJob=true"
+GROUPS = "podgroups.scheduling.k8s.io"
+NATIVE = {"kind": "kubernetes"}
+#: Requests with which a node of the cluster holds one pod.
+ONE_PER_NODE = [{"resources": {"requests": {"cpu": 40}}}]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    with started(tmp_path_factory.mktemp("cluster"), GATES) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def connected(helm: Helm, cluster: EmbeddedCluster) -> Helm:
+    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
+
+
+@pytest.fixture(scope="module")
+def user(helm: Helm, cluster: EmbeddedCluster) -> Helm:
+    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.user_kubeconfig)})
+
+
+@pytest.fixture
+def as_before(copy_of_chart: Callable[..., Path]) -> Path:
+    """Make a chart that leaves the pods without a group, as it did before it knew of gangs."""
+    makes_gangs = '(include "minicluster.makesGangs" .) }}{{ $policy'
+    return copy_of_chart({"templates/_gang.tpl": {makes_gangs: "false }}{{ $policy"}})
+
+
+def policy(release: Release) -> Any:
+    return release.get(GROUPS)["spec"]["schedulingPolicy"]
+
+
+def test_a_minicluster_stays_elastic(release: Release) -> None:
+    release.install(size=3, maxSize=4)
+    uids = release.running(3)
+    assert policy(release) == {"basic": {}}
+    release.upgrade(size=4)
+    assert release.running(4).items() > uids.items()
+    release.upgrade(size=2)
+    assert release.running(2).items() < uids.items()
+    release.ok("rollback", "1")
+    release.running(3)
+    assert [group["metadata"]["name"] for group in release.items(GROUPS)] == ["mc"]
+    release.ok("uninstall", "--wait")
+    assert release.items(GROUPS) == []
+
+
+def test_who_may_edit_may_install(user: Helm, release4: Release, cluster: EmbeddedCluster) -> None:
+    cluster.grant(release4.namespace)
+    release4.helm = user
+    release4.install(size=2)
+    release4.running(2)
+    release4.ok("uninstall", "--wait")
+
+
+def test_a_job_that_kubernetes_made_a_gang_keeps_its_size(release4: Release, as_before: Path) -> None:
+    fresh, release4.chart = release4.chart, as_before
+    release4.install(size=3, maxSize=4)
+    release4.running(3)
+    group = release4.items(GROUPS)[0]
+    assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+    with pytest.raises(CommandError, match=GANG):
+        release4.kubectl("patch", "job", "mc", "--patch", json.dumps({"spec": {"completions": 4, "parallelism": 4}}))
+    release4.chart = fresh
+    assert lines_with(
+        release4.refuse(size=4),
+        f"size can't change from 3 to 4: the MiniCluster mc is a gang, the PodGroup {group['metadata']['name']}, whose "
+        "size Kubernetes fixes before version 1.37; uninstall mc first, or install under another name",
+    )
+    release4.upgrade(deadlineSeconds=1000)
+    release4.running(3)
+
+
+@pytest.fixture
+def too_few_nodes(cluster: EmbeddedCluster) -> Iterator[Callable[[], None]]:
+    """Leave three nodes to new pods; what it gives brings the fourth back."""
+    cluster.kubectl("cordon", "node-3")
+    yield lambda: cluster.kubectl("uncordon", "node-3")
+    cluster.kubectl("uncordon", "node-3")
+
+
+def bound(release: Release) -> int:
+    return sum("nodeName" in pod["spec"] for pod in release.pods())
+
+
+def refused(release: Release) -> int:
+    """Return for how many pods the scheduler has said that it has no node."""
+    conditions = [condition for pod in release.pods() for condition in pod["status"].get("conditions", [])]
+    return sum((each["type"], each["status"]) == ("PodScheduled", "False") for each in conditions)
+
+
+def test_a_gang_starts_together_or_not_at_all(release4: Release, too_few_nodes: Callable[[], None]) -> None:
+    release4.install(size=4, gang=NATIVE, containers=ONE_PER_NODE)
+    release4.cluster.wait("the scheduler's refusal", lambda: refused(release4) == 4)
+    assert bound(release4) == 0
+    too_few_nodes()
+    release4.running(4, 60)
+
+
+@pytest.mark.usefixtures("too_few_nodes")
+def test_the_quorum_of_a_gang_starts_where_the_rest_has_no_node(release4: Release) -> None:
+    release4.install(size=4, minSize=3, gang=NATIVE, containers=ONE_PER_NODE)
+    release4.cluster.wait("the quorum", lambda: (bound(release4), refused(release4)) == (3, 1))
+
+
+def test_a_live_gang_keeps_its_size_and_takes_what_else_may_change(release: Release) -> None:
+    release.install(size=3, maxSize=4, gang=NATIVE)
+    uids = release.running(3)
+    refusal = "size can't change from 3 to 2: the MiniCluster mc is a gang, the PodGroup mc, whose size"
+    assert lines_with(release.refuse(size=2), refusal)
+    release.upgrade(minSize=2, suspend=True)
+    release.cluster.wait("the end of the pods", lambda: not release.live_pods())
+    release.upgrade(suspend=False)
+    assert release.running(3) != uids
+    assert policy(release) == {"gang": {"minCount": 3}}
+    assert "gang.kind can't change" in release.refuse(gang={})
+
+
+def test_the_command_that_scales_says_why_a_gang_keeps_its_size(release: Release) -> None:
+    release.install(size=2, maxSize=3, gang=NATIVE)
+    release.running(2)
+    environment = release.helm.environment | {"HELM_BIN": release.helm.name}
+    done = run("minicluster", "scale", "-n", release.namespace, "mc", "3", env=environment)
+    assert done.code
+    assert "size can't change from 2 to 3: the MiniCluster mc is a gang, the PodGroup mc, whose size" in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_fields_of_job_template_reach_the_job_and_can_not_change(release: Release) -> None:
+    release.install(size=1, maxSize=2, job={"template": {"spec": {"managedBy": "example.com/a"}}})
+    assert release.get("job")["spec"]["managedBy"] == "example.com/a"
+    refusal = release.refuse(job={"template": {"spec": {"managedBy": "example.com/b"}}})
+    was = '{"spec":{"managedBy":"example.com/a"}}'
+    assert f"job.template can't change on the live MiniCluster mc: it is {was}, asked is" in refusal
+    release.upgrade(size=2)
+    assert release.get("job")["spec"]["completions"] == 2
+
+
+def test_autoscaling_of_a_gang_is_refused(release4: Release) -> None:
+    refusal = release4.refuse(command="install", size=1, maxSize=2, gang=NATIVE, autoscaling={"enabled": True})
+    assert "autoscaling is on and gang.kind is kubernetes, and Kubernetes 1.36 fixes the size of a gang" in refusal
+
+
+def test_an_install_waits_for_the_end_of_the_last_group(release: Release) -> None:
+    release.install(size=2)
+    release.running(2)
+    held = {"metadata": {"finalizers": ["example.com/held"]}}
+    release.kubectl("patch", GROUPS, "mc", "--type=merge", "--patch", json.dumps(held))
+    release.uninstall()
+    assert "the PodGroup mc is being deleted: wait until it and the pods" in release.refuse(command="install")
+    held["metadata"]["finalizers"] = []
+    release.kubectl("patch", GROUPS, "mc", "--type=merge", "--patch", json.dumps(held))
+    release.cluster.wait("the end of the group", lambda: not release.items(GROUPS))
+    release.install()
+    release.running(2)

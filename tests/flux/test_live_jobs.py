@@ -1,0 +1,52 @@
+"""The program by which `minicluster flux` finds its job and cancels it, in a real Flux."""
+
+import json
+import os
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+from minicluster.live.jobs import MARK, MINE
+
+#: With a core taken by one job, another waits; each line is what the program prints
+SCRIPT = """
+mine() { flux python -c "$0" "$@"; }
+mark() { echo "--setattr=$1=$2"; }
+mine key-w 60 find
+flux submit -n1 -c "$(nproc)" "$(mark "$1" key-r)" sleep 300 >&2
+flux submit -n1 -c "$(nproc)" "$(mark "$1" key-w)" true >&2
+flux submit -n1 -c "$(nproc)" true >&2
+flux job wait-event -t 30 "$(flux jobs -no '{id.f58}' -f running)" start >&2
+mine key-r 60 stop
+mine key-w 60 find
+mine key-w 60 stop
+mine key-w 60 cancel
+mine key-w 60 find
+mine key-r 60 cancel
+flux queue drain -t 30 >&2
+mine key-r 60 find
+mine key-r 0 find
+flux jobs -ano '{result_abbrev}'
+"""
+
+
+def test_a_job_is_found_by_its_key() -> None:
+    prefix = os.environ.get("FLUX_PREFIX")
+    path = (f"{prefix}/bin:" if prefix else "") + os.environ["PATH"]
+    if not shutil.which("flux", path=path):
+        pytest.skip("flux is neither in PATH nor in $FLUX_PREFIX/bin")
+    words = ["flux", "start", "sh", "-c", SCRIPT, MINE.read_text(), MARK]
+    done = subprocess.run(
+        words, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    *lines, third, waiting, running = done.stdout.split("\n")[:-1]
+    assert (third, waiting, running) == ("CD", "CA", "CA")
+    found: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    ids = [job.pop("id", "") for job in found]
+    assert ids[1] != ids[2]
+    assert ids == ["", ids[1], ids[2], ids[2], "", ids[2], ids[1], ids[1], ""]
+    began = [job.pop("began", None) is not None for job in found]
+    assert began == [False, True, False, False, False, False, True, True, False]
+    assert [job.get("cancelled") for job in found] == [None, False, False, True, None, False, True, False, None]

@@ -1,0 +1,79 @@
+"""The SDK's sizes and releases, and the types of the programs in its documentation."""
+
+import json
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from minicluster.errors import END
+from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.sdk import ArgumentError, ReleaseError, Result, cluster, release
+from status_samples import job
+from support import ROOT
+
+
+class Commands:
+    """A lead that runs commands, behind a `Kube`; ``policy`` is its autoscaler's."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, policy: Any, code: int = 0, stderr: str = "") -> None:
+        self.policy, self.result, self.ran, self.asked = policy, Result(code, "", stderr), [], []
+        pod = SimpleNamespace(name="mini-0-x", runner="mini")
+        monkeypatch.setattr(cluster, "find_job", lambda *_: job())
+        monkeypatch.setattr(cluster, "wait_for_lead", lambda *_: SimpleNamespace(pod=pod, home="/mnt/flux"))
+        monkeypatch.setattr(cluster, "finish", lambda result: result)
+        self.cluster = cluster.MiniCluster(self, "mini", is_own=False)
+        self.cluster._ask = lambda question, _timeout: self.asked.append(question)
+
+    namespace = "lab"
+
+    def get(self, kind: str, name: str) -> Any:
+        assert (kind, name) == ("config_map", "mini-config")
+        return {"data": {"agent.json": json.dumps({"policy": self.policy})}}
+
+    def run(self, pod: str, container: str, words: list[str]) -> Result:
+        assert (pod, container) == ("mini-0-x", "mini")
+        self.ran.append(words)
+        return self.result
+
+
+def test_scale_asks_the_autoscaler_where_there_is_one(monkeypatch):
+    lead = Commands(monkeypatch, {"min": 1, "max": 6})
+    told: list[str] = []
+    lead.cluster.scale(3, wait=True, progress=told.append)
+    lead.cluster.scale(None)
+    assert lead.ran == [["/mnt/flux/bin/minicluster-scale", "3"], ["/mnt/flux/bin/minicluster-scale", "auto"]]
+    (question,) = lead.asked
+    assert question.message() == {"key": question.key, "online": [3, 8], "more": True}
+    assert question.receive({"key": question.key, "up": 2}) == []
+    assert told == ["2 nodes up"]
+    assert question.receive({"key": question.key, "online": True}) is None
+    assert question.answer.result(0) is True
+    lead.result = Result(1, "", "minicluster-scale: 9 is over the maximum of 6\n")
+    with pytest.raises(ArgumentError, match=r"^size=9: mini sizes itself: 9 is over the maximum of 6$"):
+        lead.cluster.scale(9)
+    with pytest.raises(ArgumentError, match=r"^size=None: mini has no autoscaler"):
+        Commands(monkeypatch, None).cluster.scale(None)
+
+
+def test_what_helm_says_around_our_errors_is_left_out(monkeypatch):
+    def upgrade(*_: Any, **__: Any) -> str:
+        raise CommandError("helm upgrade", f"UPGRADE FAILED: YAML parse error on minicluster: no{END}: error")
+
+    monkeypatch.setattr(Kubernetes, "helm", upgrade)
+    monkeypatch.setattr("shutil.which", lambda _: "/bin/minicluster")
+    kube = SimpleNamespace(context="", namespace="lab")
+    with pytest.raises(ReleaseError, match=r"^no$"):
+        release.install(kube, "mini", {})
+
+
+def test_the_documentation_s_programs_are_of_the_right_types(tmp_path):
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "sdk.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n")
+    (tmp_path / "example.py").write_text("\n".join(blocks))
+    assert "executor.map" in blocks[0]
+    words = [sys.executable, "-m", "mypy", "--cache-dir", ROOT / ".mypy_cache" / "user", "example.py"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout.startswith("Success"), done.stdout + done.stderr

@@ -1,0 +1,104 @@
+"""Why jobs wait, of a Flux as the lead's program sees it."""
+
+import sys
+from typing import Any
+
+import pytest
+from fake_flux import FakeFlux, modules
+from minicluster.status import waiting
+from minicluster.status.table import table
+from need import Request
+from state import Nodes
+from status_samples import FOUR, SETTINGS, flux, job, show
+
+#: Four nodes are known, of four cores, the last with two GPUs; the first two are up, one core of the first is taken
+NODES = Nodes({0: (4, 0), 1: (4, 0), 2: (4, 0), 3: (4, 2)}, {0: (1, 0)}, frozenset({0, 1}), {})
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (
+            Request(1, 8, 0),
+            "can never run: it asks for 1 slot of 8 cores, and no node has more than 4 cores and 2 GPUs",
+        ),
+        (
+            Request(1, 1, 3),
+            "can never run: it asks for 1 slot of 1 core and 3 GPUs, and no node has more than 4 cores and 2 GPUs",
+        ),
+        (Request(5, 1, 0, apart=True), "can never run: it asks for 5 nodes of 1 core, and all nodes have room for 4"),
+        (
+            Request(2, 1, 1, apart=True),
+            "can never run: it asks for 2 nodes of 1 core and 1 GPU, and all nodes have room for 1",
+        ),
+        (Request(17, 1, 0), "can never run: it asks for 17 slots of 1 core, and all nodes have room for 16"),
+        (Request(3, 4, 0, apart=True), "waits for nodes: it asks for 3 nodes of 4 cores, and 2 are up"),
+        (Request(9, 1, 0), "waits for nodes: it asks for 9 slots of 1 core, and 2 are up"),
+        (Request(1, 1, 1), "waits for nodes: it asks for 1 slot of 1 core and 1 GPU, and 0 are up"),
+        (Request(2, 4, 0, apart=True), "waits for resources that other jobs have"),
+        (Request(2, 1, 0, apart=True, exclusive=True), "waits for resources that other jobs have"),
+        (Request(2, 3, 0, apart=True), "waits for the scheduler"),
+    ],
+)
+def test_why_resources_keep_a_job_waiting(request_: Request, expected: str) -> None:
+    why, is_final = waiting.of_request(request_, NODES)
+    assert why == expected
+    assert is_final == expected.startswith("can never")
+
+
+def test_nodes_that_are_drained() -> None:
+    drained = Nodes(NODES.all, {}, NODES.online, {1: "bad"})
+    why, _ = waiting.of_request(Request(2, 1, 0, apart=True), drained)
+    assert why == "waits for nodes: it asks for 2 nodes of 1 core, and 1 is up, 1 drained"
+
+
+@pytest.fixture
+def handle(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
+    """Two nodes, of which one is up."""
+    found = FakeFlux({0: (4, 0), 1: (4, 0)}, {0})
+    for name, module in modules(found).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return found
+
+
+def submit(handle: FakeFlux, number: int, nodes: int = 1, **fields: Any) -> None:
+    handle.submit(number, nodes, **fields)
+    handle.jobs[-1]["jobspec"]["attributes"] = {"system": fields.get("system", {})}
+
+
+def test_the_reasons_of_the_queue(handle: FakeFlux) -> None:
+    submit(handle, 1, 3)
+    submit(handle, 2, 2)
+    submit(handle, 3, urgency=0, priority=0)
+    submit(handle, 4, state="depend", dependencies=["after-success=f1"])
+    submit(handle, 5, 2, annotations={"sched": {"reason_pending": "no"}}, system={"constraints": {}})
+    assert waiting.reasons(handle) == {
+        1: "can never run: it asks for 3 nodes of 1 core, and all nodes have room for 2",
+        2: "waits for nodes: it asks for 2 nodes of 1 core, and 1 is up",
+        3: "is held: `flux job urgency ID 16` releases it",
+        4: "waits for after-success=f1",
+        5: "waits for nodes: it asks for 2 nodes of 1 core, and 1 is up (no)",
+    }
+    assert list(waiting.reasons(handle, [2])) == [2]
+    handle.stop_reason = "maintenance"
+    assert waiting.queue_problem(handle) == "the queue is stopped (maintenance)"
+    stopped = waiting.reasons(handle)
+    assert stopped[2] == "the queue is stopped (maintenance)"
+    assert stopped[1].startswith("can never run")
+
+
+def test_status_says_why_jobs_wait() -> None:
+    found = [
+        {"jobs": ["ƒA", "ƒB", "ƒC", "ƒD", "ƒE"], "reason": "waits for resources that other jobs have"},
+        {"jobs": ["ƒF"], "reason": "can never run: it asks for 5 nodes of 1 core, and all nodes have room for 1"},
+    ]
+    shown = show(job(), FOUR, (SETTINGS, flux(waiting=found, queue_problem="the queue is stopped (why)")))
+    assert (shown["state"], shown["why"], shown["waiting"]) == ("Running", "the queue is stopped (why)", found)
+    assert table(shown).endswith(
+        """\
+Jobs          0 pending  0 running     0 done
+Waiting      ƒA, ƒB, ƒC and 2 more: waits for resources that other jobs have
+             ƒF: can never run: it asks for 5 nodes of 1 core, and all nodes
+             have room for 1
+"""
+    )

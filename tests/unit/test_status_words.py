@@ -1,0 +1,110 @@
+"""What Kubernetes, logs and silent leads say, in words for people."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from minicluster.status import words
+from minicluster.status.objects import ENDING, job_of_pods
+from minicluster.status.pods import read_pods
+from status_samples import CREATED, NOW, ended, job, pod, show
+
+POLICY = "Container mini for pod lab/mini-0-x failed with exit code 7 matching FailJob rule at index 1"
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "expected"),
+    [
+        ("PodFailurePolicy", POLICY, "the container mini of pod mini-0-x failed with exit code 7"),
+        ("SuccessPolicy", "Matched rules at index 0", ""),
+        ("CompletionsReached", "Reached expected number of succeeded pods", ""),
+        ("BackoffLimitExceeded", "Job has reached the specified backoff limit", words.REASONS["BackoffLimitExceeded"]),
+        ("DeadlineExceeded", "Job was active longer than specified deadline", "deadlineSeconds are over"),
+        ("Another", "said why", "Another: said why"),
+        ("PodFailurePolicy", "said why", "PodFailurePolicy: said why"),
+    ],
+)
+def test_the_end_of_a_job(reason: str, message: str, expected: str) -> None:
+    assert words.of_end(reason, message) == expected
+
+
+START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: Fluxion\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        (
+            START + "one\nno input\nflux-job: task(s) exited with exit code 7\n"
+            "minicluster: the job failed with exit code 7\n",
+            "the work failed with exit code 7: no input",
+        ),
+        (START + "minicluster: the job failed with exit code 7\n", "the work failed with exit code 7"),
+        (
+            START + "x" * 300 + "\n0.123s: flux-shell[1]:  WARN: x\nmini.err[0]: y\n"
+            "minicluster: the job failed with exit code 137\n"
+            "minicluster: exit code 137 would mean to Kubernetes that the pod was killed: it becomes 1\n",
+            f"the work failed with exit code 137 ({words.MEMORY}): " + "x" * 200,
+        ),
+        (
+            "sh: nosuchtool: not found\nminicluster: pre.sh failed with exit code 127\n",
+            "pre.sh failed with exit code 127",
+        ),
+        (START + "minicluster: the broker did not start, exit code 1\n", "the broker did not start, exit code 1"),
+        (START + "hello\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_log_of_a_pod_that_failed(log: str, expected: str) -> None:
+    assert words.of_log(log.splitlines()) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("sh: 1: /mnt/flux/bin/flux: not found", "Starting"),
+        ("cat: /mnt/flux/minicluster/agent.json: No such file or directory", "Starting"),
+        ("OSError: [Errno 38] Function not implemented", "Starting"),
+        ("cannot exec into a container in a completed pod; current phase is Succeeded", "Ending"),
+        ('container not found ("mini")', "Ending"),
+        ("no answer within 20 s", ""),
+    ],
+)
+def test_a_lead_that_does_not_answer(message: str, expected: str) -> None:
+    assert words.of_silence(message) == expected
+
+
+def failed_lead(count: str, ago: float) -> dict[str, Any]:
+    """Return a lead that failed for the last time so many seconds ago."""
+    found = ended(137)
+    time = (NOW - timedelta(seconds=ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    found["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = time
+    item = pod(0, found)
+    item["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"] = count
+    return item
+
+
+@pytest.mark.parametrize(
+    ("count", "ago", "expected"),
+    [
+        ("0", 4, "failure 1, next try in about 6 s"),
+        ("3", 20, "failure 4, next try in about 60 s"),
+        ("30", 0, "failure 31, next try in about 600 s"),
+    ],
+)
+def test_how_long_kubernetes_waits_after_a_failure(count: str, ago: float, expected: str) -> None:
+    shown = show(job(), [failed_lead(count, ago)], None)
+    assert shown["why"] == f"the lead's pod mini-0-x is Failed: exit code 137: {expected}"
+    over = show(job(), [failed_lead("0", 11)], None)
+    assert over["why"] == "the lead's pod mini-0-x is Failed: exit code 137; Kubernetes replaces it, or ends the Job"
+
+
+def test_a_cluster_that_is_uninstalled_ends() -> None:
+    gone = {**job(), "metadata": {**job()["metadata"], "deletionTimestamp": CREATED}}
+    shown = show(gone, [pod(0, deletionTimestamp=CREATED)], None)
+    assert (shown["state"], shown["why"]) == ("Ending", "the Job was deleted: its pods end within their grace period")
+    # the Job itself is gone first
+    found = job_of_pods(read_pods({"items": [pod(index, deletionTimestamp=CREATED) for index in (0, 1)]}))
+    assert found
+    assert (found.end, found.size, found.max_size) == (ENDING, 2, None)
+    assert job_of_pods(read_pods({"items": [pod(0), pod(1, deletionTimestamp=CREATED)]})) is None
