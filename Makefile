@@ -113,9 +113,9 @@ golden: setup $(CHART_TOOLS) ## write the golden files anew: read their diff, th
 	$(PYTEST) tests/chart --update-golden $(ARGS)
 
 # the tests in pods run only where this variable names a cluster
-flux: setup $(if $(MINICLUSTER_TEST_KUBECONFIG),$(POD_TOOLS)) ## run the tests with real brokers, by the flux in $FLUX_PREFIX/bin or PATH
-	@PATH="$${FLUX_PREFIX:+$$FLUX_PREFIX/bin:}$$PATH" command -v flux >/dev/null || \
-		{ echo "make: flux is missing: install flux-core, or set FLUX_PREFIX to the prefix of one" >&2; exit 1; }
+flux: setup $(if $(MINICLUSTER_TEST_KUBECONFIG),$(POD_TOOLS)) ## run the tests with real brokers, by the flux in PATH, or by each in the list FLUX_PREFIX
+	@for flux in $(if $(FLUX_PREFIX),$(FLUX_PREFIX:%=%/bin/flux),flux); do command -v $$flux >/dev/null || \
+		{ echo "make: $$flux is missing: install flux-core, or set FLUX_PREFIX to the prefix of one" >&2; exit 1; }; done
 	$(PYTEST) tests/flux $(ARGS)
 
 # Other versions than tools/NAME/go.mod pins: VERSION=…, each with a module and programs in a folder of its own.

@@ -16,17 +16,32 @@ from real_cluster import Install, Need
 from tools import testbed
 from tools.releases import FluxRelease
 
+#: $FLUX_PREFIX is a list, with spaces
+PREFIXES = os.environ.get("FLUX_PREFIX", "").split()
 
-@pytest.fixture(scope="session", params=testbed.SCHEDULERS)
-def flux(request: pytest.FixtureRequest) -> Flux:
-    """The Flux of this machine with each scheduler. Skips where Flux, the scheduler or Linux namespaces are missing."""
-    prefix = os.environ.get("FLUX_PREFIX")
+
+def version_of(prefix: str) -> str:
+    """Return the version of the Flux in a prefix, for the names of its tests."""
+    done = subprocess.run([f"{prefix}/bin/flux", "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.split()[1]
+
+
+@pytest.fixture(scope="session", params=PREFIXES if PREFIXES[1:] else None, ids=version_of)
+def flux_path(request: pytest.FixtureRequest) -> Path:
+    """Each Flux of this machine. Skips where there is none."""
+    prefix = getattr(request, "param", "".join(PREFIXES))
     found = shutil.which("flux", path=f"{prefix}/bin" if prefix else None)
     if not found:
         pytest.skip("flux is neither in PATH nor in $FLUX_PREFIX/bin")
+    return Path(found)
+
+
+@pytest.fixture(scope="session", params=testbed.SCHEDULERS)
+def flux(request: pytest.FixtureRequest, flux_path: Path) -> Flux:
+    """Each Flux of this machine with each scheduler. Skips where the scheduler or Linux namespaces are missing."""
+    path = flux_path
     if not shutil.which("unshare") or subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no namespaces of one's own here (unshare --mount --pid)")
-    path = Path(found)
     tree = path.parents[1]
     if request.param == "Fluxion" and not list(tree.glob("lib*/**/flux/modules/sched-fluxion-qmanager.so")):
         pytest.skip(f"no Fluxion (flux-sched) in {tree}")

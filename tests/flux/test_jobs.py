@@ -198,3 +198,13 @@ def test_the_log_has_the_output_while_the_command_runs(make: Make) -> None:
     cluster.lead.run("touch", "/tmp/end")
     assert cluster.wait() == [0]
     assert cluster.lead.log == "first\ndone\n"
+
+
+def test_a_time_limit_ends_the_work_and_keeps_its_log(make: Make) -> None:
+    """Not as deadlineSeconds, at which Kubernetes removes the pods."""
+    cluster = make({"flux": {"optionFlags": "-t 1s"}, **QUIET}, {"command": "echo begun; sleep 600"})
+    assert cluster.run() == [142]
+    lines = cluster.lead.log.splitlines()
+    assert lines[0] == "begun"
+    assert any("type=timeout severity=0 resource allocation expired" in line for line in lines)
+    assert lines[-1] == "minicluster: the job failed with exit code 142"

@@ -3,7 +3,6 @@
 import json
 import os
 import select
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,12 +76,8 @@ class Remote:
 
 
 @pytest.fixture
-def remote(tmp_path: Path) -> Iterator[Remote]:
-    prefix = os.environ.get("FLUX_PREFIX")
-    flux = shutil.which("flux", path=f"{prefix}/bin" if prefix else None)
-    if not flux:
-        pytest.skip("flux is neither in PATH nor in $FLUX_PREFIX/bin")
-    remote = Remote(flux, tmp_path)
+def remote(flux_path: Path, tmp_path: Path) -> Iterator[Remote]:
+    remote = Remote(str(flux_path), tmp_path)
     yield remote
     assert remote.process.stdin
     assert remote.process.stdout
