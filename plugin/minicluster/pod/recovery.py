@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import subprocess
 import time
-from typing import Any
+from typing import Any, Mapping
 
 import flux.kvs
 from flux.job import JobID, cancel
 from flux.resource import resource_list
-from state import core_set, jobs, modules
+from need import Room
+from pending import Pending
+from state import core_set, jobs, modules, nodes, waiting_jobs
 
 #: In Flux's reason for a stopped queue, when its scheduler has given up
 OFFLINE = "Scheduler is offline"
-#: Seconds after the start in which that can happen
+#: Seconds after the start in which that can happen, at least
 WATCH = 15.0
+#: Seconds for which a job may wait that idle nodes have room for; doubled each time, so many times for a job
+PATIENCE, TRIES = 10.0, 4
 NOTE = "minicluster: the lead was killed while Flux gave this job its nodes: submit it again"
 #: The schedulers' modules, in an order in which they can be removed
 SCHEDULERS = ("sched-simple", "sched-fluxion-qmanager", "sched-fluxion-feasibility", "sched-fluxion-resource")
@@ -25,11 +29,16 @@ SCHEDULERS = ("sched-simple", "sched-fluxion-qmanager", "sched-fluxion-feasibili
 
 def scheduler_is_offline(handle: Any) -> bool:
     """Return whether the scheduler is loaded and has stopped."""
+    return OFFLINE in str(queue_status(handle).get("stop_reason", ""))
+
+
+def queue_status(handle: Any, name: str = "") -> dict[str, Any]:
+    """Return the status of a queue; nothing for "" where all queues have names."""
     try:
-        status = handle.rpc("job-manager.queue-status", {}, nodeid=0).get()
-    except OSError:  # with named queues there is no single status
-        return False
-    return OFFLINE in str(status.get("stop_reason", ""))
+        found = handle.rpc("job-manager.queue-status", {"name": name} if name else {}, nodeid=0).get()
+    except OSError:
+        return {}
+    return dict(found)
 
 
 def cancel_half_started(handle: Any) -> None:
@@ -57,25 +66,62 @@ def leaked_cores(handle: Any) -> set[tuple[int, int]]:
     return held - core_set(resource_list(handle).get().allocated.encode())
 
 
-def restart_scheduler(handle: Any) -> None:
-    """Make the scheduler ask Flux again which resources are allocated and which jobs wait."""
+def startable(handle: Any, pending: Pending) -> int | None:
+    """Return the first job of the queue if it waits although idle nodes have room for it; None otherwise."""
+    first = waiting_jobs(handle)[:1]
+    there = nodes(handle)
+    room = Room(there, sorted(there.online - there.drained.keys() - there.used.keys()))
+    if not any(room.place(request) for request in pending.requests(first, 0)):
+        return None
+    status = queue_status(handle, first[0].get("queue") or "")
+    return int(first[0]["id"]) if status.get("start", not status.get("stop_reason")) else None
+
+
+def no_ranks_by_constraints(jobspec: Mapping[str, Any]) -> frozenset[int] | None:
+    """For Pending: only the scheduler knows where a job with constraints may run."""
+    return frozenset() if jobspec.get("attributes", {}).get("system", {}).get("constraints") else None
+
+
+def restart_scheduler(handle: Any, why: str) -> None:
+    """Make the scheduler ask Flux again which resources are allocated and which jobs wait. Raises OSError."""
+    print(f"minicluster: {why} after the last lead was killed: the scheduler starts again", flush=True)
     # all modules of Fluxion: to restart its qmanager alone crashes the broker when there are jobs
     loaded = [module for module in SCHEDULERS if module in modules(handle)]
+    failed = ""
     for verb, names in (("remove", loaded), ("load", loaded[::-1])):
         for name in names:
-            subprocess.run(["flux", "module", verb, name], capture_output=True, check=False)
+            done = subprocess.run(["flux", "module", verb, name], capture_output=True, text=True, check=False)
+            if done.returncode:
+                failed = f"the scheduler can't start again: flux module {verb} {name}: {done.stderr.strip()}"
+    # at the end: what can be loaded is
+    if failed:
+        raise OSError(failed)
 
 
 def recover(handle: Any) -> None:
-    """Watch the scheduler for WATCH seconds, and repair what is wrong. Raises OSError."""
+    """Watch the scheduler for WATCH seconds and while a job waits for nothing, and repair what is wrong.
+
+    Raises OSError.
+    """
     end = time.monotonic() + WATCH
+    pending = Pending(handle, no_ranks_by_constraints)
     before: set[tuple[int, int]] = set()
-    while time.monotonic() < end:
-        leaked = leaked_cores(handle)
+    stuck: int | None = None
+    waits, tries = 0.0, 0
+    while True:
+        leaked, first = leaked_cores(handle), startable(handle, pending)
+        if first != stuck:
+            stuck, waits, tries = first, time.monotonic() + PATIENCE, 0
         if scheduler_is_offline(handle):
             cancel_half_started(handle)
-            restart_scheduler(handle)
+            restart_scheduler(handle, "the scheduler stopped")
         elif leaked & before:  # seen twice: cores that are just being freed are not leaked
-            restart_scheduler(handle)
+            restart_scheduler(handle, f"the scheduler holds {len(leaked & before)} cores for no job")
+        elif stuck and tries < TRIES and time.monotonic() >= waits:
+            restart_scheduler(handle, f"job {JobID(stuck).f58plain} waits beside idle nodes")
+            tries += 1
+            waits = time.monotonic() + PATIENCE * 2**tries
         before = leaked
+        if time.monotonic() >= end and (not stuck or tries == TRIES):
+            return
         time.sleep(1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Iterable, Mapping
 
@@ -87,12 +87,18 @@ def nodes(handle: Any) -> Nodes:
     """Ask Flux for its nodes. Raises OSError."""
     from flux.resource import resource_list
 
-    status = handle.rpc("resource.status", nodeid=0).get()
+    found = unused_nodes(handle)
     allocated = resource_list(handle).get().allocated
+    return replace(found, used=by_rank(json.loads(allocated.encode()) if allocated.nnodes else None))
+
+
+def unused_nodes(handle: Any) -> Nodes:
+    """Ask Flux for its nodes, but not the scheduler for what jobs have, which takes longer. Raises OSError."""
+    status = handle.rpc("resource.status", nodeid=0).get()
     drain = status["drain"].items()
     return Nodes(
         by_rank(status["R"]),
-        by_rank(json.loads(allocated.encode()) if allocated.nnodes else None),
+        {},
         frozenset(parse_idset(status["online"])),
         {rank: entry["reason"] for targets, entry in drain for rank in parse_idset(targets)},
     )
@@ -130,7 +136,7 @@ def job_counts(handle: Any) -> dict[str, int]:
 
 def waiting_jobs(handle: Any) -> list[dict[str, Any]]:
     """Return the jobs that wait for nothing but resources, by priority. Raises OSError."""
-    found = jobs(handle, "sched", ["priority", "t_depend"])
+    found = jobs(handle, "sched", ["priority", "t_depend", "queue"])
     return sorted((job for job in found if job.get("priority", 0) > 0), key=lambda job: -job["priority"])
 
 

@@ -18,7 +18,7 @@ from changes import PAUSE, Changes
 from offers import undrain
 from recovery import recover
 from requeue import serve
-from state import OWN_REASON, Nodes, nodes, parse_idset
+from state import OWN_REASON, Nodes, parse_idset, unused_nodes
 
 #: Seconds after which it looks without a change
 PERIOD = 60.0
@@ -54,10 +54,11 @@ def main(kept: bool) -> None:
     threading.Thread(target=serve, daemon=True).start()
     if kept:
         undrain(handle, replaced_ranks(handle))
-        recover(handle)
+        # it may take long
+        threading.Thread(target=lambda: recover(flux.Flux()), daemon=True).start()
     changes = Changes(flux.Flux(), ["nodes"])
     while True:
-        undrain(handle, gone_ranks(nodes(handle)))
+        undrain(handle, gone_ranks(unused_nodes(handle)))
         changes.wait(PAUSE, PERIOD)
 
 
