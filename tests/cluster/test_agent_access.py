@@ -18,6 +18,7 @@ CPU = {
     "autoscaling": {**ON, "targetCPUUtilizationPercentage": 50},
     "containers": [{"command": "sleep inf", "resources": {"requests": {"cpu": 1}}}],
 }
+KUEUE = {"kueue": {"queueName": "queue", "elastic": True}}
 
 
 def managers(release: Release) -> set[str]:
@@ -62,7 +63,9 @@ def test_what_the_agent_may_do_and_nothing_else(release4: Release) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "more"), [({}, []), (CPU, ["pods.metrics.k8s.io [] [] [list]"])], ids=["queue", "cpu"]
+    ("values", "more"),
+    [({}, []), (CPU, ["pods.metrics.k8s.io [] [] [list]"]), (KUEUE, ["pods [] [] [list]"])],
+    ids=["queue", "cpu", "kueue"],
 )
 def test_all_that_the_agent_may_do_and_others_may_not(
     release4: Release, values: dict[str, Any], more: list[str]

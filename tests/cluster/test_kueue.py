@@ -3,14 +3,18 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import kueue_beside
 import pytest
+from autoscaled import agent, resize
+from kube import Kube
 from kueue_beside import LOCAL_QUEUE
 from minicluster.kubectl import Kubernetes
 from minicluster.status.ask import take_snapshot
 from minicluster.status.document import document
+from quota import PATIENCE, Quota
 from simulated import end
 from support import Helm, lines_with
 
@@ -218,6 +222,37 @@ def test_the_autoscaler_needs_an_elastic_job(helm4: Helm, queues: EmbeddedCluste
     # as the agent does
     release.kubectl("patch", "job", "mc", "-p", json.dumps({"spec": {"completions": 3, "parallelism": 3}}))
     _kept(uids, running(release, 3))
+
+
+@pytest.mark.parametrize("quota", [1, 3, 4])
+def test_the_autoscaler_steps_down_to_the_quota(
+    helm4: Helm, queues: EmbeddedCluster, tmp_path: Path, quota: int
+) -> None:
+    release = new_release(_of(helm4, queues), queues, quota)
+    release.install(size=1, autoscaling={"enabled": True}, kueue=ELASTIC)
+    uids = running(release, 1)
+    pod, limits, now = agent(release, tmp_path), Quota(), 0.0
+    resize(pod, 6)
+    while (size := pod.get_job()["spec"]["completions"]) > quota:
+        wait_gated(release, pod, size - len(uids))
+        limits.look(now, size, pod.gated())
+        now += PATIENCE
+        admitted = limits.look(now, size, pod.gated())
+        assert admitted < size
+        resize(pod, admitted)
+        if admitted <= quota:
+            uids = _kept(uids, running(release, admitted))
+            # the queue still needs six
+            resize(pod, int(min(6, limits.limit)))
+    uids = _kept(uids, running(release, quota))
+    assert (pod.gated(), limits.limit) == (0, quota)
+
+
+def wait_gated(release: Release, pod: Kube, count: int) -> None:
+    """Wait until all pods of a size are there, and Kueue keeps so many gated."""
+    size = pod.get_job()["spec"]["completions"]
+    release.cluster.wait("the pods", lambda: len(release.live_pods()) == size)
+    release.cluster.wait("the gates", lambda: pod.gated() == count)
 
 
 def _of(helm: Helm, cluster: EmbeddedCluster) -> Helm:

@@ -40,6 +40,9 @@ class FakeKube:
     asked: int = 0
     suspended: bool = False
     annotations: dict[str, str] = field(default_factory=dict)
+    #: how many pods Kueue admits; None: the Job is in no queue
+    quota: int | None = None
+    admitted: int = 1
 
     def _fail(self, call: str) -> None:
         if call in self.errors:
@@ -51,8 +54,19 @@ class FakeKube:
         return self._job()
 
     def _job(self) -> dict[str, Any]:
-        spec = {"completions": self.size, "parallelism": self.size, "suspend": self.suspended}
-        return {"metadata": {"annotations": dict(self.annotations)}, "spec": spec}
+        spec: dict[str, Any] = {"completions": self.size, "parallelism": self.size, "suspend": self.suspended}
+        metadata: dict[str, Any] = {"annotations": dict(self.annotations)}
+        if self.quota is not None:
+            metadata["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+            spec["template"] = {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/elastic-job"}]}}
+        return {"metadata": metadata, "spec": spec}
+
+    def gated(self) -> int:
+        """As Kueue does: it admits a growth as a whole."""
+        self._fail("gated")
+        assert self.quota is not None
+        self.admitted = self.size if self.size <= self.quota else min(self.admitted, self.size)
+        return self.size - self.admitted
 
     def drop_field_ownership(self, job: dict[str, Any]) -> dict[str, Any]:
         return job
@@ -599,3 +613,47 @@ def test_the_annotation_goes_when_somebody_has_resumed_the_job(mc: Setup) -> Non
     mc.kube.annotations = dict(WHY)
     mc.at(0)
     assert (mc.kube.annotations, mc.flux.done) == ({}, ["resume"])
+
+
+# The quota of Kueue ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quota", range(1, 9))
+def test_it_steps_down_to_what_kueue_admits(mc: Setup, quota: int, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.kube.quota = quota
+    mc.flux.online = {0}
+    for number in range(6):
+        mc.flux.submit(number)
+    mc.at(*range(0, 250, 10))
+    assert mc.kube.size == min(quota, 6)
+    if quota == 3:
+        assert [line for line in said(capsys) if "quota" in line] == [
+            "size 6 -> 3: Kueue has no quota for 5 of its pods",
+            "size 5 -> 4: Kueue has no quota for 2 of its pods",
+            "size 4 -> 3: Kueue has no quota for 1 of its pods",
+        ]
+    # more is tried again
+    mc.kube.quota = 8
+    mc.at(*range(250, 600, 10))
+    assert mc.kube.size == 6
+
+
+def test_pods_that_kueue_is_about_to_admit_are_no_reason_to_step_down(mc: Setup) -> None:
+    mc.kube.quota = 8
+    mc.flux.online = {0}
+    mc.flux.submit(1, nodes=6)
+    mc.at(0, 10)
+    mc.kube.quota = 1
+    mc.at(20, 30)
+    mc.kube.quota = 8
+    mc.at(40, 50, 60)
+    assert mc.flux.done == [("resize", 1, 6)]
+
+
+def test_an_agent_that_may_not_count_pods_says_so_once(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.kube.quota = 1
+    mc.kube.errors["gated"] = "GET …: 403 forbidden"
+    mc.at(0, 10, 20)
+    assert [line for line in said(capsys) if "quota" in line] == [
+        "pods that wait for Kueue's quota can't be counted: GET …: 403 forbidden"
+    ]

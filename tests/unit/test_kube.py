@@ -212,6 +212,19 @@ def test_cpu_use_is_that_of_the_brokers(pod: Kube, api: Api) -> None:
     assert [asked[0] for asked in api.asked] == [f"GET {path}"]
 
 
+def test_pods_that_kueue_keeps_gated_are_counted(pod: Kube, api: Api) -> None:
+    gates: list[dict[str, Any]] = [
+        {},
+        {"schedulingGates": [{"name": "kueue.x-k8s.io/elastic-job"}]},
+        {"schedulingGates": [{"name": "other"}, {"name": "kueue.x-k8s.io/elastic-job"}]},
+        {"schedulingGates": [{"name": "other"}]},
+    ]
+    api.answer({"items": [{"spec": spec} for spec in gates]})
+    assert pod.gated() == 2
+    path = "/api/v1/namespaces/ns/pods?labelSelector=batch.kubernetes.io%2Fjob-name%3Dmc"
+    assert [asked[0] for asked in api.asked] == [f"GET {path}"]
+
+
 @pytest.mark.parametrize(
     ("quantity", "expected"),
     [("0", 0), ("2", 2), ("250m", 0.25), ("1500000u", 1.5), ("123456789n", 0.123456789), ("1k", 1000), ("0.5", 0.5)],

@@ -13,6 +13,7 @@ import json
 import math
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,17 +24,14 @@ import state
 import suspend
 from autoscale import Autoscaler, Decision, Policy, Snapshot, parse_policy
 from changes import Changes, pause_after
-from kube import Kube, KubeError, server
+from kube import Kube, KubeError, is_elastic, server
+from log import Once, log
 from need import queue_need
 from pending import Pending
+from quota import Quota
 
 #: Seconds after which a request that failed is repeated; doubled each time, up to the period
 RETRY = 1.0
-
-
-def log(text: str) -> None:
-    """Write a line of the log."""
-    print(f"minicluster-agent: {text}", file=sys.stderr, flush=True)
 
 
 class Agent:
@@ -46,9 +44,10 @@ class Agent:
         self.snapshot: Snapshot | None = None  #: the last one, for metrics while the API server is away
         self.pending = Pending(handle)
         self.server = metrics.MetricsServer()
-        self.logged: dict[str, str] = {}  #: the last line about each subject
+        self.once = Once()
         self.job: dict[str, Any] = {}  #: as Kubernetes had it last
         self.cpu: float | None = None  #: use, in runners' requests; None when it is unknown or does not count
+        self.quota = Quota()  #: of Kueue
         self.expires = -math.inf  #: when Kubernetes is asked again
         self.idle, self.idle_left = suspend.Idle(), math.inf  #: how many seconds the cluster may be idle yet
         self.retry = RETRY  #: seconds after which Kubernetes is asked again when it fails
@@ -71,7 +70,7 @@ class Agent:
                 least, most = 0.0 if wait == math.inf else wait, min(wait, self.expires - now, self.idle_left)
                 self.retry = RETRY
             except KubeError as error:
-                self._log_once(f"the size can't be read or changed now: {error}")
+                self.once.log(f"the size can't be read or changed now: {error}")
                 least = most = min(period, self.retry)
                 self.retry = 2 * most
         else:
@@ -93,14 +92,7 @@ class Agent:
         try:
             self.server.serve(settings["port"], metrics.text(values, wishes))
         except OSError as error:
-            self._log_once(f"metrics.port {settings['port']} can't be served: {error}", "port")
-
-    def _log_once(self, text: str, about: str = "size") -> None:
-        """Log a line unless it is the last one about its subject. "" logs nothing and ends the repetition."""
-        if text != self.logged.get(about, ""):
-            self.logged[about] = text
-            if text:
-                log(text)
+            self.once.log(f"metrics.port {settings['port']} can't be served: {error}", "port")
 
     def _scale(
         self,
@@ -121,7 +113,12 @@ class Agent:
             self.idle_left = math.inf
             return math.inf
         own = int(settings["max_size"])
+        gated = self._gated(kube) if scheduled and is_elastic(self.job) else 0
+        admitted = self.quota.look(now, self.size, gated) if scheduled else self.size
+        policy = replace(policy, max=int(max(policy.min, min(policy.max, self.quota.limit))))
         snapshot, decision = self._decide(policy, nodes, own, waiting, now)
+        if admitted < self.size:
+            decision = Decision(admitted, f"Kueue has no quota for {gated} of its pods")
         if not scheduled and (decision.size != snapshot.size or not self.idle_left):
             # it acts only on what Kubernetes has now
             self._read(kube, settings, policy)
@@ -132,13 +129,25 @@ class Agent:
         elif decision.size != snapshot.size:
             self._resize(kube, snapshot, decision)
         elif scheduled:
-            self._log_once(f"size {snapshot.size}: {decision.why}")
+            self.once.log(f"size {snapshot.size}: {decision.why}")
         return decision.wait
+
+    @property
+    def size(self) -> int:
+        """Size of the Job, as Kubernetes had it last."""
+        return int(self.job["spec"]["completions"])
+
+    def _gated(self, kube: Kube) -> int:
+        try:
+            return kube.gated()
+        except KubeError as error:
+            self.once.log(f"pods that wait for Kueue's quota can't be counted: {error}", "quota")
+            return 0
 
     def _decide(
         self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
     ) -> tuple[Snapshot, Decision]:
-        drains.undrain_ours(self.handle, nodes, int(self.job["spec"]["completions"]), own)
+        drains.undrain_ours(self.handle, nodes, self.size, own)
         snapshot = self._snapshot(policy, nodes, own, waiting, now)
         is_asked = policy.suspend and not self.job["spec"].get("suspend")
         self.idle_left = self.idle.left(policy, snapshot, suspend.use(self.handle)) if is_asked else math.inf
@@ -168,7 +177,7 @@ class Agent:
     def _snapshot(
         self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
     ) -> Snapshot:
-        size = int(self.job["spec"]["completions"])
+        size = self.size
         # jobs may need hosts of bursts, too
         need = queue_need(nodes, size, policy.max, self.pending.requests(waiting, now))
         cpu = None if self.cpu is None else self.cpu / size
@@ -182,7 +191,7 @@ class Agent:
         nodes = state.nodes(self.handle) if leaving else snapshot.nodes
         if any(rank in nodes.used for rank in leaving):
             drains.undrain_ours(self.handle, nodes, snapshot.size)
-            self._log_once(f"size {snapshot.size}: a job started on a node that was about to go")
+            self.once.log(f"size {snapshot.size}: a job started on a node that was about to go")
             return
         try:
             self.job = kube.resize(self.job, decision.size)
@@ -193,7 +202,7 @@ class Agent:
         self._tell(kube, "Scaled", f"size {snapshot.size} -> {decision.size}: {decision.why}")
 
     def _tell(self, kube: Kube, reason: str, line: str) -> None:
-        self._log_once(line)
+        self.once.log(line)
         try:
             kube.event(self.job, reason, line)
         except KubeError as error:
@@ -204,9 +213,9 @@ class Agent:
         try:
             used = kube.cpu(settings["container"])
         except KubeError as error:
-            self._log_once(f"CPU use can't be read: {error}", "cpu")
+            self.once.log(f"CPU use can't be read: {error}", "cpu")
             return None
-        self._log_once("", "cpu")
+        self.once.log("", "cpu")
         return used / float(settings["cpu_request"])
 
 

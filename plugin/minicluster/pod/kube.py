@@ -136,20 +136,35 @@ class Kube:
         }
         self.call("POST", f"/api/v1/namespaces/{self.namespace}/events", body)
 
+    def gated(self) -> int:
+        """Return how many pods of the Job wait for Kueue's quota. Raises KubeError."""
+        found = self.call("GET", f"/api/v1/namespaces/{self.namespace}/pods{self._selector}")
+        return sum(_has_gate(pod["spec"]) for pod in found["items"])
+
+    @property
+    def _selector(self) -> str:
+        return f"?labelSelector=batch.kubernetes.io%2Fjob-name%3D{self.name}"
+
     def cpu(self, container: str) -> float:
         """Return the CPU that the brokers' containers use, in cores. Needs a metrics API. Raises KubeError."""
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
-        found = self.call("GET", f"{path}?labelSelector=batch.kubernetes.io%2Fjob-name%3D{self.name}")
+        found = self.call("GET", path + self._selector)
         usage = [c["usage"]["cpu"] for pod in found["items"] for c in pod["containers"] if c["name"] == container]
         return sum(parse_cpu(text) for text in usage)
 
 
 def is_fixed_by_kueue(job: Mapping[str, Any]) -> bool:
     """Say whether Kueue restarts all pods of a Job when its size changes."""
-    if QUEUE not in job["metadata"].get("labels", {}):
-        return False
-    gates = job["spec"]["template"]["spec"].get("schedulingGates", [])
-    return ELASTIC not in [gate["name"] for gate in gates]
+    return QUEUE in job["metadata"].get("labels", {}) and not is_elastic(job)
+
+
+def is_elastic(job: Mapping[str, Any]) -> bool:
+    """Say whether Kueue lets the size of a Job change."""
+    return QUEUE in job["metadata"].get("labels", {}) and _has_gate(job["spec"]["template"]["spec"])
+
+
+def _has_gate(pod: Mapping[str, Any]) -> bool:
+    return ELASTIC in [gate["name"] for gate in pod.get("schedulingGates", [])]
 
 
 def server() -> str:
