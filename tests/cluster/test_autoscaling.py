@@ -1,15 +1,23 @@
 """Autoscaling: who has the last word on the size, and what may change."""
 
 import json
+import os
+import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import kube
 import pytest
 from autoscaled import ON, SCALES, agent, resize, size
-from support import lines_with
+from support import ROOT, lines_with
 
+from tools.clients import CommandError
 from tools.releases import Release
 
+#: Kubernetes' refusal of a manifest that was rendered for another size
+REFUSED = "can only be modified in tandem with"
 WAY = "uninstall mc first, or install under another name"
 
 
@@ -44,21 +52,76 @@ def test_an_upgrade_keeps_the_live_size_until_autoscaling_is_off(release: Releas
     assert release.running(1)[0] == uids[0]
 
 
+@pytest.mark.parametrize("grown", [1, 6], ids=["shrinks", "grows"])
+def test_an_upgrade_does_not_undo_a_step_that_comes_while_it_renders(
+    release: Release, tmp_path: Path, grown: int
+) -> None:
+    release.install(**SCALES)
+    agent(release, tmp_path)
+    # the values of such an upgrade stay those of the release
+    slow = while_rendering(release, tmp_path, grown)
+    for _ in range(2):
+        resize(agent(release, tmp_path), 4)
+        assert lines_with(slow.refuse(autoscaling={**ON, "idleSeconds": 30}), REFUSED)
+        assert size(release) == grown
+    release.upgrade(autoscaling={**ON, "idleSeconds": 30})
+    assert size(release) == grown
+
+
+def test_a_rollback_does_not_shrink_a_cluster_that_has_grown(release: Release, tmp_path: Path) -> None:
+    release.install(**SCALES)
+    pod = agent(release, tmp_path)
+    resize(pod, 4)
+    release.upgrade(jobLabels={"a": "b"})
+    for revision, live in ((1, 4), (1, 6), (2, 6)):
+        resize(pod, live)
+        with pytest.raises(CommandError) as refused:
+            release.ok("rollback", revision)
+        assert lines_with(str(refused.value), REFUSED)
+        assert size(release) == live
+    # the size of that revision
+    resize(pod, 4)
+    release.ok("rollback", 2)
+    assert size(release) == 4
+
+
+def while_rendering(release: Release, folder: Path, grown: int) -> Release:
+    """Return the release with a Helm during whose rendering the agent changes the size."""
+    program = folder / "bin" / "minicluster"
+    program.parent.mkdir()
+    paths = [str(ROOT), *(str(Path(file).parent) for file in (__file__, kube.__file__))]
+    renderer = shutil.which("minicluster", path=release.helm.environment["PATH"])
+    config = json.loads(release.cluster.kubeconfig.read_text())["clusters"][0]["cluster"]
+    program.write_text(
+        f"""#!{sys.executable}
+import os, pathlib, sys
+sys.path[:0] = {paths!r}
+import autoscaled, kube
+pod = kube.Kube({config["server"]!r}, {release.namespace!r}, "mc", pathlib.Path({str(folder)!r}))
+autoscaled.resize(pod, {grown})
+os.execv({renderer!r}, [{renderer!r}, *sys.argv[1:]])
+"""
+    )
+    program.chmod(0o755)
+    path = os.pathsep.join([str(program.parent), release.helm.environment["PATH"]])
+    return replace(release, helm=replace(release.helm, env={**release.helm.env, "PATH": path}))
+
+
 def test_a_size_set_by_hand_is_kept_while_autoscaling_is_on(release: Release, tmp_path: Path) -> None:
     release.install(**SCALES)
     patch = json.dumps({"spec": {"completions": 6, "parallelism": 6}})
     release.kubectl("patch", "job", "mc", "--type=merge", f"--patch={patch}")
-    release.upgrade(jobLabels={"a": "b"})
-    assert size(release) == 6
-    off: dict[str, Any] = {"autoscaling": {"enabled": False}}
+    labels, off = {"jobLabels": {"a": "b"}}, {"autoscaling": {"enabled": False}}
     if release.helm.major == 4:
         # kubectl owns the size now: Helm 4 refuses and names kubectl
-        text = release.refuse(**off)
-        assert 'conflicts with "kubectl-patch"' in text.replace("\\", "")
+        for values in (labels, off):
+            assert '"kubectl-patch" using batch/v1' in release.refuse(**values).replace("\\", "")
         assert size(release) == 6
         # until the agent has changed the size: the agent owns no field
-        pod = agent(release, tmp_path)
-        resize(pod, 4)
+        resize(agent(release, tmp_path), 5)
+    live = size(release)
+    release.upgrade(**labels)
+    assert size(release) == live
     release.upgrade(**off)
     assert size(release) == 2
 
