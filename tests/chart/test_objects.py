@@ -113,6 +113,33 @@ def test_a_container_on_the_lead_only(helm4: Helm) -> None:
         assert (done.stdout, done.stderr) == (printed, "")
 
 
+STOP = ["/bin/sh", "/mnt/flux/configmap/stop.sh"]
+SLEEP = {"sleep": {"seconds": 5}}
+
+
+@pytest.mark.parametrize(
+    ("values", "hook"),
+    [
+        ({}, {"exec": {"command": STOP}}),
+        ({"containers": [{"lifeCycle": {"preStopExec": "a 'b' $(C)"}}]}, {"exec": {"command": [*STOP, "a 'b' $(C)"]}}),
+        # a hook has one action only
+        (
+            {"pod": {"template": {"spec": {"containers": [{"name": "flux-sample", "lifecycle": {"preStop": SLEEP}}]}}}},
+            SLEEP,
+        ),
+        (
+            {"pod": {"template": {"spec": {"containers": [{"name": "side", "lifecycle": {"preStop": SLEEP}}]}}}},
+            {"exec": {"command": STOP}},
+        ),
+    ],
+    ids=["default", "own text", "own hook", "hook of another"],
+)
+def test_the_runner_is_told_of_a_stop(helm4: Helm, values: dict[str, Any], hook: dict[str, Any]) -> None:
+    containers = one(helm4.template(values=values), "Job")["spec"]["template"]["spec"]["containers"]
+    [runner] = [container for container in containers if container["name"] == "flux-sample"]
+    assert runner["lifecycle"] == {"preStop": hook}
+
+
 def test_which_services_have_addresses_of_pods_that_are_not_ready(helm4: Helm) -> None:
     """Brokers look for each other before they are; a sidecar serves while another fails; the test asks for the lead."""
     values = {"containers": SIDE, "flux": {"bursting": {"expose": {"type": "LoadBalancer"}}}}
@@ -197,10 +224,10 @@ def test_the_agent_is_the_runners_user_and_has_no_more_rights_than_that(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_exit_codes_that_end_the_job(helm4: Helm, mode: str) -> None:
-    """An image that is no view stays none: view.sh says so by exit code 2, and no other pod would fare better."""
+    """An image that is no view stays none: view.sh says so by exit code 66, and no other pod would fare better."""
     rules = one(helm4.template(values=mode_of(mode)), "Job")["spec"]["podFailurePolicy"]["rules"]
     by_code = [(rule["action"], *rule["onExitCodes"].values()) for rule in rules if "onExitCodes" in rule]
-    view = [("FailJob", "flux-view", "In", [2])] if mode == "copy" else []
+    view = [("FailJob", "flux-view", "In", [66])] if mode == "copy" else []
     assert by_code == [("FailJob", "flux-sample", "NotIn", [85, 137]), *view]
     # before any exit code counts
     assert rules[0] == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}

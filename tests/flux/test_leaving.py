@@ -1,5 +1,6 @@
 """A pod that is told to stop: its jobs may end, later jobs start on other nodes."""
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from broker_clusters import Cluster, Make
+from broker_pods import Pod
 
 from tools.clients import until
 from tools.releases import MOUNT
@@ -52,6 +54,35 @@ def test_a_worker_drains_its_rank_lets_its_job_end_and_is_used_again_when_it_is_
     cluster.start([1])
     assert until(lambda: shown(cluster, other, "result")) == "COMPLETED"
     assert drains(cluster) == ""
+
+
+def stop(pod: Pod) -> None:
+    """Tell a pod to stop as the kubelet does: the hook, then the signal, whether or not the process can handle it."""
+    until(lambda: pod.run("sh", f"{MOUNT}/minicluster/stop.sh").returncode == 0)
+    os.kill(pod.first, signal.SIGTERM)
+
+
+def test_a_worker_can_be_told_to_stop_at_any_instant(make: Make) -> None:
+    cluster = make(TWO).start().wait_for_ready()
+    for step in range(14):
+        cluster.lead.flux("submit", "--quiet", "--cc=1-8", "sleep", "0.2")
+        stop(cluster.pods[1])
+        assert cluster.pods[1].wait() == RETRY, f"step {step}: {cluster.pods[1].log}"
+        cluster.start([1])
+        time.sleep(step * 0.15)  # no synchronisation: the instant is what varies
+    until(lambda: cluster.lead.flux("jobs", "-n", "-o", "{id}") == "")
+    results = cluster.lead.flux("jobs", "-a", "-n", "-o", "{id} {ranks} {result} {exception.note}").splitlines()
+    assert [line for line in results if " COMPLETED" not in line] == []
+    assert len(results) == 14 * 8
+
+
+def test_a_lead_can_be_told_to_stop_at_any_instant(make: Make) -> None:
+    cluster = make({"size": 1, **QUIET})
+    for step in range(10):
+        cluster.start()
+        time.sleep(step * 0.2)
+        stop(cluster.lead)
+        assert cluster.lead.wait() == RETRY, f"step {step}: {cluster.lead.log}"
 
 
 def test_what_others_drained_stays_drained(make: Make) -> None:
@@ -156,6 +187,26 @@ def test_a_launcher_has_the_grace_of_a_job(make: Make, in_time: bool) -> None:
         told = "minicluster: the launcher is told to stop: the pod's grace period is over"
         assert told in lines
         assert lines[lines.index("the launcher is told") + 1] == "RUN"
+
+
+def test_the_queue_is_dumped_before_the_jobs_end(make: Make, volume: Path) -> None:
+    archive = volume / "state.tgz"
+    cluster = make({"size": 1, "archive": {"path": str(archive)}}).start().wait_for_ready()
+    held = cluster.lead.flux("submit", "--urgency=hold", "true").strip()
+    running = started(cluster, "sleep", "600")
+    assert not archive.exists()
+    cluster.lead.signal(signal.SIGTERM)
+    until(archive.exists)
+    # before it could dump at its end
+    cluster.lead.kill()
+    cluster.start([0]).wait_for_ready()
+    assert f"UTC is restored from {archive}" in cluster.lead.log
+    assert "saved no state" not in cluster.lead.log
+    assert (shown(cluster, held, "state"), shown(cluster, running, "result")) == ("SCHED", "FAILED")
+    # a kill leaves no dump
+    cluster.lead.kill()
+    cluster.start([0]).wait_for_ready()
+    assert "saved no state: its jobs are lost" in cluster.lead.log
 
 
 def test_a_short_grace_period_has_time_for_the_archive(make: Make, volume: Path) -> None:

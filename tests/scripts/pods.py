@@ -93,6 +93,7 @@ class Pod:
         self.home = root / "mnt"
         self.state = self.home / "config"
         self.run_folder = self.state / "run"
+        self.told_to_stop = self.home / "told-to-stop"
         self.processes: list[Process] = []
         for folder in (self.home, root / "bin", root / "plays", root / "home"):
             folder.mkdir(parents=True)

@@ -2,17 +2,19 @@
 
 import io
 import json
+import os
 import random
 import re
 import shutil
 import signal
 import stat
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pods import RETRY, ROOT, Make, Pod, until
+from pods import PATIENCE, RETRY, ROOT, Make, Pod, until
 
 QUIET = {"logging": {"quiet": True}}
 TWO = {"size": 2, **QUIET}
@@ -38,6 +40,19 @@ def test_the_order_of_the_snippets(make: Make) -> None:
     for pod, own in ((lead, "brokerPre"), (worker, "workerPre")):
         first = ["init,", "init,pre,", f"init,pre,{own},"]
         assert (pod.home / "said").read_text().split() == [*first, f"{first[-1]}post,"]
+
+
+@pytest.mark.parametrize("what", ["false", "exit 3", "nosuchtool"])
+def test_a_quiet_snippet_that_fails_says_why(make: Make, what: str) -> None:
+    pre = f'for n in 1 2 3 4 5 6; do echo line $n; done\necho "it\'s bad" >&2\n{what}'
+    pod = make(QUIET, {"command": "true", "commands": {"init": "echo hidden", "pre": pre}})
+    code, log = pod.run()
+    assert code == {"false": 1, "exit 3": 3, "nosuchtool": 127}[what]
+    *said, last = log.splitlines()
+    assert last == f"minicluster: pre.sh failed with exit code {code}"
+    assert len(said) == 5
+    assert said[-1].endswith("nosuchtool: not found") or "nosuchtool: command" in said[-1] or said[-1] == "it's bad"
+    assert (what == "nosuchtool") == ("nosuchtool" in said[-1])
 
 
 def test_a_pod_without_flux_says_so(make: Make) -> None:
@@ -262,14 +277,14 @@ def test_a_pod_told_to_stop_leaves_first_and_is_replaced(make: Make, shell: str,
     until(lambda: (pod.run_folder / "flux/local").exists() and (index or (pod.run_folder / "ready").exists()))
     assert process.stop() == RETRY
     assert process.log == ""
-    role = "worker" if index else "lead"
+    role, queue = ("worker", "kept") if index else ("lead", "lost")
     [call] = pod.calls("python", "leave.py")
-    assert call.words[2:] == [role, "25", "8", str(pod.run_folder), "cancel", *([] if index else ["lost"])]
+    told, begun = call.words[3:5]
+    assert told == begun
+    assert call.words[2:] == [role, told, begun, "25", "8", "7", str(pod.run_folder), "cancel", queue, ""]
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
     if shell != "busybox":  # its timeout is always its own
         assert (pod.root / "limits").read_text().split()[-1] == "34"
-    # starts the lead's undrainer, which undrains the rank once the pod is gone
-    assert len(pod.calls("event", "pub")) == index
     assert not (pod.run_folder / "exit-code").exists()
 
 
@@ -278,7 +293,70 @@ def test_a_lead_that_keeps_its_queue_can_put_jobs_back_into_it(make: Make, tmp_p
     process = pod.start()
     until((pod.run_folder / "ready").exists)
     assert process.stop() == RETRY
-    assert pod.calls("python", "leave.py")[0].words[-2:] == [str(pod.run_folder), "requeue"]
+    [call] = pod.calls("python", "leave.py")
+    assert call.words[5:] == ["7", "8", "15", str(pod.run_folder), "requeue", "kept", str(tmp_path / "state.tgz")]
+
+
+def uptime() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def test_the_grace_period_begins_with_the_hook(make: Make, shell: str) -> None:
+    pod = make({**TWO, "pod": {"terminationGracePeriodSeconds": 40}}, index=1)
+    real = (pod.root / "bin/timeout").readlink()
+    pod.command("timeout", f'#!/bin/sh\necho "$1" >>{pod.root}/limits\nexec {real} "$@"\n')
+    process = pod.start()
+    until((pod.run_folder / "flux/local").exists)
+    pod.told_to_stop.write_text(f"{uptime() - 20:.2f}\n")
+    assert process.stop() == RETRY
+    [call] = pod.calls("python", "leave.py")
+    assert 19.9 < float(call.words[4]) - float(call.words[3]) < 20 + PATIENCE
+    if shell != "busybox":
+        assert 34 - 20 - PATIENCE < int((pod.root / "limits").read_text().split()[-1]) <= 34 - 20 + 1
+    # for a container that is started again
+    assert not pod.told_to_stop.exists()
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_pod_that_is_told_to_stop_before_it_handles_signals_starts_no_broker(make: Make, index: int) -> None:
+    pod = make(TWO, {"commands": {"init": ": >$MINICLUSTER_HOME/init"}}, index=index)
+    assert pod.run("stop.sh") == (0, "")
+    assert pod.run() == (RETRY, "")
+    assert pod.calls() == []
+    assert not (pod.home / "init").exists()
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_snippet_during_which_the_pod_is_told_to_stop_has_not_failed(make: Make, index: int) -> None:
+    init = "cd $MINICLUSTER_HOME; : >begun; until [ -e end ]; do sleep 0.05; done; : >after"
+    pod = make(TWO, {"commands": {"init": init}}, index=index)
+    process = pod.start()
+    until((pod.home / "begun").exists)
+    process.popen.send_signal(signal.SIGTERM)
+    (pod.home / "end").touch()
+    assert process.wait() == RETRY
+    assert (process.log, pod.calls()) == ("", [])
+
+
+def test_a_pod_can_be_told_to_stop_at_any_instant(make: Make) -> None:
+    """With the hook before the signal, as the kubelet does. A signal that comes too early is lost or kills it."""
+    for delay in range(12):
+        pod = make(TWO, index=delay % 2)
+        process = pod.start("start.sh", "entrypoint.sh")
+        time.sleep(delay / 20)  # not a synchronisation: the instant is what varies
+        assert pod.run("stop.sh") == (0, "")
+        code = process.stop()
+        assert code in (RETRY, -signal.SIGTERM), process.log
+        assert process.log == ""
+
+
+@pytest.mark.parametrize("text", ["exit 3", """printf '%s' "it's $0" `echo é`"""])
+def test_the_hook_runs_the_users_own(make: Make, text: str) -> None:
+    pod = make(TWO)
+    begin = uptime()
+    code, log = pod.run("stop.sh", text)
+    assert (code, log) == ((3, "") if text == "exit 3" else (0, "it's /bin/shé"))
+    assert begin - 0.02 <= float(pod.told_to_stop.read_text()) <= uptime()
 
 
 #: As leave.py does: lets the work end, after the grace period by force
@@ -349,6 +427,7 @@ def archive(seed: int) -> bytes:
 
 
 OLD, NEW = archive(1), archive(2)
+LOST = "a lead that began at TIME saved no state: its jobs are lost"
 
 
 def with_archive(make: Make, old: bytes | None, dump: bytes | None, **runner: Any) -> Pod:
@@ -380,6 +459,22 @@ def test_an_incomplete_dump_leaves_the_good_archive(make: Make, dump: bytes | No
     file = pod.root / "data/state.tgz"
     assert pod.run() == (0, f"minicluster: the state was not dumped: {file} is unchanged\n")
     assert file.read_bytes() == OLD
+    # the next lead says what is lost
+    (pod.root / "dump").write_bytes(NEW)
+    code, log = pod.run()
+    assert (code, re.sub(r"at .{19} \w+ ", "at TIME ", log)) == (0, f"minicluster: {LOST}\n")
+    assert pod.run() == (0, "")
+
+
+def test_the_log_says_how_old_the_restored_state_is(make: Make) -> None:
+    pod = with_archive(make, OLD, NEW)
+    pod.edit("settings.sh", "mc_quiet=1", "mc_quiet=")
+    file = pod.root / "data/state.tgz"
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    code, log = pod.run(TZ="UTC")
+    assert code == 0
+    said = f"minicluster: the state of 2023-11-14 22:13:20 UTC is restored from {file}"
+    assert log.splitlines().count(said) == 1
 
 
 def test_a_dump_of_an_earlier_life_does_not_count(make: Make) -> None:

@@ -146,7 +146,7 @@ def test_an_image_that_is_not_a_view_has_its_own_exit_code(
 ) -> None:
     where = request.getfixturevalue("opt") if VIEW.exists() else []
     assert copied(shell, where, tmp_path / "to") == (
-        2,
+        66,
         "minicluster: the view image has no /opt/views/view/bin/flux: set flux.container.image to a Flux view\n",
     )
 

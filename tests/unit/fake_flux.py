@@ -93,6 +93,10 @@ class FakeFlux:
         for rank in parse_idset(payload["targets"]):
             self.drained.setdefault(rank, payload["reason"])
 
+    def event_publish(self, payload: Any, nodeid: int | None) -> None:
+        assert nodeid == 0
+        self.done.append(("event", payload["topic"]))
+
     def resource_undrain(self, payload: Any, nodeid: int | None) -> None:
         # with this mode it is no error that somebody has undrained a rank meanwhile
         assert (nodeid, payload["mode"]) == (0, "update")
@@ -163,7 +167,7 @@ class FakeFlux:
         return {"job_states": {**states, "inactive": 3}, "successful": 2, "failed": 1, "canceled": 0, "timeout": 0}
 
     def attr_get(self, name: str) -> str:
-        attributes = {"version": "0.88.0", "broker.quorum": "1", "rank": str(self.rank)}
+        attributes = {"version": "0.88.0", "broker.quorum": "1", "broker.pid": "4711", "rank": str(self.rank)}
         return {**attributes, "broker.starttime": f"{self.starttime:.2f}"}[name]
 
     def submit(self, number: int, nodes: int = 1, **fields: Any) -> None:
@@ -340,12 +344,13 @@ class Clock:
 
 def run_program(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, program: str, *args: object, clock: Clock | None = None
-) -> None:
-    """Run one of the pods' programs, as `flux python` does."""
+) -> dict[str, Any]:
+    """Run one of the pods' programs, as `flux python` does, and return its globals."""
     for name, module in modules(flux).items():
         monkeypatch.setitem(sys.modules, name, module)
     clock = clock or Clock()
     monkeypatch.setattr("time.sleep", clock.sleep)
     monkeypatch.setattr("time.monotonic", lambda: clock.now)
+    monkeypatch.setattr("time.clock_gettime", lambda _: clock.now)
     monkeypatch.setattr(sys, "argv", [program, *map(str, args)])
-    runpy.run_path(str(PACKAGE / "pod" / program), run_name="__main__")
+    return runpy.run_path(str(PACKAGE / "pod" / program), run_name="__main__")

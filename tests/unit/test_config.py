@@ -237,6 +237,7 @@ SETTINGS = {
     "mc_state_volume": "",
     "mc_leave_seconds": "15",
     "mc_kill_seconds": "8",
+    "mc_end_seconds": "7",
     "mc_on_stop": "cancel",
     "mc_work": "idle",
     "mc_script_has_interpreter": "",
@@ -299,18 +300,34 @@ def runner(**fields: Any) -> dict[str, Any]:
         ),
         ({"flux": {"noWaitSocket": True}}, {"mc_no_wait_socket": "1"}),
         ({"flux": {"disableSocket": True}}, {"mc_no_wait_socket": "1"}),
-        ({"archive": {"path": "/data/state.tar"}}, {"mc_archive": "/data/state.tar"}),
+        *(
+            (
+                {"archive": {"path": "/d", **archive}, "pod": {"terminationGracePeriodSeconds": grace}},
+                {"mc_archive": "/d", "mc_leave_seconds": jobs, "mc_kill_seconds": kill, "mc_end_seconds": end},
+            )
+            for archive, grace, jobs, kill, end in (
+                ({}, 1, "0", "0", "1"),
+                ({}, 16, "4", "4", "8"),
+                ({}, 30, "7", "8", "15"),
+                ({}, 300, "277", "8", "15"),
+                ({"dumpSeconds": 60}, 300, "232", "8", "60"),
+                ({"dumpSeconds": 60}, 40, "10", "8", "22"),
+            )
+        ),
         ({"state": {"claimName": "queue"}}, {"mc_state_volume": "1"}),
         *(
-            ({"pod": {"terminationGracePeriodSeconds": grace}}, {"mc_leave_seconds": jobs, "mc_kill_seconds": kill})
-            for grace, jobs, kill in (
-                (0, "0", "0"),
-                (1, "0", "1"),
-                (8, "4", "2"),
-                (16, "8", "4"),
-                (20, "10", "5"),
-                (30, "15", "8"),
-                (300, "285", "8"),
+            (
+                {"pod": {"terminationGracePeriodSeconds": grace}},
+                {"mc_leave_seconds": jobs, "mc_kill_seconds": kill, "mc_end_seconds": end},
+            )
+            for grace, jobs, kill, end in (
+                (0, "0", "0", "0"),
+                (1, "0", "1", "0"),
+                (8, "4", "2", "2"),
+                (16, "8", "4", "4"),
+                (20, "10", "5", "5"),
+                (30, "15", "8", "7"),
+                (300, "285", "8", "7"),
             )
         ),
         ({"pod": {"onStop": "requeue"}}, {"mc_on_stop": "requeue"}),

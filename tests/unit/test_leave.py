@@ -16,6 +16,10 @@ REASON = "minicluster: the pod was told to stop"
 SECONDS = 20
 #: Seconds that jobs get to stop after that
 KILL = 8
+#: Seconds that the broker gets
+END = 7
+#: What a worker does first; the event starts the lead's undrainer
+LEAVES = [("drain", "1"), ("event", "minicluster.leave")]
 
 
 class Pod:
@@ -23,7 +27,9 @@ class Pod:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.monkeypatch, self.folder, self.clock = monkeypatch, folder, Clock()
-        self.kill = KILL
+        self.kill, self.end = KILL, END
+        self.late = self.slow = 0.0  #: seconds since the stop, and since the start of Python
+        self.archive = ""
         self.flux = FakeFlux(dict.fromkeys(range(4), (4, 0)), set(range(4)))
 
     def at(self, seconds: float, what: Any) -> None:
@@ -32,7 +38,9 @@ class Pod:
 
     def leave(self, role: str, on_stop: str = "cancel", *lost: str) -> None:
         self.flux.rank = 0 if role == "lead" else 1
-        words = (role, SECONDS, self.kill, self.folder, on_stop, *lost)
+        now = self.clock.now
+        times = (now - self.late, now - self.slow, SECONDS, self.kill, self.end)
+        words = (role, *times, self.folder, on_stop, *(lost or ("kept",)), self.archive)
         run_program(self.monkeypatch, self.flux, "leave.py", *words, clock=self.clock)
 
     @property
@@ -59,15 +67,24 @@ def pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pod:
 def test_a_worker_without_jobs_drains_its_rank_and_goes_at_once(pod: Pod) -> None:
     pod.flux.run(1, "0,2-3")
     pod.leave("worker")
-    assert (pod.done, pod.flux.drained) == ([("drain", "1")], {1: REASON})
-    assert (pod.clock.now, pod.stopping) == (0, False)
+    assert (pod.done, pod.flux.drained) == (LEAVES, {1: REASON})
+    # it looks twice
+    assert (pod.clock.now, pod.stopping) == (0.5, False)
+
+
+def test_a_job_that_gets_the_rank_just_before_its_drain_is_known_may_end(pod: Pod) -> None:
+    pod.at(0.5, lambda: pod.flux.run(1, "1"))
+    pod.at(7, lambda: pod.flux.end(1))
+    pod.leave("worker")
+    assert (pod.done, pod.stopping) == (LEAVES, False)
+    assert 7 <= pod.clock.now < 9
 
 
 def test_a_worker_waits_for_the_jobs_that_it_has(pod: Pod) -> None:
     pod.flux.run(1, "0-2")
     pod.at(7, lambda: pod.flux.end(1))
     pod.leave("worker")
-    assert (pod.done, pod.stopping) == ([("drain", "1")], False)
+    assert (pod.done, pod.stopping) == (LEAVES, False)
     assert 7 <= pod.clock.now < 8
 
 
@@ -79,7 +96,7 @@ def test_a_worker_cancels_only_the_jobs_on_its_rank_when_its_time_is_over(
     pod.flux.submit(5)
     pod.leave("worker")
     assert pod.cancelled == [2, 4]
-    assert pod.done[1] == ("cancel", 2, f"{REASON} and its grace period is over")
+    assert pod.done[2] == ("cancel", 2, f"{REASON} and its grace period is over")
     assert SECONDS <= pod.clock.now < SECONDS + 1
     assert pod.stopping
     said = "minicluster: job f{} is cancelled: the pod's grace period is over\n"
@@ -96,13 +113,23 @@ def test_a_pod_waits_for_the_nodes_of_a_job_not_only_for_its_end(pod: Pod) -> No
     assert not pod.stopping
 
 
+def test_a_rank_that_the_lead_undrains_meanwhile_is_drained_again(pod: Pod) -> None:
+    """For a pod that was gone: this one is the next of that rank, and leaves already."""
+    pod.flux.run(1, "1")
+    pod.at(3, pod.flux.drained.clear)
+    pod.at(7, lambda: pod.flux.end(1))
+    pod.leave("worker")
+    assert (pod.done, pod.flux.drained) == ([*LEAVES, LEAVES[0]], {1: REASON})
+    assert 7 <= pod.clock.now < 8
+
+
 @pytest.mark.parametrize("reason", ["bad DIMM", "minicluster: scaling down"])
 def test_a_rank_that_is_drained_already_keeps_its_reason_and_its_jobs_may_end(pod: Pod, reason: str) -> None:
     pod.flux.drained = {1: reason}
     pod.flux.run(1, "1")
     pod.at(7, lambda: pod.flux.end(1))
     pod.leave("worker")
-    assert (pod.done, pod.flux.drained) == ([], {1: reason})
+    assert (pod.done, pod.flux.drained) == (LEAVES[1:], {1: reason})
     assert 7 <= pod.clock.now < 8
 
 
@@ -239,13 +266,119 @@ def test_an_instance_that_ends_with_its_launcher_is_no_error(pod: Pod, monkeypat
 # Nobody to ask -----------------------------------------------------------------------------------------------
 
 
+def test_a_worker_that_waits_for_the_quorum_may_have_jobs_already(pod: Pod) -> None:
+    pod.flux.state = "quorum"
+    pod.leave("worker")
+    assert (pod.done, pod.flux.drained) == (LEAVES, {1: REASON})
+
+
 @pytest.mark.parametrize("role", ["lead", "worker"])
-@pytest.mark.parametrize("state", ["join", "quorum", "cleanup", "shutdown", "finalize"])
-def test_a_broker_that_starts_or_ends_is_left_alone(pod: Pod, role: str, state: str) -> None:
+@pytest.mark.parametrize("state", ["cleanup", "shutdown", "finalize"])
+def test_a_broker_that_ends_is_left_alone(pod: Pod, role: str, state: str) -> None:
     pod.flux.state = state
     pod.flux.run(1, "0-3")
     pod.leave(role)
     assert (pod.done, pod.clock.now) == ([], 0)
+
+
+@pytest.mark.parametrize("role", ["lead", "worker"])
+@pytest.mark.parametrize("state", ["load-builtins", "none", "join", "config-sync", "init"])
+@pytest.mark.parametrize("then", ["shutdown", "gone"])
+def test_a_broker_that_starts_is_stopped_at_once(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch, role: str, state: str, then: str
+) -> None:
+    """It misses the first signals."""
+    killed: list[tuple[int, int]] = []
+
+    def kill(*call: int) -> None:
+        killed.append(call)
+        if len(killed) == 3 and then == "gone":
+            pod.flux.errors = {"state-machine.get": OSError(errno.ECONNRESET, "Connection reset by peer")}
+        elif len(killed) == 3:
+            pod.flux.state = then
+
+    monkeypatch.setattr("os.kill", kill)
+    pod.flux.state = state
+    pod.leave(role)
+    assert (pod.done, killed) == (LEAVES if (role, state) == ("worker", "init") else [], [(4711, signal.SIGTERM)] * 3)
+    assert pod.clock.now < 1
+
+
+def test_a_broker_that_joins_all_the_same_leaves_as_any_other(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.kill", lambda *_: setattr(pod.flux, "state", "run"))
+    pod.flux.state = "init"
+    pod.leave("worker")
+    assert (pod.done, pod.flux.drained) == ([*LEAVES, LEAVES[1]], {1: REASON})
+
+
+# The grace period --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("late", "slow", "goes_on"),
+    [
+        (0.0, 0.0, SECONDS),
+        # the time since the stop counts: a hook, a slow start of Python
+        (6.0, 0.0, SECONDS - 6),
+        (6.0, 1.0, SECONDS - 6),
+        # on a slow machine the broker's own end is slow, too: 12 s in place of 7
+        (4.0, 4.0, SECONDS - 4 - 5),
+        # but has half of the period at most
+        (9.0, 9.0, (SECONDS + KILL + END) / 2 - KILL - 9),
+        (40.0, 9.0, 0),
+    ],
+)
+def test_jobs_end_within_what_is_left_of_the_grace_period(pod: Pod, late: float, slow: float, goes_on: float) -> None:
+    pod.late, pod.slow = late, slow
+    pod.clock.now = 100.0
+    pod.flux.run(1, "1")
+    pod.leave("worker")
+    assert pod.cancelled == [1]
+    assert max(0, goes_on) <= pod.clock.now - 100 <= max(0, goes_on) + 1
+
+
+# The archive -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def flux_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A flux in PATH; it writes its words to the file that is its last one, and fails where `fails` is."""
+    path = tmp_path / "bin" / "flux"
+    path.parent.mkdir()
+    path.write_text(
+        '#!/bin/sh\nfor to; do :; done\necho "$*" >"$to"\n[ ! -e "$0.fails" ] || { echo no room >&2; exit 3; }\n'
+    )
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+    return path
+
+
+@pytest.mark.usefixtures("flux_command")
+def test_the_lead_dumps_the_queue_before_its_jobs_end(pod: Pod, tmp_path: Path) -> None:
+    archive = tmp_path / "it's $HOME"
+    pod.archive = str(archive)
+    begun = tmp_path / f"{archive.name}.begun"
+    begun.touch()
+    pod.flux.run(1, "1")
+    found = []
+    cancel = pod.flux.end
+    pod.flux.end = lambda number: (found.append(archive.read_text()), cancel(number))[0]  # type: ignore[assignment,func-returns-value]
+    pod.leave("lead")
+    assert found == [f"dump --quiet {archive}.early.tgz\n"]
+    assert not begun.exists()
+    assert not Path(f"{archive}.early.tgz").exists()
+
+
+def test_a_dump_that_fails_leaves_the_archive(
+    pod: Pod, flux_command: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(f"{flux_command}.fails").touch()
+    archive = tmp_path / "state.tgz"
+    archive.write_text("good")
+    pod.archive = str(archive)
+    pod.leave("lead")
+    assert (archive.read_text(), pod.done) == ("good", ["queue stop"])
+    assert capsys.readouterr().out == "minicluster: the queue is dumped at the broker's end only: no room\n"
 
 
 @pytest.mark.parametrize("topic", ["state-machine.get", "resource.drain", "resource.status"])

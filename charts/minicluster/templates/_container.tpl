@@ -49,22 +49,8 @@ env:
     valueFrom:
       secretKeyRef: {name: {{ $secret.name | quote }}, key: {{ $secret.key | quote }}}
   {{- end }}
-{{- with $c.lifeCycle }}
-{{- $hooks := dict "postStart" .postStartExec "preStop" .preStopExec }}
-{{- if or .postStartExec .preStopExec }}
-lifecycle:
-  {{- range $hook, $text := $hooks }}
-  {{- if $text }}
-  {{ $hook }}:
-    exec:
-      {{- if $c.leadOnly }}
-      command: [/bin/sh, -c, '[ "$JOB_COMPLETION_INDEX" != 0 ] || exec /bin/sh -c "$1"', sh, {{ $text | quote }}]
-      {{- else }}
-      command: [/bin/sh, -c, {{ $text | quote }}]
-      {{- end }}
-  {{- end }}
-  {{- end }}
-{{- end }}
+{{- with include "minicluster.hooks" . | fromYaml }}
+lifecycle: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}
 {{- if eq $kind "runner" }}
 startupProbe:
@@ -79,6 +65,40 @@ startupProbe:
   failureThreshold: 2147483647
 {{- end }}
 {{- include "minicluster.mounts" . }}
+{{- end }}
+
+{{/* The hooks of a container: those of the values, and that of the runner, which tells the entrypoint of a stop. */}}
+{{- define "minicluster.hooks" -}}
+{{- $given := .container.lifeCycle | default dict -}}
+{{- $leadOnly := list "/bin/sh" "-c" `[ "$JOB_COMPLETION_INDEX" != 0 ] || exec /bin/sh -c "$1"` "sh" -}}
+{{- $shell := ternary $leadOnly (list "/bin/sh" "-c") (.container.leadOnly | default false) -}}
+{{- with $given.postStartExec }}
+postStart:
+  exec:
+    command: {{ append $shell . | toJson }}
+{{- end }}
+{{- if eq .kind "runner" }}
+{{- if ne (include "minicluster.ownPreStop" .root) "true" }}
+preStop:
+  exec:
+    command: {{ compact (list "/bin/sh" (printf "%s/configmap/stop.sh" .root.Values.flux.container.mountPath) $given.preStopExec) | toJson }}
+{{- end }}
+{{- else }}
+{{- with $given.preStopExec }}
+preStop:
+  exec:
+    command: {{ append $shell . | toJson }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* "true" when pod.template has a preStop hook for the runner: a hook can have one action only. */}}
+{{- define "minicluster.ownPreStop" -}}
+{{- $own := false -}}
+{{- range dig "spec" "containers" list .Values.pod.template }}
+{{- if and (eq (get . "name") (include "minicluster.runnerName" $)) (dig "lifecycle" "preStop" dict .) }}{{ $own = true }}{{ end }}
+{{- end -}}
+{{- $own -}}
 {{- end }}
 
 {{/* The agent as a container of the values. It runs as the runner's user, who owns the broker's socket. */}}

@@ -5,7 +5,16 @@
 use_archive() {
   [ -n "$mc_archive" ] || return 0
   [ -z "${mc_archive%/*}" ] || mkdir -p "${mc_archive%/*}"
-  [ ! -e "$mc_archive" ] || mc_start_words="$mc_start_words -o-Scontent.restore=\"\$mc_archive\""
+  if [ -e "$mc_archive" ]; then
+    mc_start_words="$mc_start_words -o-Scontent.restore=\"\$mc_archive\""
+    say "the state of $(date -r "$mc_archive" '+%Y-%m-%d %H:%M:%S %Z') is restored from $mc_archive"
+  fi
+  # there until a dump is complete
+  begun=$mc_archive.begun
+  if [ -e "$begun" ]; then
+    warn "a lead that began at $(date -r "$begun" '+%Y-%m-%d %H:%M:%S %Z') saved no state: its jobs are lost"
+  fi
+  touch "$begun" 2>/dev/null || true
   mc_start_words="$mc_start_words -o-Scontent.dump=\"\$mc_archive.new.tgz\""
   rm -f "$mc_archive.new.tgz"
 }
@@ -22,6 +31,7 @@ keep_archive() {
   [ -n "$mc_archive" ] || return 0
   if "$mc_flux" python -m tarfile -l "$mc_archive.new.tgz" >/dev/null 2>&1; then
     mv -f "$mc_archive.new.tgz" "$mc_archive"
+    rm -f "$mc_archive.begun"
   else
     warn "the state was not dumped: $mc_archive is unchanged"
   fi

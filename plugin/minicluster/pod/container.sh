@@ -9,6 +9,8 @@ set -eu
 # reading a FIFO to which nobody writes.
 idle() {
   trap 'exit 0' TERM INT
+  # told before there was a handler
+  [ ! -e "$MINICLUSTER_HOME/told-to-stop" ] || exit 0
   rm -f "$1"
   mkfifo "$1"
   while :; do read -r _ <>"$1" || true; done
@@ -41,6 +43,7 @@ main() {
   fi
   trap stop TERM INT
   trap on_exit EXIT
+  [ ! -e "$MINICLUSTER_HOME/told-to-stop" ] || exit 0
   run_snippet "$mc_container.init.sh"
   if [ "$2" = sidecar ] && [ -z "$mc_no_wait_socket" ]; then wait_for_broker; fi
   run_snippet "$mc_container.pre.sh"

@@ -12,7 +12,7 @@ set -eu
 become_bash "$@"
 
 RETRY=85
-mc_broker_errors=$MINICLUSTER_HOME/config/run/broker-errors
+mc_broker_errors=$MINICLUSTER_HOME/config/run/broker-errors mc_has_started=
 
 main() {
   # flux puts the view's modules into PYTHONPATH: the job gets the image's own back
@@ -26,6 +26,8 @@ main() {
   mkdir -p "$mc_state/run" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$MINICLUSTER_HOME/bin"
   trap on_stop TERM INT
   trap on_exit EXIT
+  # told before there was a handler
+  [ ! -e "$mc_told_to_stop" ] || exit "$RETRY"
   find_home "$mc_state"
   prepare
   run_snippet init.sh
@@ -143,6 +145,8 @@ run_broker() {
   eval "set -- $mc_start_words -o-Shostname='$host' \"\$@\""
   shift
   unset FLUX_URI
+  # shellcheck disable=SC2034 # for leave.sh
+  mc_has_started=1
   # in flux-core 0.82 the attribute took the place of the variable
   run env "PATH=$PATH:$mc_rc_bin" "FLUX_FAKE_HOSTNAME=$host" "$mc_flux" "$@"
   [ -z "$mc_timed" ] || timed fluxstart "$begin"

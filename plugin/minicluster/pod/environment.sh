@@ -6,6 +6,8 @@ mc_files=$MINICLUSTER_HOME/minicluster
 mc_state=$MINICLUSTER_HOME/config
 mc_run=$mc_state/run/flux
 mc_rc_bin=$mc_state/rc-bin
+# made by stop.sh
+mc_told_to_stop=$MINICLUSTER_HOME/told-to-stop
 mc_socket_uri=local://$mc_run/local
 
 # shellcheck source=/dev/null

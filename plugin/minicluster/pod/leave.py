@@ -1,8 +1,10 @@
-"""leave.py lead|worker SECONDS KILL FOLDER ON_STOP [lost]: a pod that was told to stop lets its jobs end.
+"""leave.py lead|worker TOLD BEGUN LEAVE KILL END FOLDER ON_STOP kept|lost ARCHIVE: a leaving pod lets its jobs end.
 
-A worker drains its own rank; the lead stops the queue. Jobs that still run after SECONDS are told to stop, a launcher
-before them, and get KILL seconds for that. FOLDER/stopping is created before: what ends after that did not end by
-itself. FOLDER/launcher has the process id of a launcher that runs.
+TOLD and BEGUN are seconds of the machine's uptime: when the pod was told to stop, and when this program was started.
+LEAVE, KILL and END are the parts of the grace period, in seconds: jobs may go on, jobs are ended, the broker ends.
+A worker drains its own rank; the lead stops the queue, and dumps it to ARCHIVE unless that is empty. Jobs that still
+run after LEAVE are told to stop, a launcher before them. FOLDER/stopping is created before: what ends after that did
+not end by itself. FOLDER/launcher has the process id of a launcher that runs.
 Jobs that may run again, all with ON_STOP `requeue`, first get a copy in the queue, unless the queue is `lost` with the
 pod (requeue.py).
 Runs with the Python of the Flux view, 3.8 or later.
@@ -13,11 +15,12 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import flux
 from flux.job import JobID, cancel
@@ -32,6 +35,42 @@ TERM_PART = 5 / 8
 OVER = "the pod's grace period is over"
 #: Seconds that the lead's work has to write its exit code, once its jobs have ended
 EXIT_CODE_TIME = 5.0
+#: The end of a broker, which starts a Python too, takes at most so many times as long as the start of this program
+SLOWNESS = 3.0
+#: States of a broker that may get jobs, and of one that ends (flux-broker's state machine); before, it has not joined
+ONLINE, ENDS = ("quorum", "run"), ("cleanup", "shutdown", "finalize", "goodbye", "unload-builtins", "exit")
+#: State of a broker that can reach the lead and gets jobs soon
+CONNECTED = "init"
+#: Starts the lead's undrainer
+LEAVES = "minicluster.leave"
+
+
+class Times(NamedTuple):
+    """The rest of the grace period, in seconds."""
+
+    leave: float  #: jobs may go on
+    kill: float  #: jobs are ended
+
+
+class Paths(NamedTuple):
+    """Where this program leaves what others read."""
+
+    folder: Path
+    archive: str  #: "" for none
+
+
+def uptime() -> float:
+    """Return the seconds since the machine's start, as /proc/uptime has them."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def times(now: float, told: float, begun: float, parts: tuple[float, float, float]) -> Times:
+    """Return what is left, at an uptime, of the grace period's parts. A slow machine's broker gets more of it."""
+    _, kill, end = parts
+    grace = sum(parts)
+    end = min(max(end, SLOWNESS * (now - begun)), max(end, grace / 2))
+    left = max(0.0, told + grace - end - now)
+    return Times(max(0.0, left - kill), min(kill, left))
 
 
 def drain(handle: Any, rank: int) -> None:
@@ -43,10 +82,48 @@ def drain(handle: Any, rank: int) -> None:
             raise
 
 
+def leave_rank(handle: Any, rank: int) -> None:
+    """Drain a rank, and start the lead's undrainer, which undrains it when the pod is gone."""
+    drain(handle, rank)
+    handle.rpc("event.publish", {"topic": LEAVES, "flags": 0}, nodeid=0).get()
+
+
+def stop_joining(handle: Any, rank: int | None, seconds: float) -> bool:
+    """Tell a broker that has not joined to stop, again and again: it misses a signal between two states.
+
+    Return whether it has joined. Raises OSError when it can't be asked.
+    """
+    broker = int(handle.attr_get("broker.pid"))
+    end = time.monotonic() + seconds
+    state = handle.rpc("state-machine.get").get()["state"]
+    with suppress(OSError):  # it has ended
+        if rank is not None and state == CONNECTED:
+            # it may get jobs before a signal ends it
+            leave_rank(handle, rank)
+        while state not in ONLINE + ENDS and time.monotonic() < end:
+            os.kill(broker, signal.SIGTERM)
+            time.sleep(POLL / 5)
+            state = handle.rpc("state-machine.get").get()["state"]
+    return state in ONLINE
+
+
 def stop_queue(handle: Any) -> None:
     """Let no more jobs start anywhere."""
     stop = {"start": False, "all": True, "nocheckpoint": True, "reason": REASON}
     handle.rpc("job-manager.queue-start", stop, nodeid=0).get()
+
+
+def dump(archive: str, seconds: float) -> None:
+    """Replace an archive by Flux's state as it is. The broker does so at its end, for which there may be no time."""
+    new = f"{archive}.early.tgz"
+    words = ["flux", "dump", "--quiet", new]
+    try:
+        subprocess.run(words, check=True, timeout=max(seconds, 1.0), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        Path(new).replace(archive)
+        Path(f"{archive}.begun").unlink(missing_ok=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        why = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().replace("\n", "; ") or error
+        print(f"minicluster: the queue is dumped at the broker's end only: {why}", flush=True)
 
 
 def running_jobs(handle: Any, rank: int | None) -> list[int]:
@@ -56,8 +133,18 @@ def running_jobs(handle: Any, rank: int | None) -> list[int]:
 
 
 def is_idle(handle: Any, rank: int | None) -> bool:
-    """Return whether nothing of a rank is allocated, or (None) whether no job runs."""
-    return not running_jobs(handle, None) if rank is None else rank not in nodes(handle).used
+    """Return whether nothing of a rank is allocated, or (None) whether no job runs.
+
+    The lead undrains the rank of a pod that is gone, which may come when the next pod of that rank leaves already: then
+    this drains it again.
+    """
+    if rank is None:
+        return not running_jobs(handle, None)
+    found = nodes(handle)
+    if rank in found.drained:
+        return rank not in found.used
+    drain(handle, rank)
+    return False
 
 
 def wait_until(done: Callable[[], bool], seconds: float, poll: float = POLL) -> bool:
@@ -143,12 +230,18 @@ class Requeue:
 
 
 def let_jobs_end(handle: Any, rank: int | None, launcher: Path, seconds: float, requeue: Requeue) -> bool:
-    """Wait until no job and no launcher runs, for ``seconds`` at most, and warn the jobs; return whether none runs."""
+    """Wait until no job and no launcher runs, for ``seconds`` at most, and warn the jobs; return whether none runs.
+
+    It looks twice: the scheduler may give a job the rank before it learns that it is drained.
+    """
     end = time.monotonic() + seconds
+    was_idle = False
 
     def done() -> bool:
-        if not launcher.exists() and is_idle(handle, rank):
-            return True
+        nonlocal was_idle
+        before, was_idle = was_idle, not launcher.exists() and is_idle(handle, rank)
+        if was_idle:
+            return before or time.monotonic() >= end
         requeue.warn(running_jobs(handle, rank), end - time.monotonic())
         return False
 
@@ -170,24 +263,27 @@ def cancel_jobs(handle: Any, rank: int | None, end: float, requeue: Requeue) -> 
     wait_until(lambda: is_idle(handle, rank), end - time.monotonic())
 
 
-def main(handle: Any, role: str, times: tuple[float, float], folder: Path, requeue: Requeue) -> None:
+def main(handle: Any, role: str, left: Times, paths: Paths, requeue: Requeue) -> None:
     """Leave the instance: after this the broker can be told to stop. Raises OSError when the broker can't be asked."""
-    seconds, kill = times
-    if handle.rpc("state-machine.get").get()["state"] != "run":
-        return
+    begin = time.monotonic()
     rank = None if role == "lead" else int(handle.attr_get("rank"))
+    if not stop_joining(handle, rank, left.leave + left.kill):
+        return
     if rank is None:
         stop_queue(handle)
+        if paths.archive:
+            dump(paths.archive, left.leave + left.kill)
     else:
-        drain(handle, rank)
-    launcher = folder / "launcher"
+        leave_rank(handle, rank)
+    seconds, kill = left.leave - (time.monotonic() - begin), left.kill
+    launcher = paths.folder / "launcher"
     launched = launcher.exists()
     had_work = launched or bool(running_jobs(handle, rank))
     if let_jobs_end(handle, rank, launcher, seconds, requeue):
         if had_work:
-            wait_for_exit_code(folder, min(EXIT_CODE_TIME, kill))
+            wait_for_exit_code(paths.folder, min(EXIT_CODE_TIME, kill))
         return
-    (folder / "stopping").touch()
+    (paths.folder / "stopping").touch()
     end = time.monotonic() + kill
     stop_launcher(launcher, kill / 2)
     try:
@@ -199,11 +295,11 @@ def main(handle: Any, role: str, times: tuple[float, float], folder: Path, reque
 
 
 if __name__ == "__main__":
-    role, seconds, kill, folder, on_stop, *lost = sys.argv[1:]
+    role, told, begun, leave, kill, end, folder, on_stop, queue, archive = sys.argv[1:]
+    left = times(uptime(), float(told), float(begun), (float(leave), float(kill), float(end)))
     try:
         handle = flux.Flux()
-        requeue = Requeue(handle, on_stop, lost == ["lost"])
-        main(handle, role, (float(seconds), float(kill)), Path(folder), requeue)
+        main(handle, role, left, Paths(Path(folder), archive), Requeue(handle, on_stop, queue == "lost"))
     except OSError as error:
         # the instance has ended meanwhile, or the lead is gone
         sys.exit(f"minicluster: the broker can't be asked about its jobs: {error}")

@@ -6,6 +6,12 @@
 on_stop() {
   # a second signal changes nothing; ignored by '', it would be ignored by the children too
   trap : TERM INT
+  if [ -z "$mc_has_started" ]; then
+    # the snippet that was interrupted has not failed
+    # shellcheck disable=SC2034 # for process.sh
+    mc_snippet=
+    exit "$RETRY"
+  fi
   leave
   : >"$MINICLUSTER_HOME/config/run/stopping"
   stop
@@ -13,15 +19,36 @@ on_stop() {
 
 # Accepts no more jobs and waits for those that run, within the grace period.
 leave() {
-  uri=$(broker_uri) || return 0
-  # starts the lead's undrainer
-  [ "$mc_role" = lead ] || FLUX_URI=$uri timeout 5 "$mc_flux" event pub minicluster.leave >/dev/null 2>&1 || true
+  read -r now _ </proc/uptime
+  told=$now
+  # the grace period began with the hook
+  [ ! -e "$mc_told_to_stop" ] || read -r told <"$mc_told_to_stop"
+  # the next life of this container, if there is one, is not told to stop
+  rm -f "$mc_told_to_stop"
+  uri=$(broker_uri) || stop_without_socket || return 0
+  seconds=$((mc_leave_seconds + mc_kill_seconds + 1 - ${now%.*} + ${told%.*}))
   # the queue is lost with a lead that does not keep it
-  if [ "$mc_role" = lead ] && [ -z "$mc_archive$mc_state_volume" ]; then set -- lost; else set --; fi
+  if [ "$mc_role" = worker ] || [ -n "$mc_archive$mc_state_volume" ]; then queue=kept; else queue=lost; fi
+  if [ "$mc_role" = lead ]; then archive=$mc_archive; else archive=; fi
   # its errors are printed unless the instance has ended meanwhile: then no broker can answer
-  FLUX_URI=$uri timeout $((mc_leave_seconds + mc_kill_seconds + 1)) "$mc_flux" python "$mc_files/leave.py" \
-    "$mc_role" "$mc_leave_seconds" "$mc_kill_seconds" "$mc_state/run" "$mc_on_stop" "$@" >&3 2>"$mc_state/run/leave" ||
+  FLUX_URI=$uri timeout "$((seconds > 1 ? seconds : 1))" "$mc_flux" python "$mc_files/leave.py" "$mc_role" \
+    "$told" "$now" "$mc_leave_seconds" "$mc_kill_seconds" "$mc_end_seconds" "$mc_state/run" "$mc_on_stop" "$queue" "$archive" \
+    >&3 2>"$mc_state/run/leave" ||
     [ -e "$mc_state/run/exit-code" ] || [ -e "$mc_state/run/ended" ] || cat "$mc_state/run/leave" >&3
+}
+
+# Tells a broker that has no socket yet to stop, again and again: it misses a signal while it starts. Fails when it has
+# ended; sets uri when it has got a socket.
+stop_without_socket() {
+  tries=50
+  while [ -n "$mc_child" ] && { read -r _ _ state _ <"/proc/$mc_child/stat"; } 2>/dev/null && [ "$state" != Z ]; do
+    kill -TERM "$mc_child" 2>/dev/null || true
+    uri=$(broker_uri) && return 0
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || break
+    sleep 0.1
+  done
+  return 1
 }
 
 # Prints the URI of this pod's broker. With flux.disableSocket the socket has a name of Flux's own.

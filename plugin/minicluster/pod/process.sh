@@ -35,13 +35,16 @@ run() {
   mc_child=
 }
 
-# Runs a text of the user in this shell, so that its exports last. With logging.quiet its output is hidden.
+# Runs a text of the user in this shell, so that its exports last. With logging.quiet its output is hidden unless it fails.
 run_snippet() {
   [ -e "$mc_files/$1" ] || return 0
   mc_snippet=$1
   if [ -z "$mc_strict" ]; then set +eu; elif [ -n "${BASH_VERSION:-}" ]; then set -E -o pipefail; fi
+  # for on_exit; a pod of services has no folder of its own
+  mc_said=$MINICLUSTER_HOME/.said-${mc_container:-runner}
+  (: >"$mc_said") 2>/dev/null || mc_said=/dev/null
   # shellcheck source=/dev/null
-  if [ -n "$mc_quiet" ]; then . "$mc_files/$1" >/dev/null 2>&1; else . "$mc_files/$1"; fi
+  if [ -n "$mc_quiet" ]; then . "$mc_files/$1" >"$mc_said" 2>&1; else . "$mc_files/$1"; fi
   set -eu
   if [ -n "${BASH_VERSION:-}" ]; then set +E +o pipefail; fi
   mc_snippet=
@@ -54,6 +57,7 @@ on_exit() {
   trap - EXIT
   [ -n "$mc_snippet" ] || exit "$code"
   if [ "$code" != 0 ]; then
+    [ -z "$mc_quiet" ] || tail -n 5 "$mc_said" >&3
     warn "$mc_snippet failed with exit code $code"
     [ -z "$mc_harmless" ] || exit 0
     exit_with "$code"

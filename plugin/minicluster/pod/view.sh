@@ -6,7 +6,8 @@ set -eu
 view=/opt/views/view
 if ! [ -e "$view/bin/flux" ]; then
   echo "minicluster: the view image has no $view/bin/flux: set flux.container.image to a Flux view" >&2
-  exit 2
+  # not 2, with which a container ends that is told to stop while the container runtime still starts it
+  exit 66
 fi
 # what an earlier try left
 rm -rf "$MINICLUSTER_VIEW/software" "$MINICLUSTER_VIEW/views"

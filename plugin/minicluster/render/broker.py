@@ -18,8 +18,8 @@ from minicluster.render.model import MiniCluster
 INTERFACE = "eth0"
 #: Children of a broker when no topology is asked for: with more hosts the tree gets another level.
 FANOUT = 256
-#: Seconds that a broker and its archive have of a grace period of 30 s or more.
-ENDS = 7
+#: Seconds that jobs have to end, and a broker, of a grace period of 30 s or more.
+KILL, ENDS = 8, 7
 #: The policy of Fluxion that starts most jobs and lets a job wait for nodes that are not up; its fcfs fails the job.
 QUEUE_POLICY = "easy"
 #: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
@@ -143,8 +143,11 @@ def start_words(path: str) -> list[str]:
 def grace(cluster: MiniCluster) -> tuple[int, int, int]:
     """Return the parts of a pod's grace period, in seconds: work goes on, work is ended, the broker is ended."""
     seconds = int(cluster.spec["pod"]["terminationGracePeriodSeconds"])
-    leave = max(seconds - 15, seconds // 2)
-    kill = (seconds - leave + 1) // 2
+    archive = cluster.spec["archive"]
+    # the last two numbers are for a period that is too short: the dump of an archive then gets half of it
+    ends, least, part = (int(archive["dumpSeconds"]), 4, 3) if archive["path"] else (ENDS, 2, 2)
+    leave = max(seconds - KILL - ends, seconds // least)
+    kill = min(KILL, (seconds - leave + 1) // part)
     return leave, kill, seconds - leave - kill
 
 

@@ -11,7 +11,7 @@ from minicluster.render.model import MiniCluster
 def shell(cluster: MiniCluster) -> str:
     """Return settings.sh: assignments whose values are quoted; the value of ``mc_*_words`` is itself a quoted list."""
     runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
-    leave, kill, _ = broker.grace(cluster)
+    leave, kill, end = broker.grace(cluster)
     values: dict[str, object] = {
         "mc_name": cluster.name,
         "mc_size": cluster.size,
@@ -29,6 +29,7 @@ def shell(cluster: MiniCluster) -> str:
         "mc_state_volume": _flag(cluster.state_claim),
         "mc_leave_seconds": leave,
         "mc_kill_seconds": kill,
+        "mc_end_seconds": end,
         "mc_on_stop": cluster.spec["pod"]["onStop"],
         "mc_work": work.kind(cluster),
         "mc_start_words": shlex.join(broker.start(cluster)),
