@@ -317,6 +317,17 @@ def test_the_grace_period_begins_with_the_hook(make: Make, shell: str) -> None:
     assert not pod.told_to_stop.exists()
 
 
+@pytest.mark.parametrize("text", ["", "\n", "soon\n"])
+def test_a_hook_that_could_not_note_the_time_holds_up_no_stop(make: Make, text: str) -> None:
+    pod = make(TWO, index=1)
+    process = pod.start()
+    until((pod.run_folder / "flux/local").exists)
+    pod.told_to_stop.write_text(text)
+    assert process.stop() == RETRY
+    [call] = pod.calls("python", "leave.py")
+    assert call.words[3] == call.words[4]
+
+
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_pod_that_is_told_to_stop_before_it_handles_signals_starts_no_broker(make: Make, index: int) -> None:
     pod = make(TWO, {"commands": {"init": ": >$MINICLUSTER_HOME/init"}}, index=index)

@@ -20,9 +20,9 @@ on_stop() {
 # Accepts no more jobs and waits for those that run, within the grace period.
 leave() {
   read -r now _ </proc/uptime
-  told=$now
-  # the grace period began with the hook
-  [ ! -e "$mc_told_to_stop" ] || read -r told <"$mc_told_to_stop"
+  # the grace period began with the hook; on a full disk its file is empty
+  { read -r told <"$mc_told_to_stop"; } 2>/dev/null || told=
+  case $told in '' | *[!0-9.]*) told=$now ;; esac
   # the next life of this container, if there is one, is not told to stop
   rm -f "$mc_told_to_stop"
   uri=$(broker_uri) || stop_without_socket || return 0
