@@ -118,6 +118,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "containers.0.launcher": runner(command="x"),
     "containers.0.batchRaw": runner(command="x", batch=True),
     "containers.0.batch": runner(command="x"),
+    "archive.dumpSeconds": {"archive": {"path": "/data/state.tgz"}},
     "state.storageClass": CLAIM,
     "state.accessModes": CLAIM,
     "state.keep": CLAIM,
