@@ -42,7 +42,7 @@ def leave(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ca
 
     def run(role: str = "worker", on_stop: str = "cancel", *lost: str, clock: Clock | None = None) -> Clock:
         clock = clock or Clock()
-        words = (role, SECONDS, KILL, tmp_path, on_stop, *lost)
+        words = (role, clock.now, clock.now, SECONDS, KILL, 7, tmp_path, on_stop, *(lost or ("kept",)), "")
         run_program(monkeypatch, flux, "leave.py", *words, clock=clock)
         return clock
 
@@ -180,6 +180,7 @@ def test_a_job_has_its_copy_before_it_is_cancelled(
     again = "and runs again as f1000"
     assert flux.done == [
         ("drain", "1"),
+        ("event", "minicluster.leave"),
         ("copies", {"f1": "f1000"}),
         ("cancel", 1, f"{OVER}: it runs again as f1000"),
         ("cancel", 2, OVER),
