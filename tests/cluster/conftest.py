@@ -39,13 +39,13 @@ def namespace(cluster: EmbeddedCluster) -> Iterator[str]:
     cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def connected(helm: Helm, cluster: EmbeddedCluster) -> Helm:
     """Both Helms, with the cluster, as its administrator."""
     return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def user(helm: Helm, cluster: EmbeddedCluster) -> Helm:
     """Both Helms, as a user who has no rights but those granted in a namespace."""
     return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.user_kubeconfig)})

@@ -28,16 +28,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def connected(helm: Helm, cluster: EmbeddedCluster) -> Helm:
-    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
-
-
-@pytest.fixture(scope="module")
-def user(helm: Helm, cluster: EmbeddedCluster) -> Helm:
-    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.user_kubeconfig)})
-
-
 @pytest.fixture
 def as_before(copy_of_chart: Callable[..., Path]) -> Path:
     """Make a chart that leaves the pods without a group, as it did before it knew of gangs."""

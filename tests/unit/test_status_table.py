@@ -19,11 +19,8 @@ from status_samples import (
     show,
 )
 
-#: Job, pods and the lead's answer (its settings and Flux's summary), and what is shown
-CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
-    "idle": (
-        *IDLE,
-        """\
+#: What is shown of a cluster without jobs
+SHOWN_IDLE = """\
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         4 of at most 8
@@ -32,7 +29,13 @@ Quorum       4, reached
 Nodes         4 up       0 drained     0 missing  4 not started
 Cores        16 free     0 allocated  16 total
 Jobs          0 pending  0 running     0 done
-""",
+"""
+
+#: Job, pods and the lead's answer (its settings and Flux's summary), and what is shown
+CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
+    "idle": (
+        *IDLE,
+        SHOWN_IDLE,
     ),
     "busy": (
         *BUSY,
@@ -92,17 +95,7 @@ Jobs         0 pending  0 running    0 done
         job(),
         FOUR,
         (SETTINGS, flux(online="0-3", problems=["the undrainer failed"])),
-        """\
-MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
-State        Running
-Size         4 of at most 8
-Scheduler    Fluxion 0.54.0 (easy, lonode)
-Quorum       4, reached
-Nodes         4 up       0 drained     0 missing  4 not started
-Cores        16 free     0 allocated  16 total
-Jobs          0 pending  0 running     0 done
-Problem      the undrainer failed
-""",
+        SHOWN_IDLE + "Problem      the undrainer failed\n",
     ),
     "no jobs to read": (
         None,

@@ -77,6 +77,7 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
     reason, message = _reason(status, runner, is_leaving)
     if KUEUE_ELASTIC in gates:
         reason, message = "waits for Kueue's quota", ""
+    end = _end(status, runner)
     conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
     return Pod(
         index=int(metadata["labels"][INDEX]),
@@ -91,8 +92,8 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         runner=runner,
         failing={} if is_leaving else dict(_failing(status, runner)),
         failures=_failures(metadata.get("annotations", {})) if status.get("phase") == "Failed" else 0,
-        ended=_ended(status, runner),
-        is_replaced=conditions.get("DisruptionTarget") == "True" or _exit_code(status, runner) in (None, *REPLACED),
+        ended=datetime.fromisoformat(end["finishedAt"]) if end.get("finishedAt") else None,
+        is_replaced=conditions.get("DisruptionTarget") == "True" or end.get("exitCode") in (None, *REPLACED),
     )
 
 
@@ -103,19 +104,11 @@ def _failures(annotations: Mapping[str, str]) -> int:
     return 1 + int(annotations[FAILURES]) + int(annotations.get(IGNORED, "0"))
 
 
-def _exit_code(status: Mapping[str, Any], runner: str) -> int | None:
-    for container in status.get("containerStatuses", []):
-        if container["name"] == runner and "terminated" in container["state"]:
-            return int(container["state"]["terminated"]["exitCode"])
-    return None
-
-
-def _ended(status: Mapping[str, Any], runner: str) -> datetime | None:
-    for container in status.get("containerStatuses", []):
-        time = container["state"].get("terminated", {}).get("finishedAt")
-        if container["name"] == runner and time:
-            return datetime.fromisoformat(time)
-    return None
+def _end(status: Mapping[str, Any], runner: str) -> Mapping[str, Any]:
+    """Return how and when the runner ended; nothing while it has not."""
+    states = {container["name"]: container["state"] for container in status.get("containerStatuses", [])}
+    end: Mapping[str, Any] = states.get(runner, {}).get("terminated", {})
+    return end
 
 
 def _reason(status: Mapping[str, Any], runner: str, is_leaving: bool) -> tuple[str, str]:
