@@ -1,4 +1,4 @@
-"""The parts of a file that a copied view has: all of it, but for the debug information of programs."""
+"""What a copied view has of a file, all of it but for the debug information of programs, and of a folder of links."""
 
 import os
 import struct
@@ -113,3 +113,49 @@ def test_a_copied_python_runs(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONHOME": sys.base_prefix}
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "42\n")
+
+
+def linked(root: Path, names: dict[str, str]) -> Path:
+    """Make a view whose folder ``v`` has these links, relative to ``root`` where they begin with /, beside software."""
+    for name in ("a/x/one", "a/x/two", "a/x/.spack/spec", "a/x/in/three", "b/one", "b/two"):
+        (root / "software" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "software" / name).touch()
+    (root / "views/v").mkdir(parents=True)
+    for name, target in names.items():
+        (root / "views/v" / name).parent.mkdir(parents=True, exist_ok=True)
+        to = root / target[1:] if target.startswith("/") else target
+        (root / "views/v" / name).symlink_to(to)
+    return root / "views"
+
+
+A, B = "/software/a/x", "/software/b"
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ({"one": f"{B}/one", "two": f"{B}/two"}, B),
+        ({"one": "../../software/b/one", "two": f"{B}/two"}, B),
+        ({"one": f"{A}/one", "two": f"{A}/two", "in/three": f"{A}/in/three"}, A),
+        ({"one": f"{A}/one", "two": f"{A}/two"}, None),
+        ({"one": f"{B}/one"}, None),
+        ({"one": f"{B}/one", "two": f"{A}/two"}, None),
+        ({"one": f"{B}/one", "two": f"{B}/two", "three": f"{B}/one"}, None),
+        ({"one": f"{B}/two", "two": f"{B}/one"}, None),
+        ({"one": f"{B}/one", "two": f"{B}/two", "three": "one"}, None),
+        ({"one": "/gone/one", "two": "/gone/two"}, None),
+        ({"one": "/software/gone/one", "two": "/software/gone/two"}, None),
+        ({}, None),
+    ],
+    ids=["all", "relative", "a folder in it", "no folder in it", "fewer", "two origins", "more", "other names", "chain",
+         "outside", "gone", "empty"],
+)  # fmt: skip
+def test_a_folder_of_links_is_one_link_where_it_repeats_another_folder(
+    names: dict[str, str], found: str | None, tmp_path: Path
+) -> None:
+    views = linked(tmp_path, names)
+    folder = view.read(str(views), (str(tmp_path / "software"), str(views)))
+    assert folder.links == ({"v": f"{tmp_path}{found}"} if found else {})
+    view.write(folder, str(tmp_path / "copy"))
+    for name in names:
+        assert (tmp_path / "copy/v" / name).resolve() == (views / "v" / name).resolve()

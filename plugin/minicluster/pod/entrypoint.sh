@@ -5,6 +5,7 @@
 #   lead    the exit code of the job, or of a snippet that failed
 #   worker  0 once the instance has ended by itself, or the exit code of a snippet that failed
 #   both    85 when told to stop, or when the broker died: the Job replaces the pod
+# On a node whose pods all start at once each process costs: few are started before the broker.
 set -eu
 
 # shellcheck source=shell.sh
@@ -23,7 +24,7 @@ main() {
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done
   if [ "$JOB_COMPLETION_INDEX" = 0 ] && [ -z "$mc_joins" ]; then mc_role='lead'; else mc_role='worker'; fi
-  mkdir -p "$mc_state/run" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$MINICLUSTER_HOME/bin"
+  mkdir -p "$mc_state/run" "$mc_state/curve" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$MINICLUSTER_HOME/bin"
   trap on_stop TERM INT
   trap on_exit EXIT
   # told before there was a handler
@@ -51,7 +52,11 @@ main() {
 
 # Makes the files that the pod's programs expect, and removes those that an earlier life of this container left.
 prepare() {
-  (cd "$mc_state/run" && exec rm -f stopping ready working launcher ended exit-code unbound undrainer.problem)
+  set --
+  for file in stopping ready working launcher ended exit-code unbound undrainer.problem; do
+    [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
+  done
+  [ $# = 0 ] || rm -f "$@"
   [ "$mc_shell" = bash ] || { mkdir -p "$mc_rc_bin" && ln -sf "$SHELL" "$mc_rc_bin/bash"; }
   ln -sf ../minicluster/flux.sh "$MINICLUSTER_HOME/bin/flux"
   ln -sf ../minicluster/scale.sh "$MINICLUSTER_HOME/bin/minicluster-scale"
@@ -60,11 +65,10 @@ prepare() {
   copy_secret curve/curve.cert
   FLUX_OUTPUT_DIR=$mc_logs
   export FLUX_OUTPUT_DIR
-  mkdir -p "$FLUX_OUTPUT_DIR" 2>/dev/null || true
+  [ -d "$FLUX_OUTPUT_DIR" ] || mkdir -p "$FLUX_OUTPUT_DIR" 2>/dev/null || true
 }
 
-# Sets version to that of Flux, which must be 0.54 or later. On the lead only: a process costs on a node whose pods all
-# start at once, and workers have the same Flux.
+# Sets version to that of Flux, which must be 0.54 or later. On the lead only: workers have the same Flux.
 find_version() {
   version=$("$mc_flux" --version | sed -n 's/^commands:[[:space:]]*//p')
   case $version in
@@ -138,8 +142,8 @@ worker() {
 
 # Runs a broker to its end, with the words of its initial program. Sets mc_code to its exit code.
 run_broker() {
-  rm -rf "$mc_run"
-  mkdir -p "$mc_run"
+  [ ! -e "$mc_run" ] || rm -rf "$mc_run"
+  mkdir "$mc_run"
   [ -z "$mc_timed" ] || begin=$(centiseconds)
   host=$mc_name-$JOB_COMPLETION_INDEX
   eval "set -- $mc_start_words -o-Shostname='$host' \"\$@\""
@@ -147,9 +151,16 @@ run_broker() {
   unset FLUX_URI
   # shellcheck disable=SC2034 # for leave.sh
   mc_has_started=1
-  # in flux-core 0.82 the attribute took the place of the variable
-  run env "PATH=$PATH:$mc_rc_bin" "FLUX_FAKE_HOSTNAME=$host" "$mc_flux" "$@"
+  run start_flux "$@"
   [ -z "$mc_timed" ] || timed fluxstart "$begin"
+}
+
+# with WORDS: becomes flux.
+start_flux() {
+  # in flux-core 0.82 the attribute hostname took the place of the variable
+  FLUX_FAKE_HOSTNAME=$host PATH=$PATH:$mc_rc_bin
+  export FLUX_FAKE_HOSTNAME PATH
+  exec "$mc_flux" "$@"
 }
 
 # With logging.quiet, prints the last errors of a broker that ended: they are not in the log.

@@ -3,8 +3,9 @@
 
 # with FILE: Flux and munge accept a key only when it belongs to their user and nobody else can read it.
 copy_secret() {
-  mkdir -p "$mc_state/${1%/*}"
-  (umask 0377 && rm -f "$mc_state/$1" && cat "$MINICLUSTER_HOME/$1" >"$mc_state/$1")
+  [ -d "$mc_state/${1%/*}" ] || mkdir -p "$mc_state/${1%/*}"
+  [ ! -e "$mc_state/$1" ] || rm -f "$mc_state/$1"
+  (umask 0377 && exec cat "$MINICLUSTER_HOME/$1" >"$mc_state/$1")
 }
 
 # Starts the image's munged with the key of flux.mungeSecret.

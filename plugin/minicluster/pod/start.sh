@@ -7,10 +7,10 @@ files=$MINICLUSTER_HOME/minicluster
 if ! [ -e "$files" ]; then
   # the containers of a pod start at the same time, each with a copy; all use the one that is linked first
   copy=$MINICLUSTER_HOME/.files-${2:-}
-  rm -rf "$copy"
+  [ ! -e "$copy" ] || rm -rf "$copy"
   (umask 022 && mkdir "$copy" && cp "$MINICLUSTER_HOME"/configmap/* "$copy")
   # the agent reads its settings in each period
-  ln -sf ../configmap/agent.json "$copy/agent.json"
+  [ ! -e "$copy/agent.json" ] || ln -sf ../configmap/agent.json "$copy/agent.json"
   ln -sn "${copy##*/}" "$files" 2>/dev/null || [ -e "$files" ]
 fi
 program=$1

@@ -1,9 +1,11 @@
 """Copies a Flux view without what running Flux does not need: ``view.py DESTINATION FOLDER…``.
 
-Most files of a Spack view are for those who build software with it. Runs with the Python of the view, 3.8 or later.
+Most files of a Spack view are for those who build software with it, and each file of the software has a link in the
+view. A file system takes longer for a new file or link than for what is in it, so few are made. Runs with the Python of
+the view, 3.8 or later.
 """
 
-# ruff: noqa: PTH102, PTH119, PTH123, PTH211 - ten thousand paths, which take half the time as texts
+# ruff: noqa: PTH102, PTH112, PTH118, PTH119, PTH120, PTH123, PTH211 - ten thousand paths, which take half the time as texts
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import os
 import re
 import struct
 import sys
+from typing import NamedTuple
 
 #: Paths that are not copied: headers, documentation, translations, static libraries, Spack's records, the parts of
 #: Python that no program of Flux imports, its byte code for -O and -OO, and terminals that `flux top` rarely meets
@@ -20,7 +23,9 @@ LEFT_OUT = re.compile(
     | share/(aclocal|doc|gtk-doc|info|locale|man)
     | share/terminfo/[^lstvx]
     | (lib|lib64|share)/(cmake|pkgconfig)
-    | lib/python3\.\d+/(config-[^/]+|ensurepip|idlelib|lib2to3|test|tkinter|turtledemo|site-packages/pip)
+    | lib/python3\.\d+/(config-[^/]+|ensurepip|idlelib|lib2to3|tkinter|turtledemo)
+    | lib/python3\.\d+/site-packages/(pip|setuptools|pkg_resources|_distutils_hack|distutils-precedence\.pth)
+    | lib/python3\.\d+/((?!site-packages/)[^/]+/)?tests?
     )$
     | \.(a|la|opt-[12]\.pyc)$""",
     re.VERBOSE,
@@ -54,6 +59,7 @@ def copy_file(source: str, target: str) -> None:
     """Copy a file with its mode and time: Python takes byte code by the time of its source. Raises OSError."""
     with open(source, "rb", buffering=0) as read, open(target, "xb", buffering=0) as written:
         status = os.fstat(read.fileno())
+        at = 0
         for begin, end in parts(read.fileno(), status.st_size):
             at = written.seek(begin)
             while at < end:
@@ -67,27 +73,68 @@ def copy_file(source: str, target: str) -> None:
         os.utime(written.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def copy(source: str, target: str) -> None:
-    """Copy a folder, links as links. Raises OSError."""
-    os.mkdir(target)
-    with os.scandir(source) as entries:
+class Folder(NamedTuple):
+    """What is copied of a folder."""
+
+    path: str
+    links: dict[str, str]  #: what each leads to, by its name
+    files: list[str]
+    folders: list[Folder]
+
+
+def read(path: str, roots: tuple[str, ...]) -> Folder:
+    """Read a folder below one of the roots, those that are copied. Raises OSError."""
+    found = Folder(path, {}, [], [])
+    with os.scandir(path) as entries:
         for entry in entries:
-            to = f"{target}/{entry.name}"
             if LEFT_OUT.search(entry.path):
                 continue
             if entry.is_symlink():
-                os.symlink(os.readlink(entry.path), to)
+                found.links[entry.name] = os.readlink(entry.path)
             elif entry.is_dir():
-                copy(entry.path, to)
+                inner = read(entry.path, roots)
+                origin = repeated(inner, roots)
+                if origin:
+                    found.links[entry.name] = origin
+                else:
+                    found.folders.append(inner)
             else:
-                copy_file(entry.path, to)
+                found.files.append(entry.name)
+    return found
+
+
+def repeated(folder: Folder, roots: tuple[str, ...]) -> str | None:
+    """Return the folder that this one repeats with a link for each entry; None where it differs from all others."""
+    if folder.files or folder.folders:
+        return None
+    targets = [os.path.normpath(os.path.join(folder.path, target)) for target in folder.links.values()]
+    origins = {os.path.dirname(target) for target in targets}
+    if len(origins) != 1 or [os.path.basename(target) for target in targets] != list(folder.links):
+        return None
+    origin = origins.pop()
+    if not any(origin.startswith(f"{root}/") for root in roots) or not os.path.isdir(origin):
+        return None
+    with os.scandir(origin) as entries:
+        names = {entry.name for entry in entries if not LEFT_OUT.search(entry.path)}
+    return origin if names == set(folder.links) else None
+
+
+def write(folder: Folder, target: str) -> None:
+    """Write what is copied of a folder. Raises OSError."""
+    os.mkdir(target)
+    for name, link in folder.links.items():
+        os.symlink(link, f"{target}/{name}")
+    for name in folder.files:
+        copy_file(f"{folder.path}/{name}", f"{target}/{name}")
+    for inner in folder.folders:
+        write(inner, f"{target}/{os.path.basename(inner.path)}")
 
 
 def main(destination: str, *folders: str) -> None:
     """Copy folders. Ends the program with a line that says what failed."""
     try:
         for folder in folders:
-            copy(folder, f"{destination}/{os.path.basename(folder)}")
+            write(read(folder, folders), f"{destination}/{os.path.basename(folder)}")
     except OSError as error:
         sys.exit(f"minicluster: the view was not copied: {error}")
 

@@ -10,9 +10,9 @@ if ! [ -e "$view/bin/flux" ]; then
   exit 66
 fi
 # what an earlier try left
-rm -rf "$MINICLUSTER_VIEW/software" "$MINICLUSTER_VIEW/views"
+[ ! -e "$MINICLUSTER_VIEW/software" ] || rm -rf "$MINICLUSTER_VIEW/software" "$MINICLUSTER_VIEW/views"
 # an image that has no more than the view's files may lack what its Python needs
-if [ -z "${1:-}" ] && "$view/bin/python3" -IBc '' 2>/dev/null; then
-  exec "$view/bin/python3" -IB "${0%/*}/view.py" "$MINICLUSTER_VIEW" /opt/software /opt/views
+if [ -z "${1:-}" ] && "$view/bin/python3" -ISBc '' 2>/dev/null; then
+  exec "$view/bin/python3" -ISB "${0%/*}/view.py" "$MINICLUSTER_VIEW" /opt/software /opt/views
 fi
 cp -a /opt/software /opt/views "$MINICLUSTER_VIEW"/
