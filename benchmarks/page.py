@@ -92,6 +92,7 @@ def cell(row: Row, key: str) -> object:
 
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "start": start,
+    "copies": columns(pods="pods", way="way", median_s="median_seconds", times_bare_pods="times_bare"),
     "growth": columns(way="way", median_s="median_seconds", times_bare_pods="times_bare"),
     "render": columns(what="what", seconds="seconds"),
     "sizes": columns(

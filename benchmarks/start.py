@@ -5,7 +5,8 @@
 Each run times, one after the other, an Indexed Job of the same images whose containers
   echo    only print the line: what Kubernetes itself takes,
   bare    start Flux by the shortest script that does, with the certificate and broker.toml of the chart,
-and the chart with the view as an image volume (image), and with the view copied (copy). The time of the
+and the chart with the view as an image volume (image), and with the view copied, to the disk (copy) and into memory
+(memory). The time of the
 output is the container runtime's timestamp of the line, so the cluster's clock must be this machine's.
 Needs kubectl, helm and minicluster in PATH, and Kubernetes 1.36 for image volumes.
 """
@@ -23,15 +24,18 @@ from minicluster import yamlio
 from tools.clients import CHART, output, run, run_program, until
 
 LINE = "hello world"
+#: How the view comes into the pods: values of flux.container
+VIEWS = {"image": {"mode": "image"}, "copy": {"mode": "copy"}, "memory": {"mode": "copy", "copyMedium": "Memory"}}
 
 
-def rendered(mode: str, options: argparse.Namespace, kubectl: list[str]) -> list[dict[str, Any]]:
-    """Return the manifests of a MiniCluster that says hello."""
+def rendered(way: str, options: argparse.Namespace, kubectl: list[str]) -> list[dict[str, Any]]:
+    """Return the manifests of a MiniCluster that says hello, by one of VIEWS."""
     version = json.loads(output(*kubectl, "version", "-o", "json"))["serverVersion"]["gitVersion"]
     container = {"image": "ubuntu:noble", "command": f"echo {LINE}"}
     values = {"size": options.size, "logging": {"quiet": True}, "containers": [container]}
-    words = ["helm", "template", f"bench-{mode}", CHART, "--namespace", options.namespace, "--skip-tests", "-f", "-"]
-    words += ["--set", f"flux.container.mode={mode}", "--kube-version", version, "--api-versions", "batch/v1/Job"]
+    values["flux"] = {"container": VIEWS[way]}
+    words = ["helm", "template", f"bench-{way}", CHART, "--namespace", options.namespace, "--skip-tests", "-f", "-"]
+    words += ["--kube-version", version, "--api-versions", "batch/v1/Job"]
     manifests = output(*words, stdin=json.dumps(values))
     return [d for d in yaml.safe_load_all(output("minicluster", "render", "--random-curve", stdin=manifests)) if d]
 
@@ -94,13 +98,12 @@ def main() -> None:
         options.namespace,
         *(["--context", options.context] if options.context else []),
     ]
-    image, copy = (rendered(mode, options, kubectl) for mode in ("image", "copy"))
+    views = {way: rendered(way, options, kubectl) for way in VIEWS}
     script = BARE.replace("LAST", str(options.size - 1))
     ways = {
-        "echo": with_command(renamed(image, "bench-echo"), ["echo", LINE]),
-        "bare": with_command(renamed(image, "bench-bare"), ["sh", "-c", script]),
-        "image": image,
-        "copy": copy,
+        "echo": with_command(renamed(views["image"], "bench-echo"), ["echo", LINE]),
+        "bare": with_command(renamed(views["image"], "bench-bare"), ["sh", "-c", script]),
+        **views,
     }
     times: dict[str, list[float]] = {way: [] for way in ways}
     for count in range(options.runs):

@@ -68,6 +68,21 @@ def test_a_policy_without_fluxion_is_an_error(make: Make, flux: Flux) -> None:
     assert cluster.lead.log == f"minicluster: {missing}\nminicluster: the job failed with exit code 1\n"
 
 
+def test_a_job_that_can_never_run_is_refused_at_submission(make: Make) -> None:
+    cluster = make({"size": 1, "maxSize": 3, **QUIET}, {"cores": 2}).start([0]).wait_for_ready()
+    for words in (["-N4"], ["-n1", "-c3"], ["-n7"], ["-n1", "-g1"]):
+        done = cluster.lead.run(f"{MOUNT}/bin/flux", "submit", *words, "true")
+        # sched-simple of an older Flux knows no GPUs
+        assert (done.returncode, "nsatisfiable" in done.stderr or "type 'gpu'" in done.stderr) == (1, True), (
+            words,
+            done,
+        )
+    assert cluster.lead.flux("jobs", "-n", "-a") == ""
+    jobs = [cluster.lead.flux("submit", *words, "true").strip() for words in (["-N3"], ["-n6"])]
+    cluster.start([1, 2])
+    until(lambda: [state(cluster, job) for job in jobs] == ["COMPLETED"] * 2)
+
+
 @pytest.mark.parametrize("policy", ["", *POLICIES])
 def test_a_job_waits_for_nodes_that_are_not_up(make: Make, flux: Flux, policy: str) -> None:
     if policy and flux.scheduler != "Fluxion":

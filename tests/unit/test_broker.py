@@ -77,6 +77,7 @@ def test_a_state_on_a_claim_is_written_down_often(cluster_of: Make, spec: dict[s
 def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
     assert tomllib.loads(broker.config(cluster_of({"size": 4}))) == {
         "access": {"allow-guest-user": True, "allow-root-owner": True},
+        "ingest": {"validator": {"plugins": ["jobspec", "feasibility"]}},
         "bootstrap": {
             "curve_cert": "/mnt/flux/config/curve/curve.cert",
             "default_port": 8050,

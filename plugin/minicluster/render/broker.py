@@ -71,6 +71,9 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
         # a container sees more of a node than it may use: R is right, detection isn't
         "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
     }
+    # a job that can never run is refused when it is submitted. R has all hosts that may ever join, so a job waits for
+    # those that may come. Flux asks its scheduler (flux-config-ingest(5))
+    tables["ingest"] = {"validator": {"plugins": ["jobspec", "feasibility"]}}
     if cluster.state_claim:
         # a kill loses what is younger (flux-config-kvs(5))
         tables["kvs"] = {"checkpoint-period": "5s"}
