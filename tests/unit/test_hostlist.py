@@ -1,6 +1,6 @@
 import pytest
 from minicluster.errors import SpecError
-from minicluster.render.hostlist import count, expand, hosts
+from minicluster.render.hostlist import count, expand, hosts, split
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,12 @@ def test_a_name_that_ends_in_a_digit_stays_apart_from_the_index() -> None:
 def test_a_hostlist_is_expanded_in_its_order(hostlist: str, expected: list[str]) -> None:
     assert list(expand(hostlist)) == expected
     assert count(hostlist) == len(expected)
+
+
+@pytest.mark.parametrize("brackets", ["-[0-3],vm", "[08-10,7],b[1,3]", "", "-[5]", "[0-1]x[2-3],y", "[99-100]", ",b,c"])
+def test_a_hostlist_without_its_first_host(brackets: str) -> None:
+    first, rest = split(f"a{brackets}")
+    assert [first, *(expand(rest) if rest else [])] == list(expand(f"a{brackets}"))
 
 
 @pytest.mark.parametrize("hostlist", ["", "a,", "a[", "a[]", "a[1-0]", "a[x]", ",a"])

@@ -48,7 +48,7 @@ def test_the_folder_of_a_hostlist() -> None:
         "access": {"allow-guest-user": True, "allow-root-owner": True},
         "bootstrap": {
             "curve_cert": "curve.cert",
-            "hosts": [{"host": "root-[0-1],vm-[0-2]"}, {"host": "root-0", "connect": "tcp://192.0.2.7:30093"}],
+            "hosts": [{"host": "root-0", "connect": "tcp://192.0.2.7:30093"}, {"host": "root-1,vm-[0-2]"}],
         },
         "resource": {"path": "R", "noverify": True},
     }

@@ -537,7 +537,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "flux.scheduler.simple and flux.brokerConfig are both set: brokerConfig is used as given; set it there",
     ),
     (
-        {"flux": {"brokerConfig": "a = 1", "bursting": {"hostlist": "a-[0-1]"}}},
+        {"flux": {"brokerConfig": "a = 1", "bursting": {"hostlist": "mc-[0-1]"}}},
         "flux.bursting and flux.brokerConfig are both set: brokerConfig is used as given; set it there",
     ),
     (
@@ -548,7 +548,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # autoscaling and metrics
     *(
         (
-            {**values, **bursting(leadBroker=LEAD, hostlist="mc-0")},
+            {**values, **bursting(leadBroker=LEAD, hostlist="root-0")},
             "autoscaling or metrics is on beside flux.bursting.leadBroker: they belong to the lead cluster; "
             "turn them off here",
         )
@@ -629,7 +629,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     # state
     (
-        {"state": {"claimName": "c"}, **bursting(leadBroker=LEAD, hostlist="mc-0")},
+        {"state": {"claimName": "c"}, **bursting(leadBroker=LEAD, hostlist="root-0")},
         "state.claimName and flux.bursting.leadBroker are both set: the lead has the state; drop the claim",
     ),
     (
@@ -664,10 +664,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "state.accessModes is ReadOnlyMany: the lead writes to the claim; use ReadWriteMany",
     ),
     # bursting
-    (bursting(hostlist="a-0", clusters=[{"size": 1}]), "flux.bursting has hostlist and clusters: give one of them"),
+    (bursting(hostlist="mc-0", clusters=[{"size": 1}]), "flux.bursting has hostlist and clusters: give one of them"),
     *(
         (
-            bursting(leadBroker={k: v for k, v in LEAD.items() if k != key}, hostlist="a-0"),
+            bursting(leadBroker={k: v for k, v in LEAD.items() if k != key}, hostlist="root-0"),
             f"flux.bursting.leadBroker has no {key}: name, address and size are needed",
         )
         for key in LEAD
@@ -701,15 +701,19 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "maxSize is 3, flux.bursting.clusters has 2 for mc: lower maxSize",
     ),
     (
+        bursting(hostlist="vm-0,mc-0"),
+        "flux.bursting.hostlist is vm-0,mc-0: its first host must be that of the lead, mc-0",
+    ),
+    (
         {"flux": {"topology": "kary:2", "bursting": {"hostlist": "mc-0,vm-0"}}},
         "flux.topology is kary:2 with bursting: every broker must reach rank 0 directly; drop it",
     ),
     (
-        {**runner(command="a"), **bursting(leadBroker=LEAD, hostlist="a-0")},
+        {**runner(command="a"), **bursting(leadBroker=LEAD, hostlist="root-0")},
         "flux.bursting.leadBroker is set and there is a command: the work is the lead cluster's; drop the command",
     ),
     (
-        {"archive": {"path": "/a/b"}, **bursting(leadBroker=LEAD, hostlist="a-0")},
+        {"archive": {"path": "/a/b"}, **bursting(leadBroker=LEAD, hostlist="root-0")},
         "archive.path and flux.bursting.leadBroker are both set: the lead cluster has the state; drop the path",
     ),
     (

@@ -11,7 +11,7 @@ import tomli_w
 
 from minicluster.errors import SpecError
 from minicluster.render.constants import BROKER_PORT
-from minicluster.render.hostlist import hosts, registered, table
+from minicluster.render.hostlist import registered, split, table
 from minicluster.render.model import MiniCluster
 
 #: Where a broker of a pod listens; the interfaces of a node have names of their own.
@@ -95,16 +95,13 @@ def interface(cluster: MiniCluster) -> str:
 
 def bootstrap(cluster: MiniCluster) -> list[dict[str, str]]:
     """Return the host table; in that of a burst rank 0 has the address of the lead."""
-    entries = [{"host": part.hostlist} for part in table(cluster)]
+    first, *parts = (part.hostlist for part in table(cluster))
     if not cluster.joins:
-        return entries
-    lead = cluster.flux["bursting"]["leadBroker"]
+        return [{"host": part} for part in (first, *parts)]
+    # each host once: an older Flux drops what a second entry says of it
+    lead, rest = split(first)
     address = f"tcp://{lead_address(cluster)}"
-    if cluster.flux["bursting"]["hostlist"]:
-        # a host that is listed again is updated: flux-config-bootstrap(5)
-        return [*entries, {"host": hosts(lead["name"], 1), "connect": address}]
-    others = [{"host": hosts(lead["name"], lead["size"] - 1, first=1)}] if lead["size"] > 1 else []
-    return [{"host": hosts(lead["name"], 1), "connect": address}, *others, *entries[1:]]
+    return [{"host": lead, "connect": address}, *({"host": part} for part in (rest, *parts) if part)]
 
 
 def lead_address(cluster: MiniCluster) -> str:

@@ -61,6 +61,27 @@ def expand(hostlist: str) -> Iterator[str]:
             yield "".join(itertools.chain(*zip(texts, numbers, strict=False), texts[-1:]))
 
 
+def split(hostlist: str) -> tuple[str, str]:
+    """Return the first host of a hostlist, and the others as a hostlist, "" for none.
+
+    Raises SpecError when the text is not a hostlist.
+
+    >>> split("proto-[0-3],vm")
+    ('proto-0', 'proto-[1-3],vm')
+    """
+    part, *parts = _parts(hostlist)
+    texts, brackets = re.split(r"\[[^\]]*\]", part), _brackets(part)
+    if len(brackets) != 1:
+        host, *others = expand(part)
+        return host, ",".join([*others, *parts])
+    (first, last, digits), *ranges = brackets[0]
+    if last > first:
+        ranges.insert(0, (first + 1, last, digits))
+    left = ",".join(f"{one:0{width}}" + (f"-{end:0{width}}" if end > one else "") for one, end, width in ranges)
+    others = [f"{texts[0]}{left if left.isdecimal() else f'[{left}]'}{texts[1]}"] if left else []
+    return f"{texts[0]}{first:0{digits}}{texts[1]}", ",".join([*others, *parts])
+
+
 def _parts(hostlist: str) -> list[str]:
     """Return the parts of a hostlist between its commas."""
     parts = re.findall(r"((?:[^,\[\]]|\[[^\[\]]*\])+)(?:,|$)", hostlist)
