@@ -24,8 +24,9 @@ settings.register_profile(
 )
 settings.load_profile("default")
 
-# a shell's & and some CI runners make us, and so all that a test starts, ignore Ctrl-C
+# a shell's &, nohup and some CI runners make us, and so all that a test starts, ignore Ctrl-C or a hang-up
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

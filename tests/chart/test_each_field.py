@@ -73,7 +73,7 @@ CHANGEABLE = {
 SPECIAL: dict[str, Any] = {
     "autoscaling.min": 2,
     "flux.bursting.leadBroker.port": 8051,
-    "flux.bursting.hostlist": "a-[0-7]",
+    "flux.bursting.hostlist": "flux-sample-[0-7]",
     "flux.bursting.expose.address": "192.0.2.7:30050",
     "flux.bursting.expose.nodePort": 30050,
     "flux.bursting.follow.bursts": ["b0:0-2@jobs"],
