@@ -28,9 +28,11 @@ def runs(cluster: FluxRelease, ranks: str, nodes: int) -> None:
     assert sorted(hosts) == [f"{NAME}-{index}" for index in range(nodes)]
 
 
-@pytest.mark.parametrize("mode", ["auto", "copy"])
-def test_hello_world(release: Install, view: str, mode: str) -> None:
-    cluster = release({"size": 2, "tasks": 2, **of_view(view)}, {"command": "echo hello world"}, mode=mode)
+@pytest.mark.parametrize(("mode", "medium"), [("auto", ""), ("copy", ""), ("copy", "Memory")])
+def test_hello_world(release: Install, view: str, mode: str, medium: str) -> None:
+    container = {**of_view(view).get("flux", {}).get("container", {}), "copyMedium": medium}
+    values = {"size": 2, "tasks": 2, "flux": {"container": container}}
+    cluster = release(values, {"command": "echo hello world"}, mode=mode)
     assert cluster.wait_for_end()["Complete"]
     log = cluster.log(0)
     print(log)
