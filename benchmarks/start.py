@@ -6,8 +6,8 @@ Each run times, one after the other, an Indexed Job of the same images whose con
   echo    only print the line: what Kubernetes itself takes,
   bare    start Flux by the shortest script that does, with the certificate and broker.toml of the chart,
 and the chart with the view as an image volume (image), and with the view copied, to the disk (copy) and into memory
-(memory). The time of the
-output is the container runtime's timestamp of the line, so the cluster's clock must be this machine's.
+(memory). The time of the output is the container runtime's timestamp of the line, so the cluster's clock must be this
+machine's.
 Needs kubectl, helm and minicluster in PATH, and Kubernetes 1.36 for image volumes.
 """
 

@@ -112,7 +112,7 @@ spec:
         pullPolicy: {{ include "minicluster.pullPolicy" $view }}
     {{- else if eq $mode "copy" }}
     - name: minicluster-view
-      emptyDir: {{- with $view.copyMedium }} {medium: {{ . | quote }}}{{ else }} {}{{ end }}
+      emptyDir: {{ with $view.copyMedium }}{medium: {{ . | quote }}}{{ else }}{}{{ end }}
     {{- end }}
     {{- include "minicluster.volumes" (list . .Values.containers) | nindent 4 }}
 {{- end }}

@@ -59,7 +59,6 @@ def copy_file(source: str, target: str) -> None:
     """Copy a file with its mode and time: Python takes byte code by the time of its source. Raises OSError."""
     with open(source, "rb", buffering=0) as read, open(target, "xb", buffering=0) as written:
         status = os.fstat(read.fileno())
-        at = 0
         for begin, end in parts(read.fileno(), status.st_size):
             at = written.seek(begin)
             while at < end:

@@ -95,13 +95,13 @@ def interface(cluster: MiniCluster) -> str:
 
 def bootstrap(cluster: MiniCluster) -> list[dict[str, str]]:
     """Return the host table; in that of a burst rank 0 has the address of the lead."""
-    first, *parts = (part.hostlist for part in table(cluster))
+    hostlists = [part.hostlist for part in table(cluster)]
     if not cluster.joins:
-        return [{"host": part} for part in (first, *parts)]
+        return [{"host": hostlist} for hostlist in hostlists]
     # each host once: an older Flux drops what a second entry says of it
-    lead, rest = split(first)
-    address = f"tcp://{lead_address(cluster)}"
-    return [{"host": lead, "connect": address}, *({"host": part} for part in (rest, *parts) if part)]
+    lead, hostlists[0] = split(hostlists[0])
+    others = [{"host": hostlist} for hostlist in hostlists if hostlist]
+    return [{"host": lead, "connect": f"tcp://{lead_address(cluster)}"}, *others]
 
 
 def lead_address(cluster: MiniCluster) -> str:

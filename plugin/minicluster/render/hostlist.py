@@ -56,7 +56,7 @@ def expand(hostlist: str) -> Iterator[str]:
     if count(hostlist) > MOST:
         raise SpecError(f"{hostlist} has {count(hostlist)} hosts: at most {MOST} can be named")
     for part in _parts(hostlist):
-        texts = re.split(r"\[[^\]]*\]", part)
+        texts = _texts(part)
         for numbers in itertools.product(*(_numbers(ranges) for ranges in _brackets(part))):
             yield "".join(itertools.chain(*zip(texts, numbers, strict=False), texts[-1:]))
 
@@ -70,7 +70,7 @@ def split(hostlist: str) -> tuple[str, str]:
     ('proto-0', 'proto-[1-3],vm')
     """
     part, *parts = _parts(hostlist)
-    texts, brackets = re.split(r"\[[^\]]*\]", part), _brackets(part)
+    texts, brackets = _texts(part), _brackets(part)
     if len(brackets) != 1:
         host, *others = expand(part)
         return host, ",".join([*others, *parts])
@@ -88,6 +88,11 @@ def _parts(hostlist: str) -> list[str]:
     if not parts or ",".join(parts) != hostlist:
         raise SpecError(f"flux.bursting.hostlist is {hostlist}: it is not a hostlist; write it as proto-[0-3],other-0")
     return parts
+
+
+def _texts(part: str) -> list[str]:
+    """Return the texts before, between and after the brackets."""
+    return re.split(r"\[[^\]]*\]", part)
 
 
 def _brackets(part: str) -> list[list[tuple[int, int, int]]]:

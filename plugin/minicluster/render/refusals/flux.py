@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from minicluster.render import broker, defaults, work
-from minicluster.render.hostlist import split
+from minicluster.render.hostlist import hosts, split
 from minicluster.render.model import MiniCluster
 
 
@@ -53,8 +53,8 @@ def bursting(cluster: MiniCluster) -> Iterator[str]:
         yield f"flux.topology is {topology} with bursting: every broker must reach rank 0 directly; drop it"
     yield from _clusters(cluster)
     name = lead.get("name") if cluster.joins else cluster.name
-    if name and bursting["hostlist"] and split(bursting["hostlist"])[0] != f"{name}-0":
-        yield f"flux.bursting.hostlist is {bursting['hostlist']}: its first host must be that of the lead, {name}-0"
+    if name and bursting["hostlist"] and split(bursting["hostlist"])[0] != (first := hosts(name, 1)):
+        yield f"flux.bursting.hostlist is {bursting['hostlist']}: its first host must be that of the lead, {first}"
     if not bursting["expose"]["type"] and (bursting["expose"]["nodePort"] or bursting["expose"]["annotations"]):
         yield "flux.bursting.expose has a port or annotations and no type: give NodePort or LoadBalancer"
 
