@@ -118,7 +118,7 @@ def configured(folder: Path, **tables: Any) -> Path:
 
 
 def environment(scheduler: str) -> dict[str, str]:
-    """Return where Flux finds a scheduler that is in its own prefix, as pod/environment.sh does in a view."""
+    """Return where Flux finds a scheduler that is in its own prefix, as pod/view/environment.sh does in a view."""
     if scheduler != "Fluxion":
         return {}
     prefix = Path(shutil.which("flux") or "").parent.parent

@@ -2,15 +2,20 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from minicluster.pod import programs
 from minicluster.render.load import load
 from minicluster.render.model import MiniCluster
 from support import Helm, tool
+
+# the programs of the pods import each other by their file names
+sys.path[:0] = sorted({str(file.parent) for file in programs().values()})
 
 # The same examples each time: an old fault must not fail the tests of an unrelated change.
 # `--hypothesis-profile explore` looks for new ones.

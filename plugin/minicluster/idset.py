@@ -1,4 +1,4 @@
-"""Idsets: sets of ranks or of cores as Flux writes them (RFC 22). The pods' own are in ``pod/state.py``."""
+"""Idsets: sets of ranks or of cores as Flux writes them (RFC 22). The pods' own are in ``pod/queue/state.py``."""
 
 from collections.abc import Iterable
 

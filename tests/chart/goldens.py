@@ -7,16 +7,16 @@ import textwrap
 from pathlib import Path
 
 from differences import differences
+from minicluster.pod import programs
 from minicluster.render import config
-from support import PACKAGE, by_name
+from support import by_name
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def scripts() -> dict[str, str]:
     """Return the static files of the ConfigMap."""
-    files = [path for path in (PACKAGE / "pod").iterdir() if path.is_file() and path.name != config.SENT]
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(files)}
+    return {name: file.read_text(encoding="utf-8") for name, file in programs().items() if name != config.SENT}
 
 
 def without_scripts(text: str) -> str:

@@ -64,11 +64,11 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     no_more = "if cluster.flux['optionFlags'] == '-N 9':\n        yield 'flux.optionFlags is -N 9: no more'\n    if"
     own = 'cluster.flux["curveCert"] and'
     change("plugin/minicluster/render/refusals/flux.py", f"if {own}", f"{no_more} {own}")
-    change("plugin/minicluster/pod/leave.py", "def main(", "def other(")
+    change("plugin/minicluster/pod/leave/leave.py", "def main(", "def other(")
     change("plugin/minicluster/render/settings.py", '"mc_quiet"', '"mc_silent"')
     change("plugin/minicluster/render/broker.py", '"tbon.topo"', '"tbon.tree"')
     change("plugin/minicluster/render/settings.py", '"idle":', '"lazy": 0, "idle":')
-    (root / "plugin/minicluster/pod/new.sh").write_text("#!/bin/sh\n")
+    (root / "plugin/minicluster/pod/start/new.sh").write_text("#!/bin/sh\n")
     return Version(root).install()
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from minicluster.pod import programs
 from minicluster.program import BOOT, first_line
 from minicluster.sdk.session import DESCRIBED, REMOTE
 from minicluster.status.ask import WAITING
-from support import PACKAGE
 
 SECONDS = 60
 
@@ -22,7 +22,9 @@ class Remote:
 
     def __init__(self, flux: str, home: Path) -> None:
         words = [flux, "start", "--test-size=2", flux, "python", "-c", BOOT]
-        (home / "minicluster").symlink_to(PACKAGE / "pod")
+        (home / "minicluster").mkdir()
+        for name, file in programs().items():
+            (home / "minicluster" / name).symlink_to(file)
         env = {**os.environ, "MINICLUSTER_HOME": str(home)}
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
         self._rest = b""

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from minicluster.pod import programs
 from pods import NAME, SHELLS, Make, Pod, until
-from support import PACKAGE
 
 QUIET = {"logging": {"quiet": True}}
 OUTER = "local:///tmp/outer"
@@ -154,7 +154,7 @@ def test_an_image_that_is_not_a_view_has_its_own_exit_code(
 def copied(shell: str, where: list[str], to: Path, *words: str) -> tuple[int, str]:
     """Run the init container of the mode `copy`; return its exit code and what it printed."""
     to.mkdir(exist_ok=True)
-    argv = [shell, *(["sh"] if shell == "busybox" else []), str(PACKAGE / "pod/view.sh"), *words]
+    argv = [shell, *(["sh"] if shell == "busybox" else []), str(programs()["view.sh"]), *words]
     env = {**os.environ, "MINICLUSTER_VIEW": str(to)}
     done = subprocess.run([*where, *argv], env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
@@ -184,7 +184,7 @@ def test_a_view_is_copied_as_it_is(shell: str, opt: list[str], tmp_path: Path) -
     # a copy that fails is not a wrong image: the next try may succeed
     (tmp_path / "file").touch()
     env = {**os.environ, "MINICLUSTER_VIEW": str(tmp_path / "file")}
-    script = [*opt, "sh", str(PACKAGE / "pod/view.sh")]
+    script = [*opt, "sh", str(programs()["view.sh"])]
     done = subprocess.run(script, env=env, capture_output=True, check=False)
     assert done.returncode not in (0, 2)
 
@@ -298,7 +298,7 @@ def test_a_copy_that_fails_says_why_on_one_line(opt: list[str], tmp_path: Path) 
     ],
 )
 def test_wall_times_are_shown_as_time_does(shell: str, centiseconds: int, shown: str) -> None:
-    script = f". {PACKAGE}/pod/time.sh; centiseconds() {{ echo $((1000 + {centiseconds})); }}; timed fluxstart 1000"
+    script = f". {programs()['time.sh']}; centiseconds() {{ echo $((1000 + {centiseconds})); }}; timed fluxstart 1000"
     argv = [shell, *(["sh"] if shell == "busybox" else []), "-c", script]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert done.stdout == f"FLUXTIME fluxstart wall time {shown}\n"

@@ -13,8 +13,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from minicluster.pod import programs
 from state import parse_idset, to_idset
-from support import PACKAGE
 
 
 @dataclass
@@ -353,4 +353,4 @@ def run_program(
     monkeypatch.setattr("time.monotonic", lambda: clock.now)
     monkeypatch.setattr("time.clock_gettime", lambda _: clock.now)
     monkeypatch.setattr(sys, "argv", [program, *map(str, args)])
-    return runpy.run_path(str(PACKAGE / "pod" / program), run_name="__main__")
+    return runpy.run_path(str(programs()[program]), run_name="__main__")

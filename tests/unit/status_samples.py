@@ -94,7 +94,7 @@ JOBS = {
 
 
 def flux(**found: Any) -> dict[str, Any]:
-    """Return what pod/state.py prints: four nodes of 4 cores that are idle."""
+    """Return what pod/queue/state.py prints: four nodes of 4 cores that are idle."""
     summary: dict[str, Any] = {
         "version": "0.88.0",
         "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "easy", "matchPolicy": "lonode"},

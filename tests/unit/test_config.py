@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster import yamlio
 from minicluster.errors import SpecError
+from minicluster.pod import programs
 from minicluster.render import config, work
 from minicluster.render import settings as render_settings
 from minicluster.render.model import MiniCluster
-from support import CERTIFICATE, PACKAGE, load_all, run_shell, shells
+from support import CERTIFICATE, load_all, run_shell, shells
 
 Make = Callable[..., MiniCluster]
 
@@ -89,9 +90,7 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).map(lambda
 
 @cache
 def scripts() -> dict[str, str]:
-    folder = PACKAGE / "pod"
-    files = (path for path in folder.iterdir() if path.is_file() and path.name != config.SENT)
-    return {path.name: path.read_text(encoding="utf-8") for path in files}
+    return {name: file.read_text(encoding="utf-8") for name, file in programs().items() if name != config.SENT}
 
 
 def rendered(cluster: MiniCluster) -> dict[str, dict[str, Any]]:

@@ -75,7 +75,7 @@ ONE_ROW = ("plugin/minicluster/commands", "tools/chaos")
 #: The files that the code map names, each by its whole path.
 SOURCES = (
     "plugin/minicluster/**/*.py",
-    "plugin/minicluster/pod/*",
+    "plugin/minicluster/pod/*/*",
     "charts/minicluster/templates/**/*.*",
     "tools/**/*.py",
     "benchmarks/*.py",

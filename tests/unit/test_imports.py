@@ -13,13 +13,13 @@ ROOMS = {
     "kubectl_completion": {"cli", "commands"},
     "cli": {"commands", "render"},
     "commands": {"burst", "convert", "live", "release", "render", "status"},
-    "burst": {"live", "release", "render", "status"},
+    "burst": {"live", "pod", "release", "render", "status"},
     "sdk": {"live", "release", "status"},
     "live": {"release", "render", "status"},
     "release": {"render"},
     "convert": {"render"},
     "status": {"render"},
-    "render": set(),
+    "render": {"pod"},
     "pod": set(),
 }
 

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import PACKAGE, shells
+from minicluster.pod import programs
+from support import shells
 
 PROGRAM = 'echo "$MINICLUSTER_HOME/minicluster/me" version 1; cat "$MINICLUSTER_HOME/minicluster/other"; echo "$@"\n'
 
@@ -17,7 +18,7 @@ def home(tmp_path: Path) -> Path:
     for version in ("1", "2"):
         folder = tmp_path / "configmap" / f"..{version}"
         folder.mkdir(parents=True)
-        shutil.copy(PACKAGE / "pod" / "start.sh", folder)
+        shutil.copy(programs()["start.sh"], folder)
         (folder / "me.sh").write_text(PROGRAM.replace("1", version))
         (folder / "other").write_text(f"other {version}\n")
         (folder / "agent.json").write_text(version)

@@ -1,4 +1,4 @@
-"""What the root's queue needs of its bursts, as a program on the lead says it (pod/burst_need.py).
+"""What the root's queue needs of its bursts, as a program on the lead says it (pod/queue/burst_need.py).
 
 A thread keeps the conversation with the lead. When that breaks, or the lead is replaced, nothing is known until the
 next one answers.
@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from minicluster import streams
@@ -21,10 +20,10 @@ from minicluster.idset import parse_idset
 from minicluster.kubectl import CommandError, Kubernetes, reason
 from minicluster.live.find import describe, ended, find_lead, question
 from minicluster.live.lead import Lead, end_of
+from minicluster.pod import programs
 from minicluster.render.model import MiniCluster
 
 #: The program and the modules that it imports. Their texts are the first line of its standard input: any root will do.
-PROGRAM = Path(__file__).parent.parent / "pod"
 MODULES = ("offers", "state", "need", "pending", "changes", "burst_need")
 BOOT = """
 import json, sys, types
@@ -188,7 +187,7 @@ class Demand:
             try:
                 with self._changed:
                     self._process = process
-                    self._write(json.dumps([(name, (PROGRAM / f"{name}.py").read_text("utf-8")) for name in MODULES]))
+                    self._write(_program())
                     self._send()
                 for line in _lines(process):
                     yield json.loads(line)
@@ -214,6 +213,11 @@ class Demand:
             )
         self.offer("", offer_of_root(self._root, job))
         return lead
+
+
+def _program() -> str:
+    files = programs()
+    return json.dumps([(name, files[f"{name}.py"].read_text("utf-8")) for name in MODULES])
 
 
 def _lines(process: subprocess.Popen[bytes]) -> Iterator[bytes]:

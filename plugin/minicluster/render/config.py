@@ -7,10 +7,10 @@ nothing of the user's is pasted into a line that a shell reads.
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from minicluster.errors import SpecError
+from minicluster.pod import programs
 from minicluster.render import broker, curve, settings, upgrade, work
 from minicluster.render.model import MiniCluster
 
@@ -22,8 +22,6 @@ SNIPPETS = {
     "workerPre": "worker-pre.sh",
     "post": "post.sh",
 }
-#: The programs that run in the pods.
-PROGRAMS = Path(__file__).parent.parent / "pod"
 #: The program that `minicluster burst follow` sends to the lead: no pod needs its file.
 SENT = "burst_need.py"
 #: Bytes of data that Kubernetes allows in a ConfigMap.
@@ -79,8 +77,7 @@ def _data(cluster: MiniCluster) -> dict[str, str]:
 @cache
 def _programs() -> Mapping[str, str]:
     """Return the texts of the programs by file name, read once for all documents of a stream."""
-    files = (file for file in sorted(PROGRAMS.iterdir()) if file.is_file() and file.name != SENT)
-    return {file.name: file.read_text(encoding="utf-8") for file in files}
+    return {name: file.read_text(encoding="utf-8") for name, file in programs().items() if name != SENT}
 
 
 def _container_files(container: Mapping[str, Any]) -> dict[str, str]:

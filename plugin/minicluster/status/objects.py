@@ -10,7 +10,7 @@ from minicluster.render.constants import IMMUTABLE, KUEUE_QUEUE
 from minicluster.status import words
 from minicluster.status.pods import Pod
 
-#: Annotation of the Job that says who suspended it, and how its text begins when its agent did (pod/suspend.py)
+#: Annotation of the Job that says who suspended it, and how its text begins when its agent did (pod/agent/suspend.py)
 SUSPENDED = "minicluster/suspended"
 IDLE = "idle for "
 #: State of a Job by its condition; the first two are set while pods still leave (Kubernetes 1.31)
@@ -45,7 +45,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Answer:
-    """The lead's answer: ``agent.json`` of its ConfigMap, and the summary that ``pod/state.py`` prints."""
+    """The lead's answer: ``agent.json`` of its ConfigMap, and the summary that ``pod/queue/state.py`` prints."""
 
     settings: Mapping[str, Any]
     flux: Mapping[str, Any]
