@@ -1,6 +1,6 @@
 """``minicluster convert``: files in, files and messages out.
 
-In tests/unit/convert, NAME.yaml is an input, NAME.values.yaml all that comes of it (several files one after
+In the folder cases, NAME.yaml is an input, NAME.values.yaml all that comes of it (several files one after
 the other) and NAME.warnings.txt all that stderr says.
 """
 
@@ -13,7 +13,7 @@ from conversion import ONE, WRITTEN, document
 from minicluster import yamlio
 from support import front_door
 
-HERE = Path(__file__).parent / "convert"
+HERE = Path(__file__).parent / "cases"
 CASES = sorted(path.name for path in HERE.glob("*.yaml") if ".values." not in path.name)
 
 
