@@ -1,19 +1,14 @@
 """The documentation names what exists: files, fields, make targets."""
 
-import json
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from support import CHART, ROOT
+from support import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("charts/*/*.md")])
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
-#: Repeat the fields of another: one line in the reference for all of theirs.
-REPEATED = {"services[]", "flux.leadBroker"}
 
 
 def anchors(text: str) -> set[str]:
@@ -25,26 +20,6 @@ def rows(text: str) -> list[list[str]]:
     """Return the cells of all table rows but headers."""
     lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-
-
-def fields(schema: dict[str, Any], definitions: dict[str, Any], path: str = "") -> Iterator[str]:
-    """Yield the path of each field, maps of the user's and objects of Kubernetes' as one."""
-    reference = schema.get("$ref", "").rpartition("/")[2]
-    schema = definitions[reference] if reference else schema
-    values = next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))
-    if "const" in schema:
-        return  # a message, and no field
-    if path in REPEATED:
-        yield path
-    elif schema.get("type") == "array" and schema["items"].keys() & {"$ref", "properties"}:
-        yield from fields(schema["items"], definitions, f"{path}[]")
-    elif values and "properties" in definitions.get(values.get("$ref", "").rpartition("/")[2], {}):
-        yield from fields(values, definitions, f"{path}.NAME")
-    elif "properties" in schema and reference != "resources":
-        for name, item in schema["properties"].items():
-            yield from fields(item, definitions, f"{path}.{name}".lstrip("."))
-    else:
-        yield path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -69,12 +44,6 @@ def test_the_table_of_what_to_change_names_what_exists():
     assert len(named) > 50
     # a program of the pods is named without its folder
     assert [path for path in named if not (ROOT / path).exists() and f"\n| `{path}` |" not in below] == []
-
-
-def test_the_reference_has_each_field_once():
-    schema = json.loads((CHART / "values.schema.json").read_text())
-    described = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs/spec.md").read_text(), re.MULTILINE)
-    assert sorted(described) == sorted(fields(schema, schema["$defs"]))
 
 
 def test_make_targets_exist():
