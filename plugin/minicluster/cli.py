@@ -1,4 +1,4 @@
-"""The front door: ``minicluster`` post-renders when Helm calls it, else it runs the command line.
+"""The front door: post-renders when Helm calls it, else runs the command line; turns errors into exit codes.
 
 Here, and nowhere else, an error becomes one line on standard error and an exit code, never a traceback.
 Little is imported before the door is open: Ctrl-C may come during an import.

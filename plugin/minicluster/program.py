@@ -1,4 +1,4 @@
-"""Programs of ours that the lead's Flux runs. They are sent, so that no image, view or ConfigMap need have them."""
+"""How our programs get to the lead, whose Flux runs them: by its input, so no image, view or ConfigMap has them."""
 
 import json
 from collections.abc import Mapping

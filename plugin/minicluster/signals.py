@@ -1,4 +1,4 @@
-"""Signals that a handler has for a while."""
+"""Handlers of signals that are set for a while."""
 
 import signal
 from collections.abc import Callable, Iterable, Iterator

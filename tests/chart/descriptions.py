@@ -1,22 +1,33 @@
 """The comments of values.yaml, as the descriptions that editors show from values.schema.json.
 
 A comment `# -- TEXT` describes the value below it, a plain comment the section below it, and `# PATH -- TEXT` a field
-that values.yaml has not. Comment lines that follow go on with the text.
+that values.yaml has not. Comment lines that follow go on with the text. What follows an arrow, behind the value or at
+the end of the text, says where the field lands.
 """
 
 import copy
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 ENTRY = re.compile(r"(?:([\w.\[\]]+) )?-- (.*)")
-KEY = re.compile(r"( *)(\w+):")
+KEY = re.compile(r"( *)(\w+):(?:.*  # (→ .*))?")
 
 
-def comments(text: str) -> dict[str, str]:
-    """Return the description of each field that values.yaml describes, by path."""
+class Comment(NamedTuple):
+    """What is said of a field, or of a section of fields."""
+
+    text: str
+    lands: str
+    is_field: bool
+
+
+def comments(text: str) -> dict[str, Comment]:
+    """Return what values.yaml says of each field and section, by path."""
     found: dict[str, list[str]] = {}
+    fields: set[str] = set()
     keys: list[str] = []
     above: list[str] = []  # describes the key below
+    is_field = False  # whether `above` is of a field
     open_: list[str] | None = None  # goes on with the next line
     for line in text.splitlines():
         stripped = line.strip()
@@ -27,18 +38,25 @@ def comments(text: str) -> dict[str, str]:
                 open_ = [entry[2] if entry else comment]
                 if entry and entry[1]:
                     found[entry[1]] = open_
+                    fields.add(entry[1])
                 else:
-                    above = open_
+                    above, is_field = open_, bool(entry)
             else:
                 open_.append(comment)
         elif key := KEY.match(line):
             keys = [*keys[: len(key[1]) // 2], key[2]]
             if above:
-                found[".".join(keys)] = above
+                found[".".join(keys)] = [*above, key[3] or ""]
+                fields |= {".".join(keys)} if is_field else set()
             above, open_ = [], None
         else:
             above, open_ = [], None
-    return {path: " ".join(lines) for path, lines in found.items()}
+    return {path: _comment(" ".join(lines), path in fields) for path, lines in found.items()}
+
+
+def _comment(text: str, is_field: bool) -> Comment:
+    said, _, lands = text.partition(" → ")
+    return Comment(said.strip(), lands.strip(), is_field)
 
 
 def described(schema: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:

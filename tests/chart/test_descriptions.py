@@ -7,11 +7,13 @@ import json
 from typing import Any
 
 import pytest
-from descriptions import comments, described, undescribed
+from descriptions import Comment, comments, described, undescribed
 from support import CHART
 
 SCHEMA = CHART / "values.schema.json"
-COMMENTS = comments((CHART / "values.yaml").read_text(encoding="utf-8"))
+COMMENTS = {
+    path: comment.text for path, comment in comments((CHART / "values.yaml").read_text(encoding="utf-8")).items()
+}
 
 
 def test_the_schema_has_the_comments(update_golden: bool) -> None:
@@ -36,11 +38,12 @@ def test_which_comment_describes_what() -> None:
 
 # -- A number,
 # in two lines
-size: 1
+size: 1  # → all, names
 
 # some[].name -- A name,
 #   of any length
-# some[].other -- Another
+#   → a pod
+# some[].other -- Another → pods
 
 # A section
 flux:
@@ -53,13 +56,13 @@ flux:
   bare: 1
 """
     assert comments(text) == {
-        "size": "A number, in two lines",
-        "some[].name": "A name, of any length",
-        "some[].other": "Another",
-        "flux": "A section",
-        "flux.arch": "A value of it",
-        "flux.deep": "Below",
-        "flux.deep.er": "Deep",
+        "size": Comment("A number, in two lines", "all, names", is_field=True),
+        "some[].name": Comment("A name, of any length", "a pod", is_field=True),
+        "some[].other": Comment("Another", "pods", is_field=True),
+        "flux": Comment("A section", "", is_field=False),
+        "flux.arch": Comment("A value of it", "", is_field=True),
+        "flux.deep": Comment("Below", "", is_field=False),
+        "flux.deep.er": Comment("Deep", "", is_field=True),
     }
 
 

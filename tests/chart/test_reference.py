@@ -1,6 +1,6 @@
-"""The chart's README is what helm-docs makes of values.yaml.
+"""The references are what values.yaml says: the chart's README, which helm-docs makes, and the tables of docs/spec.md.
 
-`pytest tests/chart/test_reference.py --update-golden` writes it anew.
+`pytest tests/chart/test_reference.py --update-golden` writes them anew.
 """
 
 import re
@@ -9,9 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import CHART, tool
+import yaml
+from descriptions import Comment, comments
+from reference import written
+from support import CHART, ROOT, tool
 
 README = CHART / "README.md"
+SPEC = ROOT / "docs" / "spec.md"
 FILES = ("Chart.yaml", "values.yaml", "README.md.gotmpl")
 
 
@@ -40,3 +44,36 @@ def test_each_value_is_described(generated: str) -> None:
     rows = re.findall(r"^\| (\S+) \|.*\| (.*) \|$", generated.partition("## Values")[2], re.MULTILINE)
     assert len(rows) > 60
     assert [key for key, description in rows if not re.search(r"\w{3}", description)] == []
+
+
+def test_the_tables_of_the_fields_are_up_to_date(update_golden: bool) -> None:
+    values = (CHART / "values.yaml").read_text(encoding="utf-8")
+    text = SPEC.read_text(encoding="utf-8")
+    expected = written(text, comments(values), yaml.safe_load(values))
+    if update_golden:
+        SPEC.write_text(expected, encoding="utf-8")
+        text = expected
+    assert text == expected, f"{SPEC} differs: see --update-golden"
+
+
+def test_a_field_is_in_the_table_with_the_longest_prefix() -> None:
+    found = {
+        "size": Comment("How many", "Job", is_field=True),
+        "flux": Comment("A section", "", is_field=False),
+        "flux.arch": Comment("An arch. Empty: any", "", is_field=True),
+        "flux.wrap[].NAME": Comment("A name", "", is_field=True),
+    }
+    page = "".join(f"<!-- fields{prefix} -->\nold\n<!-- end -->\n" for prefix in ("", " flux", " flux.wrap[]"))
+    head = "\n| field | default | what it does | where it lands |\n|---|---|---|---|\n"
+    made = written(page, found, {"size": 0, "flux": {"arch": ""}})
+    assert made == (
+        f"<!-- fields -->\n{head}| `size` | `0` | How many | Job |\n\n<!-- end -->\n"
+        f"<!-- fields flux -->\n{head}| `flux.arch` | any | An arch | - |\n\n<!-- end -->\n"
+        f"<!-- fields flux.wrap[] -->\n{head}| `flux.wrap[].NAME` | - | A name | - |\n\n<!-- end -->\n"
+    )
+    assert written(made, found, {"size": 0}) == made
+
+
+def test_a_field_without_a_table_is_an_error() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        written("<!-- fields flux -->\n<!-- end -->\n", {"size": Comment("", "", is_field=True)}, {})

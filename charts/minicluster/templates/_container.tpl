@@ -1,5 +1,5 @@
 {{/*
-A container of the values as Kubernetes has it. Arguments: root, container, kind (runner, sidecar, agent or service).
+A container of the values as Kubernetes has it: command, probe, hooks and mounts; and the volumes. Arguments: root, container, kind (runner, sidecar, agent or service).
 The chart's shell programs start the runner and each container with a command; others run their image's entrypoint.
 */}}
 {{- define "minicluster.container" -}}

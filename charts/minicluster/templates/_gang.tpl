@@ -1,5 +1,5 @@
 {{/*
-Gangs: how a pod names its PodGroup, and how many pods start together.
+Gangs: how a pod names its PodGroup, how many pods start together, and which changes are refused.
 */}}
 
 {{- define "minicluster.gangLabels" -}}

@@ -1,5 +1,5 @@
 {{/*
-Merges a fragment over a value: maps by key, lists of named items by name. The fragment replaces anything else.
+Merges a fragment over a value, such as `pod.template`: maps by key, lists of named items by name. The fragment replaces anything else.
 */}}
 {{- define "minicluster.merge" -}}
 {{- $base := first . -}}{{- $over := last . -}}

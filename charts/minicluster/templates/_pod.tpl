@@ -1,5 +1,5 @@
 {{/*
-The pod template of the brokers. It must not depend on size, on the chart's version or on what is in the
+The pod template of the brokers: what is in it, scheduling, affinity. It must not depend on size, on the chart's version or on what is in the
 configuration, because Kubernetes refuses to change it on a live Job.
 */}}
 {{- define "minicluster.podTemplate" -}}

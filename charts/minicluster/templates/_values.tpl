@@ -1,3 +1,5 @@
+{{/* How the chart writes a value as YAML, which defaults unset values have, and the constants. */}}
+
 {{/*
 A value as YAML. Some readers take U+0085, U+2028 and U+2029 as line breaks, which can end a text of several lines, and of
 control characters toYaml makes nothing at all. A value that contains one is written as JSON with escapes in their place.

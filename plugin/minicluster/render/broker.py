@@ -1,4 +1,4 @@
-"""The configuration of the brokers: broker.toml and the words of ``flux start``.
+"""The configuration of the brokers: broker.toml (network, scheduler) and the words of ``flux start`` (quorum, log).
 
 Keys and attributes are those of flux-config-bootstrap(5), flux-config-resource(5), flux-config-tbon(5)
 and flux-broker-attributes(7), Flux 0.88.

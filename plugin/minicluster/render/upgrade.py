@@ -1,8 +1,8 @@
-"""The upgrade of a live cluster, perhaps with another version of the chart.
+"""The upgrade of a live cluster: which changes are refused, and which files stay as they are.
 
-The pods, their template and their programs stay those of the version that installed the cluster. A file of a ConfigMap
-reaches running pods within a minute, and an old program must not call a new one. So only the values that may change
-are written into the live files, in the form that these have.
+It may come with another version of the chart. The pods, their template and their programs stay those of the version
+that installed the cluster. A file of a ConfigMap reaches running pods within a minute, and an old program must not call
+a new one. So only the values that may change are written into the live files, in the form that these have.
 """
 
 import base64

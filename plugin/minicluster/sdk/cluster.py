@@ -1,4 +1,4 @@
-"""A MiniCluster in Python."""
+"""A MiniCluster in Python: the methods of the SDK."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence

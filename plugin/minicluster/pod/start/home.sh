@@ -1,5 +1,5 @@
 # shellcheck shell=sh # shell_path is in shell.sh
-# What programs expect of a user and of an image, either of which may lack it.
+# HOME, USER, SHELL and TMPDIR, which programs expect and a user or an image may lack.
 
 # with FOLDER: sets SHELL, USER, HOME and TMPDIR where they are missing or unusable, and makes folders below FOLDER. The
 # user may have any uid, no passwd entry and no writable file system. The image may lack bash, which the broker takes

@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
-# The IP family that the broker binds to. For the entrypoint.
+# The IP family that the broker binds to: IPv6 in a pod that has no other. For the entrypoint.
 
 # with FOLDER, /proc/net: in a pod that has IPv6 only, the broker reads a copy of broker.toml with enable_ipv6. Flux
 # binds to IPv4 by default; with enable_ipv6 it can't bind to an interface that has only IPv4

@@ -1,5 +1,4 @@
-# shellcheck shell=sh disable=SC2034,SC2154,SC3040,SC3041 # settings come from settings.sh, results go to the script that
-# sources this, bash by test
+# shellcheck shell=sh disable=SC2034,SC2154,SC3040,SC3041 # settings and results are of others; bash by test
 # What the main process of every container does: passes signals on, runs the user's snippets, prints what fails.
 # For scripts that called become_bash.
 

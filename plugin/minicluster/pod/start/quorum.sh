@@ -1,5 +1,5 @@
 #!/bin/sh
-# quorum.sh NAME SECONDS: the test of a release. NAME resolves while the lead is ready, which it is once
+# quorum.sh NAME SECONDS: the test of a release (`helm test`). NAME resolves while the lead is ready, which it is once
 # it has its quorum. Polls for up to SECONDS.
 set -eu
 

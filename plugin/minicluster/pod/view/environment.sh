@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # settings come from settings.sh and go to the script that sources this
-# The environment of Flux. The other scripts source it; people and jobs do so by flux-view.sh.
+# The environment of Flux: where the view has it, its paths and its variables. The other scripts source it; people and jobs do so by flux-view.sh.
 # MINICLUSTER_HOME is set on the container.
 
 mc_files=$MINICLUSTER_HOME/minicluster

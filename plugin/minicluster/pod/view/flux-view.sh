@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2154 # set by environment.sh
-# Source this to use Flux in the cluster's containers: `. /mnt/flux/flux-view.sh && flux jobs`.
+# Flux's environment for a shell in a container. Source this: `. /mnt/flux/flux-view.sh && flux jobs`.
 
 # shellcheck source=/dev/null
 . "$MINICLUSTER_HOME/minicluster/environment.sh"

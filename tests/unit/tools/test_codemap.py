@@ -1,0 +1,44 @@
+"""docs/architecture.md says of each source file what the file itself says first."""
+
+import pytest
+from support import ROOT
+
+from tools import codemap
+
+
+def test_the_tables_are_current():
+    text = codemap.PAGE.read_text(encoding="utf-8")
+    assert codemap.written(text) == text, "run python -m tools.codemap"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "purpose"),
+    [
+        ("a.py", '"""One.\n\nTwo."""\n', "One"),
+        ("a.py", '"""a.py [X|Y]: one (RFC 1.2),\ntwo. Three."""\n', r"a.py [X\|Y]: one (RFC 1.2), two"),
+        ("a.sh", "#!/bin/sh\n# shellcheck disable=SC1\n# One,\n# two. Three.\n\n# Four\n", "One, two"),
+        ("a.lua", "-- One\nlocal a\n", "One"),
+        ("a.go", "// One\n//\n//\ttwo\npackage main\n", "One"),
+        ("a.tpl", "{{/*\nOne,\ntwo.\n*/}}\n{{/* Three */}}\n", "One, two"),
+        ("a.yaml", "{{- include . -}}\n{{- /* One */ -}}\n# Two\n", "One"),
+        ("a.yaml", "{{- include . -}}\n{{- if .a }}\n# One\nb: 1\n", "One"),
+    ],
+)
+def test_the_first_sentence(tmp_path, name, text, purpose):
+    (tmp_path / name).write_text(text)
+    assert codemap.purpose(tmp_path / name) == purpose
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.py", "import a\n# One\n"), ("a.sh", "#!/bin/sh\nset -e\n# One\n"), ("a.yaml", "a: 1\n# One\n")],
+)
+def test_a_file_has_to_say_what_it_is_for(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=f"{name} does not say what it is for: begin it with a comment"):
+        codemap.purpose(tmp_path / name)
+
+
+def test_no_folder_is_left_out():
+    named = {path.relative_to(ROOT).parts[0] for path in codemap.files(ROOT)}
+    assert named == {"benchmarks", "charts", "plugin", "tools"}

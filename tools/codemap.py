@@ -1,0 +1,72 @@
+"""Writes the tables of files in docs/architecture.md: each row is the first sentence of a file.
+
+python -m tools.codemap
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import groupby, takewhile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "architecture.md"
+FOLDERS = ("charts/minicluster/templates", "plugin", "tools", "benchmarks")
+#: Of files that can have a comment; some programs of the pods have none.
+SUFFIXES = {".go", ".lua", ".py", ".sh", ".tpl", ".txt", ".yaml", ""}
+MARKED = re.compile(r"(<!-- files -->\n).*?(<!-- end -->)", re.DOTALL)
+#: What may stand before the first comment: actions of a template, and lines for other programs.
+BEFORE = re.compile(r"(?:\s*(?:\{\{-? ?[^/\s-].*?\}\}|#!.*|# shellcheck .*))*\s*")
+TEMPLATE_COMMENT = re.compile(r"\{\{-? ?/\*(.*?)\*/", re.DOTALL)
+LINE_COMMENT = re.compile(r"(?:#|//|--) ?")
+
+
+def first_comment(text: str) -> str:
+    """Return the comment that a file begins with, without its marks."""
+    text = BEFORE.sub("", text, count=1)
+    if found := TEMPLATE_COMMENT.match(text):
+        return found[1]
+    return "\n".join(LINE_COMMENT.sub("", line, count=1) for line in takewhile(LINE_COMMENT.match, text.splitlines()))
+
+
+def purpose(path: Path) -> str:
+    """Return the first sentence of a file. Raises ValueError where there is none."""
+    text = path.read_text(encoding="utf-8")
+    comment = ast.get_docstring(ast.parse(text)) if path.suffix == ".py" else first_comment(text)
+    paragraph = " ".join((comment or "").strip().partition("\n\n")[0].split())
+    if not paragraph:
+        raise ValueError(f"{path} does not say what it is for: begin it with a comment")
+    return re.split(r"\.(?:\s|$)", paragraph)[0].replace("|", r"\|")
+
+
+def files(root: Path) -> list[Path]:
+    """Return the files of the map, each folder's own before those of the folders in it."""
+    found = [sorted((root / folder).rglob("*"), key=lambda path: (path.parent, path.name)) for folder in FOLDERS]
+    return [path for paths in found for path in paths if path.suffix in SUFFIXES and path.is_file()]
+
+
+def tables(root: Path) -> Iterator[str]:
+    """Yield a section for each folder; a package's ``__init__.py`` says what the folder is for."""
+    for folder, paths in groupby(files(root), key=lambda path: path.parent):
+        purposes = {path.name: purpose(path) for path in paths}
+        about = purposes.pop("__init__.py", "")
+        yield f"### `{folder.relative_to(root)}`\n"
+        if about:
+            yield f"{about}.\n"
+        rows = [f"| `{name}` | {text} |" for name, text in purposes.items()]
+        yield "\n".join(["| file | what it is |", "|---|---|", *rows, ""])
+
+
+def written(text: str, root: Path = ROOT) -> str:
+    """Return the page with the tables as the files are now."""
+    made = "\n".join(tables(root))
+    return MARKED.sub(lambda match: f"{match[1]}\n{made}\n{match[2]}", text)
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
