@@ -160,15 +160,17 @@ $(OTHER_KUEUE)/bin/kueue: $(OTHER_KUEUE)/go.mod
 kueue: setup $(addprefix $(BIN)/,helm helm3 etcd kwok kubectl) $(KUBERNETES) $(OTHER_KUEUE)/bin/kueue ## run the tests of Kueue with VERSION=0.17.0
 	MINICLUSTER_TEST_TOOLS=built MINICLUSTER_TEST_KUEUE=$(CURDIR)/$(OTHER_KUEUE) $(PYTEST) tests/cluster/test_kueue.py $(ARGS)
 
-# the programs of the pods name each other by file name alone
+# the programs of the pods, and what is sent to the lead, name each other by file name alone
 POD_FOLDERS := $(wildcard plugin/minicluster/pod/[a-z]*)
+SENT := plugin/minicluster/lead/sent
 SHELL_FILES = .ci/run plugin/minicluster/pod/work/flux-broker $(shell find plugin tests -name '*.sh')
 
 lint: setup ## check the style of Python, shell and YAML
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	MYPYPATH=$$(echo $(POD_FOLDERS) | tr ' ' :) $(VENV)/bin/mypy --explicit-package-bases --cache-dir .mypy_cache/pod plugin/minicluster/pod/*/*.py
+	MYPYPATH=$$(echo $(POD_FOLDERS) $(SENT) | tr ' ' :) $(VENV)/bin/mypy --explicit-package-bases \
+		--cache-dir .mypy_cache/pod plugin/minicluster/pod/*/*.py $(SENT)/[a-z]*.py
 	$(VENV)/bin/shellcheck --external-sources $(POD_FOLDERS:%=--source-path=%) $(SHELL_FILES)
 	$(VENV)/bin/yamllint --strict .
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from minicluster.status.table import WIDTH, table
+from minicluster.live.table import WIDTH, table
 
 IMAGE = Path(__file__).resolve().parent.parent / "docs" / "images" / "status.svg"
 COMMAND = "minicluster status demo --watch"

@@ -60,6 +60,15 @@ class ToolError(MiniClusterError):
     """Helm, kubectl or a program of the user is missing or fails."""
 
 
+class KubernetesError(MiniClusterError):
+    """Kubernetes refuses a request, or can't be reached."""
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether Kubernetes doesn't let this user do that."""
+        raise NotImplementedError
+
+
 class OutputError(MiniClusterError):
     """The output can't be written."""
 

@@ -3,15 +3,18 @@
 import json
 import os
 import re
+import selectors
 import shutil
+import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
 from typing import Any
 
-from minicluster.errors import ToolError
+from minicluster.errors import KubernetesError, ToolError
 
 #: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
 KUBECTL_SECONDS = 60.0
@@ -27,7 +30,7 @@ INSTALL = {
 }
 
 
-class CommandError(ToolError):
+class CommandError(ToolError, KubernetesError):
     """A command failed; ``reason`` is what it says itself."""
 
     def __init__(self, command: str, reason: str) -> None:
@@ -88,18 +91,97 @@ class Kubernetes:
             raise CommandError(f"kubectl get {kind}", f"the answer is not JSON: {error}") from None
         return found
 
+    def select(self, kind: str, labels: str) -> dict[str, Any]:
+        """Return the list of the objects that have labels. Raises CommandError."""
+        return self.get(kind, f"--selector={labels}")
+
+    def stream(self, *words: str, has_input: bool = False) -> "Stream":
+        """Start a kubectl whose output is read while it runs. Raises ToolError when it is missing."""
+        return Stream(self.words(*words), has_input=has_input, apart=self.is_apart)
+
     def pods(self, job: str, index: int | None = None) -> list[dict[str, Any]]:
         """Return the pods of an Indexed Job, or of one of its indexes, without those that are being deleted."""
         labels = f"batch.kubernetes.io/job-name={job}"
         if index is not None:
             labels += f",batch.kubernetes.io/job-completion-index={index}"
-        pods = self.get("pods", f"--selector={labels}")["items"]
+        pods = self.select("pods", labels)["items"]
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def __str__(self) -> str:
         """Name the namespace, and the context that was given."""
         namespace = f"namespace {self.namespace}" if self.namespace else "the current namespace"
         return namespace + (f" of context {self.context}" if self.context else "")
+
+
+class Stream:
+    """A kubectl that runs until it ends, or is closed. One thread reads it."""
+
+    def __init__(self, words: Sequence[str], *, has_input: bool, apart: bool) -> None:
+        """Start a command line; with ``apart`` a terminal's Ctrl-C is not for it."""
+        pipe, stdin = subprocess.PIPE, subprocess.PIPE if has_input else subprocess.DEVNULL
+        self._words = words
+        self._process = subprocess.Popen(  # noqa: S603 - words, no shell
+            words, bufsize=0, stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=apart
+        )
+        self.exit_code: int | None = None  #: once it has ended
+        self.stderr = b""  #: then
+
+    def fileno(self) -> int:
+        """Return the descriptor that can be read when something came."""
+        assert self._process.stdout  # noqa: S101 - a pipe
+        return self._process.stdout.fileno()
+
+    def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
+        """Wait until something came here or to another socket; tell whether it did within the time."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self, selectors.EVENT_READ)
+            if wake:
+                selector.register(wake, selectors.EVENT_READ)
+            return bool(selector.select(seconds))
+
+    def read(self) -> bytes | None:
+        """Return what came on standard output; None at the end."""
+        assert self._process.stdout and self._process.stderr  # noqa: S101 - pipes
+        data: bytes = self._process.stdout.read(1 << 16)
+        if data:
+            return data
+        if self.exit_code is None:
+            self.stderr = self._process.stderr.read()
+            self.exit_code = self._process.wait()
+        return None
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of standard output, each with its end, until the command ends."""
+        rest = b""
+        while (data := self.read()) is not None:
+            *lines, rest = (rest + data).splitlines(keepends=True)
+            if rest.endswith(b"\n"):
+                lines, rest = [*lines, rest], b""
+            yield from lines
+        if rest:
+            yield rest
+
+    def write(self, data: bytes) -> None:
+        """Write to standard input; where nobody reads that any more, the end is about to be read."""
+        with suppress(OSError):
+            while self._process.stdin and data:
+                data = data[self._process.stdin.write(data) :]
+
+    def error(self) -> CommandError | None:
+        """Return why a command failed that has ended, None for one that did not."""
+        if not self.exit_code:
+            return None
+        command = _name("kubectl", self._words[1:])
+        return CommandError(command, reason(_text(self.stderr)) or f"exit code {self.exit_code}")
+
+    def end(self) -> None:
+        """End the command; another thread may still read it."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the command, and leave nothing of it."""
+        with self._process:
+            self.end()
 
 
 def run(
@@ -111,8 +193,7 @@ def run(
     apart: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run kubectl or Helm to its end. Raises CommandError when it fails or takes too long, ToolError without it."""
-    named = list(dropwhile(_is_option, words))[:2]
-    command = " ".join([tool, *takewhile(lambda word: not _is_option(word), named)])
+    command = _name(tool, words)
     try:
         done = subprocess.run(  # noqa: S603 - words, no shell
             [_program(tool), *words],
@@ -129,6 +210,12 @@ def run(
     if done.returncode:
         raise CommandError(command, reason(_text(done.stderr)) or f"exit code {done.returncode}")
     return done
+
+
+def _name(tool: str, words: Sequence[str]) -> str:
+    """Return a command with its subcommand, and what that is about."""
+    named = list(dropwhile(_is_option, words))[:2]
+    return " ".join([tool, *takewhile(lambda word: not _is_option(word), named)])
 
 
 def _program(tool: str) -> str:

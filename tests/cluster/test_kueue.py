@@ -12,8 +12,8 @@ from autoscaled import agent, resize
 from kube import Kube
 from kueue_beside import LOCAL_QUEUE
 from minicluster.kubectl import Kubernetes
-from minicluster.status.ask import take_snapshot
-from minicluster.status.document import document
+from minicluster.live.document import document
+from minicluster.live.status import take_snapshot
 from quota import PATIENCE, Quota
 from simulated import end
 from support import Helm, lines_with

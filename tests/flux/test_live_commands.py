@@ -6,11 +6,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from minicluster.live.jobs import MARK, MINE
+from minicluster.lead.program import BOOT, first_line
+from minicluster.live.jobs import MARK
 
 #: With a core taken by one job, another waits; each line is what the program prints
 SCRIPT = """
-mine() { flux python -c "$0" "$@"; }
+mine() { printf %s "$program" | flux python -c "$boot" "$@"; }
 mark() { echo "--setattr=$1=$2"; }
 mine key-w 60 find
 flux submit -n1 -c "$(nproc)" "$(mark "$1" key-r)" sleep 300 >&2
@@ -31,11 +32,14 @@ flux jobs -ano '{result_abbrev}'
 
 
 def test_a_job_is_found_by_its_key(flux_path: Path) -> None:
-    path = f"{flux_path.parent}:{os.environ['PATH']}"
-    words = ["flux", "start", "sh", "-c", SCRIPT, MINE.read_text(), MARK]
-    done = subprocess.run(
-        words, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False, timeout=120
-    )
+    environment = {
+        **os.environ,
+        "PATH": f"{flux_path.parent}:{os.environ['PATH']}",
+        "boot": BOOT,
+        "program": first_line("mine"),
+    }
+    words = ["flux", "start", "sh", "-c", SCRIPT, "mine", MARK]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     *lines, third, waiting, running = done.stdout.split("\n")[:-1]
     assert (third, waiting, running) == ("CD", "CA", "CA")

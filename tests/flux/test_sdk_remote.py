@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from minicluster.lead import program
 from minicluster.pod import programs
-from minicluster.program import BOOT, first_line
-from minicluster.sdk.session import DESCRIBED, REMOTE
-from minicluster.status.ask import WAITING
 
 SECONDS = 60
 
@@ -21,14 +19,14 @@ class Remote:
     """The program, as a client talks to it."""
 
     def __init__(self, flux: str, home: Path) -> None:
-        words = [flux, "start", "--test-size=2", flux, "python", "-c", BOOT]
+        words = [flux, "start", "--test-size=2", flux, "python", "-c", program.BOOT]
         (home / "minicluster").mkdir()
         for name, file in programs().items():
             (home / "minicluster" / name).symlink_to(file)
         env = {**os.environ, "MINICLUSTER_HOME": str(home)}
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
         self._rest = b""
-        self._write(first_line(REMOTE, described=DESCRIBED, waiting=WAITING))
+        self._write(program.remote())
         assert self.reply() == {"ready": self._version(flux)}
 
     @staticmethod
@@ -110,7 +108,7 @@ def test_jobs_and_their_ends(remote: Remote) -> None:
 
 def test_cancel_list_and_online(remote: Remote) -> None:
     remote.ask("o", online=[2, 4])
-    assert remote.reply() == {"key": "o", "online": True}
+    assert [remote.reply() for _ in range(2)] == [{"key": "o", "up": 2}, {"key": "o", "online": True}]
     remote.submit("a", "sleep", "600", nodes=1, tasks=1)
     found = remote.replies("a", "started")
     remote.ask("l", list=False)

@@ -5,9 +5,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from minicluster.status import ask, objects
-from minicluster.status.document import document
-from minicluster.status.pods import read_pods
+from minicluster.cluster.find import Found
+from minicluster.cluster.job import read_job
+from minicluster.cluster.pods import read_pods
+from minicluster.cluster.state import state_of_silent_lead, state_without_flux
+from minicluster.lead.question import read_answer
+from minicluster.live.document import document
+from minicluster.live.status import Snapshot
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 CREATED = "2030-01-01T11:47:10Z"
@@ -86,6 +90,17 @@ def suspended(queue: str = "", annotation: str = "") -> dict[str, Any]:
     return found
 
 
+#: Why a cluster sleeps, as its agent writes it
+WHY = "idle for 60 s"
+
+
+def asleep(version: str = "7", *managers: str, why: str = WHY) -> dict[str, Any]:
+    """Return a Job that sleeps, with the managers of its fields."""
+    found = suspended(annotation=why)
+    found["metadata"] |= {"resourceVersion": version, "managedFields": [{"manager": each} for each in managers]}
+    return found
+
+
 SETTINGS = {"max_size": 8, "policy": None}
 JOBS = {
     **dict.fromkeys(("depend", "priority", "sched", "run", "cleanup", "inactive", "total"), 0),
@@ -146,14 +161,14 @@ def show(found_job: Any, pods: list[Any], answer: Any) -> dict[str, Any]:
 
     The answer is its settings and Flux's summary; a text is how it failed, None that the lead can't be asked.
     """
-    job = objects.read_job(found_job) if found_job else None
+    job = read_job(found_job) if found_job else None
     by_index = read_pods({"items": pods})
-    known = ask.state_without_flux("mini", job, by_index, NOW)
+    known = state_without_flux(Found("mini", by_index, job), NOW)
     assert (known is None) == (answer is not None)
     state, why = known or ("", "")
     given = None
     if isinstance(answer, str):
-        state, why = ask.state_of_silent_lead(by_index[0], answer)
+        state, why = state_of_silent_lead(by_index[0], answer)
     elif answer:
-        given = objects.read_answer(json.dumps(answer))
-    return document(objects.Snapshot("mini", NOW, by_index, job, given, state, why))
+        given = read_answer(json.dumps(answer))
+    return document(Snapshot("mini", NOW, by_index, job, given, state, why))

@@ -1,40 +1,32 @@
-"""What the root's queue needs of its bursts, as a program on the lead says it (pod/queue/burst_need.py).
+"""What the root's queue needs of its bursts, as a program on the lead says it (lead/sent/burst_need.py).
 
 A thread keeps the conversation with the lead. When that breaks, or the lead is replaced, nothing is known until the
 next one answers.
 """
 
-import json
 import math
-import selectors
-import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from minicluster import streams
+from minicluster.cluster.job import end_of
+from minicluster.cluster.lead import Lead
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import parse_idset
-from minicluster.kubectl import CommandError, Kubernetes, reason
-from minicluster.live.find import describe, ended, find_lead, question
-from minicluster.live.lead import Lead, end_of
-from minicluster.pod import programs
+from minicluster.kubectl import Kubernetes, Stream
+from minicluster.lead.conversation import BrokenError, Conversation
+from minicluster.lead.program import BOOT, first_line
+from minicluster.live.find import Cluster
+from minicluster.live.telling import describe, ended, question
 from minicluster.render.model import MiniCluster
 
-#: The program and the modules that it imports. Their texts are the first line of its standard input: any root will do.
-MODULES = ("offers", "state", "need", "pending", "changes", "burst_need")
-BOOT = """
-import json, sys, types
-for name, text in json.loads(sys.stdin.buffer.raw.readline()):
-    sys.modules[name] = module = types.ModuleType(name)
-    exec(compile(text, name + ".py", "exec"), module.__dict__)
-module.main()
-"""
-#: Seconds without an answer after which a connection is dead; until the next attempt, at first and at most; until the
-#: root's Job is read again
-SILENCE, RETRY, MOST_RETRY, LOOK = 30.0, 1.0, 10.0, 30.0
+#: The program and the modules that it imports, which are sent too: any root will do
+PROGRAM = ("burst_need", "offers", "state", "need", "pending", "changes")
+#: Seconds until the next attempt, at first and at most; until the root's Job is read again
+RETRY, MOST_RETRY, LOOK = 1.0, 10.0, 30.0
 
 
 class Offer(NamedTuple):
@@ -77,7 +69,8 @@ class Demand:
         self.changes = 0  #: how often something new was known
         self._changed = threading.Condition()
         self._stopped = threading.Event()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._stream: Stream | None = None
+        self._conversation: Conversation | None = None
         self._said = ""
         self.thread = threading.Thread(target=self._run, name="minicluster-demand", daemon=True)
 
@@ -86,8 +79,8 @@ class Demand:
         with self._changed:
             self.error = self.error or error
             self._stopped.set()
-            if self._process:
-                self._process.kill()
+            if self._stream:
+                self._stream.end()
             self._changed.notify_all()
 
     @property
@@ -126,12 +119,8 @@ class Demand:
     def _send(self) -> None:
         """Send the offers, if there is a conversation."""
         groups = [offer._asdict() for offer in self._offers.values()]
-        self._write(json.dumps({"number": self._number, "groups": groups}))
-
-    def _write(self, line: str) -> None:
-        if self._process and self._process.stdin:
-            with suppress(OSError):  # the connection broke: the next one has the offers
-                self._process.stdin.write(f"{line}\n".encode())
+        if self._conversation:
+            self._conversation.say([{"number": self._number, "groups": groups}])
 
     def _run(self) -> None:
         """Talk to one lead after the other, until the root has ended."""
@@ -179,30 +168,32 @@ class Demand:
         """Yield the answers of the lead that is there. Raises MiniClusterError when that ends."""
         lead, read = self._find_lead(), time.monotonic()
         where = (lead.pod.name, f"--container={lead.pod.runner}", "--stdin")
-        words = self._kubernetes.words("exec", *where, "--", *lead.flux_words("python", "-c", BOOT))
-        pipe = subprocess.PIPE
-        with subprocess.Popen(  # noqa: S603 - words, no shell
-            words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        ) as process:
+        words = ("exec", *where, "--", *lead.flux_words("python", "-c", BOOT))
+        with closing(self._kubernetes.stream(*words, has_input=True)) as stream:
+            conversation = Conversation(stream, first_line(*PROGRAM))
             try:
                 with self._changed:
-                    self._process = process
-                    self._write(_program())
+                    self._stream = stream
+                conversation.begin(None, self._stopped)
+                with self._changed:
+                    self._conversation = conversation
                     self._send()
-                for line in _lines(process):
-                    yield json.loads(line)
+                while not self.has_stopped:
+                    yield from conversation.replies()
                     if time.monotonic() - read > LOOK:
                         self._find_lead()
                         read = time.monotonic()
+            except BrokenError as error:
+                raise stream.error() or error from None
             finally:
                 with self._changed:  # who offers meanwhile must not write to what is about to be closed
-                    self._process = None
-                process.kill()
+                    self._conversation = self._stream = None
 
     def _find_lead(self) -> Lead:
         """Return the lead, and offer what the root has. Raises BurstError when it has ended, or can't be asked."""
         name, kubernetes = self._root.name, self._kubernetes
-        job, lead = kubernetes.get("job", name), find_lead(kubernetes, name)
+        cluster = Cluster(kubernetes, name)
+        job, lead = cluster.read_job(), cluster.read_lead()
         end = end_of(name, job)
         if end:
             way = "what is left of its bursts goes by `helm uninstall`"
@@ -213,24 +204,3 @@ class Demand:
             )
         self.offer("", offer_of_root(self._root, job))
         return lead
-
-
-def _program() -> str:
-    files = programs()
-    return json.dumps([(name, files[f"{name}.py"].read_text("utf-8")) for name in MODULES])
-
-
-def _lines(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
-    """Yield the lines that a command prints. Raises BurstError when it is silent, and CommandError at its end."""
-    assert process.stdout and process.stderr  # noqa: S101 - pipes
-    rest = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while selector.select(SILENCE):
-            data = process.stdout.read(1 << 16)
-            if not data:
-                stderr = process.stderr.read().decode(errors="replace")
-                raise CommandError("kubectl exec", reason(stderr) or f"exit code {process.wait()}")
-            *lines, rest = (rest + data).split(b"\n")
-            yield from lines
-    raise BurstError(f"the lead was silent for {SILENCE:g} s")

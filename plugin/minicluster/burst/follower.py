@@ -10,9 +10,9 @@ from minicluster.burst.demand import Answer, Demand, Offer
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import Policy, Seen, Windows
+from minicluster.cluster.job import end_of
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import to_idset
-from minicluster.live.lead import end_of
 
 #: Seconds for which a burst that failed is left alone, at first and at most; after which its Job is read again
 REST, MOST_REST, LOOK = 15.0, 900.0, 30.0

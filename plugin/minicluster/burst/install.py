@@ -11,11 +11,12 @@ from minicluster import streams
 from minicluster.burst import plan, root
 from minicluster.burst.address import Address
 from minicluster.burst.root import BurstRequest, flux
+from minicluster.cluster.job import end_of
+from minicluster.cluster.pods import read_pod
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
 from minicluster.kubectl import Kubernetes
 from minicluster.release import helm
-from minicluster.status.pods import read_pod
 
 T = TypeVar("T")
 
@@ -103,7 +104,8 @@ def _joined(request: BurstRequest, wanted: set[int]) -> Callable[[], bool]:
         if wanted <= request.online():
             return True
         pods = [read_pod(pod) for pod in target.pods(name)]
-        if has_ended(target.get("job", name)):
+        job = target.get("job", name)
+        if job and end_of(name, job):
             failed = [pod.index for pod in pods if pod.phase == "Failed"]
             raise BurstError(
                 f"{name} has ended: {problem(target, name, [0, *failed][-1])}; remove it before you install it again"
@@ -127,12 +129,6 @@ def _version(text: str) -> list[str]:
     """Return the version of Flux as its parts; brokers of the same first two join each other."""
     found = re.search(r"commands:\s+(\S+)", text)
     return (found[1] if found else text.strip()).split(".")
-
-
-def has_ended(job: Mapping[str, Any]) -> bool:
-    """Tell whether a Job has ended."""
-    conditions = job.get("status", {}).get("conditions", [])
-    return any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in conditions)
 
 
 def problem(target: Kubernetes, name: str, index: int) -> str:

@@ -11,13 +11,13 @@ from minicluster import streams, yamlio
 from minicluster.burst import address, plan, probe
 from minicluster.burst.address import Address
 from minicluster.burst.plan import Burst
+from minicluster.cluster.pods import read_pod
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset, to_idset
 from minicluster.kubectl import Kubernetes
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.load import load
 from minicluster.render.model import MiniCluster
-from minicluster.status.pods import read_pod
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from minicluster import streams
 from minicluster.commands import options
 from minicluster.errors import StatusError
 from minicluster.kubectl import Kubernetes
-from minicluster.status.ask import take_snapshot
-from minicluster.status.document import document
-from minicluster.status.table import table
+from minicluster.live.document import document
+from minicluster.live.status import take_snapshot
+from minicluster.live.table import table
 
 #: Seconds between two looks.
 INTERVAL = 2

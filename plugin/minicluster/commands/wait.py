@@ -5,6 +5,7 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
+from minicluster.live.find import find_cluster
 from minicluster.live.wait import Until, wait
 
 
@@ -30,4 +31,4 @@ def command(name: str, namespace: str, context: str, until: Until, timeout: floa
       minicluster wait flux-sample --timeout 5m
       minicluster wait flux-sample --for end && echo succeeded
     """
-    return wait(Kubernetes(context, namespace), name, until, timeout, streams.say)
+    return wait(find_cluster(Kubernetes(context, namespace).within(timeout), name), until, streams.say)

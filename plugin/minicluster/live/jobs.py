@@ -5,21 +5,20 @@ import signal
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
+from minicluster.cluster.lead import Lead
+from minicluster.cluster.wake import is_asleep, was_woken
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.live.find import find_lead, refusals
+from minicluster.lead.program import BOOT, first_line
+from minicluster.live.find import Cluster, refusals
 from minicluster.live.input import Input
-from minicluster.live.lead import Lead
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.run import handle_signals, run
-from minicluster.live.wake import is_asleep, was_woken
 
 #: The flux commands that submit a job and follow it
 FOLLOWING = ("run", "alloc")
-MINE = Path(__file__).with_name("mine.py")
 #: The user attribute by which the job is found again
 MARK = "user.minicluster-client"
 #: Seconds that the lead has to find or cancel it; by which clocks and the queue's times may differ
@@ -103,10 +102,10 @@ class _Following:
     def _ask(self, action: str) -> dict[str, Any]:
         """Ask the lead for the job. Raises CommandError."""
         lead, age = self._lead, time.monotonic() - self._begin + SLACK
-        program = MINE.read_text(encoding="utf-8")
-        words = lead.flux_words("python", "-c", program, self._key, f"{age:.0f}", action)
-        where = (lead.pod.name, f"--container={lead.pod.runner}")
-        found: dict[str, Any] = json.loads(self._kubernetes.kubectl("exec", *where, "--", *words, seconds=SECONDS))
+        words = lead.flux_words("python", "-c", BOOT, self._key, f"{age:.0f}", action)
+        where = (lead.pod.name, f"--container={lead.pod.runner}", "--stdin")
+        text = self._kubernetes.kubectl("exec", *where, "--", *words, stdin=first_line("mine"), seconds=SECONDS)
+        found: dict[str, Any] = json.loads(text)
         return found
 
     def _goes_on(self, job: dict[str, Any]) -> str:
@@ -120,8 +119,9 @@ class _Following:
     def _fell_asleep(self) -> bool:
         """Say whether the lead went because the MiniCluster was suspended while it was idle."""
         with refusals():
-            lead = find_lead(self._kubernetes, self._name)
+            cluster = Cluster(self._kubernetes, self._name)
+            lead = cluster.read_lead()
             if lead and lead.uid == self._lead.uid and lead.is_ready:
                 return False
-            job = self._kubernetes.get("job", self._name)
+            job = cluster.read_job()
         return is_asleep(job) or was_woken(job)

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from minicluster.cluster.find import MADE_BY_CHART, Found
+from minicluster.cluster.job import read_job, release_of
+from minicluster.cluster.pods import Pod, read_pod
+from minicluster.cluster.state import state_without_flux
 from minicluster.kubectl import Kubernetes
 from minicluster.live.find import refusals
-from minicluster.live.lead import release_of
+from minicluster.live.table import duration
 from minicluster.render.constants import IMMUTABLE
-from minicluster.status.ask import MADE_BY_CHART, state_without_flux
-from minicluster.status.objects import read_job
-from minicluster.status.pods import Pod, read_pod
-from minicluster.status.table import duration
 
 Row = dict[str, Any]
 #: Label selector of the pods of index 0
@@ -42,7 +42,7 @@ def _row(item: Mapping[str, Any], leads: Mapping[tuple[str, str], Pod], now: dat
         return None
     name = str(item["metadata"]["name"])
     lead = leads.get((job.namespace, name))
-    known = state_without_flux(name, job, {0: lead} if lead else {}, now)
+    known = state_without_flux(Found(name, {0: lead} if lead else {}, job), now)
     return {
         "name": name,
         "namespace": job.namespace,

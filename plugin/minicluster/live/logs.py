@@ -1,15 +1,16 @@
 """The log of the lead by `kubectl logs`, also over the end of its pod."""
 
-import subprocess
 from collections.abc import Callable
-from typing import NamedTuple
+from contextlib import closing
 
 from minicluster import streams
+from minicluster.cluster.job import end_of
+from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
-from minicluster.kubectl import CommandError, Kubernetes, reason
-from minicluster.live.find import describe, end_in_words, ended, find_lead, find_name, question, refusals, teller
-from minicluster.live.lead import Lead, end_of
+from minicluster.kubectl import Kubernetes
+from minicluster.live.find import find_cluster, refusals
 from minicluster.live.loglines import NewLines
+from minicluster.live.telling import describe, end_in_words, ended, question, teller
 from minicluster.live.watch import looks
 
 Say = Callable[[str], None]
@@ -17,12 +18,12 @@ Say = Callable[[str], None]
 
 def show(kubernetes: Kubernetes, name: str, container: str) -> None:
     """Print the log of the lead that is there, or was the last one. Raises StateError when there is none."""
-    name = find_name(kubernetes, name)
+    cluster = find_cluster(kubernetes, name)
     with refusals():
-        lead = find_lead(kubernetes, name)
-        job = {} if lead else kubernetes.get("job", name)
+        lead = cluster.read_lead()
+        job = {} if lead else cluster.read_job()
     if lead is None:
-        end = end_in_words(kubernetes, name, job, lead)
+        name, end = cluster.name, end_in_words(cluster, job, lead)
         why = ended(name, end, None) if end else ": ".join(describe(question(kubernetes), name, job, None))
         raise StateError(f"there is no log: {why}")
     _Log(kubernetes, lead, container).copy(follow=False)
@@ -30,10 +31,11 @@ def show(kubernetes: Kubernetes, name: str, container: str) -> None:
 
 def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
     """Print the log of the lead, and of those that replace it, until the MiniCluster ends. Raises StateError."""
-    name = find_name(kubernetes, name)
+    cluster = find_cluster(kubernetes, name)
+    name = cluster.name
     log: _Log | None = None
     tell = teller(question(kubernetes), name, say)
-    for job, lead in looks(kubernetes, name):
+    for job, lead in looks(cluster):
         end = end_of(name, job)
         if lead and (log is None or log.uid != lead.uid):
             if log:
@@ -44,17 +46,10 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
         if log and lead and lead.pod.phase != "Pending":
             log.copy(follow=not end)
         if end:
-            say(ended(name, end_in_words(kubernetes, name, job, lead) or end, lead))
+            say(ended(name, end_in_words(cluster, job, lead) or end, lead))
             return
         if not lead or lead.pod.phase != "Running":
             tell(job, lead)
-
-
-class _Output(NamedTuple):
-    """How kubectl ended."""
-
-    code: int
-    stderr: str
 
 
 class _Log:
@@ -71,25 +66,16 @@ class _Log:
         With ``follow`` a pod that is gone, or has not begun, has no lines. Raises StateError.
         """
         words = ("logs", self._pod, f"--container={self._container}", "--timestamps", f"--follow={str(follow).lower()}")
-        done = self._print(self._kubernetes.words(*words))
-        if not done.code:
+        with closing(self._kubernetes.stream(*words)) as output:
+            for line in output.lines():
+                text = self._new.text(line.decode(errors="surrogateescape"))
+                if text is not None:
+                    streams.write(text.encode(errors="surrogateescape"))
+            error = output.error()
+        if error is None:
             return
-        error = CommandError("kubectl logs", reason(done.stderr) or f"exit code {done.code}")
         if error.is_forbidden:
             with refusals():
                 raise error
         if not follow or "is not valid for pod" in error.reason:
             raise StateError(f"there is no log: {error.reason}")
-
-    def _print(self, words: list[str]) -> _Output:
-        pipe = subprocess.PIPE
-        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as process:  # noqa: S603
-            try:
-                for line in process.stdout or ():
-                    text = self._new.text(line.decode(errors="surrogateescape"))
-                    if text is not None:
-                        streams.write(text.encode(errors="surrogateescape"))
-                stderr = process.stderr.read().decode(errors="replace") if process.stderr else ""
-            finally:
-                process.kill()
-        return _Output(process.returncode, stderr)

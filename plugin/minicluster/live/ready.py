@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from minicluster.cluster.find import check_name
+from minicluster.cluster.job import read_job
+from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import describe, end_in_words, ended, find_lead, find_name, question, refusals
-from minicluster.live.lead import Lead
+from minicluster.live.find import Cluster, find_cluster, refusals
+from minicluster.live.telling import describe, end_in_words, ended, question
 from minicluster.live.wait import look_for
-from minicluster.status import ask
-from minicluster.status.objects import read_job
 
 Say = Callable[[str], None]
 #: Seconds that a MiniCluster which starts, or was woken, has to reach its quorum
@@ -31,19 +32,20 @@ def find_running_lead(kubernetes: Kubernetes, name: str, say: Say, *, waits: boo
 
 
 def _find(kubernetes: Kubernetes, name: str, is_there: Callable[[Lead], bool], say: Say | None) -> Lead:
-    ask.check_name(name)
+    check_name(name)
     with refusals():
-        lead = find_lead(kubernetes, name)
+        lead = Cluster(kubernetes, name).read_lead()
     # one request where all is well
     if lead and is_there(lead):
         return lead
-    name = find_name(kubernetes, name)
+    cluster = find_cluster(kubernetes, name)
     with refusals():
-        job = kubernetes.get("job", name)
-        lead = lead or find_lead(kubernetes, name)
-    end = end_in_words(kubernetes, name, job, lead)
+        job = cluster.read_job()
+        lead = lead or cluster.read_lead()
+    name = cluster.name
+    end = end_in_words(cluster, job, lead)
     if say and not end and _comes(job):
-        end, lead = look_for(kubernetes.within(PATIENCE), name, is_there, say)
+        end, lead = look_for(cluster.within(PATIENCE), is_there, say)
     if end:
         raise StateError(ended(name, end, lead))
     if lead and is_there(lead):

@@ -12,10 +12,10 @@ from contextlib import AbstractContextManager, suppress
 from types import FrameType
 from typing import IO
 
+from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes, reason
 from minicluster.live.input import Input
-from minicluster.live.lead import Lead
 from minicluster.signals import handled
 
 #: Gets a signal; says whether that is all, and the command needn't have it

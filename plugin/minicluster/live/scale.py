@@ -1,23 +1,23 @@
 """The size of a MiniCluster is changed: by Helm, or where it scales itself by a request to its autoscaler."""
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
+from minicluster.cluster.job import end_of, policy_of, read_job, release_of
+from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
-from minicluster.kubectl import CommandError, Kubernetes, reason
-from minicluster.live.find import find_name, refusals
-from minicluster.live.lead import Lead, end_of, release_of
+from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.lead.conversation import SILENCE, BrokenError, Conversation, Message
+from minicluster.lead.program import BOOT, remote
+from minicluster.live.find import Cluster, find_cluster, refusals
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.wait import wait
 from minicluster.live.watch import RETRY
 from minicluster.release.resize import resize
-from minicluster.status.objects import policy_of, read_job
 
-ONLINE = Path(__file__).with_name("online.py")
 Say = Callable[[str], None]
 
 
@@ -26,9 +26,10 @@ def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | 
 
     Raises StateError, StatusError; ToolError when Helm or the chart refuses.
     """
-    name = find_name(kubernetes, name)
+    cluster = find_cluster(kubernetes, name)
+    name = cluster.name
     with refusals():
-        job = kubernetes.get("job", name)
+        job = cluster.read_job()
         policy = policy_of(kubernetes.get("configmap", f"{name}-config"))
     end = end_of(name, job)
     if end:
@@ -46,7 +47,8 @@ def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | 
         say(f"{name}: size {was} -> {size}")
     if size is not None and seconds is not None:
         most = found.max_size if found else size
-        _wait(kubernetes, name, [size, most, str(bool(policy)).lower()], seconds, say)
+        # an autoscaler may make more
+        _wait(cluster, {"key": "", "online": [size, most], "more": bool(policy)}, seconds, say)
 
 
 def _ask(kubernetes: Kubernetes, name: str, size: int | None, policy: dict[str, Any], say: Say) -> None:
@@ -67,37 +69,40 @@ def _ask(kubernetes: Kubernetes, name: str, size: int | None, policy: dict[str, 
         )
 
 
-def _wait(kubernetes: Kubernetes, name: str, wanted: list[object], seconds: float, say: Say) -> None:
+def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None:
     """Wait until so many nodes are in Flux, also over the loss of a lead. Raises StateError after so many seconds."""
-    end = time.monotonic() + seconds
+    name, end = cluster.name, time.monotonic() + seconds
     while True:
         left = end - time.monotonic()
         if left <= 0:
             raise StateError(f"{name} has its new size, but not all of its nodes within {seconds:g} s: see its status")
-        code = wait(kubernetes, name, "quorum", left, say)
+        code = wait(cluster.within(left), "quorum", say)
         if code:
             raise StateError(f"{name} has ended with exit code {code}")
-        lead = find_ready_lead(kubernetes, name, say)
-        if _watch(kubernetes, lead, wanted, end, lambda n: say(f"{name}: {n} nodes up")):
+        lead = find_ready_lead(cluster.kubernetes, name, say)
+        if _watch(cluster.kubernetes, lead, question, end, lambda up: say(f"{name}: {up} nodes up")):
             return
         time.sleep(RETRY)  # its pod may be on its way out
 
 
-def _watch(kubernetes: Kubernetes, lead: Lead, wanted: list[object], end: float, say: Say) -> bool:
-    """Watch the brokers that are online, and tell whether they became what is wanted within the time."""
-    flux = lead.flux_words("python", "-c", ONLINE.read_text(encoding="utf-8"), *map(str, wanted))
-    words = kubernetes.words("exec", lead.pod.name, f"--container={lead.pod.runner}", "--stdin", "--", *flux)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:  # noqa: S603
-        timer = threading.Timer(max(0.0, end - time.monotonic()), process.kill)
-        timer.start()
+def _watch(kubernetes: Kubernetes, lead: Lead, question: Message, end: float, tell: Callable[[int], None]) -> bool:
+    """Ask which brokers are online, and tell whether they became what is wanted within the time."""
+    words = lead.flux_words("python", "-c", BOOT)
+    where = (lead.pod.name, f"--container={lead.pod.runner}", "--stdin")
+    with closing(kubernetes.stream("exec", *where, "--", *words, has_input=True)) as stream:
+        conversation = Conversation(stream, remote())
         try:
-            for line in process.stdout or ():
-                say(line.strip())
-            error = CommandError("kubectl exec", reason(process.stderr.read() if process.stderr else ""))
-        finally:
-            timer.cancel()
-        if error.is_forbidden:
-            with refusals():
-                raise error
-        return process.wait() == 0
+            conversation.begin(None, threading.Event())
+            conversation.say([question])
+            while (left := end - time.monotonic()) > 0:
+                for reply in conversation.replies(seconds=min(left, SILENCE)):
+                    if "up" in reply:
+                        tell(reply["up"])
+                    elif "online" in reply:
+                        return True
+        except BrokenError:
+            error = stream.error()
+            if error and error.is_forbidden:
+                with refusals():
+                    raise error from None
+    return False

@@ -3,30 +3,28 @@
 from collections.abc import Callable
 from typing import Literal
 
+from minicluster.cluster.job import SUSPENDED
+from minicluster.cluster.lead import Lead, code_of_work
+from minicluster.cluster.wake import ByKubectl, is_asleep, wake
 from minicluster.errors import StateError
-from minicluster.kubectl import Kubernetes
-from minicluster.live.find import end_in_words, ended, find_name, question, refusals, teller
-from minicluster.live.lead import Lead, code_of_work
-from minicluster.live.wake import ByKubectl, is_asleep, wake
+from minicluster.live.find import Cluster, refusals
+from minicluster.live.telling import end_in_words, ended, question, teller
 from minicluster.live.watch import looks
-from minicluster.status.objects import SUSPENDED
 
 Until = Literal["quorum", "end"]
 Say = Callable[[str], None]
 
 
-def wait(kubernetes: Kubernetes, name: str, until: Until, seconds: float | None, say: Say) -> int:
+def wait(cluster: Cluster, until: Until, say: Say) -> int:
     """Return 0 at the quorum; at the end, which may come first, the exit code of the work.
 
     One that was suspended because it was idle is woken for the quorum. ``say`` gets each state on the way.
-    Raises StateError after so many seconds, and at an end without an exit code.
+    Raises StateError at the deadline, and at an end without an exit code.
     """
-    kubernetes = kubernetes.within(seconds)
-    name = find_name(kubernetes, name)
-    end, lead = look_for(kubernetes, name, _is_ready if until == "quorum" else None, say)
+    end, lead = look_for(cluster, _is_ready if until == "quorum" else None, say)
     if end is None:
         return 0
-    code, text = code_of_work(end[0], lead), ended(name, end, lead)
+    code, text = code_of_work(end[0], lead), ended(cluster.name, end, lead)
     if code is None:
         raise StateError(text)
     say(text)
@@ -38,15 +36,16 @@ def _is_ready(lead: Lead) -> bool:
 
 
 def look_for(
-    kubernetes: Kubernetes, name: str, is_there: Callable[[Lead], bool] | None, say: Say
+    cluster: Cluster, is_there: Callable[[Lead], bool] | None, say: Say
 ) -> tuple[tuple[str, str] | None, Lead | None]:
     """Wait for a lead of some kind, or for the end; return the end if that came first, and the lead.
 
     One that was suspended because it was idle is woken for its lead. Raises StateError at the deadline.
     """
+    kubernetes, name = cluster.kubernetes, cluster.name
     tell = teller(question(kubernetes), name, say)
-    for job, lead in looks(kubernetes, name):
-        end = end_in_words(kubernetes, name, job, lead)
+    for job, lead in looks(cluster):
+        end = end_in_words(cluster, job, lead)
         if end or (is_there and lead and is_there(lead)):
             return end, lead
         if is_there and is_asleep(job):

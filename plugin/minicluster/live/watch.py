@@ -1,17 +1,16 @@
 """A MiniCluster is looked at whenever it may have changed: kubectl watches, nobody asks again and again."""
 
 import selectors
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any, NamedTuple
 
 from minicluster import streams
+from minicluster.cluster.lead import Lead, labels_of_lead
 from minicluster.errors import StateError
-from minicluster.kubectl import CommandError, Kubernetes, reason
-from minicluster.live.find import find_lead, refusals
-from minicluster.live.lead import Lead, labels_of_lead
+from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.live.find import Cluster, refusals
 
 #: Seconds after which it is looked at anyway; until Kubernetes is asked again; after which it is given up
 LOOK, RETRY, PATIENCE = 30.0, 1.0, 300.0
@@ -24,22 +23,23 @@ class Look(NamedTuple):
     lead: Lead | None
 
 
-def looks(kubernetes: Kubernetes, name: str) -> Iterator[Look]:
+def looks(cluster: Cluster) -> Iterator[Look]:
     """Yield a MiniCluster as it is, and again when its Job or its lead's pod may have changed, and after LOOK.
 
-    An outage of the API server is bridged. Raises StateError at the deadline of ``kubernetes``, and when Kubernetes
+    An outage of the API server is bridged. Raises StateError at the deadline, and when Kubernetes
     refuses or is away for too long.
     """
+    kubernetes = cluster.kubernetes
     outage = _Outage(kubernetes)
     while True:
         begin = time.monotonic()
         with refusals(), outage.bridged():
-            for _ in _watch(kubernetes, name, kubernetes.deadline):
-                look = Look(kubernetes.get("job", name), find_lead(kubernetes, name))
+            for _ in _watch(cluster):
+                look = Look(cluster.read_job(), cluster.read_lead())
                 outage.end()
                 yield look
         if kubernetes.is_late:
-            raise StateError(f"{name} in {kubernetes}: gave up after {kubernetes.limit:g} s")
+            raise StateError(f"{cluster.name} in {kubernetes}: gave up after {kubernetes.limit:g} s")
         # a server that ends each watch at once must not be asked all the time
         time.sleep(max(0.0, RETRY - (time.monotonic() - begin)))
 
@@ -72,22 +72,18 @@ class _Outage:
                 raise
 
 
-def _watch(kubernetes: Kubernetes, name: str, end: float | None) -> Iterator[None]:
-    """Yield at each line of the two watches, until one of them ends. Raises CommandError when it failed."""
-    kinds = (("job", name), ("pods", f"--selector={labels_of_lead(name)}"))
+def _watch(cluster: Cluster) -> Iterator[None]:
+    """Yield at the changes that two watches tell, until one of them ends. Raises CommandError when it failed."""
+    kubernetes, end = cluster.kubernetes, cluster.kubernetes.deadline
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
-        for kind, which in kinds:
-            words = kubernetes.words("get", kind, which, "--watch", "--output=name")
-            process = stack.enter_context(_process(words))
-            selector.register(process.stdout or -1, selectors.EVENT_READ, (kind, process))
+        for which in (("job", cluster.name), ("pods", f"--selector={labels_of_lead(cluster.name)}")):
+            stream = stack.enter_context(closing(kubernetes.stream("get", *which, "--watch", "--output=name")))
+            selector.register(stream, selectors.EVENT_READ)
         is_first = True  # which is due also when there is no time
         while True:
             left = LOOK if is_first or end is None else min(LOOK, end - time.monotonic())
-            ready = selector.select(max(0.0, left))
-            for key, _ in ready:
-                kind, process = key.data
-                if not process.stdout.read1(1 << 16):
-                    _check(kind, process)
+            for key, _ in selector.select(max(0.0, left)):
+                if _has_ended(key.fileobj):
                     yield
                     return
             if not is_first and end is not None and time.monotonic() >= end:
@@ -96,18 +92,11 @@ def _watch(kubernetes: Kubernetes, name: str, end: float | None) -> Iterator[Non
             yield
 
 
-@contextmanager
-def _process(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    pipe, none = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(words, stdin=none, stdout=pipe, stderr=pipe) as process:  # noqa: S603 - words, no shell
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def _check(kind: str, process: subprocess.Popen[bytes]) -> None:
-    """Raise CommandError for a watch that failed; one that the server ended did not, nor one of what is gone."""
-    stderr = process.stderr.read().decode(errors="replace") if process.stderr else ""
-    if process.wait() and "(NotFound)" not in stderr:
-        raise CommandError(f"kubectl get {kind} --watch", reason(stderr) or f"exit code {process.returncode}")
+def _has_ended(watch: Any) -> bool:
+    """Read a watch, and say whether it ended. Raises CommandError for one that failed, unless what it saw is gone."""
+    if watch.read() is not None:
+        return False
+    error = watch.error()
+    if error and "(NotFound)" not in error.reason:
+        raise error
+    return True

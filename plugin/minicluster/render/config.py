@@ -22,8 +22,6 @@ SNIPPETS = {
     "workerPre": "worker-pre.sh",
     "post": "post.sh",
 }
-#: The program that `minicluster burst follow` sends to the lead: no pod needs its file.
-SENT = "burst_need.py"
 #: Bytes of data that Kubernetes allows in a ConfigMap.
 MAX_DATA = 1_048_576
 
@@ -77,7 +75,7 @@ def _data(cluster: MiniCluster) -> dict[str, str]:
 @cache
 def _programs() -> Mapping[str, str]:
     """Return the texts of the programs by file name, read once for all documents of a stream."""
-    return {name: file.read_text(encoding="utf-8") for name, file in programs().items() if name != SENT}
+    return {name: file.read_text(encoding="utf-8") for name, file in programs().items()}
 
 
 def _container_files(container: Mapping[str, Any]) -> dict[str, str]:

@@ -5,10 +5,11 @@ import select
 import socket
 import ssl
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from websocket import ABNF, WebSocketException
 
+from minicluster.lead.conversation import Channel
 from minicluster.sdk.errors import ApiError
 
 #: Channels of Kubernetes' protocol (v4.channel.k8s.io, v5.channel.k8s.io)
@@ -19,25 +20,6 @@ FRAME = 30.0
 
 class LostError(ApiError):
     """The connection broke before the command ended."""
-
-
-class Channel(Protocol):
-    """A command that runs; one thread reads and writes it."""
-
-    exit_code: int | None  #: once the command has ended
-    stderr: bytes  #: what came so far
-
-    def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
-        """Wait until something came here or to another socket; tell whether it did within the time."""
-
-    def read(self) -> bytes | None:
-        """Return what came on standard output, which may be nothing; None at the end. Raises LostError."""
-
-    def write(self, data: bytes) -> None:
-        """Write to the command's standard input. Raises LostError."""
-
-    def close(self) -> None:
-        """Leave the command, which sees the end of its standard input."""
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Self, Unpack
 
-from minicluster.live.find import teller
-from minicluster.live.lead import code_of_work, end_of, release_of
-from minicluster.program import BOOT
+from minicluster.cluster.job import end_of, policy_of, read_job, release_of
+from minicluster.cluster.lead import code_of_work
+from minicluster.lead.conversation import Channel
+from minicluster.lead.program import BOOT
+from minicluster.live.telling import teller
 from minicluster.sdk import release
-from minicluster.sdk.channel import Channel, Result, finish
+from minicluster.sdk.channel import Result, finish
 from minicluster.sdk.errors import ArgumentError, EndedError, WaitTimeoutError
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PortForward, Stream
@@ -20,7 +22,6 @@ from minicluster.sdk.logs import logs
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import Session
 from minicluster.sdk.status import ask_lead, status
-from minicluster.status.objects import policy_of, read_job
 
 __all__ = ["MiniCluster"]
 
@@ -122,7 +123,7 @@ class MiniCluster:
         """
         if size is not None and (not isinstance(size, int) or size < 1):
             raise ArgumentError(f"size={size!r}: give a whole number, 1 or more; delete() removes the MiniCluster")
-        policy = policy_of(self._kube.get("config_map", f"{self.name}-config") or {})
+        policy = policy_of(self._kube.get("configmap", f"{self.name}-config") or {})
         if policy:
             self._request_size(size, timeout)
         elif size is None:

@@ -19,7 +19,7 @@
 
 from __future__ import annotations
 
-from minicluster.errors import MiniClusterError
+from minicluster.errors import KubernetesError, MiniClusterError
 from minicluster.sdk.finished import FinishedJob
 
 
@@ -35,13 +35,18 @@ class NotFoundError(SdkError):
     """There is no such MiniCluster."""
 
 
-class ApiError(SdkError):
+class ApiError(SdkError, KubernetesError):
     """Kubernetes refuses a request, or can't be reached; ``status`` is HTTP's, 0 where there was no answer."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         """Keep the status."""
         super().__init__(message)
         self.status = status
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether Kubernetes doesn't let this user do that."""
+        return self.status == 403
 
     @property
     def is_passing(self) -> bool:

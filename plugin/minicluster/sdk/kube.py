@@ -61,22 +61,29 @@ class Kube:
         self.namespace = namespace or own or "default"
         self._api = client.ApiClient(settings)
         self._core, self._batch = client.CoreV1Api(self._api), client.BatchV1Api(self._api)
+        self._resources = {
+            "job": (self._batch, "job"),
+            "pod": (self._core, "pod"),
+            "configmap": (self._core, "config_map"),
+        }
         self._settings = settings
 
     def get(self, kind: str, name: str) -> Object | None:
-        """Return an object (``job``, ``config_map``, ``pod``); None when there is none. Raises ApiError."""
-        api = self._batch if kind == "job" else self._core
+        """Return an object, by its kind as kubectl has it; None when there is none. Raises ApiError."""
         try:
-            return self._ask(f"get {kind} {name}", getattr(api, f"read_namespaced_{kind}"), name)
+            return self._ask(f"get {kind} {name}", self._call("read", kind), name)
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
 
-    def list(self, kind: str, labels: str) -> Object:
-        """Return a list of objects that have labels. Raises ApiError."""
-        api = self._batch if kind == "job" else self._core
-        return self._ask(f"list {kind}s", getattr(api, f"list_namespaced_{kind}"), label_selector=labels)
+    def select(self, kind: str, labels: str) -> Object:
+        """Return the list of the objects that have labels. Raises ApiError."""
+        return self._ask(f"list {kind}", self._call("list", kind), label_selector=labels)
+
+    def _call(self, verb: str, kind: str) -> Any:
+        api, resource = self._resources[kind.removesuffix("s")]
+        return getattr(api, f"{verb}_namespaced_{resource}")
 
     def patch_job(self, name: str, change: Mapping[str, Any], manager: str) -> Object:
         """Merge a change into a Job, and return it. Raises ApiError."""

@@ -4,20 +4,20 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from minicluster.cluster.find import own_name
+from minicluster.cluster.job import end_of, read_job
+from minicluster.cluster.lead import Lead, labels_of_lead, read_lead
+from minicluster.cluster.wake import MANAGER, is_asleep, wake
 from minicluster.errors import StateError
-from minicluster.live.lead import Lead, end_of, labels_of_lead, read_lead
-from minicluster.live.wake import MANAGER, is_asleep, wake
 from minicluster.sdk.errors import ApiError, ClosedError, EndedError, NotFoundError
 from minicluster.sdk.kube import Kube, Object
-from minicluster.status.ask import MADE_BY_CHART
-from minicluster.status.objects import read_job, read_name
 
 
 def find_job(kube: Kube, name: str) -> Object:
     """Return the Job of a MiniCluster, by its own name or its release's. Raises NotFoundError, ApiError."""
     job = kube.get("job", name)
     if job is None:
-        other = read_name(name, kube.list("job", MADE_BY_CHART))
+        other = own_name(kube, name)
         job = kube.get("job", other) if other else None
     if job is None or read_job(job) is None:
         raise NotFoundError(
@@ -28,7 +28,7 @@ def find_job(kube: Kube, name: str) -> Object:
 
 def find_lead(kube: Kube, name: str) -> Lead | None:
     """Return the pod of index 0, the newest that there is; None when there is none. Raises ApiError."""
-    return read_lead(kube.list("pod", labels_of_lead(name)))
+    return read_lead(kube.select("pods", labels_of_lead(name)))
 
 
 class JobOf:

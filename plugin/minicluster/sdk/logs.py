@@ -6,7 +6,7 @@ from contextlib import closing
 
 from urllib3.exceptions import HTTPError
 
-from minicluster.live.lead import Lead
+from minicluster.cluster.lead import Lead
 from minicluster.live.loglines import STAMP, NewLines
 from minicluster.sdk.errors import ApiError, ArgumentError, EndedError
 from minicluster.sdk.kube import Kube

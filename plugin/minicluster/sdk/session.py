@@ -5,27 +5,22 @@ told all that is still open.
 """
 
 import contextlib
-import json
 import logging
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from minicluster.program import first_line
-from minicluster.sdk.channel import Channel, LostError
+from minicluster.lead.conversation import BrokenError, Channel, Conversation
+from minicluster.lead.program import remote
+from minicluster.sdk.channel import LostError
 from minicluster.sdk.errors import ApiError, ClosedError, SdkError
 from minicluster.sdk.requests import Message, Request
-from minicluster.status.ask import WAITING
 
-#: What runs on the lead, with a module of its own
-REMOTE, DESCRIBED = Path(__file__).with_name("remote.py"), Path(__file__).with_name("described.py")
-#: Seconds without a sign of life after which a connection is dead; in which a lead that was reached must answer; until
-#: the next attempt
-SILENCE, PATIENCE, RETRY = 30.0, 300.0, 1.0
+#: Seconds in which a lead that was reached must answer; until the next attempt
+PATIENCE, RETRY = 300.0, 1.0
 
 
 class Session:
@@ -107,10 +102,11 @@ class Session:
         while self._wait_for_work():
             try:
                 with contextlib.closing(self._connect(self._stop)) as channel:
-                    self._begin(channel)
+                    conversation = self._begin(channel)
                     failing = None
-                    self._converse(channel)
-            except ApiError as error:
+                    self._converse(conversation)
+            except (ApiError, BrokenError) as raised:
+                error = raised if isinstance(raised, ApiError) else LostError(str(raised))
                 failing = failing or time.monotonic()
                 if not error.is_passing or time.monotonic() - failing > PATIENCE:
                     self._fail(error)
@@ -131,13 +127,10 @@ class Session:
             self._changed.wait_for(lambda: self._open or self._stop.is_set())
         return not self._stop.is_set()
 
-    def _begin(self, channel: Channel) -> None:
-        """Start remote.py, and ask all that is open. Raises LostError."""
-        channel.write(first_line(REMOTE, described=DESCRIBED, waiting=WAITING).encode())
-        self._lines = _Lines(channel)
-        while not any("ready" in reply for reply in self._replies(channel)):
-            if self._stop.is_set():
-                return
+    def _begin(self, channel: Channel) -> Conversation:
+        """Start remote.py, and ask all that is open. Raises ApiError, BrokenError."""
+        conversation = Conversation(channel, remote())
+        conversation.begin(self._reader, self._stop)
         with self._changed:
             self._is_connected = True
             messages = {key: request.message() for key, request in self._open.items()}
@@ -145,26 +138,18 @@ class Session:
             self._open = {key: request for key, request in self._open.items() if messages[key]}
             self._outbox.clear()
             self._say(list(messages.values()))
+        return conversation
 
-    def _converse(self, channel: Channel) -> None:
-        """Send what is to be sent and give out the replies, until the end. Raises LostError."""
+    def _converse(self, conversation: Conversation) -> None:
+        """Send what is to be sent and give out the replies, until the end. Raises ApiError, BrokenError."""
         while not self._stop.is_set():
             with self._changed:
                 messages = list(self._outbox)
                 self._outbox.clear()
             if messages:
-                channel.write("".join(json.dumps(message) + "\n" for message in messages).encode())
-            for reply in self._replies(channel):
+                conversation.say(messages)
+            for reply in conversation.replies(self._reader):
                 self._receive(reply)
-
-    def _replies(self, channel: Channel) -> list[dict[str, Any]]:
-        """Wait for something, and return the replies that came. Raises LostError."""
-        if not channel.wait(self._reader, SILENCE):
-            raise LostError(f"the lead was silent for {SILENCE:g} s")
-        with contextlib.suppress(BlockingIOError):
-            if self._reader:
-                self._reader.recv(4096)
-        return self._lines.read()
 
     def _receive(self, reply: dict[str, Any]) -> None:
         request = self._open.get(reply.get("key", ""))
@@ -176,25 +161,3 @@ class Session:
                 self._open.pop(request.key, None)
         else:
             self.say(request, more)
-
-
-class _Lines:
-    """The replies in what comes from a channel, piece by piece."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel, self._rest = channel, bytearray()
-
-    def read(self) -> list[dict[str, Any]]:
-        """Return the replies that are whole. Raises LostError, at the end too."""
-        while self._channel.wait(None, 0):
-            data = self._channel.read()
-            if data is None:
-                raise LostError(f"the lead's program ended: {_last_line(self._channel)}")
-            self._rest += data
-        *lines, self._rest = self._rest.split(b"\n")
-        return [json.loads(line) for line in lines if line]
-
-
-def _last_line(channel: Channel) -> str:
-    lines = channel.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"exit code {channel.exit_code}"

@@ -59,6 +59,7 @@ def answer_offers(lead: str) -> None:
     """Do as the program on the lead does."""
     source = sys.stdin.buffer.raw  # type: ignore[attr-defined]  # a FileIO
     source.readline()
+    print('{"ready": "0.88.0"}', flush=True)
     offer: dict[str, Any] = {}
     while True:
         if select.select([source], [], [], 0.02)[0]:

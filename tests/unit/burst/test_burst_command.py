@@ -38,7 +38,10 @@ def pod(name: str, index: int = 0, phase: str = "Running", **status: Any) -> dic
 
 
 def burst_job(completions: int, **status: Any) -> dict[str, Any]:
-    return {"spec": {"completions": completions}, "status": status}
+    metadata = {"namespace": "jobs", "creationTimestamp": "2026-11-21T10:00:00Z"}
+    annotations = {"minicluster/frozen": '{"maxSize": "2"}'}
+    spec = {"completions": completions}
+    return {"metadata": {**metadata, "annotations": annotations}, "spec": spec, "status": status}
 
 
 #: What helm and kubectl say, by what they are asked; a number is an exit code. The first that matches counts.

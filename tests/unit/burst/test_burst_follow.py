@@ -20,11 +20,13 @@ from typing import Any
 import burst_world
 import pytest
 from click.testing import CliRunner, Result
+from minicluster import kubectl
 from minicluster.burst import demand, follower, plan, probe
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import Policy
-from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.kubectl import Kubernetes
+from minicluster.lead.conversation import BrokenError
 from minicluster.render.load import load
 from support import CERTIFICATE, front_door
 from test_burst_command import ANSWERS, VALUES
@@ -311,7 +313,7 @@ def test_nothing_is_done_while_nothing_is_known(world: World) -> None:
     assert unknown == [
         "what the queue needs is not known: flux is Starting: the lead has no pod: `kubectl describe job flux` says "
         "why",
-        "what the queue needs is not known: kubectl exec: the pod is gone",
+        "what the queue needs is not known: kubectl exec flux-0-y: the pod is gone",
     ]
 
 
@@ -525,6 +527,6 @@ def test_an_offer_comes_while_the_conversation_ends(monkeypatch: pytest.MonkeyPa
     lead = SimpleNamespace(pod=SimpleNamespace(name="p", runner="c"), flux_words=lambda *_: [])
     monkeypatch.setattr(found, "_find_lead", lambda: lead)
     monkeypatch.setattr(Kubernetes, "words", lambda *_: [sys.executable, "-c", ""])
-    monkeypatch.setattr(demand.subprocess, "Popen", Gone)
-    with pytest.raises(CommandError, match=r"^kubectl exec: exit code 0$"):
+    monkeypatch.setattr(kubectl.subprocess, "Popen", Gone)
+    with pytest.raises(BrokenError, match=r"^the lead's program ended: exit code 0$"):
         next(found._talk())

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import Kubectl, lead, say
-from status_samples import job
-from test_live_wake import asleep
+from status_samples import asleep, job
 
 from tools.clients import Done, until
 

@@ -31,6 +31,19 @@ is Helm's]: error" >&2; exit 1 ;;
 esac
 """
 AUTOSCALED = {"data": {"agent.json": json.dumps({"policy": {"min": 1, "max": 6}})}}
+#: What the lead says of its nodes: two, and then the connection breaks; the next time there are four
+CONVERSATION = """\
+read -r program
+echo '{"ready": "0.88.0"}'
+read -r question
+printf '%s\\n' "$question" >>"$0.asked"
+echo '{"key": "", "up": 2}'
+if [ -e "$0.again" ]; then
+  printf '%s\\n' '{"key": "", "up": 4}' '{"key": "", "online": true}'
+  exit
+fi
+touch "$0.again"
+exit 1"""
 
 
 def test_scale_is_an_upgrade_with_this_chart(kubectl: Kubectl) -> None:
@@ -100,10 +113,11 @@ def test_scale_asks_the_autoscaler(kubectl: Kubectl) -> None:
 def test_scale_waits_for_the_nodes_over_a_lost_connection(kubectl: Kubectl) -> None:
     kubectl.tool("helm", HELM)
     kubectl.has(configmap=None, job=job(size=2))
-    kubectl.flux('echo "$4 $5 $6" >>"$0.asked"; echo 2; [ -e "$0.again" ] && echo 4 && exit; touch "$0.again"; exit 1')
+    kubectl.flux(CONVERSATION)
     nodes = [f"mini: {count} nodes up" for count in (2, 2, 4)]
     assert kubectl.run("scale", "mini", "4", "--wait") == Done(0, "", say("mini: size 2 -> 4", *nodes))
-    assert (kubectl.folder / "home/bin/flux.asked").read_text() == "4 8 false\n" * 2
+    question = '{"key": "", "online": [4, 8], "more": false}'
+    assert (kubectl.folder / "home/bin/flux.asked").read_text() == f"{question}\n" * 2
     kubectl.flux("exec sleep 3")
     done = kubectl.run("scale", "mini", "3", "--wait", "--timeout", "1s")
     message = "mini has its new size, but not all of its nodes within 1 s: see its status"

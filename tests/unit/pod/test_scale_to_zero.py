@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from autoscale import Policy, Snapshot
-from minicluster.status import objects
+from minicluster.cluster import job
 from need import Need
 from state import Nodes
 from suspend import IDLE, SUSPENDED, Idle, Use
@@ -57,4 +57,4 @@ def test_a_job_that_came_and_went_between_two_looks_begins_a_new_window() -> Non
 
 
 def test_the_commands_know_what_the_agent_writes() -> None:
-    assert (objects.SUSPENDED, objects.IDLE) == (SUSPENDED, IDLE)
+    assert (job.SUSPENDED, job.IDLE) == (SUSPENDED, IDLE)

@@ -90,7 +90,7 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).map(lambda
 
 @cache
 def scripts() -> dict[str, str]:
-    return {name: file.read_text(encoding="utf-8") for name, file in programs().items() if name != config.SENT}
+    return {name: file.read_text(encoding="utf-8") for name, file in programs().items()}
 
 
 def rendered(cluster: MiniCluster) -> dict[str, dict[str, Any]]:
@@ -121,7 +121,6 @@ def words_of(text: str, shell: str, variable: str) -> list[str]:
 def test_the_scripts_are_the_files_as_they_are(cluster_of: Make) -> None:
     config_map = rendered(cluster_of({"flux": {"wrap": "strace"}}))["ConfigMap"]["data"]
     assert scripts()
-    assert config.SENT not in config_map
     assert {key: config_map[key] for key in scripts()} == scripts()
 
 

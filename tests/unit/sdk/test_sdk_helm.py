@@ -30,7 +30,7 @@ class Commands:
     namespace = "lab"
 
     def get(self, kind: str, name: str) -> Any:
-        assert (kind, name) == ("config_map", "mini-config")
+        assert (kind, name) == ("configmap", "mini-config")
         return {"data": {"agent.json": json.dumps({"policy": self.policy})}}
 
     def run(self, pod: str, container: str, words: list[str]) -> Result:

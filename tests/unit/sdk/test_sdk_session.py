@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from minicluster.lead import conversation
 from minicluster.sdk import (
     ApiError,
     ArgumentError,
@@ -272,12 +273,12 @@ def test_a_job_that_went_with_its_lead(client):
 
 
 def test_a_silent_lead_is_left(client, monkeypatch):
-    monkeypatch.setattr(session, "SILENCE", 1)
+    monkeypatch.setattr(conversation, "SILENCE", 1)
     lead = client.leads.come()
     client.submit("true")
     lead.begin().next()
     assert lead.is_closed.wait(10)
-    monkeypatch.setattr(session, "SILENCE", 60)
+    monkeypatch.setattr(conversation, "SILENCE", 60)
     assert client.leads.come().begin().next()["again"]
 
 

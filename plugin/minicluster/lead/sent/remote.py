@@ -1,19 +1,18 @@
-"""Runs on the lead for a client of the SDK: submits jobs to Flux and says how they end.
+"""Runs on the lead for a client: submits jobs to Flux and says how they end, and which nodes are there.
 
 Reads requests and writes replies, each a JSON object on a line. A request has a ``key``, which its replies repeat:
 
 - ``submit``: a job; ``again`` where Flux may have it already, ``drop`` where it is to be submitted no more;
 - ``watch``: the id of a job that an earlier program has submitted; ``cancel``: the same, and the job is cancelled;
 - ``list``: whether ended jobs count;
-- ``online``: wait until the first so many ranks, of so many, are the online ones, with ``more`` among others; before
-  that it says how many are ``up``.
+- ``online``: wait until the first so many ranks, of so many, are the online ones, with ``more`` among others; at each
+  change it says how many are ``up``.
 
 A job is answered by its ``id``, why it ``waits`` when that changes, ``started``, and ``end`` at last; by ``lost`` if
 Flux has no such job; by ``error`` if Flux refuses it. ``ready`` comes first, and ``alive`` each few seconds, so that a
 client knows a dead connection.
 
-Sent to the lead by session.py, with described.py and waiting.py; ends with its standard input. Runs with the view's
-Python, 3.8 or later.
+Sent with described.py and waiting.py; ends with its standard input. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -169,10 +168,9 @@ class Jobs:
 
         def changed(future: Any) -> None:
             online = {rank for rank in flux.idset.IDset(future.get()["members"]) if rank < most}
+            reply(key=key, up=len(online))
             if wanted <= online if request.get("more") else wanted == online:
                 reply(key=key, online=True)
-            else:
-                reply(key=key, up=len(online))
             future.reset()
 
         asked = self.handle.rpc("groups.get", {"name": "broker.online"}, 0, constants.FLUX_RPC_STREAMING)

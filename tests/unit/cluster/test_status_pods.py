@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from minicluster.status.pods import read_pods
-from minicluster.status.table import table
+from minicluster.cluster.pods import read_pods
+from minicluster.live.table import table
 from status_samples import CREATED, RUNNING, SETTINGS, ended, flux, job, pod, show
 
 

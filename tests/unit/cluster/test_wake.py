@@ -7,23 +7,15 @@ from typing import Any
 
 import pytest
 from live_kubectl import FORBIDDEN, Kubectl, lead, say
+from minicluster.cluster.wake import is_asleep, wake, was_woken
 from minicluster.errors import StateError
-from minicluster.live.wake import is_asleep, wake, was_woken
-from status_samples import RUNNING, STARTS, job, suspended
+from status_samples import RUNNING, STARTS, WHY, asleep, job, suspended
 
 from tools.clients import Done
 
-WHY = "idle for 60 s"
 CONFLICT = 'Error from server (Conflict): Operation cannot be fulfilled on jobs.batch "mini": it has been modified'
 WAKES = f"mini is suspended, {WHY}: waking it"
 RESUMED = {"type": "Suspended", "status": "False", "reason": "JobResumed"}
-
-
-def asleep(version: str = "7", *managers: str, why: str = WHY) -> dict[str, Any]:
-    """Return a Job that sleeps, with the managers of its fields."""
-    found = suspended(annotation=why)
-    found["metadata"] |= {"resourceVersion": version, "managedFields": [{"manager": each} for each in managers]}
-    return found
 
 
 # Which one sleeps -------------------------------------------------------------------------------------------------

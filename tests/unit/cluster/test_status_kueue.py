@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from fake_kubectl import asked, make_kubectl
-from minicluster.status.kueue import why_held
+from minicluster.cluster.kueue import why_held
 from status_samples import suspended
 
 NO_QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor a, 1 more needed"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fake_kubectl import FORBIDDEN, IDLE, NONE, Kubectl, asked, make_kubectl
-from minicluster.status import objects
+from minicluster.cluster.job import read_job
 from status_samples import job
 
 
@@ -94,4 +94,4 @@ def test_without_a_socket_flux_is_not_asked(kubectl: Kubectl, tmp_path: Path) ->
 def test_a_job_of_somebody_elses_is_no_minicluster() -> None:
     other = job()
     other["metadata"]["annotations"] = {}
-    assert objects.read_job(other) is None
+    assert read_job(other) is None

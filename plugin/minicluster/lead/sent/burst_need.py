@@ -6,8 +6,8 @@ Reads offers and writes answers, each a JSON object on a line. It answers an off
   the ``first`` rank, how many hosts are ``registered``, the ``size`` now, and ``most``, the size that may be had.
 - An answer repeats the ``number``, and has how many jobs are ``waiting``, and of each group the `Need`.
 
-Given to `flux python -c` by burst/demand.py, with the modules that it imports; ends with its standard input. Runs with
-the Python of the Flux view, 3.8 or later.
+``ready`` comes first. Sent by burst/demand.py, with the modules that it imports; ends with its standard input.
+Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -155,9 +155,14 @@ def main() -> None:
     """Answer until standard input ends. Raises OSError when the broker is gone."""
     changes = Changes(flux.Flux())
     answers = Answers(flux.Flux(), changes)
+    print(json.dumps({"ready": answers.handle.attr_get("version")}), flush=True)
     with changes.handle.fd_watcher_create(0, answers.read, constants.FLUX_POLLIN):
         while not answers.ends:
             used = time.process_time()
             if answers.offer:
                 answers.write(time.monotonic())
             changes.wait(pause_after(time.process_time() - used), PERIOD)
+
+
+if __name__ == "__main__":
+    main()

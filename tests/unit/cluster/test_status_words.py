@@ -4,9 +4,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from minicluster.status import words
-from minicluster.status.objects import ENDING, job_of_pods
-from minicluster.status.pods import read_pods
+from minicluster.cluster import words
+from minicluster.cluster.job import ENDING, job_of_pods
+from minicluster.cluster.pods import read_pods
 from status_samples import CREATED, NOW, ended, job, pod, show
 
 POLICY = "Container mini for pod lab/mini-0-x failed with exit code 7 matching FailJob rule at index 1"

@@ -11,7 +11,8 @@ import status_samples as samples
 from fake_kubectl import FORBIDDEN, IDLE, NO_EXEC, NONE, REFUSED, Kubectl, asked, make_kubectl
 from minicluster import kubectl as client
 from minicluster.commands.status import INTERVAL
-from minicluster.status import ask
+from minicluster.lead import question
+from minicluster.live import status as live_status
 from status_samples import show
 
 NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
@@ -30,7 +31,7 @@ def test_the_command_asks_for_pods_the_job_and_the_lead(kubectl: Kubectl, tmp_pa
         f"{given} get pods --selector=app.kubernetes.io/instance=mini,app.kubernetes.io/component=broker "
         "--ignore-not-found --output=json --request-timeout=10s",
         f"{given} get job mini --ignore-not-found --output=json --request-timeout=10s",
-        f"{given} exec mini-0-x --container=mini --stdin -- sh -c {ask.QUESTION} {ask.BOOT}",
+        f"{given} exec mini-0-x --container=mini --stdin -- sh -c {question.QUESTION} {question.BOOT}",
     ]
 
 
@@ -140,7 +141,7 @@ def test_kubectl_that_hangs(
     kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, state: str | None
 ) -> None:
     monkeypatch.setattr(client, "GET_SECONDS", 0.3)
-    monkeypatch.setattr(ask, "EXEC_SECONDS", 0.3)
+    monkeypatch.setattr(live_status, "EXEC_SECONDS", 0.3)
     sleep = shutil.which("sleep")
     fake = (
         (tmp_path / "kubectl").read_text().replace('. "$folder', f'[ $name != {name} ] || exec {sleep} 60\n. "$folder')

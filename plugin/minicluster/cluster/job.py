@@ -1,4 +1,4 @@
-"""What of a MiniCluster's objects, and of its lead's answer, is kept for ``minicluster status``."""
+"""The Job of a MiniCluster, read from Kubernetes' objects: its size, who suspended it, and how it ended."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from minicluster.cluster import words
+from minicluster.cluster.pods import Pod
 from minicluster.render.constants import IMMUTABLE, KUEUE_QUEUE
-from minicluster.status import words
-from minicluster.status.pods import Pod
 
 #: Annotation of the Job that says who suspended it, and how its text begins when its agent did (pod/agent/suspend.py)
 SUSPENDED = "minicluster/suspended"
@@ -41,48 +41,6 @@ class Job:
     def is_asleep(self) -> bool:
         """Whether its agent suspended it, because it was idle."""
         return self.is_suspended and self.why_suspended.startswith(IDLE)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The lead's answer: ``agent.json`` of its ConfigMap, and the summary that ``pod/queue/state.py`` prints."""
-
-    settings: Mapping[str, Any]
-    flux: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A MiniCluster at one time: what Kubernetes said of it, and what Flux did unless the lead gave no answer."""
-
-    name: str
-    now: datetime
-    pods: Mapping[int, Pod]  #: by index
-    job: Job | None  #: None when the user may not read jobs
-    answer: Answer | None
-    state: str = ""  #: without an answer
-    why: str = ""
-
-    @property
-    def size(self) -> int:
-        """Pods that the Job has; without a Job, up to the highest index."""
-        if self.job:
-            return self.job.size
-        there = [pod.index for pod in self.pods.values() if not (pod.has_ended or pod.is_leaving)]
-        return max(there or self.pods) + 1
-
-    @property
-    def max_size(self) -> int | None:
-        """Hosts of this cluster in Flux's configuration; None when neither the Job nor the lead says it."""
-        if self.job:
-            return self.job.max_size
-        return self.answer.settings["max_size"] if self.answer else None
-
-    @property
-    def age(self) -> int:
-        """Seconds."""
-        created = self.job.created if self.job else min(pod.created for pod in self.pods.values())
-        return max(0, int((self.now - created).total_seconds()))
 
 
 def read_job(job: Mapping[str, Any]) -> Job | None:
@@ -173,10 +131,17 @@ def read_name(release: str, objects: Mapping[str, Any]) -> str | None:
     return None
 
 
-def read_answer(text: str) -> Answer:
-    """Return what the lead's pod printed: a list of its settings and Flux's summary.
+def release_of(job: Mapping[str, Any]) -> str:
+    """Return the release that a Job belongs to."""
+    metadata = job["metadata"]
+    return str(metadata.get("annotations", {}).get("meta.helm.sh/release-name", metadata["name"]))
 
-    Raises ValueError when it is something else.
-    """
-    settings, flux = json.loads(text)
-    return Answer(settings, flux)
+
+def end_of(name: str, job: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return how a MiniCluster ended, ``Complete``, ``Failed`` or ``Gone``, and why; None while it lives."""
+    if not job:
+        return "Gone", f"the Job {name} was deleted, or cleaned up after its end"
+    if "deletionTimestamp" in job["metadata"]:
+        return "Gone", f"the Job {name} is being deleted"
+    found = read_job(job)
+    return found.end if found else None

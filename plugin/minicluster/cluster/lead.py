@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.status.objects import read_job
-from minicluster.status.pods import Pod, read_pods
+from minicluster.cluster.pods import Pod, read_pods
 
 
 @dataclass(frozen=True)
@@ -54,22 +53,6 @@ def _exit_code(pod: Mapping[str, Any], runner: str) -> int | None:
             ended = container.get("state", {}).get("terminated")
             return int(ended["exitCode"]) if ended else None
     return None
-
-
-def release_of(job: Mapping[str, Any]) -> str:
-    """Return the release that a Job belongs to."""
-    metadata = job["metadata"]
-    return str(metadata.get("annotations", {}).get("meta.helm.sh/release-name", metadata["name"]))
-
-
-def end_of(name: str, job: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return how a MiniCluster ended, ``Complete``, ``Failed`` or ``Gone``, and why; None while it lives."""
-    if not job:
-        return "Gone", f"the Job {name} was deleted, or cleaned up after its end"
-    if "deletionTimestamp" in job["metadata"]:
-        return "Gone", f"the Job {name} is being deleted"
-    found = read_job(job)
-    return found.end if found else None
 
 
 def code_of_work(how: str, lead: Lead | None) -> int | None:

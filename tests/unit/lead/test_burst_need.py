@@ -23,9 +23,9 @@ NODE = Request(1, 1, 0, apart=True)
 def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for name, module in modules().items():
         monkeypatch.setitem(sys.modules, name, module)
-    for name in ("changes", "burst_need"):
+    for name in ("changes", "minicluster.lead.sent.burst_need"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    return importlib.import_module("burst_need")
+    return importlib.import_module("minicluster.lead.sent.burst_need")
 
 
 def nodes(**fields: Any) -> Nodes:
@@ -186,7 +186,8 @@ def test_it_answers_each_offer_until_its_input_ends(
     monkeypatch.setattr(program.Changes, "wait", lambda *_: reactor.callback())
     monkeypatch.setattr(program.Changes, "wake", lambda _: wakes.append(1))
     program.main()
-    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    ready, *answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ready == {"ready": "0.88.0"}
     root = {"need": 2, "held": 2, "age": 0.0, "online": "0-1"}
     burst = {"need": 2, "held": 0, "age": 0.001, "online": ""}
     assert answers == [

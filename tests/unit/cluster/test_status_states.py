@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from minicluster.live.table import table
 from minicluster.render.constants import KUEUE_ELASTIC
-from minicluster.status.table import table
 from status_samples import CREATED, EVICTED, FOUR, STARTS, UNSCHEDULABLE, ended, job, pod, show, suspended, waiting
 
 #: Job, pods and how the lead's answer failed, None when it is not asked; and what is shown

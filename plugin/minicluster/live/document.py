@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from minicluster.cluster.pods import Pod
 from minicluster.idset import parse_idset, to_idset
-from minicluster.status.objects import Answer, Snapshot
-from minicluster.status.pods import Pod
+from minicluster.lead.question import Answer
+from minicluster.live.status import Snapshot
 
 #: Keys whose values only the lead's answer has
 FLUX = (

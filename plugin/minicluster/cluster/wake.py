@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from minicluster.cluster.job import SUSPENDED, read_job
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.status.objects import SUSPENDED, read_job
 
 #: The agent's name in managedFields. It gives up what it finds there under this name, so it also cleans up after us
 MANAGER = "minicluster-agent"

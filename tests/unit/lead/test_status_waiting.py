@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from fake_flux import FakeFlux, modules
-from minicluster.status import waiting
-from minicluster.status.table import table
+from minicluster.lead.sent import waiting
+from minicluster.live.table import table
 from need import Request
 from state import Nodes
 from status_samples import FOUR, SETTINGS, flux, job, show

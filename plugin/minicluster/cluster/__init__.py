@@ -1,0 +1,1 @@
+"""A MiniCluster as Kubernetes has it: its Job, its pods, its lead; how it is found, and in which state it is."""

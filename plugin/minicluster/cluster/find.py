@@ -1,0 +1,90 @@
+"""How a MiniCluster is found, by its own name or its release's, through kubectl or the SDK's client."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from minicluster.cluster.job import Job, job_of_pods, read_deleted_job, read_job, read_name
+from minicluster.cluster.pods import Pod, read_pods
+from minicluster.errors import KubernetesError, StatusError
+from minicluster.names import LABEL
+
+Object = Mapping[str, Any]
+#: Label selector of what the chart makes
+MADE_BY_CHART = "app.kubernetes.io/name=minicluster"
+
+
+class Objects(Protocol):
+    """Kubernetes' objects in a namespace. Each method raises KubernetesError."""
+
+    def get(self, kind: str, name: str, /) -> Object | None:
+        """Return an object; None or an empty map when there is none."""
+
+    def select(self, kind: str, labels: str, /) -> Object:
+        """Return the list of the objects that have labels."""
+
+
+class Found(NamedTuple):
+    """What there is of a MiniCluster."""
+
+    name: str  #: its own
+    pods: dict[int, Pod]  #: by index
+    job: Job | None  #: also when only its pods or its ConfigMap are left; None when the user may not read jobs
+
+
+def find(objects: Objects, name: str) -> Found | None:
+    """Return a MiniCluster, by its own name or its release's; None when there is none.
+
+    Raises StatusError for what can't be a name, KubernetesError.
+    """
+    check_name(name)
+    found = find_by_name(objects, name)
+    if not found and (other := own_name(objects, name)):
+        found = find_by_name(objects, other)
+    return found
+
+
+def check_name(name: str) -> None:
+    """Raise StatusError for what can't be a MiniCluster's name, such as a selector of more than one."""
+    if not re.fullmatch(LABEL, name):
+        raise StatusError(f"{name!r} is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -")
+
+
+def find_by_name(objects: Objects, name: str) -> Found | None:
+    """Return a MiniCluster by its own name; None when there is none. Raises KubernetesError."""
+    pods = read_pods(objects.select("pods", broker_pods(name)))
+    found = _readable(objects.get, "job", name)
+    if found:
+        job = read_job(found)
+    elif pods:
+        # no answer at all: the user may not read jobs
+        job = job_of_pods(pods) if found is not None else None
+    else:
+        config = _readable(objects.get, "configmap", f"{name}-config")
+        job = read_deleted_job(config) if config else None
+    return Found(name, pods, job) if pods or job else None
+
+
+def broker_pods(name: str) -> str:
+    """Return the label selector of a MiniCluster's brokers."""
+    return f"app.kubernetes.io/instance={name},app.kubernetes.io/component=broker"
+
+
+def own_name(objects: Objects, release: str) -> str | None:
+    """Return the name of a release's MiniCluster, which nameOverride may have set. Raises KubernetesError."""
+    for kind in ("jobs", "configmaps"):
+        found = _readable(objects.select, kind, MADE_BY_CHART)
+        name = read_name(release, found) if found else None
+        if name:
+            return name
+    return None
+
+
+def _readable(ask: Callable[[str, str], Object | None], kind: str, which: str) -> Object | None:
+    """Return what is there, an empty map for nothing; None when the user may not read it. Raises KubernetesError."""
+    try:
+        return ask(kind, which) or {}
+    except KubernetesError as error:
+        if error.is_forbidden:
+            return None
+        raise

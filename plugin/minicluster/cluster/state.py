@@ -1,0 +1,69 @@
+"""The state of a MiniCluster, and why, as far as Kubernetes tells it."""
+
+from datetime import datetime
+
+from minicluster.cluster import words
+from minicluster.cluster.find import Found
+from minicluster.cluster.job import Job
+from minicluster.cluster.pods import Pod
+
+#: Ends the reason of a lead that failed
+REPLACED = "; Kubernetes replaces it, or ends the Job"
+
+
+def state_without_flux(found: Found, now: datetime) -> tuple[str, str] | None:
+    """Return the cluster's state, and why, where Flux can't be asked; None where the lead is there to be asked."""
+    name, pods, job = found
+    if job and job.is_suspended and not job.end:
+        return "Suspended", _why_suspended(name, job)
+    if job and job.end:
+        return job.end
+    if 0 not in pods:
+        return "Starting", f"the lead has no pod: `kubectl describe job {name}` says why"
+    return _state_by_pod(pods[0], job, now)
+
+
+def _why_suspended(name: str, job: Job) -> str:
+    if job.is_asleep:
+        return f"{job.why_suspended}: `minicluster flux {name} -- COMMAND` or `minicluster scale {name} SIZE` wakes it"
+    if job.why_suspended and not job.queue:
+        return f"by {job.why_suspended}: `helm upgrade` with suspend=false resumes it"
+    if job.queue:
+        return job.why_suspended or f"Kueue's queue {job.queue} holds it: `kubectl get workloads` says why"
+    patch = '{"spec":{"suspend":false}}'
+    return f"the Job is suspended: `kubectl patch job {name} --type=merge -p '{patch}'` resumes it"
+
+
+def _state_by_pod(lead: Pod, job: Job | None, now: datetime) -> tuple[str, str] | None:
+    """Return the cluster's state, and why, by the pod of the lead; None where it is there to be asked."""
+    if lead.phase == "Succeeded":
+        return "Complete", f"the lead's pod {lead.name} ended with exit code 0"
+    if lead.phase == "Failed":
+        return _state_of_failed_lead(lead, job, now)
+    started = "Running" if lead.is_ready else "Starting"
+    if job and job.lead_address:
+        return started, f"its brokers join the cluster of {job.lead_address}: see the status of that cluster"
+    if job and not job.has_socket:
+        return started, "flux.disableSocket is set, so Flux can't be asked"
+    if lead.phase != "Running":
+        return "Starting", ": ".join(filter(None, [f"the lead is {lead.state}", lead.message]))
+    return None
+
+
+def _state_of_failed_lead(lead: Pod, job: Job | None, now: datetime) -> tuple[str, str]:
+    why, left = f"the lead's pod {lead.name} is {lead.state}", lead.back_off(now)
+    if not lead.is_replaced:
+        return "Ending", f"{why}: Kubernetes ends the Job"
+    why += f": failure {lead.failures}, next try in about {left:.0f} s" if left > 0 else REPLACED
+    return "Starting" if job else "Unknown", why
+
+
+def state_of_silent_lead(lead: Pod, message: str) -> tuple[str, str]:
+    """Return the cluster's state, and why, when the lead was asked and gave no answer."""
+    log, known = f"`kubectl logs -n {lead.namespace} {lead.name}`", words.of_silence(message)
+    if known == "Ending":
+        return known, "the lead's container has ended, and Kubernetes has yet to say how"
+    if known and not lead.is_ready:
+        return known, f"the lead's broker starts: {log} says how far it is"
+    why = f"the lead's broker does not answer ({message}): {log} says more"
+    return "Unknown" if lead.is_ready else "Starting", why

@@ -1,0 +1,78 @@
+"""A conversation with a program on the lead: messages and replies, each a JSON object on a line."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+from minicluster.errors import MiniClusterError
+
+Message = Mapping[str, Any]
+#: Seconds without a sign of life after which a connection is dead
+SILENCE = 30.0
+
+
+class Channel(Protocol):
+    """A command that runs in a pod; one thread reads it."""
+
+    exit_code: int | None  #: once the command has ended
+    stderr: bytes  #: what came so far
+
+    def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
+        """Wait until something came here or to another socket; tell whether it did within the time."""
+
+    def read(self) -> bytes | None:
+        """Return what came on standard output, which may be nothing; None at the end."""
+
+    def write(self, data: bytes) -> None:
+        """Write to the command's standard input."""
+
+    def close(self) -> None:
+        """Leave the command, which sees the end of its standard input."""
+
+
+class BrokenError(MiniClusterError):
+    """The program on the lead has ended, or is silent."""
+
+
+class Conversation:
+    """What is said over one channel, where BOOT runs. Each method raises BrokenError, and what the channel raises."""
+
+    def __init__(self, channel: Channel, program: str) -> None:
+        """Send the program, which `first_line` returns."""
+        self._channel, self._rest = channel, b""
+        channel.write(program.encode())
+
+    def begin(self, wake: socket.socket | None, stop: threading.Event) -> None:
+        """Return when the program can be asked, or ``stop`` is set."""
+        while not stop.is_set() and not any("ready" in reply for reply in self.replies(wake)):
+            pass
+
+    def say(self, messages: Iterable[Message]) -> None:
+        """Send messages."""
+        self._channel.write("".join(json.dumps(message) + "\n" for message in messages).encode())
+
+    def replies(self, wake: socket.socket | None = None, seconds: float | None = None) -> list[dict[str, Any]]:
+        """Wait for something, here or on another socket, which is emptied; return the replies that came."""
+        seconds = SILENCE if seconds is None else seconds
+        if not self._channel.wait(wake, seconds):
+            raise BrokenError(f"the lead was silent for {seconds:g} s")
+        if wake:
+            with suppress(BlockingIOError):
+                wake.recv(4096)
+        while self._channel.wait(None, 0):
+            data = self._channel.read()
+            if data is None:
+                if b"\n" in self._rest:
+                    break  # the next call tells the end
+                raise BrokenError(f"the lead's program ended: {_last_line(self._channel)}")
+            self._rest += data
+        *lines, self._rest = self._rest.split(b"\n")
+        return [json.loads(line) for line in lines if line]
+
+
+def _last_line(channel: Channel) -> str:
+    lines = channel.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"exit code {channel.exit_code}"

@@ -1,0 +1,114 @@
+"""A MiniCluster at one time: what Kubernetes has of it, and what its lead answers unless the state is clear without."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from minicluster.cluster import kueue, words
+from minicluster.cluster.find import Found
+from minicluster.cluster.job import Job
+from minicluster.cluster.pods import Pod
+from minicluster.cluster.state import state_of_silent_lead, state_without_flux
+from minicluster.errors import StatusError
+from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.lead.question import WORDS, Answer, Question, SilentError, read_answer, standard_input
+from minicluster.live.find import NEEDS, find
+
+#: Seconds that the lead has to answer
+EXEC_SECONDS = 20.0
+#: Lines at the end of a log that say why a pod failed
+LINES = 50
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A MiniCluster at one time: what Kubernetes said of it, and what Flux did unless the lead gave no answer."""
+
+    name: str
+    now: datetime
+    pods: Mapping[int, Pod]  #: by index
+    job: Job | None  #: None when the user may not read jobs
+    answer: Answer | None
+    state: str = ""  #: without an answer
+    why: str = ""
+
+    @property
+    def size(self) -> int:
+        """Pods that the Job has; without a Job, up to the highest index."""
+        if self.job:
+            return self.job.size
+        there = [pod.index for pod in self.pods.values() if not (pod.has_ended or pod.is_leaving)]
+        return max(there or self.pods) + 1
+
+    @property
+    def max_size(self) -> int | None:
+        """Hosts of this cluster in Flux's configuration; None when neither the Job nor the lead says it."""
+        if self.job:
+            return self.job.max_size
+        return self.answer.settings["max_size"] if self.answer else None
+
+    @property
+    def age(self) -> int:
+        """Seconds."""
+        created = self.job.created if self.job else min(pod.created for pod in self.pods.values())
+        return max(0, int((self.now - created).total_seconds()))
+
+
+def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> Snapshot:
+    """Return a MiniCluster as it is now, by its own name or its release's. Raises StatusError, ToolError."""
+    found = find(kubernetes, name)
+    job = found.job
+    if job and job.is_suspended and job.queue:
+        job = replace(job, why_suspended=_ask_kueue(kubernetes, job))
+    if job and job.end:
+        job = replace(job, end=why_failed(kubernetes, job, found.pods.get(0)))
+    return snapshot(found._replace(job=job), now, lambda lead: ask_lead(kubernetes, lead))
+
+
+def why_failed(kubernetes: Kubernetes, job: Job, lead: Pod | None) -> tuple[str, str] | None:
+    """Return the end of a Job; of one that failed with what the log of its pod says, if the user may read that."""
+    pod = job.failed_pod or (lead.name if lead and lead.phase == "Failed" else "")
+    if not (job.end and job.end[0] == "Failed" and pod):
+        return job.end
+    try:
+        lines = kubernetes.kubectl("logs", pod, f"--tail={LINES}", seconds=EXEC_SECONDS).splitlines()
+    except CommandError:
+        lines = []
+    why = words.of_log(lines) or job.end[1]
+    if lead and lead.name == pod and lead.reason.startswith("OOMKilled") and words.MEMORY not in why:
+        why = f"{why} ({words.MEMORY})"
+    return "Failed", why
+
+
+def snapshot(found: Found, now: datetime, ask: Question) -> Snapshot:
+    """Return a MiniCluster by what Kubernetes has of it, and by the lead's answer unless the state is clear."""
+    name, pods, job = found
+    known = state_without_flux(found, now)
+    if known:
+        return Snapshot(name, now, pods, job, None, *known)
+    try:
+        return Snapshot(name, now, pods, job, read_answer(ask(pods[0])))
+    except SilentError as error:
+        why = str(error)
+    except ValueError as error:
+        why = f"it printed no JSON: {error}"
+    return Snapshot(name, now, pods, job, None, *state_of_silent_lead(pods[0], why))
+
+
+def _ask_kueue(kubernetes: Kubernetes, job: Job) -> str:
+    """Return why Kueue holds a Job back."""
+    try:
+        return kueue.why_held(job.queue, kubernetes.get(kueue.WORKLOADS, f"--selector={kueue.JOB}={job.uid}"))
+    except CommandError as error:
+        return f"Kueue's queue {job.queue}: why is unknown, {error.reason}"
+
+
+def ask_lead(kubernetes: Kubernetes, lead: Pod) -> str:
+    """Return what QUESTION prints in the lead's pod. Raises SilentError, StatusError."""
+    command = ("exec", lead.name, f"--container={lead.runner}", "--stdin", "--", *WORDS)
+    try:
+        return kubernetes.kubectl(*command, stdin=standard_input(), seconds=EXEC_SECONDS)
+    except CommandError as error:
+        if error.is_forbidden:
+            raise StatusError(f"{error.reason}: {NEEDS}") from None
+        raise SilentError(error.reason) from None

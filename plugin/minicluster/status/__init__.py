@@ -1,1 +1,0 @@
-"""What runs, as `minicluster status` shows it."""
