@@ -8,7 +8,6 @@ from pathlib import Path
 
 from differences import differences
 from minicluster.pod import programs
-from minicluster.render import config
 from support import by_name
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -16,7 +15,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def scripts() -> dict[str, str]:
     """Return the static files of the ConfigMap."""
-    return {name: file.read_text(encoding="utf-8") for name, file in programs().items() if name != config.SENT}
+    return {name: file.read_text(encoding="utf-8") for name, file in programs().items()}
 
 
 def without_scripts(text: str) -> str:
