@@ -28,7 +28,7 @@ class Cluster:
     def __init__(self, values: dict[str, Any], kubectl: list[str], namespace: str, name: str = NAME) -> None:
         """Install it and wait for its lead."""
         self.kubectl, self.namespace, self.name = kubectl, namespace, name
-        everything = values_of({"logging": {"quiet": True}, **values}, {"cores": 1}, "auto", self.scheduler)
+        everything = values_of({"logging": {"quiet": True}, **values}, {"cores": 1}, scheduler=self.scheduler)
         words = ("--namespace", namespace, "--post-renderer", "minicluster", "-f", "-")
         output("helm", "install", name, CHART, *words, stdin=json.dumps(everything))
         self.lead = wait(self._lead)

@@ -1,11 +1,13 @@
 """The real cluster and the images of the pods' tests and of chaos, as the environment names them (CONTRIBUTING.md)."""
 
+import json
 import os
 import secrets
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,13 @@ def kubernetes() -> Kubernetes:
     return Kubernetes(
         {**os.environ, "PATH": path, "KUBECONFIG": os.environ[KUBECONFIG], "HELM_PLUGINS": str(ROOT)},
     )
+
+
+@cache
+def minor_version() -> int:
+    """Return the N of the cluster's Kubernetes 1.N."""
+    found = json.loads(kubernetes().kubectl("version", "--output=json"))
+    return int(found["serverVersion"]["minor"].rstrip("+"))
 
 
 def release(namespace: str, values: Mapping[str, Any], home: Path, helm: str = "helm", name: str = NAME) -> FluxRelease:
@@ -126,7 +135,7 @@ def images() -> dict[str, Any]:
 
 
 def values_of(
-    values: Mapping[str, Any], runner: Mapping[str, Any], mode: str = "image", scheduler: str = "Fluxion"
+    values: Mapping[str, Any], runner: Mapping[str, Any], mode: str = "auto", scheduler: str = "Fluxion"
 ) -> dict[str, Any]:
     """Return values whose containers are sidecars, with the runner, the images, the view's mode and the scheduler."""
     base = images()
