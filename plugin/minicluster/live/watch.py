@@ -11,6 +11,7 @@ from minicluster.cluster.lead import Lead, labels_of_lead
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.live.find import Cluster, refusals
+from minicluster.outage import Outage
 
 #: Seconds after which it is looked at anyway; until Kubernetes is asked again; after which it is given up
 LOOK, RETRY, PATIENCE = 30.0, 1.0, 300.0
@@ -30,10 +31,10 @@ def looks(cluster: Cluster) -> Iterator[Look]:
     refuses or is away for too long.
     """
     kubernetes = cluster.kubernetes
-    outage = _Outage(kubernetes)
+    outage = Outage()
     while True:
         begin = time.monotonic()
-        with refusals(), outage.bridged():
+        with refusals(), _bridged(outage, kubernetes):
             for _ in _watch(cluster):
                 look = Look(cluster.read_job(), cluster.read_lead())
                 outage.end()
@@ -44,32 +45,18 @@ def looks(cluster: Cluster) -> Iterator[Look]:
         time.sleep(max(0.0, RETRY - (time.monotonic() - begin)))
 
 
-class _Outage:
-    """The time for which Kubernetes has not answered."""
-
-    def __init__(self, kubernetes: Kubernetes) -> None:
-        """Begin with none."""
-        self._kubernetes = kubernetes
-        self._since: float | None = None
-
-    def end(self) -> None:
-        """Note that Kubernetes answers."""
-        self._since = None
-
-    @contextmanager
-    def bridged(self) -> Iterator[None]:
-        """Forgive what fails because Kubernetes is away. Raises CommandError for a refusal, or after PATIENCE."""
-        try:
-            yield
-        except CommandError as error:
-            if self._kubernetes.is_late:
-                return  # it was cut off
-            if self._since is None:
-                self._since = time.monotonic()
-                if not error.is_forbidden:
-                    streams.say(f"{error.reason}: trying again for {PATIENCE:g} s")
-            if error.is_forbidden or time.monotonic() - self._since > PATIENCE:
-                raise
+@contextmanager
+def _bridged(outage: Outage, kubernetes: Kubernetes) -> Iterator[None]:
+    """Forgive what fails because Kubernetes is away. Raises CommandError for a refusal, or after PATIENCE."""
+    try:
+        yield
+    except CommandError as error:
+        if kubernetes.is_late:
+            return  # it was cut off
+        if not outage.is_on and not error.is_forbidden:
+            streams.say(f"{error.reason}: trying again for {PATIENCE:g} s")
+        if error.is_forbidden or not outage.is_forgiven(PATIENCE):
+            raise
 
 
 def _watch(cluster: Cluster) -> Iterator[None]:

@@ -15,6 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError
 
+from minicluster.outage import Outage
 from minicluster.sdk.channel import LostError, PodChannel, PodSocket
 from minicluster.sdk.errors import ApiError, WaitTimeoutError
 
@@ -106,17 +107,15 @@ class Kube:
         """
         stop = stop or threading.Event()
         end = None if seconds is None else time.monotonic() + seconds
-        answered = time.monotonic()
+        outage = Outage()
         while not stop.is_set():
             try:
                 job = self.get("job", name)
-                answered = time.monotonic()
+                outage.end()
                 yield job or {}
                 yield from self._watch_job(name, (job or {"metadata": {}})["metadata"].get("resourceVersion"), end)
             except ApiError as error:
-                if not error.is_passing and error.status != 410:
-                    raise
-                if time.monotonic() - answered > PATIENCE:
+                if not (error.is_passing or error.status == 410) or not outage.is_forgiven(PATIENCE):
                     raise
                 stop.wait(RETRY)
             if end is not None and time.monotonic() >= end:

@@ -8,13 +8,13 @@ import contextlib
 import logging
 import socket
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from minicluster.lead.conversation import BrokenError, Channel, Conversation
 from minicluster.lead.program import remote
+from minicluster.outage import Outage
 from minicluster.sdk.channel import LostError
 from minicluster.sdk.errors import ApiError, ClosedError, SdkError
 from minicluster.sdk.requests import Message, Request
@@ -98,19 +98,18 @@ class Session:
 
     def _talk(self) -> None:
         """Connect whenever something is open."""
-        failing: float | None = None  # since when
+        outage = Outage()
         while self._wait_for_work():
             try:
                 with contextlib.closing(self._connect(self._stop)) as channel:
                     conversation = self._begin(channel)
-                    failing = None
+                    outage.end()
                     self._converse(conversation)
             except (ApiError, BrokenError) as raised:
                 error = raised if isinstance(raised, ApiError) else LostError(str(raised))
-                failing = failing or time.monotonic()
-                if not error.is_passing or time.monotonic() - failing > PATIENCE:
+                if not error.is_passing or not outage.is_forgiven(PATIENCE):
                     self._fail(error)
-                    failing = None
+                    outage.end()
                 self._stop.wait(RETRY)
             except SdkError as error:
                 self._fail(error)

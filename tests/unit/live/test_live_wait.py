@@ -11,6 +11,7 @@ from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.live import watch
 from minicluster.live.loglines import NewLines
+from minicluster.outage import Outage
 from status_samples import SETTINGS, STARTS, SUSPENDED, UNSCHEDULABLE, ended, flux, job, suspended
 
 from tools.clients import Done
@@ -124,15 +125,15 @@ def test_wait_bridges_an_outage_and_no_refusal(kubectl: Kubectl) -> None:
 
 def test_outages_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("minicluster.streams.say", lambda _: None)
-    outage = watch._Outage(Kubernetes())
+    outage, kubernetes = Outage(), Kubernetes()
     for now in (0.0, 299.0, 301.0):
         monkeypatch.setattr("time.monotonic", lambda now=now: now)
         if now == 301.0:
             outage.end()
-        with outage.bridged():
+        with watch._bridged(outage, kubernetes):
             raise CommandError("kubectl get", "away")
     monkeypatch.setattr("time.monotonic", lambda: 602.0)
-    with pytest.raises(CommandError), outage.bridged():
+    with pytest.raises(CommandError), watch._bridged(outage, kubernetes):
         raise CommandError("kubectl get", "away")
 
 
