@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from status_samples import SETTINGS, flux, job, pod
+from status_samples import SETTINGS, SHOWN_IDLE, flux, job, pod
 from support import front_door
 
 #: Nothing is there
@@ -27,16 +27,7 @@ REFUSED = (
     "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
 )
 #: What is shown of the cluster that answers by default
-IDLE = """\
-MiniCluster  mini, namespace lab, age 3d4h, Flux 0.88.0
-State        Running
-Size         4 of at most 8
-Scheduler    Fluxion 0.54.0 (easy, lonode)
-Quorum       4, reached
-Nodes         4 up       0 drained     0 missing  4 not started
-Cores        16 free     0 allocated  16 total
-Jobs          0 pending  0 running     0 done
-"""
+IDLE = SHOWN_IDLE.replace("12m50s", "3d4h")
 FAKE = """#!/bin/sh
 # answers the first time as told in NAME, the nth time as in NAME.n where that is there
 folder=${0%/*}

@@ -154,6 +154,17 @@ BUSY = (
         ),
     ),
 )
+#: What is shown of a cluster without jobs
+SHOWN_IDLE = """\
+MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
+State        Running
+Size         4 of at most 8
+Scheduler    Fluxion 0.54.0 (easy, lonode)
+Quorum       4, reached
+Nodes         4 up       0 drained     0 missing  4 not started
+Cores        16 free     0 allocated  16 total
+Jobs          0 pending  0 running     0 done
+"""
 
 
 def show(found_job: Any, pods: list[Any], answer: Any) -> dict[str, Any]:

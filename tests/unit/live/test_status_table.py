@@ -10,6 +10,7 @@ from status_samples import (
     FOUR,
     IDLE,
     SETTINGS,
+    SHOWN_IDLE,
     STARTS,
     UNSCHEDULABLE,
     ended,
@@ -18,18 +19,6 @@ from status_samples import (
     pod,
     show,
 )
-
-#: What is shown of a cluster without jobs
-SHOWN_IDLE = """\
-MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
-State        Running
-Size         4 of at most 8
-Scheduler    Fluxion 0.54.0 (easy, lonode)
-Quorum       4, reached
-Nodes         4 up       0 drained     0 missing  4 not started
-Cores        16 free     0 allocated  16 total
-Jobs          0 pending  0 running     0 done
-"""
 
 #: Job, pods and the lead's answer (its settings and Flux's summary), and what is shown
 CASES: dict[str, tuple[Any, list[Any], Any, str]] = {

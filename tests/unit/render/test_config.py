@@ -410,23 +410,16 @@ def test_a_command_that_is_a_list_is_an_exact_argv(cluster_of: Make, shell: str,
     )
 
 
-SNIPPETS = {
-    "init": "init.sh",
-    "pre": "pre.sh",
-    "brokerPre": "broker-pre.sh",
-    "workerPre": "worker-pre.sh",
-    "post": "post.sh",
-    "script": "script",
-}
+FILES = {**config.SNIPPETS, "script": "script"}
 
 
-@pytest.mark.parametrize("key", [*SNIPPETS, "command"])
+@pytest.mark.parametrize("key", [*FILES, "command"])
 @given(text=TEXTS)
 @settings(max_examples=40)
 def test_a_text_of_the_users_is_a_file_as_given(cluster_of: Make, key: str, text: str) -> None:
     spec = runner(command=text) if key == "command" else runner(commands={key: text})
     files, without = data(cluster_of(spec)), data(cluster_of())
-    file = SNIPPETS.get(key, key)
+    file = FILES.get(key, key)
     assert files.pop(file, "") == text
     if key in ("script", "command") and text:
         files["settings.sh"] = files["settings.sh"].replace("interpreter=1", "interpreter=''")
@@ -438,7 +431,7 @@ def test_a_text_of_the_users_is_a_file_as_given(cluster_of: Make, key: str, text
 def test_texts_survive_in_every_place_at_once(cluster_of: Make, text: str) -> None:
     commands = dict.fromkeys(("init", "pre", "brokerPre", "workerPre", "post"), text)
     files = data(cluster_of(runner(command=text, commands=commands) | {"flux": {"environment": {"T": text}}}))
-    assert [files.get(SNIPPETS[key], "") for key in commands] == [text] * 5
+    assert [files.get(FILES[key], "") for key in commands] == [text] * 5
     assert files.get("command", "") == text
     for shell in shells():
         assert settings_of(files, shell, ["T"]) == [text]
