@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 from autoscale import Policy, Snapshot
-from minicluster.cluster import job
 from need import Need
 from state import Nodes
-from suspend import IDLE, SUSPENDED, Idle, Use
+from suspend import Idle, Use
 
 POLICY = Policy(min=2, max=8, backlog=1, idle=60, cpu_target=50, suspend=30)
 NODES = Nodes(dict.fromkeys(range(8), (1, 0)), {}, frozenset(range(8)), {})
@@ -54,7 +53,3 @@ def test_a_job_that_came_and_went_between_two_looks_begins_a_new_window() -> Non
     assert left(idle, 0) == 30
     assert left(idle, 29, RUNS._replace(newest=8)) == 30
     assert left(idle, 40, RUNS._replace(newest=8)) == 19
-
-
-def test_the_commands_know_what_the_agent_writes() -> None:
-    assert (job.SUSPENDED, job.IDLE) == (SUSPENDED, IDLE)

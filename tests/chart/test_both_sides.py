@@ -1,0 +1,64 @@
+"""What the templates and the post-renderer each compute for themselves is the same."""
+
+import json
+from typing import Any
+
+import pytest
+from minicluster.cluster.pods import RUNNER
+from minicluster.render import broker
+from minicluster.render.constants import IMMUTABLE
+from minicluster.render.hostlist import registered
+from minicluster.render.upgrade import flat
+from renderings import cluster, job, pod
+from support import Helm, one
+
+SIDECAR = {"name": "store", "image": "redis:7"}
+LONG = "é\n'$HOME' `id` \"x\" " * 6
+
+
+@pytest.mark.parametrize(
+    ("containers", "name"),
+    [
+        ([{}], "minicluster"),
+        ([{"name": "app"}], "app"),
+        ([SIDECAR, {"name": "app", "runFlux": True}], "app"),
+        ([{"runFlux": True}, SIDECAR], "minicluster"),
+    ],
+)
+def test_both_know_the_runner(helm4: Helm, containers: list[Any], name: str) -> None:
+    text = helm4.template(values={"nameOverride": "minicluster", "containers": containers})
+    found = cluster(text)
+    assert pod(text)["metadata"]["annotations"][RUNNER] == name
+    assert found.runner.get("name") or found.name == name
+
+
+@pytest.mark.parametrize(
+    ("sizes", "least"),
+    [
+        ({"size": 4}, 4),
+        ({"size": 4, "maxSize": 8}, 4),
+        ({"size": 4, "minSize": 3}, 3),
+        ({"size": 4, "maxSize": 8, "autoscaling": {"enabled": True, "min": 2}}, 2),
+    ],
+)
+def test_a_gang_starts_as_many_pods_as_the_quorum_needs(helm4: Helm, sizes: dict[str, Any], least: int) -> None:
+    text = helm4.template(values={**sizes, "gang": {"kind": "volcano"}, "pod": {"schedulerName": "volcano"}})
+    found = cluster(text)
+    assert one(text, "PodGroup")["spec"]["minMember"] == least
+    assert (broker.quorum(found) or registered(found)) == least
+
+
+def test_both_record_a_value_as_the_same_text(helm4: Helm) -> None:
+    values = {
+        "containers": [
+            {"name": "app", "image": "a:1", "cores": 2, "environment": {"A": LONG, "B": "x" * 64, "C": "é" * 33}}
+        ],
+        "pod": {"labels": {"a.b/c": "1"}, "hostNetwork": True},
+        "flux": {"brokerConfig": LONG, "optionFlags": ""},
+    }
+    recorded = json.loads(job(helm4.template(values=values))["metadata"]["annotations"][IMMUTABLE])
+    asked = dict(flat(values))
+    common = recorded.keys() & asked.keys()
+    assert {path: recorded[path] for path in common} == {path: asked[path] for path in common}
+    assert {path for path in common if asked[path].startswith("sha256:")} >= {"containers[0].environment.A"}
+    assert len(common) > 5
