@@ -61,67 +61,8 @@ spec:
   containers:
     - {{ include "minicluster.container" (dict "root" . "container" $runner "kind" "runner") | nindent 6 | trim }}
   volumes:
-    - name: minicluster
-      emptyDir: {}
-    {{- include "minicluster.configVolume" . | nindent 4 }}
-    - name: minicluster-curve
-      secret:
-        secretName: {{ include "minicluster.curveSecret" . | quote }}
-        items:
-          - {key: curve.cert, path: curve.cert}
-    {{- with .Values.flux.mungeSecret }}
-    - name: minicluster-munge
-      secret:
-        secretName: {{ . | quote }}
-        items:
-          - {key: munge.key, path: munge.key}
-    {{- end }}
-    {{- if eq (include "minicluster.mungeFolder" .) "true" }}
-    - name: minicluster-munge-socket
-      emptyDir: {}
-    {{- end }}
-    {{- with include "minicluster.stateClaim" . }}
-    - name: minicluster-state
-      persistentVolumeClaim:
-        claimName: {{ . | quote }}
-    {{- end }}
-    {{- if eq (include "minicluster.sharedMemory" .) "true" }}
-    # a container runtime gives 64 MB: too little for MPI and NCCL
-    - name: minicluster-shm
-      emptyDir:
-        medium: Memory
-        {{- with $pod.sharedMemory }}
-        sizeLimit: {{ . | quote }}
-        {{- end }}
-    {{- end }}
-    {{- if eq $agent "autoscaling" }}
-    # only the agent mounts it
-    - name: minicluster-token
-      projected:
-        sources:
-          - serviceAccountToken: {path: token}
-          - configMap:
-              name: kube-root-ca.crt
-              items:
-                - {key: ca.crt, path: ca.crt}
-    {{- end }}
-    {{- if eq $mode "image" }}
-    - name: minicluster-view
-      image:
-        reference: {{ include "minicluster.viewImage" . | quote }}
-        pullPolicy: {{ include "minicluster.pullPolicy" $view }}
-    {{- else if eq $mode "copy" }}
-    - name: minicluster-view
-      emptyDir: {{ with $view.copyMedium }}{medium: {{ . | quote }}}{{ else }}{}{{ end }}
-    {{- end }}
+    {{- include "minicluster.podVolumes" . | nindent 4 }}
     {{- include "minicluster.volumes" (list . .Values.containers) | nindent 4 }}
-{{- end }}
-
-{{- define "minicluster.configVolume" -}}
-- name: minicluster-config
-  configMap:
-    name: "{{ include "minicluster.name" . }}-config"
-    defaultMode: 0555
 {{- end }}
 
 {{/* Fields that the brokers' pods and the services' pod share. Arguments: root, containers. */}}

@@ -1,0 +1,113 @@
+{{/* The volumes of the brokers' pods that the chart makes: its own files, the view, and what the values ask for. */}}
+{{- define "minicluster.podVolumes" -}}
+{{- $view := .Values.flux.container -}}
+{{- $mode := include "minicluster.viewMode" . -}}
+- name: minicluster
+  emptyDir: {}
+{{- include "minicluster.configVolume" . | nindent 0 }}
+- name: minicluster-curve
+  secret:
+    secretName: {{ include "minicluster.curveSecret" . | quote }}
+    items:
+      - {key: curve.cert, path: curve.cert}
+{{- with .Values.flux.mungeSecret }}
+- name: minicluster-munge
+  secret:
+    secretName: {{ . | quote }}
+    items:
+      - {key: munge.key, path: munge.key}
+{{- end }}
+{{- if eq (include "minicluster.mungeFolder" .) "true" }}
+- name: minicluster-munge-socket
+  emptyDir: {}
+{{- end }}
+{{- with include "minicluster.stateClaim" . }}
+- name: minicluster-state
+  persistentVolumeClaim:
+    claimName: {{ . | quote }}
+{{- end }}
+{{- if eq (include "minicluster.sharedMemory" .) "true" }}
+# a container runtime gives 64 MB: too little for MPI and NCCL
+- name: minicluster-shm
+  emptyDir:
+    medium: Memory
+    {{- with .Values.pod.sharedMemory }}
+    sizeLimit: {{ . | quote }}
+    {{- end }}
+{{- end }}
+{{- if eq (include "minicluster.agent" .) "autoscaling" }}
+# only the agent mounts it
+- name: minicluster-token
+  projected:
+    sources:
+      - serviceAccountToken: {path: token}
+      - configMap:
+          name: kube-root-ca.crt
+          items:
+            - {key: ca.crt, path: ca.crt}
+{{- end }}
+{{- if eq $mode "image" }}
+- name: minicluster-view
+  image:
+    reference: {{ include "minicluster.viewImage" . | quote }}
+    pullPolicy: {{ include "minicluster.pullPolicy" $view }}
+{{- else if eq $mode "copy" }}
+- name: minicluster-view
+  emptyDir: {{ with $view.copyMedium }}{medium: {{ . | quote }}}{{ else }}{}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- define "minicluster.configVolume" -}}
+- name: minicluster-config
+  configMap:
+    name: "{{ include "minicluster.name" . }}-config"
+    defaultMode: 0555
+{{- end }}
+
+{{/* The volumes of containers, each name once. Arguments: root, containers. */}}
+{{- define "minicluster.volumes" -}}
+{{- $volumes := dict -}}
+{{- $root := first . -}}
+{{- range last . }}{{ range $name, $volume := .volumes }}{{ $_ := set $volumes $name $volume }}{{ end }}{{ end -}}
+{{- range $name, $v := $volumes }}
+- name: {{ $name | quote }}
+  {{- if or $v.claimName $v.capacity }}
+  persistentVolumeClaim:
+    claimName: {{ include "minicluster.claimName" (list $root $name $v) | quote }}
+  {{- else if $v.hostPath }}
+  hostPath: {path: {{ $v.hostPath | quote }}, type: Directory}
+  {{- else if $v.secretName }}
+  secret:
+    secretName: {{ $v.secretName | quote }}
+    {{- include "minicluster.items" $v.items | nindent 4 }}
+  {{- else if $v.configMapName }}
+  configMap:
+    name: {{ $v.configMapName | quote }}
+    {{- include "minicluster.items" $v.items | nindent 4 }}
+  {{- else if $v.csiDriver }}
+  csi:
+    driver: {{ $v.csiDriver | quote }}
+    {{- with $v.csiDriverAttributes }}
+    volumeAttributes: {{- include "minicluster.yaml" . | nindent 6 }}
+    {{- end }}
+  {{- else }}
+  emptyDir:
+    {{- if not (or $v.emptyDirMedium $v.emptyDirSizeLimit) }} {}{{ end }}
+    {{- if eq (lower (toString $v.emptyDirMedium)) "memory" }}
+    medium: Memory
+    {{- end }}
+    {{- with $v.emptyDirSizeLimit }}
+    sizeLimit: {{ . | quote }}
+    {{- end }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "minicluster.items" -}}
+{{- with . -}}
+items:
+  {{- range $key, $path := . }}
+  - {key: {{ $key | quote }}, path: {{ $path | quote }}}
+  {{- end }}
+{{- end }}
+{{- end }}
