@@ -163,7 +163,7 @@ def test_the_charts_version_may_change(release: Release, copy_of_chart: Copy) ->
 
 
 def test_a_chart_with_a_new_value_may_come(release: Release, copy_of_chart: Copy) -> None:
-    release.chart = copy_of_chart({"values.yaml": {"  logLevel: 6\n": ""}})
+    release.chart = copy_of_chart({"values.yaml": {"  logLevel: 6 ": "  # "}})
     release.install(**CHANGE)
     release.chart = CHART
     done = release.run("upgrade")

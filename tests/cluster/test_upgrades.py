@@ -50,7 +50,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     change(f"{templates}/job.yaml", "values: [85, 137]", "values: [85]")
     change(f"{templates}/services-deployment.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
     change(f"{chart}/Chart.yaml", f"\nversion: {version()}\n", "\nversion: 9.8.7\n")
-    change(f"{chart}/values.yaml", "  logLevel: 6\n", "  logLevel: 6\n  novelty: calm\n")
+    change(f"{chart}/values.yaml", "  logLevel: 6 ", "  novelty: calm\n  logLevel: 6 ")
     change(f"{chart}/files/defaults.json", '"logLevel": 6,', '"logLevel": 6, "novelty": "calm",')
     change(f"{chart}/values.schema.json", '"logLevel":', '"novelty": {"type": "string"}, "logLevel":')
     change(f"{chart}/values.yaml", "connectTimeout: 5s", "connectTimeout: 7s")
