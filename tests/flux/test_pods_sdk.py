@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from minicluster.sdk import EndedError, JobFailed, JobLost, JobRefused, MiniCluster, NotFoundError
+from pod_jobs import wait_for_checkpoint
 from real_cluster import IN_PODS
 
 from tools import testbed
@@ -177,10 +178,7 @@ def test_jobs_of_a_lead_whose_state_is_kept(create: Create, volume: str, tmp_pat
     for future in (running, *behind):
         future.wait_for_id(PATIENCE)
     until(lambda: running.running() or running.done(), PATIENCE)
-    # a kill loses what came after the last checkpoint
-    begin = time.time()
-    ask = "import flux,flux.kvs; print(flux.kvs.kvs_checkpoint_lookup(flux.Flux())[0]['timestamp'])"
-    until(lambda: float(cluster.flux("python", "-c", ask).stdout) > begin, PATIENCE)
+    wait_for_checkpoint(release)
     release.kill_broker(0)
     assert isinstance(running.exception(PATIENCE), JobFailed)
     assert [future.result(PATIENCE).output.split() for future in behind] == [[str(n)] * 2 for n in range(3)]

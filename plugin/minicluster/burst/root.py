@@ -55,11 +55,22 @@ class BurstRequest:
 
     def undrain(self, reason: str, indexes: range) -> None:
         """Undrain those hosts of the burst whose drain has a reason that begins so: jobs may run there again."""
+        found = self._drained(reason, indexes)
+        try:
+            if found:
+                # before 0.81 flux has no `undrain --update`, which leaves out what is not drained
+                self.flux("resource", "undrain", to_idset(found))
+        except ToolError:
+            # somebody undrained one of them meanwhile
+            if self._drained(reason, indexes) == found:
+                raise
+            self.undrain(reason, indexes)
+
+    def _drained(self, reason: str, indexes: range) -> list[int]:
+        """Return those ranks of the burst whose drain has a reason that begins so."""
         drains = self.flux("resource", "drain", "-n", "-o", "{ranks}|{reason}")
         ranks = range(self.burst.first + indexes.start, self.burst.first + indexes.stop)
-        found = [rank for rank in plan.drained(drains.splitlines(), reason) if rank in ranks]
-        if found:
-            self.flux("resource", "undrain", "--update", to_idset(found))
+        return [rank for rank in plan.drained(drains.splitlines(), reason) if rank in ranks]
 
 
 def flux(cluster: MiniCluster, kubernetes: Kubernetes, pod: str, *words: str) -> str:

@@ -197,7 +197,7 @@ def test_install(run: Run, tmp_path: Path) -> None:
     )
     assert (done.exit_code, done.stdout) == (0, "")
     assert changes(tmp_path) == [
-        "kubectl exec flux-0-x -- /mnt/flux/bin/flux resource undrain --update 4",
+        "kubectl exec flux-0-x -- /mnt/flux/bin/flux resource undrain 4",
         "kubectl --context=other --namespace=there apply --server-side --force-conflicts "
         "--field-manager=minicluster -f -",
         f"helm --kube-context=other --namespace=there upgrade --install b0 {CHART} --values - --values {own} "

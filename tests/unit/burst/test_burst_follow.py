@@ -208,7 +208,7 @@ def test_a_job_that_starts_on_a_leaving_host_keeps_it(world: World) -> None:
     ]
     assert world["done"] == [
         f"kubectl flux resource drain --update 2-5 {GOING}",
-        "kubectl flux resource undrain --update 2-5",
+        "kubectl flux resource undrain 2-5",
         f"kubectl flux resource drain --update 4-5 {GOING}",
         "helm b0 2",
         f"kubectl flux resource drain --update 2-5 {GOING}",
@@ -221,7 +221,7 @@ def test_a_shrink_that_was_interrupted_is_undone(world: World) -> None:
     world.set(sizes={"flux": 2, "b0": 2}, need={"b0": 2}, drains=drains)
     world.follow(lambda: world.wait(lambda: world["drains"] != drains))
     # rank 4 is of a host that went
-    assert world["done"] == ["kubectl flux resource undrain --update 3"]
+    assert world["done"] == ["kubectl flux resource undrain 3"]
 
 
 def test_what_fails_is_left_to_the_next_burst(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,7 +418,7 @@ def test_no_job_is_lost_of_a_burst_that_somebody_enlarged(world: World, monkeypa
     world.follow(play)
     assert world["done"][:2] == [
         f"kubectl flux resource drain --update 2-5 {GOING}",
-        "kubectl flux resource undrain --update 2-5",
+        "kubectl flux resource undrain 2-5",
     ]
     assert world.sizes() == {"b0": 4}
 

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -6,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster.burst import address, plan
 from minicluster.burst.address import Address
-from minicluster.burst.root import parse_values
-from minicluster.errors import BurstError
+from minicluster.burst.root import BurstRequest, parse_values
+from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
+from minicluster.kubectl import Kubernetes
 from minicluster.render import broker, hostlist, resources
 from minicluster.render.load import load
 from minicluster.render.model import MiniCluster
@@ -307,3 +309,29 @@ def test_a_size_that_changes_leaves_the_table(first: int, more: int, size: int) 
 def test_idsets(numbers: set[int]) -> None:
     assert parse_idset(",".join(map(str, sorted(numbers)))) == sorted(numbers)
     assert parse_idset("[0-2,5]\n") == [0, 1, 2, 5]
+
+
+@pytest.mark.parametrize(
+    ("left", "asked"), [("4", ["3-4", "4"]), ("3,4", ["3-4"])], ids=["undrained by somebody", "refused"]
+)
+def test_a_rank_that_somebody_undrains_meanwhile_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, left: str, asked: list[str]
+) -> None:
+    """Before 0.81 flux has no `undrain --update`, and undrains none when one of them is not drained."""
+    drained = iter(["3,4", left, left])
+    ranks: list[str] = []
+
+    def flux(_: BurstRequest, *words: str) -> str:
+        if words[1] == "drain":
+            return f"{next(drained)}|minicluster: x\n"
+        ranks.append(words[2])
+        if len(ranks) == 1:
+            raise ToolError("flux resource: rank 3 not drained")
+        return ""
+
+    monkeypatch.setattr(BurstRequest, "flux", flux)
+    root = root_of(ROOT)
+    request = BurstRequest(root, Kubernetes(), plan.find(root, "burst-0"), Kubernetes())
+    with nullcontext() if len(asked) > 1 else pytest.raises(ToolError, match="rank 3 not drained"):
+        request.undrain(plan.OURS, range(2))
+    assert ranks == asked
