@@ -1,6 +1,5 @@
 """The size of a MiniCluster is changed: by Helm, or where it scales itself by a request to its autoscaler."""
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -92,11 +91,11 @@ def _watch(kubernetes: Kubernetes, lead: Lead, question: Message, end: float, te
     with closing(kubernetes.stream("exec", *where, "--", *words, has_input=True)) as stream:
         conversation = Conversation(stream, remote())
         try:
-            conversation.begin(None, threading.Event())
-            conversation.say([question])
             while (left := end - time.monotonic()) > 0:
                 for reply in conversation.replies(seconds=min(left, SILENCE)):
-                    if "up" in reply:
+                    if "ready" in reply:
+                        conversation.say([question])
+                    elif "up" in reply:
                         tell(reply["up"])
                     elif "online" in reply:
                         return True

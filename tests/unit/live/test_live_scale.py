@@ -1,6 +1,7 @@
 """``minicluster scale`` and ``list``, with a kubectl and a Helm that answer as told."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,10 @@ def test_scale_waits_for_the_nodes_over_a_lost_connection(kubectl: Kubectl) -> N
     assert kubectl.run("scale", "mini", "4", "--wait") == Done(0, "", say("mini: size 2 -> 4", *nodes))
     question = '{"key": "", "online": [4, 8], "more": false}'
     assert (kubectl.folder / "home/bin/flux.asked").read_text() == f"{question}\n" * 2
-    kubectl.flux("exec sleep 3")
+    kubectl.flux("exec sleep 40")
+    begin = time.monotonic()
     done = kubectl.run("scale", "mini", "3", "--wait", "--timeout", "1s")
+    assert time.monotonic() - begin < 20, "the deadline cuts off a lead that is silent from the start"
     message = "mini has its new size, but not all of its nodes within 1 s: see its status"
     assert done == Done(1, "", say("mini: size 2 -> 3", message))
 
