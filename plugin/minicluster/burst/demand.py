@@ -167,8 +167,7 @@ class Demand:
     def _talk(self) -> Iterator[dict[str, Any]]:
         """Yield the answers of the lead that is there. Raises MiniClusterError when that ends."""
         lead, read = self._find_lead(), time.monotonic()
-        where = (lead.pod.name, f"--container={lead.pod.runner}", "--stdin")
-        words = ("exec", *where, "--", *lead.flux_words("python", "-c", BOOT))
+        words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT))
         with closing(self._kubernetes.stream(*words, has_input=True)) as stream:
             conversation = Conversation(stream, first_line(*PROGRAM))
             try:

@@ -43,6 +43,10 @@ class Pod:
         """Phase and reason, e.g. ``Pending: ImagePullBackOff``."""
         return f"{self.phase}: {self.reason}" if self.reason else self.phase
 
+    def exec_words(self, *options: str) -> tuple[str, ...]:
+        """Return the words of kubectl that run a command, which follows, in the container that runs Flux."""
+        return ("exec", self.name, f"--container={self.runner}", *options, "--")
+
     def back_off(self, now: datetime) -> float:
         """Return the seconds until Kubernetes makes the next pod in place of one that failed; 0 if unknown.
 

@@ -103,8 +103,9 @@ class _Following:
         """Ask the lead for the job. Raises CommandError."""
         lead, age = self._lead, time.monotonic() - self._begin + SLACK
         words = lead.flux_words("python", "-c", BOOT, self._key, f"{age:.0f}", action)
-        where = (lead.pod.name, f"--container={lead.pod.runner}", "--stdin")
-        text = self._kubernetes.kubectl("exec", *where, "--", *words, stdin=first_line("mine"), seconds=SECONDS)
+        text = self._kubernetes.kubectl(
+            *lead.pod.exec_words("--stdin"), *words, stdin=first_line("mine"), seconds=SECONDS
+        )
         found: dict[str, Any] = json.loads(text)
         return found
 

@@ -41,11 +41,11 @@ def run(
     On a terminal the command has a terminal too, and Ctrl-C is a key there. Else it has our standard streams, and gets
     the signals that we get, but for those that ``told`` says are done with.
     """
-    where = (lead.pod.name, f"--container={lead.pod.runner}")
+    pod = lead.pod
     if sys.stdin.isatty() and sys.stdout.isatty():
-        return _Terminal(kubernetes.words("exec", *where, "--stdin", "--tty", "--", *words), told).run()
-    signals = kubernetes.words("exec", *where, "--", "sh", "-c", KILL, "sh")
-    command = kubernetes.words("exec", *where, "--stdin", "--", "sh", "-c", START, "sh", *words)
+        return _Terminal(kubernetes.words(*pod.exec_words("--stdin", "--tty"), *words), told).run()
+    signals = kubernetes.words(*pod.exec_words(), "sh", "-c", KILL, "sh")
+    command = kubernetes.words(*pod.exec_words("--stdin"), "sh", "-c", START, "sh", *words)
     return _Piped(command, signals, told).run(stdin.descriptor() if stdin else None)
 
 

@@ -55,7 +55,7 @@ def _ask(kubernetes: Kubernetes, name: str, size: int | None, policy: dict[str, 
     lead = find_ready_lead(kubernetes, name, say)
     words = (f"{lead.home}/bin/minicluster-scale", "auto" if size is None else str(size))
     try:
-        kubernetes.kubectl("exec", lead.pod.name, f"--container={lead.pod.runner}", "--", *words)
+        kubernetes.kubectl(*lead.pod.exec_words(), *words)
     except CommandError as error:
         raise StateError(f"{name} sizes itself: {error.reason.removeprefix('minicluster-scale: ')}") from None
     limits = f"from {policy['min']} to {policy['max']}"
@@ -86,9 +86,8 @@ def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None
 
 def _watch(kubernetes: Kubernetes, lead: Lead, question: Message, end: float, tell: Callable[[int], None]) -> bool:
     """Ask which brokers are online, and tell whether they became what is wanted within the time."""
-    words = lead.flux_words("python", "-c", BOOT)
-    where = (lead.pod.name, f"--container={lead.pod.runner}", "--stdin")
-    with closing(kubernetes.stream("exec", *where, "--", *words, has_input=True)) as stream:
+    words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT))
+    with closing(kubernetes.stream(*words, has_input=True)) as stream:
         conversation = Conversation(stream, remote())
         try:
             while (left := end - time.monotonic()) > 0:

@@ -105,9 +105,8 @@ def _ask_kueue(kubernetes: Kubernetes, job: Job) -> str:
 
 def ask_lead(kubernetes: Kubernetes, lead: Pod) -> str:
     """Return what QUESTION prints in the lead's pod. Raises SilentError, StatusError."""
-    command = ("exec", lead.name, f"--container={lead.runner}", "--stdin", "--", *WORDS)
     try:
-        return kubernetes.kubectl(*command, stdin=standard_input(), seconds=EXEC_SECONDS)
+        return kubernetes.kubectl(*lead.exec_words("--stdin"), *WORDS, stdin=standard_input(), seconds=EXEC_SECONDS)
     except CommandError as error:
         if error.is_forbidden:
             raise StatusError(f"{error.reason}: {NEEDS}") from None

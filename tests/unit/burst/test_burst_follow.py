@@ -524,7 +524,8 @@ def test_an_offer_comes_while_the_conversation_ends(monkeypatch: pytest.MonkeyPa
             super().__exit__(*error)
             found.offer("b0", demand.Offer(2, 4, 1, 4))
 
-    lead = SimpleNamespace(pod=SimpleNamespace(name="p", runner="c"), flux_words=lambda *_: [])
+    pod = SimpleNamespace(exec_words=lambda *_: ("exec", "p", "--"))
+    lead = SimpleNamespace(pod=pod, flux_words=lambda *_: [])
     monkeypatch.setattr(found, "_find_lead", lambda: lead)
     monkeypatch.setattr(Kubernetes, "words", lambda *_: [sys.executable, "-c", ""])
     monkeypatch.setattr(kubectl.subprocess, "Popen", Gone)
