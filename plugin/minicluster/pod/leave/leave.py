@@ -6,13 +6,12 @@ A worker drains its own rank; the lead stops the queue, and dumps it to ARCHIVE 
 run after LEAVE are told to stop, a launcher before them. FOLDER/stopping is created before: what ends after that did
 not end by itself. FOLDER/launcher has the process id of a launcher that runs.
 Jobs that may run again, all with ON_STOP `requeue`, first get a copy in the queue, unless the queue is `lost` with the
-pod (requeue.py).
+pod (again.py).
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
@@ -23,12 +22,11 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 import flux
+from again import Requeue
 from flux.job import JobID, cancel
 from flux.job import kill as send
-from requeue import ask_for_copies, lookup, may_run_again, warning
-from state import jobs, nodes, parse_idset
+from rank import REASON, is_idle, leave_rank, running_jobs, stop_joining
 
-REASON = "minicluster: the pod was told to stop"
 POLL = 0.5  # seconds
 #: Part of KILL that a cancelled job has between SIGTERM and SIGKILL; Flux itself gives 5 s (exec.kill-timeout)
 TERM_PART = 5 / 8
@@ -37,12 +35,6 @@ OVER = "the pod's grace period is over"
 EXIT_CODE_TIME = 5.0
 #: The end of a broker, which starts a Python too, takes at most so many times as long as the start of this program
 SLOWNESS = 3.0
-#: States of a broker that may get jobs, and of one that ends (flux-broker's state machine); before, it has not joined
-ONLINE, ENDS = ("quorum", "run"), ("cleanup", "shutdown", "finalize", "goodbye", "unload-builtins", "exit")
-#: State of a broker that can reach the lead and gets jobs soon
-CONNECTED = "init"
-#: Starts the lead's undrainer
-LEAVES = "minicluster.leave"
 
 
 class Times(NamedTuple):
@@ -73,40 +65,6 @@ def times(now: float, told: float, begun: float, parts: tuple[float, float, floa
     return Times(max(0.0, left - kill), min(kill, left))
 
 
-def drain(handle: Any, rank: int) -> None:
-    """Let no more jobs start on a rank. A rank that is drained already keeps its reason."""
-    try:
-        handle.rpc("resource.drain", {"targets": str(rank), "reason": REASON}, nodeid=0).get()
-    except OSError as error:
-        if error.errno != errno.EEXIST:
-            raise
-
-
-def leave_rank(handle: Any, rank: int) -> None:
-    """Drain a rank, and start the lead's undrainer, which undrains it when the pod is gone."""
-    drain(handle, rank)
-    handle.rpc("event.publish", {"topic": LEAVES, "flags": 0}, nodeid=0).get()
-
-
-def stop_joining(handle: Any, rank: int | None, seconds: float) -> bool:
-    """Tell a broker that has not joined to stop, again and again: it misses a signal between two states.
-
-    Return whether it has joined. Raises OSError when it can't be asked.
-    """
-    broker = int(handle.attr_get("broker.pid"))
-    end = time.monotonic() + seconds
-    state = handle.rpc("state-machine.get").get()["state"]
-    with suppress(OSError):  # it has ended
-        if rank is not None and state == CONNECTED:
-            # it may get jobs before a signal ends it
-            leave_rank(handle, rank)
-        while state not in ONLINE + ENDS and time.monotonic() < end:
-            os.kill(broker, signal.SIGTERM)
-            time.sleep(POLL / 5)
-            state = handle.rpc("state-machine.get").get()["state"]
-    return state in ONLINE
-
-
 def stop_queue(handle: Any) -> None:
     """Let no more jobs start anywhere."""
     stop = {"start": False, "all": True, "nocheckpoint": True, "reason": REASON}
@@ -124,27 +82,6 @@ def dump(archive: str, seconds: float) -> None:
     except (OSError, subprocess.SubprocessError) as error:
         why = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().replace("\n", "; ") or error
         print(f"minicluster: the queue is dumped at the broker's end only: {why}", flush=True)
-
-
-def running_jobs(handle: Any, rank: int | None) -> list[int]:
-    """Return the jobs that run on a rank, or (None) on any."""
-    found = jobs(handle, "running", ["ranks"])
-    return [job["id"] for job in found if rank is None or rank in parse_idset(job.get("ranks", ""))]
-
-
-def is_idle(handle: Any, rank: int | None) -> bool:
-    """Return whether nothing of a rank is allocated, or (None) whether no job runs.
-
-    The lead undrains the rank of a pod that is gone, which may come when the next pod of that rank leaves already: then
-    this drains it again.
-    """
-    if rank is None:
-        return not running_jobs(handle, None)
-    found = nodes(handle)
-    if rank in found.drained:
-        return rank not in found.used
-    drain(handle, rank)
-    return False
 
 
 def wait_until(done: Callable[[], bool], seconds: float, poll: float = POLL) -> bool:
@@ -184,49 +121,6 @@ def stop_launcher(launcher: Path, seconds: float) -> None:
                 os.kill(pid, signal.SIGTERM)
         print(f"minicluster: the launcher is told to stop: {OVER}", flush=True)
     wait_until(lambda: not launcher.exists(), seconds, POLL / 5)
-
-
-class Requeue:
-    """What a leaving pod does with its jobs that may run again."""
-
-    def __init__(self, handle: Any, on_stop: str, lost: bool) -> None:
-        """With the value of pod.onStop; ``lost``: the queue is lost with this pod, so no copy is made."""
-        self.handle, self.on_stop, self.lost = handle, on_stop, lost
-        #: By job: whether it may run again, and the signal and time of its warning
-        self.known: dict[int, tuple[bool, tuple[int, float] | None]] = {}
-        self.warned: set[int] = set()
-
-    def look(self, job: int) -> tuple[bool, tuple[int, float] | None]:
-        """Return what the attributes of a job say; a wrong one is logged, once. Raises OSError."""
-        if job not in self.known:
-            again, first = False, None
-            try:
-                jobspec = lookup(self.handle, job)
-                again = may_run_again(jobspec, self.on_stop)
-                first = warning(jobspec) if jobspec and again else None
-            except ValueError as error:
-                print(f"minicluster: job {JobID(job).f58plain}: {error}", flush=True)
-            self.known[job] = again, first
-        return self.known[job]
-
-    def put_back(self, running: list[int]) -> dict[str, str]:
-        """Return the copies, by name, of the jobs that may run again. Rank 0 makes them. Raises OSError."""
-        wanted = [job for job in running if self.look(job)[0]]
-        return ask_for_copies(self.handle, wanted) if wanted and not self.lost else {}
-
-    def warn(self, running: list[int], left: float) -> None:
-        """Send the signals that are due ``left`` seconds before the end, each once. Raises OSError."""
-        due = {}
-        for job in running:
-            first = self.look(job)[1]
-            if first and left <= first[1] and job not in self.warned:
-                due[job] = signal.Signals(first[0])
-        self.put_back(list(due))
-        for job, signum in due.items():
-            print(f"minicluster: job {JobID(job).f58plain} gets {signum.name}: the pod was told to stop", flush=True)
-            self.warned.add(job)
-            with suppress(OSError):  # it has just ended
-                send(self.handle, job, signum)
 
 
 def let_jobs_end(handle: Any, rank: int | None, launcher: Path, seconds: float, requeue: Requeue) -> bool:

@@ -1,0 +1,80 @@
+"""What a leaving pod asks and tells Flux about its rank: drain it, join no more, tell what runs on it.
+
+The lead asks about all ranks, by the rank None.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from contextlib import suppress
+from typing import Any
+
+from state import jobs, nodes, parse_idset
+
+REASON = "minicluster: the pod was told to stop"
+POLL = 0.1  # seconds
+#: States of a broker that may get jobs, and of one that ends (flux-broker's state machine); before, it has not joined
+ONLINE, ENDS = ("quorum", "run"), ("cleanup", "shutdown", "finalize", "goodbye", "unload-builtins", "exit")
+#: State of a broker that can reach the lead and gets jobs soon
+CONNECTED = "init"
+#: Starts the lead's undrainer
+LEAVES = "minicluster.leave"
+
+
+def drain(handle: Any, rank: int) -> None:
+    """Let no more jobs start on a rank. A rank that is drained already keeps its reason."""
+    try:
+        handle.rpc("resource.drain", {"targets": str(rank), "reason": REASON}, nodeid=0).get()
+    except OSError as error:
+        if error.errno != errno.EEXIST:
+            raise
+
+
+def leave_rank(handle: Any, rank: int) -> None:
+    """Drain a rank, and start the lead's undrainer, which undrains it when the pod is gone."""
+    drain(handle, rank)
+    handle.rpc("event.publish", {"topic": LEAVES, "flags": 0}, nodeid=0).get()
+
+
+def stop_joining(handle: Any, rank: int | None, seconds: float) -> bool:
+    """Tell a broker that has not joined to stop, again and again: it misses a signal between two states.
+
+    Return whether it has joined. Raises OSError when it can't be asked.
+    """
+    broker = int(handle.attr_get("broker.pid"))
+    end = time.monotonic() + seconds
+    state = handle.rpc("state-machine.get").get()["state"]
+    with suppress(OSError):  # it has ended
+        if rank is not None and state == CONNECTED:
+            # it may get jobs before a signal ends it
+            leave_rank(handle, rank)
+        while state not in ONLINE + ENDS and time.monotonic() < end:
+            os.kill(broker, signal.SIGTERM)
+            time.sleep(POLL)
+            state = handle.rpc("state-machine.get").get()["state"]
+    return state in ONLINE
+
+
+def running_jobs(handle: Any, rank: int | None) -> list[int]:
+    """Return the jobs that run on a rank, or (None) on any."""
+    found = jobs(handle, "running", ["ranks"])
+    return [job["id"] for job in found if rank is None or rank in parse_idset(job.get("ranks", ""))]
+
+
+def is_idle(handle: Any, rank: int | None) -> bool:
+    """Return whether nothing of a rank is allocated, or (None) whether no job runs.
+
+    The lead undrains the rank of a pod that is gone, which may come when the next pod of that rank leaves already: then
+    this drains it again.
+    """
+    if rank is None:
+        return not running_jobs(handle, None)
+    found = nodes(handle)
+    if rank in found.drained:
+        return rank not in found.used
+    drain(handle, rank)
+    return False
