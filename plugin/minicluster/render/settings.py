@@ -72,33 +72,32 @@ def _environment(cluster: MiniCluster) -> list[str]:
     return ['if [ -z "${MINICLUSTER_ENVIRONMENT:-}" ]; then', *exports, "  export MINICLUSTER_ENVIRONMENT=set", "fi"]
 
 
+#: The keys of the agent's policy, and the values in `autoscaling` that they have.
+POLICY = {
+    "min": "min",
+    "max": "max",
+    "backlog": "backlogSeconds",
+    "idle": "idleSeconds",
+    "suspend": "suspendAfterSeconds",
+    "step_up": "maxStepUp",
+    "step_down": "maxStepDown",
+    "cpu_target": "targetCPUUtilizationPercentage",
+}
+
+
 def agent(cluster: MiniCluster) -> dict[str, Any]:
     """Return the agent's settings: the Job that it watches, and its policy; without one it leaves the size alone."""
-    metrics = cluster.spec["metrics"]
+    metrics, scaling = cluster.spec["metrics"], cluster.autoscaling
     return {
         "name": cluster.name,
         "namespace": cluster.namespace,
         "size": cluster.size,
         "max_size": cluster.max_size,
         "period": cluster.spec["agent"]["periodSeconds"],
-        "policy": _policy(cluster),
+        "policy": {key: scaling[value] for key, value in POLICY.items()} if scaling else None,
+        # what the agent of this version knows: a newer chart's upgrade reads it
+        "policy_keys": list(POLICY),
         "port": metrics["port"] if metrics["enabled"] else None,
         "container": cluster.runner.get("name") or cluster.name,
         "cpu_request": float(resources.requested_cpus(cluster.runner)),
-    }
-
-
-def _policy(cluster: MiniCluster) -> dict[str, Any] | None:
-    scaling = cluster.autoscaling
-    if not scaling:
-        return None
-    return {
-        "min": scaling["min"],
-        "max": scaling["max"],
-        "backlog": scaling["backlogSeconds"],
-        "idle": scaling["idleSeconds"],
-        "suspend": scaling["suspendAfterSeconds"],
-        "step_up": scaling["maxStepUp"],
-        "step_down": scaling["maxStepDown"],
-        "cpu_target": scaling["targetCPUUtilizationPercentage"],
     }

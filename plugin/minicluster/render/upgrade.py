@@ -80,13 +80,8 @@ def changes(
             yield path, _shown(old), _shown(new)
 
 
-#: Former defaults, those of older versions that have changed, by path.
-FORMER: Mapping[str, str] = {
-    "autoscaling.backlogSeconds": "10",
-    "flux.scheduler.queuePolicy": "fcfs",
-    "flux.submitCommand": "flux submit",
-    "network.interface": "eth0",
-}
+#: Former defaults, those of released versions that have changed since, by path.
+FORMER: Mapping[str, str] = {}
 _EMPTY = ("{}", "[]", "null")
 
 
@@ -133,8 +128,7 @@ _NOT_OF_BROKERS = ("quorum.sh",)
 _AGENT = ("size", "period", "policy", "port")
 _ASSIGNMENT = re.compile(r"""(mc_\w+)=((?:'[^']*'|"'"|[^\s'"])*)\n""")
 _COMMENT = re.compile(r"#.*\n")
-#: An older version of ours has -S where this one has -o-S
-_QUORUM = re.compile("(?:-o)?(-Sbroker.quorum=.*)")
+_QUORUM = "-o-Sbroker.quorum="
 
 
 def files(
@@ -153,7 +147,7 @@ def files(
     kept = {file: text for file, text in held.items() if file not in of_services}
     new = {file: fresh[file] for file in {*of_services, *_NOT_OF_BROKERS} & fresh.keys()}
     new["settings.sh"] = _settings(held["settings.sh"], fresh["settings.sh"], words_before)
-    new["agent.json"] = _agent(held["agent.json"], fresh["agent.json"], held.get("autoscale.py", ""))
+    new["agent.json"] = _agent(held["agent.json"], fresh["agent.json"])
     return dict(sorted((kept | new).items()))
 
 
@@ -195,13 +189,10 @@ def _quoted(words: list[str]) -> str:
 
 def _with_quorum(held: str, fresh: str) -> str:
     words = _words(held)
-    form = "" if any(word.startswith("-S") for word in words) else "-o"
-    quorum = [form + match[1] for word in _words(fresh) if (match := _QUORUM.match(word))]
-    others = [word for word in words if not _QUORUM.match(word)]
+    quorum = [word for word in _words(fresh) if word.startswith(_QUORUM)]
+    others = [word for word in words if not word.startswith(_QUORUM)]
     # where broker.start has it: before the other attributes of the broker
-    place = next(
-        (index for index, word in enumerate(words) if word.removeprefix("-o").startswith("-Sbroker.")), len(others)
-    )
+    place = next((index for index, word in enumerate(words) if word.startswith("-o-Sbroker.")), len(others))
     return _quoted([*others[:place], *quorum, *others[place:]])
 
 
@@ -212,21 +203,11 @@ def _with_nodes(held: str, fresh: str, before: int) -> str:
     return _quoted([*words[:before], *nodes, *words[after:]])
 
 
-def _agent(held: str, fresh: str, program: str) -> str:
-    """Return the held settings of the agent, with the fresh policy as far as the held program knows it."""
+def _agent(held: str, fresh: str) -> str:
+    """Return the held settings of the agent, with the fresh policy as far as the agent that runs knows it."""
     was, new = json.loads(held), json.loads(fresh)
     if new["policy"]:
-        known = set(was["policy"] or ()) | _fields(program, "Policy")
-        for key in new["policy"].keys() - known:
+        for key in sorted(new["policy"].keys() - set(was["policy_keys"])):
             if new["policy"].pop(key):
                 raise SpecError(f"autoscaling: the agent of the live MiniCluster does not know {key}: unset it")
     return json.dumps(was | {key: new[key] for key in _AGENT if key in was}, indent=2) + "\n"
-
-
-def _fields(program: str, name: str) -> set[str]:
-    """Return the names of the fields of a dataclass in the text of a program."""
-    import ast  # noqa: PLC0415 - 1 ms
-
-    classes = [node for node in ast.parse(program).body if isinstance(node, ast.ClassDef) and node.name == name]
-    fields = [node for one in classes for node in one.body if isinstance(node, ast.AnnAssign)]
-    return {node.target.id for node in fields if isinstance(node.target, ast.Name)}

@@ -14,8 +14,6 @@ def marked(user: Any) -> dict[str, Any]:
 
 #: As `flux submit` writes what work.py has it say
 OWN = marked({"minicluster": {"work": 1}})
-#: As 0.1.0 did
-FORMER = marked({"minicluster": "work"})
 
 
 def test_this_is_how_the_work_is_marked() -> None:
@@ -28,7 +26,7 @@ def test_only_marked_work_is_cancelled_in_any_active_state(monkeypatch: pytest.M
     flux = FakeFlux({0: (1, 0)}, {0})
     for number, state in enumerate(("depend", "priority", "sched")):
         flux.submit(number, state=state, **OWN)
-    flux.run(3, "0", **FORMER)
+    flux.run(3, "0", **OWN)
     for number, user in enumerate((None, {}, {"minicluster": "other"}, {"minicluster": {"requeue": 1}}, ""), start=10):
         flux.submit(number, **marked(user))
         flux.run(number + 10, "0", **marked(user))

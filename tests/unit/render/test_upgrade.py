@@ -79,24 +79,20 @@ def test_what_another_version_has_stays(cluster_of: Cluster) -> None:
     held |= {"leave.py": "other", "new.sh": "new", "broker.toml": "other", "side.new": "n", "quorum.sh": "old"}
     held |= {"side.command": "other"}
     held["settings.sh"] = (
-        "# another\n# version\nmc_new='a'\nmc_size=2\nmc_start_words='flux other -Slast=1'\n"
+        "# another\n# version\nmc_new='a'\nmc_size=2\nmc_start_words='flux other -o-Slast=1'\n"
         "mc_submit_words='time -N 2 flux submit -N 7 -n 3 --other'\nother=1\nmc_size=5\n"
     )
     policy = {"min": 1, "max": 4, "backlog": 3, "new": 7}
-    held["agent.json"] = json.dumps({"size": 2, "period": 10, "policy": policy, "port": None, "new": 1})
-    held["autoscale.py"] = "class Policy:\n    idle: int\n    later: int = 0\nclass Other:\n    step_up: int\n"
+    keys = ["min", "max", "backlog", "idle", "new"]
+    settings = {"size": 2, "period": 10, "policy": policy, "policy_keys": keys, "port": None, "new": 1}
+    held["agent.json"] = json.dumps(settings)
     made = files(cluster_of({**SPEC, "size": 3, "autoscaling": {"enabled": True, "min": 2}}, **handed(held)))
     assert made["settings.sh"] == (
-        "# another\n# version\nmc_new='a'\nmc_size=3\nmc_start_words='flux other -Slast=1 -Sbroker.quorum=2'\n"
+        "# another\n# version\nmc_new='a'\nmc_size=3\nmc_start_words='flux other -o-Slast=1 -o-Sbroker.quorum=2'\n"
         "mc_submit_words='time -N 2 flux submit -N 7 -N 3 -n 3 --other'\nother=1\nmc_size=5\n"
     )
-    assert json.loads(made["agent.json"]) == {
-        "size": 3,
-        "period": 10,
-        "policy": {"min": 2, "max": 4, "backlog": 1, "idle": 60},
-        "port": None,
-        "new": 1,
-    }
+    new = {"min": 2, "max": 4, "backlog": 1, "idle": 60}
+    assert json.loads(made["agent.json"]) == {**settings, "size": 3, "policy": new}
     assert made["quorum.sh"] != "old"
     kept = {file: text for file, text in held.items() if file not in ("settings.sh", "agent.json", "quorum.sh")}
     assert {file: text for file, text in made.items() if file in kept} == kept
@@ -105,9 +101,8 @@ def test_what_another_version_has_stays(cluster_of: Cluster) -> None:
 
 def test_the_agent_gets_the_policy_that_it_knows(cluster_of: Cluster) -> None:
     held = files(cluster_of({**SPEC, **SCALED}))
-    settings = {"size": 2, "period": 10, "policy": None, "new": 1}
+    settings = {"size": 2, "period": 10, "policy": None, "policy_keys": ["min", "max", "backlog", "idle"], "new": 1}
     held["agent.json"] = json.dumps(settings)
-    held["autoscale.py"] = "class Policy:\n    min: int\n    max: int\n    backlog: float\n    idle: float\n"
     asked = {**SPEC, "autoscaling": {"enabled": True, "idleSeconds": 5}, "metrics": {"enabled": True}}
     made = json.loads(files(cluster_of(asked, **handed(held)))["agent.json"])
     assert made == {**settings, "policy": {"min": 1, "max": 4, "backlog": 1, "idle": 5}}

@@ -33,8 +33,7 @@ def own_attributes(jobspec: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the attributes `user.minicluster.*` of a jobspec."""
     user = ((jobspec or {}).get("attributes") or {}).get("user") or {}
     found = user.get("minicluster")
-    # 0.1.0 marked the cluster's own work by the word alone
-    return found if isinstance(found, dict) else {"work": found == "work"}
+    return found if isinstance(found, dict) else {}
 
 
 def is_interactive(jobspec: Mapping[str, Any]) -> bool:
