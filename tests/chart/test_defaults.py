@@ -57,9 +57,8 @@ def without(values: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 Render = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
 
-@pytest.fixture(scope="module")
-def render(helm: Helm) -> Render:
-    """Return the objects of values after the post-renderer; what is rendered twice is kept."""
+def renderer(helm: Helm) -> Render:
+    """Return a function from values to objects after the post-renderer; what is rendered twice is kept."""
     known: dict[str, list[dict[str, Any]]] = {}
 
     def objects(values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -72,13 +71,38 @@ def render(helm: Helm) -> Render:
     return objects
 
 
+@pytest.fixture(scope="module")
+def render(helm4: Helm) -> Render:
+    return renderer(helm4)
+
+
 PATHS = list(paths(VALUES))
 SECTIONS = [path for path in PATHS if isinstance(functools.reduce(operator.getitem, path, VALUES), dict)]
+#: Each has a rendering of its own: a section hides what is in it, and a value of ON turns others off.
+ALONE = [path for path in PATHS if path in SECTIONS or without(ON, path) != ON]
+#: The other paths, by the key at the top
+TOGETHER = {top: [path for path in PATHS if path[0] == top and path not in ALONE] for top in VALUES}
 
 
-@pytest.mark.parametrize("path", PATHS, ids=".".join)
+def nulls(values: dict[str, Any], unset: list[tuple[str, ...]]) -> dict[str, Any]:
+    """Return values with null at some paths."""
+    return functools.reduce(lambda found, path: deep(found, nested(path, None)), unset, values)
+
+
+@pytest.mark.parametrize("path", ALONE, ids=".".join)
 def test_null_is_unset(render: Render, path: tuple[str, ...]) -> None:
-    assert render(deep(ON, nested(path, None))) == render(without(ON, path))
+    assert render(nulls(ON, [path])) == render(without(ON, path))
+
+
+@pytest.mark.parametrize("top", [top for top, found in TOGETHER.items() if found])
+def test_nulls_in_a_section_are_unset(render: Render, top: str) -> None:
+    assert render(nulls(ON, TOGETHER[top])) == render(ON)
+
+
+def test_nulls_are_unset_with_helm_3(helm3: Helm) -> None:
+    render = renderer(helm3)
+    assert render(nulls(ON, [path for found in TOGETHER.values() for path in found])) == render(ON)
+    assert render(dict.fromkeys(VALUES)) == render({})
 
 
 @pytest.mark.parametrize("path", SECTIONS, ids=".".join)

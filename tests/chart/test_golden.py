@@ -3,10 +3,12 @@
 The base cases have whole renderings, the others what differs from that of the defaults.
 """
 
+import functools
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,20 +39,23 @@ def render(stream: str, seed_file: Path) -> str:
     return done.stdout.decode()
 
 
+@pytest.fixture(scope="module")
+def rendered(helm4: Helm, seed_file: Path) -> Callable[[str], str]:
+    """Return what a case renders to with Helm 4."""
+    return functools.cache(lambda case: render(template(helm4, case), seed_file))
+
+
 @pytest.mark.parametrize("case", NAMES)
-def test_golden(helm4: Helm, seed_file: Path, update_golden: bool, case: str) -> None:
-    text = render(template(helm4, case), seed_file)
+def test_golden(rendered: Callable[[str], str], update_golden: bool, case: str) -> None:
     if case in BASES:
-        check(GOLDEN / f"{case}.yaml", without_scripts(text), update_golden)
+        check(GOLDEN / f"{case}.yaml", without_scripts(rendered(case)), update_golden)
     else:
-        defaults = render(template(helm4, "defaults"), seed_file)
-        check(GOLDEN / f"{case}.diff", differing(defaults, text), update_golden)
+        check(GOLDEN / f"{case}.diff", differing(rendered("defaults"), rendered(case)), update_golden)
 
 
 @pytest.mark.parametrize("case", NAMES)
-def test_helm_3_gives_the_same_objects(helm3: Helm, helm4: Helm, seed_file: Path, case: str) -> None:
-    three, four = (by_name(render(template(helm, case), seed_file)) for helm in (helm3, helm4))
-    assert three == four
+def test_helm_3_gives_the_same_objects(rendered: Callable[[str], str], helm3: Helm, seed_file: Path, case: str) -> None:
+    assert by_name(render(template(helm3, case), seed_file)) == by_name(rendered(case))
 
 
 def test_each_golden_file_has_its_case() -> None:
@@ -58,6 +63,6 @@ def test_each_golden_file_has_its_case() -> None:
     assert {path.name for path in GOLDEN.iterdir() if path.is_file()} == expected
 
 
-def test_the_scripts_in_the_config_map_are_the_files(helm4: Helm, seed_file: Path) -> None:
-    data = by_name(render(template(helm4, "defaults"), seed_file))["ConfigMap", "flux-sample-config"]["data"]
+def test_the_scripts_in_the_config_map_are_the_files(rendered: Callable[[str], str]) -> None:
+    data = by_name(rendered("defaults"))["ConfigMap", "flux-sample-config"]["data"]
     assert {name: data[name] for name in scripts()} == scripts()
