@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
+from minicluster.templates import rendered
 
 from benchmarks.results import Row, save
 from tools.clients import ClusterError, output, run_program
@@ -34,16 +35,6 @@ TICKS = os.sysconf("SC_CLK_TCK")
 HOSTS = ((4, 4), (1000, 4), (5000, 4), (10000, 4), (1000, 64), (5000, 64))
 FANOUTS = (2, 16, 32, 256)
 STDERR = "-Slog-stderr-level=3"
-#: What rank 0 runs: a line to stdout for each step, which the next line of stdin starts.
-STEPS = """
-set -e
-echo quorum; read -r go
-flux run -N$SIZE -n$SIZE true
-echo job; read -r go
-flux module list >{folder}/modules
-flux resource eventlog -f json >{folder}/eventlog
-echo end; read -r go
-"""
 SCHEDULERS: dict[str, dict[str, Any]] = {
     "sched-simple": {"modules": {"alternatives": {"sched": "sched-simple", "feasibility": "sched-simple"}}},
     "Fluxion": {
@@ -89,7 +80,7 @@ class Instance:
     """Brokers that have been started, rank 0 first."""
 
     def __init__(self, process: subprocess.Popen[str], pids: list[int], begin: float) -> None:
-        """Take the process whose stdin and stdout are those of STEPS."""
+        """Take the process whose stdin and stdout are those of `steps`."""
         self.process, self.brokers, self.begin = process, [Broker(pid) for pid in pids], begin
 
     def step(self, name: str) -> tuple[float, float]:
@@ -101,6 +92,11 @@ class Instance:
         if line != f"{name}\n":
             raise ClusterError(f"Flux wrote {line!r} in place of {name}")
         return sum(broker.cpu for broker in self.brokers), time.monotonic() - self.begin
+
+
+def steps(folder: Path) -> str:
+    """Return the script of rank 0, which writes into a folder."""
+    return rendered(__file__, "broker_steps.sh.j2", folder=str(folder))
 
 
 def resources(hosts: int, cores: int, folder: Path) -> None:
@@ -151,7 +147,7 @@ def tree_row(size: int, fanout: int, folder: Path) -> Row:
     resources(size, 4, folder)
     words = ["flux", "start", f"--test-size={size}", f"--test-hosts={NAME}-[0-{size - 1}]", STDERR]
     words += [f"--config-path={configured(folder, **SCHEDULERS['sched-simple'])}", f"-Stbon.topo=kary:{fanout}"]
-    with running([*words, "sh", "-c", STEPS.format(folder=folder)], size, SIZE=str(size)) as instance:
+    with running([*words, "sh", "-c", steps(folder)], size, SIZE=str(size)) as instance:
         cpu, seconds = instance.step("quorum")
         lead, leaves = instance.brokers[0], instance.brokers[-max(1, size // 2) :]
         row = {
@@ -197,9 +193,8 @@ def hosts_row(hosts: int, cores: int, scheduler: str, folder: Path) -> Row:
     found = environment(scheduler)
     words_of_worker = [*words, f"-Shostname={NAME}-1", f"-Srundir={folder}/1"]
     worker = subprocess.Popen(words_of_worker, stdin=subprocess.DEVNULL, env={**os.environ, **found})
-    steps = ["sh", "-c", STEPS.format(folder=folder)]
     try:
-        with running([*words, f"-Shostname={NAME}-0", *steps], 1, SIZE="2", **found) as instance:
+        with running([*words, f"-Shostname={NAME}-0", "sh", "-c", steps(folder)], 1, SIZE="2", **found) as instance:
             cpu, seconds = instance.step("quorum")
             job_cpu, _ = instance.step("job")
             memory = instance.brokers[0].memory

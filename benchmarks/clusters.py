@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from minicluster.idset import parse_idset
+from minicluster.templates import rendered
 
 from tools.clients import CHART, output, until
 from tools.testbed import values_of
@@ -99,17 +100,9 @@ class Cluster:
         wait(lambda: not self.pods())
 
 
-#: The shortest script that starts a broker with the chart's configuration
-BROKER = f"""
-set -e
-flux=/opt/views/view/bin/flux state=/mnt/flux/config
-mkdir -p $state/curve $state/etc/flux/system
-(umask 0377 && cat /mnt/flux/curve/curve.cert >$state/curve/curve.cert)
-$flux R encode --hosts={NAME}-bare-[0-LAST] --local >$state/etc/flux/system/R
-[ $JOB_COMPLETION_INDEX != 0 ] || set -- sleep inf
-exec $flux start -c /mnt/flux/configmap/broker.toml -Shostname={NAME}-bare-$JOB_COMPLETION_INDEX \\
-  -Slocal-uri=local:///mnt/flux/local -Sbroker.quorum=1 -Slog-stderr-level=3 "$@"
-"""
+def bare(size: int) -> str:
+    """Return the script of bare pods that start Flux by hand."""
+    return rendered(__file__, "bare_cluster.sh.j2", name=NAME, last=size - 1)
 
 
 class BareCluster(Cluster):
@@ -125,7 +118,7 @@ class BareCluster(Cluster):
         template = job["spec"]["template"]
         container = template["spec"]["containers"][0]
         container.pop("startupProbe")
-        container["command"] = ["sh", "-c", BROKER.replace("LAST", str(most - 1))]
+        container["command"] = ["sh", "-c", bare(most)]
         for label in ("controller-uid", "batch.kubernetes.io/controller-uid"):
             template["metadata"]["labels"].pop(label, None)
         spec = {"completionMode": "Indexed", "completions": 1, "parallelism": 1, "template": template}

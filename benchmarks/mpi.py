@@ -18,28 +18,13 @@ import re
 import statistics
 from typing import Any
 
+from minicluster.templates import rendered
+
 from tools.clients import CHART, ClusterError, output, run_program, until
 
 NAME = "bench-mpi"
 FLUX = "/mnt/flux/bin/flux"
 PATIENCE = 300.0
-#: The input of the melt: 4 atoms a cell, without output while it runs.
-MELT = """
-units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 {cells} 0 {cells} 0 {cells}
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 1.44 87287 loop geom
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 20 delay 0 check no
-fix 1 all nve
-run {steps}
-"""
 #: The figures with their units, and how each is found in the output.
 FOUND = {
     "LAMMPS, s": r"^Loop time of (\S+) on {size} procs",
@@ -91,7 +76,7 @@ def table(times: dict[str, dict[str, list[float]]]) -> str:
 
 def values(options: argparse.Namespace) -> dict[str, Any]:
     """Return the values of the cluster, whose pods have the input of LAMMPS."""
-    melt = MELT.format(cells=options.cells, steps=options.steps)
+    melt = rendered(__file__, "melt.lammps.j2", cells=options.cells, steps=options.steps)
     init = f"cat >/tmp/melt <<'END'\n{melt}END"
     return {
         "size": options.size,

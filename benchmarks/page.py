@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from minicluster.templates import rendered
+
 from benchmarks import results
 from benchmarks.results import Row
 
@@ -50,8 +52,7 @@ def number(value: object) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Cells]) -> str:
     """Return a table in Markdown."""
-    lines = [head, ["---"] * len(head), *([number(cell) for cell in row] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n".replace("| --- ", "|---").replace("---|", "---|") for line in lines)
+    return rendered(__file__, "table.md.j2", head=head, rows=[[number(cell) for cell in row] for row in rows])
 
 
 def start(rows: Sequence[Row]) -> str:

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from minicluster.templates import rendered
+
 FOLDER = Path(__file__).resolve().parent / "results"
 Row = dict[str, Any]
 
@@ -27,9 +29,7 @@ def load(name: str, folder: Path = FOLDER) -> dict[str, Any]:
 def save(path: Path, where: str, rows: list[Row]) -> None:
     """Write a set of figures with today's date, one row a line."""
     date = datetime.now(UTC).date().isoformat()
-    lines = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
-    head = f'  "date": {json.dumps(date)},\n  "where": {json.dumps(where, ensure_ascii=False)},\n'
-    path.write_text(f'{{\n{head}  "rows": [\n{lines}\n  ]\n}}\n', encoding="utf-8")
+    path.write_text(rendered(__file__, "results.json.j2", date=date, where=where, rows=rows), encoding="utf-8")
 
 
 def digest(names: Iterable[str], folder: Path = FOLDER) -> str:

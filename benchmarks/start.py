@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any
 
 import yaml
-from minicluster import yamlio
+from minicluster import templates, yamlio
 
 from tools.clients import CHART, output, run, run_program, until
 
@@ -54,15 +54,9 @@ def with_command(documents: list[dict[str, Any]], command: list[str]) -> list[di
     return documents
 
 
-BARE = f"""
-set -e
-flux=/opt/views/view/bin/flux state=/mnt/flux/config
-mkdir -p $state/curve $state/etc/flux/system
-(umask 0377 && cat /mnt/flux/curve/curve.cert >$state/curve/curve.cert)
-$flux R encode --hosts=bench-bare-[0-LAST] --local >$state/etc/flux/system/R
-[ $JOB_COMPLETION_INDEX = 0 ] && set -- $flux run echo {LINE}
-exec $flux start -c /mnt/flux/configmap/broker.toml -Stbon.connect_timeout=5s "$@"
-"""
+def bare(size: int) -> str:
+    """Return the script of bare pods that start Flux by hand."""
+    return templates.rendered(__file__, "bare_start.sh.j2", last=size - 1, command=["echo", *LINE.split()])
 
 
 def seconds_to_output(name: str, documents: list[dict[str, Any]], kubectl: list[str]) -> float:
@@ -99,10 +93,9 @@ def main() -> None:
         *(["--context", options.context] if options.context else []),
     ]
     views = {way: rendered(way, options, kubectl) for way in VIEWS}
-    script = BARE.replace("LAST", str(options.size - 1))
     ways = {
         "echo": with_command(renamed(views["image"], "bench-echo"), ["echo", LINE]),
-        "bare": with_command(renamed(views["image"], "bench-bare"), ["sh", "-c", script]),
+        "bare": with_command(renamed(views["image"], "bench-bare"), ["sh", "-c", bare(options.size)]),
         **views,
     }
     times: dict[str, list[float]] = {way: [] for way in ways}

@@ -9,15 +9,17 @@ from collections.abc import Iterator
 from itertools import groupby, takewhile
 from pathlib import Path
 
+from minicluster.templates import rendered
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 FOLDERS = ("charts/minicluster/templates", "plugin", "tools", "benchmarks")
 #: Of files that can have a comment; some programs of the pods have none.
-SUFFIXES = {".go", ".lua", ".py", ".sh", ".tpl", ".txt", ".yaml", ""}
+SUFFIXES = {".go", ".j2", ".lua", ".py", ".sh", ".tpl", ".txt", ".yaml", ""}
 MARKED = re.compile(r"(<!-- files -->\n).*?(<!-- end -->)", re.DOTALL)
 #: What may stand before the first comment: actions of a template, and lines for other programs.
 BEFORE = re.compile(r"(?:\s*(?:\{\{-? ?[^/\s-].*?\}\}|#!.*|# shellcheck .*))*\s*")
-TEMPLATE_COMMENT = re.compile(r"\{\{-? ?/\*(.*?)\*/", re.DOTALL)
+TEMPLATE_COMMENT = re.compile(r"\{(?:\{-? ?/\*|#)(.*?)(?:\*/|#\})", re.DOTALL)
 LINE_COMMENT = re.compile(r"(?:#|//|--) ?")
 
 
@@ -36,7 +38,7 @@ def purpose(path: Path) -> str:
     paragraph = " ".join((comment or "").strip().partition("\n\n")[0].split())
     if not paragraph:
         raise ValueError(f"{path} does not say what it is for: begin it with a comment")
-    return re.split(r"\.(?:\s|$)", paragraph)[0].replace("|", r"\|")
+    return re.split(r"\.(?:\s|$)", paragraph)[0]
 
 
 def files(root: Path) -> list[Path]:
@@ -50,11 +52,7 @@ def tables(root: Path) -> Iterator[str]:
     for folder, paths in groupby(files(root), key=lambda path: path.parent):
         purposes = {path.name: purpose(path) for path in paths}
         about = purposes.pop("__init__.py", "")
-        yield f"### `{folder.relative_to(root)}`\n"
-        if about:
-            yield f"{about}.\n"
-        rows = [f"| `{name}` | {text} |" for name, text in purposes.items()]
-        yield "\n".join(["| file | what it is |", "|---|---|", *rows, ""])
+        yield rendered(__file__, "files.md.j2", folder=folder.relative_to(root), about=about, purposes=purposes)
 
 
 def written(text: str, root: Path = ROOT) -> str:

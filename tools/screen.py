@@ -5,9 +5,9 @@ python -m tools.screen
 
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 from minicluster.live.table import WIDTH, table
+from minicluster.templates import rendered
 
 IMAGE = Path(__file__).resolve().parent.parent / "docs" / "images" / "status.svg"
 COMMAND = "minicluster status demo --watch"
@@ -51,18 +51,16 @@ FONTS = "ui-monospace, Menlo, Consolas, monospace"
 def svg(command: str, shown: str) -> str:
     """Return a terminal with a command and what it shows."""
     lines = [f"$ {command}", *shown.splitlines()]
-    width, height = round(WIDTH * COLUMN) + 2 * EDGE, len(lines) * LINE + 2 * EDGE
-    texts = [
-        f'<text x="{EDGE}" y="{EDGE + LINE * number - 5}" fill="{"#7ee787" if number == 1 else "#e6edf3"}" '
-        f'xml:space="preserve">{escape(line)}</text>'
-        for number, line in enumerate(lines, 1)
-    ]
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="{FONTS}" '
-        f'font-size="{SIZE}">'
-    )
-    return (
-        "\n".join([head, f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>', *texts, "</svg>"]) + "\n"
+    return rendered(
+        __file__,
+        "screen.svg.j2",
+        lines=lines,
+        width=round(WIDTH * COLUMN) + 2 * EDGE,
+        height=len(lines) * LINE + 2 * EDGE,
+        line_height=LINE,
+        edge=EDGE,
+        fonts=FONTS,
+        size=SIZE,
     )
 
 

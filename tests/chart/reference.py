@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from descriptions import Comment
+from minicluster.templates import rendered
 
 MARKED = re.compile(r"(<!-- fields ?(\S*) -->\n).*?(<!-- end -->)", re.DOTALL)
-HEAD = "| field | default | what it does | where it lands |\n|---|---|---|---|\n"
 NOTHING = "-"
 EMPTY = re.compile(r"(.*)\. (?:Empty|Unset): (.*)")
 
@@ -26,12 +26,12 @@ def default(values: Any, path: str) -> str:
     return f"`{values if isinstance(values, str) else json.dumps(values)}`"
 
 
-def row(path: str, comment: Comment, values: Any) -> str:
-    """Return the row of a field. What its text says of an empty one stands in place of the default."""
+def row(path: str, comment: Comment, values: Any) -> tuple[str, str, str, str]:
+    """Return the cells of a field. What its text says of an empty one stands in place of the default."""
     found, text = default(values, path), comment.text
     if not found and (empty := EMPTY.fullmatch(text)):
         text, found = empty.groups()
-    return f"| `{path}` | {found or NOTHING} | {text} | {comment.lands or NOTHING} |\n"
+    return f"`{path}`", found or NOTHING, text, comment.lands or NOTHING
 
 
 def place(path: str, prefixes: list[str]) -> str:
@@ -46,7 +46,7 @@ def written(text: str, comments: Mapping[str, Comment], values: Any) -> str:
     places = {path: place(path, prefixes) for path in rows}
 
     def fill(match: re.Match[str]) -> str:
-        lines = (line for path, line in rows.items() if places[path] == match[2])
-        return f"{match[1]}\n{HEAD}{''.join(lines)}\n{match[3]}"
+        found = [cells for path, cells in rows.items() if places[path] == match[2]]
+        return f"{match[1]}\n{rendered(__file__, 'fields.md.j2', rows=found)}\n{match[3]}"
 
     return MARKED.sub(fill, text)

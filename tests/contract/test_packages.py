@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from newcomer import OFFLINE, VERSION, User, build, need_wheels
-from support import BIN, CHART, ROOT, Done, Helm, by_name, lines_with, one
+from support import BIN, CHART, PACKAGE, ROOT, Done, Helm, by_name, lines_with, one
 
 POST = ("--post-renderer", "minicluster")
 NAMED = ("--set", "flux.curveCertSecret=x")
@@ -50,6 +50,19 @@ def test_each_of_them_has_the_whole_chart(built: Path) -> None:
             assert [m.name for m in tar if m.issym() or "__pycache__" in m.name] == []
     with tarfile.open(built / f"minicluster-{VERSION}.tgz") as tar:
         assert chart_files(tar.getnames(), "minicluster/") == chart - {".helmignore"} | {".helmignore"}
+
+
+def test_the_wheel_and_the_archives_have_the_templates_of_texts(built: Path) -> None:
+    templates = {str(path.relative_to(ROOT / "plugin")) for path in PACKAGE.rglob("*.j2")}
+    assert templates
+    with zipfile.ZipFile(built / f"minicluster-{VERSION}-py3-none-any.whl") as wheel:
+        assert templates <= set(wheel.namelist())
+    for archive, prefix in (
+        (f"minicluster-{VERSION}.tar.gz", f"minicluster-{VERSION}/plugin/"),
+        (f"plugin/minicluster-{VERSION}.tgz", "minicluster/"),
+    ):
+        with tarfile.open(built / archive) as tar:
+            assert {prefix + name for name in templates} <= set(tar.getnames())
 
 
 def test_the_chart_names_the_images_that_it_uses(helm4: Helm) -> None:

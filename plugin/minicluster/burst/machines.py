@@ -5,7 +5,6 @@ relative; only the unit names the folder.
 """
 
 import json
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from minicluster.idset import to_idset
 from minicluster.render import broker
 from minicluster.render.model import MiniCluster
 from minicluster.render.resources import nodes
+from minicluster.templates import rendered
 
 #: The folder on each machine, as the unit names it.
 FOLDER = "/etc/minicluster"
@@ -73,49 +73,10 @@ def resource_set(burst: MiniCluster) -> str | None:
     return json.dumps({"version": 1, "execution": execution}) + "\n"
 
 
-_START = """\
-#!/bin/sh
-# start.sh [HOST]: joins the MiniCluster as HOST, by default this machine's name.
-set -eu
-cd "$(dirname "$0")"
-name=$(uname -n)
-host=${{1:-${{name%%.*}}}}
-state=${{STATE_DIRECTORY:-$PWD/state}}
-run=${{RUNTIME_DIRECTORY:-$PWD/run}}
-rm -rf "$run"/*
-mkdir -p "$state" "$run"
-# in flux-core 0.82 the attribute took the place of the variable
-export FLUX_FAKE_HOSTNAME="$host"
-exec {words} -o-Sstatedir="$state" -o-Srundir="$run" -o-Slocal-uri="local://$run/local" -o-Shostname="$host"
-"""
-
-
 def start(burst: MiniCluster) -> str:
     """Return the script that starts a machine's broker."""
     attributes = broker.setting(broker.tree(burst) | broker.log(burst))
-    return _START.format(words=shlex.join([*broker.start_words("broker.toml"), *attributes]))
-
-
-_UNIT = """\
-# The broker of a machine that joins the MiniCluster {lead}. It runs as the user of the lead:
-#   cp -a DIR {folder} && chown -R {user} {folder} && systemctl enable --now {folder}/{unit}
-[Unit]
-Description=Flux broker of the MiniCluster {lead}
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-User={user}
-ExecStart={folder}/start.sh
-StateDirectory=minicluster
-RuntimeDirectory=minicluster
-KillMode=mixed
-Restart=always
-RestartSec=5
-
-[Install]
-WantedBy=multi-user.target
-"""
+    return rendered(__file__, "start.sh.j2", start=[*broker.start_words("broker.toml"), *attributes])
 
 
 def unit(burst: MiniCluster) -> str:
@@ -123,7 +84,7 @@ def unit(burst: MiniCluster) -> str:
     context = burst.runner.get("securityContext", {})
     user = context.get("runAsUser", burst.spec["pod"]["securityContext"].get("runAsUser", 0))
     lead = burst.flux["bursting"]["leadBroker"]["name"]
-    return _UNIT.format(lead=lead, user=int(user), folder=FOLDER, unit=UNIT)
+    return rendered(__file__, f"{UNIT}.j2", lead=lead, user=int(user), folder=FOLDER, unit=UNIT)
 
 
 def write(folder: Path, files: list[File]) -> None:

@@ -189,7 +189,7 @@ def test_on_a_terminal_it_shows_help_instead_of_waiting(
 
 def test_the_post_renderer_loads_what_it_needs_only() -> None:
     # each of these costs every helm command milliseconds
-    slow = {"ast", "click", "dataclasses", "hashlib", "inspect", "tomllib", "zmq"}
+    slow = {"ast", "click", "dataclasses", "hashlib", "inspect", "jinja2", "tomllib", "zmq"}
     stdin = DOCUMENT + f"certificate: {json.dumps(CERTIFICATE)}\n"
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "minicluster"],

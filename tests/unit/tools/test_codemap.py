@@ -15,12 +15,14 @@ def test_the_tables_are_current():
     ("name", "text", "purpose"),
     [
         ("a.py", '"""One.\n\nTwo."""\n', "One"),
-        ("a.py", '"""a.py [X|Y]: one (RFC 1.2),\ntwo. Three."""\n', r"a.py [X\|Y]: one (RFC 1.2), two"),
+        ("a.py", '"""a.py [X|Y]: one (RFC 1.2),\ntwo. Three."""\n', "a.py [X|Y]: one (RFC 1.2), two"),
         ("a.sh", "#!/bin/sh\n# shellcheck disable=SC1\n# One,\n# two. Three.\n\n# Four\n", "One, two"),
         ("a.lua", "-- One\nlocal a\n", "One"),
         ("a.go", "// One\n//\n//\ttwo\npackage main\n", "One"),
         ("a.tpl", "{{/*\nOne,\ntwo.\n*/}}\n{{/* Three */}}\n", "One, two"),
         ("a.yaml", "{{- include . -}}\n{{- /* One */ -}}\n# Two\n", "One"),
+        ("a.md.j2", "{# One,\ntwo #}\n# Three\n", "One, two"),
+        ("a.sh.j2", "#!/bin/sh\n# One\n{# Two #}\n", "One"),
         ("a.yaml", "{{- include . -}}\n{{- if .a }}\n# One\nb: 1\n", "One"),
     ],
 )

@@ -1,0 +1,166 @@
+"""Templates: a hostile text stays data, whatever its hole is part of; the scripts among them are sound shell."""
+
+import configparser
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.etree import ElementTree
+
+import jinja2
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from minicluster.burst import machines
+from minicluster.errors import SpecError
+from minicluster.render.load import load
+from minicluster.templates import rendered
+from support import ROOT
+
+from benchmarks import brokers, clusters, page, results, start
+from tools import codemap, screen
+
+SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+SPEC_TABLE = str(ROOT / "tests" / "chart" / "reference.py")
+
+
+def of_machine(text: str) -> None:
+    """Run start.sh, with a text among the words that start a broker."""
+    script = rendered(machines.__file__, "start.sh.j2", start=["printf", "%s\\0", text])
+    with TemporaryDirectory() as folder:
+        env = {"PATH": "/usr/bin:/bin", "STATE_DIRECTORY": f"{folder}/state", "RUNTIME_DIRECTORY": f"{folder}/run"}
+        done = subprocess.run(["sh", "-c", script], cwd=folder, env=env, capture_output=True, check=True)
+    assert done.stdout.partition(b"\0")[0].decode() == text
+
+
+def of_unit(text: str) -> None:
+    """A lead whose name is no label is refused, so there is no unit."""
+    lead = {"name": text, "address": "192.0.2.7", "size": 1}
+    spec = {"size": 1, "flux": {"bursting": {"clusters": [{"name": "vm", "size": 1}], "leadBroker": lead}}}
+    try:
+        made = machines.unit(load({"metadata": {"name": "vm"}, "spec": spec}))
+    except SpecError as error:
+        assert "flux.bursting.leadBroker.name" in str(error)
+        assert not LABEL.fullmatch(text)
+        return
+    unit = configparser.RawConfigParser()
+    unit.read_string(made)
+    assert unit["Unit"]["Description"] == f"Flux broker of the MiniCluster {text}"
+    assert LABEL.fullmatch(text)
+
+
+def of_bare_start(text: str) -> None:
+    words = shlex.split(rendered(start.__file__, "bare_start.sh.j2", last=3, command=["echo", text]))
+    assert words[words.index("echo") :][:3] == ["echo", text, "exec"]
+
+
+def of_bare_cluster(text: str) -> None:
+    words = shlex.split(rendered(clusters.__file__, "bare_cluster.sh.j2", last=3, name=text))
+    assert {f"--hosts={text}-bare-[0-3]", f"-Shostname={text}-bare-$JOB_COMPLETION_INDEX"} <= set(words)
+
+
+def of_broker_steps(text: str) -> None:
+    words = shlex.split(rendered(brokers.__file__, "broker_steps.sh.j2", folder=text))
+    assert {f">{text}/modules", f">{text}/eventlog"} <= set(words)
+
+
+def of_results(text: str) -> None:
+    with TemporaryDirectory() as folder:
+        results.save(Path(folder, "a.json"), text, [{text: text}, {text: None}])
+        found = results.load("a", Path(folder))
+    assert (found["where"], found["rows"]) == (text, [{text: text}, {text: None}])
+
+
+def is_table(table: str, *rows: list[str]) -> None:
+    """A text may lose blanks in a table, and nothing else."""
+    found = [re.split(r"(?<!\\)\|", line.strip("|")) for line in table.splitlines()]
+    cells = [[cell.replace(r"\|", "|").split() for cell in line] for line in found]
+    assert [cells[0], *cells[2:]] == [[cell.split() for cell in row] for row in rows]
+
+
+def of_page(text: str) -> None:
+    is_table(page.table(["a", text], [[text, "b"], ["c", text]]), ["a", text], [text, "b"], ["c", text])
+
+
+def of_spec(text: str) -> None:
+    head = ["field", "default", "what it does", "where it lands"]
+    is_table(rendered(SPEC_TABLE, "fields.md.j2", rows=[("a", "b", text, "d")]), head, ["a", "b", text, "d"])
+
+
+def of_files(text: str) -> None:
+    made = rendered(codemap.__file__, "files.md.j2", folder="f", about="", purposes={"a": text, "b": "c"})
+    is_table(made.removeprefix("### `f`\n\n"), ["file", "what it is"], ["`a`", text], ["`b`", "c"])
+
+
+def of_screen(text: str) -> None:
+    shown = [line.text for line in ElementTree.fromstring(screen.svg("a", text)) if line.text]
+    assert shown == ["$ a", *filter(None, text.splitlines())]
+
+
+TEMPLATES: dict[str, Callable[[str], None]] = {
+    "plugin/minicluster/burst/start.sh.j2": of_machine,
+    "plugin/minicluster/burst/minicluster-burst.service.j2": of_unit,
+    "benchmarks/bare_start.sh.j2": of_bare_start,
+    "benchmarks/bare_cluster.sh.j2": of_bare_cluster,
+    "benchmarks/broker_steps.sh.j2": of_broker_steps,
+    "benchmarks/results.json.j2": of_results,
+    "benchmarks/table.md.j2": of_page,
+    "tests/chart/fields.md.j2": of_spec,
+    "tools/files.md.j2": of_files,
+    "tools/screen.svg.j2": of_screen,
+}
+#: Their holes are numbers.
+NUMBERS = {"benchmarks/melt.lammps.j2"}
+
+
+def test_each_template_is_here() -> None:
+    folders = ("plugin/minicluster", "benchmarks", "tools", "tests")
+    found = {str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.j2")}
+    assert found == TEMPLATES.keys() | NUMBERS
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@settings(max_examples=20, deadline=None)
+# what XML can't have is left out
+@given(text=st.text(st.characters(exclude_categories=("Cc", "Cn", "Cs")), min_size=1))
+@example(text="a")
+@example(text="""it's "quoted" `id` $(id) ${HOME} \\ %n & <b> ; #""")
+@example(text="two\nlines\n[Service]\nExecStart=/bin/false")
+@example(text="END\n| a | b |\\| \\")
+@example(text="{{ 7 * 7 }}{% raw %}{# é #}")
+def test_a_hostile_text_stays_data(template: str, text: str) -> None:
+    TEMPLATES[template](text)
+
+
+def test_a_hole_without_a_value_is_an_error() -> None:
+    with pytest.raises(jinja2.UndefinedError, match="'folder' is undefined"):
+        rendered(brokers.__file__, "broker_steps.sh.j2")
+
+
+@pytest.mark.parametrize(
+    ("script", "excluded"),
+    [
+        # `run` is never empty
+        (rendered(machines.__file__, "start.sh.j2", start=["flux", "start"]), "SC2115"),
+        # the variables are numbers, and what is read is of no interest
+        (start.bare(4), "SC2086"),
+        (clusters.bare(4), "SC2086"),
+        (brokers.steps(Path("/tmp/a b")), "SC2086,SC2034"),
+    ],
+    ids=["start.sh", "bare_start.sh", "bare_cluster.sh", "broker_steps.sh"],
+)
+def test_the_scripts_are_sound_shell(script: str, excluded: str) -> None:
+    assert SHELLCHECK, "`make setup` installs it"
+    done = subprocess.run(
+        [SHELLCHECK, "--shell=sh", f"--exclude={excluded}", "-"],
+        input=script,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
