@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from minicluster import cli
 
@@ -91,9 +92,17 @@ def tool(name: str) -> Path | None:
     return path if path.exists() else None
 
 
-def shells() -> list[str]:
-    """Return the shells of this machine that can be an image's /bin/sh, bash first."""
-    return [shell for shell in ("bash", "sh", "dash", "busybox") if shutil.which(shell)]
+#: What an image's /bin/sh can be
+SHELLS = ("bash", "dash", "busybox")
+#: Those of this machine
+INSTALLED_SHELLS = [shell for shell in SHELLS if shutil.which(shell)]
+#: All of them, for parametrize: without one of them, its tests are skipped
+EACH_SHELL = [
+    pytest.param(
+        shell, marks=pytest.mark.skipif(shell not in INSTALLED_SHELLS, reason=f"{shell} is missing: install it")
+    )
+    for shell in SHELLS
+]
 
 
 def run_shell(shell: str, script: str, *args: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:

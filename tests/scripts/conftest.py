@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pods import NAME, SHELLS, Make, Pod
+from pods import NAME, Make, Pod
+from support import EACH_SHELL
 
 
-@pytest.fixture(params=SHELLS)
+@pytest.fixture(params=EACH_SHELL)
 def shell(request: pytest.FixtureRequest) -> str:
     """The image's /bin/sh. The image has bash only when this is bash."""
     return str(request.param)

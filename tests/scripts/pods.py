@@ -33,8 +33,6 @@ COMMANDS = (
     "cat chmod chown cp date dirname env false head id kill ln ls mkdir mkfifo mv printf readlink rm sed sleep sort "
     "tail test timeout touch tr true wc"
 )
-#: The shells that may be an image's /bin/sh, or that the scripts choose.
-SHELLS = [shell for shell in ("bash", "dash", "busybox") if shutil.which(shell)]
 RETRY = 85
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from minicluster.pod import programs
-from pods import NAME, SHELLS, Make, Pod, until
+from pods import NAME, Make, Pod, until
+from support import EACH_SHELL, INSTALLED_SHELLS
 
 QUIET = {"logging": {"quiet": True}}
 OUTER = "local:///tmp/outer"
@@ -140,7 +141,7 @@ def opt(tmp_path: Path) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", EACH_SHELL)
 def test_an_image_that_is_not_a_view_has_its_own_exit_code(
     shell: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -160,7 +161,7 @@ def copied(shell: str, where: list[str], to: Path, *words: str) -> tuple[int, st
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", EACH_SHELL)
 def test_a_view_is_copied_as_it_is(shell: str, opt: list[str], tmp_path: Path) -> None:
     """In a view, /opt/views/view and most of its files are links into /opt/software."""
     software = tmp_path / "opt/software/flux"
@@ -229,7 +230,7 @@ def files(folder: Path, origin: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", EACH_SHELL)
 def test_what_flux_does_not_need_stays_out_of_the_copy(shell: str, opt: list[str], tmp_path: Path) -> None:
     software = tmp_path / "opt/software/flux"
     view = tmp_path / "opt/views/view"
@@ -268,7 +269,7 @@ def test_all_is_copied_where_the_python_of_the_view_does_not_start(opt: list[str
         (view / name).write_text("#!/no/such/loader\n")
         (view / name).chmod(0o755)
     (tmp_path / "opt/software").mkdir()
-    assert copied("dash" if "dash" in SHELLS else SHELLS[0], opt, tmp_path / "to") == (0, "")
+    assert copied(INSTALLED_SHELLS[0], opt, tmp_path / "to") == (0, "")
     assert (tmp_path / "to/views/view/include/flux/core.h").exists()
 
 
@@ -277,7 +278,7 @@ def test_a_copy_that_fails_says_why_on_one_line(opt: list[str], tmp_path: Path) 
     bin_.mkdir(parents=True)
     (bin_ / "flux").touch()
     (bin_ / "python3").symlink_to(Path(sys.executable).resolve())
-    code, said = copied("dash" if "dash" in SHELLS else SHELLS[0], opt, tmp_path / "to")
+    code, said = copied(INSTALLED_SHELLS[0], opt, tmp_path / "to")
     missing = "[Errno 2] No such file or directory: '/opt/software'"
     assert (code, said) == (1, f"minicluster: the view was not copied: {missing}\n")
 
@@ -285,7 +286,7 @@ def test_a_copy_that_fails_says_why_on_one_line(opt: list[str], tmp_path: Path) 
 # Wall times --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", EACH_SHELL)
 @pytest.mark.parametrize(
     ("centiseconds", "shown"),
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from minicluster.pod import programs
-from support import shells
+from support import EACH_SHELL
 
 PROGRAM = 'echo "$MINICLUSTER_HOME/minicluster/me" version 1; cat "$MINICLUSTER_HOME/minicluster/other"; echo "$@"\n'
 
@@ -39,7 +39,7 @@ def start(shell: str, home: Path, *words: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("shell", shells())
+@pytest.mark.parametrize("shell", EACH_SHELL)
 def test_a_pod_keeps_its_files(home: Path, shell: str) -> None:
     assert start(shell, home, "me.sh", "a b", "c") == f"{home}/minicluster/me version 1\nother 1\na b c\n"
     (home / "configmap" / "..data").unlink()
@@ -52,7 +52,7 @@ def test_a_pod_keeps_its_files(home: Path, shell: str) -> None:
     assert (home / "minicluster" / "agent.json").read_text() == "2"
 
 
-@pytest.mark.parametrize("shell", shells())
+@pytest.mark.parametrize("shell", EACH_SHELL)
 def test_containers_that_start_at_once(home: Path, shell: str) -> None:
     # files of a copy that was interrupted
     (home / ".files-b").mkdir()

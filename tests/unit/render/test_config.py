@@ -15,7 +15,7 @@ from minicluster.pod import programs
 from minicluster.render import config, work
 from minicluster.render import settings as render_settings
 from minicluster.render.model import MiniCluster
-from support import CERTIFICATE, load_all, run_shell, shells
+from support import CERTIFICATE, EACH_SHELL, INSTALLED_SHELLS, load_all, run_shell
 
 Make = Callable[..., MiniCluster]
 
@@ -255,7 +255,7 @@ def runner(**fields: Any) -> dict[str, Any]:
     return {"containers": [fields]}
 
 
-@pytest.mark.parametrize("shell", shells())
+@pytest.mark.parametrize("shell", EACH_SHELL)
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
@@ -360,7 +360,7 @@ def test_all_settings_are_tested_and_the_scripts_use_them(cluster_of: Make) -> N
     assert [name for name in assigned if f"${name}" not in shell and f"${{{name}" not in shell] == []
 
 
-@pytest.mark.parametrize("shell", shells())
+@pytest.mark.parametrize("shell", EACH_SHELL)
 @given(environment=st.dictionaries(NAMES, TEXTS, min_size=1, max_size=30))
 @settings(max_examples=25)
 def test_the_environment_of_flux_is_exported_unchanged(
@@ -382,7 +382,7 @@ def test_the_environment_changes_nothing_else(cluster_of: Make, environment: dic
     assert len(shlex.split(after)) - len(shlex.split(before)) == 2 * len(environment)
 
 
-@pytest.mark.parametrize("shell", shells())
+@pytest.mark.parametrize("shell", EACH_SHELL)
 def test_what_a_job_sets_later_stays(cluster_of: Make, shell: str) -> None:
     """The settings are read again by each flux that a job calls."""
     text = render_settings.shell(cluster_of({"flux": {"environment": {"T": "ours", "U": "ours"}}}))
@@ -395,7 +395,7 @@ def test_what_a_job_sets_later_stays(cluster_of: Make, shell: str) -> None:
     assert run_shell(shell, script, text, env=again) == b"theirs "
 
 
-@pytest.mark.parametrize("shell", shells())
+@pytest.mark.parametrize("shell", EACH_SHELL)
 @given(words=st.lists(TEXTS, min_size=1, max_size=20))
 @settings(max_examples=25)
 def test_a_command_that_is_a_list_is_an_exact_argv(cluster_of: Make, shell: str, words: list[str]) -> None:
@@ -433,7 +433,7 @@ def test_texts_survive_in_every_place_at_once(cluster_of: Make, text: str) -> No
     files = data(cluster_of(runner(command=text, commands=commands) | {"flux": {"environment": {"T": text}}}))
     assert [files.get(FILES[key], "") for key in commands] == [text] * 5
     assert files.get("command", "") == text
-    for shell in shells():
+    for shell in INSTALLED_SHELLS:
         assert settings_of(files, shell, ["T"]) == [text]
 
 
@@ -500,7 +500,7 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
 def test_submission(cluster_of: Make, spec: dict[str, Any], expected: str) -> None:
     cluster = cluster_of(spec)
     assert shlex.join(work.submit(cluster)) == expected
-    for shell in shells():
+    for shell in INSTALLED_SHELLS:
         assert words_of(render_settings.shell(cluster), shell, "mc_submit_words") == shlex.split(expected)
 
 
