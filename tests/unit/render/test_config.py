@@ -135,6 +135,7 @@ AGENT = {
     "max_size": 8,
     "period": 10,
     "policy": None,
+    "policy_keys": ["min", "max", "backlog", "idle", "suspend", "step_up", "step_down", "cpu_target"],
     "port": None,
     "container": "flux-sample",
     "cpu_request": 0.0,
