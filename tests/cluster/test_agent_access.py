@@ -14,6 +14,8 @@ from support import Helm
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
+pytestmark = pytest.mark.any_helm
+
 CPU = {
     "autoscaling": {**ON, "targetCPUUtilizationPercentage": 50},
     "containers": [{"command": "sleep inf", "resources": {"requests": {"cpu": 1}}}],

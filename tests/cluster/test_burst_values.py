@@ -5,10 +5,13 @@ import subprocess
 import tomllib
 from typing import Any
 
+import pytest
 import yaml
 from support import lines_with
 
 from tools.releases import Release
+
+pytestmark = pytest.mark.any_helm
 
 CLUSTERS = [{"name": "b0"}, {"name": "b1", "size": 1}]
 

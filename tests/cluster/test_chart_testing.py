@@ -9,6 +9,8 @@ from support import BIN, CHART, ROOT, Helm, Process, tool
 
 from tools.embedded import EmbeddedCluster
 
+pytestmark = pytest.mark.any_helm
+
 VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 
 

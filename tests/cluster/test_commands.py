@@ -13,6 +13,8 @@ from support import Helm
 from tools.clients import Done, Kubernetes, run
 from tools.releases import Release
 
+pytestmark = pytest.mark.any_helm
+
 TWO = {"size": 2, "maxSize": 3, "interactive": True}
 Command = Callable[..., Done]
 

@@ -11,6 +11,8 @@ from support import BIN, Process
 
 from tools.releases import Release
 
+pytestmark = pytest.mark.any_helm
+
 
 def failed(release: Release) -> int:
     return int(release.get("job")["status"].get("failed", 0))

@@ -6,11 +6,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from simulated import new_namespace
 from support import ROOT
 
 from tools.releases import Release
+
+pytestmark = pytest.mark.any_helm
 
 VALUES: dict[str, Any] = {
     "size": 1,

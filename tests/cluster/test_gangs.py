@@ -9,7 +9,10 @@ from kueue_beside import CRDS
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
-pytestmark = pytest.mark.skipif(not CRDS.exists(), reason=".tools/crds is missing: run `make tools`")
+pytestmark = [
+    pytest.mark.skipif(not CRDS.exists(), reason=".tools/crds is missing: run `make tools`"),
+    pytest.mark.any_helm,
+]
 
 
 @pytest.mark.xdist_group("kueue")

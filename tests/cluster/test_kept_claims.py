@@ -8,6 +8,8 @@ from support import lines_with
 
 from tools.releases import Release
 
+pytestmark = pytest.mark.any_helm
+
 #: A class without a provisioner, whose volumes may grow
 CLASS = "grows"
 

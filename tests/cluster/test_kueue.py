@@ -22,7 +22,7 @@ from tools.clients import TooLateError
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
-pytestmark = pytest.mark.xdist_group("kueue")
+pytestmark = [pytest.mark.xdist_group("kueue"), pytest.mark.any_helm]
 CPU = {"command": "sleep inf", "resources": {"requests": {"cpu": 1}}}
 ELASTIC = {"queueName": LOCAL_QUEUE, "elastic": True}
 QUEUED: dict[str, Any] = {"maxSize": 8, "containers": [CPU], "kueue": {"queueName": LOCAL_QUEUE}}

@@ -14,7 +14,7 @@ from tools.clients import CommandError, run
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
-pytestmark = pytest.mark.xdist_group("gangs")
+pytestmark = [pytest.mark.xdist_group("gangs"), pytest.mark.any_helm]
 GATES = "GenericWorkload=true,GangScheduling=true,WorkloadWithJob=true"
 GROUPS = "podgroups.scheduling.k8s.io"
 NATIVE = {"kind": "kubernetes"}
