@@ -45,7 +45,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_it_is_refused_at_once(case: str) -> None:
+def test_yaml_that_is_too_deep_or_too_large_is_refused_at_once(case: str) -> None:
     data, message = REFUSED[case]
     with pytest.raises(yaml.MarkedYAMLError) as error:
         list(yamlio.load_all(data))
@@ -63,18 +63,18 @@ ALLOWED: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("case", ALLOWED)
-def test_it_is_read(case: str) -> None:
+def test_yaml_within_the_limits_is_read(case: str) -> None:
     assert list(yamlio.load_all(ALLOWED[case]))
 
 
-def test_the_pure_parser_is_bounded_too() -> None:
+def test_the_pure_python_parser_has_the_same_limits() -> None:
     with pytest.raises(yaml.MarkedYAMLError) as error:
         limits.check(b"{a," * 40_000, yaml.SafeLoader)
     assert read(error.value) < EARLY
 
 
 @pytest.mark.parametrize("words", [["render"], ["convert", "-"], []])
-def test_the_commands_do_not_crash(words: list[str]) -> None:
+def test_commands_refuse_yaml_that_is_too_deep_in_one_line(words: list[str]) -> None:
     group = b"# post-renderer-required.add--post-renderer-minicluster\n"
     done = subprocess.run(
         [sys.executable, "-m", "minicluster", *words],

@@ -44,7 +44,9 @@ def seen(now: float, need: int, held: int = 0, age: float = 0.0) -> Seen:
         (Policy(0, 2, 10, 60), 4, [seen(0, 4), seen(60, 4)], Decision(2)),
     ],
 )
-def test_decide(policy: Policy, size: int, looks: list[Seen], expected: Decision) -> None:
+def test_a_burst_grows_and_shrinks_after_its_backlog_and_idle_windows(
+    policy: Policy, size: int, looks: list[Seen], expected: Decision
+) -> None:
     windows = Windows()
     *before, last = looks
     for look in before:
@@ -52,7 +54,7 @@ def test_decide(policy: Policy, size: int, looks: list[Seen], expected: Decision
     assert windows.decide(policy, last, size) == expected
 
 
-def test_what_was_not_known_for_a_while_begins_anew() -> None:
+def test_the_idle_window_of_a_burst_starts_again_after_forget() -> None:
     windows = Windows()
     windows.decide(POLICY, seen(0, 4), 4)
     windows.forget()
@@ -66,7 +68,7 @@ LOOKS = st.lists(
 
 
 @given(LOOKS, st.integers(0, 4), st.integers(0, 4), st.integers(0, 8))
-def test_limits_hold_whatever_is_needed(
+def test_a_burst_stays_within_its_limits_whatever_is_needed(
     looks: list[tuple[float, int, int, float]], least: int, more: int, size: int
 ) -> None:
     """It never grows above max, never shrinks below min or the hosts that jobs have, and shrinks only after idle."""

@@ -201,6 +201,6 @@ Pods         0-1: Succeeded
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_table(case: str) -> None:
+def test_the_status_table_shows_a_minicluster_whose_lead_gives_no_answer(case: str) -> None:
     *seen, text = CASES[case]
     assert table(show(*seen)) == text

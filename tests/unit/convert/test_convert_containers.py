@@ -142,5 +142,5 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_containers(case: str) -> None:
+def test_convert_translates_the_fields_of_containers(case: str) -> None:
     assert_converted(*CASES[case])

@@ -152,7 +152,7 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_fields(case: str) -> None:
+def test_convert_translates_the_fields_of_the_spec(case: str) -> None:
     assert_converted(*CASES[case])
 
 
@@ -172,7 +172,7 @@ def test_fields(case: str) -> None:
     ],
     ids=str,
 )
-def test_another_queue_policy_is_noted_where_jobs_wait(cluster: dict[str, Any], noted: bool) -> None:
+def test_convert_notes_the_other_queue_policy_where_jobs_can_wait(cluster: dict[str, Any], noted: bool) -> None:
     (values,), _ = convert(yamlio.dump(document(cluster)))
     note = (
         "# flux.scheduler.queuePolicy: flux-operator's default is fcfs, the chart's is easy, by which a later job "

@@ -40,14 +40,16 @@ COMMANDS: list[tuple[str, object, list[str]]] = [
 
 
 @pytest.mark.parametrize(("command", "expected", "warnings"), COMMANDS)
-def test_the_command_of_the_runner(command: str, expected: object, warnings: list[str]) -> None:
+def test_convert_translates_the_command_of_the_runner_and_warns(
+    command: str, expected: object, warnings: list[str]
+) -> None:
     values, found = converted(app(command=command))
     assert values["containers"][0]["command"] == expected
     assert found == [f"containers[0].command {warning}" for warning in warnings]
 
 
 @pytest.mark.parametrize("command", ["a $X", "a `b`", r"a \n"])
-def test_v1alpha1_expanded_nothing_in_a_command(command: str) -> None:
+def test_convert_protects_a_v1alpha1_command_from_shell_expansion(command: str) -> None:
     values, found = converted(app(command=command), version=V1ALPHA1)
     assert found == []
     shell = subprocess.run(
@@ -111,5 +113,5 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_texts(case: str) -> None:
+def test_convert_translates_batches_and_scripts(case: str) -> None:
     assert_converted(*CASES[case])

@@ -75,5 +75,5 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_snippets(case: str) -> None:
+def test_convert_warns_of_snippets_that_use_the_pods_of_flux_operator(case: str) -> None:
     assert_converted(*CASES[case])

@@ -86,12 +86,12 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_v1alpha1(case: str) -> None:
+def test_convert_translates_v1alpha1(case: str) -> None:
     assert_converted(*CASES[case])
 
 
 @pytest.mark.parametrize("key", ["volumeHandle", "volumeName"])
-def test_storage_that_exists_is_an_error(key: str) -> None:
+def test_convert_refuses_v1alpha1_volumes_of_existing_storage(key: str) -> None:
     definition = {"path": "/h", "storageClass": "gcs", key: "bucket/path"}
     cluster = app(volumes={"v": {"path": "/v"}}) | {"volumes": {"v": definition}}
     assert refused(cluster, version=V1ALPHA1) == (

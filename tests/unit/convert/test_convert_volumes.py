@@ -34,7 +34,7 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_volumes(case: str) -> None:
+def test_convert_translates_volumes(case: str) -> None:
     assert_converted(*CASES[case])
 
 
@@ -43,7 +43,7 @@ ORDER = ("csiDriver", "secretName", "emptyDir", "hostPath", "configMapName", "cl
 
 
 @pytest.mark.parametrize(("used", "other"), list(combinations(ORDER, 2)))
-def test_of_two_sources_of_a_volume_the_first_counts(used: str, other: str) -> None:
+def test_convert_keeps_the_first_of_two_sources_of_a_volume(used: str, other: str) -> None:
     volume: dict[str, Any] = {key: "/x" if key == "hostPath" else "x" for key in (other, used)}
     volume |= {"emptyDir": True} if "emptyDir" in volume else {}
     values, warnings = converted(ONE | app(volumes={"v": {"path": "/dev/shm", **volume}}))

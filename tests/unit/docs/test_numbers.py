@@ -90,7 +90,7 @@ SAID = [
 
 
 @pytest.mark.parametrize(("phrase", "number"), SAID, ids=[phrase for phrase, _ in SAID])
-def test_pages_have_the_numbers_of_the_code(phrase, number):
+def test_numbers_in_the_documentation_match_the_code(phrase, number):
     found = {(file, said) for file, text in TEXTS.items() for said in re.findall(phrase, text)}
     assert found, "no page says this: adapt the phrase"
     assert found == {(file, str(number)) for file, _ in found}

@@ -82,7 +82,7 @@ REGISTERED = [(0, 4), (4, 2), (6, 2)]
         (nodes(), GROUPS, [Request(1, 1, 0, ranks=frozenset())], [(0, 0), (0, 0), (0, 0)]),
     ],
 )  # fmt: skip
-def test_needs(
+def test_burst_needs_counts_the_needed_and_held_hosts_of_each_burst(
     program: Any,
     seen: Nodes,
     groups: list[tuple[int, int]],
@@ -94,7 +94,7 @@ def test_needs(
     assert [(one.need, one.held) for one in found] == expected
 
 
-def test_since_when_more_is_needed(program: Any) -> None:
+def test_burst_needs_reports_how_long_more_hosts_have_been_needed(program: Any) -> None:
     groups = [program.Group(0, 4, 2, 2), program.Group(4, 2, 1, 2), program.Group(6, 2, 0, 2)]
     # two share a node: the first to wait counts, whatever their order
     jobs = [Request(1, 2, 0, since=since) for since in (10.0, 11.0, 20.0, 21.0, 31.0, 30.0, 40.0)]
@@ -104,7 +104,7 @@ def test_since_when_more_is_needed(program: Any) -> None:
     assert [one.online for one in found] == ["0-1", "0", ""]
 
 
-def test_a_long_queue_is_read_only_until_it_is_certain(program: Any) -> None:
+def test_burst_needs_stops_reading_a_long_queue_once_the_result_is_certain(program: Any) -> None:
     read = []
 
     def pending() -> Any:
@@ -128,7 +128,7 @@ RANKS = st.sets(st.integers(0, 7))
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=3, max_size=3),
     st.lists(st.builds(Request, st.integers(1, 9), st.integers(1, 4), st.just(0), st.booleans()), max_size=20),
 )
-def test_no_more_is_needed_than_is_offered_or_held(
+def test_burst_needs_never_exceed_the_hosts_offered_or_held(
     program: Any, used: set[int], online: set[int], offers: list[tuple[int, int]], pending: list[Request]
 ) -> None:
     groups = [program.Group(*place, min(offer), max(offer)) for place, offer in zip(REGISTERED, offers, strict=True)]
@@ -150,7 +150,7 @@ class Reactor:
         return nullcontext()
 
 
-def test_it_answers_each_offer_until_its_input_ends(
+def test_the_burst_need_program_answers_each_offer_until_its_input_ends(
     program: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     instance = FakeFlux(dict.fromkeys(range(4), (1, 0)), {0, 1})

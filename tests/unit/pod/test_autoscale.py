@@ -56,7 +56,7 @@ def level(kind: str, count: Any, *below: dict[str, Any], **fields: Any) -> dict[
         ),
     ],
 )
-def test_parse_resources(resources: dict[str, Any], expected: Request) -> None:
+def test_parse_resources_reads_what_flux_commands_request(resources: dict[str, Any], expected: Request) -> None:
     assert parse_resources([resources]) == expected
 
 
@@ -114,7 +114,9 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         (replace(nodes(), drained={1: "minicluster: the pod was told to stop"}), 2, [NODE] * 5, 2),
     ],
 )
-def test_queue_need(seen: Nodes, size: int, pending: list[Request], expected: int) -> None:
+def test_queue_need_is_the_size_that_the_pending_jobs_need(
+    seen: Nodes, size: int, pending: list[Request], expected: int
+) -> None:
     assert queue_need(seen, size, 8, pending).size == expected
 
 
@@ -133,17 +135,19 @@ def test_queue_need(seen: Nodes, size: int, pending: list[Request], expected: in
         ([(4, replace(NODE, chunks=2, cores=4))], Need(4, 4)),
     ],
 )
-def test_since_when_the_queue_needs_more_nodes(pending: list[tuple[float, Request]], expected: Need) -> None:
+def test_queue_need_tells_since_when_more_nodes_are_needed(
+    pending: list[tuple[float, Request]], expected: Need
+) -> None:
     seen = nodes(used={0: (4, 0), 1: (1, 0)})
     assert queue_need(seen, 2, 8, [replace(request, since=since) for since, request in pending]) == expected
 
 
-def test_queue_need_stops_at_the_most() -> None:
+def test_queue_need_does_not_exceed_the_largest_size() -> None:
     assert queue_need(nodes(used=BUSY), 2, 4, [NODE] * 40).size == 4
     assert queue_need(nodes(used={5: (1, 0)}), 6, 4, []) == Need(0)
 
 
-def test_queue_need_reads_the_queue_only_until_it_is_certain() -> None:
+def test_queue_need_stops_reading_the_queue_once_the_result_is_certain() -> None:
     read = []
 
     def pending() -> Iterator[Request]:
@@ -164,7 +168,7 @@ def test_queue_need_reads_the_queue_only_until_it_is_certain() -> None:
     size=st.integers(1, 8),
     asked=st.builds(Request, st.integers(1, 9), st.integers(0, 9), st.integers(0, 5), st.booleans(), st.booleans()),
 )
-def test_a_job_is_placed_as_a_count_by_hand_says(seen: Nodes, size: int, asked: Request) -> None:
+def test_a_job_needs_as_many_identical_empty_nodes_as_a_division_says(seen: Nodes, size: int, asked: Request) -> None:
     """On identical empty nodes, room is a multiplication."""
     by_kind = zip(seen.all[0], (asked.cores, asked.gpus), strict=True)
     fits = min((room // wanted for room, wanted in by_kind if wanted), default=1)
@@ -254,7 +258,9 @@ IDLE = "waits: nodes have been idle for less than 60 s"
         ({"cpu_target": 50}, [look(4, 4, cpu=None), look(4, 4, 60, cpu=None)], (4, "nothing to do")),
     ],
 )
-def test_decision(policy: dict[str, Any], seen: list[Snapshot], expected: tuple[int, str]) -> None:
+def test_the_autoscaler_decides_by_its_policy_and_what_it_has_seen(
+    policy: dict[str, Any], seen: list[Snapshot], expected: tuple[int, str]
+) -> None:
     assert decided(replace(POLICY, **policy), seen)[:2] == expected
 
 
@@ -281,7 +287,7 @@ def decided(policy: Policy, seen: list[Snapshot]) -> Decision:
         ({}, [look(2, 2)], math.inf),
     ],
 )
-def test_when_it_would_grow(policy: dict[str, Any], seen: list[Snapshot], expected: float) -> None:
+def test_the_autoscaler_tells_when_it_would_grow(policy: dict[str, Any], seen: list[Snapshot], expected: float) -> None:
     assert decided(replace(POLICY, **policy), seen).wait == expected
 
 
@@ -303,7 +309,9 @@ def test_when_it_would_grow(policy: dict[str, Any], seen: list[Snapshot], expect
         (1, 2.5, 80, 4),
     ],
 )
-def test_cpu_use_counts_as_in_kubernetes_autoscaler(size: int, use: float, target: int, expected: int) -> None:
+def test_the_cpu_target_sets_the_size_as_in_the_autoscaler_of_kubernetes(
+    size: int, use: float, target: int, expected: int
+) -> None:
     policy = replace(POLICY, cpu_target=target)
     wishes = look(size, cpu=use).wishes(policy)
     assert wishes == {"queue": 0, "asked": 0, "min": 1, "cpu": expected}
@@ -332,7 +340,7 @@ LOOKS = st.lists(
 
 
 @given(policy=POLICIES, first=st.integers(1, 8), looks=LOOKS)
-def test_what_always_holds(policy: Policy, first: int, looks: list[Any]) -> None:
+def test_the_autoscaler_keeps_limits_and_windows_for_any_history(policy: Policy, first: int, looks: list[Any]) -> None:
     autoscaler, size, now = Autoscaler(), first, 0.0
     idle: dict[int, float] = {}
     wanted: float | None = None
@@ -396,7 +404,7 @@ def turns(sizes: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("lasts", [1, 5, 30, 47, 200])
-def test_forty_jobs_from_one_node_to_eight_and_back(lasts: float) -> None:
+def test_the_autoscaler_grows_to_eight_nodes_for_forty_jobs_and_back(lasts: float) -> None:
     sizes = run(POLICY, [0.0] * 40, lasts, until=2000)
     top = sizes.index(max(sizes))
     assert sizes[:top] == sorted(sizes[:top])
@@ -407,13 +415,13 @@ def test_forty_jobs_from_one_node_to_eight_and_back(lasts: float) -> None:
         assert sizes[:3] == [1, 8, 8]
 
 
-def test_forty_jobs_by_steps() -> None:
+def test_the_autoscaler_grows_and_shrinks_by_its_steps() -> None:
     sizes = turns(run(replace(POLICY, step_up=3, step_down=2), [0.0] * 40, 60, until=2000))
     assert sizes == [1, 4, 7, 8, 6, 4, 2, 1]
 
 
 @pytest.mark.parametrize(("every", "lasts"), [(10, 25), (5, 30), (20, 10), (7, 23), (10, 65), (60, 50)])
-def test_a_constant_load_has_a_constant_size(every: int, lasts: int) -> None:
+def test_the_autoscaler_keeps_a_constant_size_under_a_constant_load(every: int, lasts: int) -> None:
     sizes = run(POLICY, [float(at) for at in range(0, 6000, every)], lasts, until=6000 + lasts)
     settled = sizes[100:-10]
     assert len(set(settled)) == 1, turns(sizes)

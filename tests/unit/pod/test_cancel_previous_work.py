@@ -18,13 +18,13 @@ OWN = marked({"minicluster": {"work": 1}})
 FORMER = marked({"minicluster": "work"})
 
 
-def test_this_is_how_the_work_is_marked() -> None:
+def test_the_work_is_submitted_with_its_mark() -> None:
     cluster = load({"metadata": {"name": "a"}, "spec": {"state": {"claimName": "queue"}}})
     for words in (work.submit(cluster), work.batch(cluster)):
         assert [word for word in words if word.startswith("--setattr")] == ["--setattr=user.minicluster.work=1"]
 
 
-def test_only_marked_work_is_cancelled_in_any_active_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marked_work_is_cancelled_in_any_active_state_and_other_jobs_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = FakeFlux({0: (1, 0)}, {0})
     for number, state in enumerate(("depend", "priority", "sched")):
         flux.submit(number, state=state, **OWN)
@@ -39,7 +39,7 @@ def test_only_marked_work_is_cancelled_in_any_active_state(monkeypatch: pytest.M
     assert before - {job["id"] for job in flux.jobs} == set(range(4))
 
 
-def test_a_job_that_is_gone_meanwhile_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelling_previous_work_skips_a_job_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = FakeFlux({0: (1, 0)}, {0})
     flux.submit(1, jobspec=None)
     flux.submit(2, **OWN)

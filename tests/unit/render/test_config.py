@@ -118,13 +118,13 @@ def words_of(text: str, shell: str, variable: str) -> list[str]:
     return out.decode().split("\0")[:-1]
 
 
-def test_the_scripts_are_the_files_as_they_are(cluster_of: Make) -> None:
+def test_the_configmap_has_the_scripts_unchanged(cluster_of: Make) -> None:
     config_map = rendered(cluster_of({"flux": {"wrap": "strace"}}))["ConfigMap"]["data"]
     assert scripts()
     assert {key: config_map[key] for key in scripts()} == scripts()
 
 
-def test_the_files_of_the_defaults(cluster_of: Make) -> None:
+def test_the_configmap_of_the_defaults_has_broker_toml_and_settings(cluster_of: Make) -> None:
     assert set(data(cluster_of())) == {"broker.toml", "settings.sh"}
 
 
@@ -182,13 +182,15 @@ POLICY = {"min": 1, "max": 8, **WINDOWS, "step_up": 0, "step_down": 0, "cpu_targ
     ],
     ids=str,
 )
-def test_the_agents_settings(cluster_of: Make, spec: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_the_settings_of_the_agent_follow_the_spec(
+    cluster_of: Make, spec: dict[str, Any], expected: dict[str, Any]
+) -> None:
     cluster = cluster_of({"size": 2, "maxSize": 8, **spec})
     text = rendered(cluster)["ConfigMap"]["data"]["agent.json"]
     assert json.loads(text) == AGENT | expected
 
 
-def test_objects_carry_the_names_labels_and_annotations_of_the_document(cluster_of: Make) -> None:
+def test_objects_have_the_name_labels_and_annotations_of_the_document(cluster_of: Make) -> None:
     load = cluster_of()
     cluster = MiniCluster(load.name, load.namespace, {"a": "b"}, {"c": "d"}, load.spec, "")
     metadata = {"namespace": "ns", "labels": {"a": "b"}, "annotations": {"c": "d"}}
@@ -197,7 +199,7 @@ def test_objects_carry_the_names_labels_and_annotations_of_the_document(cluster_
     assert documents["Secret"]["metadata"] == {"name": "flux-sample-curve", **metadata}
 
 
-def test_there_is_no_secret_beside_one_of_the_users(cluster_of: Make) -> None:
+def test_no_secret_is_rendered_when_the_user_names_one(cluster_of: Make) -> None:
     assert list(rendered(cluster_of())) == ["ConfigMap", "Secret"]
     assert list(rendered(cluster_of({"flux": {"curveCertSecret": "mine"}}))) == ["ConfigMap"]
 
@@ -353,7 +355,7 @@ def test_settings_follow_the_spec(cluster_of: Make, shell: str, spec: dict[str, 
     assert dict(zip(SETTINGS, values, strict=True)) == SETTINGS | expected
 
 
-def test_all_settings_are_tested_and_the_scripts_use_them(cluster_of: Make) -> None:
+def test_each_setting_is_tested_and_used_by_a_script(cluster_of: Make) -> None:
     assigned = set(re.findall(r"^(mc_\w+)=", render_settings.shell(cluster_of()), re.MULTILINE))
     assert assigned == set(SETTINGS) | WORDS
     shell = "".join(scripts().values())
@@ -363,7 +365,7 @@ def test_all_settings_are_tested_and_the_scripts_use_them(cluster_of: Make) -> N
 @pytest.mark.parametrize("shell", shells())
 @given(environment=st.dictionaries(NAMES, TEXTS, min_size=1, max_size=30))
 @settings(max_examples=25)
-def test_the_environment_of_flux_is_exported_unchanged(
+def test_the_settings_export_the_environment_of_flux_unchanged(
     cluster_of: Make, shell: str, environment: dict[str, str]
 ) -> None:
     files = data(cluster_of({"flux": {"environment": environment}}))
@@ -374,7 +376,7 @@ def test_the_environment_of_flux_is_exported_unchanged(
 
 
 @given(environment=st.dictionaries(NAMES, TEXTS, max_size=5))
-def test_the_environment_changes_nothing_else(cluster_of: Make, environment: dict[str, str]) -> None:
+def test_the_environment_of_flux_changes_no_other_setting(cluster_of: Make, environment: dict[str, str]) -> None:
     before, after = (render_settings.shell(cluster_of({"flux": {"environment": e}})) for e in ({}, environment))
     begin, end = before.split("then\n")
     assert after.startswith(f"{begin}then\n")
@@ -383,7 +385,7 @@ def test_the_environment_changes_nothing_else(cluster_of: Make, environment: dic
 
 
 @pytest.mark.parametrize("shell", shells())
-def test_what_a_job_sets_later_stays(cluster_of: Make, shell: str) -> None:
+def test_a_variable_that_a_job_sets_is_kept_when_the_settings_are_read_again(cluster_of: Make, shell: str) -> None:
     """The settings are read again by each flux that a job calls."""
     text = render_settings.shell(cluster_of({"flux": {"environment": {"T": "ours", "U": "ours"}}}))
     script = 'eval "$1"; echo "$T $U"; T=theirs; unset U; eval "$1"; echo "$T ${U-none}"; export -p'
@@ -416,7 +418,7 @@ FILES = {**config.SNIPPETS, "script": "script"}
 @pytest.mark.parametrize("key", [*FILES, "command"])
 @given(text=TEXTS)
 @settings(max_examples=40)
-def test_a_text_of_the_users_is_a_file_as_given(cluster_of: Make, key: str, text: str) -> None:
+def test_a_command_or_snippet_of_the_user_becomes_a_file_unchanged(cluster_of: Make, key: str, text: str) -> None:
     spec = runner(command=text) if key == "command" else runner(commands={key: text})
     files, without = data(cluster_of(spec)), data(cluster_of())
     file = FILES.get(key, key)
@@ -428,7 +430,7 @@ def test_a_text_of_the_users_is_a_file_as_given(cluster_of: Make, key: str, text
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_texts_survive_in_every_place_at_once(cluster_of: Make, text: str) -> None:
+def test_a_text_survives_unchanged_in_every_place_at_once(cluster_of: Make, text: str) -> None:
     commands = dict.fromkeys(("init", "pre", "brokerPre", "workerPre", "post"), text)
     files = data(cluster_of(runner(command=text, commands=commands) | {"flux": {"environment": {"T": text}}}))
     assert [files.get(FILES[key], "") for key in commands] == [text] * 5
@@ -446,7 +448,7 @@ def test_texts_survive_in_every_place_at_once(cluster_of: Make, text: str) -> No
     ),
     prefix=st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_categories=["Cc"])),
 )
-def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
+def test_the_submit_command_is_split_like_a_shell_or_refused(
     cluster_of: Make, spec: dict[str, str], prefix: str
 ) -> None:
     try:
@@ -497,7 +499,7 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
         ),
     ],
 )
-def test_submission(cluster_of: Make, spec: dict[str, Any], expected: str) -> None:
+def test_the_submit_command_follows_the_spec(cluster_of: Make, spec: dict[str, Any], expected: str) -> None:
     cluster = cluster_of(spec)
     assert shlex.join(work.submit(cluster)) == expected
     for shell in shells():
@@ -521,7 +523,7 @@ def test_submission(cluster_of: Make, spec: dict[str, Any], expected: str) -> No
         ),
     ],
 )
-def test_an_open_quote_is_refused(cluster_of: Make, spec: dict[str, Any], message: str) -> None:
+def test_an_open_quote_in_the_submit_command_is_refused(cluster_of: Make, spec: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as caught:
         work.submit(cluster_of(spec))
     assert str(caught.value) == message
@@ -530,7 +532,7 @@ def test_an_open_quote_is_refused(cluster_of: Make, spec: dict[str, Any], messag
 # The ConfigMap ----------------------------------------------------------------------------------------------
 
 
-def test_what_does_not_fit_into_a_config_map_is_refused(cluster_of: Make) -> None:
+def test_texts_that_do_not_fit_into_a_configmap_are_refused(cluster_of: Make) -> None:
     cluster = cluster_of(runner(commands={"script": "é" * 524_288}))
     with pytest.raises(SpecError) as caught:
         rendered(cluster)

@@ -28,12 +28,14 @@ KILL = Span(100.0, 105.0)
         ([106.0, 120.0], DONE, [KILL], ["job: started again, first with no kill of the lead after it"]),
     ],
 )
-def test_what_is_wrong(starts: list[float], known: Ended | None, kills: list[Span], faults: list[str]) -> None:
+def test_chaos_reports_jobs_that_were_lost_or_ran_twice(
+    starts: list[float], known: Ended | None, kills: list[Span], faults: list[str]
+) -> None:
     found = verdict({"job": 40.0}, {"job": starts}, {"job": known} if known else {}, kills)
     assert found[1] == faults
 
 
-def test_what_is_counted() -> None:
+def test_chaos_counts_jobs_by_how_they_ended() -> None:
     jobs = dict.fromkeys("abcd", 40.0) | {"e": 99.0}
     starts = {"a": [50.0], "b": [99.0, 120.0], "c": [50.0, 60.0], "d": [50.0]}
     known = {"a": DONE, "b": DONE, "c": DONE, "d": Ended("FAILED", ran=True), "never accepted": DONE}
@@ -48,7 +50,7 @@ def test_what_is_counted() -> None:
     }
 
 
-def test_what_grew() -> None:
+def test_chaos_reports_pods_whose_files_or_memory_grew() -> None:
     old = {"files": 60, "open files": 90, "memory": 20000, "processes": 5}
     assert list(leaks([old, old], [old | {"files": 80}, old | {"open files": 111, "memory": 85537}])) == [
         "pod 1: open files grew from 90 to 111",
