@@ -25,7 +25,7 @@ echo "stopped ${mc_stopped:-no}"
 """
 
 
-def test_a_signal_at_any_point_of_a_start_counts(make: Make) -> None:
+def test_a_signal_at_any_point_of_a_start_reaches_the_child_or_prevents_it(make: Make) -> None:
     """A signal between any two commands of run() reaches the child, or prevents its start."""
     pod = make()
     script = pod.root / "script"
