@@ -20,7 +20,7 @@ AGENTS: list[Any] = [
 
 
 @pytest.mark.parametrize(("values", "agents", "mounting"), AGENTS, ids=["none", "metrics", "autoscaling", "account"])
-def test_only_the_agent_has_a_token(
+def test_only_the_agent_mounts_a_service_account_token(
     helm4: Helm, values: dict[str, Any], agents: list[str], mounting: list[str]
 ) -> None:
     containers = [{"runFlux": True}, {"name": "side", "image": "busybox", "command": "sleep inf"}]
@@ -39,7 +39,7 @@ def test_only_the_agent_has_a_token(
     assert volumes == ["minicluster-token"] * len(mounting)
 
 
-def test_what_autoscaling_and_metrics_would_be_changes_nothing_while_they_are_off(helm: Helm) -> None:
+def test_values_of_autoscaling_and_metrics_change_nothing_while_both_are_off(helm: Helm) -> None:
     values = {
         "autoscaling": {"enabled": False, "min": 2, "max": 3, "targetCPUUtilizationPercentage": 50, "rbac": True},
         "metrics": {"enabled": False, "podMonitor": {"labels": {"a": "b"}}},

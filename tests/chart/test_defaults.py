@@ -32,7 +32,7 @@ def paths(values: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[
             yield from paths(value, (*path, key))
 
 
-def test_the_chart_has_the_defaults_of_values_yaml(update_golden: bool) -> None:
+def test_defaults_json_has_the_defaults_of_values_yaml(update_golden: bool) -> None:
     if update_golden:
         DEFAULTS.write_text(json.dumps(VALUES, indent=2) + "\n", encoding="utf-8")
     assert json.loads(DEFAULTS.read_text(encoding="utf-8")) == VALUES, f"{DEFAULTS} differs: see --update-golden"
@@ -77,18 +77,18 @@ SECTIONS = [path for path in PATHS if isinstance(functools.reduce(operator.getit
 
 
 @pytest.mark.parametrize("path", PATHS, ids=".".join)
-def test_null_is_unset(render: Render, path: tuple[str, ...]) -> None:
+def test_a_value_that_is_null_has_its_default(render: Render, path: tuple[str, ...]) -> None:
     assert render(deep(ON, nested(path, None))) == render(without(ON, path))
 
 
 @pytest.mark.parametrize("path", SECTIONS, ids=".".join)
-def test_an_empty_section_has_its_defaults(render: Render, path: tuple[str, ...]) -> None:
+def test_a_section_that_is_null_or_empty_has_its_defaults(render: Render, path: tuple[str, ...]) -> None:
     normal = render({})
     assert render(nested(path, None)) == normal
     assert render(nested(path, {})) == normal
 
 
-def test_false_and_zero_are_values(render: Render) -> None:
+def test_false_and_zero_are_not_replaced_by_defaults(render: Render) -> None:
     values = {"logging": {"strict": False}, "flux": {"logLevel": 0}, "backoffLimit": 0}
     settings = next(o["data"]["settings.sh"] for o in render(values) if o["kind"] == "ConfigMap")
     assert "mc_strict=''\n" in settings

@@ -225,7 +225,9 @@ ELSEWHERE = (
 
 
 @pytest.mark.parametrize("path", [path for path in LEAVES if not path.startswith(ELSEWHERE)])
-def test_each_field_does_something(helm4: Helm, base: Base, path: str) -> None:
+def test_each_field_changes_the_objects_and_is_recorded_unless_it_may_change(
+    helm4: Helm, base: Base, path: str
+) -> None:
     beside = next((values for start, values in BESIDE.items() if path.startswith(start)), {})
     documents, recorded = rendered(helm4, values_with(path, other(path), beside))
     before = base(beside)
@@ -239,7 +241,9 @@ def test_each_field_does_something(helm4: Helm, base: Base, path: str) -> None:
     [{"commands": {"servicePre": "x"}, "command": "y"}, {"noWrapEntrypoint": True}, {"leadOnly": True, "command": "y"}],
     ids=str,
 )
-def test_fields_of_the_other_containers_do_something(helm4: Helm, base: Base, fields: dict[str, Any]) -> None:
+def test_fields_of_other_containers_change_the_objects_and_are_recorded(
+    helm4: Helm, base: Base, fields: dict[str, Any]
+) -> None:
     other = {"name": "other", "command": fields.get("command", "")}
     documents, recorded = base({"containers": [{"runFlux": True}, other]})
     after = rendered(helm4, {"containers": [{"runFlux": True}, {**other, **fields}]})
@@ -248,7 +252,7 @@ def test_fields_of_the_other_containers_do_something(helm4: Helm, base: Base, fi
         assert documents != after[0]
 
 
-def test_another_name_means_the_same(helm4: Helm, base: Base) -> None:
+def test_an_alias_of_a_field_renders_the_same(helm4: Helm, base: Base) -> None:
     clusters = JOINS["flux"]["bursting"]["clusters"]
     alias = {"flux": {"leadBroker": LEAD, "bursting": {"clusters": clusters}}}
     assert base(JOINS)[0] == rendered(helm4, alias)[0]
@@ -256,10 +260,10 @@ def test_another_name_means_the_same(helm4: Helm, base: Base) -> None:
     assert base(runner(commands=commands[0]))[0] == base(runner(commands=commands[1]))[0]
 
 
-def test_the_exceptions_exist() -> None:
+def test_the_fields_listed_as_exceptions_exist() -> None:
     assert set(NO_EFFECT) | CHANGEABLE | set(SPECIAL) <= set(LEAVES)
 
 
-def test_the_hand_over_is_the_one_document_that_is_parsed(helm4: Helm) -> None:
+def test_only_the_minicluster_document_of_the_chart_is_parsed(helm4: Helm) -> None:
     chunks = list(stream.split(helm4.template().encode()))
     assert [bool(stream.parse(chunk)) for chunk in chunks].count(True) == 1

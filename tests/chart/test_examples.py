@@ -87,12 +87,12 @@ def named_by(values: Any) -> Iterator[str]:
             yield from named_by(value)
 
 
-def test_there_are_enough() -> None:
+def test_there_are_at_least_30_examples() -> None:
     assert len(NAMES) >= 30
 
 
 @each_example
-def test_the_header_says_what_it_shows_and_the_command(name: str) -> None:
+def test_the_header_of_an_example_has_its_purpose_and_its_helm_command(name: str) -> None:
     header = header_of(name)
     assert re.match(r"# \w.*[^ ]\n", header)
     assert len(header.partition("\n")[0]) > 30
@@ -104,19 +104,19 @@ def test_the_header_says_what_it_shows_and_the_command(name: str) -> None:
 
 
 @each_example
-def test_the_header_says_what_must_be_there_first(name: str) -> None:
+def test_the_header_of_an_example_names_the_objects_that_it_needs(name: str) -> None:
     header = header_of(name)
     missing = [found for found in named_by(values_of(name)) if not re.search(rf"[ `/]{found}[`}} \n]", header)]
     assert missing == []
 
 
 @each_example
-def test_the_schema_accepts_it(name: str) -> None:
+def test_the_schema_accepts_each_example(name: str) -> None:
     assert list(schema.problems(values_of(name))) == []
 
 
 @each_example
-def test_another_image_has_a_view_that_fits_it(name: str) -> None:
+def test_an_example_with_another_image_chooses_a_view_for_it(name: str) -> None:
     values = values_of(name)
     containers = values["containers"]
     runner = containers[0] if len(containers) == 1 else next(c for c in containers if c.get("runFlux"))
@@ -129,13 +129,15 @@ def test_another_image_has_a_view_that_fits_it(name: str) -> None:
 
 
 @each_example
-def test_golden(rendered: Callable[[Helm, str], str], helm4: Helm, update_golden: bool, name: str) -> None:
+def test_an_example_renders_to_its_golden_file(
+    rendered: Callable[[Helm, str], str], helm4: Helm, update_golden: bool, name: str
+) -> None:
     defaults = render(helm4, release_of(name), "{}")
     check(GOLDEN / "examples" / f"{name}.diff", differing(defaults, rendered(helm4, name)), update_golden)
 
 
 @each_example
-def test_helm_3_gives_the_same_objects(
+def test_an_example_renders_to_the_same_objects_with_helm_3(
     rendered: Callable[[Helm, str], str], helm3: Helm, helm4: Helm, name: str
 ) -> None:
     assert by_name(rendered(helm3, name)) == by_name(rendered(helm4, name))

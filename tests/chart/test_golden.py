@@ -38,7 +38,7 @@ def render(stream: str, seed_file: Path) -> str:
 
 
 @pytest.mark.parametrize("case", NAMES)
-def test_golden(helm4: Helm, seed_file: Path, update_golden: bool, case: str) -> None:
+def test_a_case_renders_to_its_golden_file(helm4: Helm, seed_file: Path, update_golden: bool, case: str) -> None:
     text = render(template(helm4, case), seed_file)
     if case in BASES:
         check(GOLDEN / f"{case}.yaml", without_scripts(text), update_golden)
@@ -48,7 +48,7 @@ def test_golden(helm4: Helm, seed_file: Path, update_golden: bool, case: str) ->
 
 
 @pytest.mark.parametrize("case", NAMES)
-def test_helm_3_gives_the_same_objects(helm3: Helm, helm4: Helm, seed_file: Path, case: str) -> None:
+def test_a_case_renders_to_the_same_objects_with_helm_3(helm3: Helm, helm4: Helm, seed_file: Path, case: str) -> None:
     three, four = (by_name(render(template(helm, case), seed_file)) for helm in (helm3, helm4))
     assert three == four
 
@@ -58,6 +58,6 @@ def test_each_golden_file_has_its_case() -> None:
     assert {path.name for path in GOLDEN.iterdir() if path.is_file()} == expected
 
 
-def test_the_scripts_in_the_config_map_are_the_files(helm4: Helm, seed_file: Path) -> None:
+def test_the_configmap_has_the_script_files_unchanged(helm4: Helm, seed_file: Path) -> None:
     data = by_name(render(template(helm4, "defaults"), seed_file))["ConfigMap", "flux-sample-config"]["data"]
     assert {name: data[name] for name in scripts()} == scripts()

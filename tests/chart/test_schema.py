@@ -58,7 +58,7 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.parametrize(("values", "line"), REFUSED, ids=lambda x: x[5:60] if isinstance(x, str) else "")
-def test_helm_refuses(helm: Helm, values: dict[str, Any], line: str) -> None:
+def test_helm_refuses_values_that_the_schema_does_not_allow(helm: Helm, values: dict[str, Any], line: str) -> None:
     done = helm.run("template", "x", CHART, "--values", "-", stdin=json.dumps(values))
     assert done.code != 0
     assert done.out == ""
@@ -115,13 +115,13 @@ def refusal(helm: Helm, values: dict[str, Any]) -> str:
     return line.partition("minicluster: ")[2].partition(END)[0]
 
 
-def test_no_pattern_is_shown_to_a_user() -> None:
+def test_the_schema_has_no_pattern_that_helm_would_show() -> None:
     keywords = {key for part in parts(SCHEMA) for key in part}
     assert not keywords & {"pattern", "patternProperties", "anyOf", "oneOf", "not"}
 
 
 @pytest.mark.parametrize("text", WRONG, ids=ascii)
-def test_helm_leaves_each_format_to_the_post_renderer(helm: Helm, text: str) -> None:
+def test_the_post_renderer_checks_each_format_of_the_schema(helm: Helm, text: str) -> None:
     values = wrong(SCHEMA, text)
     handed_over = json.loads(one(helm.template(values=values), "MiniCluster")["spec"])
     assert handed_over["containers"] == values["containers"]
@@ -179,5 +179,5 @@ def test_a_wrong_text_is_refused_in_a_sentence(helm: Helm, values: dict[str, Any
     ],
     ids=str,
 )
-def test_helm_takes(helm: Helm, values: dict[str, Any]) -> None:
+def test_helm_accepts_valid_values(helm: Helm, values: dict[str, Any]) -> None:
     helm.template(values=values)

@@ -24,7 +24,7 @@ NAMED = ("--set", "flux.curveCertSecret=x")
 AGAIN = "then: helm plugin uninstall minicluster, and install it again"
 
 
-def test_what_is_built(built: Path) -> None:
+def test_the_build_makes_these_packages(built: Path) -> None:
     assert {str(path.relative_to(built)) for path in built.rglob("*") if path.is_file()} == {
         f"minicluster-{VERSION}.tgz",
         f"minicluster-{VERSION}.tar.gz",
@@ -37,7 +37,7 @@ def chart_files(names: list[str], prefix: str) -> set[str]:
     return {name.removeprefix(prefix) for name in names if name.startswith(prefix) and not name.endswith("/")}
 
 
-def test_each_of_them_has_the_whole_chart(built: Path) -> None:
+def test_each_package_has_the_whole_chart(built: Path) -> None:
     chart = {str(path.relative_to(CHART)) for path in CHART.rglob("*") if path.is_file()}
     with zipfile.ZipFile(built / f"minicluster-{VERSION}-py3-none-any.whl") as wheel:
         assert chart_files(wheel.namelist(), "minicluster/chart/") == chart
@@ -52,7 +52,7 @@ def test_each_of_them_has_the_whole_chart(built: Path) -> None:
         assert chart_files(tar.getnames(), "minicluster/") == chart - {".helmignore"} | {".helmignore"}
 
 
-def test_the_chart_names_the_images_that_it_uses(helm4: Helm) -> None:
+def test_the_chart_annotation_names_the_images_that_it_uses(helm4: Helm) -> None:
     annotations = yaml.safe_load((CHART / "Chart.yaml").read_text())["annotations"]
     pod = one(helm4.template(), "Job")["spec"]["template"]["spec"]
     used = {container["image"] for container in [*pod["initContainers"], *pod["containers"]]}
@@ -75,13 +75,13 @@ def installed(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pyt
     assert user.left() == []
 
 
-def test_the_plugin_needs_nothing_else(installed: User) -> None:
+def test_the_installed_plugin_renders_without_other_packages(installed: User) -> None:
     assert re.search(rf"^minicluster\s+{VERSION}\s+postrenderer/v1", installed.ok("plugin", "list"), re.MULTILINE)
     made = by_name(installed.ok("template", "a", CHART, *POST))
     assert {("Job", "a"), ("ConfigMap", "a-config"), ("Secret", "a-curve")} <= set(made)
 
 
-def test_its_errors_reach_the_person(installed: User) -> None:
+def test_an_error_of_the_installed_plugin_reaches_the_user(installed: User) -> None:
     done = installed.run("template", "a", CHART, *POST, "--set", "size=4,maxSize=3")
     assert done.code == 1
     assert lines_with(
@@ -89,7 +89,7 @@ def test_its_errors_reach_the_person(installed: User) -> None:
     )
 
 
-def test_its_commands_can_be_called(installed: User) -> None:
+def test_the_installed_plugin_runs_the_commands_of_minicluster(installed: User) -> None:
     script = next(installed.plugins.glob("*/run.sh"))
     command = ["sh", script, "template", "a", *NAMED]
     env = installed.env | {"HELM_BIN": str(BIN / "helm")}
@@ -98,7 +98,7 @@ def test_its_commands_can_be_called(installed: User) -> None:
     assert ("Job", "a") in by_name(done.stdout)
 
 
-def test_what_lies_in_the_current_folder_is_not_run(installed: User) -> None:
+def test_the_installed_plugin_runs_no_python_of_the_current_folder(installed: User) -> None:
     folder = installed.home / "minicluster"
     folder.mkdir()
     (folder / "__init__.py").write_text("raise SystemExit('not this one')")
@@ -132,7 +132,7 @@ OLD = '#!/bin/sh\n[ "$1" != --version ] || echo Python 3.9.2\nexit $(( $# > 1 ))
     ],
     ids=["no Python", "old Python", "no wheels"],
 )
-def test_what_is_missing_is_told(
+def test_the_plugin_install_says_what_is_missing(
     built: Path, tmp_path: Path, programs: list[str], env: dict[str, str], message: str
 ) -> None:
     user = User(tmp_path, *(name for name in programs if name != "old"))
@@ -199,7 +199,7 @@ def venv(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-def test_a_clone_is_built_into_the_same_wheel(built: Path, tmp_path: Path) -> None:
+def test_a_clone_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
     """`pip install .` in a clone, which has a link to the chart, makes no source distribution first."""
     words = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT]
     subprocess.run(words, check=True, capture_output=True)
@@ -215,7 +215,7 @@ def minicluster(venv: Path, user: User, *args: object) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def test_the_wheel_does_what_the_clone_does(venv: Path, tmp_path: Path) -> None:
+def test_the_wheel_renders_the_same_as_the_clone(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path)
     assert minicluster(venv, user, "--version").out == f"minicluster, version {VERSION}\n"
     chart = Path(minicluster(venv, user, "chart", "path").out.strip())
@@ -228,7 +228,7 @@ def test_the_wheel_does_what_the_clone_does(venv: Path, tmp_path: Path) -> None:
     assert user.run("lint", "--strict", chart).code == 0
 
 
-def test_kubectl_finds_the_wheels_plugin(venv: Path, tmp_path: Path) -> None:
+def test_kubectl_finds_the_plugin_of_the_wheel(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path / "home")
     env = user.env | {"PATH": f"{venv}{os.pathsep}{user.env['PATH']}"}
     command = [BIN / "kubectl", "minicluster", "--version"]
@@ -241,7 +241,7 @@ def test_kubectl_finds_the_wheels_plugin(venv: Path, tmp_path: Path) -> None:
         assert ([line.partition("\t")[0] for line in lines], directive) == (candidates, ":4")
 
 
-def test_its_plugin_comes_and_goes(venv: Path, tmp_path: Path) -> None:
+def test_plugin_install_and_uninstall_of_the_wheel_can_be_repeated(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path)
     folder = user.plugins / "minicluster"
     for _ in range(2):
@@ -252,14 +252,14 @@ def test_its_plugin_comes_and_goes(venv: Path, tmp_path: Path) -> None:
     assert user.left() == []
 
 
-def test_helm_itself_can_remove_it(venv: Path, tmp_path: Path) -> None:
+def test_helm_can_uninstall_the_plugin_of_the_wheel(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path)
     minicluster(venv, user, "plugin", "install")
     user.ok("plugin", "uninstall", "minicluster")
     assert user.left() == []
 
 
-def test_helm_3_finds_it_in_path(venv: Path, tmp_path: Path) -> None:
+def test_helm_3_uses_the_wheel_in_path_without_a_plugin(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path, helm="helm3")
     assert minicluster(venv, user, "plugin", "install") == Done(
         1,
@@ -281,7 +281,9 @@ FOREIGN: list[Any] = [
 
 @pytest.mark.parametrize(("folder", "text"), FOREIGN)
 @pytest.mark.parametrize("command", ["install", "uninstall"])
-def test_a_plugin_of_others_is_not_touched(venv: Path, tmp_path: Path, folder: str, text: str, command: str) -> None:
+def test_plugin_install_and_uninstall_refuse_a_plugin_of_somebody_else(
+    venv: Path, tmp_path: Path, folder: str, text: str, command: str
+) -> None:
     user = User(tmp_path)
     path = user.plugins / folder
     path.mkdir(parents=True)
@@ -297,7 +299,7 @@ def test_a_plugin_of_others_is_not_touched(venv: Path, tmp_path: Path, folder: s
     assert (path / "plugin.yaml").read_text() == text
 
 
-def test_the_plugins_packages_are_pinned() -> None:
+def test_the_packages_of_the_plugin_are_pinned() -> None:
     from importlib.metadata import requires, version  # noqa: PLC0415
 
     from packaging.requirements import Requirement  # noqa: PLC0415
