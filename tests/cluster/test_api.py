@@ -55,7 +55,9 @@ def server(api: EmbeddedCluster) -> Iterator[Server]:
 
 @pytest.mark.parametrize("how", ["portable", "live"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_the_api_server_accepts_it(server: Server, helm4: Helm, file: Path, how: str) -> None:
+def test_the_api_server_accepts_the_objects_of_an_example_or_case(
+    server: Server, helm4: Helm, file: Path, how: str
+) -> None:
     options = ("--api-versions", "batch/v1/Job", "--kube-version", server.version) if how == "live" else ()
     words = ("--namespace", server.namespace, *options)
     name = file.stem.replace(".", "-")
@@ -70,7 +72,7 @@ def test_the_api_server_accepts_it(server: Server, helm4: Helm, file: Path, how:
 
 
 @pytest.mark.parametrize("example", INSTALLED)
-def test_both_helms_install_and_scale_it(helm: Helm, server: Server, example: str) -> None:
+def test_both_helms_install_and_scale_an_example(helm: Helm, server: Server, example: str) -> None:
     namespace = new_namespace(server.api)
     client = Helm(helm.name, helm.home, {"KUBECONFIG": str(server.api.kubeconfig)})
     release = Release(client, server.api, namespace)

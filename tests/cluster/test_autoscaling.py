@@ -157,7 +157,7 @@ def turned_on(what: str) -> str:
     ],
     ids=["on", "metrics-on", "on-beside-metrics", "size", "maxSize", "max", "min", "zero", "port"],
 )
-def test_what_is_refused_by_name(
+def test_an_upgrade_that_autoscaling_does_not_allow_is_refused_by_name(
     release: Release, installed: dict[str, Any], asked: dict[str, Any], message: str
 ) -> None:
     release.install(**{**SCALES, **installed})
@@ -166,7 +166,7 @@ def test_what_is_refused_by_name(
     assert release.objects() == before
 
 
-def test_metrics_may_go_on_and_off_where_there_is_an_agent(release4: Release) -> None:
+def test_metrics_can_be_turned_on_and_off_beside_a_live_agent(release4: Release) -> None:
     release4.install(**SCALES)
     uids = release4.running(2)
     for enabled in (True, False):

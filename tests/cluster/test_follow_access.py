@@ -46,7 +46,7 @@ def install_role() -> dict[str, Any]:
     return found
 
 
-def test_what_it_may_do_and_nothing_else(release: Release) -> None:
+def test_the_follower_has_these_rights_and_no_others(release: Release) -> None:
     release.install(**VALUES)
     assert sorted(rules(release, "mc-follow") - rules(release, "default")) == RULES
     release.upgrade(**{**VALUES, "flux": {"bursting": {**VALUES["flux"]["bursting"], "follow": {"bursts": []}}}})
@@ -54,7 +54,7 @@ def test_what_it_may_do_and_nothing_else(release: Release) -> None:
     assert release.items("deployments,serviceaccounts,roles,rolebindings") == []
 
 
-def test_its_rights_are_enough_for_the_command(release4: Release, tmp_path: Path) -> None:
+def test_the_rights_of_the_follower_are_enough_for_burst_follow(release4: Release, tmp_path: Path) -> None:
     """The command as the pod runs it, with the pod's token: simulated pods take no exec."""
     cluster, target = release4.cluster, new_namespace(release4.cluster)
     release4.install(**VALUES)
@@ -96,7 +96,7 @@ def test_its_rights_are_enough_for_the_command(release4: Release, tmp_path: Path
     cluster.kubectl("delete", "namespace", target, "--wait=false")
 
 
-def test_a_restricted_namespace_admits_its_pod(release4: Release) -> None:
+def test_a_restricted_namespace_admits_the_pod_of_the_follower(release4: Release) -> None:
     namespace = new_namespace(release4.cluster, **{"pod-security.kubernetes.io/enforce": "restricted"})
     restricted = Release(release4.helm, release4.cluster, namespace)
     values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())

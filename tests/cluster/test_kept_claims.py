@@ -63,7 +63,7 @@ def bound(release: Release) -> bool:
     return all(item["status"]["phase"] == "Bound" for item in release.items("persistentvolumeclaims"))
 
 
-def test_the_life_of_claims(offered: Release) -> None:
+def test_claims_grow_and_the_state_claim_outlives_the_release(offered: Release) -> None:
     release = offered
     release.install(size=1, **values())
     first = claims(release)
@@ -96,7 +96,7 @@ def test_the_life_of_claims(offered: Release) -> None:
     release.running(1)
 
 
-def test_a_claim_of_somebody_else_is_not_taken(release4: Release) -> None:
+def test_an_install_refuses_a_claim_of_somebody_else(release4: Release) -> None:
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -108,7 +108,7 @@ def test_a_claim_of_somebody_else_is_not_taken(release4: Release) -> None:
     assert lines_with(text, "cannot be imported into the current release: invalid ownership metadata")
 
 
-def test_a_claim_that_is_being_deleted_is_waited_for(release4: Release) -> None:
+def test_an_install_is_refused_while_its_claim_is_being_deleted(release4: Release) -> None:
     values = {"state": {"capacity": "1Gi", "keep": False}}
     release4.install(**values)
     release4.kubectl("patch", "pvc", "mc-state", "--patch", '{"metadata":{"finalizers":["example.com/stay"]}}')

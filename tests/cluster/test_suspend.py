@@ -3,7 +3,7 @@
 from tools.releases import Release
 
 
-def test_an_upgrade_suspends_and_resumes(release: Release) -> None:
+def test_an_upgrade_suspends_and_resumes_a_minicluster(release: Release) -> None:
     release.install(size=2, suspend=True)
     assert release.get("job")["spec"]["suspend"] is True
     release.upgrade(suspend=False)
