@@ -31,7 +31,7 @@ flux jobs -ano '{result_abbrev}'
 """
 
 
-def test_a_job_is_found_by_its_key(flux_path: Path) -> None:
+def test_the_flux_command_finds_and_cancels_its_job_by_its_key(flux_path: Path) -> None:
     environment = {
         **os.environ,
         "PATH": f"{flux_path.parent}:{os.environ['PATH']}",

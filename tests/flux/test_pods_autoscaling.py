@@ -93,7 +93,7 @@ def test_the_autoscaler_follows_the_queue_and_never_flaps(
     assert sizes[-1] == 1
 
 
-def test_a_job_asks_for_a_size(release: Install) -> None:
+def test_a_job_can_request_a_size_by_minicluster_scale(release: Install) -> None:
     cluster = release(SCALING, ONE_CORE)
     cluster.wait_for("0")
     scale = f"{MOUNT}/bin/minicluster-scale"

@@ -30,7 +30,7 @@ def follower(log: Path, here: str, *bursts: str) -> Iterator[subprocess.Popen[by
             process.kill()
 
 
-def test_a_burst_comes_for_forty_jobs_and_goes(scheduler: str, tmp_path: Path) -> None:
+def test_burst_follow_grows_a_burst_for_forty_jobs_and_removes_it(scheduler: str, tmp_path: Path) -> None:
     logs = [tmp_path / "first", tmp_path / "second"]
     with testbed.new_namespace() as here, testbed.new_namespace() as there:
         root = testbed.release(here, testbed.values_of(VALUES, {"cores": 1}, scheduler=scheduler), tmp_path)

@@ -24,7 +24,7 @@ def drained(cluster: FluxRelease) -> str:
     return cluster.flux(0, "resource", "status", "-n", "-s", "drain", "-o", "{ranks}").strip()
 
 
-def test_shrinking_lets_the_jobs_end_and_the_rank_works_again_when_it_is_back(release: Install) -> None:
+def test_shrinking_waits_for_jobs_and_a_rank_that_comes_back_takes_jobs(release: Install) -> None:
     grace = {"pod": {"terminationGracePeriodSeconds": 90}}
     cluster = release({"size": 3, "maxSize": 4, **QUIET, **grace}, ONE_CORE)
     cluster.wait_for("0-2")
@@ -45,7 +45,7 @@ def test_shrinking_lets_the_jobs_end_and_the_rank_works_again_when_it_is_back(re
     until(lambda: drained(cluster) == "")
 
 
-def test_a_job_that_goes_on_is_cancelled_with_the_reason_when_the_grace_period_is_over(release: Install) -> None:
+def test_shrinking_cancels_a_job_with_a_reason_when_the_grace_period_is_over(release: Install) -> None:
     values = {"size": 2, **QUIET, "pod": {"terminationGracePeriodSeconds": 12}}
     cluster = release(values, ONE_CORE)
     cluster.wait_for("0-1")
@@ -61,7 +61,7 @@ def test_a_job_that_goes_on_is_cancelled_with_the_reason_when_the_grace_period_i
     until(lambda: pod not in [p["metadata"]["name"] for p in cluster.pods()], PATIENCE)
 
 
-def test_a_command_that_ends_while_the_lead_is_told_to_stop_counts(release: Install) -> None:
+def test_a_command_that_ends_in_the_grace_period_of_an_evicted_lead_counts(release: Install) -> None:
     cluster = release({"size": 2, **QUIET}, {**ONE_CORE, "command": "sleep 6; echo done"})
     cluster.wait_for("0-1")
     cluster.evict(cluster.pod(0))

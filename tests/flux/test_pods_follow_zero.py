@@ -41,7 +41,7 @@ def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
     return sum(map(int, fields[11:15])) / 100
 
 
-def test_bursts_follow_a_root_that_sleeps_and_wakes(scheduler: str, volume: str, tmp_path: Path) -> None:
+def test_burst_follow_goes_on_while_its_root_sleeps_and_wakes(scheduler: str, volume: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with testbed.new_namespace() as here, testbed.new_namespace() as there:
         root = testbed.release(here, testbed.values_of(ROOT, ONE_CORE, scheduler=scheduler), tmp_path)

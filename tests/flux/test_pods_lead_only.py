@@ -41,7 +41,7 @@ def asked(cluster: FluxRelease) -> str:
     return cluster.flux(1, "python", "-c", ASK).strip()
 
 
-def test_its_service_leads_to_the_lead_also_to_the_next_one(release: Install) -> None:
+def test_the_service_of_a_container_on_the_lead_only_reaches_each_next_lead(release: Install) -> None:
     cluster = release(web(command=SERVE), {"runFlux": True})
     cluster.wait_for("0-2")
     first = until(lambda: asked(cluster), PATIENCE)
@@ -58,7 +58,7 @@ def test_its_service_leads_to_the_lead_also_to_the_next_one(release: Install) ->
     assert [second] == in_web(cluster, 0, "cat /tmp/web/id")
 
 
-def test_its_end_is_that_of_any_sidecar(release: Install) -> None:
+def test_a_container_on_the_lead_only_restarts_and_ends_as_a_sidecar(release: Install) -> None:
     """Where it fails it is started again, alone; when the work is over, all of them end at once."""
     cluster = release(web(command="exit 3"), {"runFlux": True})
     cluster.wait_for("0-2")

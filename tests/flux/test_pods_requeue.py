@@ -31,7 +31,7 @@ def rows(cluster: FluxRelease) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("stop", ["shrink", "delete"])
-def test_a_job_saves_its_state_and_goes_on_where_a_pod_is_told_to_stop(
+def test_a_job_saves_its_state_and_continues_when_its_pod_is_told_to_stop(
     release: Install, tmp_path: Path, stop: str
 ) -> None:
     tmp_path.chmod(0o777)
