@@ -1,4 +1,4 @@
-"""A fake Flux without brokers, as far as the pods' programs use it."""
+"""A fake Flux without brokers, with the functions that the pods' programs use."""
 
 import errno
 import importlib
@@ -19,7 +19,7 @@ from state import parse_idset, to_idset
 
 @dataclass
 class Answer:
-    """What an RPC answers."""
+    """The answer of an RPC."""
 
     value: Any
 

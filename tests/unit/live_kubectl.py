@@ -1,4 +1,4 @@
-"""A kubectl that has one MiniCluster, mini, and runs what is to run in its lead's pod on this machine."""
+"""A kubectl that has one MiniCluster, mini, and runs the commands for its lead's pod on this machine."""
 
 import json
 import os
@@ -39,7 +39,7 @@ count=$(($(wc -l <"$folder/$name.count")))
 [ ! -e "$folder/$name" ] || cat "$folder/$name"
 [ ! -e "$folder/$name.error" ] || { cat "$folder/$name.error" >&2; exit 1; }
 """
-#: A lead that runs, and has not its quorum
+#: A lead that runs, without its quorum yet
 WAITS = {**STARTS}
 
 

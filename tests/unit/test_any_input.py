@@ -1,4 +1,4 @@
-"""Whatever the input, a command gives its output or an error of one line: never an error that is not ours."""
+"""For any input, a command gives its output or an error of its own in one line, and no other exception."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from minicluster.render import curve, defaults, hostlist, postrender, schema
 from minicluster.render.load import load
 from support import CERTIFICATE, GROUP, SEED
 
-#: Plain scalars that some reader, or what comes after it, stumbles over.
+#: Plain scalars that break some reader, or the code after it.
 SCALARS = (
     *("1e400", "-1e400", "1.0e+400", "0b_", "0x_", "0o8", "-", ".inf", "-.inf", ".nan", "1" * 5000, "0." + "1" * 5000),
     *(

@@ -18,7 +18,7 @@ from minicluster.idset import parse_idset, to_idset
         (range(7, 8), "7"),
         (range(4, 9), "4-8"),
         (range(0, 6, 2), "0,2,4"),
-        # at once, without a list of so many
+        # without a list of all ids
         (range(2**62), f"0-{2**62 - 1}"),
     ],
     ids=str,

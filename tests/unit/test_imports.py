@@ -1,4 +1,4 @@
-"""Modules import downwards only, and never in a circle: who changes a module need not look above it."""
+"""Modules import only from lower layers, and never in a circle."""
 
 import ast
 from collections.abc import Iterator

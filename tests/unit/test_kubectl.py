@@ -1,4 +1,4 @@
-"""kubectl and Helm as commands: what they are asked, and how their failures read."""
+"""kubectl and Helm as commands: their arguments, and the messages of their failures."""
 
 import json
 import os
@@ -17,7 +17,7 @@ Tool = Callable[..., None]
 
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
-    """Make a program of a shell script, which finds its words in `$*`."""
+    """Make a program of a shell script, which has its arguments in `$*`."""
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("HELM_BIN", raising=False)
 
@@ -106,7 +106,7 @@ def test_a_kubectl_failure_is_an_error_of_one_line(tool: Tool, said: str, reason
 
 
 def test_a_helm_that_hangs_is_killed_after_its_time_limit(tool: Tool, tmp_path: Path) -> None:
-    # the child that it leaves behind holds the pipes
+    # the child process that it leaves behind keeps the pipes open
     tool("helm", f"echo $$ > {tmp_path}/pid; sleep 5")
     begin = time.monotonic()
     with pytest.raises(CommandError) as caught:

@@ -1,4 +1,4 @@
-"""What is too deep or too large to be read is refused at once, whoever reads it."""
+"""YAML that is too deep or too large is refused at once, by each reader."""
 
 import subprocess
 import sys
@@ -9,13 +9,13 @@ from minicluster import limits, yamlio
 
 
 def chain(length: int, width: int, merge: bool = False) -> bytes:
-    """Return anchors of which each stands for several of the one before."""
+    """Return anchors; each contains several aliases of the one before."""
     form = "a{0}: &a{0} {{<<: [{1}]}}" if merge else "a{0}: &a{0} [{1}]"
     lines = [form.format(n, ",".join([f"*a{n - 1}"] * width)) for n in range(1, length)]
     return "\n".join(["a0: &a0 {x: 1}", *lines]).encode()
 
 
-#: Characters that are read until a refusal.
+#: A refusal comes before as many characters are read.
 EARLY = 10_000
 
 

@@ -1,4 +1,4 @@
-"""The command with helm and kubectl that answer from a table and note what they were asked."""
+"""`minicluster burst` with stand-ins of helm and kubectl that answer from a table and note each command."""
 
 import base64
 import json
@@ -44,7 +44,7 @@ def burst_job(completions: int, **status: Any) -> dict[str, Any]:
     return {"metadata": {**metadata, "annotations": annotations}, "spec": spec, "status": status}
 
 
-#: What helm and kubectl say, by what they are asked; a number is an exit code. The first that matches counts.
+#: The answers of helm and kubectl, by a pattern of the command; a number is an exit code. The first match counts.
 ANSWERS: dict[str, Any] = {
     r"^helm get values flux --all --output=json$": VALUES,
     r"^kubectl get job flux ": JOB,
@@ -113,7 +113,7 @@ def asked(tmp_path: Path) -> Iterator[list[str]]:
 
 
 def changes(tmp_path: Path) -> list[str]:
-    """Return what was asked for that changes something."""
+    """Return the commands that change something."""
     lines = [" ".join(words) for words in asked(tmp_path)]
     return [
         line for line in lines if re.search(r" (apply|delete|upgrade|uninstall|drain --update|undrain) ", f"{line} ")
@@ -330,7 +330,7 @@ def test_a_failed_burst_install_deletes_the_secret_that_it_made(run: Run, tmp_pa
     refused = {"helm upgrade": [1, "Error: no"], "get job b0 ": ""}
     assert run("install", "flux", "b0", answers=refused).exit_code == 1
     assert changes(tmp_path)[-1] == "kubectl delete secret b0-root-curve"
-    # it was there before, or pods need it
+    # a Secret that was there before, or that pods need, stays
     for kept in ({"get secret b0-root-curve": {"metadata": {}}}, {"get job b0 ": burst_job(2)}):
         run("install", "flux", "b0", answers={**refused, **kept})
         assert "helm upgrade" in changes(tmp_path)[-1]

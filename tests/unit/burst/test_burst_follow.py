@@ -34,7 +34,7 @@ from test_burst_command import ANSWERS, VALUES
 BURSTS = [{"name": "b0", "size": 4}, {"name": "b1", "size": 2}]
 ROOT = {**VALUES, "size": 2, "maxSize": 2, "flux": {"bursting": {"clusters": BURSTS, "expose": {"type": "NodePort"}}}}
 FIRST = {"b0": 2, "b1": 6}
-#: What is there: sizes of Jobs, drains by rank, needs of the bursts, ranks with jobs, and what fails
+#: The world: sizes of Jobs, drains by rank, needs of the bursts, ranks with jobs, commands that fail
 WORLD: dict[str, Any] = {
     "sizes": {"flux": 2}, "ends": {}, "drains": {}, "need": {}, "busy": [], "fails": {}, "lead": "flux-0-x",
     "joins": True, "starts": [], "done": [], "suspended": False,
@@ -102,7 +102,7 @@ class World:
         assert not failed, "\n".join([str(failed), *self.lines()])
 
     def lines(self) -> list[str]:
-        """Return what was said."""
+        """Return the lines that the command printed."""
         assert self.result
         return [line.removeprefix("minicluster: ") for line in self.result.stderr.splitlines()]
 
@@ -407,7 +407,7 @@ def test_burst_follow_refuses_impossible_arguments_before_it_changes_anything(
     assert world["done"] == []
 
 
-# What people and broken bursts do meanwhile -----------------------------------------------------------------------
+# Changes by people, and bursts that break -------------------------------------------------------------------------
 
 
 def test_shrinking_a_burst_that_somebody_enlarged_loses_no_job(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -301,7 +301,7 @@ def test_root_and_burst_have_the_same_host_table(values: dict[str, Any], data: s
 @settings(max_examples=10)
 @given(SIZES, st.integers(0, 1000), st.integers(1, 1000))
 def test_the_host_table_does_not_depend_on_the_size(first: int, more: int, size: int) -> None:
-    """Root and burst alike: a table in which `size` counted would be another after scaling."""
+    """A table that depended on `size` would differ after scaling, in the root and in its bursts."""
     max_size = first + more
     tables = [root_of(deep(ROOT, {"size": s, "maxSize": max_size})) for s in (first, min(size, max_size))]
     assert hostlist.table(tables[0]) == hostlist.table(tables[1])

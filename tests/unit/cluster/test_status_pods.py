@@ -1,4 +1,4 @@
-"""Pods as they are read: which one counts, and its containers that fail."""
+"""Which pod of an index counts, and which containers are shown as failing."""
 
 from typing import Any
 

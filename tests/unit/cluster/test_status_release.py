@@ -1,4 +1,4 @@
-"""Which objects ``minicluster status`` finds of a release."""
+"""Which objects of a release ``minicluster status`` finds."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -55,7 +55,7 @@ def test_status_finds_no_minicluster_in_objects_that_are_not_its_own(kubectl: Ku
 
 
 def named(release: str, kind: str) -> dict[str, Any]:
-    """Return a list of what releases have, as kubectl does."""
+    """Return the objects of two releases as a list of kubectl."""
     found = job() if kind == "jobs" else config()
     of_it = config(release)["metadata"]
     others = [{"metadata": {}}, {"metadata": {"annotations": {"meta.helm.sh/release-name": "x"}}}]

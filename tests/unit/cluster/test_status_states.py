@@ -7,7 +7,7 @@ from minicluster.live.table import table
 from minicluster.render.constants import KUEUE_ELASTIC
 from status_samples import CREATED, EVICTED, FOUR, STARTS, UNSCHEDULABLE, ended, job, pod, show, suspended, waiting
 
-#: Job, pods and how the lead's answer failed, None when it is not asked; and what is shown
+#: Job, pods, the error of asking the lead (None when it is not asked), and the table
 CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
     "the broker starts": (
         job(),

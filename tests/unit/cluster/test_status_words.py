@@ -1,4 +1,4 @@
-"""What Kubernetes, logs and silent leads say, in words for people."""
+"""Plain descriptions of what Kubernetes, logs and failed requests to the lead report."""
 
 from datetime import timedelta
 from typing import Any
@@ -75,7 +75,7 @@ def test_status_tells_from_the_exec_error_whether_the_lead_starts_or_ends(messag
 
 
 def failed_lead(count: str, ago: float) -> dict[str, Any]:
-    """Return a lead that failed for the last time so many seconds ago."""
+    """Return a lead whose last failure was ``ago`` seconds ago."""
     found = ended(137)
     time = (NOW - timedelta(seconds=ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
     found["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = time

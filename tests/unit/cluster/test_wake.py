@@ -1,4 +1,4 @@
-"""A MiniCluster that its agent suspended is woken by what needs its Flux, and by nothing else."""
+"""Commands that need Flux wake a MiniCluster that its agent suspended; other commands do not."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ WAKES = f"mini is suspended, {WHY}: waking it"
 RESUMED = {"type": "Suspended", "status": "False", "reason": "JobResumed"}
 
 
-# Which one sleeps -------------------------------------------------------------------------------------------------
+# Which Jobs are asleep --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_resumed_job_was_woken_unless_kueue_admitted_it() -> None:
     assert not was_woken(found), "Kueue has admitted it"
 
 
-# What is asked of Kubernetes --------------------------------------------------------------------------------------
+# Requests to Kubernetes -------------------------------------------------------------------------------------------
 
 
 class Api:
@@ -91,7 +91,7 @@ def test_wake_gives_up_after_repeated_conflicts() -> None:
     api = Api(asleep(), *[None] * 5)
     with pytest.raises(StateError, match=r"^the Job was changed again and again while it was resumed: try again$"):
         wake(api)
-    # the agent gives up what we could not
+    # the agent drops the field ownership that we could not drop
     api = Api(asleep(), asleep("8", "minicluster-agent"), *[None] * 5)
     api.found["metadata"]["managedFields"] = [{"manager": "minicluster-agent"}]
     wake(api)
@@ -110,10 +110,10 @@ def test_wake_changes_no_job_that_is_not_asleep() -> None:
 
 @pytest.fixture
 def kubectl(tmp_path: Path) -> Kubectl:
-    """One that sleeps, until it is patched: the lead starts, and is ready."""
+    """A kubectl whose cluster sleeps until it is patched; then its lead starts and becomes ready."""
     kubectl = Kubectl(tmp_path)
     ready = {"items": [lead(tmp_path, RUNNING)]}
-    # flux asks for the lead, its name and the Job; waits: for the name, and for the first look
+    # `minicluster flux` asks for the lead, its name and the Job, then waits: for the name, and for the first look
     kubectl.has(**{f"pods_{n}": {"items": []} for n in (1, 2, 3, 4)}, pods_5={"items": [lead(tmp_path, STARTS)]})
     kubectl.has(pods=ready, job=job(), **{f"job_{n}": asleep() for n in (1, 2, 3, 4, 5)})
     kubectl.has(patch=asleep("8"))

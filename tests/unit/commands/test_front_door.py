@@ -1,4 +1,4 @@
-"""Whatever is wrong around a command, it says so in one line: no traceback, 2 for wrong usage, 1 for all else."""
+"""Each command reports an error in one line, without a traceback: exit code 2 for wrong usage, 1 otherwise."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from support import GROUP, SEED, Done, Process
 
 DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n"
 CLUSTER = "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: a}\nspec: {containers: [{}]}\n"
-#: What a user who may read files only, with a disk of which nothing is left, would see.
+#: Each write to it fails, as on a full disk.
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
 
@@ -57,7 +57,7 @@ def shell(folder: Path, script: str, **env: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-#: Commands that print something when all is well.
+#: Commands that print something when nothing is wrong.
 PRINTING = {
     "post-render": "$M < stream",
     "render": "$M render --random-curve < stream",
@@ -226,7 +226,7 @@ def test_stream_errors_under_helm_4_are_passed_to_helm(folder: Path) -> None:
 
 
 class SecretiveError(Exception):
-    """An error with something in it that must not be shown."""
+    """An error whose text must not be shown."""
 
 
 MESSAGES: list[tuple[BaseException, str]] = [

@@ -1,7 +1,7 @@
 """``minicluster convert``: files in, files and messages out.
 
-In the folder cases, NAME.yaml is an input, NAME.values.yaml all that comes of it (several files one after
-the other) and NAME.warnings.txt all that stderr says.
+In the folder cases, NAME.yaml is an input, NAME.values.yaml its whole output (several files one after
+the other) and NAME.warnings.txt its whole standard error.
 """
 
 from pathlib import Path

@@ -6,7 +6,7 @@ from minicluster.convert import containers
 
 BATCH = "containers[0].batch numbers the files of its jobs from 1: flux-operator began at 0 and counted blank lines"
 
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "an image of its own": (
         {"containers": [{"command": "x"}]},

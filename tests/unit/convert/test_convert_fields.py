@@ -1,4 +1,4 @@
-"""Fields of the spec, but those of containers."""
+"""Fields of the spec, except those of containers."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from minicluster import yamlio
 from minicluster.convert import convert
 
 LEAD = {"name": "r", "address": "h", "size": 1}
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "without logging it is not strict": (ONE, {"logging": {"strict": False}}, []),
     "without strict it is not strict": (

@@ -31,7 +31,7 @@ def test_convert_reads_plain_scalars_as_kubernetes_does() -> None:
     data = f"apiVersion: {V1ALPHA2}\nkind: MiniCluster\nmetadata: {{name: a}}\nspec:\n  containers:\n"
     (values,), _ = convert(f"{data}  - image: i\n    environment: {text}\n".encode())
     written = values.text.partition("environment:\n")[2].splitlines()[:4]
-    # quoted, for whoever reads YAML 1.1 too
+    # quoted, so that readers of YAML 1.1 find texts too
     assert [line.strip() for line in written] == ["A: '1:30:00'", "B: '2024-01-01'", "C: '='", "D: '007'"]
 
 

@@ -1,4 +1,4 @@
-"""What can't be carried over is an error of one line, whatever it is."""
+"""A spec that can't be converted is an error of one line."""
 
 from typing import Any
 

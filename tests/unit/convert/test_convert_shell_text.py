@@ -1,4 +1,4 @@
-"""Commands, batches and scripts: what flux-operator's shell made of them, they are here."""
+"""Commands, batches and scripts keep the meaning that they had in flux-operator's shell."""
 
 import subprocess
 
@@ -11,8 +11,8 @@ SHELL = "is run by a shell here: flux-operator passed {} to the program as words
 BREAKS = "has double quotes, which break it in flux-operator: here a shell runs it as written"
 SINGLE = "has single quotes, which flux-operator passed to the program: here a shell reads them"
 
-# A command, what it becomes, and the warnings about it. What flux-operator gives the program is what
-# `command="TEXT"; printf '<%s>' ${command}` shows.
+# A command, its conversion, and the warnings about it. flux-operator gives the program what
+# `command="TEXT"; printf '<%s>' ${command}` prints.
 COMMANDS: list[tuple[str, object, list[str]]] = [
     ("echo hello", "echo hello", []),
     ("echo hello\n", "echo hello\n", []),
@@ -59,7 +59,7 @@ def test_convert_protects_a_v1alpha1_command_from_shell_expansion(command: str) 
 
 
 BATCH = "containers[0].batch numbers the files of its jobs from 1: flux-operator began at 0 and counted blank lines"
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "a batch is numbered from 1": (
         app(batch=True, command="echo 1\n\necho 2\n"),

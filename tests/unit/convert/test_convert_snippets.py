@@ -1,11 +1,11 @@
-"""What commands and snippets use of flux-operator's pods."""
+"""Warnings about commands and snippets that use what only flux-operator's pods have."""
 
 import pytest
 from conversion import Case, app, assert_converted
 
 INIT = "uses {}, which only flux-operator's pods have"
 
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "a variable of the entrypoint": (
         app(commands={"pre": "cfg=/x\necho $viewroot $HOME", "script": "command=1"}),

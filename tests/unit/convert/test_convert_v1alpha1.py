@@ -4,7 +4,7 @@ import pytest
 from conversion import V1ALPHA1, Case, app, assert_converted, refused
 
 NEW = "containers[0].volumes.v is a new volume here, which the storage class makes: v1alpha1 made it from the values"
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "volumes as v1alpha1 had them": (
         app(volumes={"v": {"path": "/v"}}, existingVolumes={"w": {"path": "/w", "claimName": "c"}})

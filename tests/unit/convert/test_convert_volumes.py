@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from conversion import ONE, Case, app, assert_converted, converted
 
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "an emptyDir is at /dev/shm": (
         app(volumes={"v": {"emptyDir": True, "path": "/v", "readOnly": True, "emptyDirMedium": "Memory"}}),
@@ -38,7 +38,7 @@ def test_convert_translates_volumes(case: str) -> None:
     assert_converted(*CASES[case])
 
 
-#: In which flux-operator looks where a volume comes from (getExistingVolumes)
+#: The order in which flux-operator looks for the source of a volume (getExistingVolumes)
 ORDER = ("csiDriver", "secretName", "emptyDir", "hostPath", "configMapName", "claimName")
 
 

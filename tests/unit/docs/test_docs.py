@@ -17,7 +17,7 @@ def anchors(text: str) -> set[str]:
 
 
 def rows(text: str) -> list[list[str]]:
-    """Return the cells of all table rows but headers."""
+    """Return the cells of all table rows except headers."""
     lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 

@@ -27,7 +27,7 @@ WORDS = {3: "three", 300: "five minutes", 600: "ten minutes"}
 
 
 def constant(file, name):
-    """Return a number of a program of the pods, in whichever folder it is."""
+    """Return a number that a program of the pods sets."""
     (path,) = (PACKAGE / "pod").rglob(file)
     (found,) = re.findall(rf"^{name} ?= ?([\d.]+)", path.read_text(), re.MULTILINE)
     return int(float(found))
@@ -44,7 +44,7 @@ WAIT, RETRY, WATCH = (
     constant("entrypoint.sh", "RETRY"),
     constant("recovery.py", "WATCH"),
 )
-#: A phrase, and the number that it has wherever it stands.
+#: A phrase of the documentation, and the number that it must have.
 SAID = [
     # a pod that is told to stop
     (r"GracePeriodSeconds` minus (\d+) s", KILL + ENDS),

@@ -1,4 +1,4 @@
-"""docs/performance.md and its plots show what benchmarks/results has; what the benchmarks compute of what they see."""
+"""docs/performance.md and its plots show benchmarks/results, and the benchmarks compute their figures correctly."""
 
 import json
 import re

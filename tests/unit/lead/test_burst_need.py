@@ -1,4 +1,4 @@
-"""What the lead says that the queue needs of bursts."""
+"""How many hosts of bursts the queue needs, as the lead reports it."""
 
 import importlib
 import json
@@ -38,7 +38,7 @@ def busy(*ranks: int) -> dict[int, tuple[int, int]]:
     return dict.fromkeys(ranks, (4, 0))
 
 
-#: Offers of root and bursts: the size now, and the most that may be had
+#: Offers of root and bursts: the current size and the largest possible one
 GROUPS = [(2, 2), (0, 2), (0, 2)]
 REGISTERED = [(0, 4), (4, 2), (6, 2)]
 
@@ -96,7 +96,7 @@ def test_burst_needs_counts_the_needed_and_held_hosts_of_each_burst(
 
 def test_burst_needs_reports_how_long_more_hosts_have_been_needed(program: Any) -> None:
     groups = [program.Group(0, 4, 2, 2), program.Group(4, 2, 1, 2), program.Group(6, 2, 0, 2)]
-    # two share a node: the first to wait counts, whatever their order
+    # two jobs share a node: the one that has waited longest counts, in any order
     jobs = [Request(1, 2, 0, since=since) for since in (10.0, 11.0, 20.0, 21.0, 31.0, 30.0, 40.0)]
     seen = nodes(used=busy(0, 1), online=frozenset({0, 1, 4}))
     found = program.burst_needs(seen, groups, jobs, 100.0)

@@ -1,4 +1,4 @@
-"""Why jobs wait, of a Flux as the lead's program sees it."""
+"""The reasons why jobs wait, as the lead's program reports them."""
 
 import sys
 from typing import Any
@@ -11,7 +11,7 @@ from need import Request
 from state import Nodes
 from status_samples import FOUR, SETTINGS, flux, job, show
 
-#: Four nodes are known, of four cores, the last with two GPUs; the first two are up, one core of the first is taken
+#: Four nodes of four cores; the last has two GPUs. The first two are up, and one core of the first is in use
 NODES = Nodes({0: (4, 0), 1: (4, 0), 2: (4, 0), 3: (4, 2)}, {0: (1, 0)}, frozenset({0, 1}), {})
 
 
@@ -54,7 +54,7 @@ def test_the_reason_of_a_waiting_job_counts_drained_nodes() -> None:
 
 @pytest.fixture
 def handle(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
-    """Two nodes, of which one is up."""
+    """A Flux with two nodes; one is up."""
     found = FakeFlux({0: (4, 0), 1: (4, 0)}, {0})
     for name, module in modules(found).items():
         monkeypatch.setitem(sys.modules, name, module)

@@ -1,4 +1,4 @@
-"""The job of `minicluster flux NAME -- run`: what becomes of it when the command is told to stop, or loses its lead."""
+"""The job of `minicluster flux NAME -- run` when the command is told to stop, or loses its lead."""
 
 import json
 import re
@@ -68,7 +68,7 @@ def test_ctrl_c_cancels_a_job_that_flux_run_does_not_follow_yet(kubectl: Lead) -
     with kubectl.start("flux", "mini", "--", "run", "sleep", "300") as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        # the second one comes while the job is looked for
+        # the second one comes while the command looks for the job
         until(kubectl.actions)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

@@ -32,7 +32,7 @@ def test_the_flux_command_passes_its_words_to_the_pod_unchanged(kubectl: Kubectl
 
 
 def test_the_flux_command_passes_streams_and_exit_code_through(kubectl: Kubectl) -> None:
-    # what looks like kubectl's own last line, and is not the last
+    # a line that looks like kubectl's own last line, and is not the last
     kubectl.flux("echo command terminated with exit code 4 >&2; sleep 0.3; cat; echo why >&2; exit 7")
     done = kubectl.run("flux", "mini", "--", "submit", "cat", stdin="in\x01é\n")
     assert (done.code, done.out, done.err) == (7, "in\x01é\n", "command terminated with exit code 4\nwhy\n")

@@ -32,7 +32,7 @@ is Helm's]: error" >&2; exit 1 ;;
 esac
 """
 AUTOSCALED = {"data": {"agent.json": json.dumps({"policy": {"min": 1, "max": 6}})}}
-#: What the lead says of its nodes: two, and then the connection breaks; the next time there are four
+#: The lead reports two nodes, then the connection breaks; the next time it reports four
 CONVERSATION = """\
 read -r program
 echo '{"ready": "0.88.0"}'
@@ -131,7 +131,7 @@ def test_scale_wait_goes_on_after_a_lost_connection(kubectl: Kubectl) -> None:
 
 
 class Answers:
-    """A cluster that has these."""
+    """A cluster that has these Jobs and pods."""
 
     def __init__(self, jobs: list[Any], pods: list[Any]) -> None:
         self.found = {"jobs": {"items": jobs}, "pods": {"items": pods}}

@@ -84,7 +84,7 @@ def test_wait_says_how_the_work_failed(kubectl: Kubectl) -> None:
         ),
     )
     assert kubectl.asked()[-1] == "logs mini-0-x --tail=50"
-    # whoever may not read the log
+    # a user who may not read the log
     (kubectl.folder / "logs.error").write_text(FORBIDDEN.format("pods/log", "get"))
     last = "mini has ended (exit code 7): Failed: the container mini of pod mini-0-x failed with exit code 7"
     assert kubectl.run("wait", "mini", "--for", "end") == Done(7, "", say(last))

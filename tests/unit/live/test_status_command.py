@@ -167,7 +167,7 @@ def test_status_watch_shows_the_table_again_until_ctrl_c(kubectl: Kubectl, monke
             raise KeyboardInterrupt
 
     monkeypatch.setattr(time, "sleep", sleep)
-    # the second time Kubernetes is away
+    # Kubernetes is away at the second request
     done = kubectl("mini", "-w", pods_2=REFUSED)
     assert (done.exit_code, done.stdout, len(slept)) == (0, IDLE * 2, 3)
     assert done.stderr == f"minicluster: {ERRORS['no server'][2]}\n"

@@ -1,4 +1,4 @@
-"""The document, whole, and its keys."""
+"""The whole document of ``minicluster status``, and its keys."""
 
 from minicluster.commands.status import command
 from status_samples import BUSY, FOUR, IDLE, job, show

@@ -1,4 +1,4 @@
-"""The table, whole, of MiniClusters whose lead answers."""
+"""The whole table of MiniClusters whose lead answers."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from status_samples import (
     show,
 )
 
-#: Job, pods and the lead's answer (its settings and Flux's summary), and what is shown
+#: Job, pods, the lead's answer (its settings and Flux's summary), and the table
 CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
     "idle": (
         *IDLE,

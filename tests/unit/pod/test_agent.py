@@ -1,4 +1,4 @@
-"""The agent's looks, with a fake Flux and a fake Kubernetes."""
+"""What the agent decides and does, with a fake Flux and a fake Kubernetes."""
 
 import errno
 import json
@@ -30,7 +30,7 @@ SETTINGS = {
 
 @dataclass
 class FakeKube:
-    """The size of the Job, and errors that calls end with."""
+    """The Job, and the errors of calls."""
 
     flux: FakeFlux
     size: int = 1
@@ -62,7 +62,7 @@ class FakeKube:
         return {"metadata": metadata, "spec": spec}
 
     def gated(self) -> int:
-        """As Kueue does: it admits a growth as a whole."""
+        """Return the pods that Kueue does not admit: it admits a growth as a whole or not at all."""
         self._fail("gated")
         assert self.quota is not None
         self.admitted = self.size if self.size <= self.quota else min(self.admitted, self.size)
@@ -186,7 +186,7 @@ def test_the_agent_looks_at_the_job_that_its_settings_name(mc: Setup) -> None:
 
 
 def test_the_agent_does_not_count_nodes_of_bursts_for_its_size(mc: Setup) -> None:
-    """They are registered after its own. Jobs that run on them don't count for its size."""
+    """Nodes of bursts are registered after the cluster's own, and jobs on them don't count for its size."""
     mc.flux.all = dict.fromkeys(range(10), (1, 0))
     mc.flux.online = set(range(10))
     mc.settings(max_size=4, policy={**POLICY, "max": 4})
@@ -567,7 +567,7 @@ def test_a_failed_suspension_leaves_no_node_drained(mc: Setup, capsys: pytest.Ca
 
 
 def test_the_agent_drains_nodes_of_bursts_before_it_suspends_the_cluster(mc: Setup) -> None:
-    """The lead ends, and with it what runs on hosts of bursts: these are the ranks from `max_size` on."""
+    """The jobs on hosts of bursts, the ranks from `max_size` on, end with the lead."""
     mc.settings(policy=SLEEPS, period=12, max_size=6)
     mc.kube.errors = {"suspend": "PATCH: 409 the object has been modified"}
     mc.flux.drained = {3: "minicluster: scaling down", 7: "disk"}

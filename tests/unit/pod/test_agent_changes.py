@@ -1,4 +1,4 @@
-"""What wakes the agent, and when: with a fake reactor, on a clock that only it moves."""
+"""What wakes the agent, and when. A fake reactor moves the clock."""
 
 import sys
 import time
@@ -111,7 +111,7 @@ def handle(monkeypatch: pytest.MonkeyPatch) -> Reactor:
 
 @pytest.fixture
 def waited(program: ModuleType, handle: Reactor) -> Callable[..., list[float]]:
-    """Return when each of some waits in a row returned."""
+    """Return the times at which consecutive waits end."""
     changes = program.Changes(handle)
 
     def waited(*waits: tuple[float, float]) -> list[float]:

@@ -161,7 +161,7 @@ def test_a_resize_succeeds_when_field_ownership_can_not_be_dropped_yet(pod: Kube
         api.refuse(409, MODIFIED)
     pod.resize(job("7"), 3)
     assert len(api.asked) == 8
-    # in the next period
+    # the next period drops it
     api.answer(job("12"))
     assert pod.drop_field_ownership(job("11", "minicluster-agent")) == job("12")
     assert pod.drop_field_ownership(job("12", "helm")) == job("12", "helm")

@@ -169,7 +169,7 @@ def test_queue_need_stops_reading_the_queue_once_the_result_is_certain() -> None
     asked=st.builds(Request, st.integers(1, 9), st.integers(0, 9), st.integers(0, 5), st.booleans(), st.booleans()),
 )
 def test_a_job_needs_as_many_identical_empty_nodes_as_a_division_says(seen: Nodes, size: int, asked: Request) -> None:
-    """On identical empty nodes, room is a multiplication."""
+    """On identical empty nodes, the number of nodes is a division."""
     by_kind = zip(seen.all[0], (asked.cores, asked.gpus), strict=True)
     fits = min((room // wanted for room, wanted in by_kind if wanted), default=1)
     each = min(fits, 1) if asked.apart else fits
@@ -186,7 +186,7 @@ def test_a_job_needs_as_many_identical_empty_nodes_as_a_division_says(seen: Node
 def look(
     size: int, wish: int = 0, now: float = 0, used: tuple[int, ...] = (), since: float = 0, **fields: Any
 ) -> Snapshot:
-    """Return a snapshot in which a job waits since a time."""
+    """Return a snapshot in which a job has waited since a time."""
     there = nodes(used=dict.fromkeys(used, (4, 0)))
     return Snapshot(now=now, size=size, nodes=there, **{"need": Need(wish, since), "waiting": 3, **fields})
 
@@ -265,7 +265,7 @@ def test_the_autoscaler_decides_by_its_policy_and_what_it_has_seen(
 
 
 def decided(policy: Policy, seen: list[Snapshot]) -> Decision:
-    """Return the last decision. Those before it are acted on where the size changes."""
+    """Return the last decision; the ones before it change the size."""
     autoscaler, last = Autoscaler(), Decision(0, "")
     for before, each in zip([seen[0], *seen], seen, strict=False):
         if each.size != before.size:

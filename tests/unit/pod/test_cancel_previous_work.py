@@ -1,4 +1,4 @@
-"""The cluster's own work in a queue that was kept, and the jobs of others."""
+"""A new lead cancels the cluster's own work in a kept queue, and no other job."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ def marked(user: Any) -> dict[str, Any]:
     return {"jobspec": {"attributes": {"system": {"cwd": "/"}, **({} if user is None else {"user": user})}}}
 
 
-#: As `flux submit` writes what work.py has it say
+#: The mark that work.py sets, as `flux submit` writes it
 OWN = marked({"minicluster": {"work": 1}})
-#: As 0.1.0 did
+#: The mark of version 0.1.0
 FORMER = marked({"minicluster": "work"})
 
 

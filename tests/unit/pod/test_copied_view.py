@@ -1,4 +1,4 @@
-"""What a copied view has of a file, all of it but for the debug information of programs, and of a folder of links."""
+"""A copied view has whole files, programs without debug information, and one link for a folder of links."""
 
 import os
 import struct
@@ -67,7 +67,7 @@ def test_other_files_are_copied_whole(tmp_path: Path, content: bytes) -> None:
 
 
 def parts(sections: dict[int, tuple[int, int]], index: int | None = None) -> tuple[int, list[tuple[int, int]]]:
-    """Return the size and the parts of a program whose header says otherwise where these sections are."""
+    """Return the size and the copied parts of a program whose header misplaces these sections."""
     content = bytearray(program(b"text", b"information", b"lines", b"data", index=index))
     table = len(content) - len(NAMES) * view.SECTION.size
     for number, where in sections.items():

@@ -1,4 +1,4 @@
-"""The dashboard shows the metrics that there are, each of them, chosen by what its variables say."""
+"""The dashboard shows each metric that exists, of the pods that its variables choose."""
 
 import json
 import re
@@ -15,7 +15,7 @@ METRIC = re.compile(r"(minicluster_\w+)(\{[^}]*\})?")
 
 
 def queries() -> Iterator[str]:
-    """Yield what the panels ask for."""
+    """Yield the queries of the panels."""
     for panel in DASHBOARD["panels"]:
         yield from (target["expr"] for target in panel["targets"])
 

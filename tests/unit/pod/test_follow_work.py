@@ -1,4 +1,4 @@
-"""On the lead: the cluster's own work that was put back into the queue, and its exit code."""
+"""How the lead follows the cluster's own work that was put back into the queue, to its exit code."""
 
 import subprocess
 from typing import Any
@@ -21,7 +21,7 @@ def add(flux: FakeFlux, number: int, state: str, own: Any = None, **fields: Any)
 
 
 def followed(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, ends: Any = None) -> tuple[int, list[list[str]]]:
-    """Return the exit code, where the work ended with 143, and what was attached."""
+    """Return the exit code of work that ended with 143, and the commands that attached to jobs."""
     calls: list[list[str]] = []
 
     def attach(words: list[str], **_: object) -> None:

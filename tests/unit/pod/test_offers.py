@@ -1,4 +1,4 @@
-"""What older versions of Flux have in place of what the newest one offers."""
+"""How functions of the newest Flux are replaced on older versions."""
 
 import errno
 from typing import Any

@@ -1,4 +1,4 @@
-"""The programs of the pods: each is found, by a name of its own."""
+"""Each program of the pods is found by a unique file name."""
 
 import kube
 import state

@@ -105,7 +105,7 @@ def test_recovery_accepts_named_queues_which_have_no_single_status(lead: Lead) -
 def test_recovery_restarts_the_scheduler_for_a_job_that_waits_beside_idle_nodes(
     lead: Lead, at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whenever that begins while it watches, and however long the first restart takes to help."""
+    """The job may begin to wait at any time of the watch, and a second restart may be needed."""
     lead.clock.happens[at] = lambda: lead.flux.submit(7, nodes=3)
     lead.then = lambda: len(lead.commands) == 4 and lead.flux.end(7)
     lead.recover()
@@ -157,5 +157,5 @@ def test_a_failed_restart_of_the_scheduler_is_an_error(lead: Lead) -> None:
     lead.fails = {FLUXION[0]: "module is broken\n"}
     with pytest.raises(OSError, match=f"flux module load {FLUXION[0]}: module is broken$"):
         lead.recover()
-    # what can be loaded is
+    # the other modules are loaded all the same
     assert lead.commands == restart(*FLUXION)

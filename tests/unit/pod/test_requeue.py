@@ -1,4 +1,4 @@
-"""Jobs that may run again: which do, what their copies are, how they are told, and that there is one copy of each."""
+"""Jobs that may run again: which ones do, their signals, and the one copy of each."""
 
 import errno
 import importlib
@@ -121,7 +121,7 @@ def test_the_copy_of_a_job_differs_only_in_its_origin_and_dependencies(requeue: 
 def test_a_job_has_one_copy_however_often_it_is_requested(flux: FakeFlux, requeue: ModuleType) -> None:
     for number in (1, 2):
         flux.run(number, "0-1", jobspec=jobspec({"requeue": 1}), urgency=20)
-    # these wait for job 1 too, and are no copies of it
+    # these wait for job 1 too, but are not copies of it
     for number, own in ((3, None), (4, {"continues": "f9"}), (5, {"requeue": 1})):
         flux.submit(number, state="depend", dependencies=["after-failure=f1"], jobspec=jobspec(own))
     found = [requeue.make_copies(flux, wanted) for wanted in ([1], [1, 2], [2, 1])]

@@ -1,4 +1,4 @@
-"""Scale to zero: since when a cluster is idle."""
+"""Scale to zero: how long a cluster has been idle."""
 
 import math
 from typing import Any

@@ -11,13 +11,13 @@ import pytest
 from fake_flux import Clock, FakeFlux, run_program
 
 TOLD = "minicluster: the pod was told to stop"
-#: Whether a kept queue was looked at
+#: Set when the recovery of a kept queue has run
 RECOVERED = threading.Event()
 
 
 @pytest.fixture
 def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
-    """Flux, in which each wait for a change has the next event. Then the broker ends."""
+    """A Flux in which each wait for a change gets the next event; after the last one the broker ends."""
     flux = FakeFlux(dict.fromkeys(range(6), (1, 0)), set(range(6)))
 
     class Changes:
@@ -41,7 +41,7 @@ def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
 
 
 def run(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, *words: str, clock: Clock | None = None) -> None:
-    """Run the undrainer until the broker ends; its last word is why."""
+    """Run the undrainer until the broker ends, which is its last message."""
     with pytest.raises(SystemExit, match="the broker is gone"):
         run_program(monkeypatch, flux, "undrainer.py", *words, clock=clock)
 
