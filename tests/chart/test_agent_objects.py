@@ -1,4 +1,4 @@
-"""What autoscaling and metrics add to the objects."""
+"""The objects and fields that autoscaling and metrics add."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ AGENTS: list[Any] = [
     ({}, [], []),
     ({"metrics": {"enabled": True}}, ["minicluster-agent"], []),
     ({"autoscaling": {"enabled": True}}, ["minicluster-agent"], ["minicluster-agent"]),
-    # a token of the user's own wish is theirs, by another way
+    # a token that the user asks for is mounted in another way
     (
         {"autoscaling": {"enabled": True}, "pod": {"serviceAccountName": "mine"}},
         ["minicluster-agent"],

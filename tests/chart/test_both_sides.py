@@ -1,4 +1,4 @@
-"""What the templates and the post-renderer each compute for themselves is the same."""
+"""The templates and the post-renderer compute the same values."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Null is unset: what a user sets to null, or leaves empty, has its default."""
+"""A value that a user sets to null, and a section that is empty, have their defaults."""
 
 import functools
 import json
@@ -13,7 +13,7 @@ from support import CHART, SEED, Helm, deep, load_all, nested
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 DEFAULTS = CHART / "files" / "defaults.json"
-#: What makes the objects that are there on demand.
+#: Values that turn on the optional objects.
 ON: dict[str, Any] = {
     "size": 2,
     "maxSize": 3,
@@ -46,7 +46,7 @@ def test_each_template_begins_with_the_defaults() -> None:
 
 
 def without(values: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """Return values without what stands at a path."""
+    """Return values without the one at a path."""
     key, *rest = path
     if key not in values:
         return values
@@ -59,7 +59,7 @@ Render = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def render(helm: Helm) -> Render:
-    """Return the objects of values after the post-renderer; what is rendered twice is kept."""
+    """Return the objects of values after the post-renderer; each rendering is cached."""
     known: dict[str, list[dict[str, Any]]] = {}
 
     def objects(values: dict[str, Any]) -> list[dict[str, Any]]:

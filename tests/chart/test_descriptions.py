@@ -84,7 +84,7 @@ def test_a_description_is_the_first_key_of_its_field(schema: dict[str, Any], pat
     for key in place:
         part = part["properties"][key] if key in part.get("properties", {}) else part[key]
     assert list(part.items()) == [("description", "An X"), ("type", "integer")]
-    # what is described anew has no second description
+    # a new description replaces the old one
     assert described(after, {"a": "An A", path: "An X"}) == after
 
 

@@ -1,4 +1,4 @@
-"""The text of differences: what a reviewer reads, and that no other rendering has the same."""
+"""The text of differences is readable, and differs for different renderings."""
 
 import json
 from typing import Any

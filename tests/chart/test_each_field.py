@@ -15,7 +15,7 @@ SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(enc
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 Base = Callable[[dict[str, Any]], tuple[Any, Any]]
 
-#: Fields that can only say what is so anyway.
+#: Fields whose only other value changes nothing, and the reason.
 NO_EFFECT = {
     "global": "Helm's own, for the charts above",
     "interactive": "without a command, which excludes it, a cluster is interactive",
@@ -26,7 +26,7 @@ NO_EFFECT = {
     "containers.0.fluxUser.name": "flux-operator's; one user runs everything",
     "containers.0.fluxUser.uid": "flux-operator's; one user runs everything",
 }
-#: What may change on a live cluster, and so is not recorded on the Job; the certificate is compared otherwise.
+#: Fields that may change on a live cluster, so the Job does not record them; the certificate is compared elsewhere.
 CHANGEABLE = {
     *(
         "nameOverride",
@@ -69,7 +69,7 @@ CHANGEABLE = {
         )
     ),
 }
-#: Values where any would not do.
+#: Values of fields for which no candidate below is valid.
 SPECIAL: dict[str, Any] = {
     "autoscaling.min": 2,
     "flux.bursting.leadBroker.port": 8051,
@@ -187,7 +187,7 @@ def values_with(path: str, value: Any, beside: dict[str, Any]) -> dict[str, Any]
 
 
 def rendered(helm: Helm, values: dict[str, Any]) -> tuple[Any, Any]:
-    """Return all objects after the post-renderer, and what is recorded of the values on the Job."""
+    """Return all objects after the post-renderer, and the values that the Job records."""
     documents: list[dict[str, Any]] = []
     recorded = None
     text = helm.template(*PROMETHEUS, values=deep({"size": 2, "maxSize": 8}, values))
@@ -214,7 +214,7 @@ def base(helm4: Helm) -> Base:
     return of
 
 
-#: What has one value; other names, and what the runner can't have, tested below.
+#: Fields that have only one value, aliases, and fields that the runner can't have; the last two are tested below.
 ELSEWHERE = (
     "pod.restartPolicy",
     "flux.leadBroker.",

@@ -1,6 +1,6 @@
-"""Each file of values-examples/ says what it shows and how it is installed.
+"""Each file of values-examples/ has a header with its purpose and its command, and renders to its golden file.
 
-golden/examples/ has in what its rendering differs from that of the defaults.
+golden/examples/ has the differences from the rendering of the defaults.
 """
 
 import re
@@ -21,7 +21,7 @@ COMMAND = re.compile(
     r"-f values-examples/(\S+)\.yaml --post-renderer minicluster$",
     re.MULTILINE,
 )
-#: Keys that name an object that must be there first.
+#: Keys that name an object that must exist before the install.
 REFERENCES = {
     "claimName",
     "secretName",
@@ -58,13 +58,13 @@ def release_of(name: str) -> str:
 
 
 def render(helm: Helm, release: str, values: str) -> str:
-    """Return what values render to with the seed of the tests."""
+    """Return the rendering of values with the seed of the tests."""
     return postrender.render(helm.template(values=values, release=release).encode(), SEED, allow_random=False).decode()
 
 
 @pytest.fixture(scope="module")
 def rendered() -> Callable[[Helm, str], str]:
-    """Return what an example renders to."""
+    """Return the rendering of an example."""
     done: dict[tuple[str, str], str] = {}
 
     def example(helm: Helm, name: str) -> str:

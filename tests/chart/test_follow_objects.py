@@ -1,4 +1,4 @@
-"""The Deployment that follows the queue, and what belongs to it."""
+"""The Deployment that follows the queue with bursts, and its other objects."""
 
 from typing import Any
 

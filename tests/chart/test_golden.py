@@ -1,6 +1,6 @@
-"""What comes out of chart and post-renderer for the values files in cases/, compared with golden/.
+"""The output of chart and post-renderer for the values files in cases/ is that of the files in golden/.
 
-The base cases have whole renderings, the others what differs from that of the defaults.
+The base cases have whole renderings, the others the differences from that of the defaults.
 """
 
 import re
@@ -15,7 +15,7 @@ from support import Helm, by_name
 
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
-#: The README's cluster on a live Kubernetes, and each field, beside the defaults.
+#: Beside the defaults: the README's cluster on a live Kubernetes, and a case with each field.
 BASES = {"defaults", "every-field", "hello"}
 
 

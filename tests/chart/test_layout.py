@@ -1,4 +1,4 @@
-"""The templates' files: what each is named after, and what stands in one place only."""
+"""The files of the templates: their names, and texts that only one of them may contain."""
 
 import re
 from pathlib import Path

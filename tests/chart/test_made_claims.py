@@ -1,4 +1,4 @@
-"""The claims that a release makes: what they ask for, and which volumes use them."""
+"""The claims that a release makes: their fields, and the volumes that use them."""
 
 import json
 from typing import Any
@@ -53,7 +53,7 @@ def test_a_claim_has_each_field_of_its_volume(helm: Helm) -> None:
 
 
 def test_brokers_services_and_state_use_the_claims_of_their_volumes(helm4: Helm) -> None:
-    """A volume of brokers and services is one claim; that of the state is the release's too."""
+    """Brokers and services share the claim of a volume; the state has a claim too."""
     data = {"path": "/d", "capacity": "1Gi"}
     values = {
         "nameOverride": "other",

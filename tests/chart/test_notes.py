@@ -25,7 +25,7 @@ def test_the_notes_name_commands_that_work(helm4: Helm, values: dict[str, Any]) 
     found = [re.findall(r"\b(?:helm|kubectl|minicluster) .*", line) for line in lines]
     commands = [shlex.split(command) for line in found for command in line]
     assert {words[0] for words in commands} == {"helm", "kubectl", "minicluster"}
-    # without it an upgrade is refused
+    # without the post-renderer an upgrade is refused
     changes = [words for words in commands if words[:2] in (["helm", "install"], ["helm", "upgrade"])]
     assert changes
     for words in changes:

@@ -1,4 +1,4 @@
-"""What objects must have for a cluster to work: a golden file takes whatever the templates make."""
+"""Fields that objects need for a cluster to work; a golden file would accept anything."""
 
 import subprocess
 from typing import Any
@@ -10,7 +10,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 MODES = ["copy", "image", "none"]
 SIDE = [{"runFlux": True}, {"name": "side", "image": "busybox", "command": "sleep inf", "ports": [80]}]
 SERVICES = [{"name": "web", "image": "nginx"}]
-#: The largest number that Kubernetes takes here
+#: The largest number that Kubernetes accepts here
 MOST = 2147483647
 
 
@@ -28,7 +28,7 @@ def init_containers(text: str) -> dict[str, dict[str, Any]]:
 
 
 def live(version: str) -> tuple[str, ...]:
-    """Return the options by which Helm takes a cluster of a version to be there."""
+    """Return the options that make Helm render for a live cluster of a version."""
     return "--api-versions", "batch/v1/Job", "--kube-version", version
 
 
@@ -100,7 +100,7 @@ def test_the_service_of_a_container_on_the_lead_only_selects_the_lead(helm: Helm
 
 
 def test_a_container_on_the_lead_only_decides_in_its_program_and_hooks_where_it_is(helm4: Helm) -> None:
-    """Its program and its hooks find out by themselves where they are: all pods share the template."""
+    """Its program and hooks must find out whether they run on the lead, because all pods share the template."""
     text = "echo '$(A)' \"b\"\n: $HOME"
     side = {"name": "side", "command": "x", "leadOnly": True, "lifeCycle": {"postStartExec": text}}
     container = init_containers(helm4.template(values={"containers": [{"runFlux": True}, side]}))["side"]
@@ -143,7 +143,7 @@ def test_the_runner_has_a_stop_hook_that_runs_the_hook_of_the_user(
 
 
 def test_services_publish_pods_that_are_not_ready_where_brokers_need_them(helm4: Helm) -> None:
-    """Brokers look for each other before they are; a sidecar serves while another fails; the test asks for the lead."""
+    """Brokers look for each other before they are ready; a sidecar serves while another one fails."""
     values = {"containers": SIDE, "flux": {"bursting": {"expose": {"type": "LoadBalancer"}}}}
     services = {
         name: item["spec"] for (kind, name), item in by_name(helm4.template(values=values)).items() if kind == "Service"
@@ -190,7 +190,7 @@ def test_sidecars_and_the_agent_are_rendered_in_each_mode_of_the_view(
     found = init_containers(text)
     # to Kubernetes they are sidecars: without this it would wait for their end before it starts the broker
     sidecars = dict.fromkeys([*(["side"] if containers is SIDE else []), "minicluster-agent"], "Always")
-    # the view first: what uses it starts after it
+    # the view comes first: the containers that use it start after it
     view: dict[str, str | None] = {"flux-view": None} if mode == "copy" else {}
     policies = {name: container.get("restartPolicy") for name, container in found.items()}
     assert list(policies.items()) == list((view | sidecars).items())
@@ -221,12 +221,12 @@ def test_the_agent_runs_as_the_user_of_the_runner_without_added_privileges(
     assert init_containers(text)["minicluster-agent"]["securityContext"] == user | left
 
 
-# Which end of a container is whose ---------------------------------------------------------------------------
+# Exit codes --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_pod_failure_policy_fails_the_job_at_these_exit_codes(helm4: Helm, mode: str) -> None:
-    """An image that is no view stays none: view.sh says so by exit code 66, and no other pod would fare better."""
+    """view.sh exits with 66 for an image that is not a view: a replacement of the pod would fail too."""
     rules = one(helm4.template(values=mode_of(mode)), "Job")["spec"]["podFailurePolicy"]["rules"]
     by_code = [(rule["action"], *rule["onExitCodes"].values()) for rule in rules if "onExitCodes" in rule]
     view = [("FailJob", "flux-view", "In", [66])] if mode == "copy" else []
@@ -235,7 +235,7 @@ def test_the_pod_failure_policy_fails_the_job_at_these_exit_codes(helm4: Helm, m
     assert rules[0] == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 
 
-# What an older Kubernetes lacks ------------------------------------------------------------------------------
+# Values that need a newer Kubernetes -------------------------------------------------------------------------
 
 NEEDS: list[Any] = [
     ({"containers": SIDE}, "1.29", "containers beside the one that runs Flux need Kubernetes 1.29, this is v{}"),

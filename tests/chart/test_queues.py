@@ -1,4 +1,4 @@
-"""What Kueue and gang schedulers read of the rendered objects."""
+"""The labels, annotations and objects that Kueue and gang schedulers read."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def test_the_value_suspend_suspends_the_job(helm4: Helm) -> None:
 
 
 NATIVE = {"gang": {"kind": "kubernetes"}}
-#: What a cluster serves: as Kubernetes 1.36 with its gates for gangs, as 1.37, and as any cluster without such gates.
+#: The APIs of a cluster: Kubernetes 1.36 with its gates for gangs, 1.37 with them, and any without such gates.
 FIXED = ("--api-versions=batch/v1/Job,v1/Pod,scheduling.k8s.io/v1alpha2/PodGroup", "--kube-version=1.36.3")
 RESIZABLE = ("--api-versions=batch/v1/Job,v1/Pod,scheduling.k8s.io/v1beta1/PodGroup", "--kube-version=1.37.0")
 NONE = ("--api-versions=batch/v1/Job,v1/Pod", "--kube-version=1.36.3")

@@ -1,6 +1,6 @@
-"""The references are what values.yaml says: the chart's README, which helm-docs makes, and the tables of docs/spec.md.
+"""The references match values.yaml: the chart's README, which helm-docs writes, and the tables of docs/spec.md.
 
-`pytest tests/chart/test_reference.py --update-golden` writes them anew.
+`pytest tests/chart/test_reference.py --update-golden` writes them again.
 """
 
 import re
@@ -21,7 +21,7 @@ FILES = ("Chart.yaml", "values.yaml", "README.md.gotmpl")
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Run helm-docs on a copy of what it reads."""
+    """Run helm-docs on a copy of the files that it reads."""
     program = tool("helm-docs")
     if not program:
         pytest.skip("helm-docs is missing: run `make tools`")

@@ -1,4 +1,4 @@
-"""The schema: what it refuses in both Helms, and in which words."""
+"""The values that the schema refuses in both Helms, and the messages."""
 
 import json
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ WRONG = [BREAKS, "\x7f", '\\\x80\U0001f680"', "\ufffe\uffff"]
 
 
 def parts(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield a schema with all that are in it."""
+    """Yield a schema and all schemas in it."""
     if isinstance(schema, dict):
         yield schema
     for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
@@ -80,7 +80,7 @@ def parts(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def wrong(schema: dict[str, Any], text: str) -> Any:
-    """Return a value in which each text and each name that has a format is wrong; None where there is no format."""
+    """Return a value in which each text and name with a format is wrong, or None if no part has a format."""
     schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
     if "format" in schema:
         return text
@@ -106,7 +106,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def refusal(helm: Helm, values: dict[str, Any]) -> str:
-    """Return what the post-renderer says of values that it refuses."""
+    """Return the message of the post-renderer about values that it refuses."""
     done = helm.run(
         "template", "x", CHART, "--post-renderer", "minicluster", "--values", "-", stdin=values_text(values)
     )

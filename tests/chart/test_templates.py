@@ -1,4 +1,4 @@
-"""What the templates make of values, without a cluster."""
+"""What the templates render without a cluster."""
 
 import json
 import shutil

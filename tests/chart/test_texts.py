@@ -1,4 +1,4 @@
-"""Any text of the values reaches its place as it is."""
+"""Any text of the values reaches the objects unchanged."""
 
 import json
 
@@ -25,7 +25,7 @@ TEXTS = st.sampled_from(NASTY) | TEXT
 
 
 def check_texts(helm: Helm, texts: list[str]) -> None:
-    """Send texts through Helm into every place that takes one, and read them back there."""
+    """Render texts in each field that can have one, and compare them in the objects."""
     environment = {f"V{index}": text for index, text in enumerate(texts)}
     lines = [text for text in texts if "\n" not in text and "\t" not in text]
     values = {

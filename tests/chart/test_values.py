@@ -1,4 +1,4 @@
-"""values.yaml and its schema say the same."""
+"""values.yaml and its schema agree."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from support import CHART, Helm
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-#: Not values: Helm's own, which charts above share; what has a message of its own; the other name of a value.
+#: Keys that are not values: Helm's `global`, keys that have only a message, and an alias.
 NOT_VALUES = {"": {"global", "apiVersion", "kind", "metadata", "spec"}, "flux": {"leadBroker"}}
 
 

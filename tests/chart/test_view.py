@@ -45,7 +45,7 @@ def test_the_version_of_kubernetes_chooses_the_view_mode_and_job_fields(
 
 
 def view_mode(text: str) -> str:
-    """Return how the view comes into the pods, and check that all parts of the way are there."""
+    """Return how the view comes into the pods, and check that all parts for it are rendered."""
     spec = pod(text)["spec"]
     init = [container["name"] for container in spec.get("initContainers", [])]
     view = next((volume for volume in spec["volumes"] if volume["name"] == "minicluster-view"), None)

@@ -1,4 +1,4 @@
-"""YAML and Go's reader of it in Helm (sigs.k8s.io/yaml): it reads what we write as it was, and we read as it does."""
+"""Go's YAML reader in Helm (sigs.k8s.io/yaml) reads what we write as it was, and we read YAML as it does."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from minicluster import yamlio
 from support import Helm, front_door
 
-#: What some YAML reader takes for something other than a text.
+#: Texts that some YAML reader takes for another type.
 TRAPS = [
     *("", "~", "null", "Null", "NULL", "nil", "none", "y", "Y", "n", "N", "yes", "Yes", "no", "NO", "on", "On", "off"),
     *("true", "True", "TRUE", "tRUE", "false", "FALSE", "t", "f", "1e3", "1E3", "12e03", "1234e56", "1e400"),
@@ -197,7 +197,7 @@ def test_releases_and_containers_may_have_any_name(helm: Helm, read: Read, name:
 def test_a_unicode_line_break_does_not_end_a_text(helm: Helm, read: Read, mark: str) -> None:
     text = f"a\nexit 0{mark}launcher: true{mark}workingDir: /evil{mark}--- b"
     where: dict[str, Any] = {"annotations": {"a": text, "b": f"one{mark}line"}}
-    # the schema refuses U+0085 where we take texts, but not in what is Kubernetes' own
+    # the schema refuses U+0085 in texts of our own fields, but not in fields of Kubernetes
     free = {} if mark == "\x85" else {"environment": {"A": text}, "command": text, "commands": {"pre": text}}
     pod = {"template": {"metadata": where}, **({} if mark == "\x85" else {"annotations": {"c": text}})}
     container = {**free, "securityContext": {"seLinuxOptions": {"level": text}}}

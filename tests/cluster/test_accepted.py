@@ -34,7 +34,7 @@ def test_difficult_texts_reach_kubernetes_unchanged(release: Release) -> None:
     assert {v["name"]: v.get("value", "").replace("$$", "$") for v in env if v["name"] in environment} == environment
 
 
-#: Examples whose pods need nothing special of a node; test_api_examples.py validates all examples.
+#: Examples whose pods need nothing special of a node; test_api.py validates all examples.
 PLAIN = (
     "hello-world",
     "interactive",

@@ -1,4 +1,4 @@
-"""What the autoscaler's agent may do in Kubernetes, and with which account."""
+"""The rights and the account of the autoscaler's agent in Kubernetes."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A real API server accepts what examples and cases render to; `make kubernetes VERSION=…` takes another one."""
+"""A real API server accepts the objects of examples and cases; `make kubernetes VERSION=…` chooses its version."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from tools.releases import Release
 
 EXAMPLES = ROOT / "values-examples"
 FILES = sorted([*EXAMPLES.glob("*.yaml"), *(ROOT / "tests/chart/cases").glob("*.yaml")])
-#: What is installed too, by both Helms: together they have each kind of object and each choice by version.
+#: Examples that both Helms install: together they have each kind of object and each choice by version.
 INSTALLED = ("hello-world", "elastic", "autoscaling", "metrics", "services", "sidecar-monitor", "minimal-service")
 DRY_RUN = ("apply", "--dry-run=server", "--validate=strict", "--filename=-")
 #: Cases that are refused by an older Kubernetes: the version that they need, and the reason.
@@ -38,7 +38,7 @@ class Server:
         return tuple(map(int, self.version.removeprefix("v").split(".")[:2]))
 
     def dry_run(self, stream: str) -> str:
-        """Return what kubectl says of the objects that the post-renderer makes of a stream. Raises CommandError."""
+        """Return kubectl's answer about the objects that the post-renderer makes of a stream. Raises CommandError."""
         manifests = load_all(postrender.render(stream.encode(), seed=None, allow_random=True).decode())
         # test_gangs.py has the PodGroups
         known = {"apiVersion": "v1", "kind": "List", "items": [one for one in manifests if one["kind"] != "PodGroup"]}
@@ -83,7 +83,7 @@ def test_both_helms_install_and_scale_an_example(helm: Helm, server: Server, exa
     assert ("successPolicy" in before) is (server.minor >= (1, 31))
     assert any("image" in volume for volume in before["template"]["spec"]["volumes"]) is (server.minor >= (1, 36))
     release.upgrade(size=size)
-    if example != "autoscaling":  # which keeps the live size
+    if example != "autoscaling":  # autoscaling keeps the live size
         before |= {"completions": size, "parallelism": size}
     assert release.get("job")["spec"] == before
     release.uninstall()

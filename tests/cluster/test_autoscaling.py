@@ -1,4 +1,4 @@
-"""Autoscaling: who has the last word on the size, and what may change."""
+"""Autoscaling: the size after upgrades and rollbacks, and the values that may change."""
 
 import json
 import os
@@ -117,7 +117,7 @@ def test_a_size_set_by_hand_is_kept_while_autoscaling_is_on(release: Release, tm
         for values in (labels, off):
             assert '"kubectl-patch" using batch/v1' in release.refuse(**values).replace("\\", "")
         assert size(release) == 6
-        # until the agent has changed the size: the agent owns no field
+        # this ends once the agent has changed the size, because the agent owns no field
         resize(agent(release, tmp_path), 5)
     live = size(release)
     release.upgrade(**labels)

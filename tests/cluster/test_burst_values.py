@@ -1,4 +1,4 @@
-"""What a live root tells its bursts: the address of its lead, and the number of its hosts."""
+"""The address of the lead and the number of hosts that bursts get from a live root."""
 
 import json
 import subprocess
@@ -60,7 +60,7 @@ def test_the_notes_and_bursts_get_the_address_of_the_load_balancer(release4: Rel
 
 
 def test_scaling_the_root_does_not_change_the_host_table(release4: Release) -> None:
-    """A size that is not set stays what it was at install, for the root and for its bursts."""
+    """The largest size that is not set stays the size at install, for the root and for its bursts."""
     release4.install(**bursting(type="NodePort"))
     release4.running(2)
     tables = [_hosts(release4)]

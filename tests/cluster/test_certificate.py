@@ -1,4 +1,4 @@
-"""The certificate of a release: where it is, and what keeps it the same."""
+"""The certificate of a release: where it is, and that it stays the same."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What may and what may not change on a live MiniCluster."""
+"""The values that may change on a live MiniCluster, and those that may not."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -31,7 +31,7 @@ def test_the_commands_work_from_before_the_install_to_the_end(minicluster: Comma
         assert minicluster(command, "mc") == Done(1, "", f"{nothing} give its -n\n")
 
     release.install(**TWO, nameOverride="other", flux={"scheduler": {"simple": True}})
-    # by the release's name too; on the way it says what it waits for
+    # by the release's name too; the command prints what it waits for
     assert minicluster("wait", "mc", "--timeout", "60s").code == 0
     assert minicluster("wait", "other", "--for", "end", "--timeout", "1s").err.splitlines() == [
         "minicluster: other: Running",

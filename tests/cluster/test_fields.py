@@ -70,7 +70,7 @@ def minor(version: str) -> tuple[int, int]:
 
 
 def with_new(known: Fields, found: Fields, version: str) -> Fields:
-    """Return the fields of a newer API server; those that were not known are there since this version."""
+    """Return the fields of a newer API server; fields that were unknown get this version."""
 
     def field(name: str, key: str, plain: str) -> str:
         old = known.get(name, {}).get(key, "")

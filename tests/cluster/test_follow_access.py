@@ -1,4 +1,4 @@
-"""What the Deployment that follows the queue may do in Kubernetes, and that the API server admits it."""
+"""The rights of the Deployment that follows the queue, and that the API server admits it."""
 
 import json
 import re
@@ -32,7 +32,7 @@ RULES = [
 
 
 def rules(release: Release, account: str) -> set[str]:
-    """Return what an account may do in the release's namespace."""
+    """Return the rights of an account in the release's namespace."""
     user = f"--as=system:serviceaccount:{release.namespace}:{account}"
     lines = release.kubectl("auth", "can-i", "--list", "--no-headers", user).splitlines()
     return {" ".join(line.split()) for line in lines}
@@ -55,7 +55,7 @@ def test_the_follower_has_these_rights_and_no_others(release: Release) -> None:
 
 
 def test_the_rights_of_the_follower_are_enough_for_burst_follow(release4: Release, tmp_path: Path) -> None:
-    """The command as the pod runs it, with the pod's token: simulated pods take no exec."""
+    """The test runs the command as the pod does, with the pod's token, because simulated pods have no exec."""
     cluster, target = release4.cluster, new_namespace(release4.cluster)
     release4.install(**VALUES)
     release4.running(1)

@@ -72,7 +72,7 @@ def test_claims_grow_and_the_state_claim_outlives_the_release(offered: Release) 
         "mc-state": ("1Gi", CLASS),
     }
     release.cluster.wait("bound claims", lambda: bound(release))
-    # a larger request is passed on, a smaller one refused, with all that a claim can't become
+    # a larger request is passed on; a smaller one is refused, as any other change that a claim does not allow
     pods = release.running(1)
     release.upgrade(**values(capacity="2Gi"))
     assert claims(release)["mc-state"] == (first["mc-state"][0], "2Gi", CLASS)
@@ -85,7 +85,7 @@ def test_claims_grow_and_the_state_claim_outlives_the_release(offered: Release) 
     release.ok("uninstall", "--wait")
     release.cluster.wait("the end of the pods", lambda: not release.pods())
     release.cluster.wait("the end of a claim", lambda: set(claims(release)) == {"mc-state"})
-    # the next release continues with it, and can't ask it to be another
+    # the next release uses it again, and can't change its fields
     text = release.refuse(command="install", **values(accessModes=["ReadWriteMany"], capacity="2Gi"))
     assert lines_with(text, "state.accessModes is ReadWriteMany, the claim mc-state has ReadWriteOnce: ")
     text = release.refuse(command="install", **values(storageClass="other", capacity="2Gi"))

@@ -79,7 +79,7 @@ def test_kueue_admits_a_minicluster_once_its_queue_has_room(
     found = status(second, monkeypatch)
     assert (found["state"], found["pods"]) == ("Suspended", [])
     assert found["why"].startswith(f"Kueue's queue {LOCAL_QUEUE}: couldn't assign flavors to pod set main: ")
-    # what waits may change: nothing is lost
+    # any value of a waiting cluster may change: nothing is lost
     second.upgrade(size=3)
     assert second.get("job")["spec"]["suspend"] is True
     end(first, 0, 0)
@@ -255,7 +255,7 @@ def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
 
 
 def wait_gated(release: Release, pod: Kube, count: int) -> None:
-    """Wait until all pods of a size are there, and Kueue keeps so many gated."""
+    """Wait until all pods of a size exist, and Kueue keeps ``count`` of them gated."""
     size = pod.get_job()["spec"]["completions"]
     release.cluster.wait("the pods", lambda: len(release.live_pods()) == size)
     release.cluster.wait("the gates", lambda: pod.gated() == count)

@@ -123,7 +123,7 @@ def test_two_upgrades_with_unchanged_values_change_nothing(release: Release) -> 
     before = release.objects()
     release.upgrade()
     assert release.objects() == before
-    # a first upgrade applies the whole spec, with the fields that Kubernetes filled in: Helm 4 then owns those too
+    # a first upgrade applies the whole spec, with the fields that Kubernetes set, so Helm 4 owns these from then on
     version = release.get("job")["metadata"]["resourceVersion"]
     release.upgrade("--reuse-values")
     assert release.objects() == before

@@ -1,4 +1,4 @@
-"""Kubernetes' own gangs, on an API server that has their gates on: it makes a gang of any Job that it may."""
+"""Kubernetes' own gangs, on an API server with their feature gates: it makes a gang of each Job that allows it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
 
 @pytest.fixture
 def as_before(copy_of_chart: Callable[..., Path]) -> Path:
-    """Make a chart that leaves the pods without a group, as it did before it knew of gangs."""
+    """Make a chart that leaves the pods without a group, as the chart did before it supported gangs."""
     makes_gangs = '(include "minicluster.makesGangs" .) }}{{ $policy'
     return copy_of_chart({"templates/_gang.tpl": {makes_gangs: "false }}{{ $policy"}})
 
@@ -84,7 +84,7 @@ def test_a_job_that_kubernetes_made_a_gang_keeps_its_size(release4: Release, as_
 
 @pytest.fixture
 def too_few_nodes(cluster: EmbeddedCluster) -> Iterator[Callable[[], None]]:
-    """Leave three nodes to new pods; what it gives brings the fourth back."""
+    """Leave three nodes to new pods; the function that it returns brings the fourth back."""
     cluster.kubectl("cordon", "node-3")
     yield lambda: cluster.kubectl("uncordon", "node-3")
     cluster.kubectl("uncordon", "node-3")

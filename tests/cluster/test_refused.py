@@ -1,4 +1,4 @@
-"""Wrong values, which the API server would refuse after some objects exist, are refused before any exists."""
+"""Values that the API server would refuse halfway through an install are refused before any object exists."""
 
 from typing import Any
 

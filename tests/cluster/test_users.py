@@ -1,4 +1,4 @@
-"""The Roles of docs/users.md: they are enough, and give no more than the page says."""
+"""The Roles of docs/users.md are enough, and give no rights beyond those on the page."""
 
 import json
 import re

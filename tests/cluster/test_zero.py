@@ -55,7 +55,7 @@ def state(release: Release) -> tuple[bool, str, int]:
 
 
 def owners(release: Release) -> set[str]:
-    """Return who owns `suspend`."""
+    """Return the field managers that own `suspend`."""
     text = release.kubectl("get", "job", "mc", "--show-managed-fields", "--output=json")
     entries = json.loads(text)["metadata"]["managedFields"]
     return {entry["manager"] for entry in entries if "f:suspend" in entry["fieldsV1"].get("f:spec", {})}
@@ -66,7 +66,7 @@ def test_an_upgrade_does_not_wake_a_sleeping_cluster(asleep: Release, minicluste
     assert owners(asleep) == set()
     asleep.upgrade(autoscaling={**SCALING, "idleSeconds": 30}, jobLabels={"a": "b"}, size=3)
     assert (state(asleep), asleep.pods()) == ((True, WHY, 1), [])
-    # also when it takes away what suspended it
+    # also when the upgrade turns off the autoscaling that suspended it
     asleep.upgrade(autoscaling={"enabled": False}, size=3)
     assert (state(asleep), asleep.pods()) == ((True, WHY, 3), [])
     assert minicluster("wait", "mc", "--timeout", "60s").err.splitlines()[0] == WAKES
@@ -78,7 +78,7 @@ def test_the_value_suspend_keeps_a_cluster_suspended_until_the_user_resumes(
     asleep: Release, minicluster: Callable[..., Done], tmp_path: Path
 ) -> None:
     assert minicluster("wait", "mc", "--timeout", "60s").code == 0
-    # no client owns what a command has changed
+    # no client owns the fields that a command has changed
     asleep.upgrade(suspend=True)
     assert state(asleep) == (True, "the value suspend", 1)
     refused = minicluster("flux", "mc", "--", "jobs")
@@ -110,7 +110,7 @@ def test_two_commands_can_wake_a_cluster_at_the_same_time(asleep: Release, minic
 
 
 def test_the_agent_does_not_resume_a_job_that_changed_after_it_looked(asleep: Release, tmp_path: Path) -> None:
-    """What the agent has read is the precondition of what it changes."""
+    """The agent changes a Job only if it is as the agent has read it."""
     pod = agent(asleep, tmp_path)
     before = pod.get_job()
     asleep.upgrade(jobLabels={"c": "d"})

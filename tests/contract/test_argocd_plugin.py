@@ -123,7 +123,7 @@ def test_the_plugin_generates_the_manifests_of_a_folder(server: Server, reposito
     assert set(by_name(made)) == {("ConfigMap", "app-config"), ("Service", "app"), ("Job", "app")}
     job = one(made, "Job")
     assert (job["metadata"]["namespace"], job["spec"]["completions"]) == ("team", 2)
-    # the cluster's version, which Argo CD tells too, is not what chooses what can't change later
+    # Argo CD passes the cluster's version too, but it must not choose fields that can't change later
     assert "successPolicy" not in job["spec"]
     assert server.generate(repository, "team/named") == made
 

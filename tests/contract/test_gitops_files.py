@@ -1,4 +1,4 @@
-"""The files in gitops/ are what the programs that they are for take."""
+"""The programs that the files in gitops/ are for accept them."""
 
 import copy
 import json
@@ -51,7 +51,7 @@ def test_the_plugin_knows_the_parameters_of_each_application(tmp_path: Path, fil
 
 
 def spec_of(file: Path) -> dict[str, Any]:
-    """Return what an Application says, that of an ApplicationSet too."""
+    """Return the spec of an Application, also of one in an ApplicationSet."""
     application = yaml.safe_load(file.read_text())
     spec: dict[str, Any] = application["spec"].get("template", application)["spec"]
     return spec
@@ -63,7 +63,7 @@ def test_each_application_prunes_and_heals_what_differs_from_git(file: Path) -> 
 
 
 def without(document: Any, pointers: list[str]) -> Any:
-    """Return a document without what some JSON pointers (RFC 6901) name."""
+    """Return a document without the values at some JSON pointers (RFC 6901)."""
     document = copy.deepcopy(document)
     for pointer in pointers:
         *path, last = pointer.removeprefix("/").split("/")
@@ -82,7 +82,7 @@ def test_a_sync_of_the_autoscaled_application_ignores_the_size(helm4: Helm) -> N
     assert (ignored["group"], ignored["kind"]) == ("batch", git["kind"])
     assert git != live
     assert without(git, ignored["jsonPointers"]) == without(live, ignored["jsonPointers"])
-    # else what is ignored when they are compared is applied all the same: Argo CD's "Diff Customization"
+    # without this option, Argo CD applies the fields that it ignores in comparisons ("Diff Customization")
     assert "RespectIgnoreDifferences=true" in spec["syncPolicy"]["syncOptions"]
 
 
@@ -185,7 +185,7 @@ def test_the_github_actions_example_renders_and_shows_changes(clone: Path, helm:
     ]
     step(clone, helm, "Show")
     git(clone, "commit", "--quiet", "--message=rendered")
-    # nothing new in the values: nothing new in what is rendered
+    # without a change of the values, nothing that is rendered changes
     step(clone, helm, "Render")
     assert step(clone, helm, "Show") == "```diff\n```\n"
     (clone / "values/team/b.yaml").unlink()

@@ -1,4 +1,4 @@
-"""What is released, installed as a new user does: the plugin of Helm 4, from its archive and its folder, and the wheel.
+"""The released packages, installed as by a new user: the Helm 4 plugin from its archive and its folder, and the wheel.
 
 Nothing is downloaded: pip finds the wheels that `make setup` keeps, and builds with what is in .venv.
 """
@@ -64,7 +64,7 @@ def test_the_chart_annotation_names_the_images_that_it_uses(helm4: Helm) -> None
 
 @pytest.fixture(scope="module", params=["archive", "folder"])
 def installed(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    """A user who installed the plugin, and at the end uninstalls it: nothing is left."""
+    """A user with the plugin installed. At the end it is uninstalled, and nothing is left."""
     need_wheels()
     user = User(tmp_path_factory.mktemp("home"), "python3")
     archive = built / "plugin" / f"minicluster-{VERSION}.tgz"
@@ -146,7 +146,7 @@ def test_the_plugin_install_says_what_is_missing(
     lines = lines_with(done.err, message)
     assert len(lines) == 1, done.both
     assert lines[0].endswith(AGAIN)
-    # until then it says so too, and does nothing
+    # until it is installed again, the plugin prints a message and does nothing
     text = user.run("template", "a", CHART, *POST)
     assert lines_with(text.err, "minicluster: the plugin has no environment of its own, and there is no minicluster")
     user.ok("plugin", "uninstall", "minicluster")
@@ -157,7 +157,7 @@ def test_a_plugin_that_does_not_render_is_not_installed(tmp_path: Path) -> None:
     need_wheels()
     folder = tmp_path / "plugin"
     shutil.copytree(ROOT / "plugin", folder, ignore=shutil.ignore_patterns("__pycache__"))
-    # its packages are there, and it fails nevertheless
+    # its packages can be installed, but the plugin itself fails
     (folder / "minicluster" / "render" / "stream.py").write_text("raise ImportError('torn')\n")
     user = User(tmp_path / "home", "python3")
     done = user.run("plugin", "install", folder)
@@ -290,7 +290,7 @@ def test_plugin_install_and_uninstall_refuse_a_plugin_of_somebody_else(
     (path / "plugin.yaml").write_text(text)
     done = minicluster(venv, user, "plugin", command)
     assert (done.code, done.out) == (1, "")
-    # Helm may have said before what it thinks of that plugin
+    # Helm may have complained about that plugin before
     assert done.err.splitlines()[-1] == (
         f"minicluster: {path} is a plugin minicluster already, and not of this command: "
         "`helm plugin uninstall minicluster` first"

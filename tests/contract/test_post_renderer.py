@@ -84,7 +84,7 @@ def test_helm_lists_the_plugin_with_its_version(helm4: Helm) -> None:
 
 # Errors ------------------------------------------------------------------------------------------------------
 
-#: What the schema can't see: the post-renderer's own refusals, as the person is to read them.
+#: Values that the schema accepts and the post-renderer refuses, with the message that the user must see.
 REFUSED: list[Any] = [
     ({"size": 4, "maxSize": 3}, "MiniCluster x: size is 4, maxSize 3: lower size, or install with a larger maxSize"),
     ({"size": 2, "minSize": 3}, "MiniCluster x: minSize is 3, size 2: minSize can't be above size; lower minSize"),
@@ -194,7 +194,7 @@ TEMPLATES = {
 
 @pytest.fixture(scope="module")
 def umbrella(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Hold a chart with templates of its own and ours under two aliases."""
+    """A chart with templates of its own, and with ours under two aliases."""
     path = tmp_path_factory.mktemp("charts") / "umbrella"
     (path / "templates").mkdir(parents=True)
     (path / "crds").mkdir()
@@ -220,7 +220,7 @@ ON = ("--set", "one.nameOverride=first,one.flux.curveCertSecret=x,two.nameOverri
 
 
 def others(text: str) -> list[str]:
-    """Return the documents of Helm's output that are not the hand-over or made of it."""
+    """Return the documents of Helm's output except the MiniCluster documents and the objects made of them."""
     chunks = re.split(r"^(?=---\n)", text, flags=re.MULTILINE)
     return [chunk for chunk in chunks if "\n# Source: " in chunk and "kind: MiniCluster\n" not in chunk]
 
@@ -233,7 +233,7 @@ def test_documents_of_other_charts_pass_byte_for_byte_in_helm_3(helm3: Helm, umb
 
 @pytest.fixture(scope="module")
 def cat(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Hold a folder of plugins: ours, and one that changes nothing but keeps what it saw."""
+    """A folder of plugins: ours, and one that changes nothing and keeps its input."""
     path = tmp_path_factory.mktemp("plugins")
     (path / "minicluster").symlink_to(ROOT / "plugin")
     (path / "cat").mkdir()

@@ -1,4 +1,4 @@
-"""Pods that are stopped, killed, late or replaced: exit codes, by which Kubernetes decides, and who comes back."""
+"""Pods that are stopped, killed, late or replaced: their exit codes, and which of them come back."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""Bursts that join a root: jobs over all of them, lost pods, and errors on the side of a burst."""
+"""Bursts that join a root: jobs over all of them, lost pods, and errors of a burst."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def sides(flux: Flux, tmp_path: Path) -> Iterator[Sides]:
 
 
 def hostnames(side: Any, nodes: int) -> list[str]:
-    """Return the hosts that the tasks of a job over so many nodes run on."""
+    """Return the hosts that the tasks of a job over ``nodes`` nodes run on."""
     printed = side.lead.flux("run", f"-N{nodes}", f"-n{nodes}", "flux", "getattr", "hostname")
     return sorted(printed.split())
 

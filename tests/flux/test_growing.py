@@ -103,7 +103,7 @@ class Setup:
             words = [*enter, f"{MOUNT}/bin/flux", "python", "-c", driver]
             self.agent = subprocess.Popen(words, env=lead.environment, stdout=out, stderr=out)
         until(lambda: "nothing to do" in self.log)
-        # the first events are what was there before
+        # the first events describe the state before
         until(lambda: self.listeners() == 1)
 
     @property

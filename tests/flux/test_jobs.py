@@ -1,4 +1,4 @@
-"""Jobs from a command, a list or a script: exactly their output and their exit code."""
+"""Jobs from a command, a list or a script: the log has exactly their output, and the lead their exit code."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from pod_jobs import UNTIL_TOLD
 from tools.clients import until
 
 QUIET = {"logging": {"quiet": True}}
-#: What `flux run` says of a job that failed
+#: The message of `flux run` about a job that failed
 TASKS = "flux-job: task(s) exited with exit code"
 TWO: dict[str, Any] = {"size": 2, **QUIET}
 NASTY = [
@@ -76,7 +76,7 @@ def test_quiet_logging_prints_the_output_of_the_command_and_nothing_else(make: M
 def test_a_failing_job_gives_the_lead_its_exit_code(make: Make, command: Any, code: int, log: str) -> None:
     cluster = make(TWO, {"command": command})
     assert cluster.run() == [code, 0]
-    # so an older Flux says that a task was killed
+    # an older Flux has this message for a task that was killed
     printed = cluster.lead.log.replace(f"{TASKS} 137", "flux-job: task(s) Killed")
     assert sorted(printed.splitlines()) == sorted(log.splitlines())
     assert cluster.pods[1].log == ""
@@ -201,7 +201,7 @@ def test_the_log_has_the_output_while_the_command_runs(make: Make) -> None:
 
 
 def test_a_time_limit_of_flux_ends_the_work_and_keeps_its_log(make: Make) -> None:
-    """Not as deadlineSeconds, at which Kubernetes removes the pods."""
+    """With deadlineSeconds, Kubernetes would remove the pods with their logs."""
     cluster = make({"flux": {"optionFlags": "-t 1s"}, **QUIET}, {"command": "echo begun; sleep 600"})
     assert cluster.run() == [142]
     lines = cluster.lead.log.splitlines()

@@ -142,7 +142,7 @@ def volume() -> Iterator[Path]:
 
 
 def test_a_job_that_a_kill_left_half_allocated_does_not_stop_the_queue(make: Make, volume: Path) -> None:
-    """The test writes what such a kill leaves in the KVS: resources that no event of the job mentions."""
+    """The test makes the state that such a kill leaves in the KVS: resources that no event of the job mentions."""
     cluster = make({**QUIET, "archive": {"path": f"{volume}/state.tgz"}}).start().wait_for_ready()
     lead = cluster.lead
     stuck, behind = (lead.flux("submit", "--urgency=hold", "true").strip() for _ in range(2))
@@ -197,7 +197,7 @@ def test_the_queue_is_dumped_before_the_jobs_end(make: Make, volume: Path) -> No
     assert not archive.exists()
     cluster.lead.signal(signal.SIGTERM)
     until(archive.exists)
-    # before it could dump at its end
+    # the lead is killed before it could dump at its end
     cluster.lead.kill()
     cluster.start([0]).wait_for_ready()
     assert f"UTC is restored from {archive}" in cluster.lead.log

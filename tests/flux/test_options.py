@@ -238,7 +238,7 @@ def test_jobs_do_not_see_the_stand_in_for_bash_of_the_broker(make: Make) -> None
 
 
 def errors_of(log: str) -> list[str]:
-    """Return what a broker's errors say, without time, level and module."""
+    """Return the messages of a broker's errors, without time, level and module."""
     return [re.sub(r".*\w+\.(err|crit)\[\d+\]: ", "", line) for line in log.splitlines()]
 
 

@@ -106,7 +106,7 @@ def test_the_size_changes_under_a_running_job(release: Install, helm: str) -> No
 
 
 def has_pods(cluster: FluxRelease, count: int) -> bool:
-    """Say whether so many pods run."""
+    """Say whether ``count`` pods run."""
     return len(cluster.uids()) == count
 
 

@@ -79,7 +79,7 @@ def test_the_autoscaler_follows_the_queue_and_never_flaps(
     results = cluster.flux(0, "jobs", "-a", "-n", "--count=0", "-o", "{result}").split()
     runs = runs_of(cluster)
     if trouble == "lead":
-        # jobs that ran when the lead was killed have failed, after one start; the others are done
+        # jobs that ran when the lead was killed have failed after one start; the others have completed
         assert len(results) == 40
         assert len(set(runs)) == len(runs)
         assert results.count("FAILED") <= 8

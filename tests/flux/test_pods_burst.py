@@ -50,7 +50,7 @@ class Bursts:
         return subprocess.Popen(line, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def fails(self, command: str, name: str, namespace: str, *words: str) -> str:
-        """Return what the command says when it must fail."""
+        """Return the message of a command, which must fail."""
         process = self.start(command, name, namespace, *words)
         out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 1, out + err

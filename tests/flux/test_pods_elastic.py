@@ -71,7 +71,7 @@ def test_a_command_that_ends_in_the_grace_period_of_an_evicted_lead_counts(relea
 
 @contextmanager
 def watched(cluster: FluxRelease, file: Path) -> Iterator[Path]:
-    """Write the names of all pods of this time to a file. Events can't be counted: Kubernetes merges them."""
+    """Write the names of all pods of this block to a file. Events can't be counted, because Kubernetes merges them."""
     words = ("kubectl", "-n", cluster.namespace, "get", "pods", "-w", "-o", "name")
     with file.open("w") as out, subprocess.Popen(words, stdout=out, env=cluster.cluster.env) as watch:
         try:
@@ -109,7 +109,7 @@ def test_random_sizes_lose_no_job_and_run_none_twice(release: Install, tmp_path:
 
 
 def scaled_at_random(cluster: FluxRelease, chance: random.Random, steps: int) -> tuple[list[str], list[int]]:
-    """Submit jobs between random sizes, the last of which is 3.
+    """Submit jobs between random sizes; the last size is 3.
 
     Return the jobs, and how many pods of each index these sizes asked for.
     """

@@ -30,7 +30,7 @@ def kueue() -> None:
 
 @pytest.fixture
 def make_queue() -> Iterator[Any]:
-    """Makes a queue with some pods in a release's namespace; what is not in the namespace goes with the test."""
+    """Makes a queue for some pods in a release's namespace; its cluster-wide objects are removed with the test."""
     cluster, made = kubernetes(), []
 
     def make(release: FluxRelease, pods: int) -> None:

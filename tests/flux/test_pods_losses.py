@@ -1,4 +1,4 @@
-"""Pods and brokers that are lost on a real Kubernetes: who comes back, and how the Job ends."""
+"""Pods and brokers that are lost on a real Kubernetes: which ones come back, and how the Job ends."""
 
 import subprocess
 import time

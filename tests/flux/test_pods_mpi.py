@@ -41,7 +41,7 @@ def cpus(cluster: FluxRelease) -> tuple[str, str]:
 
 
 def hello(bound: str) -> str:
-    """Return what four ranks print, one in each pod."""
+    """Return the output of four ranks, one in each pod."""
     return "".join(f"rank {rank} of 4 host mini-{rank} cpus {bound}\n" for rank in range(4))
 
 
@@ -58,7 +58,7 @@ def test_mpi_ranks_in_pods_of_one_node_share_its_cpus_unless_bound(release: Inst
 
 
 def shown(cluster: FluxRelease, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:
-    """Return what each way prints when a person uses it in the lead's pod."""
+    """Return the output of each way to start a job, used in the lead's pod."""
     script = f". {MOUNT}/flux-view.sh\n{lines(show, ways, options)}"
     return said(cluster.exec(0, "sh", "-c", script), ways)
 

@@ -13,7 +13,7 @@ from tools.releases import PATIENCE, FluxRelease
 
 pytestmark = IN_PODS
 
-#: Task 1 counts, saves the count when it is told to end, and goes on from there; all end when somebody makes a file
+#: Task 1 counts, saves the count when it is told to end, and continues from there; a file ends all tasks
 COUNTS = """\
 if [ "$FLUX_TASK_RANK" = 0 ]; then until [ -e /shared/end ]; do sleep 0.2; done; exit; fi
 n=0

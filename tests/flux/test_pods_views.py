@@ -1,4 +1,4 @@
-"""What every view must do, whatever the versions in it, with the default values: each image of the list of views."""
+"""Each image of the list of views works with the default values, for any versions of Flux in it."""
 
 import json
 from pathlib import Path

@@ -90,7 +90,7 @@ def test_the_jobs_of_a_workflow_tool_run_on_all_nodes(
     assert {ranks for _job, ranks in jobs} == RANKS[tool]
 
 
-#: What the log shows once there are jobs.
+#: A text of the log once there are jobs.
 STARTED = {"snakemake": "rule hello", "nextflow": "Submitted process"}
 
 

@@ -58,7 +58,7 @@ def sleeps(cluster: FluxRelease) -> None:
 
 def test_an_idle_cluster_is_suspended_and_a_command_wakes_it(cluster: FluxRelease) -> None:
     first = submit(cluster, "echo", "first")
-    # a cluster that is larger than its least size sleeps, too, and wakes with that
+    # a cluster that is larger than its smallest size is suspended too, and wakes with its smallest size
     grown = run(cluster, "scale", "2", "--wait")
     assert (grown.code, cluster.up()) == (0, "0-1"), grown.err
     assert run(cluster, "scale", "auto").code == 0

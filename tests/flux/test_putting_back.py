@@ -25,7 +25,7 @@ def shared() -> Iterator[Path]:
         yield Path(folder)
 
 
-#: A job that counts, and saves the count when it gets a signal; it ends at 1000 once it is told
+#: A job that counts, and saves the count when it gets a signal; its next run adds 1000. A file ends it.
 COUNTS = """\
 save() { echo "$n" >"$SHARED/state"; echo "saved at $n" >>"$SHARED/log"; exit 3; }
 trap save SIGNAL
@@ -134,7 +134,7 @@ def test_a_job_over_several_pods_that_leave_is_put_back_once(make: Make) -> None
     assert (row(cluster, job)[0], row(cluster, never)[0], row(cluster, copy)) == ("CANCELED", "CANCELED", ["SCHED", ""])
     for index in (1, 2):
         assert f"job {job} is cancelled and runs again as {copy}" in cluster.pods[index].log
-    # the copy is itself put back, again once
+    # the copy is put back too, also once
     cluster.start([1, 2])
     until(lambda: row(cluster, copy)[0] == "RUN")
     cluster.pods[2].signal(signal.SIGTERM)

@@ -61,7 +61,7 @@ class Remote:
         return self.reply() if "alive" in found else found
 
     def replies(self, key: str, last: str) -> dict[str, Any]:
-        """Return what comes for a key, by kind, up to a kind; nothing else may come."""
+        """Return the replies for a key, by kind, until one of a certain kind; there must be no others."""
         found: dict[str, Any] = {}
         while last not in found:
             reply = self.reply()
@@ -159,13 +159,13 @@ def test_the_sdk_program_does_not_run_a_job_twice_for_a_client_that_reconnects(r
     assert remote.end("a")["status"] == 0
     remote.ask("l", list=True)
     assert [job["id"] for job in remote.reply()["jobs"]] == [name]
-    # the same id, of another life of the lead
+    # the same id, in another life of the lead
     remote.ask("b", watch=name, again=True)
     assert remote.reply() == {"key": "b", "lost": True}
     remote.ask("c", cancel="f1234", again=True)
     assert remote.reply() == {"key": "c", "lost": True}
     remote.submit("d", "true", again=True, drop=True)
     assert remote.reply() == {"key": "d", "lost": True}
-    # it was sent, and never came
+    # it was sent, and did not arrive
     remote.submit("e", "true", again=True)
     assert remote.end("e")["status"] == 0

@@ -1,4 +1,4 @@
-"""What minicluster.lua gives a job, whichever way it is started: CPUs, PYTHONPATH, PMIx."""
+"""minicluster.lua sets CPUs, PYTHONPATH and PMIx of a job, for each way to start it."""
 
 import os
 import re
@@ -25,7 +25,7 @@ NO_PMIX = "minicluster: -o pmi=pmix can't be had, "
 
 
 def shown(cluster: Cluster, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:
-    """Return what each way prints when a person uses it in the pod."""
+    """Return the output of each way to start a job, used in the pod."""
     script = f". {MOUNT}/flux-view.sh\n{lines(show, ways, options)}"
     done = cluster.lead.run("sh", "-c", script)
     assert done.returncode == 0, done.stderr

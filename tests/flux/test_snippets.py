@@ -1,10 +1,10 @@
-"""The user's snippets: when they run, in which environment, and what follows from their failure."""
+"""The user's snippets: when they run, in which environment, and what their failure does."""
 
 import pytest
 from broker_clusters import Make
 
 QUIET = {"logging": {"quiet": True}}
-#: Each snippet prints its name, and what the one before it exported.
+#: Each snippet prints its name, and the variable that the one before it exported.
 ALL = {
     "init": "echo init; export A=init",
     "pre": "echo pre $A; export A=$A,pre",

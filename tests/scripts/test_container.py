@@ -1,4 +1,4 @@
-"""Sidecars, services and the agent: when they start, and what their end means."""
+"""Sidecars, services and the agent: when they start, and how they end."""
 
 from pathlib import Path
 
@@ -147,7 +147,7 @@ def test_the_script_of_a_sidecar_may_name_its_interpreter(make: Make, kind: str)
 
 @pytest.mark.parametrize("home", ["/nonexistent", "/"])
 def test_a_sidecar_has_a_writable_home_and_tmpdir_of_its_own(make: Make, home: str) -> None:
-    """Also with a read-only root and any user; they are not the runner's."""
+    """Also with a read-only root and any user. They are not those of the runner."""
     pod = container(make, flux={"noWaitSocket": True}, command='cd "$HOME" && : >here; cd "$TMPDIR" && : >there')
     side = pod.start("container.sh", "side", "sidecar", HOME=home, TMPDIR="/nonexistent")
     asleep(side, pod)
@@ -177,7 +177,7 @@ def test_a_container_on_the_lead_only_ends_when_its_command_fails(make: Make) ->
 
 
 def test_a_container_on_the_lead_only_does_nothing_but_wait_on_a_worker(make: Make) -> None:
-    """It neither waits for the broker nor runs a text of the user, and ends at once when told to."""
+    """It neither waits for the broker nor runs a script of the user, and ends at once when told to stop."""
     texts = {"init": RUNS, "servicePre": RUNS, "post": RUNS}
     pod = container(make, index=1, command=RUNS, commands=texts)
     side = pod.start("container.sh", "side", "lead")

@@ -1,4 +1,4 @@
-"""How a pod starts and ends, and that files of an earlier life don't mislead it."""
+"""How a pod starts and ends, and how it ignores files of an earlier life."""
 
 import io
 import json
@@ -402,7 +402,7 @@ def test_a_failure_of_leave_py_is_logged_unless_the_instance_has_ended(make: Mak
 
 
 def test_a_pod_stops_within_its_grace_period_when_leave_py_hangs(make: Make) -> None:
-    """Not beyond the grace period, and whatever more signals come."""
+    """Also when more signals come."""
     pod = make({**TWO, "pod": {"terminationGracePeriodSeconds": 2}}, index=1)
     pod.play("python leave.py", ": >$MINICLUSTER_HOME/leaves; exec sleep 600")
     process = pod.start()
@@ -444,7 +444,7 @@ LOST = "a lead that began at TIME saved no state: its jobs are lost"
 
 
 def with_archive(make: Make, old: bytes | None, dump: bytes | None, **runner: Any) -> Pod:
-    """Make a lead with an archive, whose broker dumps another one; None is none."""
+    """Make a lead with an archive, whose broker dumps another one; with None there is none."""
     pod = make({**QUIET, "archive": {"path": f"{ROOT}/data/state.tgz"}}, {"command": "true", **runner})
     place = pod.root / "data"
     if old is not None:

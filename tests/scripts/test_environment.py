@@ -1,4 +1,4 @@
-"""What Flux knows of the view and of the pod's CPUs, and which environment programs see."""
+"""How Flux finds the view and the pod's CPUs, and which environment programs have."""
 
 import os
 from pathlib import Path

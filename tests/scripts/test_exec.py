@@ -1,4 +1,4 @@
-"""What people, jobs and Kubernetes run in a pod: flux, minicluster-scale, the probe, the copy of the view."""
+"""The programs that people, jobs and Kubernetes run in a pod: flux, minicluster-scale, the probe, the view's copy."""
 
 import os
 import shutil
@@ -249,14 +249,14 @@ def test_the_copy_of_a_view_leaves_out_what_flux_does_not_need(shell: str, opt: 
         return files(to / folder, to / "software/flux")
 
     needed = {name for name, is_copied in FILES.items() if is_copied}
-    # a second time: a node that starts anew runs its init containers again
+    # a second time: a node that restarts runs its init containers again
     for _ in range(2):
         assert copied(shell, opt, to) == (0, "")
         assert (found("software/flux"), found("views/view")) == (needed, {*needed, "bin/python3"})
     copy = to / "software/flux/bin/flux"
-    # Python takes byte code by the time of its source
+    # Python uses byte code only if it has the time of its source
     assert (copy.read_text(), copy.stat().st_mode & 0o777, copy.stat().st_mtime) == ("bin/flux", 0o755, 1000)
-    # bin/ has a link of its own, and share/ has none: one link does for the folder
+    # bin/ has a link of its own; share/ has none, so the folder becomes one link
     assert (to / "views/view/bin/flux").readlink() == Path("/opt/software/flux/bin/flux")
     assert (to / "views/view/share").readlink() == Path("/opt/software/flux/share")
     assert copied(shell, opt, to, "all") == (0, "")

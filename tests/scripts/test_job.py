@@ -1,4 +1,4 @@
-"""What the lead does once it has its quorum, and how the end of its work counts."""
+"""What the lead does once it has its quorum, and its exit code by the end of the work."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ SHOWS = 'echo "${PYTHONPATH-unset}"'
 
 
 def shells_of(words: list[str]) -> list[str]:
-    """Return the last two words of a call, of the shell only its name."""
+    """Return the last two words of a call; the shell without its folder."""
     return [Path(words[-2]).name, words[-1]]
 
 
@@ -87,7 +87,7 @@ def test_the_work_has_the_pythonpath_of_the_image_and_not_of_the_view(
     pod = make(QUIET, runner)
     environment = {"PYTHONPATH": own} if own else {}
     assert pod.run("entrypoint.sh", **environment) == (0, f"{own or 'unset'}\n")
-    # although the stand-in for Flux adds its own to what it starts
+    # although the stand-in for Flux adds its own path to the programs that it starts
     assert [call.env.get("PYTHONPATH", "") for call in pod.calls("run")] in ([], [own])
 
 

@@ -4,7 +4,7 @@ from pods import Make, until
 
 from tools.clients import TooLateError
 
-#: What starts a child as the containers' main processes do. PS4 is evaluated before each of its commands: one of these
+#: Starts a child as the containers' main processes do. PS4 is evaluated before each of its commands: one of these
 #: times comes together with a signal.
 SCRIPT = """set -eu
 . "$MINICLUSTER_HOME/minicluster/settings.sh"

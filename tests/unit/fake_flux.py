@@ -148,7 +148,7 @@ class FakeFlux:
         return {"state": self.state}
 
     def job_manager_queue_start(self, payload: Any, nodeid: int | None) -> None:
-        # where the queue is kept, the next lead must not find it stopped
+        # the next lead must not find a kept queue stopped
         assert (nodeid, payload["start"], payload["all"], payload["nocheckpoint"]) == (0, False, True, True)
         self.done.append("queue stop")
         self.stop_reason = payload["reason"]

@@ -29,7 +29,7 @@ REFUSED = (
 #: The table of the cluster that answers by default
 IDLE = SHOWN_IDLE.replace("12m50s", "3d4h")
 FAKE = """#!/bin/sh
-# answers the first time as told in NAME, the nth time as in NAME.n where that is there
+# answers from the file NAME, or the nth time from NAME.n if it exists
 folder=${0%/*}
 printf '%s\\n' "$*" >>"$folder/asked"
 case " $* " in

@@ -273,7 +273,7 @@ def test_a_burst_whose_hosts_do_not_join_offers_none_until_they_do(world: World)
 
 
 def test_a_burst_grows_back_only_after_its_leaving_host_is_gone(world: World) -> None:
-    """A host that grows back at once would take jobs in its old pod."""
+    """Without the wait, the old pod of the host would take jobs."""
     world.set(sizes={"flux": 2, "b0": 1}, need={"b0": 1})
 
     def play() -> None:
@@ -320,7 +320,7 @@ def test_burst_follow_changes_nothing_while_the_lead_does_not_answer(world: Worl
 
 
 def test_burst_follow_changes_nothing_while_the_root_is_suspended(world: World) -> None:
-    """Scaled to zero it has no pods: what the queue needs is not known, and the burst stays."""
+    """A root that is scaled to zero has no pods, so the needs of its queue are unknown and the burst stays."""
     world.set(sizes={"flux": 2, "b0": 2}, lead="", suspended=True)
 
     def play() -> None:
@@ -428,7 +428,7 @@ def test_shrinking_a_burst_that_somebody_enlarged_loses_no_job(world: World, mon
 
 
 def test_removing_a_burst_drains_no_host_of_another_burst(world: World) -> None:
-    """A Job may have been scaled beyond the hosts that are registered; the next ranks are another burst's."""
+    """A Job may have been scaled beyond its registered hosts; the next ranks belong to another burst."""
     world.set(sizes={"flux": 2, "b0": 6})
     world.follow(lambda: world.wait(lambda: world["done"][-1:] == [REMOVED[-1]]))
     assert world["done"] == [f"kubectl flux resource drain --update 2-5 {GOING}", *REMOVED]
@@ -521,7 +521,7 @@ def test_a_root_certificate_that_is_not_text_is_reported_and_not_shown(world: Wo
 
 
 def test_an_offer_is_not_written_to_a_lead_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Popen closes the standard input of a lead that is gone; nobody writes to it then."""
+    """Popen closes the standard input of a lead that is gone; nothing is written to it after that."""
     root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
     found = demand.Demand(root, Kubernetes(), {"b0": demand.Offer(2, 4)})
 

@@ -319,7 +319,7 @@ def test_an_idset_is_parsed_with_and_without_brackets(numbers: set[int]) -> None
 def test_a_rank_that_somebody_else_undrained_is_left_out_of_the_next_attempt(
     monkeypatch: pytest.MonkeyPatch, left: str, asked: list[str]
 ) -> None:
-    """Before 0.81 flux has no `undrain --update`, and undrains none when one of them is not drained."""
+    """A flux before 0.81 has no `undrain --update`: it undrains no rank when one of them is not drained."""
     drained = iter(["3,4", left, left])
     ranks: list[str] = []
 

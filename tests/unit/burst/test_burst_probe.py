@@ -30,7 +30,7 @@ def lead() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def other() -> Iterator[str]:
-    """Something that takes connections and speaks no CURVE."""
+    """A server that accepts connections and does not speak CURVE."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:

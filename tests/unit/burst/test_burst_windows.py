@@ -34,7 +34,7 @@ def seen(now: float, need: int, held: int = 0, age: float = 0.0) -> Seen:
         (POLICY, 4, [seen(0, 3), seen(30, 1), seen(89, 1)], Decision(3)),
         (POLICY, 4, [seen(0, 3), seen(30, 1), seen(90, 1)], Decision(1)),
         (POLICY, 4, [seen(0, 3), seen(30, 1), seen(80, 2), seen(90, 0)], Decision(2)),
-        # a need holds until the next is known, however long that takes
+        # a need counts until the next one is known, for any length of time
         (POLICY, 4, [seen(0, 3), seen(300, 0)], Decision(3)),
         (POLICY, 4, [seen(0, 4), seen(300, 4), seen(359, 0)], Decision(4)),
         (Policy(1, 4, 10, 60), 4, [seen(0, 0), seen(60, 0)], Decision(1)),

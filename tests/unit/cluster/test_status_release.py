@@ -55,7 +55,7 @@ def test_status_finds_no_minicluster_in_objects_that_are_not_its_own(kubectl: Ku
 
 
 def named(release: str, kind: str) -> dict[str, Any]:
-    """Return the objects of two releases as a list of kubectl."""
+    """Return a list of kubectl with objects of others and one of this release."""
     found = job() if kind == "jobs" else config()
     of_it = config(release)["metadata"]
     others = [{"metadata": {}}, {"metadata": {"annotations": {"meta.helm.sh/release-name": "x"}}}]

@@ -48,7 +48,7 @@ def test_keygen_makes_a_new_certificate_each_time() -> None:
 
 
 def test_keygen_passes_the_secret_through_the_seal_command(tmp_path: Path) -> None:
-    # what it gets on standard input and in its arguments
+    # prints the length of its standard input, and its arguments
     command = f"{sys.executable} -c 'import sys; print(len(sys.stdin.read()), sys.argv[1:])' 'a b' $HOME '*'"
     done = keygen("a", "--seal-with", command)
     assert (done.code, done.err) == (0, "")

@@ -1,4 +1,4 @@
-"""The numbers in the documentation are those of the code."""
+"""The numbers in the documentation match the code."""
 
 import re
 

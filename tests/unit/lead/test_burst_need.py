@@ -29,7 +29,7 @@ def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def nodes(**fields: Any) -> Nodes:
-    """Return eight nodes of four cores: a root of four, of which two are up, and two bursts of two."""
+    """Return eight nodes of four cores: a root of four nodes, two of them up, and two bursts of two."""
     seen = {"all": dict.fromkeys(range(8), (4, 0)), "used": {}, "online": frozenset({0, 1}), "drained": {}}
     return Nodes(**{**seen, **fields})
 
@@ -49,14 +49,14 @@ REGISTERED = [(0, 4), (4, 2), (6, 2)]
         # (hosts needed, hosts held) of root and bursts
         (nodes(), GROUPS, [], [(0, 0), (0, 0), (0, 0)]),
         (nodes(used=busy(0, 5)), GROUPS, [], [(1, 1), (2, 2), (0, 0)]),
-        # the root's own room first: free cores, then what it adds by itself
+        # the root's own room comes first: free cores, then the nodes that it adds by itself
         (nodes(), GROUPS, [NODE] * 8, [(2, 0), (0, 0), (0, 0)]),
         (nodes(used=busy(0, 1)), [(2, 4), (0, 2), (0, 2)], [NODE] * 9, [(4, 2), (1, 0), (0, 0)]),
         # then the bursts in their order
         (nodes(used=busy(0, 1)), GROUPS, [NODE], [(2, 2), (1, 0), (0, 0)]),
         (nodes(used=busy(0, 1)), GROUPS, [NODE] * 9, [(2, 2), (2, 0), (1, 0)]),
         (nodes(used=busy(0, 1)), GROUPS, [NODE] * 99, [(2, 2), (2, 0), (2, 0)]),
-        # what is there, or starts, is used before what may come
+        # hosts that are up or start are used before hosts that may come
         (nodes(used=busy(0, 1)), [(2, 2), (0, 2), (1, 2)], [NODE] * 4, [(2, 2), (0, 0), (1, 0)]),
         (nodes(used=busy(0, 1), online=frozenset({0, 1, 6})), GROUPS, [NODE], [(2, 2), (0, 0), (1, 0)]),
         # a burst that can't be had now keeps what has joined
@@ -139,7 +139,7 @@ def test_burst_needs_never_exceed_the_hosts_offered_or_held(
 
 
 class Reactor:
-    """The handle of `Changes`: each wait takes what came on standard input, if anything."""
+    """The handle of `Changes`: each wait reads the standard input, if there is any."""
 
     def __init__(self) -> None:
         self.callback: Callable[[], None] = lambda: None
@@ -157,7 +157,7 @@ def test_the_burst_need_program_answers_each_offer_until_its_input_ends(
     instance.run(1, "0-1")
     for number in (2, 3, 4):
         instance.submit(number)
-    # only the scheduler knows what the second one means: it may allow any rank
+    # only the scheduler can resolve the second constraint, so any rank may fit it
     for job, constraints in ((1, {"hostlist": ["flux-0"]}), (2, {"properties": ["fast"]})):
         instance.jobs[job]["jobspec"]["attributes"] = {"system": {"constraints": constraints}}
     asked, wakes = [], []

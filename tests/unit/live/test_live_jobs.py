@@ -12,7 +12,7 @@ from status_samples import asleep, job
 
 from tools.clients import Done, until
 
-#: flux: `run` is the test's; `python` notes what is asked of the job, and answers as the test has set
+#: flux: `run` is the test's script; `python` notes the requests about the job, and gives the test's answers
 FLUX = """
 here=${0%/*}
 echo "$1 $2" >>"$here/asked"

@@ -100,7 +100,7 @@ def test_an_exec_that_fails_is_an_error_of_one_line(kubectl: Kubectl, said: str,
 
 LEAVING = {"deletionTimestamp": "2030-01-01T12:00:00Z"}
 READY = "`minicluster wait mini` returns when it is ready"
-#: What there is, and what `minicluster flux` says
+#: The objects of the cluster, and the message of `minicluster flux`
 STATES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
     "no cluster": (
         lambda _: {"job": None, "pods": None, "jobs": None},

@@ -1,4 +1,4 @@
-"""``minicluster scale`` and ``list``, with a kubectl and a Helm that answer as told."""
+"""``minicluster scale`` and ``list``, with stand-ins of kubectl and Helm."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""``minicluster wait`` and ``logs``, with a kubectl that answers as told."""
+"""``minicluster wait`` and ``logs``, with a stand-in of kubectl."""
 
 import json
 import signal

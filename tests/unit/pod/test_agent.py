@@ -499,11 +499,11 @@ ALL = dict.fromkeys(range(2), "minicluster: scaling down")
 def test_the_agent_suspends_an_idle_cluster(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.settings(policy=SLEEPS, period=12)
     mc.kube.size = 2
-    # it looks at the end of the window, which is none of a period
+    # the agent looks at the end of the window, between two periods
     assert mc.at(0, 10, 24, 29) == [(0, 12), (0, 2), (0, 6), (0, 1)]
     assert (mc.flux.done, mc.kube.asked) == ([], 2)
     mc.at(30)
-    # no job can start on what goes, also when the pods' brokers live on for a while
+    # no job can start on nodes that go, although the brokers of their pods live on for a while
     assert mc.flux.done == [("drain", "0-1"), "suspend"]
     assert mc.flux.drained == ALL
     # it wakes with its least size

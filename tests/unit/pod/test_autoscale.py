@@ -103,7 +103,7 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         (nodes(drained=(1,)), 2, [NODE] * 5, 3),
         (nodes(drained=(2,)), 2, [Request(3, 1, 0, apart=True)], 3),
         (nodes(drained=(0,)), 2, [Request(8, 1, 0, apart=True)], 0),
-        # hosts of bursts, from rank 8 on, are no nodes of its own: they count as room once they have joined
+        # hosts of bursts, from rank 8 on, are not the cluster's own nodes: they count as room once they have joined
         (nodes(10), 2, [Request(10, 1, 0, apart=True)], 8),
         (nodes(10, used=BUSY), 2, [Request(10, 1, 0, apart=True)], 8),
         (nodes(10), 2, [Request(3, 1, 0, apart=True)], 3),
@@ -279,10 +279,10 @@ def decided(policy: Policy, seen: list[Snapshot]) -> Decision:
     [
         ({}, [look(1, 4, 3, since=1)], 8),
         ({}, [look(1, 4, 11, since=1)], math.inf),
-        # whatever comes first
+        # the earlier of two reasons
         ({}, [look(1, now=0, requested=5), look(1, 4, 4, since=3, requested=5)], 6),
         ({"step_up": 2, "period": 5}, [look(1, 8, 10), look(3, 8, 12)], 3),
-        # a shrink needs no look of its own
+        # a shrink needs no extra look
         ({}, [look(4)], math.inf),
         ({}, [look(2, 2)], math.inf),
     ],

@@ -28,7 +28,7 @@ class Lead:
         self.monkeypatch, self.clock = monkeypatch, Clock()
         self.flux = FakeFlux(dict.fromkeys(range(6), (1, 0)), set(range(6)))
         self.commands: list[list[str]] = []
-        #: what happens at a command, and its exit code and stderr
+        #: a function that runs at each command, and the errors of commands, by their last word
         self.then: Any = lambda: None
         self.fails: dict[str, str] = {}
         monkeypatch.setattr(subprocess, "run", self._command)

@@ -1,4 +1,4 @@
-"""What an Argo CD Application says, as the plugin reads it."""
+"""How the plugin reads the parameters of an Argo CD Application."""
 
 import json
 from pathlib import Path

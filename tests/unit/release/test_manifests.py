@@ -1,4 +1,4 @@
-"""Manifests in a folder."""
+"""How manifests are parsed, ordered, written to a folder and compared with it."""
 
 import json
 from pathlib import Path

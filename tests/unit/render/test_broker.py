@@ -73,7 +73,7 @@ def test_the_quorum_of_an_autoscaled_cluster_is_its_smallest_size(
 def test_the_kvs_is_checkpointed_often_when_the_state_is_on_a_claim(
     cluster_of: Make, spec: dict[str, Any], expected: int | None
 ) -> None:
-    """What is not written is lost with a kill: Flux writes when its module is unloaded, or as often as this says."""
+    """A kill loses what is not in a checkpoint: Flux makes one when the module is unloaded, or in this period."""
     period = tomllib.loads(broker.config(cluster_of(spec))).get("kvs", {}).get("checkpoint-period")
     assert (period and int(period.removesuffix("s"))) == expected
 

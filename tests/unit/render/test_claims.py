@@ -1,4 +1,4 @@
-"""The claims of a release that are there already: what the values may ask of them."""
+"""Which changes of the values a live claim allows."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ ANEW = "uninstall, delete the claim with its data (kubectl delete pvc mc-state),
 
 
 def load_with(asked: dict[str, Any], was: dict[str, Any] = WAS, deleted: bool = False) -> None:
-    """Load a cluster of which the chart found the claim of its state."""
+    """Load a cluster whose state claim the chart has found."""
     found = {"name": "mc-state", "place": "state", "was": was, "asked": asked, "deleted": deleted}
     load({"metadata": {"name": "mc"}, "spec": {}, "claims": [found]})
 

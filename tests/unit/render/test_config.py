@@ -19,7 +19,7 @@ from support import CERTIFICATE, load_all, run_shell, shells
 
 Make = Callable[..., MiniCluster]
 
-#: What the schema lets through: no control characters but tab and newline, no U+FFFE and U+FFFF.
+#: Texts that the schema accepts: no control characters but tab and newline, no U+FFFE and U+FFFF.
 TEXT = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="\ufffe\uffff") | st.sampled_from("\t\n")
 )
@@ -100,7 +100,7 @@ def rendered(cluster: MiniCluster) -> dict[str, dict[str, Any]]:
 
 
 def data(cluster: MiniCluster) -> dict[str, str]:
-    """Return what the ConfigMap holds beside the static scripts and the agent's settings, which have a test."""
+    """Return the data of the ConfigMap without the static scripts and the agent's settings, which have a test."""
     found: dict[str, str] = rendered(cluster)["ConfigMap"]["data"]
     return {key: text for key, text in found.items() if key not in scripts() and key != "agent.json"}
 
@@ -113,7 +113,7 @@ def settings_of(data: dict[str, str], shell: str, names: list[str]) -> list[str]
 
 
 def words_of(text: str, shell: str, variable: str) -> list[str]:
-    """Return the words that the scripts make of a list in the settings, in the way they do it."""
+    """Return the words of a list in the settings, split as the scripts split it."""
     out = run_shell(shell, f'eval "$1"; eval "set -- ${variable}"; printf "%s\\0" "$@"', text, env={"PATH": "/nowhere"})
     return out.decode().split("\0")[:-1]
 
@@ -214,7 +214,7 @@ def test_the_certificate_is_in_the_secret_only(cluster_of: Make) -> None:
 
 
 def resource_set(rank: str = "0", hosts: str = "flux-sample-0", **children: str) -> str:
-    """R of alike nodes."""
+    """Return R of identical nodes."""
     lite = [{"rank": rank, "children": {"core": "own"} | children}]
     execution = {"R_lite": lite, "starttime": 0.0, "expiration": 0.0, "nodelist": [hosts]}
     return json.dumps({"version": 1, "execution": execution})
@@ -386,7 +386,7 @@ def test_the_environment_of_flux_changes_no_other_setting(cluster_of: Make, envi
 
 @pytest.mark.parametrize("shell", shells())
 def test_a_variable_that_a_job_sets_is_kept_when_the_settings_are_read_again(cluster_of: Make, shell: str) -> None:
-    """The settings are read again by each flux that a job calls."""
+    """Each flux that a job calls reads the settings again."""
     text = render_settings.shell(cluster_of({"flux": {"environment": {"T": "ours", "U": "ours"}}}))
     script = 'eval "$1"; echo "$T $U"; T=theirs; unset U; eval "$1"; echo "$T ${U-none}"; export -p'
     first, second, *exported = run_shell(shell, script, text, env={"PATH": "/nowhere"}).decode().splitlines()

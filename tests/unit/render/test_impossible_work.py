@@ -1,4 +1,4 @@
-"""Work that asks for more nodes or cores than the cluster can ever have is refused, and nothing else is."""
+"""Work is refused only if it requests more nodes or cores than the cluster can ever have."""
 
 from collections.abc import Callable
 from typing import Any

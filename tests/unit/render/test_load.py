@@ -32,14 +32,14 @@ def at(path: str, value: Any) -> dict[str, Any]:
     return spec
 
 
-# A value, and what the whole message says after `MiniCluster NAME: `.
+# A value, and the whole message after `MiniCluster NAME: `.
 REFUSED: list[tuple[dict[str, Any], str]] = [
     # unknown fields, each with the nearest known one
     ({"siez": 1}, "siez is not a field; did you mean size?"),
-    # a name that is not near is no help
+    # no suggestion without a similar name
     ({"xyzzy": 1}, "xyzzy is not a field"),
     (at("network.livenessProbe", 1), "network.livenessProbe is not a field"),
-    # what people know from other tools, or give in another place
+    # names that people know from other tools, or that belong to another place
     (runner(env={}), "containers[0].env is not a field; did you mean environment?"),
     (runner(volumeMounts=[]), "containers[0].volumeMounts is not a field; did you mean volumes?"),
     (runner(args=["x"]), "containers[0].args is not a field; did you mean command?"),

@@ -1,4 +1,4 @@
-"""Quantities mean what Kubernetes takes them for."""
+"""Quantities have the same values as in Kubernetes."""
 
 from decimal import Decimal
 

@@ -315,7 +315,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         bursting(clusters=[{"name": "b", "gpus": 9000}]),
         "flux.bursting.clusters[0].gpus is 9000: no node has more than 8192; lower it",
     ),
-    # what Kubernetes defines
+    # fields that Kubernetes defines
     (
         runner(securityContext={"runAsUser": "root"}),
         'containers[0].securityContext.runAsUser is "root": must be integer',

@@ -62,7 +62,7 @@ OTHERS = {
     "our group as a name": f"apiVersion: v1\nkind: A\nx: {GROUP}/v1\n".encode(),
     "our group with more": f"apiVersion: {GROUP}.org/v1\nkind: MiniCluster\nmetadata: {{name: x}}\n".encode(),
 }
-#: What can't stand between two markers.
+#: Documents that can't stand between two markers.
 ALONE = ("directive", "bom", "no last newline", "no last newline in a block")
 
 

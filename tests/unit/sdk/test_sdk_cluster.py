@@ -1,4 +1,4 @@
-"""The SDK beside its conversation: what comes through Kubernetes' streams, errors, logs, forwarding, and its import."""
+"""The SDK without its sessions: streams of Kubernetes, errors, logs, port forwarding, and its import."""
 
 import json
 import pickle
@@ -267,7 +267,7 @@ def test_port_forward_to_a_port_where_nothing_listens_says_so_at_once():
     assert forward.error is None
 
 
-#: What runs in the lead's pod
+#: The commands that run in the lead's pod
 
 
 def test_only_the_sdk_imports_the_kubernetes_client():

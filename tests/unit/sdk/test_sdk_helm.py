@@ -1,4 +1,4 @@
-"""The SDK's sizes and releases, and the types of the programs in its documentation."""
+"""The SDK's scaling and releases, and the types of the programs in its documentation."""
 
 import json
 import re

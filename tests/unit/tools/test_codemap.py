@@ -1,4 +1,4 @@
-"""docs/architecture.md says of each source file what the file itself says first."""
+"""docs/architecture.md has the first sentence of each source file."""
 
 import pytest
 from support import ROOT

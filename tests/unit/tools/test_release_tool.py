@@ -1,4 +1,4 @@
-"""One version in all that is released, and its notes."""
+"""The release tool sets one version in all files, and writes its notes."""
 
 import datetime
 from pathlib import Path

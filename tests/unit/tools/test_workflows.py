@@ -1,4 +1,4 @@
-"""What the workflows of GitHub run is sound shell, and names the tools that are tested here."""
+"""The workflows of GitHub have sound shell steps, and name the tested tools."""
 
 import re
 import shlex
@@ -22,7 +22,7 @@ def test_the_shell_steps_of_a_workflow_pass_shellcheck(file: Path) -> None:
     scripts = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
     assert scripts
     for script in scripts:
-        # what GitHub pastes into a line is pasted unquoted
+        # GitHub pastes such values unquoted
         assert "${{" not in script
         subprocess.run([SHELLCHECK, "--shell=bash", "-"], input=script, text=True, check=True)
 
@@ -43,7 +43,7 @@ def test_the_test_workflow_runs_the_checks_of_every_change() -> None:
 
 
 def test_the_flux_job_of_the_test_workflow_fails_without_flux_or_unshare() -> None:
-    """It skips itself where there is no Flux or where no pods can be made, so the job has to fail there."""
+    """The tests skip themselves without Flux or without pods, so the job itself must fail then."""
     job = yaml.safe_load(FILES[1].read_text())["jobs"]["flux"]
     assert job["container"]["image"].partition(":")[0] == "fluxrm/flux-sched"
     # `unshare --mount` needs it, and the image's user is not root
