@@ -53,7 +53,7 @@ POLICIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "policies"), POLICIES)
+@pytest.mark.parametrize(("values", "policies"), POLICIES, ids=[str(values)[:80] for values, _ in POLICIES])
 def test_the_network_policies_open_these_ports_to_these_pods(
     helm: Helm, values: dict[str, Any], policies: dict[str, Any]
 ) -> None:

@@ -117,6 +117,7 @@ def test_the_pods_get_no_group_where_kubernetes_makes_no_gangs_by_itself(helm: H
         (("--kube-version=1.36", "--api-versions=batch/v1/Job"), "v1alpha2"),
         (("--kube-version=1.37", "--api-versions=batch/v1/Job"), "v1beta1"),
     ],
+    ids=["no version", "1.36", "1.37"],
 )
 def test_kube_version_chooses_the_api_version_of_an_offline_pod_group(
     helm: Helm, offline: tuple[str, ...], version: str

@@ -105,7 +105,7 @@ def test_the_refusal_of_a_change_has_old_and_new_value_and_the_way_out(live: Rel
     assert lines_with(text, f"maxSize can't change on the live MiniCluster mc: it is 4, asked is 5; {WAY}")
 
 
-@pytest.mark.parametrize("environment", [{"A": "b", "B": ""}, {"A": "b", "B": "false"}])
+@pytest.mark.parametrize("environment", [{"A": "b", "B": ""}, {"A": "b", "B": "false"}], ids=["empty", "false"])
 def test_a_new_variable_is_refused_by_name(live: Release, environment: dict[str, str]) -> None:
     text = live.refuse("--dry-run=server", **runner(environment=environment))
     assert lines_with(text, "containers[0].environment.B can't change")

@@ -93,7 +93,11 @@ FLAVOR = {
 }
 
 
-@pytest.mark.parametrize("pod", [{}, {"nodeSelector": {"kubernetes.io/arch": "amd64"}, "tolerations": [{"key": "x"}]}])
+@pytest.mark.parametrize(
+    "pod",
+    [{}, {"nodeSelector": {"kubernetes.io/arch": "amd64"}, "tolerations": [{"key": "x"}]}],
+    ids=["no fields", "fields of the user"],
+)
 def test_upgrades_keep_the_fields_that_kueue_set_and_restart_nothing(
     helm: Helm, queues: EmbeddedCluster, pod: dict[str, Any]
 ) -> None:

@@ -115,7 +115,9 @@ def test_a_command_that_is_a_list_is_run_as_an_exact_argv(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["printf", "%s,", "{{id}}", "{cc}", "{}", "{{x"], "printf '%s,' {{id}} {cc} {} {{x"]
+    "command",
+    [["printf", "%s,", "{{id}}", "{cc}", "{}", "{{x"], "printf '%s,' {{id}} {cc} {} {{x"],
+    ids=["list", "text"],
 )
 def test_braces_in_a_command_are_not_expanded(make: Make, command: Any) -> None:
     cluster = make(QUIET, {"command": command})

@@ -54,14 +54,14 @@ def test_jobs_are_bound_in_a_pod_that_requests_all_cpus(make: Make, field: str) 
     assert shown(cluster, SHOW_CPUS, WAYS) == dict.fromkeys(WAYS, ONE)
 
 
-@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")])
+@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")], ids=["own", "none"])
 def test_jobs_have_the_pythonpath_of_the_image(make: Make, own: dict[str, str], expected: str) -> None:
     cluster = make(QUIET, {"cores": 1}, environment=own).start().wait_for_ready()
     ways = {**WAYS, **PROGRAMS}
     assert shown(cluster, SHOW_PYTHONPATH, ways) == dict.fromkeys(ways, expected)
 
 
-@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")])
+@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")], ids=["own", "none"])
 def test_the_work_of_the_lead_has_the_pythonpath_of_the_image(make: Make, own: dict[str, str], expected: str) -> None:
     ways = {**WAYS, **PROGRAMS}
     batch = f"#!/bin/sh\n{SHOW_PYTHONPATH}\n{lines(SHOW_PYTHONPATH, ways)}"
@@ -73,7 +73,7 @@ def test_the_work_of_the_lead_has_the_pythonpath_of_the_image(make: Make, own: d
         assert said(rest, ways) == dict.fromkeys(ways, expected)
 
 
-@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")])
+@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")], ids=["own", "none"])
 def test_a_launcher_has_the_bindings_of_flux_beside_the_pythonpath_of_the_image(
     make: Make, flux: Flux, own: dict[str, str], expected: str
 ) -> None:
@@ -94,6 +94,7 @@ def test_a_launcher_has_the_bindings_of_flux_beside_the_pythonpath_of_the_image(
         (["-g1", "-ogpu-affinity=per-task"], ["0 PCI_BUS_ID", "1 PCI_BUS_ID"]),
         ([], ["-1 PCI_BUS_ID", "-1 PCI_BUS_ID"]),
     ],
+    ids=["all", "per task", "none"],
 )
 def test_a_job_sees_its_gpus_in_cuda_visible_devices(
     make: Make, flux: Flux, options: list[str], expected: list[str]

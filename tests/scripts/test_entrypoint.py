@@ -600,6 +600,7 @@ def user(pod: Pod, known: bool) -> None:
         ({"USER": "me", "LOGNAME": "her"}, False, ("me", "her")),
         ({}, True, (None, None)),
     ],
+    ids=str,
 )
 def test_a_user_without_a_passwd_entry_gets_a_user_name(
     make: Make, shell: str, given: dict[str, str], known: bool, found: tuple[str | None, str | None]

@@ -99,6 +99,7 @@ def test_minicluster_scale_in_a_job_with_its_own_instance_asks_the_cluster(make:
         (0, True, ["flux/local"], True),
         (0, True, ["ready"], False),
     ],
+    ids=str,
 )
 def test_a_lead_is_ready_at_its_quorum_and_a_worker_with_its_socket(
     make: Make, index: int, burst: bool, files: list[str], ready: bool

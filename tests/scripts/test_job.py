@@ -232,6 +232,7 @@ def test_work_that_a_pod_put_back_is_followed_to_its_exit_code(make: Make, how: 
 @pytest.mark.parametrize(
     ("values", "command"),
     [(AGAIN, "true"), (QUIET, "exit 3"), (AGAIN, ": >$MINICLUSTER_HOME/config/run/stopping; exit 3")],
+    ids=["succeeded", "not put back", "cancelled by the lead"],
 )
 def test_work_that_succeeded_or_is_not_put_back_is_not_followed(
     make: Make, values: dict[str, object], command: str

@@ -36,6 +36,7 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
         (Kubernetes("c d", "n"), ("--context=c d --namespace=n ", "--kube-context=c d --namespace=n ")),
         (Kubernetes(namespace="n"), ("--namespace=n ", "--namespace=n ")),
     ],
+    ids=["default", "context and namespace", "namespace"],
 )
 def test_kubectl_and_helm_get_the_same_context_and_namespace(
     tool: Tool, place: Kubernetes, options: tuple[str, str]

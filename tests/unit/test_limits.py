@@ -73,7 +73,7 @@ def test_the_pure_python_parser_has_the_same_limits() -> None:
     assert read(error.value) < EARLY
 
 
-@pytest.mark.parametrize("words", [["render"], ["convert", "-"], []])
+@pytest.mark.parametrize("words", [["render"], ["convert", "-"], []], ids=["render", "convert", "post-renderer"])
 def test_commands_refuse_yaml_that_is_too_deep_in_one_line(words: list[str]) -> None:
     group = b"# post-renderer-required.add--post-renderer-minicluster\n"
     done = subprocess.run(

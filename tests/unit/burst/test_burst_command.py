@@ -164,6 +164,7 @@ def test_burst_values_with_root_values_and_an_address_asks_no_cluster(run: Run, 
         ({"address": "hpc.example:443"}, ("hpc.example", 443)),
         ({"address": "hpc.example", "type": "NodePort"}, ("hpc.example", 30001)),
     ],
+    ids=str,
 )
 def test_burst_values_takes_the_address_of_the_lead_from_the_root(
     run: Run, expose: dict[str, str], expected: tuple[str, int]
@@ -304,7 +305,7 @@ def waiting(*pods: Any) -> dict[str, Any]:
          "again, or cancel the jobs that `flux jobs` shows", 1),
         (["install"], {"get values": HOSTLIST}, "flux has no hosts b0 for a burst: flux.bursting.hostlist is "
          "flux-0,vm-[0-1]; name hosts that are consecutive in it, and not the root's own", 0),
-    ],
+    ], ids=lambda x: x[:60] if isinstance(x, str) else "",
 )  # fmt: skip
 def test_a_failed_burst_command_ends_with_a_one_line_message(
     run: Run, words: list[str], answers: dict[str, Any], message: str, count: int

@@ -90,7 +90,9 @@ def test_r_is_left_out_when_the_node_reports_its_own_cores() -> None:
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-@pytest.mark.parametrize(("words", "host"), [([], "vm-0"), (["vm-1.example.com"], "vm-1.example.com")])
+@pytest.mark.parametrize(
+    ("words", "host"), [([], "vm-0"), (["vm-1.example.com"], "vm-1.example.com")], ids=["own", "given"]
+)
 def test_start_sh_starts_the_broker_under_the_given_or_its_own_host_name(
     tmp_path: Any, shell: str, words: list[str], host: str
 ) -> None:

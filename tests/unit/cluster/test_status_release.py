@@ -46,7 +46,9 @@ def test_status_of_a_release_that_was_cleaned_up_is_gone(kubectl: Kubectl) -> No
 
 
 @pytest.mark.parametrize(
-    "left", [config(labels={}), config() | {"data": {}}, FORBIDDEN.replace("jobs.batch", "configmaps")]
+    "left",
+    [config(labels={}), config() | {"data": {}}, FORBIDDEN.replace("jobs.batch", "configmaps")],
+    ids=["no labels", "no files", "may not be read"],
 )
 def test_status_finds_no_minicluster_in_objects_that_are_not_its_own(kubectl: Kubectl, left: object) -> None:
     done = kubectl("mini", **NONE, configmap=left)

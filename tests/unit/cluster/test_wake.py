@@ -24,14 +24,14 @@ RESUMED = {"type": "Suspended", "status": "False", "reason": "JobResumed"}
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (asleep(), True),
-        (asleep(why="the value suspend"), False),
-        (suspended(), False),
-        (suspended(queue="q"), False),
-        ({**asleep(), "spec": {"completions": 4, "suspend": False}}, False),
-        (job(), False),
-        ({}, False),
-        ({"metadata": {}, "spec": {"suspend": True}}, False),
+        pytest.param(asleep(), True, id="by the agent"),
+        pytest.param(asleep(why="the value suspend"), False, id="by the value suspend"),
+        pytest.param(suspended(), False, id="by a person"),
+        pytest.param(suspended(queue="q"), False, id="by Kueue"),
+        pytest.param({**asleep(), "spec": {"completions": 4, "suspend": False}}, False, id="resumed"),
+        pytest.param(job(), False, id="running"),
+        pytest.param({}, False, id="no Job"),
+        pytest.param({"metadata": {}, "spec": {"suspend": True}}, False, id="no metadata"),
     ],
 )
 def test_only_a_job_that_its_agent_suspended_is_asleep(found: Mapping[str, Any], expected: bool) -> None:

@@ -95,6 +95,7 @@ def test_render_shows_errors_on_stderr_under_helm_4_too() -> None:
         DOCUMENT + f"spec: {{flux: {{curveCert: {json.dumps(CERTIFICATE)}}}}}\n",
         DOCUMENT + f"certificate: {json.dumps(CERTIFICATE)}\n",
     ],
+    ids=["the user's Secret", "the user's certificate", "the live certificate"],
 )
 def test_render_needs_no_seed_where_there_is_a_certificate(document: str) -> None:
     result = CliRunner().invoke(front_door, ["render"], input=document)
@@ -151,7 +152,7 @@ def test_no_error_shows_a_key(tmp_path: Path) -> None:
         assert SEED.decode() not in result.output
 
 
-@pytest.mark.parametrize("value", [f'secret-key = "{SECRET}"\x00', [SECRET], {SECRET: 1}])
+@pytest.mark.parametrize("value", [f'secret-key = "{SECRET}"\x00', [SECRET], {SECRET: 1}], ids=["text", "list", "map"])
 def test_no_error_of_the_schema_shows_a_key(value: object) -> None:
     text = DOCUMENT + f"spec: {json.dumps({'flux': {'curveCert': value}})}\n"
     result = CliRunner().invoke(front_door, ["render"], input=text)

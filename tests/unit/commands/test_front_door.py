@@ -257,7 +257,9 @@ def test_a_bug_is_reported_by_its_source_line_and_not_its_text(capsys: pytest.Ca
     assert capsys.readouterr().err.startswith("minicluster: TypeError at hostlist.py:")
 
 
-@pytest.mark.parametrize(("error", "code"), [(MiniClusterError("x"), 1), (UsageError("x"), 2)])
+@pytest.mark.parametrize(
+    ("error", "code"), [(MiniClusterError("x"), 1), (UsageError("x"), 2)], ids=["another error", "wrong usage"]
+)
 def test_wrong_usage_exits_with_2_and_other_errors_with_1(
     error: MiniClusterError, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

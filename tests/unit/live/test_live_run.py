@@ -91,6 +91,7 @@ def test_the_flux_command_passes_its_terminal_to_the_pod(kubectl: Kubectl) -> No
         ),
         ('error: container not found ("mini")', 'container not found ("mini"): see `minicluster status`'),
     ],
+    ids=["forbidden", "no container"],
 )
 def test_an_exec_that_fails_is_an_error_of_one_line(kubectl: Kubectl, said: str, message: str) -> None:
     (kubectl.folder / "refused").write_text(f"{said}\n")

@@ -185,7 +185,7 @@ def test_logs_prints_the_bytes_of_the_log_unchanged(kubectl: Kubectl) -> None:
     assert kubectl.asked()[-1] == "logs mini-0-x --container=agent --timestamps --follow=false"
 
 
-@pytest.mark.parametrize("follow", [[], ["-f"]])
+@pytest.mark.parametrize("follow", [[], ["-f"]], ids=["once", "follow"])
 def test_logs_ends_when_its_reader_is_gone(kubectl: Kubectl, follow: list[str]) -> None:
     # a log in which nothing happens after its first lines
     (kubectl.folder / "logs").write_text(line(1, "one") + line(2, "two"))
@@ -206,6 +206,7 @@ def test_logs_ends_when_its_reader_is_gone(kubectl: Kubectl, follow: list[str]) 
             "there is no log: container nope is not valid for pod mini-0-x out of: mini",
         ),
     ],
+    ids=["forbidden", "no container"],
 )
 def test_logs_reports_a_log_that_can_not_be_read(kubectl: Kubectl, said: str, message: str) -> None:
     (kubectl.folder / "logs.error").write_text(said)

@@ -49,7 +49,7 @@ def test_status_prints_its_document_as_json(kubectl: Kubectl) -> None:
     assert (done.exit_code, found) == (0, expected)
 
 
-@pytest.mark.parametrize("unreadable", [FORBIDDEN, None])
+@pytest.mark.parametrize("unreadable", [FORBIDDEN, None], ids=["forbidden", "no Job"])
 def test_status_works_for_a_user_who_may_only_see_pods_and_exec(kubectl: Kubectl, unreadable: str | None) -> None:
     expected = IDLE.replace("at most 8", "at most 8 (counted by its pods: jobs can't be read)")
     done = kubectl("mini", job=unreadable)

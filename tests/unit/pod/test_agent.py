@@ -344,7 +344,7 @@ def test_the_agent_keeps_a_requested_size_until_it_is_withdrawn(mc: Setup) -> No
     assert mc.kube.size == 1
 
 
-@pytest.mark.parametrize("value", [None, "many", [3]])
+@pytest.mark.parametrize("value", [None, "many", [3]], ids=str)
 def test_the_agent_ignores_an_invalid_requested_size(mc: Setup, value: Any) -> None:
     mc.flux.kvs["minicluster.size"] = value
     mc.at(0, 10)
@@ -523,7 +523,7 @@ def test_the_agent_asks_kubernetes_before_it_suspends_the_cluster(mc: Setup) -> 
     assert (mc.flux.done, mc.kube.annotations) == ([], {})
 
 
-@pytest.mark.parametrize("policy", [POLICY, {**POLICY, "suspend": 0}])
+@pytest.mark.parametrize("policy", [POLICY, {**POLICY, "suspend": 0}], ids=["unset", "0"])
 def test_the_agent_suspends_no_cluster_without_a_policy_to_suspend(mc: Setup, policy: dict[str, Any]) -> None:
     mc.settings(policy=policy)
     mc.flux.errors["job-manager.stats-get"] = OSError(errno.ENOSYS, "not asked")

@@ -30,6 +30,7 @@ def test_parse_idset_reads_spans_and_brackets(text: str, expected: list[int]) ->
 @pytest.mark.parametrize(
     ("numbers", "expected"),
     [([], ""), ([3], "3"), ([1, 0], "0-1"), ([5, 0, 1, 1, 2], "0-2,5"), (range(8), "0-7"), ([0, 2, 4], "0,2,4")],
+    ids=str,
 )
 def test_to_idset_writes_sorted_spans(numbers: list[int], expected: str) -> None:
     assert state.to_idset(numbers) == expected
@@ -44,11 +45,14 @@ def test_an_idset_is_read_as_it_was_written(numbers: list[int], brackets: bool) 
 @pytest.mark.parametrize(
     ("lite", "expected"),
     [
-        ([], {}),
-        ([{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}], {0: (4, 1), 1: (4, 1)}),
-        (
+        pytest.param([], {}, id="no ranks"),
+        pytest.param(
+            [{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}], {0: (4, 1), 1: (4, 1)}, id="identical ranks"
+        ),
+        pytest.param(
             [{"rank": "0,2", "children": {"core": "0,3"}}, {"rank": "1", "children": {"gpu": "0-7", "core": "0"}}],
             {0: (2, 0), 2: (2, 0), 1: (1, 8)},
+            id="different ranks",
         ),
     ],
 )
@@ -72,6 +76,7 @@ def test_totals_sums_cores_and_gpus(pairs: list[tuple[int, int]]) -> None:
 @pytest.mark.parametrize(
     ("whole", "used", "left"),
     [((4, 2), (0, 0), (4, 2)), ((4, 2), (3, 2), (1, 0)), ((1, 0), (2, 1), (0, 0))],
+    ids=str,
 )
 def test_subtract_leaves_what_is_unused_and_never_less_than_zero(
     whole: tuple[int, int], used: tuple[int, int], left: tuple[int, int]
@@ -89,6 +94,7 @@ def test_first_keeps_the_nodes_of_the_lowest_ranks() -> None:
 @pytest.mark.parametrize(
     ("pending", "expected"),
     [([], 0.0), ([{"t_depend": 90.0}, {"t_depend": 70.5}], 29.5), ([{}], 0.0), ([{"t_depend": 101.0}], 0.0)],
+    ids=str,
 )
 def test_longest_wait_is_that_of_the_job_that_came_first(pending: list[dict[str, float]], expected: float) -> None:
     assert state.longest_wait(pending, 100.0) == expected
@@ -179,11 +185,12 @@ def test_the_summary_reports_a_failure_of_the_undrainer(
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [
-        (None, set()),
-        ({"execution": {"R_lite": None}}, set()),
-        (
+        pytest.param(None, set(), id="no R"),
+        pytest.param({"execution": {"R_lite": None}}, set(), id="no ranks"),
+        pytest.param(
             {"execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0,3"}}, {"rank": "2", "children": {}}]}},
             {(0, 0), (0, 3), (1, 0), (1, 3)},
+            id="ranks",
         ),
     ],
 )

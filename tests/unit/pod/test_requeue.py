@@ -57,17 +57,17 @@ INTERACTIVE = {"shell": {"options": {"pty": {"interactive": 1}}}}
 @pytest.mark.parametrize(
     ("job", "cancel", "all_jobs"),
     [
-        (jobspec(), False, True),
-        (jobspec({"work": 1}), False, True),
-        (jobspec({"requeue": 1}), True, True),
-        (jobspec({"requeue": True}), True, True),
-        (jobspec({"requeue": 0}), False, False),
-        (jobspec({"requeue": False}), False, False),
-        (jobspec("work"), False, True),
-        (jobspec(**INTERACTIVE), False, False),
-        (jobspec({"requeue": 1}, **INTERACTIVE), True, True),
-        (jobspec(shell={"options": {"pty": 1}}), False, True),
-        (None, False, False),
+        pytest.param(jobspec(), False, True, id="no attribute"),
+        pytest.param(jobspec({"work": 1}), False, True, id="the cluster's work"),
+        pytest.param(jobspec({"requeue": 1}), True, True, id="1"),
+        pytest.param(jobspec({"requeue": True}), True, True, id="true"),
+        pytest.param(jobspec({"requeue": 0}), False, False, id="0"),
+        pytest.param(jobspec({"requeue": False}), False, False, id="false"),
+        pytest.param(jobspec("work"), False, True, id="another type"),
+        pytest.param(jobspec(**INTERACTIVE), False, False, id="interactive"),
+        pytest.param(jobspec({"requeue": 1}, **INTERACTIVE), True, True, id="interactive and 1"),
+        pytest.param(jobspec(shell={"options": {"pty": 1}}), False, True, id="not interactive"),
+        pytest.param(None, False, False, id="gone"),
     ],
 )
 def test_the_requeue_attribute_of_a_job_overrides_the_value(
@@ -149,7 +149,7 @@ def test_a_job_that_can_not_be_copied_does_not_stop_the_others(flux: FakeFlux, r
     assert requeue.make_copies(flux, [1, 2]) == {"copies": {"f2": "f1000"}, "errors": {"f1": "its jobspec is gone"}}
 
 
-@pytest.mark.parametrize("error", [None, OSError(errno.EHOSTUNREACH, "No route")])
+@pytest.mark.parametrize("error", [None, OSError(errno.EHOSTUNREACH, "No route")], ids=["copies", "error"])
 def test_the_lead_answers_each_requeue_request(
     flux: FakeFlux, requeue: ModuleType, monkeypatch: pytest.MonkeyPatch, error: OSError | None
 ) -> None:
@@ -191,7 +191,7 @@ def test_a_pod_that_leaves_copies_a_job_before_it_cancels_it(
     ]
 
 
-@pytest.mark.parametrize(("lost", "copies"), [([], 2), (["lost"], 0)])
+@pytest.mark.parametrize(("lost", "copies"), [([], 2), (["lost"], 0)], ids=["kept", "lost"])
 def test_a_lead_that_leaves_puts_all_jobs_back_when_the_queue_is_kept(
     flux: FakeFlux, leave: Callable[..., Clock], lost: list[str], copies: int
 ) -> None:

@@ -42,7 +42,7 @@ def test_the_idle_window_starts_again_when_the_cluster_is_needed(found: Use, see
     assert left(idle, 50) == 30
 
 
-@pytest.mark.parametrize("seen", [{"requested": 2}, {"requested": 1}, {"cpu": 0.1}, {"cpu": 0.5}, {"size": 5}])
+@pytest.mark.parametrize("seen", [{"requested": 2}, {"requested": 1}, {"cpu": 0.1}, {"cpu": 0.5}, {"size": 5}], ids=str)
 def test_the_idle_window_goes_on_whatever_the_request_cpu_use_and_size(seen: dict[str, Any]) -> None:
     idle = Idle()
     assert [left(idle, 0, **seen), left(idle, 30, **seen)] == [30, 0]

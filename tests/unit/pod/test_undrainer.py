@@ -78,7 +78,7 @@ def test_the_undrainer_ends_with_the_reason_of_its_failure(flux: FakeFlux, monke
         run_program(monkeypatch, flux, "undrainer.py")
 
 
-@pytest.mark.parametrize(("kept", "done"), [(["kept"], [("undrain", "3,4,5")]), ([], [])])
+@pytest.mark.parametrize(("kept", "done"), [(["kept"], [("undrain", "3,4,5")]), ([], [])], ids=["kept", "not kept"])
 def test_with_a_kept_queue_online_ranks_drained_under_a_previous_lead_are_undrained(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, kept: list[str], done: list[Any]
 ) -> None:

@@ -59,6 +59,7 @@ def test_the_quorum_is_min_size_or_size_and_is_set_only_when_needed(
         ({"enabled": True, "min": 2}, 1, 1),
         ({"enabled": False, "min": 2}, None, 4),
     ],
+    ids=str,
 )
 def test_the_quorum_of_an_autoscaled_cluster_is_its_smallest_size(
     cluster_of: Make, autoscaling: dict[str, Any], min_size: int | None, expected: int
@@ -68,7 +69,9 @@ def test_the_quorum_of_an_autoscaled_cluster_is_its_smallest_size(
 
 
 @pytest.mark.parametrize(
-    ("spec", "expected"), [({}, None), ({"archive": {"path": "/a/b"}}, None), ({"state": {"claimName": "queue"}}, 5)]
+    ("spec", "expected"),
+    [({}, None), ({"archive": {"path": "/a/b"}}, None), ({"state": {"claimName": "queue"}}, 5)],
+    ids=str,
 )
 def test_the_kvs_is_checkpointed_often_when_the_state_is_on_a_claim(
     cluster_of: Make, spec: dict[str, Any], expected: int | None
@@ -126,6 +129,7 @@ def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
             {"alternatives": {"sched": "sched-simple", "feasibility": "sched-simple"}},
         ),
     ],
+    ids=lambda x: str(x)[:50],
 )
 def test_broker_toml_follows_the_spec(
     cluster_of: Make, spec: dict[str, Any], path: list[str], expected: object

@@ -37,7 +37,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "message"), REFUSED)
+@pytest.mark.parametrize(
+    ("asked", "message"), REFUSED, ids=["smaller", "another class", "no class", "another access mode"]
+)
 def test_a_change_that_a_live_claim_does_not_allow_is_refused(asked: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as error:
         load_with(asked)

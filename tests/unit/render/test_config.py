@@ -349,6 +349,7 @@ def runner(**fields: Any) -> dict[str, Any]:
         (runner(cores=3), {"mc_resource_set": resource_set(core="0-2")}),
         (runner(resources={"limits": {"nvidia.com/gpu": 4}}), {"mc_resource_set": resource_set(gpu="0-3")}),
     ],
+    ids=lambda x: str(x)[:50],
 )
 def test_settings_follow_the_spec(cluster_of: Make, shell: str, spec: dict[str, Any], expected: dict[str, str]) -> None:
     values = settings_of(data(cluster_of(spec)), shell, list(SETTINGS))

@@ -82,15 +82,15 @@ def test_no_certificate_is_made_when_the_user_names_a_secret(cluster_of: Make) -
 @pytest.mark.parametrize(
     "text",
     [
-        SECRET,
-        "x",
-        CERTIFICATE.replace("public-key", "publik-key"),
-        CERTIFICATE.replace("secret-key", "public-key"),
-        CERTIFICATE.replace(SECRET, SECRET[1:]),
-        CERTIFICATE.replace(SECRET, SECRET + "x"),
-        CERTIFICATE.replace(SECRET, SECRET[1:] + "é"),
-        CERTIFICATE.replace('"', ""),
-        CERTIFICATE + "\x85",
+        pytest.param(SECRET, id="a key"),
+        pytest.param("x", id="a word"),
+        pytest.param(CERTIFICATE.replace("public-key", "publik-key"), id="no public key"),
+        pytest.param(CERTIFICATE.replace("secret-key", "public-key"), id="no secret key"),
+        pytest.param(CERTIFICATE.replace(SECRET, SECRET[1:]), id="a short key"),
+        pytest.param(CERTIFICATE.replace(SECRET, SECRET + "x"), id="a long key"),
+        pytest.param(CERTIFICATE.replace(SECRET, SECRET[1:] + "é"), id="a key with é"),
+        pytest.param(CERTIFICATE.replace('"', ""), id="no quotes"),
+        pytest.param(CERTIFICATE + "\x85", id="a control character"),
     ],
 )
 def test_an_invalid_certificate_is_refused_and_not_shown(cluster_of: Make, text: str) -> None:

@@ -119,7 +119,7 @@ def test_shape_reads_nodes_tasks_and_cores_from_option_flags(words: str, expecte
 
 
 @pytest.mark.parametrize(
-    ("asked", "cores"), [(Shape(2, 4, 3), 6), (Shape(2, 5, 1), 3), (Shape(0, 7, 2), 2), (Shape(3, 0, 1), 1)]
+    ("asked", "cores"), [(Shape(2, 4, 3), 6), (Shape(2, 5, 1), 3), (Shape(0, 7, 2), 2), (Shape(3, 0, 1), 1)], ids=str
 )
 def test_shape_computes_the_cores_that_a_node_must_have(asked: Shape, cores: int) -> None:
     assert asked.cores_of_a_node == cores

@@ -395,6 +395,7 @@ def test_a_name_too_long_for_the_last_pod_is_refused(cluster_of: Make, length: i
         ),
         at("global", {"anything": [1]}),
     ],
+    ids=lambda x: str(x)[:50],
 )
 def test_valid_values_are_accepted(cluster_of: Make, spec: dict[str, Any] | None) -> None:
     cluster_of(spec)

@@ -23,6 +23,7 @@ Make = Callable[..., MiniCluster]
         ({"resources": {"requests": {"cpu": "100m"}}}, 1),
         ({"resources": {"limits": {"memory": "1Gi"}}}, None),
     ],
+    ids=str,
 )
 def test_cores_of_a_node_come_from_cores_or_the_cpu_resources(fields: dict[str, Any], expected: int | None) -> None:
     assert resources.cores(fields) == expected
@@ -51,6 +52,7 @@ def test_more_cpus_or_gpus_than_a_node_can_have_are_refused(name: str, value: st
         ({"limits": {"nvidia.com/gpu": "2"}}, 2),
         ({"limits": {"amd.com/gpu": 1, "gpu.intel.com/xe": 1, "cpu": 4}}, 2),
     ],
+    ids=str,
 )
 def test_gpus_of_a_node_are_summed_from_the_limits(given: dict[str, Any], expected: int) -> None:
     assert resources.gpus({"resources": given}) == expected
@@ -65,6 +67,7 @@ def test_gpus_of_a_node_are_summed_from_the_limits(given: dict[str, Any], expect
         ({"requests": {"cpu": "500m"}}, 0.5, None),
         ({"requests": {"cpu": 0}, "limits": {"cpu": 1}}, 0, None),
     ],
+    ids=str,
 )
 def test_requested_and_whole_cpus_come_from_requests_and_limits(
     given: dict[str, Any], requested: float, whole: int | None

@@ -117,17 +117,17 @@ def test_a_rendered_minicluster_starts_on_a_line_of_its_own() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        MINE,
-        b"---\n" + MINE,
-        b"---\r\n" + MINE.replace(b"\n", b"\r\n"),
-        b"--- # comment\n" + MINE,
-        b"---\n# Source: x\n" + MINE + b"# end\n",
-        b"\xef\xbb\xbf" + MINE,
-        MINE.rstrip(b"\n"),
-        b"---\n" + MINE + b"...\n",
-        json.dumps(yaml.safe_load(MINE)).encode(),
-        json.dumps(yaml.safe_load(MINE), indent=1).encode(),
-        b"--- " + json.dumps(yaml.safe_load(MINE)).encode(),
+        pytest.param(MINE, id="plain"),
+        pytest.param(b"---\n" + MINE, id="marker"),
+        pytest.param(b"---\r\n" + MINE.replace(b"\n", b"\r\n"), id="CRLF"),
+        pytest.param(b"--- # comment\n" + MINE, id="marker with a comment"),
+        pytest.param(b"---\n# Source: x\n" + MINE + b"# end\n", id="comments around"),
+        pytest.param(b"\xef\xbb\xbf" + MINE, id="byte order mark"),
+        pytest.param(MINE.rstrip(b"\n"), id="no last newline"),
+        pytest.param(b"---\n" + MINE + b"...\n", id="end marker"),
+        pytest.param(json.dumps(yaml.safe_load(MINE)).encode(), id="JSON on one line"),
+        pytest.param(json.dumps(yaml.safe_load(MINE), indent=1).encode(), id="JSON on several lines"),
+        pytest.param(b"--- " + json.dumps(yaml.safe_load(MINE)).encode(), id="JSON behind a marker"),
     ],
 )
 def test_a_minicluster_is_found_in_any_yaml_or_json_notation(text: bytes) -> None:

@@ -125,11 +125,19 @@ HANDSHAKE = (
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (http(404, '{"message": "jobs.batch \\"a\\" not found"}'), (404, 'jobs.batch "a" not found')),
-        (http(503, "no JSON", "Service Unavailable"), (503, "Service Unavailable")),
-        (http(0, None, HANDSHAKE), (403, 'pods "x" is forbidden: no')),
-        (http(0, None, "Handshake status 502 Bad Gateway -+-+- {} -+-+- None"), (502, "Bad Gateway")),
-        (http(0, None, "[Errno 111] Connection refused"), (0, "[Errno 111] Connection refused")),
+        pytest.param(
+            http(404, '{"message": "jobs.batch \\"a\\" not found"}'), (404, 'jobs.batch "a" not found'), id="JSON"
+        ),
+        pytest.param(http(503, "no JSON", "Service Unavailable"), (503, "Service Unavailable"), id="no JSON"),
+        pytest.param(http(0, None, HANDSHAKE), (403, 'pods "x" is forbidden: no'), id="refused handshake"),
+        pytest.param(
+            http(0, None, "Handshake status 502 Bad Gateway -+-+- {} -+-+- None"),
+            (502, "Bad Gateway"),
+            id="failed handshake",
+        ),
+        pytest.param(
+            http(0, None, "[Errno 111] Connection refused"), (0, "[Errno 111] Connection refused"), id="no server"
+        ),
     ],
 )
 def test_read_error_finds_status_and_message_of_a_kubernetes_error(error, expected):
