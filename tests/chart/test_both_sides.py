@@ -40,6 +40,7 @@ def test_chart_and_post_renderer_choose_the_same_runner(helm4: Helm, containers:
         ({"size": 4, "minSize": 3}, 3),
         ({"size": 4, "maxSize": 8, "autoscaling": {"enabled": True, "min": 2}}, 2),
     ],
+    ids=str,
 )
 def test_a_gang_starts_as_many_pods_as_the_quorum_of_the_post_renderer(
     helm4: Helm, sizes: dict[str, Any], least: int

@@ -38,7 +38,7 @@ def test_defaults_json_has_the_defaults_of_values_yaml(update_golden: bool) -> N
     assert json.loads(DEFAULTS.read_text(encoding="utf-8")) == VALUES, f"{DEFAULTS} differs: see --update-golden"
 
 
-def test_each_template_begins_with_the_defaults() -> None:
+def test_each_template_begins_with_the_helper_of_the_defaults() -> None:
     templates = [path for path in (CHART / "templates").rglob("*.*") if path.suffix != ".tpl"]
     first = {path.name: path.read_text(encoding="utf-8").partition("\n")[0] for path in templates}
     assert len(first) > 10

@@ -143,5 +143,5 @@ def test_an_example_renders_to_the_same_objects_with_helm_3(
     assert by_name(rendered(helm3, name)) == by_name(rendered(helm4, name))
 
 
-def test_each_golden_file_has_its_example() -> None:
+def test_each_golden_file_belongs_to_an_example() -> None:
     assert {path.name for path in (GOLDEN / "examples").iterdir()} == {f"{name}.diff" for name in NAMES}

@@ -53,7 +53,7 @@ def test_a_case_renders_to_the_same_objects_with_helm_3(helm3: Helm, helm4: Helm
     assert three == four
 
 
-def test_each_golden_file_has_its_case() -> None:
+def test_each_golden_file_belongs_to_a_case() -> None:
     expected = {f"{name}.yaml" if name in BASES else f"{name}.diff" for name in NAMES}
     assert {path.name for path in GOLDEN.iterdir() if path.is_file()} == expected
 

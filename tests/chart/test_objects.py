@@ -209,6 +209,7 @@ def test_no_init_container_but_the_view_is_rendered_without_sidecars_and_agent(h
         ({"add": ["SYS_ADMIN"], "drop": ["ALL"]}, {"capabilities": {"drop": ["ALL"]}}),
         ({"drop": ["ALL"]}, {"capabilities": {"drop": ["ALL"]}}),
     ],
+    ids=str,
 )
 def test_the_agent_runs_as_the_user_of_the_runner_without_added_privileges(
     helm4: Helm, capabilities: dict[str, Any], left: dict[str, Any]
@@ -281,6 +282,7 @@ FRAGMENT = {"name": "flux-sample", "volumeMounts": [{"name": "other", "mountPath
         ({"containers": [{"volumes": {"mine": {"emptyDir": True}}}]}, None),
         ({"pod": {"template": {"spec": {"containers": [FRAGMENT]}}}}, None),
     ],
+    ids=lambda x: str(x)[:80],
 )
 def test_the_runner_gets_shared_memory_unless_it_mounts_its_own(helm4: Helm, values: Any, expected: Any) -> None:
     pod = pod_of(helm4.template("--set", "nameOverride=flux-sample", values=values))

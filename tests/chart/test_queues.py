@@ -46,7 +46,9 @@ SCALES = {"size": 3, "maxSize": 8, "autoscaling": {"enabled": True, "min": 2}}
 
 
 @pytest.mark.parametrize(
-    ("values", "least"), [({"size": 4}, 4), ({"size": 4, "minSize": 3}, 3), (SCALES, 2), ({**SCALES, "minSize": 1}, 1)]
+    ("values", "least"),
+    [({"size": 4}, 4), ({"size": 4, "minSize": 3}, 3), (SCALES, 2), ({**SCALES, "minSize": 1}, 1)],
+    ids=lambda x: str(x)[:80],
 )
 def test_a_pod_group_starts_the_smallest_size_at_once(helm4: Helm, values: dict[str, Any], least: int) -> None:
     gang = {"gang": {"kind": "coscheduling"}, "pod": {"schedulerName": "s"}}

@@ -161,7 +161,9 @@ def test_the_post_renderer_checks_each_format_of_the_schema(helm: Helm, text: st
     ],
     ids=lambda x: x[:40] if isinstance(x, str) else "",
 )
-def test_a_wrong_text_is_refused_in_a_sentence(helm: Helm, values: dict[str, Any], sentence: str) -> None:
+def test_the_post_renderer_refuses_a_wrong_text_in_a_sentence(
+    helm: Helm, values: dict[str, Any], sentence: str
+) -> None:
     assert refusal(helm, values) == f"MiniCluster x: {sentence}"
 
 

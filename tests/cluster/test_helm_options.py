@@ -22,7 +22,7 @@ def test_helm_dry_run_wait_and_rollback_on_failure_work(release: Release) -> Non
     assert release.objects() == before
 
 
-def test_install_into_a_new_namespace(connected: Helm, release: Release) -> None:
+def test_install_with_create_namespace_starts_the_pods(connected: Helm, release: Release) -> None:
     other = Release(connected, release.cluster, f"{release.namespace}-new")
     other.install("--create-namespace")
     other.running(1)

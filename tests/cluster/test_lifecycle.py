@@ -131,7 +131,7 @@ def test_two_upgrades_with_unchanged_values_change_nothing(release: Release) -> 
     assert release.running(2) == uids
 
 
-def test_uninstall_leaves_nothing(release: Release) -> None:
+def test_uninstall_removes_all_objects(release: Release) -> None:
     release.install(size=2)
     release.running(2)
     release.ok("uninstall", "--wait")

@@ -140,7 +140,7 @@ def test_the_shell_of_a_command_does_not_read_bashrc(make: Make) -> None:
         ("#!/usr/bin/env -S sed -n 1p\nrest", "#!/usr/bin/env -S sed -n 1p\n"),
     ],
 )
-def test_a_script_runs_as_given(make: Make, script: str, log: str) -> None:
+def test_a_script_is_run_by_its_interpreter_as_written(make: Make, script: str, log: str) -> None:
     cluster = make(QUIET, {"commands": {"script": script}})
     assert cluster.run() == [0]
     assert cluster.lead.log == log

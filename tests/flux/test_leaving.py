@@ -109,7 +109,7 @@ def test_a_job_is_cancelled_when_the_grace_period_of_its_pod_is_over(make: Make)
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_work_that_ends_while_the_lead_leaves_counts(make: Make, code: int) -> None:
+def test_work_that_ends_while_the_lead_leaves_decides_its_exit_code(make: Make, code: int) -> None:
     script = f"touch /tmp/runs; until [ -e /tmp/end ]; do sleep 0.1; done; echo done; exit {code}"
     cluster = make(TWO, {"command": script}).start()
     until(lambda: cluster.lead.run("test", "-e", "/tmp/runs").returncode == 0)

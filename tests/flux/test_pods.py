@@ -41,7 +41,9 @@ def test_a_command_runs_to_completion_with_its_output_in_the_log(release: Instal
 @pytest.mark.parametrize(
     ("command", "code"), [("exit 3", 3), ("false", 1), ("nonexistent", 127), ("exit 85", 1), ("kill -9 $$", 1)]
 )
-def test_a_failing_job_fails_the_job_once(release: Install, command: Any, code: int, mode: str) -> None:
+def test_a_failing_command_fails_the_kubernetes_job_without_a_retry(
+    release: Install, command: Any, code: int, mode: str
+) -> None:
     begin = time.monotonic()
     cluster = release({"size": 2, **QUIET}, {"command": command}, mode=mode)
     assert cluster.wait_for_end() == {"FailureTarget": "PodFailurePolicy", "Failed": "PodFailurePolicy"}
@@ -87,7 +89,7 @@ def test_a_cluster_without_a_command_idles_until_shutdown(release: Install, mode
 
 
 @BOTH_HELMS
-def test_the_size_changes_under_a_running_job(release: Install, helm: str) -> None:
+def test_the_size_can_change_while_a_job_runs(release: Install, helm: str) -> None:
     values = {"size": 2, "maxSize": 4, "tasks": 0, **QUIET}
     cluster = release(values, {"command": UNTIL_TOLD}, helm=helm)
     cluster.wait_for("0-1")
@@ -142,7 +144,7 @@ def test_helm_test_succeeds_in_a_restricted_namespace(release: Install) -> None:
     assert re.search(r"Phase:\s+Succeeded", cluster.ok("test"))
 
 
-def test_the_secret_key_is_in_the_secret_only(release: Install) -> None:
+def test_the_key_of_the_certificate_is_in_the_secret_only(release: Install) -> None:
     logging = {"debug": True, "strict": True, "zeromq": True, "timed": True}
     cluster = release({"size": 2, "logging": logging}, {"command": "echo hello", "commands": {"init": "set -x"}})
     assert "Complete" in cluster.wait_for_end()

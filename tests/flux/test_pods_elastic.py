@@ -61,7 +61,7 @@ def test_shrinking_cancels_a_job_with_a_reason_when_the_grace_period_is_over(rel
     until(lambda: pod not in [p["metadata"]["name"] for p in cluster.pods()], PATIENCE)
 
 
-def test_a_command_that_ends_in_the_grace_period_of_an_evicted_lead_counts(release: Install) -> None:
+def test_a_command_that_ends_in_the_grace_period_of_its_lead_completes_the_job(release: Install) -> None:
     cluster = release({"size": 2, **QUIET}, {**ONE_CORE, "command": "sleep 6; echo done"})
     cluster.wait_for("0-1")
     cluster.evict(cluster.pod(0))

@@ -182,7 +182,7 @@ def test_the_lead_ignores_files_that_an_earlier_lead_left(
 
 
 @pytest.mark.parametrize("how", [{}, {"batch": True}, {"launcher": True}], ids=["run", "batch", "launcher"])
-def test_work_that_fails_because_its_broker_is_killed_has_no_result(make: Make, how: dict[str, bool]) -> None:
+def test_no_result_is_recorded_of_work_whose_broker_is_killed(make: Make, how: dict[str, bool]) -> None:
     """The command fails at once, before the entrypoint sees that the broker is gone."""
     pod = make(QUIET, {"command": "flux dies", **how})
     for verb in ("run", "batch", "dies"):
@@ -381,7 +381,9 @@ LEAVES = ": >$MINICLUSTER_HOME/end; while [ -S $MINICLUSTER_HOME/config/run/flux
     [(LEAVES, 3), (f": >$MINICLUSTER_HOME/config/run/stopping; {LEAVES}", RETRY)],
     ids=["in time", "late"],
 )
-def test_work_that_ends_by_itself_while_the_lead_leaves_counts(make: Make, leaves: str, ends: int) -> None:
+def test_work_that_ends_by_itself_while_the_lead_leaves_decides_its_exit_code(
+    make: Make, leaves: str, ends: int
+) -> None:
     pod = make(QUIET, {"command": "cd $MINICLUSTER_HOME; : >begun; until [ -e end ]; do sleep 0.05; done; exit 3"})
     pod.play("python leave.py", leaves)
     process = pod.start()

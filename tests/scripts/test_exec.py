@@ -144,7 +144,7 @@ def opt(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_an_image_that_is_not_a_view_has_its_own_exit_code(
+def test_copying_from_an_image_that_is_not_a_view_exits_with_66(
     shell: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     where = request.getfixturevalue("opt") if VIEW.exists() else []

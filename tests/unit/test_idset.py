@@ -30,6 +30,7 @@ def test_ids_are_written_as_spans(ids: list[int] | range, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "ids"),
     [("", []), ("3", [3]), ("0-2,5", [0, 1, 2, 5]), ("[0-2,5]\n", [0, 1, 2, 5]), ("5,0-1", [5, 0, 1])],
+    ids=str,
 )
 def test_an_idset_is_read_in_the_order_of_its_text(text: str, ids: list[int]) -> None:
     assert parse_idset(text) == ids

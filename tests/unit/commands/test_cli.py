@@ -134,7 +134,7 @@ def test_a_short_seed_is_refused_and_not_shown(tmp_path: Path) -> None:
     assert "fifteen" not in result.output
 
 
-def test_no_error_shows_a_key(tmp_path: Path) -> None:
+def test_no_error_shows_the_secret_key(tmp_path: Path) -> None:
     (tmp_path / "seed").write_bytes(SEED)
     broken = CERTIFICATE.replace("public-key", "public")
     for spec in (
@@ -153,7 +153,7 @@ def test_no_error_shows_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [f'secret-key = "{SECRET}"\x00', [SECRET], {SECRET: 1}], ids=["text", "list", "map"])
-def test_no_error_of_the_schema_shows_a_key(value: object) -> None:
+def test_no_schema_error_shows_the_secret_key(value: object) -> None:
     text = DOCUMENT + f"spec: {json.dumps({'flux': {'curveCert': value}})}\n"
     result = CliRunner().invoke(front_door, ["render"], input=text)
     assert "flux.curveCert" in result.output

@@ -32,7 +32,7 @@ CASES: dict[str, Case] = {
             "containers[0].batch is dropped: there is no command to run",
         ],
     ),
-    "a launcher of nothing": (
+    "a launcher without a command": (
         app(launcher=True),
         app(),
         ["containers[0].launcher is dropped: there is no command to run"],
@@ -60,7 +60,7 @@ CASES: dict[str, Case] = {
             "containers[0].cores"
         ],
     ),
-    "so have a launcher": (
+    "a launcher has all cores of its nodes": (
         app(command="x", launcher=True, resources={"requests": {"cpu": 2}}),
         app(command="x", launcher=True, resources={"requests": {"cpu": 2}}),
         [
@@ -108,7 +108,7 @@ CASES: dict[str, Case] = {
             "flux-operator counted all cores of the node, set as many",
         ],
     ),
-    "jobs of others may need more cores": (
+    "an idle cluster with a CPU limit": (
         app(resources={"limits": {"cpu": "2"}}) | {"tasks": 8, "size": 2},
         {},
         [
@@ -116,7 +116,7 @@ CASES: dict[str, Case] = {
             "containers[0].cores",
         ],
     ),
-    "other names": (
+    "snippets with other names": (
         app(commands={"preWorker": "a", "preBroker": "b"}),
         app(commands={"workerPre": "a", "brokerPre": "b"}),
         [

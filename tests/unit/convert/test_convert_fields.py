@@ -73,7 +73,7 @@ CASES: dict[str, Case] = {
             "pod.annotations are only on the brokers' pods here: flux-operator put them on the services' pod too",
         ],
     ),
-    "what is done here and was not": (
+    "fields that do more than in flux-operator": (
         {
             "cleanup": True,
             "archive": {"path": "/a.tgz"},

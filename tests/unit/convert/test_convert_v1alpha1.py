@@ -74,7 +74,7 @@ CASES: dict[str, Case] = {
             ),
         ],
     ),
-    "no longer here": (
+    "fields without an equivalent": (
         app(fluxUser={"uid": 1}, commands={"runFluxAsRoot": False}) | {"users": [], "fluxRestful": {"port": 1}},
         app(commands={}) | {"users": None, "fluxRestful": None},
         [

@@ -113,7 +113,7 @@ def test_benchmark_counts_the_bytes_of_rendered_objects():
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"), [(3, [2]), (8, [2, 16]), (17, [2, 16]), (18, [2, 16, 32]), (5000, [2, 16, 32, 256])]
+    ("size", "expected"), [(3, [2]), (8, [2, 16]), (17, [2, 16]), (18, [2, 16, 32]), (5000, [2, 16, 32, 256])], ids=str
 )
 def test_benchmark_tries_fanouts_that_make_the_same_tree_once(size, expected):
     assert brokers.fanouts(size) == expected

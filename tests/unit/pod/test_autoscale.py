@@ -62,7 +62,9 @@ def level(kind: str, count: Any, *below: dict[str, Any], **fields: Any) -> dict[
             id="range of nodes",
         ),
         *(
-            (level("node", count, level("slot", 1, level("core", 1))), Request(least, 1, 0, apart=True))
+            pytest.param(
+                level("node", count, level("slot", 1, level("core", 1))), Request(least, 1, 0, apart=True), id=count
+            )
             for count, least in (("3+", 3), ("3+:2:*", 3), ("2-4", 2), ("2,4", 2), ("2-8:2:*", 2), ("5", 5))
         ),
     ],

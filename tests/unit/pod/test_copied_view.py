@@ -62,7 +62,7 @@ def test_debug_information_at_the_end_of_a_file_is_left_out(tmp_path: Path) -> N
     ],
     ids=["empty", "script", "magic", "half a header", "no table", "no names", "other sections"],
 )
-def test_other_files_are_copied_whole(tmp_path: Path, content: bytes) -> None:
+def test_files_without_readable_debug_sections_are_copied_whole(tmp_path: Path, content: bytes) -> None:
     assert copied(tmp_path, content) == content
 
 

@@ -81,7 +81,7 @@ def test_the_kvs_is_checkpointed_often_when_the_state_is_on_a_claim(
     assert (period and int(period.removesuffix("s"))) == expected
 
 
-def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
+def test_the_defaults_render_to_this_broker_toml(cluster_of: Make) -> None:
     assert tomllib.loads(broker.config(cluster_of({"size": 4}))) == {
         "access": {"allow-guest-user": True, "allow-root-owner": True},
         "ingest": {"validator": {"plugins": ["jobspec", "feasibility"]}},

@@ -351,7 +351,9 @@ def runner(**fields: Any) -> dict[str, Any]:
     ],
     ids=lambda x: str(x)[:50],
 )
-def test_settings_follow_the_spec(cluster_of: Make, shell: str, spec: dict[str, Any], expected: dict[str, str]) -> None:
+def test_the_settings_of_the_scripts_follow_the_spec(
+    cluster_of: Make, shell: str, spec: dict[str, Any], expected: dict[str, str]
+) -> None:
     values = settings_of(data(cluster_of(spec)), shell, list(SETTINGS))
     assert dict(zip(SETTINGS, values, strict=True)) == SETTINGS | expected
 

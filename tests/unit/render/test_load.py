@@ -401,7 +401,7 @@ def test_valid_values_are_accepted(cluster_of: Make, spec: dict[str, Any] | None
     cluster_of(spec)
 
 
-def test_the_defaults_are_those_of_the_chart(cluster_of: Make) -> None:
+def test_an_empty_spec_has_the_defaults_of_the_chart(cluster_of: Make) -> None:
     assert cluster_of().spec == DEFAULTS
 
 
@@ -438,7 +438,7 @@ NULL: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("null", "unset"), NULL, ids=str)
-def test_null_in_the_item_of_a_list_is_unset_too(cluster_of: Make, null: dict[str, Any], unset: dict[str, Any]) -> None:
+def test_null_in_an_item_of_a_list_is_unset(cluster_of: Make, null: dict[str, Any], unset: dict[str, Any]) -> None:
     assert cluster_of({"services": [{"name": "a", **null}]}).spec["services"] == [{"name": "a", **unset}]
 
 
@@ -474,7 +474,7 @@ def test_an_unquoted_date_is_read_as_a_text() -> None:
 SPEC: dict[str, Any] = {"jobLabels": {"a": "08"}, "containers": [{"command": "echo 'ü' \"$x\"\n"}], "archive": None}
 
 
-def test_the_values_may_be_json() -> None:
+def test_the_spec_may_be_a_json_text() -> None:
     metadata = {"metadata": {"name": "a"}}
     assert load({**metadata, "spec": json.dumps(SPEC)}) == load({**metadata, "spec": SPEC})
 
