@@ -15,7 +15,7 @@ SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(enc
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 Base = Callable[[dict[str, Any]], tuple[Any, Any]]
 
-#: Fields whose only other value changes nothing, and the reason.
+#: Fields that change nothing, and the reason.
 NO_EFFECT = {
     "global": "Helm's own, for the charts above",
     "interactive": "without a command, which excludes it, a cluster is interactive",

@@ -60,7 +60,7 @@ def test_the_notes_and_bursts_get_the_address_of_the_load_balancer(release4: Rel
 
 
 def test_scaling_the_root_does_not_change_the_host_table(release4: Release) -> None:
-    """The largest size that is not set stays the size at install, for the root and for its bursts."""
+    """Sizes that are not set, of the root and of its bursts, stay those of the install."""
     release4.install(**bursting(type="NodePort"))
     release4.running(2)
     tables = [_hosts(release4)]
