@@ -76,7 +76,7 @@ def helm4(tmp_path_factory: pytest.TempPathFactory) -> Helm:
 
 @pytest.fixture(scope="session")
 def helm3(tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Helm 3, for what differs there."""
+    """Helm 3, for tests of what differs there."""
     return _helm("helm3", tmp_path_factory)
 
 

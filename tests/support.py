@@ -1,4 +1,4 @@
-"""What the tiers share: paths, certificates, streams as Python reads them. The Helms are in tools/clients.py."""
+"""Helpers of all tiers: paths, certificates, streams as Python reads them. The Helms are in tools/clients.py."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ __all__ = ["BIN", "CHART", "ROOT", "Done", "Helm", "values_text"]
 PACKAGE = ROOT / "plugin" / "minicluster"
 SEED = b"a seed of the tests, 32 bytes long"
 GROUP = "post-renderer-required.add--post-renderer-minicluster"
-#: A certificate that is used nowhere.
+#: A certificate that no cluster uses.
 PUBLIC = "b" * 39 + "p"
 SECRET = "b" * 39 + "s"
 CERTIFICATE = f"""#  ZeroMQ CURVE **Secret** Certificate

@@ -14,7 +14,7 @@ KEY = re.compile(r"( *)(\w+):(?:.*  # (→ .*))?")
 
 
 class Comment(NamedTuple):
-    """What is said of a field, or of a section of fields."""
+    """The description of a field, or of a section of fields."""
 
     text: str
     lands: str
@@ -22,7 +22,7 @@ class Comment(NamedTuple):
 
 
 def comments(text: str) -> dict[str, Comment]:
-    """Return what values.yaml says of each field and section, by path."""
+    """Return the comments of values.yaml on fields and sections, by path."""
     found: dict[str, list[str]] = {}
     fields: set[str] = set()
     keys: list[str] = []
@@ -88,7 +88,7 @@ def described(schema: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
 
 
 def undescribed(part: Any, path: str = "") -> list[str]:
-    """Return the fields of a schema that have no description, but for those that are there for their message alone."""
+    """Return the fields of a schema without a description, except those that exist for their message alone."""
     if not isinstance(part, dict):
         return []
     fields = part.get("properties", {}).items()

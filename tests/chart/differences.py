@@ -1,4 +1,4 @@
-"""What differs between two renderings: a text that a reviewer reads and a test compares.
+"""The differences of two renderings, as a text that a reviewer reads and a test compares.
 
 Each object that differs has a block, and each value in it a path: `+` is new, `!` is another value, `-` is gone. A text
 of several lines is a diff without line numbers. Nothing else of the base is repeated in full, so a change of
@@ -16,7 +16,7 @@ import yaml
 
 #: Fields that tell the items of a list apart, in the order in which they are tried; mounts can share a name.
 IDENTITIES = ("mountPath", "name", "key")
-#: So much of a line of the base is shown.
+#: The number of characters that are shown of a line of the base.
 WIDTH = 40
 
 
@@ -36,7 +36,7 @@ Dumper.add_representer(str, _text)
 
 
 def differences(base: Mapping[tuple[str, str], Any], other: Mapping[tuple[str, str], Any]) -> str:
-    """Return in what other objects, by kind and name, differ from those of the base."""
+    """Return the differences of other objects, by kind and name, from those of the base."""
     lines: list[str] = []
     for key in sorted(base.keys() | other.keys()):
         title = f"@@ {' '.join(key)}"
@@ -64,7 +64,7 @@ def _compare(path: str, base: Any, other: Any) -> Iterator[str]:
 
 
 def _json(value: Any) -> Any:
-    """Return the map that a text of one line is, as Helm writes JSON; None for anything else."""
+    """Return the map that a text of one line contains as JSON, as Helm writes it; None for anything else."""
     if not isinstance(value, str) or not value.startswith("{"):
         return None
     try:
@@ -104,7 +104,7 @@ def _tells_apart(field: str, items: Sequence[Any]) -> bool:
 
 
 def _places(base: Sequence[str], other: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the new items that don't stand at the end, and after what they stand."""
+    """Yield the new items that are not at the end, and their position."""
     last = max((index for index, name in enumerate(other) if name in base), default=-1)
     for before, name in itertools.pairwise(["", *other[: last + 1]]):
         if name not in base:
@@ -121,7 +121,7 @@ def _item(path: str, base: Mapping[Any, Any], other: Mapping[Any, Any], key: Any
 
 
 def _value(mark: str, path: str, value: Any) -> Iterator[str]:
-    """Yield the lines of a value; what has lines of its own begins below the path."""
+    """Yield the lines of a value; a value of several lines begins below the path."""
     if isinstance(value, dict | list) and value:
         yield f"{mark} {path}:"
         yield from _block(f"{mark}   ", value)
@@ -139,7 +139,7 @@ def _block(prefix: str, value: Any) -> list[str]:
 
 
 def _texts(path: str, base: str, other: str) -> Iterator[str]:
-    """Yield the lines that go and those that come; where a line that goes could be another, the lines before it too."""
+    """Yield removed and new lines; if a removed line is ambiguous, the lines before it too."""
     yield f"! {path}:"
     old, new = (text.splitlines(keepends=True) for text in (base, other))
     shown = [_short(line) for line in old]

@@ -1,4 +1,4 @@
-"""Golden files: whole renderings of base cases, and in what other renderings differ from that of the defaults.
+"""Golden files: whole renderings of base cases, and the differences of other renderings from that of the defaults.
 
 `pytest tests/chart --update-golden` writes them: read the difference before you commit it.
 """
@@ -28,7 +28,7 @@ def without_scripts(text: str) -> str:
 
 
 def differing(base: str, other: str) -> str:
-    """Return in what a rendering differs from a base."""
+    """Return the differences of a rendering from a base."""
     return differences(by_name(without_scripts(base)), by_name(without_scripts(other)))
 
 

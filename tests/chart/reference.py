@@ -1,7 +1,7 @@
-"""The tables of docs/spec.md, made of what values.yaml says.
+"""The tables of docs/spec.md, from the comments of values.yaml.
 
-A table is between `<!-- fields PREFIX -->` and `<!-- end -->`, and has the fields for which no other prefix of the page
-is longer.
+A table is between `<!-- fields PREFIX -->` and `<!-- end -->`, and has the fields for which no other matching prefix
+of the page is longer.
 """
 
 import json
@@ -18,7 +18,7 @@ EMPTY = re.compile(r"(.*)\. (?:Empty|Unset): (.*)")
 
 
 def default(values: Any, path: str) -> str:
-    """Return a field's default as a cell; one that is empty says nothing."""
+    """Return a field's default as a cell; an empty default gives an empty cell."""
     for key in path.split("."):
         values = values.get(key) if isinstance(values, dict) else None
     if values in (None, "", [], {}):
@@ -40,7 +40,7 @@ def place(path: str, prefixes: list[str]) -> str:
 
 
 def written(text: str, comments: Mapping[str, Comment], values: Any) -> str:
-    """Return a page with its tables as values.yaml is now. Raises ValueError for a field that has no table."""
+    """Return a page with its tables by the current values.yaml. Raises ValueError for a field that has no table."""
     prefixes = [found[2] for found in MARKED.finditer(text)]
     rows = {path: row(path, comment, values) for path, comment in comments.items() if comment.is_field}
     places = {path: place(path, prefixes) for path in rows}

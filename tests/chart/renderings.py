@@ -1,4 +1,4 @@
-"""What tests of the templates look at in a rendering."""
+"""The parts of a rendering that tests of the templates look at."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What autoscaling and metrics add to the objects."""
+"""The objects and fields that autoscaling and metrics add."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ AGENTS: list[Any] = [
     ({}, [], []),
     ({"metrics": {"enabled": True}}, ["minicluster-agent"], []),
     ({"autoscaling": {"enabled": True}}, ["minicluster-agent"], ["minicluster-agent"]),
-    # a token of the user's own wish is theirs, by another way
+    # a token that the user asks for is mounted in another way
     (
         {"autoscaling": {"enabled": True}, "pod": {"serviceAccountName": "mine"}},
         ["minicluster-agent"],
@@ -20,7 +20,7 @@ AGENTS: list[Any] = [
 
 
 @pytest.mark.parametrize(("values", "agents", "mounting"), AGENTS, ids=["none", "metrics", "autoscaling", "account"])
-def test_only_the_agent_has_a_token(
+def test_only_the_agent_mounts_a_service_account_token(
     helm4: Helm, values: dict[str, Any], agents: list[str], mounting: list[str]
 ) -> None:
     containers = [{"runFlux": True}, {"name": "side", "image": "busybox", "command": "sleep inf"}]
@@ -39,7 +39,7 @@ def test_only_the_agent_has_a_token(
     assert volumes == ["minicluster-token"] * len(mounting)
 
 
-def test_what_autoscaling_and_metrics_would_be_changes_nothing_while_they_are_off(helm: Helm) -> None:
+def test_values_of_autoscaling_and_metrics_change_nothing_while_both_are_off(helm: Helm) -> None:
     values = {
         "autoscaling": {"enabled": False, "min": 2, "max": 3, "targetCPUUtilizationPercentage": 50, "rbac": True},
         "metrics": {"enabled": False, "podMonitor": {"labels": {"a": "b"}}},

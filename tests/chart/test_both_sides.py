@@ -1,4 +1,4 @@
-"""What the templates and the post-renderer each compute for themselves is the same."""
+"""The templates and the post-renderer compute the same values."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ LONG = "é\n'$HOME' `id` \"x\" " * 6
         ([{"runFlux": True}, SIDECAR], "minicluster"),
     ],
 )
-def test_both_know_the_runner(helm4: Helm, containers: list[Any], name: str) -> None:
+def test_chart_and_post_renderer_choose_the_same_runner(helm4: Helm, containers: list[Any], name: str) -> None:
     text = helm4.template(values={"nameOverride": "minicluster", "containers": containers})
     found = cluster(text)
     assert pod(text)["metadata"]["annotations"][RUNNER] == name
@@ -40,15 +40,18 @@ def test_both_know_the_runner(helm4: Helm, containers: list[Any], name: str) -> 
         ({"size": 4, "minSize": 3}, 3),
         ({"size": 4, "maxSize": 8, "autoscaling": {"enabled": True, "min": 2}}, 2),
     ],
+    ids=str,
 )
-def test_a_gang_starts_as_many_pods_as_the_quorum_needs(helm4: Helm, sizes: dict[str, Any], least: int) -> None:
+def test_a_gang_starts_as_many_pods_as_the_quorum_of_the_post_renderer(
+    helm4: Helm, sizes: dict[str, Any], least: int
+) -> None:
     text = helm4.template(values={**sizes, "gang": {"kind": "volcano"}, "pod": {"schedulerName": "volcano"}})
     found = cluster(text)
     assert one(text, "PodGroup")["spec"]["minMember"] == least
     assert (broker.quorum(found) or registered(found)) == least
 
 
-def test_both_record_a_value_as_the_same_text(helm4: Helm) -> None:
+def test_chart_and_post_renderer_record_a_value_as_the_same_text(helm4: Helm) -> None:
     values = {
         "containers": [
             {"name": "app", "image": "a:1", "cores": 2, "environment": {"A": LONG, "B": "x" * 64, "C": "é" * 33}}

@@ -1,4 +1,4 @@
-"""Null is unset: what a user sets to null, or leaves empty, has its default."""
+"""A value that a user sets to null, and a section that is empty, have their defaults."""
 
 import functools
 import json
@@ -13,7 +13,7 @@ from support import CHART, SEED, Helm, deep, load_all, nested
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 DEFAULTS = CHART / "files" / "defaults.json"
-#: What makes the objects that are there on demand.
+#: Values that turn on the optional objects.
 ON: dict[str, Any] = {
     "size": 2,
     "maxSize": 3,
@@ -32,13 +32,13 @@ def paths(values: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[
             yield from paths(value, (*path, key))
 
 
-def test_the_chart_has_the_defaults_of_values_yaml(update_golden: bool) -> None:
+def test_defaults_json_has_the_defaults_of_values_yaml(update_golden: bool) -> None:
     if update_golden:
         DEFAULTS.write_text(json.dumps(VALUES, indent=2) + "\n", encoding="utf-8")
     assert json.loads(DEFAULTS.read_text(encoding="utf-8")) == VALUES, f"{DEFAULTS} differs: see --update-golden"
 
 
-def test_each_template_begins_with_the_defaults() -> None:
+def test_each_template_begins_with_the_helper_of_the_defaults() -> None:
     templates = [path for path in (CHART / "templates").rglob("*.*") if path.suffix != ".tpl"]
     first = {path.name: path.read_text(encoding="utf-8").partition("\n")[0] for path in templates}
     assert len(first) > 10
@@ -46,7 +46,7 @@ def test_each_template_begins_with_the_defaults() -> None:
 
 
 def without(values: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """Return values without what stands at a path."""
+    """Return values without the one at a path."""
     key, *rest = path
     if key not in values:
         return values
@@ -58,7 +58,7 @@ Render = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
 
 def renderer(helm: Helm) -> Render:
-    """Return a function from values to objects after the post-renderer; what is rendered twice is kept."""
+    """Return a function from values to their objects after the post-renderer, which keeps each rendering."""
     known: dict[str, list[dict[str, Any]]] = {}
 
     def objects(values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -90,29 +90,29 @@ def nulls(values: dict[str, Any], unset: list[tuple[str, ...]]) -> dict[str, Any
 
 
 @pytest.mark.parametrize("path", ALONE, ids=".".join)
-def test_null_is_unset(render: Render, path: tuple[str, ...]) -> None:
+def test_a_value_that_is_null_has_its_default(render: Render, path: tuple[str, ...]) -> None:
     assert render(nulls(ON, [path])) == render(without(ON, path))
 
 
 @pytest.mark.parametrize("top", [top for top, found in TOGETHER.items() if found])
-def test_nulls_in_a_section_are_unset(render: Render, top: str) -> None:
+def test_values_of_a_section_that_are_null_have_their_defaults(render: Render, top: str) -> None:
     assert render(nulls(ON, TOGETHER[top])) == render(ON)
 
 
-def test_nulls_are_unset_with_helm_3(helm3: Helm) -> None:
+def test_values_that_are_null_have_their_defaults_with_helm_3(helm3: Helm) -> None:
     render = renderer(helm3)
     assert render(nulls(ON, [path for found in TOGETHER.values() for path in found])) == render(ON)
     assert render(dict.fromkeys(VALUES)) == render({})
 
 
 @pytest.mark.parametrize("path", SECTIONS, ids=".".join)
-def test_an_empty_section_has_its_defaults(render: Render, path: tuple[str, ...]) -> None:
+def test_a_section_that_is_null_or_empty_has_its_defaults(render: Render, path: tuple[str, ...]) -> None:
     normal = render({})
     assert render(nested(path, None)) == normal
     assert render(nested(path, {})) == normal
 
 
-def test_false_and_zero_are_values(render: Render) -> None:
+def test_false_and_zero_are_not_replaced_by_defaults(render: Render) -> None:
     values = {"logging": {"strict": False}, "flux": {"logLevel": 0}, "backoffLimit": 0}
     settings = next(o["data"]["settings.sh"] for o in render(values) if o["kind"] == "ConfigMap")
     assert "mc_strict=''\n" in settings

@@ -16,7 +16,7 @@ COMMENTS = {
 }
 
 
-def test_the_schema_has_the_comments(update_golden: bool) -> None:
+def test_the_schema_has_the_comments_of_values_yaml_as_descriptions(update_golden: bool) -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     expected = described(schema, COMMENTS)
     if update_golden:
@@ -25,15 +25,15 @@ def test_the_schema_has_the_comments(update_golden: bool) -> None:
     assert schema == expected, f"{SCHEMA} differs: see --update-golden"
 
 
-def test_every_field_has_a_description() -> None:
+def test_every_field_of_the_schema_has_a_description() -> None:
     assert undescribed(json.loads(SCHEMA.read_text(encoding="utf-8"))) == []
 
 
-def test_a_description_is_a_sentence() -> None:
+def test_each_description_begins_with_a_capital_letter() -> None:
     assert [path for path, text in COMMENTS.items() if not text[0].isupper() and text[0] != "`"] == []
 
 
-def test_which_comment_describes_what() -> None:
+def test_each_comment_describes_the_field_or_section_that_it_precedes() -> None:
     text = """# The head of the file.
 
 # -- A number,
@@ -76,7 +76,7 @@ PLACES: list[Any] = [
 
 
 @pytest.mark.parametrize(("schema", "path", "place"), PLACES)
-def test_where_a_description_stands(schema: dict[str, Any], path: str, place: list[str]) -> None:
+def test_a_description_is_the_first_key_of_its_field(schema: dict[str, Any], path: str, place: list[str]) -> None:
     after = described(schema, {"a": "An A", path: "An X"})
     assert undescribed(schema) != []
     assert undescribed(after) == []
@@ -84,10 +84,10 @@ def test_where_a_description_stands(schema: dict[str, Any], path: str, place: li
     for key in place:
         part = part["properties"][key] if key in part.get("properties", {}) else part[key]
     assert list(part.items()) == [("description", "An X"), ("type", "integer")]
-    # what is described anew has no second description
+    # a new description replaces the old one
     assert described(after, {"a": "An A", path: "An X"}) == after
 
 
-def test_a_comment_on_nothing_is_an_error() -> None:
+def test_a_comment_on_a_field_that_the_schema_lacks_is_an_error() -> None:
     with pytest.raises(KeyError, match=r"values.yaml describes a\.y, which the schema has not"):
         described({"properties": {"a": PART}}, {"a.x": "x", "a.y": "y"})

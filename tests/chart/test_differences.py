@@ -1,4 +1,4 @@
-"""The text of differences: what a reviewer reads, and that no other rendering has the same."""
+"""The text of differences is readable, and differs for different renderings."""
 
 import json
 from typing import Any
@@ -32,12 +32,12 @@ CASES: list[Any] = [
 
 
 @pytest.mark.parametrize(("base", "other", "lines"), CASES)
-def test_what_a_reviewer_reads(base: Any, other: Any, lines: str) -> None:
+def test_differences_shows_what_changed_in_an_object(base: Any, other: Any, lines: str) -> None:
     assert differences({JOB: base}, {JOB: other}) == f"@@ Job a\n{lines}"
     assert differences({JOB: base}, {JOB: base}) == ""
 
 
-def test_objects_come_and_go() -> None:
+def test_differences_shows_objects_that_are_new_or_gone() -> None:
     assert differences({JOB: {"a": 1}}, {("Pod", "b"): {"c": 2}}) == "@@ Job a (gone)\n@@ Pod b (new)\n+ c: 2\n"
 
 
@@ -57,7 +57,7 @@ lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "c"]), min_size=2, max_si
 
 
 @given(st.tuples(values, values, values) | st.tuples(lines, lines, lines))
-def test_two_renderings_with_the_same_differences_are_the_same(some: tuple[Any, Any, Any]) -> None:
+def test_differences_of_different_renderings_are_different(some: tuple[Any, Any, Any]) -> None:
     base, one, other = some
     found = [differences({JOB: {"a": base}}, {JOB: {"a": value}}) for value in (one, other)]
     assert (found[0] == found[1]) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))

@@ -15,7 +15,7 @@ SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(enc
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 Base = Callable[[dict[str, Any]], tuple[Any, Any]]
 
-#: Fields that can only say what is so anyway.
+#: Fields that change nothing, and the reason.
 NO_EFFECT = {
     "global": "Helm's own, for the charts above",
     "interactive": "without a command, which excludes it, a cluster is interactive",
@@ -26,7 +26,7 @@ NO_EFFECT = {
     "containers.0.fluxUser.name": "flux-operator's; one user runs everything",
     "containers.0.fluxUser.uid": "flux-operator's; one user runs everything",
 }
-#: What may change on a live cluster, and so is not recorded on the Job; the certificate is compared otherwise.
+#: Fields that may change on a live cluster, so the Job does not record them; the certificate is compared elsewhere.
 CHANGEABLE = {
     *(
         "nameOverride",
@@ -69,7 +69,7 @@ CHANGEABLE = {
         )
     ),
 }
-#: Values where any would not do.
+#: Values of fields for which no candidate below is valid.
 SPECIAL: dict[str, Any] = {
     "autoscaling.min": 2,
     "flux.bursting.leadBroker.port": 8051,
@@ -187,7 +187,7 @@ def values_with(path: str, value: Any, beside: dict[str, Any]) -> dict[str, Any]
 
 
 def rendered(helm: Helm, values: dict[str, Any]) -> tuple[Any, Any]:
-    """Return all objects after the post-renderer, and what is recorded of the values on the Job."""
+    """Return all objects after the post-renderer, and the values that the Job records."""
     documents: list[dict[str, Any]] = []
     recorded = None
     text = helm.template(*PROMETHEUS, values=deep({"size": 2, "maxSize": 8}, values))
@@ -214,7 +214,7 @@ def base(helm4: Helm) -> Base:
     return of
 
 
-#: What has one value; other names, and what the runner can't have, tested below.
+#: Fields that have only one value, aliases, and fields that the runner can't have; the last two are tested below.
 ELSEWHERE = (
     "pod.restartPolicy",
     "flux.leadBroker.",
@@ -225,7 +225,9 @@ ELSEWHERE = (
 
 
 @pytest.mark.parametrize("path", [path for path in LEAVES if not path.startswith(ELSEWHERE)])
-def test_each_field_does_something(helm4: Helm, base: Base, path: str) -> None:
+def test_each_field_changes_the_objects_and_is_recorded_unless_it_may_change(
+    helm4: Helm, base: Base, path: str
+) -> None:
     beside = next((values for start, values in BESIDE.items() if path.startswith(start)), {})
     documents, recorded = rendered(helm4, values_with(path, other(path), beside))
     before = base(beside)
@@ -239,7 +241,9 @@ def test_each_field_does_something(helm4: Helm, base: Base, path: str) -> None:
     [{"commands": {"servicePre": "x"}, "command": "y"}, {"noWrapEntrypoint": True}, {"leadOnly": True, "command": "y"}],
     ids=str,
 )
-def test_fields_of_the_other_containers_do_something(helm4: Helm, base: Base, fields: dict[str, Any]) -> None:
+def test_fields_of_other_containers_change_the_objects_and_are_recorded(
+    helm4: Helm, base: Base, fields: dict[str, Any]
+) -> None:
     other = {"name": "other", "command": fields.get("command", "")}
     documents, recorded = base({"containers": [{"runFlux": True}, other]})
     after = rendered(helm4, {"containers": [{"runFlux": True}, {**other, **fields}]})
@@ -248,7 +252,7 @@ def test_fields_of_the_other_containers_do_something(helm4: Helm, base: Base, fi
         assert documents != after[0]
 
 
-def test_another_name_means_the_same(helm4: Helm, base: Base) -> None:
+def test_an_alias_of_a_field_renders_the_same(helm4: Helm, base: Base) -> None:
     clusters = JOINS["flux"]["bursting"]["clusters"]
     alias = {"flux": {"leadBroker": LEAD, "bursting": {"clusters": clusters}}}
     assert base(JOINS)[0] == rendered(helm4, alias)[0]
@@ -256,10 +260,10 @@ def test_another_name_means_the_same(helm4: Helm, base: Base) -> None:
     assert base(runner(commands=commands[0]))[0] == base(runner(commands=commands[1]))[0]
 
 
-def test_the_exceptions_exist() -> None:
+def test_the_fields_listed_as_exceptions_exist() -> None:
     assert set(NO_EFFECT) | CHANGEABLE | set(SPECIAL) <= set(LEAVES)
 
 
-def test_the_hand_over_is_the_one_document_that_is_parsed(helm4: Helm) -> None:
+def test_only_the_minicluster_document_of_the_chart_is_parsed(helm4: Helm) -> None:
     chunks = list(stream.split(helm4.template().encode()))
     assert [bool(stream.parse(chunk)) for chunk in chunks].count(True) == 1

@@ -1,4 +1,4 @@
-"""Each file of values-examples/ says what it shows and how it is installed.
+"""Each file of values-examples/ has a header with its purpose and its command, and renders to its golden file.
 
 golden/examples/ has in what its rendering differs from that of the defaults, where it sets more than the fields that
 nearly all set.
@@ -105,12 +105,12 @@ def named_by(values: Any) -> Iterator[str]:
             yield from named_by(value)
 
 
-def test_there_are_enough() -> None:
+def test_there_are_at_least_30_examples() -> None:
     assert len(NAMES) >= 30
 
 
 @each_example
-def test_the_header_says_what_it_shows_and_the_command(name: str) -> None:
+def test_the_header_of_an_example_has_its_purpose_and_its_helm_command(name: str) -> None:
     header = header_of(name)
     assert re.match(r"# \w.*[^ ]\n", header)
     assert len(header.partition("\n")[0]) > 30
@@ -122,19 +122,19 @@ def test_the_header_says_what_it_shows_and_the_command(name: str) -> None:
 
 
 @each_example
-def test_the_header_says_what_must_be_there_first(name: str) -> None:
+def test_the_header_of_an_example_names_the_objects_that_it_needs(name: str) -> None:
     header = header_of(name)
     missing = [found for found in named_by(values_of(name)) if not re.search(rf"[ `/]{found}[`}} \n]", header)]
     assert missing == []
 
 
 @each_example
-def test_the_schema_accepts_it(name: str) -> None:
+def test_the_schema_accepts_each_example(name: str) -> None:
     assert list(schema.problems(values_of(name))) == []
 
 
 @each_example
-def test_another_image_has_a_view_that_fits_it(name: str) -> None:
+def test_an_example_with_another_image_chooses_a_view_for_it(name: str) -> None:
     values = values_of(name)
     containers = values["containers"]
     runner = containers[0] if len(containers) == 1 else next(c for c in containers if c.get("runFlux"))
@@ -147,17 +147,17 @@ def test_another_image_has_a_view_that_fits_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_golden(helm4: Helm, defaults: str, update_golden: bool, name: str) -> None:
+def test_an_example_renders_to_its_golden_file(helm4: Helm, defaults: str, update_golden: bool, name: str) -> None:
     release = release_of(name)
     text = differing(defaults.replace("flux-sample", release), render(helm4, release, text_of(name)))
     check(GOLDEN / "examples" / f"{name}.diff", text, update_golden)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(SPECIAL)))
-def test_a_plain_example_renders(helm4: Helm, name: str) -> None:
+def test_an_example_with_common_fields_alone_renders(helm4: Helm, name: str) -> None:
     job = next(one for one in load_all(render(helm4, release_of(name), text_of(name))) if one["kind"] == "Job")
     assert job["spec"]["parallelism"] == values_of(name).get("size", 1)
 
 
-def test_each_golden_file_has_its_example() -> None:
+def test_each_golden_file_belongs_to_an_example() -> None:
     assert {path.name for path in (GOLDEN / "examples").iterdir()} == {f"{name}.diff" for name in SPECIAL}

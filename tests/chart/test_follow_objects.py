@@ -1,4 +1,4 @@
-"""The Deployment that follows the queue, and what belongs to it."""
+"""The Deployment that follows the queue with bursts, and its other objects."""
 
 from typing import Any
 
@@ -36,12 +36,12 @@ def pod(objects: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_without_bursts_there_is_nothing(helm: Helm) -> None:
+def test_no_follower_is_rendered_without_bursts(helm: Helm) -> None:
     assert sorted(of(helm)) == sorted(KINDS)
     assert of(helm, bursts=[], backlogSeconds=3) == {}
 
 
-def test_what_it_runs(helm4: Helm) -> None:
+def test_the_follower_runs_burst_follow_with_its_options(helm4: Helm) -> None:
     [container] = pod(of(helm4, backlogSeconds=0, idleSeconds=60))["spec"]["containers"]
     assert container["command"] == [
         *("minicluster", "burst", "follow", "--root-values=/etc/minicluster/root/values.yaml"),
@@ -51,7 +51,7 @@ def test_what_it_runs(helm4: Helm) -> None:
     ]
 
 
-def test_it_knows_the_root_without_its_certificate(helm: Helm) -> None:
+def test_the_follower_gets_the_values_of_the_root_without_its_certificate(helm: Helm) -> None:
     objects = of(helm)
     text = objects["ConfigMap"]["data"]["values.yaml"]
     assert CERTIFICATE.splitlines()[-1].strip() not in text
@@ -62,14 +62,14 @@ def test_it_knows_the_root_without_its_certificate(helm: Helm) -> None:
     assert secrets["resourceNames"] == [f"{NAME}-curve"]
 
 
-def test_a_secret_of_the_users_is_the_one_that_it_reads(helm4: Helm) -> None:
+def test_the_follower_may_read_the_certificate_secret_of_the_user(helm4: Helm) -> None:
     values = deep(ROOT, {"flux": {"curveCert": "", "curveCertSecret": "mine"}})
     rules = by_name(helm4.template(values=values))["Role", f"{NAME}-follow"]["rules"]
     assert [rule["resourceNames"] for rule in rules if rule["resources"] == ["secrets"]] == [["mine"]]
 
 
 @pytest.mark.parametrize("secret", ["", "contexts"])
-def test_where_its_contexts_are(helm4: Helm, secret: str) -> None:
+def test_the_follower_reads_contexts_from_its_own_and_the_given_kubeconfig(helm4: Helm, secret: str) -> None:
     objects = of(helm4, kubeconfigSecret=secret)
     spec = pod(objects)["spec"]
     [container] = spec["containers"]
@@ -85,7 +85,7 @@ def test_where_its_contexts_are(helm4: Helm, secret: str) -> None:
     assert context["context"]["namespace"] == objects["Deployment"]["metadata"]["namespace"]
 
 
-def test_there_is_one_at_a_time_and_a_new_one_for_other_values(helm4: Helm) -> None:
+def test_the_follower_runs_once_and_is_replaced_when_values_change(helm4: Helm) -> None:
     first = of(helm4)
     spec = first["Deployment"]["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})

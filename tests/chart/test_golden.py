@@ -1,6 +1,6 @@
-"""What comes out of chart and post-renderer for the values files in cases/, compared with golden/.
+"""The output of chart and post-renderer for the values files in cases/ is that of the files in golden/.
 
-The base cases have whole renderings, the others what differs from that of the defaults.
+The base cases have whole renderings, the others the differences from that of the defaults.
 """
 
 import functools
@@ -17,7 +17,7 @@ from support import Helm, by_name
 
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
-#: The README's cluster on a live Kubernetes, and each field, beside the defaults.
+#: Beside the defaults: the README's cluster on a live Kubernetes, and a case with each field.
 BASES = {"defaults", "every-field", "hello"}
 
 
@@ -46,7 +46,7 @@ def rendered(helm4: Helm, seed_file: Path) -> Callable[[str], str]:
 
 
 @pytest.mark.parametrize("case", NAMES)
-def test_golden(rendered: Callable[[str], str], update_golden: bool, case: str) -> None:
+def test_a_case_renders_to_its_golden_file(rendered: Callable[[str], str], update_golden: bool, case: str) -> None:
     if case in BASES:
         check(GOLDEN / f"{case}.yaml", without_scripts(rendered(case)), update_golden)
     else:
@@ -54,15 +54,17 @@ def test_golden(rendered: Callable[[str], str], update_golden: bool, case: str) 
 
 
 @pytest.mark.parametrize("case", NAMES)
-def test_helm_3_gives_the_same_objects(rendered: Callable[[str], str], helm3: Helm, seed_file: Path, case: str) -> None:
+def test_a_case_renders_to_the_same_objects_with_helm_3(
+    rendered: Callable[[str], str], helm3: Helm, seed_file: Path, case: str
+) -> None:
     assert by_name(render(template(helm3, case), seed_file)) == by_name(rendered(case))
 
 
-def test_each_golden_file_has_its_case() -> None:
+def test_each_golden_file_belongs_to_a_case() -> None:
     expected = {f"{name}.yaml" if name in BASES else f"{name}.diff" for name in NAMES}
     assert {path.name for path in GOLDEN.iterdir() if path.is_file()} == expected
 
 
-def test_the_scripts_in_the_config_map_are_the_files(rendered: Callable[[str], str]) -> None:
+def test_the_configmap_has_the_script_files_unchanged(rendered: Callable[[str], str]) -> None:
     data = by_name(rendered("defaults"))["ConfigMap", "flux-sample-config"]["data"]
     assert {name: data[name] for name in scripts()} == scripts()

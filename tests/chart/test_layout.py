@@ -1,4 +1,4 @@
-"""The templates' files: what each is named after, and what stands in one place only."""
+"""The files of the templates: their names, and texts that only one of them may contain."""
 
 import re
 from pathlib import Path
@@ -16,18 +16,18 @@ def places(pattern: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
-def test_a_file_is_named_after_the_kind_of_its_one_object(path: Path) -> None:
+def test_a_template_is_named_after_the_kind_of_its_one_object(path: Path) -> None:
     kinds = re.findall(r"^kind: (\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert [kind.lower() for kind in kinds] == [path.stem.rpartition("-")[2]]
 
 
-def test_objects_are_read_in_one_place_which_remembers_them() -> None:
+def test_live_objects_are_looked_up_in_one_template() -> None:
     assert places(r"\blookup \S+ \S+ \$root") == places(r"[({ ]lookup\s") == ["_live.tpl"]
 
 
-def test_the_port_stands_in_the_constants_alone() -> None:
+def test_the_default_port_is_in_no_template() -> None:
     assert places("8050") == []
 
 
-def test_versions_of_kubernetes_stand_in_one_table() -> None:
+def test_versions_of_kubernetes_are_in_one_template() -> None:
     assert set(places(r'"1\.\d\d"')) == {"_version.tpl"}

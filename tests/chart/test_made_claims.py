@@ -1,4 +1,4 @@
-"""The claims that a release makes: what they ask for, and which volumes use them."""
+"""The claims that a release makes: their fields, and the volumes that use them."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ def volume(**fields: Any) -> dict[str, Any]:
     return {"containers": [{"volumes": {"data": {"path": "/d", **fields}}}]}
 
 
-def test_a_claim_in_full(helm: Helm) -> None:
+def test_a_claim_has_each_field_of_its_volume(helm: Helm) -> None:
     fields = {
         "capacity": "5Gi",
         "storageClass": "fast",
@@ -52,8 +52,8 @@ def test_a_claim_in_full(helm: Helm) -> None:
     }
 
 
-def test_who_uses_which_claim(helm4: Helm) -> None:
-    """A volume of brokers and services is one claim; that of the state is the release's too."""
+def test_brokers_services_and_state_use_the_claims_of_their_volumes(helm4: Helm) -> None:
+    """Brokers and services share the claim of a volume; the state has a claim too."""
     data = {"path": "/d", "capacity": "1Gi"}
     values = {
         "nameOverride": "other",
@@ -80,7 +80,7 @@ def test_who_uses_which_claim(helm4: Helm) -> None:
     assert {"name": "minicluster-state", "mountPath": "/mnt/flux/state"} in mounts
 
 
-def test_the_state_is_kept_unless_the_values_say_otherwise(helm4: Helm) -> None:
+def test_the_claim_of_the_state_is_kept_at_uninstall_by_default(helm4: Helm) -> None:
     found = {
         keep: claims(helm4.template(values={"state": {"capacity": "1Gi", "keep": keep}}))["flux-sample-state"]
         for keep in (None, True, False)
@@ -96,7 +96,7 @@ def test_the_state_is_kept_unless_the_values_say_otherwise(helm4: Helm) -> None:
     [({"size": 1}, "ReadWriteOnce"), ({"size": 2}, "ReadWriteMany"), ({"size": 1, "maxSize": 2}, "ReadWriteMany")],
     ids=str,
 )
-def test_access_modes_are_what_the_pods_need(helm4: Helm, sizes: dict[str, int], mode: str) -> None:
+def test_the_access_mode_of_a_claim_follows_the_number_of_pods(helm4: Helm, sizes: dict[str, int], mode: str) -> None:
     values = {
         **sizes,
         **volume(capacity=1),
@@ -112,19 +112,21 @@ def test_access_modes_are_what_the_pods_need(helm4: Helm, sizes: dict[str, int],
     [({}, {}), ({"storageClass": ""}, {"storageClassName": ""})],
     ids=str,
 )
-def test_no_storage_class_is_not_the_default_one(helm: Helm, given: dict[str, Any], spec: dict[str, Any]) -> None:
+def test_an_empty_storage_class_is_rendered_and_an_unset_one_is_not(
+    helm: Helm, given: dict[str, Any], spec: dict[str, Any]
+) -> None:
     text = helm.template(values={**volume(capacity="1Gi", **given), "state": {"capacity": "1Gi", **given}})
     for claim in claims(text).values():
         assert {key: value for key, value in claim["spec"].items() if key == "storageClassName"} == spec
 
 
-def test_without_a_capacity_there_is_none(helm4: Helm) -> None:
+def test_no_claim_is_rendered_for_a_volume_without_a_capacity(helm4: Helm) -> None:
     text = helm4.template(values={**volume(claimName="c"), "state": {"claimName": "s"}})
     assert claims(text) == {}
     assert not [document for document in load_all(text) if "claims" in document]
 
 
-def test_the_job_records_that_there_is_a_claim_and_not_its_size(helm4: Helm) -> None:
+def test_the_job_records_a_claim_without_its_size(helm4: Helm) -> None:
     def recorded(size: str, **more: Any) -> dict[str, str]:
         fields = {"capacity": size, **more}
         values = {**volume(**fields), "state": {"capacity": size}}

@@ -53,8 +53,10 @@ POLICIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "policies"), POLICIES)
-def test_who_may_connect(helm: Helm, values: dict[str, Any], policies: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("values", "policies"), POLICIES, ids=[str(values)[:80] for values, _ in POLICIES])
+def test_the_network_policies_open_these_ports_to_these_pods(
+    helm: Helm, values: dict[str, Any], policies: dict[str, Any]
+) -> None:
     objects = by_name(helm.template(values={**values, **CLOSED}))
     found = {name: one["spec"] for (kind, name), one in objects.items() if kind == "NetworkPolicy"}
     assert found == {
@@ -67,7 +69,7 @@ def test_who_may_connect(helm: Helm, values: dict[str, Any], policies: dict[str,
     }
 
 
-def test_the_policies_select_the_pods(helm4: Helm) -> None:
+def test_the_network_policies_select_the_brokers_and_services(helm4: Helm) -> None:
     objects = by_name(helm4.template(values={"services": [{"name": "web"}], **CLOSED}))
     for kind, name, policy in (("Job", "", ""), ("Deployment", "-services", "-services")):
         labels = objects[kind, f"flux-sample{name}"]["spec"]["template"]["metadata"]["labels"]
@@ -75,5 +77,5 @@ def test_the_policies_select_the_pods(helm4: Helm) -> None:
         assert selector.items() <= labels.items()
 
 
-def test_without_it_there_is_no_policy(helm: Helm) -> None:
+def test_no_network_policy_is_rendered_by_default(helm: Helm) -> None:
     assert "NetworkPolicy" not in helm.template(values={"flux": {"bursting": {"expose": {"type": "NodePort"}}}})

@@ -25,7 +25,7 @@ def test_the_notes_name_commands_that_work(helm4: Helm, values: dict[str, Any]) 
     found = [re.findall(r"\b(?:helm|kubectl|minicluster) .*", line) for line in lines]
     commands = [shlex.split(command) for line in found for command in line]
     assert {words[0] for words in commands} == {"helm", "kubectl", "minicluster"}
-    # without it an upgrade is refused
+    # without the post-renderer an upgrade is refused
     changes = [words for words in commands if words[:2] in (["helm", "install"], ["helm", "upgrade"])]
     assert changes
     for words in changes:
@@ -45,7 +45,7 @@ def test_the_notes_name_commands_that_work(helm4: Helm, values: dict[str, Any]) 
         ("1.36.0", "auto", False),
     ],
 )
-def test_where_the_nodes_may_mount_images_the_notes_name_it(
+def test_the_notes_name_the_mode_image_where_nodes_can_mount_images(
     helm: Helm, tmp_path: Path, version: str, mode: str, named: bool
 ) -> None:
     chart = tmp_path / "minicluster"
@@ -71,7 +71,9 @@ KEPT = "Kept     mc-state, the claim of state; once uninstalled, remove it: kube
     ],
     ids=["several nodes", "one node", "not kept"],
 )
-def test_the_notes_say_what_stays_and_warn_of_one_node(helm4: Helm, values: dict[str, Any], expected: set[str]) -> None:
+def test_the_notes_name_a_kept_claim_and_warn_if_it_needs_one_node(
+    helm4: Helm, values: dict[str, Any], expected: set[str]
+) -> None:
     assert {line for line in notes(helm4, values) if "mc-state" in line} == expected
 
 

@@ -1,4 +1,4 @@
-"""What objects must have for a cluster to work: a golden file takes whatever the templates make."""
+"""Fields that objects need for a cluster to work; a golden file would accept anything."""
 
 import subprocess
 from typing import Any
@@ -10,7 +10,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 MODES = ["copy", "image", "none"]
 SIDE = [{"runFlux": True}, {"name": "side", "image": "busybox", "command": "sleep inf", "ports": [80]}]
 SERVICES = [{"name": "web", "image": "nginx"}]
-#: The largest number that Kubernetes takes here
+#: The largest number that Kubernetes accepts here
 MOST = 2147483647
 
 
@@ -28,7 +28,7 @@ def init_containers(text: str) -> dict[str, dict[str, Any]]:
 
 
 def live(version: str) -> tuple[str, ...]:
-    """Return the options by which Helm takes a cluster of a version to be there."""
+    """Return the options that make Helm render for a live cluster of a version."""
     return "--api-versions", "batch/v1/Job", "--kube-version", version
 
 
@@ -83,7 +83,7 @@ def test_each_service_finds_its_own_pods_and_no_others(helm4: Helm, headless: bo
         assert one(texts["a"], kind)["spec"]["template"]["spec"]["subdomain"] == headless_name
 
 
-def test_the_service_of_a_container_on_the_lead_only(helm: Helm) -> None:
+def test_the_service_of_a_container_on_the_lead_only_selects_the_lead(helm: Helm) -> None:
     side = {"name": "side", "command": "x", "ports": [80, 81], "leadOnly": True}
     text = helm.template(values={"size": 2, "containers": [{"runFlux": True}, side]})
     service = one(text, "Service", "flux-sample-side")
@@ -99,8 +99,8 @@ def test_the_service_of_a_container_on_the_lead_only(helm: Helm) -> None:
     }
 
 
-def test_a_container_on_the_lead_only(helm4: Helm) -> None:
-    """Its program and its hooks find out by themselves where they are: all pods share the template."""
+def test_a_container_on_the_lead_only_decides_in_its_program_and_hooks_where_it_is(helm4: Helm) -> None:
+    """Its program and hooks must find out whether they run on the lead, because all pods share the template."""
     text = "echo '$(A)' \"b\"\n: $HOME"
     side = {"name": "side", "command": "x", "leadOnly": True, "lifeCycle": {"postStartExec": text}}
     container = init_containers(helm4.template(values={"containers": [{"runFlux": True}, side]}))["side"]
@@ -134,14 +134,16 @@ SLEEP = {"sleep": {"seconds": 5}}
     ],
     ids=["default", "own text", "own hook", "hook of another"],
 )
-def test_the_runner_is_told_of_a_stop(helm4: Helm, values: dict[str, Any], hook: dict[str, Any]) -> None:
+def test_the_runner_has_a_stop_hook_that_runs_the_hook_of_the_user(
+    helm4: Helm, values: dict[str, Any], hook: dict[str, Any]
+) -> None:
     containers = one(helm4.template(values=values), "Job")["spec"]["template"]["spec"]["containers"]
     [runner] = [container for container in containers if container["name"] == "flux-sample"]
     assert runner["lifecycle"] == {"preStop": hook}
 
 
-def test_which_services_have_addresses_of_pods_that_are_not_ready(helm4: Helm) -> None:
-    """Brokers look for each other before they are; a sidecar serves while another fails; the test asks for the lead."""
+def test_services_publish_pods_that_are_not_ready_where_brokers_need_them(helm4: Helm) -> None:
+    """Brokers look for each other before they are ready; a sidecar serves while another one fails."""
     values = {"containers": SIDE, "flux": {"bursting": {"expose": {"type": "LoadBalancer"}}}}
     services = {
         name: item["spec"] for (kind, name), item in by_name(helm4.template(values=values)).items() if kind == "Service"
@@ -160,7 +162,7 @@ def test_which_services_have_addresses_of_pods_that_are_not_ready(helm4: Helm) -
 
 
 @pytest.mark.parametrize("name", ["a", "n" * 53])
-def test_the_test_asks_for_the_address_that_says_that_the_lead_is_ready(helm4: Helm, name: str) -> None:
+def test_helm_test_asks_for_the_address_of_the_ready_service(helm4: Helm, name: str) -> None:
     text = helm4.template(values={"network": {"clusterDomain": "k8s.example"}}, release=name)
     [service] = [
         item for (kind, found), item in by_name(text).items() if kind == "Service" and found.endswith("-ready")
@@ -172,7 +174,7 @@ def test_the_test_asks_for_the_address_that_says_that_the_lead_is_ready(helm4: H
 # The pod -----------------------------------------------------------------------------------------------------
 
 
-def test_a_broker_waits_for_the_others_as_long_as_it_takes(helm4: Helm) -> None:
+def test_the_startup_probe_of_a_broker_never_gives_up(helm4: Helm) -> None:
     [runner] = pod_of(helm4.template())["containers"]
     assert runner["startupProbe"]["failureThreshold"] == MOST
     assert not {"livenessProbe", "readinessProbe"} & set(runner)
@@ -181,14 +183,14 @@ def test_a_broker_waits_for_the_others_as_long_as_it_takes(helm4: Helm) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("what", ["autoscaling", "metrics"])
 @pytest.mark.parametrize("containers", [SIDE, [{}]], ids=["sidecar", "alone"])
-def test_sidecars_and_the_agent_are_there_however_the_view_comes(
+def test_sidecars_and_the_agent_are_rendered_in_each_mode_of_the_view(
     helm4: Helm, mode: str, what: str, containers: list[Any]
 ) -> None:
     text = helm4.template(values={"containers": containers, what: {"enabled": True}, **mode_of(mode)})
     found = init_containers(text)
     # to Kubernetes they are sidecars: without this it would wait for their end before it starts the broker
     sidecars = dict.fromkeys([*(["side"] if containers is SIDE else []), "minicluster-agent"], "Always")
-    # the view first: what uses it starts after it
+    # the view comes first: the containers that use it start after it
     view: dict[str, str | None] = {"flux-view": None} if mode == "copy" else {}
     policies = {name: container.get("restartPolicy") for name, container in found.items()}
     assert list(policies.items()) == list((view | sidecars).items())
@@ -196,7 +198,7 @@ def test_sidecars_and_the_agent_are_there_however_the_view_comes(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_without_them_there_are_none(helm4: Helm, mode: str) -> None:
+def test_no_init_container_but_the_view_is_rendered_without_sidecars_and_agent(helm4: Helm, mode: str) -> None:
     assert list(init_containers(helm4.template(values=mode_of(mode)))) == (["flux-view"] if mode == "copy" else [])
 
 
@@ -207,8 +209,9 @@ def test_without_them_there_are_none(helm4: Helm, mode: str) -> None:
         ({"add": ["SYS_ADMIN"], "drop": ["ALL"]}, {"capabilities": {"drop": ["ALL"]}}),
         ({"drop": ["ALL"]}, {"capabilities": {"drop": ["ALL"]}}),
     ],
+    ids=str,
 )
-def test_the_agent_is_the_runners_user_and_has_no_more_rights_than_that(
+def test_the_agent_runs_as_the_user_of_the_runner_without_added_privileges(
     helm4: Helm, capabilities: dict[str, Any], left: dict[str, Any]
 ) -> None:
     user = {"runAsUser": 5, "runAsGroup": 6, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -219,12 +222,12 @@ def test_the_agent_is_the_runners_user_and_has_no_more_rights_than_that(
     assert init_containers(text)["minicluster-agent"]["securityContext"] == user | left
 
 
-# Which end of a container is whose ---------------------------------------------------------------------------
+# Exit codes --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_exit_codes_that_end_the_job(helm4: Helm, mode: str) -> None:
-    """An image that is no view stays none: view.sh says so by exit code 66, and no other pod would fare better."""
+def test_the_pod_failure_policy_fails_the_job_at_these_exit_codes(helm4: Helm, mode: str) -> None:
+    """view.sh exits with 66 for an image that is not a view: a replacement of the pod would fail too."""
     rules = one(helm4.template(values=mode_of(mode)), "Job")["spec"]["podFailurePolicy"]["rules"]
     by_code = [(rule["action"], *rule["onExitCodes"].values()) for rule in rules if "onExitCodes" in rule]
     view = [("FailJob", "flux-view", "In", [66])] if mode == "copy" else []
@@ -233,7 +236,7 @@ def test_exit_codes_that_end_the_job(helm4: Helm, mode: str) -> None:
     assert rules[0] == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 
 
-# What an older Kubernetes lacks ------------------------------------------------------------------------------
+# Values that need a newer Kubernetes -------------------------------------------------------------------------
 
 NEEDS: list[Any] = [
     ({"containers": SIDE}, "1.29", "containers beside the one that runs Flux need Kubernetes 1.29, this is v{}"),
@@ -247,7 +250,7 @@ NEEDS: list[Any] = [
 @pytest.mark.parametrize(
     ("values", "first", "message"), NEEDS, ids=["sidecar", "autoscaling", "metrics", "service", "image"]
 )
-def test_what_an_older_kubernetes_lacks_is_refused(
+def test_values_that_need_a_newer_kubernetes_are_refused(
     helm: Helm, values: dict[str, Any], first: str, message: str
 ) -> None:
     older = f"1.{int(first.split('.')[1]) - 1}.15"
@@ -279,8 +282,9 @@ FRAGMENT = {"name": "flux-sample", "volumeMounts": [{"name": "other", "mountPath
         ({"containers": [{"volumes": {"mine": {"emptyDir": True}}}]}, None),
         ({"pod": {"template": {"spec": {"containers": [FRAGMENT]}}}}, None),
     ],
+    ids=lambda x: str(x)[:80],
 )
-def test_the_runner_has_shared_memory_unless_it_has_it_otherwise(helm4: Helm, values: Any, expected: Any) -> None:
+def test_the_runner_gets_shared_memory_unless_it_mounts_its_own(helm4: Helm, values: Any, expected: Any) -> None:
     pod = pod_of(helm4.template("--set", "nameOverride=flux-sample", values=values))
     mounts = [mount["name"] for mount in pod["containers"][0]["volumeMounts"] if mount == SHM]
     volumes = [volume["emptyDir"] for volume in pod["volumes"] if volume["name"] == SHM["name"]]

@@ -1,4 +1,4 @@
-"""What Kueue and gang schedulers read of the rendered objects."""
+"""The labels, annotations and objects that Kueue and gang schedulers read."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ def test_kueue_reads_labels_and_annotations_of_the_job(helm: Helm) -> None:
     assert found["spec"] == plain["spec"]
 
 
-def test_a_job_is_suspended_by_the_value_only(helm4: Helm) -> None:
+def test_the_value_suspend_suspends_the_job(helm4: Helm) -> None:
     plain = job(helm4.template())
     found = job(helm4.template(values={"suspend": True}))
     assert found["spec"] == {**plain["spec"], "suspend": True}
@@ -38,7 +38,7 @@ def test_a_job_is_suspended_by_the_value_only(helm4: Helm) -> None:
 
 
 NATIVE = {"gang": {"kind": "kubernetes"}}
-#: What a cluster serves: as Kubernetes 1.36 with its gates for gangs, as 1.37, and as any cluster without such gates.
+#: The APIs of a cluster: Kubernetes 1.36 with its gates for gangs, 1.37 with them, and any without such gates.
 FIXED = ("--api-versions=batch/v1/Job,v1/Pod,scheduling.k8s.io/v1alpha2/PodGroup", "--kube-version=1.36.3")
 RESIZABLE = ("--api-versions=batch/v1/Job,v1/Pod,scheduling.k8s.io/v1beta1/PodGroup", "--kube-version=1.37.0")
 NONE = ("--api-versions=batch/v1/Job,v1/Pod", "--kube-version=1.36.3")
@@ -46,7 +46,9 @@ SCALES = {"size": 3, "maxSize": 8, "autoscaling": {"enabled": True, "min": 2}}
 
 
 @pytest.mark.parametrize(
-    ("values", "least"), [({"size": 4}, 4), ({"size": 4, "minSize": 3}, 3), (SCALES, 2), ({**SCALES, "minSize": 1}, 1)]
+    ("values", "least"),
+    [({"size": 4}, 4), ({"size": 4, "minSize": 3}, 3), (SCALES, 2), ({**SCALES, "minSize": 1}, 1)],
+    ids=lambda x: str(x)[:80],
 )
 def test_a_pod_group_starts_the_smallest_size_at_once(helm4: Helm, values: dict[str, Any], least: int) -> None:
     gang = {"gang": {"kind": "coscheduling"}, "pod": {"schedulerName": "s"}}
@@ -55,7 +57,7 @@ def test_a_pod_group_starts_the_smallest_size_at_once(helm4: Helm, values: dict[
     assert group["spec"] == {"schedulingPolicy": {"gang": {"minCount": least}}}
 
 
-def test_the_pods_name_their_group(helm4: Helm) -> None:
+def test_the_pods_name_the_pod_group_of_their_gang_scheduler(helm4: Helm) -> None:
     plain = pod(helm4.template(values={"pod": {"schedulerName": "s"}}))["metadata"]
     for kind, version, spec, labels, annotations in (
         ("coscheduling", "scheduling.x-k8s.io/v1alpha1", {}, {"scheduling.x-k8s.io/pod-group": "flux-sample"}, {}),
@@ -78,7 +80,7 @@ def test_the_pods_name_their_group(helm4: Helm) -> None:
     assert ("PodGroup", "flux-sample") not in by_name(helm4.template())
 
 
-def test_a_gang_of_kubernetes_is_a_group_that_the_pods_name(helm: Helm) -> None:
+def test_the_pods_name_the_pod_group_of_a_gang_of_kubernetes(helm: Helm) -> None:
     plain = pod(helm.template(*NONE))
     for served, version in ((FIXED, "v1alpha2"), (RESIZABLE, "v1beta1")):
         text = helm.template(*served, values=NATIVE)
@@ -89,7 +91,7 @@ def test_a_gang_of_kubernetes_is_a_group_that_the_pods_name(helm: Helm) -> None:
         assert pod(text)["metadata"] == plain["metadata"]
 
 
-def test_where_kubernetes_makes_gangs_by_itself_the_pods_have_a_group_of_their_own(helm: Helm) -> None:
+def test_the_pods_get_a_basic_group_where_kubernetes_makes_gangs_by_itself(helm: Helm) -> None:
     volcano = {"gang": {"kind": "volcano"}, "pod": {"schedulerName": "s"}}
     for values, others in (({}, []), (volcano, ["scheduling.volcano.sh/v1beta1"])):
         text = helm.template(*FIXED, values=values)
@@ -99,7 +101,7 @@ def test_where_kubernetes_makes_gangs_by_itself_the_pods_have_a_group_of_their_o
         assert pod(text)["spec"]["schedulingGroup"] == {"podGroupName": "flux-sample"}
 
 
-def test_elsewhere_the_pods_have_no_group(helm: Helm) -> None:
+def test_the_pods_get_no_group_where_kubernetes_makes_no_gangs_by_itself(helm: Helm) -> None:
     own = {"pod": {"template": {"spec": {"schedulingGroup": {"podGroupName": "mine"}}}}}
     for served in ((), NONE, RESIZABLE):
         text = helm.template(*served)
@@ -117,14 +119,15 @@ def test_elsewhere_the_pods_have_no_group(helm: Helm) -> None:
         (("--kube-version=1.36", "--api-versions=batch/v1/Job"), "v1alpha2"),
         (("--kube-version=1.37", "--api-versions=batch/v1/Job"), "v1beta1"),
     ],
+    ids=["no version", "1.36", "1.37"],
 )
-def test_offline_the_version_that_was_asked_for_decides_on_the_group(
+def test_kube_version_chooses_the_api_version_of_an_offline_pod_group(
     helm: Helm, offline: tuple[str, ...], version: str
 ) -> None:
     assert one(helm.template(*offline, values=NATIVE), "PodGroup")["apiVersion"] == f"scheduling.k8s.io/{version}"
 
 
-def test_a_gang_of_kubernetes_needs_a_cluster_that_has_groups(helm: Helm) -> None:
+def test_a_gang_of_kubernetes_is_refused_by_a_cluster_without_pod_groups(helm: Helm) -> None:
     refusal = helm.fails("template", "flux-sample", CHART, *NONE, "--set", "gang.kind=kubernetes")
     assert (
         "gang.kind is kubernetes, and this cluster, v1.36.3, serves no PodGroups of scheduling.k8s.io: they need "
@@ -133,20 +136,20 @@ def test_a_gang_of_kubernetes_needs_a_cluster_that_has_groups(helm: Helm) -> Non
     ) in " ".join(refusal.split())
 
 
-def test_fields_of_the_job_that_no_value_sets_are_those_of_job_template(helm: Helm) -> None:
+def test_job_template_adds_fields_to_the_job(helm: Helm) -> None:
     plain = job(helm.template())
     spec = {"managedBy": "example.com/jobs", "x": {"y": [TEXT]}}
     found = job(helm.template(values={"job": {"template": {"spec": spec}}}))
     assert found["spec"] == plain["spec"] | spec
 
 
-def test_another_job_template_is_another_record(helm4: Helm) -> None:
+def test_the_job_records_a_change_of_job_template(helm4: Helm) -> None:
     policies = [{"job": {"template": {"spec": {"scheduling": {"schedulingPolicy": {kind: {}}}}}}} for kind in "ab"]
     records = [job(helm4.template(values=values))["metadata"]["annotations"][IMMUTABLE] for values in policies]
     assert len(list(changes(*map(json.loads, records), {"job.template": "{}"}))) == 1
 
 
-def test_what_the_chart_writes_into_the_job_stays_for_the_refusal_to_name(helm: Helm) -> None:
+def test_job_template_does_not_replace_fields_that_the_chart_writes(helm: Helm) -> None:
     plain = job(helm.template())
     for spec in ({"parallelism": 9, "template": {}}, [], "x"):
         assert job(helm.template(values={"job": {"template": {"spec": spec}}}))["spec"] == plain["spec"]

@@ -1,6 +1,6 @@
-"""The references are what values.yaml says: the chart's README, which helm-docs makes, and the tables of docs/spec.md.
+"""The references match values.yaml: the chart's README, which helm-docs writes, and the tables of docs/spec.md.
 
-`pytest tests/chart/test_reference.py --update-golden` writes them anew.
+`pytest tests/chart/test_reference.py --update-golden` writes them again.
 """
 
 import re
@@ -21,7 +21,7 @@ FILES = ("Chart.yaml", "values.yaml", "README.md.gotmpl")
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Run helm-docs on a copy of what it reads."""
+    """Run helm-docs on a copy of the files that it reads."""
     program = tool("helm-docs")
     if not program:
         pytest.skip("helm-docs is missing: run `make tools`")
@@ -34,19 +34,19 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (copy / README.name).read_text(encoding="utf-8")
 
 
-def test_the_readme_is_up_to_date(generated: str, update_golden: bool) -> None:
+def test_the_readme_of_the_chart_is_up_to_date(generated: str, update_golden: bool) -> None:
     if update_golden:
         README.write_text(generated, encoding="utf-8")
     assert README.read_text(encoding="utf-8") == generated, f"{README} differs: see --update-golden"
 
 
-def test_each_value_is_described(generated: str) -> None:
+def test_each_value_has_a_description_in_the_readme_of_the_chart(generated: str) -> None:
     rows = re.findall(r"^\| (\S+) \|.*\| (.*) \|$", generated.partition("## Values")[2], re.MULTILINE)
     assert len(rows) > 60
     assert [key for key, description in rows if not re.search(r"\w{3}", description)] == []
 
 
-def test_the_tables_of_the_fields_are_up_to_date(update_golden: bool) -> None:
+def test_the_tables_of_fields_in_spec_md_are_up_to_date(update_golden: bool) -> None:
     values = (CHART / "values.yaml").read_text(encoding="utf-8")
     text = SPEC.read_text(encoding="utf-8")
     expected = written(text, comments(values), yaml.safe_load(values))

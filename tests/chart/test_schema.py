@@ -1,4 +1,4 @@
-"""The schema: what it refuses in both Helms, and in which words."""
+"""The values that the schema refuses in both Helms, and the messages."""
 
 import json
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.parametrize(("values", "line"), REFUSED, ids=lambda x: x[5:60] if isinstance(x, str) else "")
-def test_helm_refuses(helm: Helm, values: dict[str, Any], line: str) -> None:
+def test_helm_refuses_values_that_the_schema_does_not_allow(helm: Helm, values: dict[str, Any], line: str) -> None:
     done = helm.run("template", "x", CHART, "--values", "-", stdin=json.dumps(values))
     assert done.code != 0
     assert done.out == ""
@@ -72,7 +72,7 @@ WRONG = [BREAKS, "\x7f", '\\\x80\U0001f680"', "\ufffe\uffff"]
 
 
 def parts(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield a schema with all that are in it."""
+    """Yield a schema and all schemas in it."""
     if isinstance(schema, dict):
         yield schema
     for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
@@ -80,7 +80,7 @@ def parts(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def wrong(schema: dict[str, Any], text: str) -> Any:
-    """Return a value in which each text and each name that has a format is wrong; None where there is no format."""
+    """Return a value in which each text and name with a format is wrong, or None if no part has a format."""
     schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
     if "format" in schema:
         return text
@@ -106,7 +106,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def refusal(helm: Helm, values: dict[str, Any]) -> str:
-    """Return what the post-renderer says of values that it refuses."""
+    """Return the message of the post-renderer about values that it refuses."""
     done = helm.run(
         "template", "x", CHART, "--post-renderer", "minicluster", "--values", "-", stdin=values_text(values)
     )
@@ -115,13 +115,13 @@ def refusal(helm: Helm, values: dict[str, Any]) -> str:
     return line.partition("minicluster: ")[2].partition(END)[0]
 
 
-def test_no_pattern_is_shown_to_a_user() -> None:
+def test_the_schema_has_no_pattern_that_helm_would_show() -> None:
     keywords = {key for part in parts(SCHEMA) for key in part}
     assert not keywords & {"pattern", "patternProperties", "anyOf", "oneOf", "not"}
 
 
 @pytest.mark.parametrize("text", WRONG, ids=ascii)
-def test_helm_leaves_each_format_to_the_post_renderer(helm: Helm, text: str) -> None:
+def test_the_post_renderer_checks_each_format_of_the_schema(helm: Helm, text: str) -> None:
     values = wrong(SCHEMA, text)
     handed_over = json.loads(one(helm.template(values=values), "MiniCluster")["spec"])
     assert handed_over["containers"] == values["containers"]
@@ -161,7 +161,9 @@ def test_helm_leaves_each_format_to_the_post_renderer(helm: Helm, text: str) -> 
     ],
     ids=lambda x: x[:40] if isinstance(x, str) else "",
 )
-def test_a_wrong_text_is_refused_in_a_sentence(helm: Helm, values: dict[str, Any], sentence: str) -> None:
+def test_the_post_renderer_refuses_a_wrong_text_in_a_sentence(
+    helm: Helm, values: dict[str, Any], sentence: str
+) -> None:
     assert refusal(helm, values) == f"MiniCluster x: {sentence}"
 
 
@@ -179,5 +181,5 @@ def test_a_wrong_text_is_refused_in_a_sentence(helm: Helm, values: dict[str, Any
     ],
     ids=str,
 )
-def test_helm_takes(helm: Helm, values: dict[str, Any]) -> None:
+def test_helm_accepts_valid_values(helm: Helm, values: dict[str, Any]) -> None:
     helm.template(values=values)

@@ -1,4 +1,4 @@
-"""What the templates make of values, without a cluster."""
+"""What the templates render without a cluster."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from renderings import app, at, cluster, job, pod, runner
 from support import CHART, GROUP, Helm, by_name, deep, one
 
 
-def test_what_there_is(helm: Helm) -> None:
+def test_the_defaults_render_to_these_objects(helm: Helm) -> None:
     assert set(by_name(helm.template())) == {
         ("Service", "flux-sample"),
         ("Job", "flux-sample"),
@@ -29,7 +29,7 @@ def test_what_there_is(helm: Helm) -> None:
     }
 
 
-def test_the_hand_over_has_the_whole_spec(helm: Helm) -> None:
+def test_the_minicluster_document_has_the_whole_spec(helm: Helm) -> None:
     text = helm.template(values={"size": 3, "global": {"x": 1}})
     document = one(text, "MiniCluster")
     assert document["apiVersion"] == f"{GROUP}/v1"
@@ -58,7 +58,7 @@ def test_the_hand_over_has_the_whole_spec(helm: Helm) -> None:
     ],
     ids=str,
 )
-def test_the_pod_template_depends_on_nothing_that_may_change(helm4: Helm, override: dict[str, Any]) -> None:
+def test_the_pod_template_does_not_depend_on_values_that_may_change(helm4: Helm, override: dict[str, Any]) -> None:
     base = {"maxSize": 8, "size": 2}
     assert pod(helm4.template(values=deep(base, override))) == pod(helm4.template(values=base))
 
@@ -82,7 +82,7 @@ def test_the_pod_template_does_not_depend_on_the_charts_version(helm: Helm, tmp_
     assert selectors[0] == selectors[1]
 
 
-def test_rendering_costs_the_same_for_any_size(helm4: Helm) -> None:
+def test_the_rendered_text_has_the_same_length_for_any_size(helm4: Helm) -> None:
     small, large = (helm4.template(values={"maxSize": n, "size": 2}) for n in (4, 100_000))
     assert len(large) - len(small) == 2 * (len("100000") - 1)
     documents = [
@@ -111,15 +111,15 @@ def test_every_path_follows_the_mount_path(helm4: Helm) -> None:
         ({"pullAlways": True, "imagePullPolicy": "Never"}, "Always"),
     ],
 )
-def test_pull_policy(helm4: Helm, fields: dict[str, Any], policy: str) -> None:
+def test_the_pull_policy_of_the_runner_follows_the_values(helm4: Helm, fields: dict[str, Any], policy: str) -> None:
     assert app(helm4.template(values=runner(**fields)))["imagePullPolicy"] == policy
 
 
-def test_an_empty_image_is_the_default_one(helm4: Helm) -> None:
+def test_an_empty_image_becomes_the_default_image(helm4: Helm) -> None:
     assert app(helm4.template(values=runner(image="")))["image"] == "ubuntu:noble"
 
 
-def test_users_do_not_take_over_what_selects_the_pods(helm4: Helm) -> None:
+def test_labels_of_the_user_do_not_replace_those_that_select_the_pods(helm4: Helm) -> None:
     labels = {"app.kubernetes.io/instance": "other", "app.kubernetes.io/component": "x", "mine": "y"}
     text = helm4.template(values={"jobLabels": labels, "pod": {"labels": labels}})
     selector = one(text, "Service", "flux-sample")["spec"]["selector"]
@@ -129,7 +129,7 @@ def test_users_do_not_take_over_what_selects_the_pods(helm4: Helm) -> None:
     assert selector.items() <= pod(text)["metadata"]["labels"].items()
 
 
-def test_affinity_of_nodes_stays_when_that_of_pods_is_dropped(helm4: Helm) -> None:
+def test_disabling_pod_affinity_keeps_node_affinity(helm4: Helm) -> None:
     values = {"pod": {"nodeAffinity": {"a/b": ["c", "true"]}}, "network": {"disableAffinity": True}}
     term = {"matchExpressions": [{"key": "a/b", "operator": "In", "values": ["c", "true"]}]}
     assert pod(helm4.template(values=values))["spec"]["affinity"] == {
@@ -139,7 +139,7 @@ def test_affinity_of_nodes_stays_when_that_of_pods_is_dropped(helm4: Helm) -> No
     assert set(pod(helm4.template())["spec"]["affinity"]) == {"podAffinity", "podAntiAffinity"}
 
 
-def test_a_fragment_is_merged_last(helm4: Helm) -> None:
+def test_pod_template_is_merged_over_all_other_values(helm4: Helm) -> None:
     fragment = {
         "metadata": {"labels": {"x": "y"}},
         "spec": {
@@ -167,7 +167,7 @@ def test_a_fragment_is_merged_last(helm4: Helm) -> None:
     assert "app.kubernetes.io/instance" in template["metadata"]["labels"]
 
 
-def test_numbers_stay_whole(helm: Helm) -> None:
+def test_large_numbers_are_rendered_without_exponents(helm: Helm) -> None:
     values = {
         "size": 2,
         "maxSize": 100000,

@@ -1,4 +1,4 @@
-"""Any text of the values reaches its place as it is."""
+"""Any text of the values reaches the objects unchanged."""
 
 import json
 
@@ -25,7 +25,7 @@ TEXTS = st.sampled_from(NASTY) | TEXT
 
 
 def check_texts(helm: Helm, texts: list[str]) -> None:
-    """Send texts through Helm into every place that takes one, and read them back there."""
+    """Render texts in each field that can have one, and compare them in the objects."""
     environment = {f"V{index}": text for index, text in enumerate(texts)}
     lines = [text for text in texts if "\n" not in text and "\t" not in text]
     values = {
@@ -61,12 +61,12 @@ def check_texts(helm: Helm, texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("some", [NASTY[0::2], NASTY[1::2]], ids=["even", "odd"])
-def test_nasty_texts_reach_their_places(helm: Helm, some: list[str]) -> None:
+def test_difficult_texts_reach_the_objects_unchanged(helm: Helm, some: list[str]) -> None:
     check_texts(helm, some)
 
 
 @pytest.mark.parametrize("text", ["\u0080", "\u009f", "\ufffe", "\uffff", "a\u0085b"])
-def test_what_yaml_can_not_hold_is_refused(helm: Helm, text: str) -> None:
+def test_a_text_that_yaml_can_not_hold_is_refused(helm: Helm, text: str) -> None:
     values = values_text(runner(environment={"A": text}))
     done = helm.run("template", "x", CHART, "--post-renderer", "minicluster", "--values", "-", stdin=values)
     assert done.code != 0
@@ -77,7 +77,7 @@ def test_what_yaml_can_not_hold_is_refused(helm: Helm, text: str) -> None:
 @pytest.mark.parametrize("name", ["helm", "helm3"])
 @given(texts=st.lists(TEXTS, min_size=10, max_size=60))
 @settings(max_examples=10)
-def test_any_text_reaches_its_place(both: dict[str, Helm], name: str, texts: list[str]) -> None:
+def test_any_text_reaches_the_objects_unchanged(both: dict[str, Helm], name: str, texts: list[str]) -> None:
     check_texts(both[name], texts)
 
 

@@ -1,4 +1,4 @@
-"""values.yaml and its schema say the same."""
+"""values.yaml and its schema agree."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from support import CHART, Helm
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-#: Not values: Helm's own, which charts above share; what has a message of its own; the other name of a value.
+#: Keys that are not values: Helm's `global`, keys that have only a message, and an alias.
 NOT_VALUES = {"": {"global", "apiVersion", "kind", "metadata", "spec"}, "flux": {"leadBroker"}}
 
 
@@ -40,18 +40,18 @@ def schemas(schema: Any) -> Iterator[dict[str, Any]]:
             yield from schemas(part)
 
 
-def test_an_unknown_key_is_an_error_at_every_level_of_ours() -> None:
+def test_the_schema_refuses_unknown_keys_in_each_of_its_objects() -> None:
     found = list(schemas(SCHEMA))
     assert len(found) > 8
     assert [schema for schema in found if schema.get("additionalProperties") is not False] == []
 
 
-def test_every_definition_is_used() -> None:
+def test_every_definition_of_the_schema_is_used() -> None:
     text = json.dumps(SCHEMA)
     assert [name for name in SCHEMA["$defs"] if f'"#/$defs/{name}"' not in text] == []
 
 
-def test_the_defaults_are_what_the_schema_says() -> None:
+def test_the_defaults_have_the_types_and_choices_of_the_schema() -> None:
     for _path, schema, values in objects(SCHEMA, VALUES):
         for key, value in values.items():
             part = schema["properties"][key]
@@ -62,6 +62,6 @@ def test_the_defaults_are_what_the_schema_says() -> None:
                 assert value in part["enum"], key
 
 
-def test_helm_lints_it(helm: Helm) -> None:
+def test_helm_lint_finds_no_fault_in_the_chart(helm: Helm) -> None:
     out = helm.ok("lint", "--strict", CHART)
     assert "0 chart(s) failed" in out

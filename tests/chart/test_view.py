@@ -16,7 +16,9 @@ from support import Helm, deep
         (at("flux.container.disable", True), "none"),
     ],
 )
-def test_how_the_view_comes_offline(helm: Helm, values: dict[str, Any], mode: str) -> None:
+def test_the_view_is_copied_offline_unless_the_values_say_otherwise(
+    helm: Helm, values: dict[str, Any], mode: str
+) -> None:
     assert view_mode(helm.template(values=values)) == mode
 
 
@@ -34,14 +36,16 @@ def test_how_the_view_comes_offline(helm: Helm, values: dict[str, Any], mode: st
         ("1.40.1+k3s1", "image", {"backoffLimitPerIndex", "successPolicy"}),
     ],
 )
-def test_a_live_cluster_gets_what_its_version_knows(helm: Helm, version: str, mode: str, fields: set[str]) -> None:
+def test_the_version_of_kubernetes_chooses_the_view_mode_and_job_fields(
+    helm: Helm, version: str, mode: str, fields: set[str]
+) -> None:
     text = helm.template("--api-versions", "batch/v1/Job", "--kube-version", version)
     assert view_mode(text) == mode
     assert {"backoffLimitPerIndex", "successPolicy"} & set(job(text)["spec"]) == fields
 
 
 def view_mode(text: str) -> str:
-    """Return how the view comes into the pods, and check that all parts of the way are there."""
+    """Return how the view comes into the pods, and check that all parts for it are rendered."""
     spec = pod(text)["spec"]
     init = [container["name"] for container in spec.get("initContainers", [])]
     view = next((volume for volume in spec["volumes"] if volume["name"] == "minicluster-view"), None)
@@ -68,7 +72,7 @@ def view_mode(text: str) -> str:
     ],
 )
 @pytest.mark.parametrize("mode", ["image", "copy"])
-def test_the_image_of_the_view(helm4: Helm, flux: dict[str, Any], image: str, mode: str) -> None:
+def test_the_image_of_the_view_follows_the_values(helm4: Helm, flux: dict[str, Any], image: str, mode: str) -> None:
     spec = pod(helm4.template(values=deep({"flux": flux}, at("flux.container.mode", mode))))["spec"]
     if mode == "copy":
         assert spec["initContainers"][0]["image"] == image

@@ -1,4 +1,4 @@
-"""YAML and Go's reader of it in Helm (sigs.k8s.io/yaml): it reads what we write as it was, and we read as it does."""
+"""Go's YAML reader in Helm (sigs.k8s.io/yaml) reads what we write as it was, and we read YAML as it does."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from minicluster import yamlio
 from support import Helm, front_door
 
-#: What some YAML reader takes for something other than a text.
+#: Texts that some YAML reader takes for another type.
 TRAPS = [
     *("", "~", "null", "Null", "NULL", "nil", "none", "y", "Y", "n", "N", "yes", "Yes", "no", "NO", "on", "On", "off"),
     *("true", "True", "TRUE", "tRUE", "false", "FALSE", "t", "f", "1e3", "1E3", "12e03", "1234e56", "1e400"),
@@ -81,7 +81,7 @@ TEXT = st.text(
 BATCH = st.lists(TEXT, min_size=50, max_size=200)
 
 
-def test_what_we_write_is_what_go_reads(read: Read, as_values: Callable[[str], Any]) -> None:
+def test_go_reads_difficult_texts_as_we_wrote_them(read: Read, as_values: Callable[[str], Any]) -> None:
     document = everywhere(TRAPS)
     text = yamlio.dump(document).decode()
     assert read([text]) == [document]
@@ -91,7 +91,7 @@ def test_what_we_write_is_what_go_reads(read: Read, as_values: Callable[[str], A
 
 @given(texts=BATCH)
 @settings(max_examples=10)
-def test_any_text_that_we_write_is_what_go_reads(both: list[Read], texts: list[str]) -> None:
+def test_go_reads_any_text_as_we_wrote_it(both: list[Read], texts: list[str]) -> None:
     document = everywhere(texts)
     text = yamlio.dump(document).decode()
     assert yamlio.load(text) == document
@@ -100,11 +100,11 @@ def test_any_text_that_we_write_is_what_go_reads(both: list[Read], texts: list[s
 
 
 @pytest.mark.parametrize("trap", ["y", "08", "1e3", "0o17", "1234e56", "<<", "2001-01-01", "1:30", "~", "=", ".5"])
-def test_what_a_reader_could_mistake_is_quoted(trap: str) -> None:
+def test_a_text_that_yaml_could_read_as_another_type_is_quoted(trap: str) -> None:
     assert yamlio.dump({trap: trap}).decode() == f"---\n'{trap}': '{trap}'\n"
 
 
-def test_a_plain_text_stays_plain() -> None:
+def test_a_text_that_needs_no_quotes_is_written_without() -> None:
     texts = ["flux submit", "ghcr.io/a/b:c", "/mnt/flux", "kary:32", "yes and no", "None", "a-b"]
     assert yamlio.dump(texts).decode() == "---\n" + "".join(f"- {text}\n" for text in texts)
     assert yamlio.dump({"a": "x\ny\n"}) == b"---\na: |\n  x\n  y\n"
@@ -174,7 +174,7 @@ def test_we_read_a_document_as_go_does(read: Read, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["y", "n", "on", "null", "1234e56", "08", "1e3", "0x1f", "0123489", "12e03", "10"])
-def test_releases_and_containers_may_have_any_name(helm: Helm, read: Read, name: str) -> None:
+def test_names_that_yaml_could_misread_survive_in_releases_and_containers(helm: Helm, read: Read, name: str) -> None:
     other = {"name": name, "image": "a", "command": "b"}
     values = {"containers": [{"name": "main", "runFlux": True}, {**other, "ports": [80]}], "services": [other]}
     stream = helm.template("--post-renderer", "minicluster", values=values, release=name)
@@ -194,10 +194,10 @@ def test_releases_and_containers_may_have_any_name(helm: Helm, read: Read, name:
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
-def test_no_line_break_ends_a_text(helm: Helm, read: Read, mark: str) -> None:
+def test_a_unicode_line_break_does_not_end_a_text(helm: Helm, read: Read, mark: str) -> None:
     text = f"a\nexit 0{mark}launcher: true{mark}workingDir: /evil{mark}--- b"
     where: dict[str, Any] = {"annotations": {"a": text, "b": f"one{mark}line"}}
-    # the schema refuses U+0085 where we take texts, but not in what is Kubernetes' own
+    # the schema refuses U+0085 in texts of our own fields, but not in fields of Kubernetes
     free = {} if mark == "\x85" else {"environment": {"A": text}, "command": text, "commands": {"pre": text}}
     pod = {"template": {"metadata": where}, **({} if mark == "\x85" else {"annotations": {"c": text}})}
     container = {**free, "securityContext": {"seLinuxOptions": {"level": text}}}
@@ -226,7 +226,7 @@ def test_no_line_break_ends_a_text(helm: Helm, read: Read, mark: str) -> None:
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
-def test_no_line_break_breaks_a_map_that_the_chart_adds_to(helm: Helm, read: Read, mark: str) -> None:
+def test_a_unicode_line_break_does_not_break_a_map_that_the_chart_extends(helm: Helm, read: Read, mark: str) -> None:
     text = {"a": f"x{mark}y: z{mark}--- b", "c": f"d\n{mark}e", "d": f'\\"{mark}\\\\🚀é'}
     values = {
         "jobAnnotations": text,
@@ -261,7 +261,7 @@ def test_no_line_break_breaks_a_map_that_the_chart_adds_to(helm: Helm, read: Rea
     assert made["PersistentVolumeClaim", "flux-sample-v"]["metadata"]["annotations"] == text | kept
 
 
-def test_what_commands_write_is_what_go_reads(read: Read, as_values: Callable[[str], Any]) -> None:
+def test_go_reads_the_output_of_commands_as_they_wrote_it(read: Read, as_values: Callable[[str], Any]) -> None:
     names = [name for name in TRAPS if re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) and len(name) < 60]
     assert {"y", "08", "1234e56", "on"} <= set(names)
     runner = click.testing.CliRunner()

@@ -33,7 +33,7 @@ def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def namespace(cluster: EmbeddedCluster) -> Iterator[str]:
-    """Make a namespace in which pods can start, and remove what was in it."""
+    """Make a namespace in which pods can start, and remove its objects at the end."""
     name = new_namespace(cluster)
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
@@ -47,7 +47,7 @@ def connected(helm: Helm, cluster: EmbeddedCluster) -> Helm:
 
 @pytest.fixture(scope="module")
 def user(helm: Helm, cluster: EmbeddedCluster) -> Helm:
-    """Both Helms, as a user who has no rights but those granted in a namespace."""
+    """Both Helms, as a user whose only rights are those that a test grants in a namespace."""
     return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.user_kubeconfig)})
 
 

@@ -98,7 +98,7 @@ def _write_files(folder: Path, server: Path, port: int) -> None:
 
 
 def _webhooks(port: int, certificate: bytes) -> Iterator[dict[str, Any]]:
-    """Yield Kueue's webhooks of Jobs and of its own objects, at its address."""
+    """Yield Kueue's webhooks for Jobs and for its own objects, at its address."""
     for hooks in yaml.safe_load_all((KUEUE / "crds" / "manifests.yaml").read_text()):
         wanted = []
         for hook in hooks["webhooks"]:
@@ -122,7 +122,7 @@ def _answers(cluster: Kubernetes, process: subprocess.Popen[bytes], folder: Path
 
 
 def new_queue(cluster: EmbeddedCluster, cpus: int, flavor: Mapping[str, Any] | None = None) -> str:
-    """Make a namespace with a queue that has so many CPUs, and return its name."""
+    """Make a namespace with a queue of ``cpus`` CPUs, and return its name."""
     name = new_namespace(cluster, **{LABEL: "true"})
     quota = {"name": "cpu", "nominalQuota": cpus}
     cluster.create(

@@ -12,7 +12,7 @@ from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 
-def test_texts_arrive_in_kubernetes(release: Release) -> None:
+def test_difficult_texts_reach_kubernetes_unchanged(release: Release) -> None:
     texts = [
         *(
             "a 'b' \"c\" $HOME ${X} $(MINICLUSTER_HOME) $$ `id` \\ \\n",
@@ -34,7 +34,7 @@ def test_texts_arrive_in_kubernetes(release: Release) -> None:
     assert {v["name"]: v.get("value", "").replace("$$", "$") for v in env if v["name"] in environment} == environment
 
 
-#: Examples whose pods need nothing special of a node; test_api_examples.py validates all examples.
+#: Examples whose pods need nothing special of a node; test_api.py validates all examples.
 PLAIN = (
     "hello-world",
     "interactive",
@@ -50,13 +50,13 @@ PLAIN = (
 @pytest.mark.parametrize(
     "example", [ROOT / f"values-examples/{name}.yaml" for name in PLAIN], ids=lambda path: path.stem
 )
-def test_the_examples_install(release4: Release, example: Path) -> None:
+def test_an_example_installs_and_its_pods_start(release4: Release, example: Path) -> None:
     release4.install(**yaml.safe_load(example.read_text()))
     release4.running(release4.values["size"])
 
 
 @pytest.mark.parametrize("golden", sorted((ROOT / "tests/chart/golden").glob("*.yaml")), ids=lambda path: path.stem)
-def test_kubernetes_takes_what_the_golden_files_show(cluster: EmbeddedCluster, golden: Path) -> None:
+def test_kubernetes_accepts_the_objects_of_a_golden_file(cluster: EmbeddedCluster, golden: Path) -> None:
     documents = load_all(golden.read_text())
     for document in documents:
         document["metadata"]["namespace"] = "default"
@@ -66,7 +66,7 @@ def test_kubernetes_takes_what_the_golden_files_show(cluster: EmbeddedCluster, g
     cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename=-", stdin=text)
 
 
-def test_kubernetes_takes_the_largest_size(release4: Release) -> None:
+def test_kubernetes_accepts_the_largest_size_and_no_larger_one(release4: Release) -> None:
     manifests = load_all(release4.helm.template(values={"size": 100_000}))
     job = next(document for document in manifests if document["kind"] == "Job")
     job["metadata"]["namespace"] = release4.namespace

@@ -1,4 +1,4 @@
-"""What the autoscaler's agent may do in Kubernetes, and with which account."""
+"""The rights and the account of the autoscaler's agent in Kubernetes."""
 
 import json
 import subprocess
@@ -54,7 +54,7 @@ ASKED = [
 ]
 
 
-def test_what_the_agent_may_do_and_nothing_else(release4: Release) -> None:
+def test_the_agent_may_read_and_patch_its_job_and_create_events_only(release4: Release) -> None:
     release4.install(**SCALES)
     answers = {each: may(release4, *each) for each in ASKED}
     assert set(answers.values()) == {"yes", "no"}
@@ -69,7 +69,7 @@ def test_what_the_agent_may_do_and_nothing_else(release4: Release) -> None:
     [({}, []), (CPU, ["pods.metrics.k8s.io [] [] [list]"]), (KUEUE, ["pods [] [] [list]"])],
     ids=["queue", "cpu", "kueue"],
 )
-def test_all_that_the_agent_may_do_and_others_may_not(
+def test_the_account_of_the_agent_has_only_these_rights_beyond_the_default(
     release4: Release, values: dict[str, Any], more: list[str]
 ) -> None:
     release4.install(**{**SCALES, **values})
@@ -82,7 +82,7 @@ def test_all_that_the_agent_may_do_and_others_may_not(
     assert own == ["events [] [] [create]", "jobs.batch [] [mc] [get patch]", *more]
 
 
-def test_the_agent_resizes_its_job_and_leaves_no_trace_but_the_size(release4: Release, tmp_path: Path) -> None:
+def test_a_resize_by_the_agent_changes_the_size_and_no_field_ownership(release4: Release, tmp_path: Path) -> None:
     release4.install(**SCALES)
     first = release4.running(2)
     pod = agent(release4, tmp_path)
@@ -104,7 +104,7 @@ def test_the_agent_resizes_its_job_and_leaves_no_trace_but_the_size(release4: Re
     assert MANAGER not in managers(release4)
 
 
-def test_an_event_of_the_agent(release4: Release, tmp_path: Path) -> None:
+def test_the_agent_can_create_an_event_about_its_job(release4: Release, tmp_path: Path) -> None:
     release4.install(**SCALES)
     pod = agent(release4, tmp_path)
     pod.event(pod.get_job(), "Scaled", "size 2 -> 3: 1 jobs wait for nodes")
@@ -115,7 +115,7 @@ def test_an_event_of_the_agent(release4: Release, tmp_path: Path) -> None:
     assert "size 2 -> 3" in release4.kubectl("describe", "job", "mc")
 
 
-def test_what_the_agent_is_refused_is_an_error_of_one_line(release4: Release, tmp_path: Path) -> None:
+def test_a_request_that_the_agent_may_not_make_is_an_error_of_one_line(release4: Release, tmp_path: Path) -> None:
     release4.install(**SCALES)
     pod = agent(release4, tmp_path, job="other")
     for call, resource in ((pod.get_job, "jobs.batch"), (lambda: pod.cpu("mc"), "pods.metrics.k8s.io")):
@@ -136,14 +136,14 @@ def account(release: Release) -> str:
     return name
 
 
-def test_without_rbac_an_administrator_grants_it(release4: Release) -> None:
+def test_autoscaling_without_rbac_creates_the_account_and_no_role(release4: Release) -> None:
     release4.install(**{**SCALES, "autoscaling": {**ON, "rbac": False}})
     assert named(release4) == {("ServiceAccount", "mc-agent")}
     assert account(release4) == "mc-agent"
     assert may(release4, "patch", "jobs/mc") == "no"
 
 
-def test_an_account_of_the_users_gets_the_role(release4: Release) -> None:
+def test_a_service_account_of_the_user_gets_the_role_of_the_agent(release4: Release) -> None:
     release4.kubectl("create", "serviceaccount", "mine")
     release4.install(**SCALES, pod={"serviceAccountName": "mine"})
     assert named(release4) == {("ServiceAccount", "mine"), ("Role", "mc-agent"), ("RoleBinding", "mc-agent")}
@@ -156,12 +156,14 @@ def test_an_account_of_the_users_gets_the_role(release4: Release) -> None:
     )
 
 
-def test_metrics_alone_need_no_account(release4: Release) -> None:
+def test_metrics_without_autoscaling_create_no_service_account(release4: Release) -> None:
     release4.install(**{**SCALES, "autoscaling": {}, "metrics": ON})
     assert (named(release4), account(release4)) == (set(), "")
 
 
-def test_a_user_who_may_not_make_roles(user: Helm, cluster: EmbeddedCluster) -> None:
+def test_a_user_who_may_not_create_roles_installs_autoscaling_without_rbac(
+    user: Helm, cluster: EmbeddedCluster
+) -> None:
     """The ClusterRole `admin` is enough; with `edit`, an administrator makes the Role."""
     namespace = new_namespace(cluster)
     cluster.grant(namespace, "edit")
@@ -178,7 +180,7 @@ def test_a_user_who_may_not_make_roles(user: Helm, cluster: EmbeddedCluster) -> 
     cluster.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
-def test_nothing_is_left(release: Release) -> None:
+def test_uninstall_leaves_nothing_of_the_agent(release: Release) -> None:
     release.install(**SCALES, metrics=ON)
     release.running(2)
     assert named(release) == {("ServiceAccount", "mc-agent"), ("Role", "mc-agent"), ("RoleBinding", "mc-agent")}

@@ -1,4 +1,4 @@
-"""A real API server accepts what examples and cases render to; `make kubernetes VERSION=…` takes another one."""
+"""A real API server accepts the objects of examples and cases; `make kubernetes VERSION=…` chooses its version."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from tools.releases import Release
 
 EXAMPLES = ROOT / "values-examples"
 FILES = sorted([*EXAMPLES.glob("*.yaml"), *(ROOT / "tests/chart/cases").glob("*.yaml")])
-#: What is installed too, by both Helms: together they have each kind of object and each choice by version.
+#: Examples that both Helms install: together they have each kind of object and each choice by version.
 INSTALLED = ("hello-world", "elastic", "autoscaling", "metrics", "services", "sidecar-monitor", "minimal-service")
 DRY_RUN = ("apply", "--dry-run=server", "--validate=strict", "--filename=-")
 #: Cases that are refused by an older Kubernetes: the version that they need, and the reason.
@@ -38,7 +38,7 @@ class Server:
         return tuple(map(int, self.version.removeprefix("v").split(".")[:2]))
 
     def dry_run(self, stream: str) -> str:
-        """Return what kubectl says of the objects that the post-renderer makes of a stream. Raises CommandError."""
+        """Return kubectl's answer about the objects that the post-renderer makes of a stream. Raises CommandError."""
         manifests = load_all(postrender.render(stream.encode(), seed=None, allow_random=True).decode())
         # test_gangs.py has the PodGroups
         known = {"apiVersion": "v1", "kind": "List", "items": [one for one in manifests if one["kind"] != "PodGroup"]}
@@ -55,7 +55,9 @@ def server(api: EmbeddedCluster) -> Iterator[Server]:
 
 @pytest.mark.parametrize("how", ["portable", "live"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_the_api_server_accepts_it(server: Server, helm4: Helm, file: Path, how: str) -> None:
+def test_the_api_server_accepts_the_objects_of_an_example_or_case(
+    server: Server, helm4: Helm, file: Path, how: str
+) -> None:
     options = ("--api-versions", "batch/v1/Job", "--kube-version", server.version) if how == "live" else ()
     words = ("--namespace", server.namespace, *options)
     name = file.stem.replace(".", "-")
@@ -70,7 +72,7 @@ def test_the_api_server_accepts_it(server: Server, helm4: Helm, file: Path, how:
 
 
 @pytest.mark.parametrize("example", INSTALLED)
-def test_both_helms_install_and_scale_it(helm: Helm, server: Server, example: str) -> None:
+def test_both_helms_install_and_scale_an_example(helm: Helm, server: Server, example: str) -> None:
     namespace = new_namespace(server.api)
     client = Helm(helm.name, helm.home, {"KUBECONFIG": str(server.api.kubeconfig)})
     release = Release(client, server.api, namespace)
@@ -81,7 +83,7 @@ def test_both_helms_install_and_scale_it(helm: Helm, server: Server, example: st
     assert ("successPolicy" in before) is (server.minor >= (1, 31))
     assert any("image" in volume for volume in before["template"]["spec"]["volumes"]) is (server.minor >= (1, 36))
     release.upgrade(size=size)
-    if example != "autoscaling":  # which keeps the live size
+    if example != "autoscaling":  # autoscaling keeps the live size
         before |= {"completions": size, "parallelism": size}
     assert release.get("job")["spec"] == before
     release.uninstall()

@@ -1,4 +1,4 @@
-"""Autoscaling: who has the last word on the size, and what may change."""
+"""Autoscaling: the size after upgrades and rollbacks, and the values that may change."""
 
 import json
 import os
@@ -117,7 +117,7 @@ def test_a_size_set_by_hand_is_kept_while_autoscaling_is_on(release: Release, tm
         for values in (labels, off):
             assert '"kubectl-patch" using batch/v1' in release.refuse(**values).replace("\\", "")
         assert size(release) == 6
-        # until the agent has changed the size: the agent owns no field
+        # this ends once the agent has changed the size, because the agent owns no field
         resize(agent(release, tmp_path), 5)
     live = size(release)
     release.upgrade(**labels)
@@ -157,7 +157,7 @@ def turned_on(what: str) -> str:
     ],
     ids=["on", "metrics-on", "on-beside-metrics", "size", "maxSize", "max", "min", "zero", "port"],
 )
-def test_what_is_refused_by_name(
+def test_an_upgrade_that_autoscaling_does_not_allow_is_refused_by_name(
     release: Release, installed: dict[str, Any], asked: dict[str, Any], message: str
 ) -> None:
     release.install(**{**SCALES, **installed})
@@ -166,7 +166,7 @@ def test_what_is_refused_by_name(
     assert release.objects() == before
 
 
-def test_metrics_may_go_on_and_off_where_there_is_an_agent(release4: Release) -> None:
+def test_metrics_can_be_turned_on_and_off_beside_a_live_agent(release4: Release) -> None:
     release4.install(**SCALES)
     uids = release4.running(2)
     for enabled in (True, False):

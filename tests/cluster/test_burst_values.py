@@ -1,4 +1,4 @@
-"""What a live root tells its bursts: the address of its lead, and the number of its hosts."""
+"""The address of the lead and the number of hosts that bursts get from a live root."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ def lead(release: Release, *words: str) -> dict[str, Any]:
     return dict(found["leadBroker"])
 
 
-def test_a_node_port_is_shown_once_it_is_known(release: Release) -> None:
+def test_the_notes_show_the_node_port_of_the_lead_once_it_is_known(release: Release) -> None:
     ask = f"  kubectl get service -n {release.namespace} mc-lead"
     assert lines_with(release.install(**bursting(type="NodePort")).out, "get service") == [ask]
     port = release.get("service", "mc-lead")["spec"]["ports"][0]["nodePort"]
@@ -46,11 +46,11 @@ def test_a_node_port_is_shown_once_it_is_known(release: Release) -> None:
     assert lead(release, "--address", "192.0.2.1") == {"name": "mc", "address": "192.0.2.1", "port": port, "size": 2}
 
 
-def test_a_chosen_node_port_is_shown_at_once(release4: Release) -> None:
+def test_the_notes_show_a_chosen_node_port_at_once(release4: Release) -> None:
     assert "\n  port 30093 of any node\n" in release4.install(**bursting(type="NodePort", nodePort=30093)).out
 
 
-def test_the_address_of_a_load_balancer(release4: Release) -> None:
+def test_the_notes_and_bursts_get_the_address_of_the_load_balancer(release4: Release) -> None:
     assert lines_with(release4.install(**bursting(type="LoadBalancer")).out, "get service")
     status = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.9"}]}}}
     release4.kubectl("patch", "service", "mc-lead", "--subresource=status", "--type=merge", "-p", json.dumps(status))
@@ -62,8 +62,8 @@ def test_the_address_of_a_load_balancer(release4: Release) -> None:
     assert [key for key in release4.objects() if key[0] == "Service"] == [("Service", "mc")]
 
 
-def test_the_table_is_what_it_was_after_scaling(release4: Release) -> None:
-    """A size that is not set stays what it was at install, for the root and for its bursts."""
+def test_scaling_the_root_does_not_change_the_host_table(release4: Release) -> None:
+    """Sizes that are not set, of the root and of its bursts, stay those of the install."""
     release4.install(**bursting(type="NodePort"))
     release4.running(2)
     tables = [_hosts(release4)]
@@ -77,7 +77,7 @@ def _hosts(release: Release) -> Any:
     return tomllib.loads(release.get("configmap", "mc-config")["data"]["broker.toml"])["bootstrap"]["hosts"]
 
 
-def test_the_notes_of_a_burst_say_whom_it_joins(release4: Release) -> None:
+def test_the_notes_of_a_burst_name_the_root_that_it_joins(release4: Release) -> None:
     joins = {"name": "root", "address": "192.0.2.9", "size": 2}
     values = {"flux": {"bursting": {"clusters": [{"name": "mc"}], "leadBroker": joins}, "curveCertSecret": "x"}}
     notes = release4.install(**values).out

@@ -1,4 +1,4 @@
-"""The certificate of a release: where it is, and what keeps it the same."""
+"""The certificate of a release: where it is, and that it stays the same."""
 
 import base64
 import json
@@ -41,7 +41,7 @@ def test_a_given_certificate_is_used_and_can_not_change(release: Release) -> Non
     assert base64.b64decode(release.certificate()).decode() == CERTIFICATE
 
 
-def test_a_lost_certificate_is_no_reason_for_another(release: Release) -> None:
+def test_an_upgrade_is_refused_when_the_certificate_secret_is_gone(release: Release) -> None:
     release.install(size=1)
     release.kubectl("delete", "secret", "mc-curve")
     before = release.objects()
@@ -53,7 +53,7 @@ def test_a_lost_certificate_is_no_reason_for_another(release: Release) -> None:
     assert release.objects() == before
 
 
-def test_an_existing_secret_is_used(release: Release) -> None:
+def test_a_certificate_secret_of_the_user_is_used(release: Release) -> None:
     release.kubectl("create", "secret", "generic", "mine", f"--from-literal=curve.cert={CERTIFICATE}")
     release.install(flux={"curveCertSecret": "mine"})
     assert ("Secret", "mc-curve") not in release.objects()

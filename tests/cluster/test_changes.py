@@ -1,4 +1,4 @@
-"""What may and what may not change on a live MiniCluster."""
+"""The values that may change on a live MiniCluster, and those that may not."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -86,7 +86,7 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.parametrize("some", [REFUSED[0::2], REFUSED[1::2]], ids=["even", "odd"])
-def test_what_can_not_change_is_refused_by_name(live: Release, some: list[Any]) -> None:
+def test_a_value_that_can_not_change_is_refused_by_name(live: Release, some: list[Any]) -> None:
     before = live.objects()
     for values, path, was, asked in some:
         text = live.refuse(**deep(CHANGE, values))
@@ -100,27 +100,27 @@ def test_what_can_not_change_is_refused_by_name(live: Release, some: list[Any]) 
     assert live.revisions() == [(1, "deployed")]
 
 
-def test_the_whole_sentence(live: Release) -> None:
+def test_the_refusal_of_a_change_has_old_and_new_value_and_the_way_out(live: Release) -> None:
     text = live.refuse(maxSize=5)
     assert lines_with(text, f"maxSize can't change on the live MiniCluster mc: it is 4, asked is 5; {WAY}")
 
 
-@pytest.mark.parametrize("environment", [{"A": "b", "B": ""}, {"A": "b", "B": "false"}])
-def test_an_empty_variable_is_refused_by_name_too(live: Release, environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("environment", [{"A": "b", "B": ""}, {"A": "b", "B": "false"}], ids=["empty", "false"])
+def test_a_new_variable_is_refused_by_name(live: Release, environment: dict[str, str]) -> None:
     text = live.refuse("--dry-run=server", **runner(environment=environment))
     assert lines_with(text, "containers[0].environment.B can't change")
 
 
-def test_a_value_that_is_false_is_shown_so(live: Release) -> None:
+def test_the_refusal_of_a_change_shows_true_and_false(live: Release) -> None:
     assert lines_with(live.refuse(logging={"strict": False}), "it is true, asked is false")
 
 
-def test_another_name_for_a_live_cluster_is_refused(release: Release) -> None:
+def test_a_change_of_name_override_is_refused(release: Release) -> None:
     release.install(size=1)
     assert lines_with(release.refuse("--dry-run=server", nameOverride="other"), "nameOverride can't change")
 
 
-def test_what_may_change(release: Release) -> None:
+def test_values_that_may_change_do_so_without_a_restart(release: Release) -> None:
     release.install(**CHANGE)
     uids = release.running(2)
     template = release.get("job")["spec"]["template"]
@@ -142,7 +142,7 @@ def test_the_backoff_limit_may_change(release: Release) -> None:
     assert release.running(1) == uids
 
 
-def test_numbers_from_the_command_line_are_those_of_a_file(release: Release) -> None:
+def test_numbers_of_the_command_line_do_not_count_as_changed_at_an_upgrade(release: Release) -> None:
     release.install("--set", "containers[0].securityContext.runAsUser=1000660000,maxSize=4", size=1)
     uids = release.running(1)
     done = release.run("upgrade", "--reuse-values", "--set", "size=2")
@@ -150,7 +150,7 @@ def test_numbers_from_the_command_line_are_those_of_a_file(release: Release) -> 
     assert release.running(2)[0] == uids[0]
 
 
-def test_the_charts_version_may_change(release: Release, copy_of_chart: Copy) -> None:
+def test_an_upgrade_to_another_chart_version_restarts_nothing(release: Release, copy_of_chart: Copy) -> None:
     release.install(**CHANGE)
     uids = release.running(2)
     spec = release.get("job")["spec"]
@@ -162,7 +162,7 @@ def test_the_charts_version_may_change(release: Release, copy_of_chart: Copy) ->
     assert release.running(2) == uids
 
 
-def test_a_chart_with_a_new_value_may_come(release: Release, copy_of_chart: Copy) -> None:
+def test_an_upgrade_to_a_chart_with_a_new_value_is_accepted(release: Release, copy_of_chart: Copy) -> None:
     release.chart = copy_of_chart({"values.yaml": {"  logLevel: 6 ": "  # "}})
     release.install(**CHANGE)
     release.chart = CHART
@@ -175,7 +175,7 @@ OLDER = {
 }
 
 
-def test_what_the_cluster_could_at_install_is_kept(release: Release, copy_of_chart: Copy) -> None:
+def test_an_upgrade_keeps_the_job_fields_and_view_mode_of_the_install(release: Release, copy_of_chart: Copy) -> None:
     release.chart = copy_of_chart(OLDER)
     release.install(**CHANGE)
     uids = release.running(2)
@@ -191,7 +191,7 @@ def test_what_the_cluster_could_at_install_is_kept(release: Release, copy_of_cha
 
 
 @pytest.mark.parametrize("mode", ["copy", "image"])
-def test_a_mode_that_was_asked_for_is_kept_when_no_longer_asked_for(release: Release, mode: str) -> None:
+def test_an_upgrade_keeps_the_view_mode_when_its_value_is_dropped(release: Release, mode: str) -> None:
     release.install(size=1, flux={"container": {"mode": mode}})
     uids = release.running(1)
     release.values = {}
@@ -202,7 +202,7 @@ def test_a_mode_that_was_asked_for_is_kept_when_no_longer_asked_for(release: Rel
     )
 
 
-def test_a_cluster_whose_job_is_gone_can_be_another(release: Release) -> None:
+def test_an_upgrade_after_the_job_was_deleted_may_change_any_value(release: Release) -> None:
     release.install(**CHANGE)
     release.running(2)
     certificate = release.certificate()
@@ -213,7 +213,7 @@ def test_a_cluster_whose_job_is_gone_can_be_another(release: Release) -> None:
     assert release.get("configmap", "mc-config")["data"]["command"] == "sleep 2"
 
 
-def test_work_that_was_cleaned_up_is_not_run_again(release: Release) -> None:
+def test_an_upgrade_does_not_rerun_work_that_was_cleaned_up(release: Release) -> None:
     release.install(**CHANGE, cleanup=True)
     release.running(2)
     end(release, 0, 0)
@@ -228,7 +228,7 @@ def test_work_that_was_cleaned_up_is_not_run_again(release: Release) -> None:
     release.running(2)
 
 
-def test_another_cluster_beside_it(release: Release) -> None:
+def test_two_releases_in_a_namespace_are_independent(release: Release) -> None:
     release.install(size=1)
     other = Release(release.helm, release.cluster, release.namespace, name="other")
     other.install(size=1)

@@ -26,13 +26,13 @@ def environment(helm: Helm, cluster: EmbeddedCluster, tmp_path: Path) -> dict[st
     return helm.environment | {"PATH": path, "HELM_BIN": "helm", "KUBECONFIG": str(cluster.kubeconfig)}
 
 
-def test_lint(environment: dict[str, str]) -> None:
+def test_ct_lint_passes(environment: dict[str, str]) -> None:
     done = subprocess.run(["ct", "lint"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "All charts linted successfully" in done.stdout
 
 
-def test_install(environment: dict[str, str], cluster: EmbeddedCluster, tmp_path: Path) -> None:
+def test_ct_install_passes(environment: dict[str, str], cluster: EmbeddedCluster, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with (
         log.open("wb") as out,

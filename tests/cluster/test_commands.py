@@ -26,14 +26,14 @@ def minicluster(connected: Helm, release: Release) -> Command:
     return lambda *words: run("minicluster", words[0], "-n", release.namespace, *words[1:], env=environment)
 
 
-def test_a_life(minicluster: Command, release: Release) -> None:
+def test_the_commands_work_from_before_the_install_to_the_end(minicluster: Command, release: Release) -> None:
     assert minicluster("list") == Done(0, "", f"minicluster: no MiniClusters in namespace {release.namespace}\n")
     nothing = f"minicluster: there is no MiniCluster mc in namespace {release.namespace}: see `minicluster list -A` and"
     for command in ("wait", "logs", "status", "shell"):
         assert minicluster(command, "mc") == Done(1, "", f"{nothing} give its -n\n")
 
     release.install(**TWO, nameOverride="other", flux={"scheduler": {"simple": True}})
-    # by the release's name too; on the way it says what it waits for
+    # by the release's name too; the command prints what it waits for
     assert minicluster("wait", "mc", "--timeout", "60s").code == 0
     assert minicluster("wait", "other", "--for", "end", "--timeout", "1s").err.splitlines() == [
         "minicluster: other: Running",
@@ -63,7 +63,7 @@ def test_a_life(minicluster: Command, release: Release) -> None:
     assert "size is 4, maxSize 3: lower size" in refused.err
 
 
-def test_the_end_is_that_of_the_work(minicluster: Command, release: Release) -> None:
+def test_wait_for_the_end_exits_with_the_code_of_the_work(minicluster: Command, release: Release) -> None:
     release.install(**TWO)
     release.running(2)
     done: list[Done] = []
@@ -80,7 +80,7 @@ def test_the_end_is_that_of_the_work(minicluster: Command, release: Release) -> 
     assert minicluster("wait", "mc").code == 1
 
 
-def test_a_suspended_cluster(minicluster: Command, release: Release) -> None:
+def test_the_commands_say_that_a_cluster_is_suspended(minicluster: Command, release: Release) -> None:
     release.install(**TWO)
     release.running(2)
     release.kubectl("patch", "job", "mc", "--type=merge", "--patch", '{"spec": {"suspend": true}}')
@@ -93,7 +93,7 @@ def test_a_suspended_cluster(minicluster: Command, release: Release) -> None:
     assert minicluster("list").out.splitlines()[1].split()[:5] == ["mc", "mc", "2", "0", "Suspended"]
 
 
-def test_a_user_needs_what_the_documentation_says(user: Helm, release: Release) -> None:
+def test_each_command_needs_exactly_the_rights_in_the_documentation(user: Helm, release: Release) -> None:
     release.install(**TWO)
     release.running(2)
     kubectl, namespace = release.kubectl, release.namespace

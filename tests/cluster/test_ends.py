@@ -18,7 +18,7 @@ def failed(release: Release) -> int:
     return int(release.get("job")["status"].get("failed", 0))
 
 
-def test_the_job_is_complete_when_the_lead_ends_well(release4: Release) -> None:
+def test_the_job_is_complete_when_the_lead_exits_with_0(release4: Release) -> None:
     release4.install(size=3)
     release4.running(3)
     end(release4, 0, 0)
@@ -75,7 +75,7 @@ def test_a_pod_that_is_disrupted_is_replaced(release4: Release, indexes: list[in
         assert how != "evicted" or failed(release) == 0
 
 
-def test_an_eviction_is_not_counted(release4: Release) -> None:
+def test_an_eviction_does_not_count_toward_the_backoff_limit(release4: Release) -> None:
     release4.install(size=1, backoffLimit=0)
     uid = release4.running(1)[0]
     release4.evict(release4.pod(0))
@@ -84,14 +84,14 @@ def test_an_eviction_is_not_counted(release4: Release) -> None:
     assert release4.conditions() == {}
 
 
-def test_retries_end_at_the_limit(release4: Release) -> None:
+def test_the_job_fails_at_its_backoff_limit(release4: Release) -> None:
     release4.install(size=1, backoffLimit=0)
     release4.running(1)
     end(release4, 0, 85)
     assert release4.condition("Failed")["reason"] in {"BackoffLimitExceeded", "FailedIndexes"}
 
 
-def test_a_view_that_is_none_fails_the_job(release4: Release) -> None:
+def test_a_view_image_without_flux_fails_the_job_by_exit_code(release4: Release) -> None:
     release4.install(size=1, flux={"container": {"mode": "copy"}})
     rules: list[dict[str, Any]] = release4.get("job")["spec"]["podFailurePolicy"]["rules"]
     assert [rule["onExitCodes"]["containerName"] for rule in rules if "onExitCodes" in rule] == ["mc", "flux-view"]
@@ -106,7 +106,7 @@ def test_cleanup_removes_the_finished_job(release4: Release) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 1])
-def test_helm_test_says_what_the_pod_says(release: Release, code: int) -> None:
+def test_helm_test_succeeds_or_fails_with_its_pod(release: Release, code: int) -> None:
     release.install(size=1)
     release.running(1)
     command = [BIN / release.helm.name, "test", "mc", "--namespace", release.namespace]

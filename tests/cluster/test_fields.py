@@ -70,7 +70,7 @@ def minor(version: str) -> tuple[int, int]:
 
 
 def with_new(known: Fields, found: Fields, version: str) -> Fields:
-    """Return the fields of a newer API server; those that were not known are there since this version."""
+    """Return the fields of a newer API server; fields that were unknown get this version."""
 
     def field(name: str, key: str, plain: str) -> str:
         old = known.get(name, {}).get(key, "")
@@ -96,7 +96,7 @@ def text_of(known: Fields, version: str) -> str:
     return f'{{"version": {json.dumps(version)}, "types": {{\n{types}\n}}}}\n'
 
 
-def test_the_fields_are_those_of_the_api_server(api: EmbeddedCluster, update_golden: bool) -> None:
+def test_the_list_of_kubernetes_fields_matches_the_api_server(api: EmbeddedCluster, update_golden: bool) -> None:
     document = json.loads(api.kubectl("get", "--raw", "/openapi/v2"))
     found, version = fields(document), ".".join(map(str, minor(document["info"]["version"])))
     file = json.loads(FIELDS.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What the Deployment that follows the queue may do in Kubernetes, and that the API server admits it."""
+"""The rights of the Deployment that follows the queue, and that the API server admits it."""
 
 import json
 import re
@@ -35,7 +35,7 @@ RULES = [
 
 
 def rules(release: Release, account: str) -> set[str]:
-    """Return what an account may do in the release's namespace."""
+    """Return the rights of an account in the release's namespace."""
     user = f"--as=system:serviceaccount:{release.namespace}:{account}"
     lines = release.kubectl("auth", "can-i", "--list", "--no-headers", user).splitlines()
     return {" ".join(line.split()) for line in lines}
@@ -49,7 +49,7 @@ def install_role() -> dict[str, Any]:
     return found
 
 
-def test_what_it_may_do_and_nothing_else(release: Release) -> None:
+def test_the_follower_has_these_rights_and_no_others(release: Release) -> None:
     release.install(**VALUES)
     assert sorted(rules(release, "mc-follow") - rules(release, "default")) == RULES
     release.upgrade(**{**VALUES, "flux": {"bursting": {**VALUES["flux"]["bursting"], "follow": {"bursts": []}}}})
@@ -57,8 +57,8 @@ def test_what_it_may_do_and_nothing_else(release: Release) -> None:
     assert release.items("deployments,serviceaccounts,roles,rolebindings") == []
 
 
-def test_its_rights_are_enough_for_the_command(release4: Release, tmp_path: Path) -> None:
-    """The command as the pod runs it, with the pod's token: simulated pods take no exec."""
+def test_the_rights_of_the_follower_are_enough_for_burst_follow(release4: Release, tmp_path: Path) -> None:
+    """The test runs the command as the pod does, with the pod's token, because simulated pods have no exec."""
     cluster, target = release4.cluster, new_namespace(release4.cluster)
     release4.install(**VALUES)
     release4.running(1)
@@ -99,7 +99,7 @@ def test_its_rights_are_enough_for_the_command(release4: Release, tmp_path: Path
     cluster.kubectl("delete", "namespace", target, "--wait=false")
 
 
-def test_a_restricted_namespace_admits_its_pod(release4: Release) -> None:
+def test_a_restricted_namespace_admits_the_pod_of_the_follower(release4: Release) -> None:
     namespace = new_namespace(release4.cluster, **{"pod-security.kubernetes.io/enforce": "restricted"})
     restricted = Release(release4.helm, release4.cluster, namespace)
     values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())

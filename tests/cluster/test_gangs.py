@@ -16,7 +16,7 @@ pytestmark = [
 
 
 @pytest.mark.xdist_group("kueue")
-def test_coscheduling_takes_the_group(release: Release, cluster: EmbeddedCluster) -> None:
+def test_the_coscheduling_definition_accepts_the_pod_group(release: Release, cluster: EmbeddedCluster) -> None:
     definition = CRDS / "scheduling.x-k8s.io_podgroups.yaml"
     cluster.kubectl("apply", "--server-side", "--filename", definition)
     cluster.kubectl("wait", "crd/podgroups.scheduling.x-k8s.io", "--for=condition=Established")
@@ -35,7 +35,7 @@ def test_coscheduling_takes_the_group(release: Release, cluster: EmbeddedCluster
         cluster.kubectl("delete", "--filename", definition)
 
 
-def test_volcano_knows_the_fields() -> None:
+def test_the_volcano_type_has_the_fields_of_the_pod_group() -> None:
     # Volcano's module has the type, and no definition for an API server
     text = (CRDS / "types.go").read_text(encoding="utf-8")
     spec = re.search(r"^type PodGroupSpec struct \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)

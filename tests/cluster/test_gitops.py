@@ -67,7 +67,7 @@ def synced(release4: Release, tmp_path: Path) -> Synced:
     return Synced(release4, tmp_path / "rendered")
 
 
-def test_applied_again_nothing_changes(synced: Synced, helm3: Helm, helm4: Helm) -> None:
+def test_a_second_sync_changes_nothing(synced: Synced, helm3: Helm, helm4: Helm) -> None:
     synced.sync(synced.render(helm4))
     uids = synced.release.running(2)
     before = synced.live()
@@ -108,7 +108,7 @@ def test_a_new_size_in_git_changes_two_fields_of_the_job(synced: Synced, helm4: 
     assert configured == {".data.settings.sh", ".data.agent.json"}
 
 
-def test_what_git_has_no_more_is_pruned(synced: Synced, helm4: Helm) -> None:
+def test_a_sync_prunes_objects_that_git_no_longer_has(synced: Synced, helm4: Helm) -> None:
     services = [{"name": "db", "image": "redis"}]
     synced.sync(synced.render(helm4, services=services))
     uids = synced.release.running(2)
@@ -122,7 +122,7 @@ def test_what_git_has_no_more_is_pruned(synced: Synced, helm4: Helm) -> None:
     assert synced.release.running(2) == uids
 
 
-def test_what_can_not_change_is_refused_and_the_work_goes_on(synced: Synced, helm4: Helm) -> None:
+def test_a_sync_of_an_immutable_change_is_refused_and_the_pods_go_on(synced: Synced, helm4: Helm) -> None:
     synced.sync(synced.render(helm4))
     uids = synced.release.running(2)
     with pytest.raises(CommandError, match="field is immutable"):
@@ -146,7 +146,7 @@ def test_a_sync_does_not_wake_a_cluster_that_sleeps(synced: Synced, helm4: Helm)
     assert (synced.release.get("job")["spec"]["suspend"], synced.release.pods()) == (True, [])
 
 
-def test_a_size_that_something_else_set_is_reset_unless_git_leaves_it(synced: Synced, helm4: Helm) -> None:
+def test_a_sync_resets_a_size_set_elsewhere_unless_it_is_ignored(synced: Synced, helm4: Helm) -> None:
     stream = synced.render(helm4)
     synced.sync(stream)
     patch = '{"spec": {"completions": 4, "parallelism": 4}}'

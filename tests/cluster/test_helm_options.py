@@ -5,7 +5,7 @@ from support import Helm
 from tools.releases import Release
 
 
-def test_options_of_helm(release: Release) -> None:
+def test_helm_dry_run_wait_and_rollback_on_failure_work(release: Release) -> None:
     assert "kind: Secret" in release.run("install", "--dry-run=server").out
     assert release.items() == []
     release.run("upgrade", "--install", "--wait", "--timeout", "60s", values={"maxSize": 3})
@@ -22,14 +22,14 @@ def test_options_of_helm(release: Release) -> None:
     assert release.objects() == before
 
 
-def test_install_into_a_new_namespace(connected: Helm, release: Release) -> None:
+def test_install_with_create_namespace_starts_the_pods(connected: Helm, release: Release) -> None:
     other = Release(connected, release.cluster, f"{release.namespace}-new")
     other.install("--create-namespace")
     other.running(1)
     release.cluster.kubectl("delete", "namespace", other.namespace, "--wait=false")
 
 
-def test_helm_4_goes_on_with_what_helm_3_installed(helm3: Helm, helm4: Helm, release: Release) -> None:
+def test_helm_4_upgrades_a_release_of_helm_3_without_a_restart(helm3: Helm, helm4: Helm, release: Release) -> None:
     kubeconfig = {"KUBECONFIG": str(release.cluster.kubeconfig)}
     release.helm = Helm("helm3", helm3.home, kubeconfig)
     release.install(size=1, maxSize=3)
@@ -42,7 +42,7 @@ def test_helm_4_goes_on_with_what_helm_3_installed(helm3: Helm, helm4: Helm, rel
     assert release.certificate() == certificate
 
 
-def test_a_size_that_something_else_set(release: Release) -> None:
+def test_helm_4_reports_a_conflict_over_a_size_that_something_else_set(release: Release) -> None:
     release.install(size=1, maxSize=3)
     patch = '{"spec": {"completions": 2, "parallelism": 2}}'
     release.kubectl("patch", "job", "mc", "--field-manager=autoscaler", "--patch", patch)

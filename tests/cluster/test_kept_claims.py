@@ -65,7 +65,7 @@ def bound(release: Release) -> bool:
     return all(item["status"]["phase"] == "Bound" for item in release.items("persistentvolumeclaims"))
 
 
-def test_the_life_of_claims(offered: Release) -> None:
+def test_claims_grow_and_the_state_claim_outlives_the_release(offered: Release) -> None:
     release = offered
     release.install(size=1, **values())
     first = claims(release)
@@ -74,7 +74,7 @@ def test_the_life_of_claims(offered: Release) -> None:
         "mc-state": ("1Gi", CLASS),
     }
     release.cluster.wait("bound claims", lambda: bound(release))
-    # a larger request is passed on, a smaller one refused, with all that a claim can't become
+    # a larger request is passed on; a smaller one is refused, as any other change that a claim does not allow
     pods = release.running(1)
     release.upgrade(**values(capacity="2Gi"))
     assert claims(release)["mc-state"] == (first["mc-state"][0], "2Gi", CLASS)
@@ -87,7 +87,7 @@ def test_the_life_of_claims(offered: Release) -> None:
     release.ok("uninstall", "--wait")
     release.cluster.wait("the end of the pods", lambda: not release.pods())
     release.cluster.wait("the end of a claim", lambda: set(claims(release)) == {"mc-state"})
-    # the next release continues with it, and can't ask it to be another
+    # the next release uses it again, and can't change its fields
     text = release.refuse(command="install", **values(accessModes=["ReadWriteMany"], capacity="2Gi"))
     assert lines_with(text, "state.accessModes is ReadWriteMany, the claim mc-state has ReadWriteOnce: ")
     text = release.refuse(command="install", **values(storageClass="other", capacity="2Gi"))
@@ -98,7 +98,7 @@ def test_the_life_of_claims(offered: Release) -> None:
     release.running(1)
 
 
-def test_a_claim_of_somebody_else_is_not_taken(release4: Release) -> None:
+def test_an_install_refuses_a_claim_of_somebody_else(release4: Release) -> None:
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -110,7 +110,7 @@ def test_a_claim_of_somebody_else_is_not_taken(release4: Release) -> None:
     assert lines_with(text, "cannot be imported into the current release: invalid ownership metadata")
 
 
-def test_a_claim_that_is_being_deleted_is_waited_for(release4: Release) -> None:
+def test_an_install_is_refused_while_its_claim_is_being_deleted(release4: Release) -> None:
     values = {"state": {"capacity": "1Gi", "keep": False}}
     release4.install(**values)
     release4.kubectl("patch", "pvc", "mc-state", "--patch", '{"metadata":{"finalizers":["example.com/stay"]}}')

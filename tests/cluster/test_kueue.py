@@ -67,7 +67,9 @@ def status(release: Release, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return document(take_snapshot(Kubernetes(namespace=release.namespace), release.name, datetime.now(UTC)))
 
 
-def test_the_queue_admits_what_fits(helm4: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kueue_admits_a_minicluster_once_its_queue_has_room(
+    helm4: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = new_release(_of(helm4, queues), queues, 3)
     first.install(size=2)
     first.running(2)
@@ -77,7 +79,7 @@ def test_the_queue_admits_what_fits(helm4: Helm, queues: EmbeddedCluster, monkey
     found = status(second, monkeypatch)
     assert (found["state"], found["pods"]) == ("Suspended", [])
     assert found["why"].startswith(f"Kueue's queue {LOCAL_QUEUE}: couldn't assign flavors to pod set main: ")
-    # what waits may change: nothing is lost
+    # any value of a waiting cluster may change: nothing is lost
     second.upgrade(size=3)
     assert second.get("job")["spec"]["suspend"] is True
     end(first, 0, 0)
@@ -91,8 +93,14 @@ FLAVOR = {
 }
 
 
-@pytest.mark.parametrize("pod", [{}, {"nodeSelector": {"kubernetes.io/arch": "amd64"}, "tolerations": [{"key": "x"}]}])
-def test_helm_and_kueue_do_not_fight(helm: Helm, queues: EmbeddedCluster, pod: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "pod",
+    [{}, {"nodeSelector": {"kubernetes.io/arch": "amd64"}, "tolerations": [{"key": "x"}]}],
+    ids=["no fields", "fields of the user"],
+)
+def test_upgrades_keep_the_fields_that_kueue_set_and_restart_nothing(
+    helm: Helm, queues: EmbeddedCluster, pod: dict[str, Any]
+) -> None:
     release = new_release(_of(helm, queues), queues, 2, FLAVOR)
     release.install(size=2, pod=pod)
     uids = release.running(2)
@@ -135,7 +143,9 @@ def test_helm_and_kueue_do_not_fight(helm: Helm, queues: EmbeddedCluster, pod: d
     release.running(2)
 
 
-def test_a_preempted_cluster_comes_back(helm4: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preempted_minicluster_starts_again(
+    helm4: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     low = new_release(_of(helm4, queues), queues, 2)
     low.install(size=2, **with_priority(low, "low"))
     uids = low.running(2)
@@ -167,7 +177,7 @@ def running(release: Release, size: int) -> dict[int, str]:
     return release.running(size)
 
 
-def test_an_elastic_cluster_changes_its_size_in_place(
+def test_an_elastic_minicluster_changes_its_size_without_a_restart(
     helm: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = new_release(_of(helm, queues), queues, 3)
@@ -192,7 +202,7 @@ def test_an_elastic_cluster_changes_its_size_in_place(
     other.running(1)
 
 
-def test_an_elastic_cluster_that_grew_comes_back(
+def test_an_elastic_minicluster_that_grew_starts_again_after_a_suspension(
     helm4: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = new_release(_of(helm4, queues), queues, 2)
@@ -213,7 +223,7 @@ def test_an_elastic_cluster_that_grew_comes_back(
     running(release, 2)
 
 
-def test_the_autoscaler_needs_an_elastic_job(helm4: Helm, queues: EmbeddedCluster) -> None:
+def test_autoscaling_in_a_kueue_queue_requires_an_elastic_job(helm4: Helm, queues: EmbeddedCluster) -> None:
     release = new_release(_of(helm4, queues), queues, 3)
     text = release.refuse(command="install", size=1, autoscaling={"enabled": True})
     assert lines_with(text, f"autoscaling is on and the Job is in Kueue's queue {LOCAL_QUEUE}, which restarts all pods")
@@ -225,7 +235,7 @@ def test_the_autoscaler_needs_an_elastic_job(helm4: Helm, queues: EmbeddedCluste
 
 
 @pytest.mark.parametrize("quota", [1, 3, 4])
-def test_the_autoscaler_steps_down_to_the_quota(
+def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
     helm4: Helm, queues: EmbeddedCluster, tmp_path: Path, quota: int
 ) -> None:
     release = new_release(_of(helm4, queues), queues, quota)
@@ -249,7 +259,7 @@ def test_the_autoscaler_steps_down_to_the_quota(
 
 
 def wait_gated(release: Release, pod: Kube, count: int) -> None:
-    """Wait until all pods of a size are there, and Kueue keeps so many gated."""
+    """Wait until all pods of a size exist, and Kueue keeps ``count`` of them gated."""
     size = pod.get_job()["spec"]["completions"]
     release.cluster.wait("the pods", lambda: len(release.live_pods()) == size)
     release.cluster.wait("the gates", lambda: pod.gated() == count)

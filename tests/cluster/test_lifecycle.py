@@ -12,7 +12,7 @@ from support import GROUP, SECRET, lines_with
 from tools.releases import Release
 
 
-def test_install(release: Release) -> None:
+def test_install_creates_the_objects_and_starts_the_pods(release: Release) -> None:
     done = release.install(size=3, containers=[{"command": "echo hello world"}])
     release.running(3)
     assert set(release.objects()) == {
@@ -49,7 +49,7 @@ def test_every_broker_has_an_address_under_its_name(release: Release) -> None:
     release.cluster.wait("addresses", lambda: names() == {"mc-0", "mc-1"})
 
 
-def test_without_the_post_renderer_nothing_is_created(release: Release) -> None:
+def test_an_install_without_the_post_renderer_creates_nothing(release: Release) -> None:
     for args in ((), ("--dry-run=server",)):
         done = release.run("install", *args, post=False)
         assert done.code != 0
@@ -93,7 +93,7 @@ def test_scaling_changes_the_size_and_restarts_nothing(release: Release) -> None
     assert "\nmc_max_size=4\n" in settings
 
 
-def test_scaling_with_nothing_but_the_size(release: Release) -> None:
+def test_scaling_needs_no_value_but_the_size(release: Release) -> None:
     # no --reuse-values and no maxSize: the live cluster's is kept
     release.install(size=1, maxSize=3)
     first = release.running(1)
@@ -102,7 +102,7 @@ def test_scaling_with_nothing_but_the_size(release: Release) -> None:
     assert release.running(3)[0] == first[0]
 
 
-def test_the_ceiling_is_fixed(release: Release) -> None:
+def test_a_size_above_max_size_is_refused(release: Release) -> None:
     release.install(size=2, maxSize=3)
     before = release.objects()
     message = "MiniCluster mc: size is 4, maxSize 3: lower size, or install with a larger maxSize"
@@ -123,7 +123,7 @@ def test_two_upgrades_with_unchanged_values_change_nothing(release: Release) -> 
     before = release.objects()
     release.upgrade()
     assert release.objects() == before
-    # a first upgrade applies the whole spec, with the fields that Kubernetes filled in: Helm 4 then owns those too
+    # a first upgrade applies the whole spec, with the fields that Kubernetes set, so Helm 4 owns these from then on
     version = release.get("job")["metadata"]["resourceVersion"]
     release.upgrade("--reuse-values")
     assert release.objects() == before
@@ -131,7 +131,7 @@ def test_two_upgrades_with_unchanged_values_change_nothing(release: Release) -> 
     assert release.running(2) == uids
 
 
-def test_uninstall_leaves_nothing(release: Release) -> None:
+def test_uninstall_removes_all_objects(release: Release) -> None:
     release.install(size=2)
     release.running(2)
     release.ok("uninstall", "--wait")
@@ -154,7 +154,7 @@ def test_uninstall_leaves_nothing(release: Release) -> None:
     ],
     ids=str,
 )
-def test_a_wrong_value_creates_nothing(release: Release, values: dict[str, Any], message: str) -> None:
+def test_an_install_with_a_wrong_value_creates_nothing(release: Release, values: dict[str, Any], message: str) -> None:
     text = release.refuse(command="install", **values)
     assert len(lines_with(text, message)) == 1
     assert SECRET not in text
@@ -162,7 +162,7 @@ def test_a_wrong_value_creates_nothing(release: Release, values: dict[str, Any],
 
 
 @pytest.mark.parametrize("name", ["1st", "0"])
-def test_a_name_that_begins_with_a_digit(release: Release, name: str) -> None:
+def test_a_name_that_begins_with_a_digit_installs(release: Release, name: str) -> None:
     """Older clusters refuse such a name for a Service (RelaxedServiceNameValidation)."""
     release.install(nameOverride=name)
     release.name = name
@@ -186,7 +186,7 @@ def test_an_upgrade_with_a_wrong_value_changes_nothing(release: Release) -> None
     assert release.revisions()[0] == (1, "deployed")
 
 
-def test_the_spec_of_a_live_release_is_that_of_its_values(release: Release) -> None:
+def test_helm_get_values_of_a_release_loads_as_its_spec(release: Release) -> None:
     release.install(size=2, tasks=4, flux={"logLevel": 3})
     values = json.loads(release.ok("get values", "--output", "json", "--all"))
     made = load({"metadata": {"name": "mc"}, "spec": values})

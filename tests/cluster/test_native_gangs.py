@@ -1,4 +1,4 @@
-"""Kubernetes' own gangs, on an API server that has their gates on: it makes a gang of any Job that it may."""
+"""Kubernetes' own gangs, on an API server with their feature gates: it makes a gang of each Job that allows it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
 
 @pytest.fixture
 def as_before(copy_of_chart: Callable[..., Path]) -> Path:
-    """Make a chart that leaves the pods without a group, as it did before it knew of gangs."""
+    """Make a chart that leaves the pods without a group, as the chart did before it supported gangs."""
     makes_gangs = '(include "minicluster.makesGangs" .) }}{{ $policy'
     return copy_of_chart({"templates/_gang.tpl": {makes_gangs: "false }}{{ $policy"}})
 
@@ -39,7 +39,7 @@ def policy(release: Release) -> Any:
     return release.get(GROUPS)["spec"]["schedulingPolicy"]
 
 
-def test_a_minicluster_stays_elastic(release: Release) -> None:
+def test_a_minicluster_without_a_gang_stays_elastic_where_kubernetes_makes_gangs(release: Release) -> None:
     release.install(size=3, maxSize=4)
     uids = release.running(3)
     assert policy(release) == {"basic": {}}
@@ -54,7 +54,9 @@ def test_a_minicluster_stays_elastic(release: Release) -> None:
     assert release.items(GROUPS) == []
 
 
-def test_who_may_edit_may_install(user: Helm, release4: Release, cluster: EmbeddedCluster) -> None:
+def test_a_user_with_the_role_edit_installs_where_kubernetes_makes_gangs(
+    user: Helm, release4: Release, cluster: EmbeddedCluster
+) -> None:
     cluster.grant(release4.namespace)
     release4.helm = user
     release4.install(size=2)
@@ -82,7 +84,7 @@ def test_a_job_that_kubernetes_made_a_gang_keeps_its_size(release4: Release, as_
 
 @pytest.fixture
 def too_few_nodes(cluster: EmbeddedCluster) -> Iterator[Callable[[], None]]:
-    """Leave three nodes to new pods; what it gives brings the fourth back."""
+    """Leave three nodes to new pods; the function that it returns brings the fourth back."""
     cluster.kubectl("cordon", "node-3")
     yield lambda: cluster.kubectl("uncordon", "node-3")
     cluster.kubectl("uncordon", "node-3")
@@ -98,7 +100,9 @@ def refused(release: Release) -> int:
     return sum((each["type"], each["status"]) == ("PodScheduled", "False") for each in conditions)
 
 
-def test_a_gang_starts_together_or_not_at_all(release4: Release, too_few_nodes: Callable[[], None]) -> None:
+def test_a_gang_of_kubernetes_starts_together_or_not_at_all(
+    release4: Release, too_few_nodes: Callable[[], None]
+) -> None:
     release4.install(size=4, gang=NATIVE, containers=ONE_PER_NODE)
     release4.cluster.wait("the scheduler's refusal", lambda: refused(release4) == 4)
     assert bound(release4) == 0
@@ -107,12 +111,12 @@ def test_a_gang_starts_together_or_not_at_all(release4: Release, too_few_nodes: 
 
 
 @pytest.mark.usefixtures("too_few_nodes")
-def test_the_quorum_of_a_gang_starts_where_the_rest_has_no_node(release4: Release) -> None:
+def test_a_gang_with_min_size_starts_its_quorum_without_nodes_for_the_rest(release4: Release) -> None:
     release4.install(size=4, minSize=3, gang=NATIVE, containers=ONE_PER_NODE)
     release4.cluster.wait("the quorum", lambda: (bound(release4), refused(release4)) == (3, 1))
 
 
-def test_a_live_gang_keeps_its_size_and_takes_what_else_may_change(release: Release) -> None:
+def test_an_upgrade_of_a_live_gang_may_change_values_but_not_the_size(release: Release) -> None:
     release.install(size=3, maxSize=4, gang=NATIVE)
     uids = release.running(3)
     refusal = "size can't change from 3 to 2: the MiniCluster mc is a gang, the PodGroup mc, whose size"
@@ -125,7 +129,7 @@ def test_a_live_gang_keeps_its_size_and_takes_what_else_may_change(release: Rele
     assert "gang.kind can't change" in release.refuse(gang={})
 
 
-def test_the_command_that_scales_says_why_a_gang_keeps_its_size(release: Release) -> None:
+def test_minicluster_scale_says_why_a_gang_keeps_its_size(release: Release) -> None:
     release.install(size=2, maxSize=3, gang=NATIVE)
     release.running(2)
     environment = release.helm.environment | {"HELM_BIN": release.helm.name}
@@ -135,7 +139,7 @@ def test_the_command_that_scales_says_why_a_gang_keeps_its_size(release: Release
     assert len(done.err.splitlines()) == 1
 
 
-def test_fields_of_job_template_reach_the_job_and_can_not_change(release: Release) -> None:
+def test_a_change_of_job_template_is_refused_on_a_live_job(release: Release) -> None:
     release.install(size=1, maxSize=2, job={"template": {"spec": {"managedBy": "example.com/a"}}})
     assert release.get("job")["spec"]["managedBy"] == "example.com/a"
     refusal = release.refuse(job={"template": {"spec": {"managedBy": "example.com/b"}}})
@@ -145,12 +149,12 @@ def test_fields_of_job_template_reach_the_job_and_can_not_change(release: Releas
     assert release.get("job")["spec"]["completions"] == 2
 
 
-def test_autoscaling_of_a_gang_is_refused(release4: Release) -> None:
+def test_autoscaling_of_a_gang_of_kubernetes_is_refused(release4: Release) -> None:
     refusal = release4.refuse(command="install", size=1, maxSize=2, gang=NATIVE, autoscaling={"enabled": True})
     assert "autoscaling is on and gang.kind is kubernetes, and Kubernetes 1.36 fixes the size of a gang" in refusal
 
 
-def test_an_install_waits_for_the_end_of_the_last_group(release: Release) -> None:
+def test_an_install_is_refused_while_the_old_pod_group_is_being_deleted(release: Release) -> None:
     release.install(size=2)
     release.running(2)
     held = {"metadata": {"finalizers": ["example.com/held"]}}

@@ -1,4 +1,4 @@
-"""Wrong values, which the API server would refuse after some objects exist, are refused before any exists."""
+"""Values that the API server would refuse halfway through an install are refused before any object exists."""
 
 from typing import Any
 
@@ -38,13 +38,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_nothing_is_created(release: Release, name: str) -> None:
+def test_an_install_that_kubernetes_would_refuse_creates_nothing(release: Release, name: str) -> None:
     values, place = WRONG[name]
     assert place in release.refuse(command="install", **values)
     assert release.items() == []
 
 
-def test_a_network_policy_comes_and_goes_on_a_live_cluster(release: Release) -> None:
+def test_a_network_policy_can_be_turned_on_and_off_on_a_live_cluster(release: Release) -> None:
     release.install(size=1)
     before = release.running(1)
     assert release.items("networkpolicies") == []
@@ -55,7 +55,7 @@ def test_a_network_policy_comes_and_goes_on_a_live_cluster(release: Release) -> 
     assert release.running(1) == before
 
 
-def test_null_changes_nothing_on_a_live_cluster(release: Release) -> None:
+def test_values_that_are_null_change_nothing_on_a_live_cluster(release: Release) -> None:
     release.install(size=2)
     before, objects = release.running(2), release.objects()
     release.upgrade(flux=None, pod=None, network=None, containers=None, deadlineSeconds=None, logging={"strict": None})

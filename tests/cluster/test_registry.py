@@ -68,7 +68,9 @@ def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: E
     return user
 
 
-def test_from_an_empty_home(registry: str, user: User, built: Path, release4: Release) -> None:
+def test_a_new_user_installs_scales_and_removes_a_release_from_a_registry(
+    registry: str, user: User, built: Path, release4: Release
+) -> None:
     chart = [f"oci://{registry}/charts/minicluster", "--version", VERSION, "--plain-http"]
     place = ["--namespace", release4.namespace]
     post = ["--post-renderer", "minicluster"]
@@ -91,7 +93,9 @@ def test_from_an_empty_home(registry: str, user: User, built: Path, release4: Re
     assert user.left() == []
 
 
-def test_a_forgotten_post_renderer(registry: str, user: User, built: Path, release4: Release) -> None:
+def test_an_install_from_a_registry_without_the_post_renderer_creates_nothing(
+    registry: str, user: User, built: Path, release4: Release
+) -> None:
     user.ok("push", built / f"minicluster-{VERSION}.tgz", f"oci://{registry}/charts", "--plain-http")
     chart = [f"oci://{registry}/charts/minicluster", "--plain-http", "--namespace", release4.namespace]
     done = user.run("install", "mc", *chart)

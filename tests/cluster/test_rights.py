@@ -9,7 +9,7 @@ from tools.clients import CommandError
 from tools.releases import Release
 
 
-def test_a_user_of_the_namespace_is_enough(user: Helm, release: Release) -> None:
+def test_the_role_edit_in_the_namespace_is_enough_for_a_release(user: Helm, release: Release) -> None:
     release.helm = user
     assert lines_with(release.refuse(command="install"), "forbidden")
     release.cluster.grant(release.namespace, "edit")
@@ -43,7 +43,7 @@ def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Rele
     release.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
-def test_a_release_needs_no_right_to_read_what_is_not_its_own(user: Helm, release: Release) -> None:
+def test_an_install_reads_nothing_outside_its_namespace(user: Helm, release: Release) -> None:
     # an installation that reads outside of its namespace would fail here
     release.cluster.grant(release.namespace, "edit")
     with pytest.raises(CommandError, match="cannot list resource"):

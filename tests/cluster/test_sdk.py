@@ -41,7 +41,7 @@ def made(release: Release) -> Iterator[tuple[MiniCluster, Release]]:
         yield cluster, release
 
 
-def test_create_scale_and_delete(made: tuple[MiniCluster, Release]) -> None:
+def test_the_sdk_creates_scales_and_deletes_a_minicluster(made: tuple[MiniCluster, Release]) -> None:
     cluster, release = made
     assert (cluster.name, cluster.release, cluster.namespace) == ("mc", "mc", release.namespace)
     uids = release.running(2)
@@ -62,7 +62,7 @@ def test_create_scale_and_delete(made: tuple[MiniCluster, Release]) -> None:
     cluster.delete()
 
 
-def test_connect_leaves_what_it_found(made: tuple[MiniCluster, Release]) -> None:
+def test_closing_an_sdk_connection_keeps_the_minicluster(made: tuple[MiniCluster, Release]) -> None:
     cluster, release = made
     release.running(2)
     with MiniCluster.connect(release.name, release.namespace) as other:
@@ -78,7 +78,7 @@ def test_connect_leaves_what_it_found(made: tuple[MiniCluster, Release]) -> None
     assert cluster.status()["size"] == 2
 
 
-def test_a_release_whose_minicluster_has_another_name(release: Release) -> None:
+def test_the_sdk_finds_a_minicluster_by_its_name_and_its_release(release: Release) -> None:
     values = {"nameOverride": "other", "size": 1, "maxSize": 2}
     with pytest.raises(NotFoundError):
         MiniCluster.connect("mc", release.namespace)
@@ -92,7 +92,7 @@ def test_a_release_whose_minicluster_has_another_name(release: Release) -> None:
     assert release.items() == []
 
 
-def test_status_is_that_of_the_command(made: tuple[MiniCluster, Release]) -> None:
+def test_the_sdk_status_is_the_document_of_the_command(made: tuple[MiniCluster, Release]) -> None:
     mini, release = made
     release.running(2)
     found = mini.status()
@@ -111,7 +111,7 @@ def test_status_is_that_of_the_command(made: tuple[MiniCluster, Release]) -> Non
     json.dumps(found)
 
 
-def test_wait_for_quorum_and_end(made: tuple[MiniCluster, Release]) -> None:
+def test_the_sdk_waits_for_the_quorum_and_the_exit_code(made: tuple[MiniCluster, Release]) -> None:
     cluster, release = made
     assert cluster.wait(timeout=30) is None
     with pytest.raises(WaitTimeoutError, match=r"gave up after 1 s"):
@@ -131,7 +131,7 @@ def test_wait_for_quorum_and_end(made: tuple[MiniCluster, Release]) -> None:
     assert cluster.status()["state"] == "Failed"
 
 
-def test_the_end_of_a_cluster_that_is_deleted_by_others(made: tuple[MiniCluster, Release]) -> None:
+def test_the_sdk_raises_ended_error_when_others_delete_the_minicluster(made: tuple[MiniCluster, Release]) -> None:
     cluster, release = made
     release.running(2)
     release.ok("uninstall")
@@ -139,7 +139,9 @@ def test_the_end_of_a_cluster_that_is_deleted_by_others(made: tuple[MiniCluster,
         cluster.wait("end", 60)
 
 
-def test_what_the_user_may_not_do_is_named(user: Helm, release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sdk_names_the_right_that_the_user_lacks(
+    user: Helm, release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
     release.install(size=1)
     monkeypatch.setenv("KUBECONFIG", user.environment["KUBECONFIG"])
     with pytest.raises(ApiError, match=r'get job mc in .*: jobs.batch "mc" is forbidden: User "user"') as caught:

@@ -3,7 +3,7 @@
 from tools.releases import Release
 
 
-def test_an_upgrade_suspends_and_resumes(release: Release) -> None:
+def test_an_upgrade_suspends_and_resumes_a_minicluster(release: Release) -> None:
     release.install(size=2, suspend=True)
     assert release.get("job")["spec"]["suspend"] is True
     release.upgrade(suspend=False)
@@ -14,7 +14,7 @@ def test_an_upgrade_suspends_and_resumes(release: Release) -> None:
     assert job["spec"]["suspend"] is True
     assert job["metadata"]["annotations"]["minicluster/suspended"] == "the value suspend"
     assert "Failed" not in release.conditions()
-    # what is suspended may change its size
+    # the size of a suspended cluster may change
     release.upgrade(size=1)
     assert not release.pods()
     release.upgrade(suspend=False)

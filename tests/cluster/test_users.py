@@ -1,4 +1,4 @@
-"""The Roles of docs/users.md: they are enough, and give no more than the page says."""
+"""The Roles of docs/users.md are enough, and give no rights beyond those on the page."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def may(release: Release, verb: str, what: str) -> bool:
     return done.stdout.strip() == "yes"
 
 
-def test_the_role_that_installs_is_enough(user: Helm, release: Release) -> None:
+def test_the_install_role_of_the_documentation_is_enough_to_install(user: Helm, release: Release) -> None:
     give(release, INSTALL)
     release.helm = user
     live(release)
@@ -51,13 +51,15 @@ def test_the_role_that_installs_is_enough(user: Helm, release: Release) -> None:
 
 
 @pytest.mark.parametrize("resource", ["secrets", "configmaps", "services", "jobs"])
-def test_each_right_of_it_is_needed(user: Helm, release: Release, resource: str) -> None:
+def test_the_install_role_of_the_documentation_has_no_unneeded_right(
+    user: Helm, release: Release, resource: str
+) -> None:
     give(release, INSTALL, without=resource)
     release.helm = user
     assert lines_with(release.refuse(command="install"), "forbidden")
 
 
-def test_the_role_that_uses_can_not_change_anything(user: Helm, release: Release) -> None:
+def test_the_use_role_of_the_documentation_can_not_change_anything(user: Helm, release: Release) -> None:
     release.install(size=1)
     release.running(1)
     give(release, USE)
@@ -77,7 +79,7 @@ def test_the_role_that_uses_can_not_change_anything(user: Helm, release: Release
     assert lines_with(release.refuse(command="upgrade", size=1), "forbidden")
 
 
-def test_the_role_that_uses_wakes_with_one_more_rule(user: Helm, release: Release) -> None:
+def test_the_use_role_wakes_a_cluster_with_the_wake_role(user: Helm, release: Release) -> None:
     release.install(size=1)
     sleeps = {"metadata": {"annotations": {"minicluster/suspended": "idle for 1 s"}}, "spec": {"suspend": True}}
     release.kubectl("patch", "job", "mc", "--type=merge", f"--patch={json.dumps(sleeps)}")

@@ -55,18 +55,18 @@ def state(release: Release) -> tuple[bool, str, int]:
 
 
 def owners(release: Release) -> set[str]:
-    """Return who owns `suspend`."""
+    """Return the field managers that own `suspend`."""
     text = release.kubectl("get", "job", "mc", "--show-managed-fields", "--output=json")
     entries = json.loads(text)["metadata"]["managedFields"]
     return {entry["manager"] for entry in entries if "f:suspend" in entry["fieldsV1"].get("f:spec", {})}
 
 
-def test_an_upgrade_does_not_wake_it(asleep: Release, minicluster: Callable[..., Done]) -> None:
+def test_an_upgrade_does_not_wake_a_sleeping_cluster(asleep: Release, minicluster: Callable[..., Done]) -> None:
     assert state(asleep) == (True, WHY, 1)
     assert owners(asleep) == set()
     asleep.upgrade(autoscaling={**SCALING, "idleSeconds": 30}, jobLabels={"a": "b"}, size=3)
     assert (state(asleep), asleep.pods()) == ((True, WHY, 1), [])
-    # also when it takes away what suspended it
+    # also when the upgrade turns off the autoscaling that suspended it
     asleep.upgrade(autoscaling={"enabled": False}, size=3)
     assert (state(asleep), asleep.pods()) == ((True, WHY, 3), [])
     assert minicluster("wait", "mc", "--timeout", "60s").err.splitlines()[0] == WAKES
@@ -74,9 +74,11 @@ def test_an_upgrade_does_not_wake_it(asleep: Release, minicluster: Callable[...,
     assert (state(asleep), owners(asleep)) == ((False, "", 3), set())
 
 
-def test_the_value_suspend_is_the_users_own(asleep: Release, minicluster: Callable[..., Done], tmp_path: Path) -> None:
+def test_the_value_suspend_keeps_a_cluster_suspended_until_the_user_resumes(
+    asleep: Release, minicluster: Callable[..., Done], tmp_path: Path
+) -> None:
     assert minicluster("wait", "mc", "--timeout", "60s").code == 0
-    # no client owns what a command has changed
+    # no client owns the fields that a command has changed
     asleep.upgrade(suspend=True)
     assert state(asleep) == (True, "the value suspend", 1)
     refused = minicluster("flux", "mc", "--", "jobs")
@@ -93,7 +95,7 @@ def test_the_value_suspend_is_the_users_own(asleep: Release, minicluster: Callab
     assert state(asleep) == (False, "", 1)
 
 
-def test_two_commands_wake_it_at_once(asleep: Release, minicluster: Callable[..., Done]) -> None:
+def test_two_commands_can_wake_a_cluster_at_the_same_time(asleep: Release, minicluster: Callable[..., Done]) -> None:
     done: list[Done] = []
     threads = [
         threading.Thread(target=lambda: done.append(minicluster("wait", "mc", "--timeout", "60s"))) for _ in range(2)
@@ -107,8 +109,8 @@ def test_two_commands_wake_it_at_once(asleep: Release, minicluster: Callable[...
     assert (state(asleep), owners(asleep)) == ((False, "", 1), set())
 
 
-def test_only_what_suspended_it_counts_for_the_agent(asleep: Release, tmp_path: Path) -> None:
-    """What the agent has read is the precondition of what it changes."""
+def test_the_agent_does_not_resume_a_job_that_changed_after_it_looked(asleep: Release, tmp_path: Path) -> None:
+    """The agent changes a Job only if it is as the agent has read it."""
     pod = agent(asleep, tmp_path)
     before = pod.get_job()
     asleep.upgrade(jobLabels={"c": "d"})
@@ -121,7 +123,7 @@ def test_only_what_suspended_it_counts_for_the_agent(asleep: Release, tmp_path: 
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
-def test_the_sdk_wakes_it(asleep: Release, connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sdk_wakes_a_sleeping_cluster(asleep: Release, connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
     for name, value in connected.environment.items():
         monkeypatch.setenv(name, value)

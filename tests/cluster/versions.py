@@ -76,7 +76,7 @@ class State:
 
     @staticmethod
     def of(release: Release, size: int) -> "State":
-        """Return the state once so many pods run."""
+        """Return the state once ``size`` pods run."""
         pods = release.running(size)
         release.cluster.wait("the pod of the services", lambda: len(services_pods(release)) == 1)
         job = release.get("job")

@@ -107,28 +107,28 @@ def seeded(server: Server) -> bool:
     return "MINICLUSTER_CURVE_SEED_FILE" in server.env
 
 
-def test_what_a_folder_has_says_whose_it_is(server: Server, repository: Path) -> None:
+def test_the_plugin_matches_a_folder_with_values_and_no_chart(server: Server, repository: Path) -> None:
     assert server.ask("match", repository, "team/named").out == "true\n"
     assert server.ask("match", repository, "chart").out == "false\n"
 
 
-def test_the_parameters_are_announced(server: Server, repository: Path) -> None:
+def test_the_plugin_announces_its_parameters(server: Server, repository: Path) -> None:
     announced = json.loads(server.ask("parameters", repository, "team/named").out)
     assert announced == PLUGIN["spec"]["parameters"]["static"]
     assert {one["name"]: one.get("collectionType", "string") for one in announced} == argocd.PARAMETERS
 
 
-def test_the_manifests(server: Server, repository: Path) -> None:
+def test_the_plugin_generates_the_manifests_of_a_folder(server: Server, repository: Path) -> None:
     made = server.generate(repository, "team/named")
     assert set(by_name(made)) == {("ConfigMap", "app-config"), ("Service", "app"), ("Job", "app")}
     job = one(made, "Job")
     assert (job["metadata"]["namespace"], job["spec"]["completions"]) == ("team", 2)
-    # the cluster's version, which Argo CD tells too, is not what chooses what can't change later
+    # Argo CD passes the cluster's version too, but it must not choose fields that can't change later
     assert "successPolicy" not in job["spec"]
     assert server.generate(repository, "team/named") == made
 
 
-def test_parameters_change_them(server: Server, repository: Path) -> None:
+def test_parameters_change_the_manifests_of_the_plugin(server: Server, repository: Path) -> None:
     parameters: list[Any] = [
         {"name": "name", "string": "other"},
         {"name": "values-files", "array": ["../../common.yaml", argocd.VALUES]},
@@ -144,7 +144,7 @@ def test_parameters_change_them(server: Server, repository: Path) -> None:
     assert "-n 2" in data["settings.sh"]
 
 
-def test_an_error_arrives(server: Server, repository: Path) -> None:
+def test_an_error_of_the_plugin_arrives_at_argo_cd(server: Server, repository: Path) -> None:
     assert server.refuse(repository, "team/wrong") == (
         FAILED + "minicluster: MiniCluster app: size is 4, maxSize 3: lower size, or install with a larger maxSize\n"
     )
@@ -165,7 +165,7 @@ def test_a_job_that_argo_cd_would_run_again_and_again_is_refused(server: Server,
     )
 
 
-def test_without_a_certificate(server: Server, repository: Path) -> None:
+def test_the_plugin_makes_a_certificate_only_with_a_seed(server: Server, repository: Path) -> None:
     if seeded(server):
         made = server.generate(repository, "team/unnamed")
         assert 'secret-key = "' in one(made, "Secret", "app-curve")["stringData"]["curve.cert"]
@@ -177,7 +177,7 @@ def test_without_a_certificate(server: Server, repository: Path) -> None:
         )
 
 
-def test_requests_at_the_same_time(server: Server, repository: Path) -> None:
+def test_the_plugin_answers_requests_at_the_same_time(server: Server, repository: Path) -> None:
     names = [f"app-{n}" for n in range(8)]
     with ThreadPoolExecutor(len(names)) as pool:
         made = list(pool.map(lambda name: server.generate(repository, "team/named", name=name), names))

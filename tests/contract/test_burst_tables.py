@@ -49,7 +49,7 @@ def setting(files: dict[str, str], name: str) -> str:
 
 @pytest.mark.parametrize("way", ["post-renderer", "render"])
 @pytest.mark.parametrize("name", ROOTS)
-def test_root_and_burst_agree(helm: Helm, tmp_path: Path, name: str, way: str) -> None:
+def test_root_and_burst_are_rendered_with_the_same_host_table(helm: Helm, tmp_path: Path, name: str, way: str) -> None:
     file = tmp_path / "root.json"
     file.write_text(json.dumps(ROOTS[name]))
     made = CliRunner().invoke(

@@ -1,4 +1,4 @@
-"""The files in gitops/ are what the programs that they are for take."""
+"""The programs that the files in gitops/ are for accept them."""
 
 import copy
 import json
@@ -30,7 +30,7 @@ def test_argo_cd_knows_each_field_of_the_applications() -> None:
 
 
 @pytest.mark.parametrize("file", APPLICATIONS, ids=lambda path: path.stem)
-def test_the_plugin_knows_what_an_application_says(tmp_path: Path, file: Path) -> None:
+def test_the_plugin_knows_the_parameters_of_each_application(tmp_path: Path, file: Path) -> None:
     application = yaml.safe_load(file.read_text())
     source = application["spec"].get("template", application)["spec"]["source"]
     if "plugin" not in source:
@@ -51,19 +51,19 @@ def test_the_plugin_knows_what_an_application_says(tmp_path: Path, file: Path) -
 
 
 def spec_of(file: Path) -> dict[str, Any]:
-    """Return what an Application says, that of an ApplicationSet too."""
+    """Return the spec of an Application, also of one in an ApplicationSet."""
     application = yaml.safe_load(file.read_text())
     spec: dict[str, Any] = application["spec"].get("template", application)["spec"]
     return spec
 
 
 @pytest.mark.parametrize("file", APPLICATIONS, ids=lambda path: path.stem)
-def test_what_git_has_no_more_goes_and_what_somebody_changed_comes_back(file: Path) -> None:
+def test_each_application_prunes_and_heals_what_differs_from_git(file: Path) -> None:
     assert spec_of(file)["syncPolicy"]["automated"] == {"prune": True, "selfHeal": True}
 
 
 def without(document: Any, pointers: list[str]) -> Any:
-    """Return a document without what some JSON pointers (RFC 6901) name."""
+    """Return a document without the values at some JSON pointers (RFC 6901)."""
     document = copy.deepcopy(document)
     for pointer in pointers:
         *path, last = pointer.removeprefix("/").split("/")
@@ -74,7 +74,7 @@ def without(document: Any, pointers: list[str]) -> Any:
     return document
 
 
-def test_a_sync_leaves_an_autoscaled_size(helm4: Helm) -> None:
+def test_a_sync_of_the_autoscaled_application_ignores_the_size(helm4: Helm) -> None:
     spec = spec_of(GITOPS / "argocd/application-autoscaled.yaml")
     [ignored] = spec["ignoreDifferences"]
     values = {"maxSize": 8, "autoscaling": {"enabled": True}}
@@ -82,11 +82,11 @@ def test_a_sync_leaves_an_autoscaled_size(helm4: Helm) -> None:
     assert (ignored["group"], ignored["kind"]) == ("batch", git["kind"])
     assert git != live
     assert without(git, ignored["jsonPointers"]) == without(live, ignored["jsonPointers"])
-    # else what is ignored when they are compared is applied all the same: Argo CD's "Diff Customization"
+    # without this option, Argo CD applies the fields that it ignores in comparisons ("Diff Customization")
     assert "RespectIgnoreDifferences=true" in spec["syncPolicy"]["syncOptions"]
 
 
-def test_the_plugins_image_has_it_where_argo_cd_looks() -> None:
+def test_the_image_of_the_plugin_has_plugin_yaml_where_argo_cd_reads_it() -> None:
     """Argo CD, "Config Management Plugins": the server in a sidecar reads plugin.yaml in this folder."""
     lines = (GITOPS / "argocd/Containerfile").read_text().splitlines()
     copies = [line.split()[1:] for line in lines if line.startswith("COPY gitops")]
@@ -94,7 +94,7 @@ def test_the_plugins_image_has_it_where_argo_cd_looks() -> None:
     assert (ROOT / copies[0][0]).exists()
 
 
-def test_the_sidecar_has_what_it_mounts() -> None:
+def test_the_argo_cd_sidecar_has_each_volume_that_it_mounts() -> None:
     pod = load("argocd/repo-server-patch.yaml")["spec"]["template"]["spec"]
     own = {volume["name"] for volume in pod["volumes"]}
     # volumes that Argo CD's own Deployment has
@@ -109,11 +109,11 @@ def pinned(tool: str, module: str) -> str:
 
 
 @pytest.mark.parametrize("image", ["argocd", "follow"])
-def test_they_name_the_helm_that_is_tested(image: str) -> None:
+def test_the_images_have_the_helm_that_is_tested(image: str) -> None:
     assert f"helm:{pinned('helm', 'helm.sh/helm/v4')} AS helm" in (GITOPS / image / "Containerfile").read_text()
 
 
-def test_the_image_that_follows_has_the_kubectl_that_is_tested() -> None:
+def test_the_follower_image_has_the_kubectl_that_is_tested_and_no_root_user() -> None:
     lines = (GITOPS / "follow/Containerfile").read_text().splitlines()
     assert f"FROM registry.k8s.io/kubectl:v{pinned('kubernetes', 'k8s.io/kubernetes')} AS kubectl" in lines
     # a pod that may not run as root needs a number
@@ -121,13 +121,13 @@ def test_the_image_that_follows_has_the_kubectl_that_is_tested() -> None:
     assert int(user) > 0
 
 
-def test_flux_cd_applies_what_is_rendered() -> None:
+def test_the_flux_cd_files_apply_and_prune_the_rendered_manifests() -> None:
     repository, kustomization = yaml.safe_load_all((GITOPS / "fluxcd/minicluster.yaml").read_text())
     assert kustomization["spec"]["sourceRef"] == {"kind": repository["kind"], "name": repository["metadata"]["name"]}
     assert (kustomization["spec"]["prune"], kustomization["spec"]["force"]) == (True, False)
 
 
-def test_what_helmfile_calls(helm: Helm) -> None:
+def test_the_helmfile_example_renders_with_the_post_renderer(helm: Helm) -> None:
     # helmfile hands chart, values and post-renderer over to Helm
     release = load("helmfile/helmfile.yaml")["releases"][0]
     folder = GITOPS / "helmfile"
@@ -176,7 +176,7 @@ def step(clone: Path, helm: Helm, name: str) -> str:
     return done.stdout
 
 
-def test_github_actions_render_and_show_what_changes(clone: Path, helm: Helm) -> None:
+def test_the_github_actions_example_renders_and_shows_changes(clone: Path, helm: Helm) -> None:
     step(clone, helm, "Render")
     assert sorted(str(path.relative_to(clone)) for path in clone.glob("rendered/*/*")) == [
         "rendered/other/a",
@@ -185,7 +185,7 @@ def test_github_actions_render_and_show_what_changes(clone: Path, helm: Helm) ->
     ]
     step(clone, helm, "Show")
     git(clone, "commit", "--quiet", "--message=rendered")
-    # nothing new in the values: nothing new in what is rendered
+    # without a change of the values, nothing that is rendered changes
     step(clone, helm, "Render")
     assert step(clone, helm, "Show") == "```diff\n```\n"
     (clone / "values/team/b.yaml").unlink()

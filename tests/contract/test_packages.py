@@ -1,4 +1,4 @@
-"""What is released, installed as a new user does: the plugin of Helm 4, from its archive and its folder, and the wheel.
+"""The released packages, installed as by a new user: the Helm 4 plugin from its archive and its folder, and the wheel.
 
 Nothing is downloaded: pip finds the wheels that `make setup` keeps, and builds with what is in .venv.
 """
@@ -24,7 +24,7 @@ NAMED = ("--set", "flux.curveCertSecret=x")
 AGAIN = "then: helm plugin uninstall minicluster, and install it again"
 
 
-def test_what_is_built(built: Path) -> None:
+def test_the_build_makes_these_packages(built: Path) -> None:
     assert {str(path.relative_to(built)) for path in built.rglob("*") if path.is_file()} == {
         f"minicluster-{VERSION}.tgz",
         f"minicluster-{VERSION}.tar.gz",
@@ -37,7 +37,7 @@ def chart_files(names: list[str], prefix: str) -> set[str]:
     return {name.removeprefix(prefix) for name in names if name.startswith(prefix) and not name.endswith("/")}
 
 
-def test_each_of_them_has_the_whole_chart(built: Path) -> None:
+def test_each_package_has_the_whole_chart(built: Path) -> None:
     chart = {str(path.relative_to(CHART)) for path in CHART.rglob("*") if path.is_file()}
     with zipfile.ZipFile(built / f"minicluster-{VERSION}-py3-none-any.whl") as wheel:
         assert chart_files(wheel.namelist(), "minicluster/chart/") == chart
@@ -77,7 +77,7 @@ def test_the_chart_names_the_images_that_it_uses(helm4: Helm) -> None:
 
 @pytest.fixture(scope="module", params=["archive", "folder"])
 def installed(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    """A user who installed the plugin, and at the end uninstalls it: nothing is left."""
+    """A user with the plugin installed. At the end it is uninstalled, and nothing is left."""
     need_wheels()
     user = User(tmp_path_factory.mktemp("home"), "python3")
     archive = built / "plugin" / f"minicluster-{VERSION}.tgz"
@@ -88,13 +88,13 @@ def installed(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pyt
     assert user.left() == []
 
 
-def test_the_plugin_needs_nothing_else(installed: User) -> None:
+def test_the_installed_plugin_renders_without_other_packages(installed: User) -> None:
     assert re.search(rf"^minicluster\s+{VERSION}\s+postrenderer/v1", installed.ok("plugin", "list"), re.MULTILINE)
     made = by_name(installed.ok("template", "a", CHART, *POST))
     assert {("Job", "a"), ("ConfigMap", "a-config"), ("Secret", "a-curve")} <= set(made)
 
 
-def test_its_errors_reach_the_person(installed: User) -> None:
+def test_an_error_of_the_installed_plugin_reaches_the_user(installed: User) -> None:
     done = installed.run("template", "a", CHART, *POST, "--set", "size=4,maxSize=3")
     assert done.code == 1
     assert lines_with(
@@ -102,7 +102,7 @@ def test_its_errors_reach_the_person(installed: User) -> None:
     )
 
 
-def test_its_commands_can_be_called(installed: User) -> None:
+def test_the_installed_plugin_runs_the_commands_of_minicluster(installed: User) -> None:
     script = next(installed.plugins.glob("*/run.sh"))
     command = ["sh", script, "template", "a", *NAMED]
     env = installed.env | {"HELM_BIN": str(BIN / "helm")}
@@ -111,7 +111,7 @@ def test_its_commands_can_be_called(installed: User) -> None:
     assert ("Job", "a") in by_name(done.stdout)
 
 
-def test_what_lies_in_the_current_folder_is_not_run(installed: User) -> None:
+def test_the_installed_plugin_runs_no_python_of_the_current_folder(installed: User) -> None:
     folder = installed.home / "minicluster"
     folder.mkdir()
     (folder / "__init__.py").write_text("raise SystemExit('not this one')")
@@ -145,7 +145,7 @@ OLD = '#!/bin/sh\n[ "$1" != --version ] || echo Python 3.9.2\nexit $(( $# > 1 ))
     ],
     ids=["no Python", "old Python", "no wheels"],
 )
-def test_what_is_missing_is_told(
+def test_the_plugin_install_says_what_is_missing(
     built: Path, tmp_path: Path, programs: list[str], env: dict[str, str], message: str
 ) -> None:
     user = User(tmp_path, *(name for name in programs if name != "old"))
@@ -159,7 +159,7 @@ def test_what_is_missing_is_told(
     lines = lines_with(done.err, message)
     assert len(lines) == 1, done.both
     assert lines[0].endswith(AGAIN)
-    # until then it says so too, and does nothing
+    # until it is installed again, the plugin prints a message and does nothing
     text = user.run("template", "a", CHART, *POST)
     assert lines_with(text.err, "minicluster: the plugin has no environment of its own, and there is no minicluster")
     user.ok("plugin", "uninstall", "minicluster")
@@ -170,7 +170,7 @@ def test_a_plugin_that_does_not_render_is_not_installed(tmp_path: Path) -> None:
     need_wheels()
     folder = tmp_path / "plugin"
     shutil.copytree(ROOT / "plugin", folder, ignore=shutil.ignore_patterns("__pycache__"))
-    # its packages are there, and it fails nevertheless
+    # its packages can be installed, but the plugin itself fails
     (folder / "minicluster" / "render" / "stream.py").write_text("raise ImportError('torn')\n")
     user = User(tmp_path / "home", "python3")
     done = user.run("plugin", "install", folder)
@@ -212,7 +212,7 @@ def venv(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-def test_a_clone_is_built_into_the_same_wheel(built: Path, tmp_path: Path) -> None:
+def test_a_clone_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
     """`pip install .` in a clone, which has a link to the chart, makes no source distribution first."""
     words = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT]
     subprocess.run(words, check=True, capture_output=True)
@@ -228,7 +228,7 @@ def minicluster(venv: Path, user: User, *args: object) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def test_the_wheel_does_what_the_clone_does(venv: Path, tmp_path: Path) -> None:
+def test_the_wheel_renders_the_same_as_the_clone(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path)
     assert minicluster(venv, user, "--version").out == f"minicluster, version {VERSION}\n"
     chart = Path(minicluster(venv, user, "chart", "path").out.strip())
@@ -241,7 +241,7 @@ def test_the_wheel_does_what_the_clone_does(venv: Path, tmp_path: Path) -> None:
     assert user.run("lint", "--strict", chart).code == 0
 
 
-def test_kubectl_finds_the_wheels_plugin(venv: Path, tmp_path: Path) -> None:
+def test_kubectl_finds_the_plugin_of_the_wheel(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path / "home")
     env = user.env | {"PATH": f"{venv}{os.pathsep}{user.env['PATH']}"}
     command = [BIN / "kubectl", "minicluster", "--version"]
@@ -254,7 +254,7 @@ def test_kubectl_finds_the_wheels_plugin(venv: Path, tmp_path: Path) -> None:
         assert ([line.partition("\t")[0] for line in lines], directive) == (candidates, ":4")
 
 
-def test_its_plugin_comes_and_goes(venv: Path, tmp_path: Path) -> None:
+def test_plugin_install_and_uninstall_of_the_wheel_can_be_repeated(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path)
     folder = user.plugins / "minicluster"
     for _ in range(2):
@@ -265,14 +265,14 @@ def test_its_plugin_comes_and_goes(venv: Path, tmp_path: Path) -> None:
     assert user.left() == []
 
 
-def test_helm_itself_can_remove_it(venv: Path, tmp_path: Path) -> None:
+def test_helm_can_uninstall_the_plugin_of_the_wheel(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path)
     minicluster(venv, user, "plugin", "install")
     user.ok("plugin", "uninstall", "minicluster")
     assert user.left() == []
 
 
-def test_helm_3_finds_it_in_path(venv: Path, tmp_path: Path) -> None:
+def test_helm_3_uses_the_wheel_in_path_without_a_plugin(venv: Path, tmp_path: Path) -> None:
     user = User(tmp_path, helm="helm3")
     assert minicluster(venv, user, "plugin", "install") == Done(
         1,
@@ -294,14 +294,16 @@ FOREIGN: list[Any] = [
 
 @pytest.mark.parametrize(("folder", "text"), FOREIGN)
 @pytest.mark.parametrize("command", ["install", "uninstall"])
-def test_a_plugin_of_others_is_not_touched(venv: Path, tmp_path: Path, folder: str, text: str, command: str) -> None:
+def test_plugin_install_and_uninstall_refuse_a_plugin_of_somebody_else(
+    venv: Path, tmp_path: Path, folder: str, text: str, command: str
+) -> None:
     user = User(tmp_path)
     path = user.plugins / folder
     path.mkdir(parents=True)
     (path / "plugin.yaml").write_text(text)
     done = minicluster(venv, user, "plugin", command)
     assert (done.code, done.out) == (1, "")
-    # Helm may have said before what it thinks of that plugin
+    # Helm may have complained about that plugin before
     assert done.err.splitlines()[-1] == (
         f"minicluster: {path} is a plugin minicluster already, and not of this command: "
         "`helm plugin uninstall minicluster` first"
@@ -310,7 +312,7 @@ def test_a_plugin_of_others_is_not_touched(venv: Path, tmp_path: Path, folder: s
     assert (path / "plugin.yaml").read_text() == text
 
 
-def test_the_plugins_packages_are_pinned() -> None:
+def test_the_packages_of_the_plugin_are_pinned() -> None:
     from importlib.metadata import requires, version  # noqa: PLC0415
 
     from packaging.requirements import Requirement  # noqa: PLC0415

@@ -34,7 +34,7 @@ def runner(**fields: Any) -> dict[str, Any]:
     ],
     ids=["defaults", "certificate", "command", "texts"],
 )
-def test_it_does_what_render_does(helm: Helm, values: dict[str, Any]) -> None:
+def test_the_post_renderer_makes_the_same_objects_as_render(helm: Helm, values: dict[str, Any]) -> None:
     piped = subprocess.run(
         [sys.executable, "-m", "minicluster", "render"],
         input=helm.template(values=values).encode(),
@@ -44,13 +44,13 @@ def test_it_does_what_render_does(helm: Helm, values: dict[str, Any]) -> None:
     assert by_name(helm.template(*POST, values=values)) == by_name(piped.stdout)
 
 
-def test_a_new_certificate_is_a_random_one(helm: Helm) -> None:
+def test_the_post_renderer_makes_a_random_certificate(helm: Helm) -> None:
     first, second = (one(helm.template(*POST), "Secret")["stringData"]["curve.cert"] for _ in range(2))
     assert first != second
     assert re.search(r'secret-key = "\S{40}"', first)
 
 
-def test_nothing_of_the_way_is_left(helm: Helm) -> None:
+def test_the_post_renderer_leaves_no_document_or_annotation_of_its_own(helm: Helm) -> None:
     text = helm.template(*POST)
     assert GROUP not in text
     assert "postrender-filename" not in text
@@ -64,12 +64,12 @@ def test_nothing_of_the_way_is_left(helm: Helm) -> None:
     }
 
 
-def test_what_comes_of_a_file_keeps_its_name(helm4: Helm) -> None:
+def test_rendered_objects_keep_the_name_of_their_template(helm4: Helm) -> None:
     text = helm4.template(*POST, "--show-only", "templates/minicluster.yaml")
     assert {kind for kind, _ in by_name(text)} == {"ConfigMap", "Secret"}
 
 
-def test_it_passes_through_itself(helm: Helm) -> None:
+def test_the_post_renderer_passes_its_own_output_unchanged(helm: Helm) -> None:
     once = helm.template(*POST, values=NAMED)
     again = subprocess.run(
         [sys.executable, "-m", "minicluster"], input=once, capture_output=True, text=True, check=True
@@ -77,14 +77,14 @@ def test_it_passes_through_itself(helm: Helm) -> None:
     assert again.stdout == once
 
 
-def test_helm_knows_the_plugin(helm4: Helm) -> None:
+def test_helm_lists_the_plugin_with_its_version(helm4: Helm) -> None:
     line = rf"^minicluster\s+{re.escape(version())}\s+postrenderer/v1"
     assert re.search(line, helm4.ok("plugin", "list"), re.MULTILINE)
 
 
 # Errors ------------------------------------------------------------------------------------------------------
 
-#: What the schema can't see: the post-renderer's own refusals, as the person is to read them.
+#: Values that the schema accepts and the post-renderer refuses, with the message that the user must see.
 REFUSED: list[Any] = [
     ({"size": 4, "maxSize": 3}, "MiniCluster x: size is 4, maxSize 3: lower size, or install with a larger maxSize"),
     ({"size": 2, "minSize": 3}, "MiniCluster x: minSize is 3, size 2: minSize can't be above size; lower minSize"),
@@ -155,7 +155,7 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.parametrize(("values", "message"), REFUSED, ids=lambda x: x[:50] if isinstance(x, str) else "")
-def test_an_error_reaches_the_person_whole(helm: Helm, values: dict[str, Any], message: str) -> None:
+def test_an_error_of_the_post_renderer_reaches_the_user_whole(helm: Helm, values: dict[str, Any], message: str) -> None:
     done = helm.run("template", "x", CHART, *POST, "--values", "-", stdin=values_text(values))
     assert done.code != 0
     assert done.out == ""
@@ -165,13 +165,13 @@ def test_an_error_reaches_the_person_whole(helm: Helm, values: dict[str, Any], m
     assert SECRET not in done.err
 
 
-def test_a_release_with_a_dot_in_its_name_is_told_the_way_out(helm: Helm) -> None:
+def test_a_release_with_a_dot_in_its_name_is_refused_with_the_way_out(helm: Helm) -> None:
     message = "the name 'a.b' is not a DNS label: use a-z, 0-9 and - (nameOverride, or the release's name)"
     assert lines_with(helm.fails("template", "a.b", CHART, *POST), message)
     assert ("Job", "a-b") in by_name(helm.template(*POST, "--set", "nameOverride=a-b", release="a.b"))
 
 
-def test_a_wrong_value_does_not_even_reach_the_post_renderer(helm: Helm) -> None:
+def test_the_schema_refuses_a_wrong_value_before_the_post_renderer(helm: Helm) -> None:
     done = helm.run("template", "x", CHART, *POST, "--set", "size=0")
     assert done.code != 0
     assert "- at '/size': minimum: got 0, want 1" in done.err.splitlines()
@@ -194,7 +194,7 @@ TEMPLATES = {
 
 @pytest.fixture(scope="module")
 def umbrella(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Hold a chart with templates of its own and ours under two aliases."""
+    """A chart with templates of its own, and with ours under two aliases."""
     path = tmp_path_factory.mktemp("charts") / "umbrella"
     (path / "templates").mkdir(parents=True)
     (path / "crds").mkdir()
@@ -220,12 +220,12 @@ ON = ("--set", "one.nameOverride=first,one.flux.curveCertSecret=x,two.nameOverri
 
 
 def others(text: str) -> list[str]:
-    """Return the documents of Helm's output that are not the hand-over or made of it."""
+    """Return the documents of Helm's output except the MiniCluster documents and the objects made of them."""
     chunks = re.split(r"^(?=---\n)", text, flags=re.MULTILINE)
     return [chunk for chunk in chunks if "\n# Source: " in chunk and "kind: MiniCluster\n" not in chunk]
 
 
-def test_documents_of_others_come_out_byte_for_byte_in_helm_3(helm3: Helm, umbrella: Path) -> None:
+def test_documents_of_other_charts_pass_byte_for_byte_in_helm_3(helm3: Helm, umbrella: Path) -> None:
     plain, rendered = (others(helm3.template(*ON, *post, chart=umbrella)) for post in ((), POST))
     assert len(plain) == len(TEMPLATES) + 1 + 2 * 4
     assert rendered == plain
@@ -233,7 +233,7 @@ def test_documents_of_others_come_out_byte_for_byte_in_helm_3(helm3: Helm, umbre
 
 @pytest.fixture(scope="module")
 def cat(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Hold a folder of plugins: ours, and one that changes nothing but keeps what it saw."""
+    """A folder of plugins: ours, and one that changes nothing and keeps its input."""
     path = tmp_path_factory.mktemp("plugins")
     (path / "minicluster").symlink_to(ROOT / "plugin")
     (path / "cat").mkdir()
@@ -250,7 +250,7 @@ def cat(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_documents_of_others_come_out_as_helm_4_hands_them_over(helm4: Helm, umbrella: Path, cat: Path) -> None:
+def test_documents_of_other_charts_pass_as_helm_4_hands_them_over(helm4: Helm, umbrella: Path, cat: Path) -> None:
     env = {"HELM_PLUGINS": str(cat), "SEEN": str(cat / "seen")}
     args = ("template", "x", umbrella, *OFF)
     plain = helm4.ok(*args, "--post-renderer", "cat", env=env)
@@ -271,23 +271,23 @@ def test_documents_of_others_come_out_as_helm_4_hands_them_over(helm4: Helm, umb
     assert passed.stdout == seen
 
 
-def test_as_a_part_of_another_chart(helm: Helm, umbrella: Path) -> None:
+def test_two_miniclusters_of_an_umbrella_chart_are_both_rendered(helm: Helm, umbrella: Path) -> None:
     objects = by_name(helm.template(*ON, *POST, chart=umbrella))
     for name in ("first", "second"):
         assert {("Job", name), ("Service", name), ("ConfigMap", f"{name}-config")} <= set(objects)
     assert ("ConfigMap", "hook") in objects
 
 
-def test_two_of_one_name_in_a_release_are_refused(helm: Helm, umbrella: Path) -> None:
+def test_two_miniclusters_of_one_name_in_a_release_are_refused(helm: Helm, umbrella: Path) -> None:
     text = helm.fails("template", "x", umbrella, "--namespace", "ns", *POST)
     assert lines_with(text, "two MiniCluster documents are named x in namespace ns: give one a nameOverride")
 
 
-def test_without_a_minicluster_a_release_passes(helm: Helm, umbrella: Path) -> None:
+def test_a_release_without_a_minicluster_passes_unchanged(helm: Helm, umbrella: Path) -> None:
     plain, rendered = (helm.template(*OFF, *post, chart=umbrella) for post in ((), POST))
     assert load_all(plain) and by_name(plain) == by_name(rendered)
 
 
-def test_hooks_can_be_left_out(helm: Helm) -> None:
+def test_the_post_renderer_works_without_hooks(helm: Helm) -> None:
     kinds = {kind for kind, _ in by_name(helm.template(*POST, "--no-hooks"))}
     assert kinds == {"Service", "Job", "ConfigMap", "Secret"}

@@ -46,14 +46,16 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("file", [*CASES, *EXAMPLES], ids=lambda path: path.stem)
-def test_the_same_bytes_with_both_helms_and_twice(helm3: Helm, helm4: Helm, seed_file: Path, file: Path) -> None:
+def test_template_prints_the_same_bytes_with_both_helms_and_each_time(
+    helm3: Helm, helm4: Helm, seed_file: Path, file: Path
+) -> None:
     args = ("-f", file, "--curve-seed-file", seed_file)
     first, second, third = (template(helm, *args) for helm in (helm4, helm3, helm4))
     assert first == second == third
     assert one(first, "Job")
 
 
-def test_it_is_what_helm_and_render_make(helm: Helm, seed_file: Path) -> None:
+def test_template_makes_the_same_objects_as_helm_and_render(helm: Helm, seed_file: Path) -> None:
     render = [sys.executable, "-m", "minicluster", "render", "--curve-seed-file", seed_file]
     stream = helm.ok("template", "a", CHART, "-n", "ns", "--skip-tests", "--set", "size=3")
     piped = subprocess.run(render, input=stream, capture_output=True, text=True, check=True).stdout
@@ -62,7 +64,7 @@ def test_it_is_what_helm_and_render_make(helm: Helm, seed_file: Path) -> None:
     assert [d["kind"] for d in load_all(made)] == ["ConfigMap", "Secret", "Service", "Job"]
 
 
-def test_a_folder_has_the_same_manifests(helm: Helm, tmp_path: Path) -> None:
+def test_template_writes_the_same_manifests_to_a_folder(helm: Helm, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     assert template(helm, *NAMED, "--output-dir", folder) == ""
     mark = b"# ns/a, by `minicluster template`: change its values, not this file\n"
@@ -75,7 +77,7 @@ def test_a_folder_has_the_same_manifests(helm: Helm, tmp_path: Path) -> None:
     assert stream.decode() == template(helm, *NAMED)
 
 
-def test_a_new_size_changes_two_fields_of_the_job(helm: Helm, tmp_path: Path) -> None:
+def test_template_with_a_new_size_changes_two_fields_of_the_job(helm: Helm, tmp_path: Path) -> None:
     for size in (2, 3):
         template(helm, *NAMED, "--set", f"size={size},maxSize=4", "--output-dir", tmp_path / str(size))
     old, new = (files(tmp_path / str(size)) for size in (2, 3))
@@ -94,7 +96,7 @@ def test_a_new_size_changes_two_fields_of_the_job(helm: Helm, tmp_path: Path) ->
     }
 
 
-def test_what_a_live_job_can_not_become_is_told(helm: Helm, tmp_path: Path) -> None:
+def test_template_warns_of_changes_that_a_live_job_does_not_allow(helm: Helm, tmp_path: Path) -> None:
     folder = ("--output-dir", tmp_path)
     template(helm, *NAMED, *folder)
     done = run(helm, "template", "a", "-n", "ns", *NAMED, "--set", "size=2,tasks=2", *folder)
@@ -106,7 +108,7 @@ def test_what_a_live_job_can_not_become_is_told(helm: Helm, tmp_path: Path) -> N
     )
 
 
-def test_a_job_that_removes_itself_is_told(helm4: Helm, tmp_path: Path) -> None:
+def test_template_warns_of_a_job_that_removes_itself(helm4: Helm, tmp_path: Path) -> None:
     done = run(helm4, "template", "a", *NAMED, "--set", "cleanup=true", "--output-dir", tmp_path)
     assert (done.code, done.err) == (
         0,
@@ -114,7 +116,7 @@ def test_a_job_that_removes_itself_is_told(helm4: Helm, tmp_path: Path) -> None:
     )
 
 
-def test_what_is_gone_goes(helm4: Helm, tmp_path: Path) -> None:
+def test_template_removes_files_of_objects_that_are_gone_and_no_others(helm4: Helm, tmp_path: Path) -> None:
     service = ("--set", "services[0].name=db,services[0].image=redis")
     template(helm4, *NAMED, *service, "--output-dir", tmp_path)
     assert "deployment-a-services.yaml" in files(tmp_path)
@@ -124,21 +126,21 @@ def test_what_is_gone_goes(helm4: Helm, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [None, "1.27", "1.31", "1.36"])
-def test_the_clusters_version_is_asked_for_and_never_guessed(helm: Helm, version: str | None) -> None:
+def test_template_uses_fields_of_newer_kubernetes_only_for_kube_version(helm: Helm, version: str | None) -> None:
     spec = one(template(helm, *NAMED, *(["--kube-version", version] if version else [])), "Job")["spec"]
     init = [container["name"] for container in spec["template"]["spec"].get("initContainers", [])]
     assert ("successPolicy" in spec) == (version in ("1.31", "1.36"))
     assert init == ([] if version == "1.36" else ["flux-view"])
 
 
-def test_an_older_cluster_is_refused(helm: Helm) -> None:
+def test_template_refuses_a_kubernetes_that_is_too_old(helm: Helm) -> None:
     done = run(helm, "template", "a", *NAMED, "--kube-version", "1.26")
     assert (done.code, done.out) == (1, "")
     assert lines_with(done.err, "minicluster: helm template: chart requires kubeVersion: >=1.27.0-0")
     assert len(done.err.splitlines()) == 1
 
 
-def test_it_needs_no_network(helm: Helm, seed_file: Path) -> None:
+def test_template_works_without_a_network(helm: Helm, seed_file: Path) -> None:
     alone = ("unshare", "--net", "--map-root-user")
     if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine makes no network namespaces (unshare --net)")
@@ -147,13 +149,13 @@ def test_it_needs_no_network(helm: Helm, seed_file: Path) -> None:
     assert done.out == template(helm, "--curve-seed-file", seed_file)
 
 
-def test_a_seed_by_the_environment(helm4: Helm, seed_file: Path) -> None:
+def test_template_takes_the_seed_file_from_the_environment(helm4: Helm, seed_file: Path) -> None:
     assert template(helm4, MINICLUSTER_CURVE_SEED_FILE=str(seed_file)) == template(
         helm4, "--curve-seed-file", seed_file
     )
 
 
-def test_another_chart(helm: Helm, tmp_path: Path) -> None:
+def test_template_renders_another_chart_around_minicluster(helm: Helm, tmp_path: Path) -> None:
     chart = tmp_path / "around"
     (chart / "templates").mkdir(parents=True)
     shutil.copytree(CHART, chart / "charts" / "minicluster")
@@ -189,14 +191,16 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.parametrize(("args", "message"), REFUSED, ids=["certificate", "schema", "refusal", "file"])
-def test_refused_in_one_line(helm: Helm, tmp_path: Path, args: tuple[str, ...], message: str) -> None:
+def test_template_refuses_wrong_input_in_one_line_and_writes_nothing(
+    helm: Helm, tmp_path: Path, args: tuple[str, ...], message: str
+) -> None:
     folder = tmp_path / "out"
     assert run(helm, "template", "a", *args, "--output-dir", folder) == Done(1, "", message)
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("certificate", ["seed", "given"])
-def test_no_folder_gets_a_secret(helm4: Helm, seed_file: Path, tmp_path: Path, certificate: str) -> None:
+def test_template_writes_no_secret_to_a_folder(helm4: Helm, seed_file: Path, tmp_path: Path, certificate: str) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(values_text({"flux": {"curveCert": CERTIFICATE}} if certificate == "given" else {}))
     folder = tmp_path / "out"
@@ -210,7 +214,7 @@ def test_no_folder_gets_a_secret(helm4: Helm, seed_file: Path, tmp_path: Path, c
     assert not folder.exists()
 
 
-def test_a_certificate_given_in_values_is_in_the_secret_only(helm4: Helm, tmp_path: Path) -> None:
+def test_template_puts_a_given_certificate_into_the_secret_only(helm4: Helm, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(values_text({"flux": {"curveCert": CERTIFICATE}}))
     documents = load_all(template(helm4, "-f", values))
@@ -224,6 +228,6 @@ def test_a_certificate_given_in_values_is_in_the_secret_only(helm4: Helm, tmp_pa
         ({"HELM_BIN": "/no/helm"}, "minicluster: HELM_BIN is /no/helm: there is no such program: "),
     ],
 )
-def test_without_helm(helm4: Helm, env: dict[str, str], message: str) -> None:
+def test_template_without_helm_says_how_to_get_it(helm4: Helm, env: dict[str, str], message: str) -> None:
     done = run(helm4, "template", "a", **({"PATH": "/nowhere"} | env))
     assert done == Done(1, "", f"{message}install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path\n")

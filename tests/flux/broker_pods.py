@@ -38,7 +38,7 @@ class Flux:
         return {"flux": None, "view": self.view} if self.view else {"flux": self.path}
 
     def values(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return values that choose the scheduler, where they leave it open."""
+        """Return values that choose the scheduler, unless they have chosen one."""
         return choose_scheduler(values, self.scheduler)
 
 
@@ -46,11 +46,11 @@ class Flux:
 class Image:
     """How the container of a pod differs from this machine."""
 
-    flux: Path | None = None  #: what PATH has; None where Flux comes with a view
+    flux: Path | None = None  #: the flux in PATH; None if Flux comes with a view
     view: Path | None = None  #: a view's tree
     environment: Mapping[str, str] = field(default_factory=dict)
-    hide: str = ""  #: commands that it lacks
-    sh: str = ""  #: what its sh is, unset: this host's
+    hide: str = ""  #: commands that the image lacks
+    sh: str = ""  #: the shell that is its sh; if unset, that of this host
     read_only: bool = False
     user: int = 0
 
@@ -65,7 +65,7 @@ class Pod:
 
     def __init__(self, root: Path, index: int, data: Mapping[str, Mapping[str, str]], image: Image) -> None:
         self.root, self.index, self.image = root, index, image
-        self.namespace = ""  #: of the network, with a host name of its own; this host's when unset
+        self.namespace = ""  #: the network namespace, with a host name of its own; if unset, that of this host
         self.state = root / "state"
         for folder in (root / "bin", self.state):
             folder.mkdir(parents=True)

@@ -24,7 +24,7 @@ ROOT = "root"
 
 
 class Side(Cluster):
-    """A root or one of its bursts, which has its root's ``certificate``."""
+    """A root or one of its bursts; a burst has the root's ``certificate``."""
 
     def __init__(self, folder: Path, cluster: MiniCluster, address: str, certificate: str, image: Image) -> None:
         self.root, self.image, self.cluster, self.address = folder, image, cluster, address

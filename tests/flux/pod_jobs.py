@@ -46,7 +46,7 @@ except AttributeError:
 
 
 def wait_for_checkpoint(cluster: FluxRelease) -> None:
-    """Wait until the volume has the present state: a kill loses what came after the last checkpoint."""
+    """Wait until the volume has the present state: a kill loses all changes since the last checkpoint."""
     begin = time.time()
     until(lambda: float(cluster.flux(0, "python", "-c", CHECKPOINT) or 0) > begin, PATIENCE)
 

@@ -9,7 +9,7 @@ from tools.releases import FluxRelease
 from tools.testbed import KUBECONFIG
 
 IN_PODS = pytest.mark.skipif(KUBECONFIG not in os.environ, reason=f"{KUBECONFIG} names no cluster to run pods on")
-#: Installs a release: values, what the runner has, then mode=, helm=, labels= of the namespace, options= of Helm.
+#: Installs a release: values, fields of the runner, then mode=, helm=, labels= of the namespace, options= of Helm.
 Install = Callable[..., FluxRelease]
 #: Skips the test where the image of its module lacks a tool.
 Need = Callable[[str], None]

@@ -1,4 +1,4 @@
-"""Pods that are stopped, killed, late or replaced: exit codes, by which Kubernetes decides, and who comes back."""
+"""Pods that are stopped, killed, late or replaced: their exit codes, and which of them come back."""
 
 import signal
 import time
@@ -29,7 +29,7 @@ def lost(cluster: Cluster, rank: int) -> None:
     until(lambda: rank not in parse_idset(cluster.up()))
 
 
-def test_no_command_idles_until_shutdown(make: Make) -> None:
+def test_a_cluster_without_a_command_idles_until_shutdown(make: Make) -> None:
     cluster = make({"size": 3}).start().wait_for_ready()
     assert cluster.up() == "0-2"
     assert sorted(cluster.lead.flux("run", "-N3", "sh", "-c", "echo $FLUX_TASK_RANK").split()) == ["0", "1", "2"]
@@ -39,14 +39,14 @@ def test_no_command_idles_until_shutdown(make: Make) -> None:
     assert cluster.wait() == [0, 0, 0]
 
 
-def test_an_idle_cluster_is_quiet(make: Make) -> None:
+def test_quiet_logging_of_an_idle_cluster_prints_nothing(make: Make) -> None:
     cluster = make({**TWO, "interactive": True}).start().wait_for_ready()
     cluster.lead.flux("shutdown", "--quiet")
     assert cluster.wait() == [0, 0]
     assert (cluster.lead.log, cluster.pods[1].log) == ("", "")
 
 
-def test_a_shutdown_before_the_job_ends_is_no_success(make: Make) -> None:
+def test_a_shutdown_before_the_job_ends_fails_the_lead(make: Make) -> None:
     cluster = make(TWO, {"command": "sleep 600"}).start().wait_for_ready()
     cluster.lead.run(f"{MOUNT}/bin/flux", "shutdown", "--quiet")
     assert cluster.lead.wait() == 129
@@ -55,7 +55,7 @@ def test_a_shutdown_before_the_job_ends_is_no_success(make: Make) -> None:
     assert cluster.lead.log in (said, f"flux-job: task(s) Hangup\n{said}")
 
 
-def test_a_worker_told_to_stop_comes_back_and_the_others_go_on(make: Make) -> None:
+def test_a_worker_that_is_told_to_stop_rejoins_and_the_work_goes_on(make: Make) -> None:
     cluster = make({**TWO, "size": 3}, {"command": UNTIL_TOLD}).start().wait_for_ready()
     cluster.pods[2].signal(signal.SIGTERM)
     assert cluster.pods[2].wait() == RETRY
@@ -68,7 +68,7 @@ def test_a_worker_told_to_stop_comes_back_and_the_others_go_on(make: Make) -> No
     assert cluster.lead.log.splitlines()[-1] == "done"
 
 
-def test_a_worker_is_told_to_stop_before_there_is_a_lead(make: Make) -> None:
+def test_a_worker_without_a_lead_can_be_told_to_stop(make: Make) -> None:
     cluster = make(TWO, {"command": "true"})
     cluster.start([1])
     cluster.pods[1].signal(signal.SIGTERM)
@@ -76,7 +76,7 @@ def test_a_worker_is_told_to_stop_before_there_is_a_lead(make: Make) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 0.05, 0.3, 0.8, 1.5])
-def test_the_lead_told_to_stop_while_it_starts_is_never_a_success(make: Make, seconds: float) -> None:
+def test_a_lead_that_is_told_to_stop_while_it_starts_is_replaced(make: Make, seconds: float) -> None:
     cluster = make(TWO, {"command": "sleep 600"}).start()
     time.sleep(seconds)
     cluster.lead.signal(signal.SIGTERM)
@@ -84,7 +84,7 @@ def test_the_lead_told_to_stop_while_it_starts_is_never_a_success(make: Make, se
 
 
 @pytest.mark.parametrize("command", ["sleep 600", ""])
-def test_the_lead_told_to_stop_comes_back_and_the_workers_rejoin(make: Make, command: str) -> None:
+def test_the_workers_rejoin_a_lead_that_was_told_to_stop_and_replaced(make: Make, command: str) -> None:
     cluster = make({**TWO, "size": 3}, {"command": command}).start().wait_for_ready()
     cluster.lead.signal(signal.SIGTERM)
     assert cluster.lead.wait() == RETRY
@@ -95,7 +95,7 @@ def test_the_lead_told_to_stop_comes_back_and_the_workers_rejoin(make: Make, com
     assert [cluster.pods[i].process.poll() for i in (1, 2)] == [None, None]
 
 
-def test_the_work_starts_afresh_with_the_new_lead(make: Make) -> None:
+def test_the_work_starts_again_with_a_new_lead(make: Make) -> None:
     cluster = make(TWO, {"command": UNTIL_TOLD}).start().wait_for_ready()
     cluster.lead.signal(signal.SIGTERM)
     assert cluster.lead.wait() == RETRY
@@ -106,7 +106,7 @@ def test_the_work_starts_afresh_with_the_new_lead(make: Make) -> None:
     assert cluster.lead.log == "done\n"
 
 
-def test_a_killed_broker_of_a_worker_rejoins_and_other_jobs_go_on(make: Make) -> None:
+def test_a_worker_whose_broker_is_killed_rejoins_and_other_jobs_go_on(make: Make) -> None:
     cluster = make({**TWO, "size": 3}, {"command": UNTIL_TOLD}).start().wait_for_ready()
     cluster.pods[2].kill_broker()
     lost(cluster, 2)
@@ -118,7 +118,7 @@ def test_a_killed_broker_of_a_worker_rejoins_and_other_jobs_go_on(make: Make) ->
     assert cluster.pods[2].log == "minicluster: the broker ended with exit code 137 and starts again in 1 s\n"
 
 
-def test_a_killed_worker_s_jobs_fail(make: Make) -> None:
+def test_the_jobs_of_a_killed_worker_fail(make: Make) -> None:
     cluster = make(TWO).start().wait_for_ready()
     job = cluster.lead.flux("submit", "--requires=rank:1", "sleep", "600").strip()
     cluster.lead.flux("job", "wait-event", "-t60", job, "start")
@@ -126,7 +126,7 @@ def test_a_killed_worker_s_jobs_fail(make: Make) -> None:
     assert cluster.lead.run(f"{MOUNT}/bin/flux", "job", "status", job).returncode != 0
 
 
-def test_a_killed_broker_of_the_lead_is_no_success(make: Make) -> None:
+def test_a_lead_whose_broker_is_killed_is_replaced_and_the_workers_rejoin(make: Make) -> None:
     cluster = make(TWO, {"command": "sleep 600"}).start().wait_for_ready()
     cluster.lead.kill_broker()
     assert cluster.lead.wait() == RETRY
@@ -135,7 +135,7 @@ def test_a_killed_broker_of_the_lead_is_no_success(make: Make) -> None:
     until(lambda: cluster.up() == "0-1")
 
 
-def test_a_killed_lead_pod_is_replaced_and_the_workers_rejoin(make: Make) -> None:
+def test_the_workers_rejoin_the_replacement_of_a_killed_lead_pod(make: Make) -> None:
     cluster = make(TWO, {"command": "sleep 600"}).start().wait_for_ready()
     cluster.lead.kill()
     begin = time.monotonic()
@@ -146,7 +146,7 @@ def test_a_killed_lead_pod_is_replaced_and_the_workers_rejoin(make: Make) -> Non
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_job_that_is_done_counts_though_the_lead_is_told_to_stop(make: Make, code: int) -> None:
+def test_a_finished_job_decides_the_exit_code_of_a_lead_that_is_told_to_stop(make: Make, code: int) -> None:
     commands = {"post": "touch /tmp/post; until [ -e /tmp/end ]; do sleep 0.1; done"}
     cluster = make(TWO, {"command": f"exit {code}", "commands": commands}).start()
     until(lambda: cluster.lead.run("test", "-e", "/tmp/post").returncode == 0)
@@ -155,7 +155,7 @@ def test_a_job_that_is_done_counts_though_the_lead_is_told_to_stop(make: Make, c
     assert cluster.lead.wait() == code
 
 
-def test_the_lead_waits_for_size_of_max_size(make: Make) -> None:
+def test_the_lead_waits_for_size_and_not_for_max_size_brokers(make: Make) -> None:
     cluster = make({**TWO, "maxSize": 4, "tasks": 2}, {"command": UNTIL_TOLD})
     cluster.start([0])
     until(lambda: cluster.up() == "0")
@@ -168,14 +168,14 @@ def test_the_lead_waits_for_size_of_max_size(make: Make) -> None:
     assert cluster.lead.log == "done\ndone\n"
 
 
-def test_min_size_is_the_quorum(make: Make) -> None:
+def test_the_work_starts_with_min_size_brokers(make: Make) -> None:
     cluster = make({**TWO, "size": 3, "minSize": 1}, {"command": "flux resource list -n -s up -o {ranks}"})
     cluster.start([0])
     assert cluster.wait() == [0]
     assert cluster.lead.log == "0\n"
 
 
-def test_a_late_worker_joins(make: Make) -> None:
+def test_a_late_worker_joins_the_instance(make: Make) -> None:
     cluster = make({**TWO, "maxSize": 3}).start().wait_for_ready()
     assert cluster.up() == "0-1"
     assert cluster.lead.flux("resource", "list", "-n", "-s", "down", "-o", "{nodelist}") == "flux-sample-2\n"
@@ -188,13 +188,13 @@ def test_a_late_worker_joins(make: Make) -> None:
     assert cluster.lead.flux("run", "-N3", "-n3", "true") == ""
 
 
-def test_complete_workers_end_with_their_broker(make: Make) -> None:
+def test_complete_workers_ends_a_worker_with_its_broker(make: Make) -> None:
     cluster = make({**TWO, "flux": {"completeWorkers": True}}).start().wait_for_ready()
     cluster.pods[1].kill_broker()
     assert cluster.pods[1].wait() == 0
 
 
-def test_a_worker_without_a_lead_waits(make: Make) -> None:
+def test_a_worker_waits_for_its_lead(make: Make) -> None:
     cluster = make(TWO, {"command": "echo hello"})
     cluster.start([1])
     time.sleep(3)

@@ -1,4 +1,4 @@
-"""Bursts that join a root: jobs over all of them, lost pods, and errors on the side of a burst."""
+"""Bursts that join a root: jobs over all of them, lost pods, and errors of a burst."""
 
 import os
 import subprocess
@@ -29,12 +29,12 @@ def sides(flux: Flux, tmp_path: Path) -> Iterator[Sides]:
 
 
 def hostnames(side: Any, nodes: int) -> list[str]:
-    """Return the hosts that the tasks of a job over so many nodes run on."""
+    """Return the hosts that the tasks of a job over ``nodes`` nodes run on."""
     printed = side.lead.flux("run", f"-N{nodes}", f"-n{nodes}", "flux", "getattr", "hostname")
     return sorted(printed.split())
 
 
-def test_a_job_over_the_root_and_two_bursts_that_come_and_go(sides: Sides) -> None:
+def test_jobs_run_over_a_root_and_two_bursts_that_join_and_leave(sides: Sides) -> None:
     root = sides.start_root({**VALUES, **QUIET})
     assert root.up() == "0-1"
     first = sides.burst("b0", 1).start()
@@ -57,7 +57,7 @@ def test_a_job_over_the_root_and_two_bursts_that_come_and_go(sides: Sides) -> No
     assert [pod.log for pod in [*root.pods.values(), *first.pods.values()]] == [""] * 4
 
 
-def test_a_burst_that_is_killed_takes_its_own_jobs_with_it_only(sides: Sides) -> None:
+def test_a_killed_burst_loses_only_its_own_jobs_and_can_join_again(sides: Sides) -> None:
     root = sides.start_root(VALUES)
     side = sides.burst("b0", 2).start()
     until(lambda: root.up() == "0-3")
@@ -97,7 +97,7 @@ def move(values: Any) -> None:
     ],
     ids=["order", "size", "root's size"],
 )
-def test_another_table_is_refused_by_the_lead(
+def test_the_lead_refuses_a_burst_with_another_host_table(
     sides: Sides, name: str, change: Callable[[Any], None], complaint: str
 ) -> None:
     root = sides.start_root(VALUES)
@@ -110,7 +110,7 @@ def test_another_table_is_refused_by_the_lead(
 
 
 @pytest.mark.parametrize("wrong", ["certificate", "address"])
-def test_a_lead_that_does_not_answer_is_named(sides: Sides, wrong: str) -> None:
+def test_a_burst_names_a_lead_that_does_not_answer(sides: Sides, wrong: str) -> None:
     root = sides.start_root(VALUES)
     if wrong == "certificate":
         cluster = load({"metadata": {"name": "other"}})
@@ -142,7 +142,7 @@ def test_a_burst_joins_the_lead_that_replaces_another(sides: Sides) -> None:
 HOSTLIST = {"size": 1, "flux": {"bursting": {"hostlist": "root-0,vm-[0-1]"}}}
 
 
-def test_hosts_that_are_no_pods(sides: Sides, flux: Flux, tmp_path: Path) -> None:
+def test_hosts_that_are_not_pods_join_the_root(sides: Sides, flux: Flux, tmp_path: Path) -> None:
     root = sides.start_root({**HOSTLIST, **QUIET})
     found = plan.find(root.cluster, "vm-[0-1]")
     address = Address(sides.address, 8050)

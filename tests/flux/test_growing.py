@@ -103,7 +103,7 @@ class Setup:
             words = [*enter, f"{MOUNT}/bin/flux", "python", "-c", driver]
             self.agent = subprocess.Popen(words, env=lead.environment, stdout=out, stderr=out)
         until(lambda: "nothing to do" in self.log)
-        # the first events are what was there before
+        # the first events describe the state before
         until(lambda: self.listeners() == 1)
 
     @property
@@ -132,7 +132,7 @@ def mc(make: Make, tmp_path: Path) -> Iterator[Setup]:
     setup.api.server_close()
 
 
-def test_a_job_that_needs_nodes_gets_them(mc: Setup) -> None:
+def test_the_agent_adds_nodes_for_a_job_that_needs_them(mc: Setup) -> None:
     asked = mc.api.asked
     assert mc.ends(mc.submit("-N1", "true")) == "COMPLETED"
     # a look without a request to Kubernetes
@@ -145,13 +145,13 @@ def test_a_job_that_needs_nodes_gets_them(mc: Setup) -> None:
     assert "Traceback" not in mc.log
 
 
-def test_a_size_is_requested(mc: Setup) -> None:
+def test_the_agent_sets_a_size_requested_by_minicluster_scale(mc: Setup) -> None:
     mc.cluster.lead.run(f"{MOUNT}/bin/minicluster-scale", "2")
     until(lambda: mc.cluster.up() == "0-1")
     assert mc.api.events == ["size 1 -> 2: minicluster-scale requested it"]
 
 
-def test_the_scheduler_is_reloaded(mc: Setup) -> None:
+def test_the_agent_goes_on_after_the_scheduler_is_reloaded(mc: Setup) -> None:
     loaded = mc.cluster.lead.flux("module", "list")
     scheduler = next(name for name in ("sched-simple", "sched-fluxion-qmanager") if name in loaded)
     mc.cluster.lead.flux("module", "reload", scheduler)
@@ -159,7 +159,7 @@ def test_the_scheduler_is_reloaded(mc: Setup) -> None:
     assert mc.agent.poll() is None
 
 
-def test_the_api_server_is_away_for_a_while(mc: Setup) -> None:
+def test_the_agent_adds_nodes_once_the_api_server_is_back(mc: Setup) -> None:
     mc.api.away = True
     job = mc.submit("-N2", "true")
     until(lambda: "503 Service Unavailable" in mc.log)

@@ -61,7 +61,7 @@ def namespaces() -> Iterator[list[str]]:
             ip("netns", "del", name, check=False)
 
 
-def test_two_pods_that_have_ipv6_only(flux: Flux, namespaces: list[str], tmp_path: Path) -> None:
+def test_two_pods_that_have_only_ipv6_run_jobs_together(flux: Flux, namespaces: list[str], tmp_path: Path) -> None:
     values = flux.values({"size": 2, "logging": {"quiet": True}})
     cluster = Wired(tmp_path, values, {"cores": 1}, Image(**flux.image)).wire(namespaces).start()
     try:

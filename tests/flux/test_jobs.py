@@ -1,4 +1,4 @@
-"""Jobs from a command, a list or a script: exactly their output and their exit code."""
+"""Jobs from a command, a list or a script: the log has exactly their output, and the lead their exit code."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from pod_jobs import UNTIL_TOLD
 from tools.clients import until
 
 QUIET = {"logging": {"quiet": True}}
-#: What `flux run` says of a job that failed
+#: The message of `flux run` about a job that failed
 TASKS = "flux-job: task(s) exited with exit code"
 TWO: dict[str, Any] = {"size": 2, **QUIET}
 NASTY = [
@@ -36,7 +36,7 @@ NASTY = [
 ]
 
 
-def test_hello_world_and_nothing_else(make: Make) -> None:
+def test_quiet_logging_prints_the_output_of_the_command_and_nothing_else(make: Make) -> None:
     cluster = make(TWO, {"command": "echo hello world"})
     assert cluster.run() == [0, 0]
     assert cluster.lead.log == "hello world\n"
@@ -76,7 +76,7 @@ def test_hello_world_and_nothing_else(make: Make) -> None:
 def test_a_failing_job_gives_the_lead_its_exit_code(make: Make, command: Any, code: int, log: str) -> None:
     cluster = make(TWO, {"command": command})
     assert cluster.run() == [code, 0]
-    # so an older Flux says that a task was killed
+    # an older Flux has this message for a task that was killed
     printed = cluster.lead.log.replace(f"{TASKS} 137", "flux-job: task(s) Killed")
     assert sorted(printed.splitlines()) == sorted(log.splitlines())
     assert cluster.pods[1].log == ""
@@ -94,7 +94,7 @@ def test_one_failing_task_of_several_fails_the_job(make: Make) -> None:
         "echo \"a  'b' $FLUX_TASK_RANK `echo x` | é\" &&\n  echo $HOME |\n  cat\n",
     ],
 )
-def test_a_command_means_what_a_shell_says(make: Make, command: Any) -> None:
+def test_a_command_is_run_by_a_shell_as_written(make: Make, command: Any) -> None:
     cluster = make({**TWO, "tasks": 4}, {"command": command, "cores": 2})
     assert cluster.run() == [0, 0]
     lines = [f"a  'b' {rank} x | é" for rank in range(4)] + ["/tmp/home"] * 4
@@ -102,28 +102,30 @@ def test_a_command_means_what_a_shell_says(make: Make, command: Any) -> None:
 
 
 @pytest.mark.parametrize(("tasks", "lines"), [(0, 2), (1, 1), (2, 2), (4, 4)])
-def test_tasks(make: Make, tasks: int, lines: int) -> None:
+def test_the_number_of_tasks_follows_the_value_tasks(make: Make, tasks: int, lines: int) -> None:
     cluster = make({**TWO, "tasks": tasks}, {"command": "echo $FLUX_JOB_SIZE", "cores": 2})
     assert cluster.run() == [0, 0]
     assert cluster.lead.log == f"{lines}\n" * lines
 
 
-def test_a_list_is_an_exact_argv(make: Make) -> None:
+def test_a_command_that_is_a_list_is_run_as_an_exact_argv(make: Make) -> None:
     cluster = make(QUIET, {"command": ["printf", "<%s>\n", *NASTY]})
     assert cluster.run() == [0]
     assert cluster.lead.log == "".join(f"<{word}>\n" for word in NASTY)
 
 
 @pytest.mark.parametrize(
-    "command", [["printf", "%s,", "{{id}}", "{cc}", "{}", "{{x"], "printf '%s,' {{id}} {cc} {} {{x"]
+    "command",
+    [["printf", "%s,", "{{id}}", "{cc}", "{}", "{{x"], "printf '%s,' {{id}} {cc} {} {{x"],
+    ids=["list", "text"],
 )
-def test_braces_are_no_templates(make: Make, command: Any) -> None:
+def test_braces_in_a_command_are_not_expanded(make: Make, command: Any) -> None:
     cluster = make(QUIET, {"command": command})
     assert cluster.run() == [0]
     assert cluster.lead.log == "{{id}},{cc},{},{{x,"
 
 
-def test_the_home_s_bashrc_is_not_read(make: Make) -> None:
+def test_the_shell_of_a_command_does_not_read_bashrc(make: Make) -> None:
     init = "echo 'echo bashrc' >$HOME/.bashrc"
     cluster = make(QUIET, {"command": "echo hello", "commands": {"init": init}})
     assert cluster.run() == [0]
@@ -138,18 +140,18 @@ def test_the_home_s_bashrc_is_not_read(make: Make) -> None:
         ("#!/usr/bin/env -S sed -n 1p\nrest", "#!/usr/bin/env -S sed -n 1p\n"),
     ],
 )
-def test_a_script_runs_as_given(make: Make, script: str, log: str) -> None:
+def test_a_script_is_run_by_its_interpreter_as_written(make: Make, script: str, log: str) -> None:
     cluster = make(QUIET, {"commands": {"script": script}})
     assert cluster.run() == [0]
     assert cluster.lead.log == log
 
 
-def test_a_script_s_exit_code(make: Make) -> None:
+def test_a_script_gives_the_lead_its_exit_code(make: Make) -> None:
     cluster = make(QUIET, {"commands": {"script": "#!/bin/sh\nexit 4\n"}})
     assert cluster.run() == [4]
 
 
-def test_environment_of_the_jobs(make: Make) -> None:
+def test_jobs_have_the_environment_of_the_values(make: Make) -> None:
     flux = {"environment": {"GREETING": 'it\'s "$HOME" `id` é', "EMPTY": ""}}
     command = 'echo "$GREETING/${EMPTY-unset}/${PYTHONPATH-unset}"; flux getattr size'
     cluster = make({**QUIET, "flux": flux}, {"command": command})
@@ -157,7 +159,7 @@ def test_environment_of_the_jobs(make: Make) -> None:
     assert cluster.lead.log == 'it\'s "$HOME" `id` é//unset\n1\n'
 
 
-def test_the_image_s_own_pythonpath_stays(make: Make) -> None:
+def test_the_pythonpath_of_the_image_is_kept_in_jobs(make: Make) -> None:
     cluster = make(
         QUIET,
         {"command": "echo $PYTHONPATH; flux resource list -n -o {nnodes} -s up"},
@@ -167,14 +169,14 @@ def test_the_image_s_own_pythonpath_stays(make: Make) -> None:
     assert cluster.lead.log == "/a\n1\n"
 
 
-def test_prefix_verb_and_flags(make: Make) -> None:
+def test_prefix_submit_command_and_option_flags_are_used(make: Make) -> None:
     flux = {"submitCommand": "flux submit --env=C=c", "optionFlags": "--env=A='b c' -c1"}
     cluster = make({**QUIET, "flux": flux}, {"command": 'echo "$A $B $C"', "commands": {"prefix": "env B='d  e'"}})
     assert cluster.run() == [0]
     assert cluster.lead.log == "b c d  e c\n"
 
 
-def test_cores_and_gpus_of_r(make: Make) -> None:
+def test_flux_sees_the_cores_and_gpus_of_the_values(make: Make) -> None:
     runner = {"command": "flux resource list -n -s up -o '{nnodes} {ncores} {ngpus}'", "cores": 3}
     cluster = make(TWO, {**runner, "resources": {"limits": {"nvidia.com/gpu": 2}}})
     assert cluster.run() == [0, 0]
@@ -183,7 +185,7 @@ def test_cores_and_gpus_of_r(make: Make) -> None:
 
 @pytest.mark.parametrize("code", [0, 3])
 @pytest.mark.parametrize("verb", ["flux run", "flux submit"])
-def test_what_the_log_has_of_the_command(make: Make, code: int, verb: str) -> None:
+def test_the_log_has_the_output_of_all_tasks_and_the_exit_code(make: Make, code: int, verb: str) -> None:
     values = {"size": 2, "tasks": 2, "flux": {"submitCommand": verb}, "logging": {"quiet": True}}
     cluster = make(values, {"command": f"echo hello; exit {code}"})
     assert cluster.run() == [code, 0]
@@ -200,8 +202,8 @@ def test_the_log_has_the_output_while_the_command_runs(make: Make) -> None:
     assert cluster.lead.log == "first\ndone\n"
 
 
-def test_a_time_limit_ends_the_work_and_keeps_its_log(make: Make) -> None:
-    """Not as deadlineSeconds, at which Kubernetes removes the pods."""
+def test_a_time_limit_of_flux_ends_the_work_and_keeps_its_log(make: Make) -> None:
+    """With deadlineSeconds, Kubernetes would remove the pods with their logs."""
     cluster = make({"flux": {"optionFlags": "-t 1s"}, **QUIET}, {"command": "echo begun; sleep 600"})
     assert cluster.run() == [142]
     lines = cluster.lead.log.splitlines()

@@ -40,7 +40,7 @@ def drains(cluster: Cluster) -> str:
     return cluster.lead.flux("resource", "drain", "-n", "-o", "{ranks} {reason}").strip()
 
 
-def test_a_worker_drains_its_rank_lets_its_job_end_and_is_used_again_when_it_is_back(make: Make) -> None:
+def test_a_worker_that_leaves_drains_its_rank_until_its_next_pod_is_back(make: Make) -> None:
     cluster = make(TWO).start().wait_for_ready()
     job = started(cluster, "-N2", "-n2", "sh", "-c", "until [ -e /tmp/end ]; do sleep 0.1; done")
     cluster.pods[1].signal(signal.SIGTERM)
@@ -85,7 +85,7 @@ def test_a_lead_can_be_told_to_stop_at_any_instant(make: Make) -> None:
         assert cluster.lead.wait() == RETRY, f"step {step}: {cluster.lead.log}"
 
 
-def test_what_others_drained_stays_drained(make: Make) -> None:
+def test_a_rank_that_others_drained_stays_drained(make: Make) -> None:
     cluster = make(TWO).start().wait_for_ready()
     cluster.lead.flux("resource", "drain", "1", "bad DIMM")
     cluster.pods[1].signal(signal.SIGTERM)
@@ -97,7 +97,7 @@ def test_what_others_drained_stays_drained(make: Make) -> None:
     assert drains(cluster) == "1 bad DIMM"
 
 
-def test_a_job_that_goes_on_is_cancelled_when_the_grace_period_is_over(make: Make) -> None:
+def test_a_job_is_cancelled_when_the_grace_period_of_its_pod_is_over(make: Make) -> None:
     cluster = make(SHORT).start().wait_for_ready()
     job = started(cluster, "-N2", "-n2", "sleep", "600")
     cluster.pods[1].signal(signal.SIGTERM)
@@ -109,7 +109,7 @@ def test_a_job_that_goes_on_is_cancelled_when_the_grace_period_is_over(make: Mak
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_work_that_ends_while_the_lead_leaves_counts(make: Make, code: int) -> None:
+def test_work_that_ends_while_the_lead_leaves_decides_its_exit_code(make: Make, code: int) -> None:
     script = f"touch /tmp/runs; until [ -e /tmp/end ]; do sleep 0.1; done; echo done; exit {code}"
     cluster = make(TWO, {"command": script}).start()
     until(lambda: cluster.lead.run("test", "-e", "/tmp/runs").returncode == 0)
@@ -120,14 +120,14 @@ def test_work_that_ends_while_the_lead_leaves_counts(make: Make, code: int) -> N
     assert cluster.lead.log.splitlines()[0] == "done"
 
 
-def test_work_that_goes_on_is_done_anew_by_the_next_lead(make: Make) -> None:
+def test_a_lead_whose_work_outlasts_the_grace_period_is_replaced(make: Make) -> None:
     cluster = make(SHORT, {"command": "until [ -e /tmp/end ]; do sleep 0.1; done"}).start().wait_for_ready()
     until(lambda: cluster.lead.flux("jobs", "-n", "-o", "{state}").strip() == "RUN")
     cluster.lead.signal(signal.SIGTERM)
     assert cluster.lead.wait() == RETRY
 
 
-def test_a_pod_without_jobs_leaves_at_once(make: Make) -> None:
+def test_a_pod_without_jobs_stops_at_once(make: Make) -> None:
     cluster = make({**TWO, "pod": {"terminationGracePeriodSeconds": 3600}}).start().wait_for_ready()
     for index in (1, 0):
         cluster.pods[index].signal(signal.SIGTERM)
@@ -141,8 +141,8 @@ def volume() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_a_job_whose_nodes_were_being_given_at_a_kill_does_not_stop_the_queue(make: Make, volume: Path) -> None:
-    """The test writes what such a kill leaves in the KVS: resources that no event of the job mentions."""
+def test_a_job_that_a_kill_left_half_allocated_does_not_stop_the_queue(make: Make, volume: Path) -> None:
+    """The test makes the state that such a kill leaves in the KVS: resources that no event of the job mentions."""
     cluster = make({**QUIET, "archive": {"path": f"{volume}/state.tgz"}}).start().wait_for_ready()
     lead = cluster.lead
     stuck, behind = (lead.flux("submit", "--urgency=hold", "true").strip() for _ in range(2))
@@ -171,7 +171,7 @@ exit 3
 
 
 @pytest.mark.parametrize("in_time", [True, False], ids=["in time", "late"])
-def test_a_launcher_has_the_grace_of_a_job(make: Make, in_time: bool) -> None:
+def test_a_launcher_gets_the_same_grace_period_as_a_job(make: Make, in_time: bool) -> None:
     cluster = make(SHORT, {"command": LAUNCHES, "launcher": True}).start()
     until(lambda: cluster.lead.run("test", "-e", "/tmp/runs").returncode == 0)
     cluster.lead.signal(signal.SIGTERM)
@@ -197,7 +197,7 @@ def test_the_queue_is_dumped_before_the_jobs_end(make: Make, volume: Path) -> No
     assert not archive.exists()
     cluster.lead.signal(signal.SIGTERM)
     until(archive.exists)
-    # before it could dump at its end
+    # the lead is killed before it could dump at its end
     cluster.lead.kill()
     cluster.start([0]).wait_for_ready()
     assert f"UTC is restored from {archive}" in cluster.lead.log

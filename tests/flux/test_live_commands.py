@@ -1,4 +1,4 @@
-"""The program by which `minicluster flux` finds its job and cancels it, in a real Flux."""
+"""The program with which `minicluster flux` finds its job and cancels it, in a real Flux."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from typing import Any
 from minicluster.lead.program import BOOT, first_line
 from minicluster.live.jobs import MARK
 
-#: With a core taken by one job, another waits; each line is what the program prints
+#: One job has the only core, and another waits; each line of output is an answer of the program
 SCRIPT = """
 mine() { printf %s "$program" | flux python -c "$boot" "$@"; }
 mark() { echo "--setattr=$1=$2"; }
@@ -31,7 +31,7 @@ flux jobs -ano '{result_abbrev}'
 """
 
 
-def test_a_job_is_found_by_its_key(flux_path: Path) -> None:
+def test_the_flux_command_finds_and_cancels_its_job_by_its_key(flux_path: Path) -> None:
     environment = {
         **os.environ,
         "PATH": f"{flux_path.parent}:{os.environ['PATH']}",

@@ -26,7 +26,7 @@ def wall_time(name: str, line: str) -> float:
     return float(match[1])
 
 
-def test_timed_prints_the_wall_times(make: Make) -> None:
+def test_timed_logging_prints_the_wall_times(make: Make) -> None:
     cluster = make({"size": 2, "logging": {"quiet": True, "timed": True}}, {"command": "sleep 1.2; echo job"})
     assert cluster.run() == [0, 0]
     job, submit, start = cluster.lead.log.splitlines()
@@ -35,7 +35,7 @@ def test_timed_prints_the_wall_times(make: Make) -> None:
     assert re.fullmatch(r"FLUXTIME fluxstart wall time 0:\d\d\.\d\d\n", cluster.pods[1].log)
 
 
-def test_timed_also_when_the_job_fails(make: Make) -> None:
+def test_timed_logging_prints_the_wall_times_when_the_job_fails(make: Make) -> None:
     cluster = make({"logging": {"quiet": True, "timed": True}}, {"command": "exit 3"})
     assert cluster.run() == [3]
     assert [line.split()[1] for line in cluster.lead.log.splitlines() if line.startswith("FLUXTIME")] == [
@@ -51,7 +51,7 @@ def keys(cluster: Cluster) -> list[str]:
     return found
 
 
-def test_the_loudest_log_has_no_key(make: Make) -> None:
+def test_the_most_verbose_log_has_no_key_of_the_certificate(make: Make) -> None:
     logging = {"debug": True, "zeromq": True, "timed": True, "strict": True}
     commands = {"init": "set -x", "post": "true"}
     cluster = make({"size": 2, "logging": logging, "flux": {"logLevel": 7}}, {**HELLO, "commands": commands})
@@ -74,7 +74,7 @@ def command_lines() -> str:
     return "\n".join(found)
 
 
-def test_the_certificate_is_its_user_s_own_and_no_argument(make: Make) -> None:
+def test_the_certificate_is_readable_by_its_user_alone_and_in_no_command_line(make: Make) -> None:
     cluster = make({"size": 2, **QUIET}).start().wait_for_ready()
     certificate = cluster.lead.state / "config/curve/curve.cert"
     assert stat.S_IMODE(certificate.stat().st_mode) == 0o400
@@ -85,7 +85,7 @@ def test_the_certificate_is_its_user_s_own_and_no_argument(make: Make) -> None:
     assert not [name for name, text in cluster.data["minicluster"].items() for key in keys(cluster) if key in text]
 
 
-def test_no_socket_where_flux_of_an_exec_looks(make: Make) -> None:
+def test_disable_socket_hides_the_instance_from_flux_in_an_exec(make: Make) -> None:
     values = {"size": 2, **QUIET, "flux": {"disableSocket": True}}
     cluster = make(values, {"command": "flux getattr size; until [ -e /tmp/end ]; do sleep 0.1; done"}).start()
     cluster.wait_for_ready()
@@ -96,13 +96,13 @@ def test_no_socket_where_flux_of_an_exec_looks(make: Make) -> None:
     assert cluster.lead.log == "2\n"
 
 
-def test_the_socket_s_path(make: Make) -> None:
+def test_the_socket_of_the_broker_is_in_the_run_folder(make: Make) -> None:
     cluster = make(QUIET, {"command": "echo $FLUX_URI"})
     assert cluster.run() == [0]
     assert cluster.lead.log == f"local://{MOUNT}/config/run/flux/local\n"
 
 
-def test_wrap(make: Make) -> None:
+def test_the_value_wrap_runs_the_broker_in_a_wrapper(make: Make) -> None:
     commands = {
         "init": "printf '#!/bin/sh\\necho wrapped >>/tmp/wrapped; exec \"$@\"\\n' >/tmp/wrap; chmod +x /tmp/wrap"
     }
@@ -126,7 +126,7 @@ def test_a_wrong_broker_config_ends_the_lead_at_once(make: Make, toml: str, reas
     assert cluster.lead.log.endswith("minicluster: the broker did not start, exit code 1\n")
 
 
-def test_a_pod_without_flux_says_so(make: Make, flux: Flux) -> None:
+def test_a_pod_without_flux_names_the_value_to_set(make: Make, flux: Flux) -> None:
     missing = Path("/nonexistent")
     cluster = make(QUIET, HELLO, **({"view": missing} if flux.view else {"hide": "flux"}))
     assert cluster.run() == [127]
@@ -157,7 +157,7 @@ WHICH = "import os, sys; print(os.path.realpath(sys.executable))"
 
 
 @pytest.mark.parametrize("image", IMAGES.values(), ids=IMAGES)
-def test_images(make: Make, flux: Flux, image: dict[str, Any]) -> None:
+def test_the_scripts_run_in_many_kinds_of_images(make: Make, flux: Flux, image: dict[str, Any]) -> None:
     found = shutil.which("python3", path=PATH)
     if found and python_of(flux) == Path(found).resolve():
         # Flux uses the image's Python, so the image must have it
@@ -170,19 +170,19 @@ def test_images(make: Make, flux: Flux, image: dict[str, Any]) -> None:
     assert cluster.pods[1].log == ""
 
 
-def test_a_strict_snippet_without_bash(make: Make) -> None:
+def test_a_strict_snippet_fails_the_pod_in_an_image_without_bash(make: Make) -> None:
     cluster = make(QUIET, {**HELLO, "commands": {"pre": "false"}}, sh="dash", hide="bash")
     assert cluster.run() == [1]
 
 
-def test_a_script_without_bash(make: Make) -> None:
+def test_a_script_runs_in_an_image_without_bash(make: Make) -> None:
     cluster = make(QUIET, {"commands": {"script": "echo $((1 + 1))"}}, sh="dash", hide="bash")
     assert cluster.run() == [0]
     assert cluster.lead.log == "2\n"
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_a_user_without_a_passwd_entry(make: Make, read_only: bool) -> None:
+def test_a_user_without_a_passwd_entry_runs_jobs_in_a_home_of_its_own(make: Make, read_only: bool) -> None:
     if os.geteuid():
         pytest.skip("only root becomes another user")
     cluster = make({"size": 2, **QUIET}, {"command": "id -u; cd && touch here && ls"}, user=12345, read_only=read_only)
@@ -191,7 +191,7 @@ def test_a_user_without_a_passwd_entry(make: Make, read_only: bool) -> None:
     assert (cluster.lead.state / "config/curve/curve.cert").stat().st_uid == 12345
 
 
-def test_the_view(make: Make) -> None:
+def test_flux_of_a_view_runs_the_work(make: Make) -> None:
     if not Path("/opt/views/view/bin/flux").exists():
         pytest.skip("no view in /opt/views/view")
     command = "flux resource list -n -o {nnodes} -s up; echo ${PYTHONPATH-unset}; ls /mnt/flux/view/bin/flux"
@@ -200,7 +200,7 @@ def test_the_view(make: Make) -> None:
     assert cluster.lead.log == "2\nunset\n/mnt/flux/view/bin/flux\n"
 
 
-def test_the_view_s_tools_do_not_hide_the_image_s(make: Make) -> None:
+def test_tools_of_the_view_do_not_hide_those_of_the_image(make: Make) -> None:
     if not Path("/opt/views/view/bin/python3").exists():
         pytest.skip("no view with a Python in /opt/views/view")
     cluster = make(QUIET, {"command": "command -v python3"}, flux=None)
@@ -208,13 +208,13 @@ def test_the_view_s_tools_do_not_hide_the_image_s(make: Make) -> None:
     assert cluster.lead.log == "/usr/bin/python3\n"
 
 
-def test_flux_view_for_people(make: Make) -> None:
+def test_flux_view_sh_gives_a_shell_in_the_pod_the_instance(make: Make) -> None:
     cluster = make(QUIET).start().wait_for_ready()
     done = cluster.lead.run("sh", "-c", f". {MOUNT}/flux-view.sh && flux getattr size && echo $fluxsocket")
     assert done.stdout == f"1\nlocal://{MOUNT}/config/run/flux/local\n"
 
 
-def test_first_lines_say_what_runs(make: Make) -> None:
+def test_the_first_lines_of_the_log_name_the_pod_the_version_and_the_command(make: Make) -> None:
     cluster = make({"size": 2, "maxSize": 3}, HELLO)
     assert cluster.run() == [0, 0]
     first = cluster.lead.log.splitlines()[0]
@@ -222,7 +222,7 @@ def test_first_lines_say_what_runs(make: Make) -> None:
     assert "minicluster: flux run -n 1" in cluster.lead.log.splitlines()
 
 
-def test_ready_is_the_quorum_for_the_lead_and_the_broker_for_a_worker(make: Make) -> None:
+def test_a_lead_is_ready_at_the_quorum_and_a_worker_with_its_broker(make: Make) -> None:
     cluster = make({"size": 3, **QUIET})
     cluster.start([0, 1])
     until(lambda: cluster.pods[1].ready)
@@ -231,19 +231,19 @@ def test_ready_is_the_quorum_for_the_lead_and_the_broker_for_a_worker(make: Make
     until(lambda: cluster.lead.ready)
 
 
-def test_the_broker_s_stand_in_for_bash_is_not_the_jobs(make: Make) -> None:
+def test_jobs_do_not_see_the_stand_in_for_bash_of_the_broker(make: Make) -> None:
     cluster = make(QUIET, {"command": "command -v bash || echo none"}, sh="dash", hide="bash")
     assert cluster.run() == [0]
     assert cluster.lead.log == "none\n"
 
 
 def errors_of(log: str) -> list[str]:
-    """Return what a broker's errors say, without time, level and module."""
+    """Return the messages of a broker's errors, without time, level and module."""
     return [re.sub(r".*\w+\.(err|crit)\[\d+\]: ", "", line) for line in log.splitlines()]
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_a_lead_that_can_not_start_says_why(make: Make, quiet: bool) -> None:
+def test_a_lead_that_can_not_start_logs_the_reason(make: Make, quiet: bool) -> None:
     without_resources = {"brokerPre": 'echo "{}" >"$MINICLUSTER_HOME/config/etc/flux/system/R"'}
     cluster = make({"logging": {"quiet": quiet}}, {**HELLO, "commands": without_resources})
     assert cluster.run() == [1]
@@ -254,7 +254,7 @@ def test_a_lead_that_can_not_start_says_why(make: Make, quiet: bool) -> None:
         assert len(said) <= 7 and "info[" not in cluster.lead.log
 
 
-def test_a_quiet_worker_that_can_not_start_says_why(make: Make) -> None:
+def test_a_worker_that_can_not_start_logs_the_reason_although_it_is_quiet(make: Make) -> None:
     cluster = make({"size": 2, **QUIET}, HELLO)
     cluster.data["minicluster"]["broker.toml"] += "[broken"
     cluster.start([1])

@@ -24,7 +24,7 @@ RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 
 @BOTH_HELMS
 @BOTH_MODES
-def test_hello_world(release: Install, helm: str, mode: str) -> None:
+def test_a_command_runs_to_completion_with_its_output_in_the_log(release: Install, helm: str, mode: str) -> None:
     begin = time.monotonic()
     cluster = release({**FOUR, "tasks": 4}, {"command": "echo hello world"}, helm=helm, mode=mode)
     assert cluster.wait_for_end() == {"SuccessCriteriaMet": "SuccessPolicy", "Complete": "SuccessPolicy"}
@@ -41,7 +41,9 @@ def test_hello_world(release: Install, helm: str, mode: str) -> None:
 @pytest.mark.parametrize(
     ("command", "code"), [("exit 3", 3), ("false", 1), ("nonexistent", 127), ("exit 85", 1), ("kill -9 $$", 1)]
 )
-def test_a_failing_job_fails_the_job_once(release: Install, command: Any, code: int, mode: str) -> None:
+def test_a_failing_command_fails_the_kubernetes_job_without_a_retry(
+    release: Install, command: Any, code: int, mode: str
+) -> None:
     begin = time.monotonic()
     cluster = release({"size": 2, **QUIET}, {"command": command}, mode=mode)
     assert cluster.wait_for_end() == {"FailureTarget": "PodFailurePolicy", "Failed": "PodFailurePolicy"}
@@ -51,14 +53,14 @@ def test_a_failing_job_fails_the_job_once(release: Install, command: Any, code: 
 
 
 @pytest.mark.parametrize(("limit", "fits"), [("", True), ("32Mi", False), ("none", False)])
-def test_shared_memory(release: Install, limit: str, fits: bool) -> None:
+def test_the_size_of_shared_memory_follows_its_value(release: Install, limit: str, fits: bool) -> None:
     """MPI and NCCL need more than the 64 MiB of a container runtime."""
     command = "head -c 100M /dev/zero >/dev/shm/a"
     cluster = release({"size": 1, "pod": {"sharedMemory": limit}, **QUIET}, {"command": command})
     assert ("Complete" in cluster.wait_for_end()) == fits
 
 
-def test_a_command_means_what_a_shell_says(release: Install) -> None:
+def test_a_command_is_run_by_a_shell_as_written(release: Install) -> None:
     command = "echo \"a  'b' $FLUX_TASK_RANK `echo x` $(MINICLUSTER_HOME) | é\" && echo $HOME | cat"
     cluster = release(
         {"size": 2, "tasks": 4, **QUIET}, {"command": command, "cores": 2, "environment": {"HOME": "/$(A)"}}
@@ -68,7 +70,7 @@ def test_a_command_means_what_a_shell_says(release: Install) -> None:
     assert sorted(line for line in lines if line.startswith("a")) == [f"a  'b' {rank} x  | é" for rank in range(4)]
 
 
-def test_a_list_is_an_exact_argv(release: Install) -> None:
+def test_a_command_that_is_a_list_is_run_as_an_exact_argv(release: Install) -> None:
     words = ["a  b", "'", '"', "$HOME", "$(HOME)", "$$", "`id`", "\\", "*", "", "--", "é", "x\ny"]
     cluster = release(QUIET, {"command": ["printf", "<%s>\n", *words]})
     assert "Complete" in cluster.wait_for_end()
@@ -76,7 +78,7 @@ def test_a_list_is_an_exact_argv(release: Install) -> None:
 
 
 @BOTH_MODES
-def test_no_command_is_an_idle_cluster(release: Install, mode: str) -> None:
+def test_a_cluster_without_a_command_idles_until_shutdown(release: Install, mode: str) -> None:
     cluster = release(FOUR, mode=mode)
     print(f"all up after {cluster.wait_for('0-3'):.1f} s")
     assert cluster.flux(0, "resource", "list", "-n", "-s", "free", "-o", "{nnodes} {nodelist}") == "4 mini-[0-3]\n"
@@ -87,7 +89,7 @@ def test_no_command_is_an_idle_cluster(release: Install, mode: str) -> None:
 
 
 @BOTH_HELMS
-def test_the_size_changes_under_a_running_job(release: Install, helm: str) -> None:
+def test_the_size_can_change_while_a_job_runs(release: Install, helm: str) -> None:
     values = {"size": 2, "maxSize": 4, "tasks": 0, **QUIET}
     cluster = release(values, {"command": UNTIL_TOLD}, helm=helm)
     cluster.wait_for("0-1")
@@ -106,13 +108,13 @@ def test_the_size_changes_under_a_running_job(release: Install, helm: str) -> No
 
 
 def has_pods(cluster: FluxRelease, count: int) -> bool:
-    """Say whether so many pods run."""
+    """Say whether ``count`` pods run."""
     return len(cluster.uids()) == count
 
 
 @BOTH_MODES
 @pytest.mark.parametrize("user", [0, 1000, 12345])
-def test_any_user(release: Install, user: int, mode: str) -> None:
+def test_the_work_runs_as_any_user(release: Install, user: int, mode: str) -> None:
     values = {"size": 2, **QUIET, "pod": {"securityContext": {"runAsUser": user}}}
     cluster = release(values, {"command": "id -u"}, mode=mode)
     assert "Complete" in cluster.wait_for_end()
@@ -120,7 +122,7 @@ def test_any_user(release: Install, user: int, mode: str) -> None:
 
 
 @BOTH_MODES
-def test_the_restricted_example_in_a_restricted_namespace(release: Install, mode: str) -> None:
+def test_the_restricted_example_runs_in_a_restricted_namespace(release: Install, mode: str) -> None:
     values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())
     [runner] = values.pop("containers")
     cluster = release({**values, **QUIET}, runner, labels=[RESTRICTED], mode=mode)
@@ -129,20 +131,20 @@ def test_the_restricted_example_in_a_restricted_namespace(release: Install, mode
 
 
 @BOTH_HELMS
-def test_helm_test_says_that_the_cluster_is_up(release: Install, helm: str) -> None:
+def test_helm_test_succeeds_once_the_cluster_is_up(release: Install, helm: str) -> None:
     cluster = release({"size": 2}, helm=helm)
     assert re.search(r"Phase:\s+Succeeded", cluster.ok("test"))
     assert cluster.up() == "0-1"
 
 
-def test_helm_test_in_a_restricted_namespace(release: Install) -> None:
+def test_helm_test_succeeds_in_a_restricted_namespace(release: Install) -> None:
     values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())
     [runner] = values.pop("containers")
     cluster = release(values, {**runner, "command": ""}, labels=[RESTRICTED])
     assert re.search(r"Phase:\s+Succeeded", cluster.ok("test"))
 
 
-def test_the_secret_key_is_in_the_secret_only(release: Install) -> None:
+def test_the_key_of_the_certificate_is_in_the_secret_only(release: Install) -> None:
     logging = {"debug": True, "strict": True, "zeromq": True, "timed": True}
     cluster = release({"size": 2, "logging": logging}, {"command": "echo hello", "commands": {"init": "set -x"}})
     assert "Complete" in cluster.wait_for_end()
@@ -159,7 +161,7 @@ def test_the_secret_key_is_in_the_secret_only(release: Install) -> None:
 
 
 @pytest.mark.parametrize("user", [0, 12345])
-def test_munge(release: Install, user: int) -> None:
+def test_munge_credentials_are_valid_on_all_nodes(release: Install, user: int) -> None:
     """Credentials are valid on all nodes. Skipped where the image has no munge."""
     runner = {"securityContext": {"runAsUser": user, "runAsGroup": user}, "command": "munge -n | unmunge"}
     cluster = release({"size": 2, "tasks": 2, **QUIET, "flux": {"mungeSecret": "munge"}}, runner)

@@ -79,7 +79,7 @@ def test_the_autoscaler_follows_the_queue_and_never_flaps(
     results = cluster.flux(0, "jobs", "-a", "-n", "--count=0", "-o", "{result}").split()
     runs = runs_of(cluster)
     if trouble == "lead":
-        # jobs that ran when the lead was killed have failed, after one start; the others are done
+        # jobs that ran when the lead was killed have failed after one start; the others have completed
         assert len(results) == 40
         assert len(set(runs)) == len(runs)
         assert results.count("FAILED") <= 8
@@ -93,7 +93,7 @@ def test_the_autoscaler_follows_the_queue_and_never_flaps(
     assert sizes[-1] == 1
 
 
-def test_a_job_asks_for_a_size(release: Install) -> None:
+def test_a_job_can_request_a_size_by_minicluster_scale(release: Install) -> None:
     cluster = release(SCALING, ONE_CORE)
     cluster.wait_for("0")
     scale = f"{MOUNT}/bin/minicluster-scale"

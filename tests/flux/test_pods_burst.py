@@ -50,7 +50,7 @@ class Bursts:
         return subprocess.Popen(line, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def fails(self, command: str, name: str, namespace: str, *words: str) -> str:
-        """Return what the command says when it must fail."""
+        """Return the message of a command, which must fail."""
         process = self.start(command, name, namespace, *words)
         out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 1, out + err
@@ -85,7 +85,7 @@ def bursts(request: pytest.FixtureRequest, tmp_path: Path, scheduler: str) -> It
     made.end()
 
 
-def test_bursts_come_work_and_go(bursts: Bursts) -> None:
+def test_bursts_are_installed_run_jobs_and_are_removed(bursts: Bursts) -> None:
     root, first, second = bursts.root, bursts.namespace(), bursts.namespace()
     assert "b0 has joined: 1 of 2 hosts, ranks 3" in bursts.ok("install", "b0", first, "--size", "1")
     assert "b0 has joined: 2 of 2 hosts, ranks 3-4" in bursts.ok("install", "b0", first)
@@ -146,7 +146,7 @@ def no_key_is_seen(bursts: Bursts, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("bursts", ["helm3"], indirect=True)
-def test_what_is_wrong_is_said_and_harms_nobody(bursts: Bursts) -> None:
+def test_a_wrong_burst_is_reported_and_leaves_the_root_working(bursts: Bursts) -> None:
     namespace = bursts.namespace()
     said = bursts.fails("install", "b0", namespace, "--address", "192.0.2.2:1", "--timeout", "3s")
     assert "minicluster: warning: no lead answers at 192.0.2.2:1 from here" in said

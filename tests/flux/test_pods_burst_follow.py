@@ -20,7 +20,7 @@ JOBS = 40
 
 @contextmanager
 def follower(log: Path, here: str, *bursts: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the command with windows for a test; what it says goes to a file. At last it is killed."""
+    """Run the command with short windows and its output in a file; at the end it is killed."""
     windows = ["--backlog=1s", "--idle=10s", "--timeout=3m"]
     words = ["minicluster", "burst", "follow", NAME, *bursts, "--root-namespace", here, *windows]
     with log.open("wb") as file, subprocess.Popen(words, env=testbed.kubernetes().env, stderr=file) as process:
@@ -30,7 +30,7 @@ def follower(log: Path, here: str, *bursts: str) -> Iterator[subprocess.Popen[by
             process.kill()
 
 
-def test_a_burst_comes_for_forty_jobs_and_goes(scheduler: str, tmp_path: Path) -> None:
+def test_burst_follow_grows_a_burst_for_forty_jobs_and_removes_it(scheduler: str, tmp_path: Path) -> None:
     logs = [tmp_path / "first", tmp_path / "second"]
     with testbed.new_namespace() as here, testbed.new_namespace() as there:
         root = testbed.release(here, testbed.values_of(VALUES, {"cores": 1}, scheduler=scheduler), tmp_path)
@@ -45,7 +45,7 @@ def test_a_burst_comes_for_forty_jobs_and_goes(scheduler: str, tmp_path: Path) -
         with follower(logs[0], here, f"b0@{there}"):
             root.flux(0, "submit", f"--cc=1-{JOBS}", "-N1", "-n1", "sleep", "3")
             until(lambda: size() == 4)
-            # killed without a word, in the middle
+            # killed without a signal to stop, in the middle
         with follower(logs[1], here, f"b0@{there}") as process:
             root.flux(0, "queue", "drain")
             print(f"{scheduler}: {JOBS} jobs in {time.monotonic() - begin:.1f} s")

@@ -40,7 +40,7 @@ def start(cluster: FluxRelease, command: str, *words: str, **how: Any) -> Iterat
             process.kill()
 
 
-def test_flux_and_shell(release: Install) -> None:
+def test_flux_and_shell_run_commands_in_the_lead(release: Install) -> None:
     cluster = release(TWO, FOUR_CORES)
     # there is no quorum yet
     assert run(cluster, "wait", "--timeout", "2m").code == 0
@@ -61,7 +61,7 @@ def test_flux_and_shell(release: Install) -> None:
     assert kubectl == Done(0, "0\n", "")
 
 
-def test_a_terminal_and_signals(release: Install) -> None:
+def test_flux_passes_its_terminal_and_signals_to_the_pod(release: Install) -> None:
     cluster = release(TWO, FOUR_CORES)
     assert run(cluster, "wait").code == 0
     ours, theirs = pty.openpty()
@@ -98,7 +98,7 @@ def read_to_end(terminal: int) -> str:
         shown += data
 
 
-def test_scale_waits_for_nodes(release: Install) -> None:
+def test_scale_wait_returns_once_the_nodes_are_up(release: Install) -> None:
     cluster = release(TWO, FOUR_CORES)
     assert run(cluster, "wait").code == 0
     grown = run(cluster, "scale", "4", "--wait")
@@ -110,7 +110,7 @@ def test_scale_waits_for_nodes(release: Install) -> None:
     assert "size is 5, maxSize 4: lower size" in run(cluster, "scale", "5").err
 
 
-def test_scale_asks_an_autoscaler(release: Install) -> None:
+def test_scale_of_an_autoscaled_cluster_asks_its_autoscaler(release: Install) -> None:
     cluster = release({**TWO, "autoscaling": {"enabled": True, "min": 1, "max": 3, "backlogSeconds": 0}}, FOUR_CORES)
     assert run(cluster, "wait").code == 0
     done = run(cluster, "scale", "3", "--wait")
@@ -121,7 +121,7 @@ def test_scale_asks_an_autoscaler(release: Install) -> None:
     assert cluster.exec(0, "/mnt/flux/bin/minicluster-scale").strip() == "auto"
 
 
-def test_logs_and_wait_over_a_killed_lead(release: Install) -> None:
+def test_logs_and_wait_go_on_after_the_lead_is_killed(release: Install) -> None:
     work = "echo begun; until [ -e /tmp/end ]; do sleep 0.2; done; exit 9"
     cluster = release({**TWO, "logging": {}}, {**FOUR_CORES, "command": work})
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

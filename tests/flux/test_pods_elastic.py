@@ -24,7 +24,7 @@ def drained(cluster: FluxRelease) -> str:
     return cluster.flux(0, "resource", "status", "-n", "-s", "drain", "-o", "{ranks}").strip()
 
 
-def test_shrinking_lets_the_jobs_end_and_the_rank_works_again_when_it_is_back(release: Install) -> None:
+def test_shrinking_waits_for_jobs_and_a_rank_that_comes_back_takes_jobs(release: Install) -> None:
     grace = {"pod": {"terminationGracePeriodSeconds": 90}}
     cluster = release({"size": 3, "maxSize": 4, **QUIET, **grace}, ONE_CORE)
     cluster.wait_for("0-2")
@@ -45,7 +45,7 @@ def test_shrinking_lets_the_jobs_end_and_the_rank_works_again_when_it_is_back(re
     until(lambda: drained(cluster) == "")
 
 
-def test_a_job_that_goes_on_is_cancelled_with_the_reason_when_the_grace_period_is_over(release: Install) -> None:
+def test_shrinking_cancels_a_job_with_a_reason_when_the_grace_period_is_over(release: Install) -> None:
     values = {"size": 2, **QUIET, "pod": {"terminationGracePeriodSeconds": 12}}
     cluster = release(values, ONE_CORE)
     cluster.wait_for("0-1")
@@ -61,7 +61,7 @@ def test_a_job_that_goes_on_is_cancelled_with_the_reason_when_the_grace_period_i
     until(lambda: pod not in [p["metadata"]["name"] for p in cluster.pods()], PATIENCE)
 
 
-def test_a_command_that_ends_while_the_lead_is_told_to_stop_counts(release: Install) -> None:
+def test_a_command_that_ends_in_the_grace_period_of_its_lead_completes_the_job(release: Install) -> None:
     cluster = release({"size": 2, **QUIET}, {**ONE_CORE, "command": "sleep 6; echo done"})
     cluster.wait_for("0-1")
     cluster.evict(cluster.pod(0))
@@ -71,7 +71,7 @@ def test_a_command_that_ends_while_the_lead_is_told_to_stop_counts(release: Inst
 
 @contextmanager
 def watched(cluster: FluxRelease, file: Path) -> Iterator[Path]:
-    """Write the names of all pods of this time to a file. Events can't be counted: Kubernetes merges them."""
+    """Write the names of all pods of this block to a file. Events can't be counted, because Kubernetes merges them."""
     words = ("kubectl", "-n", cluster.namespace, "get", "pods", "-w", "-o", "name")
     with file.open("w") as out, subprocess.Popen(words, stdout=out, env=cluster.cluster.env) as watch:
         try:
@@ -109,7 +109,7 @@ def test_random_sizes_lose_no_job_and_run_none_twice(release: Install, tmp_path:
 
 
 def scaled_at_random(cluster: FluxRelease, chance: random.Random, steps: int) -> tuple[list[str], list[int]]:
-    """Submit jobs between random sizes, the last of which is 3.
+    """Submit jobs between random sizes; the last size is 3.
 
     Return the jobs, and how many pods of each index these sizes asked for.
     """

@@ -1,4 +1,4 @@
-"""`minicluster burst follow` of a root that scales to zero, which sleeps and wakes while the command goes on."""
+"""`minicluster burst follow` goes on while its root scales to zero and wakes again."""
 
 import subprocess
 import time
@@ -36,12 +36,12 @@ def run(root: FluxRelease, command: str, *words: str) -> list[str]:
 
 
 def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
-    """Return what a process and its children that ended have used (proc_pid_stat(5))."""
+    """Return the CPU seconds of a process and of its children that ended (proc_pid_stat(5))."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / 100
 
 
-def test_bursts_follow_a_root_that_sleeps_and_wakes(scheduler: str, volume: str, tmp_path: Path) -> None:
+def test_burst_follow_goes_on_while_its_root_sleeps_and_wakes(scheduler: str, volume: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with testbed.new_namespace() as here, testbed.new_namespace() as there:
         root = testbed.release(here, testbed.values_of(ROOT, ONE_CORE, scheduler=scheduler), tmp_path)

@@ -30,7 +30,7 @@ def kueue() -> None:
 
 @pytest.fixture
 def make_queue() -> Iterator[Any]:
-    """Makes a queue with some pods in a release's namespace; what is not in the namespace goes with the test."""
+    """Makes a queue for some pods in a release's namespace; its cluster-wide objects are removed with the test."""
     cluster, made = kubernetes(), []
 
     def make(release: FluxRelease, pods: int) -> None:
@@ -53,7 +53,9 @@ def make_queue() -> Iterator[Any]:
             cluster.kubectl("delete", kind, name, "--wait=false")
 
 
-def test_a_queue_outlives_a_suspension(release: Install, make_queue: Any, volume: str, tmp_path: Path) -> None:
+def test_the_flux_queue_survives_a_suspension_by_kueue(
+    release: Install, make_queue: Any, volume: str, tmp_path: Path
+) -> None:
     values = {"size": 1, "maxSize": 3, **QUIET, "state": {"claimName": "state"}, "kueue": ELASTIC}
     cluster = release(values, {**ONE_CORE, "resources": {"requests": {"cpu": 1}}}, labels=["kueue=true"])
     assert cluster.get("job")["spec"]["suspend"] is True

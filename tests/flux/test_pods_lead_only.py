@@ -22,7 +22,7 @@ def web(**fields: Any) -> dict[str, Any]:
 
 
 def in_web(cluster: FluxRelease, index: int, text: str) -> list[str]:
-    """Return the words that a shell text prints in the container of a pod."""
+    """Return the words that a shell script prints in the container of a pod."""
     return cluster.kubectl("exec", cluster.pod(index), "-c", "web", "--", "sh", "-c", text).split()
 
 
@@ -37,11 +37,11 @@ def statuses(cluster: FluxRelease) -> dict[int, dict[str, Any]]:
 
 
 def asked(cluster: FluxRelease) -> str:
-    """Return what a worker gets of the Service; "" when nobody answers."""
+    """Return the answer of the Service to a worker; "" without one."""
     return cluster.flux(1, "python", "-c", ASK).strip()
 
 
-def test_its_service_leads_to_the_lead_also_to_the_next_one(release: Install) -> None:
+def test_the_service_of_a_container_on_the_lead_only_reaches_each_next_lead(release: Install) -> None:
     cluster = release(web(command=SERVE), {"runFlux": True})
     cluster.wait_for("0-2")
     first = until(lambda: asked(cluster), PATIENCE)
@@ -58,8 +58,8 @@ def test_its_service_leads_to_the_lead_also_to_the_next_one(release: Install) ->
     assert [second] == in_web(cluster, 0, "cat /tmp/web/id")
 
 
-def test_its_end_is_that_of_any_sidecar(release: Install) -> None:
-    """Where it fails it is started again, alone; when the work is over, all of them end at once."""
+def test_a_container_on_the_lead_only_restarts_and_ends_as_a_sidecar(release: Install) -> None:
+    """A container that fails is restarted alone; when the work is over, all containers end at once."""
     cluster = release(web(command="exit 3"), {"runFlux": True})
     cluster.wait_for("0-2")
     until(lambda: statuses(cluster)[0]["restartCount"] > 1, PATIENCE)

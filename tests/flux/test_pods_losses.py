@@ -1,4 +1,4 @@
-"""Pods and brokers that are lost on a real Kubernetes: who comes back, and how the Job ends."""
+"""Pods and brokers that are lost on a real Kubernetes: which ones come back, and how the Job ends."""
 
 import subprocess
 import time
@@ -82,7 +82,7 @@ def test_the_namespace_can_be_deleted_with_the_cluster(release: Install) -> None
 
 
 @pytest.mark.parametrize("in_time", [True, False], ids=["in time", "late"])
-def test_a_launcher_that_is_evicted_has_the_grace_of_a_job(release: Install, in_time: bool) -> None:
+def test_a_launcher_that_is_evicted_gets_the_grace_period_of_a_job(release: Install, in_time: bool) -> None:
     command = f"trap 'echo told; exit 4' TERM; touch /tmp/runs; {UNTIL_TOLD}"
     values = {"size": 2, **QUIET, "pod": {"terminationGracePeriodSeconds": 12}}
     cluster = release(values, {"command": command, "launcher": True})

@@ -41,12 +41,12 @@ def cpus(cluster: FluxRelease) -> tuple[str, str]:
 
 
 def hello(bound: str) -> str:
-    """Return what four ranks print, one in each pod."""
+    """Return the output of four ranks, one in each pod."""
     return "".join(f"rank {rank} of 4 host mini-{rank} cpus {bound}\n" for rank in range(4))
 
 
 @pytest.mark.parametrize("affinity", ["auto", "on", "off"])
-def test_ranks_of_pods_of_a_node_share_its_cpus(release: Install, need: Need, affinity: str) -> None:
+def test_mpi_ranks_in_pods_of_one_node_share_its_cpus_unless_bound(release: Install, need: Need, affinity: str) -> None:
     need("hello-openmpi")
     cluster = up(release, {**FOUR, "flux": {"affinity": affinity}})
     all_, one = cpus(cluster)
@@ -58,26 +58,26 @@ def test_ranks_of_pods_of_a_node_share_its_cpus(release: Install, need: Need, af
 
 
 def shown(cluster: FluxRelease, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:
-    """Return what each way prints when a person uses it in the lead's pod."""
+    """Return the output of each way to start a job, used in the lead's pod."""
     script = f". {MOUNT}/flux-view.sh\n{lines(show, ways, options)}"
     return said(cluster.exec(0, "sh", "-c", script), ways)
 
 
-def test_the_cpus_of_all_kinds_of_jobs(release: Install) -> None:
+def test_each_kind_of_job_has_the_cpus_of_its_affinity(release: Install) -> None:
     cluster = up(release, TWO)
     all_, one = cpus(cluster)
     assert shown(cluster, SHOW_CPUS, WAYS) == dict.fromkeys(WAYS, all_)
     assert shown(cluster, SHOW_CPUS, WAYS, "-ocpu-affinity=on") == dict.fromkeys(WAYS, one)
 
 
-def test_an_allocation_of_four_pods(release: Install, need: Need) -> None:
+def test_open_mpi_runs_in_an_allocation_of_four_pods(release: Install, need: Need) -> None:
     need("hello-openmpi")
     cluster = up(release, FOUR)
     all_, _one = cpus(cluster)
     assert cluster.flux(0, "alloc", "-N4", "flux", "run", "-N4", "-n4", "hello-openmpi") == hello(all_)
 
 
-def test_mpich_by_pmi_1(release: Install, need: Need) -> None:
+def test_mpich_starts_by_pmi_1(release: Install, need: Need) -> None:
     need("hello-mpich")
     cluster = up(release, FOUR)
     all_, _one = cpus(cluster)
@@ -86,7 +86,7 @@ def test_mpich_by_pmi_1(release: Install, need: Need) -> None:
     assert cluster.flux(0, "run", "-N4", "-n4", "sh", "-c", bounded) == hello(all_)
 
 
-def test_open_mpi_5_by_pmix(release: Install, need: Need) -> None:
+def test_open_mpi_5_starts_by_pmix(release: Install, need: Need) -> None:
     need("ompi5")
     cluster = up(release, FOUR)
     assert cluster.flux(0, "run", "-N4", "-n4", "-opmi=pmix", PYTHON, "-c", WORLD) == "4 [0, 1, 2, 3]\n"
@@ -101,7 +101,7 @@ def refusal(cluster: FluxRelease) -> set[str]:
     return {line[line.index("minicluster: ") :] for line in done.err.splitlines() if "minicluster: " in line}
 
 
-def test_pmix_in_an_image_without_it(release: Install) -> None:
+def test_pmix_is_refused_with_a_message_in_an_image_without_libpmix(release: Install) -> None:
     # the image of the other tests has no libpmix
     cluster = release(TWO, {"cores": 1})
     cluster.wait_for("0-1")
@@ -117,7 +117,7 @@ VIEW_WITHOUT_PMIX = os.environ.get("MINICLUSTER_TEST_SIMPLE_VIEW_IMAGE", "")
 
 
 @pytest.mark.skipif(not VIEW_WITHOUT_PMIX, reason="MINICLUSTER_TEST_SIMPLE_VIEW_IMAGE names no view without flux-pmix")
-def test_pmix_in_a_view_without_it(release: Install) -> None:
+def test_pmix_is_refused_with_a_message_in_a_view_without_flux_pmix(release: Install) -> None:
     cluster = up(release, {**TWO, "flux": {"container": {"image": VIEW_WITHOUT_PMIX}}})
     assert refusal(cluster) == {f"{NO_PMIX}this Flux has no flux-pmix: use a view that has it"}
     assert cluster.flux(0, "run", "-N2", "-n2", "echo", "hello") == "hello\n" * 2
@@ -127,14 +127,14 @@ PYTHONPATHS = pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:
 
 
 @PYTHONPATHS
-def test_jobs_see_the_image_s_pythonpath(release: Install, own: dict[str, str], expected: str) -> None:
+def test_jobs_have_the_pythonpath_of_the_image(release: Install, own: dict[str, str], expected: str) -> None:
     cluster = up(release, TWO, environment=own)
     ways = {**WAYS, **PROGRAMS}
     assert shown(cluster, SHOW_PYTHONPATH, ways) == dict.fromkeys(ways, expected)
 
 
 @PYTHONPATHS
-def test_a_launcher_imports_flux_and_its_jobs_see_the_image_s_pythonpath(
+def test_a_launcher_imports_flux_and_its_jobs_have_the_pythonpath_of_the_image(
     release: Install, need: Need, own: dict[str, str], expected: str
 ) -> None:
     need("flux's modules")

@@ -31,7 +31,7 @@ def on_one_node() -> dict[str, Any]:
     return {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": testbed.tolerations(node)}
 
 
-def test_brokers_in_the_network_of_the_nodes_never_meet_on_one(release: Install) -> None:
+def test_brokers_in_the_host_network_never_share_a_node(release: Install) -> None:
     """Only hostNetwork is set: interface and DNS follow from it."""
     here = {"hostNetwork": True, **on_one_node()}
     first = release({"size": 1, "maxSize": 2, **QUIET, "pod": here}, ONE_CORE)
@@ -46,7 +46,7 @@ def test_brokers_in_the_network_of_the_nodes_never_meet_on_one(release: Install)
     assert second.log(0) == "here\n"
 
 
-def test_a_port_that_answers_is_reached_while_another_container_crashes(release: Install) -> None:
+def test_a_sidecar_port_is_reachable_while_another_container_crashes(release: Install) -> None:
     serve = 'cd /tmp && echo "of $JOB_COMPLETION_INDEX" >index.html && exec python3 -m http.server 8000'
     web = {"name": "web", "command": serve, "ports": [8000]}
     values: dict[str, Any] = {"size": 2, **QUIET, "containers": [web, {"name": "bad", "command": "exit 3"}]}
@@ -74,7 +74,7 @@ QUOTA = {
 
 
 @BOTH_HELMS
-def test_helm_test_goes_under_a_quota_and_leaves_nothing(release: Install, helm: str) -> None:
+def test_helm_test_runs_under_a_quota_and_leaves_nothing(release: Install, helm: str) -> None:
     resources = {"cpu": "100m", "memory": "256Mi"}
     runner = {**ONE_CORE, "resources": {"requests": resources, "limits": resources}}
     cluster = release(QUIET, runner, helm=helm)

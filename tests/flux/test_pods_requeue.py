@@ -13,7 +13,7 @@ from tools.releases import PATIENCE, FluxRelease
 
 pytestmark = IN_PODS
 
-#: Task 1 counts, saves the count when it is told to end, and goes on from there; all end when somebody makes a file
+#: Task 1 counts, saves the count when it is told to end, and continues from there; a file ends all tasks
 COUNTS = """\
 if [ "$FLUX_TASK_RANK" = 0 ]; then until [ -e /shared/end ]; do sleep 0.2; done; exit; fi
 n=0
@@ -31,7 +31,7 @@ def rows(cluster: FluxRelease) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("stop", ["shrink", "delete"])
-def test_a_job_saves_its_state_and_goes_on_where_a_pod_is_told_to_stop(
+def test_a_job_saves_its_state_and_continues_when_its_pod_is_told_to_stop(
     release: Install, tmp_path: Path, stop: str
 ) -> None:
     tmp_path.chmod(0o777)

@@ -43,7 +43,7 @@ def create(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Create]:
         yield create
 
 
-def test_jobs(create: Create) -> None:
+def test_the_sdk_runs_jobs_and_returns_their_results(create: Create) -> None:
     cluster, _ = create({})
     # jobs wait for the quorum by themselves
     begin = time.monotonic()
@@ -99,7 +99,7 @@ def test_jobs(create: Create) -> None:
         assert [job.output for job in executor.map("echo -n", ["a b", 2])] == ["a b", "2"]
 
 
-def test_the_rest_of_a_life(create: Create) -> None:
+def test_the_sdk_waits_logs_scales_and_forwards_ports(create: Create) -> None:
     cluster, release = create({"logging": {}})
     assert cluster.wait(timeout=PATIENCE) is None
     lines: list[str] = []
@@ -159,7 +159,7 @@ def test_the_rest_of_a_life(create: Create) -> None:
 RANK_0 = {"ranks": ["0"]}
 
 
-def test_a_lead_that_is_lost_with_its_queue(create: Create) -> None:
+def test_a_future_raises_job_lost_when_the_queue_is_lost_with_its_lead(create: Create) -> None:
     cluster, release = create({})
     job = cluster.submit("sleep 600")
     job.wait_for_id(PATIENCE)
@@ -169,7 +169,9 @@ def test_a_lead_that_is_lost_with_its_queue(create: Create) -> None:
     assert cluster.submit("echo back").result(PATIENCE).output == "back\n"
 
 
-def test_jobs_of_a_lead_whose_state_is_kept(create: Create, volume: str, tmp_path: Path) -> None:
+def test_futures_follow_their_jobs_to_the_next_lead_when_the_state_is_kept(
+    create: Create, volume: str, tmp_path: Path
+) -> None:
     cluster, release = create(
         {"state": {"claimName": "claim"}}, lambda release: bind(release, "claim", volume, tmp_path / "state")
     )

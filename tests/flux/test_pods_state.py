@@ -27,7 +27,9 @@ SURVIVES = {
 
 
 @pytest.mark.parametrize(("kept", "loss"), SURVIVES)
-def test_what_survives_the_lead(release: Install, volume: str, tmp_path: Path, kept: str, loss: str) -> None:
+def test_jobs_survive_the_loss_of_the_lead_by_where_the_state_is_kept(
+    release: Install, volume: str, tmp_path: Path, kept: str, loss: str
+) -> None:
     values: dict[str, Any] = {"size": 1, **QUIET, "pod": {"terminationGracePeriodSeconds": 20}}
     runner: dict[str, Any] = dict(ONE_CORE)
     (tmp_path / "archive").mkdir()

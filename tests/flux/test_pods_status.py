@@ -62,7 +62,7 @@ def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
     }
 
 
-def test_status_of_a_cluster_that_lives(release: Install, scheduler: str) -> None:
+def test_status_shows_nodes_jobs_and_drains_of_a_running_cluster(release: Install, scheduler: str) -> None:
     cluster = release(THREE, TWO_CORES)
     cluster.wait_for("0-2")
     assert found(cluster) == idle(cluster, scheduler)
@@ -88,7 +88,7 @@ def test_status_of_a_cluster_that_lives(release: Install, scheduler: str) -> Non
     assert busy == expected
 
 
-def test_status_of_a_cluster_that_grows_and_loses_its_lead(release: Install) -> None:
+def test_status_follows_a_cluster_that_grows_and_loses_its_lead(release: Install) -> None:
     cluster = release(THREE, TWO_CORES)
     cluster.wait_for("0-2")
     cluster.upgrade("--set", "size=5")
@@ -103,7 +103,7 @@ def test_status_of_a_cluster_that_grows_and_loses_its_lead(release: Install) -> 
     assert "\nState        Complete\n" in status(cluster)
 
 
-def test_status_of_a_cluster_whose_image_is_not_there(release: Install) -> None:
+def test_status_names_an_image_that_can_not_be_pulled(release: Install) -> None:
     cluster = release({"size": 2, "logging": {"quiet": True}}, {"image": "localhost:1/not-there"})
     until(lambda: found_waits(cluster))
     assert "localhost:1/not-there" in status(cluster)
@@ -116,7 +116,7 @@ def found_waits(cluster: FluxRelease) -> bool:
     return "ErrImagePull" in text or "ImagePullBackOff" in text
 
 
-def test_status_for_a_user_who_may_only_see_pods_and_exec(
+def test_status_works_for_a_user_who_may_only_see_pods_and_exec(
     release: Install,
     tmp_path: Path,
 ) -> None:

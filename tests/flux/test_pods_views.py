@@ -1,4 +1,4 @@
-"""What every view must do, whatever the versions in it, with the default values: each image of the list of views."""
+"""Each image of the list of views works with the default values, for any versions of Flux in it."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def runs(cluster: FluxRelease, ranks: str, nodes: int) -> None:
 
 
 @pytest.mark.parametrize(("mode", "medium"), [("auto", ""), ("copy", ""), ("copy", "Memory")])
-def test_hello_world(release: Install, view: str, mode: str, medium: str) -> None:
+def test_a_command_runs_with_each_view_and_view_mode(release: Install, view: str, mode: str, medium: str) -> None:
     container = {**of_view(view).get("flux", {}).get("container", {}), "copyMedium": medium}
     values = {"size": 2, "tasks": 2, "flux": {"container": container}}
     cluster = release(values, {"command": "echo hello world"}, mode=mode)
@@ -54,7 +54,7 @@ def test_the_status_names_the_versions(release: Install, view: str, scheduler: s
     assert name == "sched-simple" or found["scheduler"]["version"] in cluster.log(0)
 
 
-def test_nodes_that_went_take_jobs_when_they_are_back(release: Install, view: str) -> None:
+def test_nodes_take_jobs_again_after_a_shrink_and_a_growth(release: Install, view: str) -> None:
     cluster = release({"size": 2, "maxSize": 4, **of_view(view)}, mode="auto")
     runs(cluster, "0-1", 2)
     for size, ranks in ((4, "0-3"), (2, "0-1"), (4, "0-3")):

@@ -71,7 +71,7 @@ def example(tool: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("tool", LOOKS)
-def test_the_jobs_of_a_launcher_are_on_all_nodes(
+def test_the_jobs_of_a_workflow_tool_run_on_all_nodes(
     release: Install, volume: str, tmp_path: Path, need: Need, tool: str
 ) -> None:
     need(tool)
@@ -90,12 +90,12 @@ def test_the_jobs_of_a_launcher_are_on_all_nodes(
     assert {ranks for _job, ranks in jobs} == RANKS[tool]
 
 
-#: What the log shows once there are jobs.
+#: A text of the log once there are jobs.
 STARTED = {"snakemake": "rule hello", "nextflow": "Submitted process"}
 
 
 @pytest.mark.parametrize("tool", STARTED)
-def test_a_launcher_whose_lead_was_killed_does_its_work_again(
+def test_a_workflow_tool_completes_its_work_after_its_lead_is_killed(
     release: Install, volume: str, tmp_path: Path, need: Need, tool: str
 ) -> None:
     need(tool)

@@ -56,9 +56,9 @@ def sleeps(cluster: FluxRelease) -> None:
     until(lambda: not cluster.pods(), PATIENCE, "the end of the pods")
 
 
-def test_an_idle_cluster_sleeps_and_a_command_wakes_it(cluster: FluxRelease) -> None:
+def test_an_idle_cluster_is_suspended_and_a_command_wakes_it(cluster: FluxRelease) -> None:
     first = submit(cluster, "echo", "first")
-    # a cluster that is larger than its least size sleeps, too, and wakes with that
+    # a cluster that is larger than its smallest size is suspended too, and wakes with its smallest size
     grown = run(cluster, "scale", "2", "--wait")
     assert (grown.code, cluster.up()) == (0, "0-1"), grown.err
     assert run(cluster, "scale", "auto").code == 0
@@ -101,7 +101,7 @@ def patch(cluster: FluxRelease, change: Any) -> None:
     cluster.kubectl("patch", "job", NAME, "--type=merge", f"--patch={json.dumps(change)}")
 
 
-def test_two_wake_it_at_once_while_its_pods_end(cluster: FluxRelease) -> None:
+def test_two_commands_wake_a_cluster_while_its_pods_end(cluster: FluxRelease) -> None:
     falls_asleep(cluster)
     assert cluster.pods()
     command = words(cluster, "flux", "--", "run", "hostname")
@@ -116,7 +116,7 @@ def start(cluster: FluxRelease, command: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=cluster.cluster.env, text=True, stdout=pipe, stderr=pipe)
 
 
-def test_a_job_of_the_last_moment_runs_though_nobody_wakes_the_cluster(cluster: FluxRelease) -> None:
+def test_a_job_submitted_while_the_pods_end_wakes_the_cluster(cluster: FluxRelease) -> None:
     lead = cluster.pod(0)
     falls_asleep(cluster)
     done = cluster.run_in(lead, "/mnt/flux/bin/flux", "submit", "true")

@@ -25,7 +25,7 @@ def shared() -> Iterator[Path]:
         yield Path(folder)
 
 
-#: A job that counts, and saves the count when it gets a signal; it ends at 1000 once it is told
+#: A job that counts, and saves the count when it gets a signal; its next run adds 1000. A file ends it.
 COUNTS = """\
 save() { echo "$n" >"$SHARED/state"; echo "saved at $n" >>"$SHARED/log"; exit 3; }
 trap save SIGNAL
@@ -74,7 +74,7 @@ def only_other(cluster: Cluster, *jobs: str) -> str:
     return other
 
 
-def test_a_marked_job_saves_its_state_and_goes_on_in_another_pod(make: Make, shared: Path) -> None:
+def test_a_job_marked_for_requeue_saves_its_state_and_continues_elsewhere(make: Make, shared: Path) -> None:
     cluster = make(SHORT).start().wait_for_ready()
     job = started(cluster, MARKED, "--env=MODE=there", "--requires=rank:1", "--urgency=20", "sh", counts(shared))
     other = started(cluster, "--requires=rank:1", "--env=MODE=other", "sleep", "600")
@@ -102,7 +102,7 @@ def test_a_marked_job_saves_its_state_and_goes_on_in_another_pod(make: Make, sha
     ]  # fmt: skip
 
 
-def test_a_job_gets_the_signal_that_it_chose_and_has_ended_well_or_runs_again(make: Make, shared: Path) -> None:
+def test_a_job_gets_its_chosen_signal_and_runs_again_unless_it_succeeded(make: Make, shared: Path) -> None:
     """The grace period is longer than this test waits, so only the signal can end these jobs."""
     cluster = make({**SHORT, "pod": {"terminationGracePeriodSeconds": 600}}).start().wait_for_ready()
     chosen = (MARKED, "--setattr=user.minicluster.signal=USR1", "--env=MODE=")
@@ -134,7 +134,7 @@ def test_a_job_over_several_pods_that_leave_is_put_back_once(make: Make) -> None
     assert (row(cluster, job)[0], row(cluster, never)[0], row(cluster, copy)) == ("CANCELED", "CANCELED", ["SCHED", ""])
     for index in (1, 2):
         assert f"job {job} is cancelled and runs again as {copy}" in cluster.pods[index].log
-    # the copy is itself put back, again once
+    # the copy is put back too, also once
     cluster.start([1, 2])
     until(lambda: row(cluster, copy)[0] == "RUN")
     cluster.pods[2].signal(signal.SIGTERM)
@@ -142,7 +142,7 @@ def test_a_job_over_several_pods_that_leave_is_put_back_once(make: Make) -> None
     assert row(cluster, only_other(cluster, job, never, copy)) == ["SCHED", ""]
 
 
-def test_with_a_kept_queue_the_next_lead_runs_the_jobs_that_the_stop_cancelled(make: Make, shared: Path) -> None:
+def test_the_next_lead_runs_cancelled_jobs_again_with_a_kept_queue(make: Make, shared: Path) -> None:
     values = {**SHORT, "size": 1, "archive": {"path": f"{shared}/state.tgz"}}
     cluster = make(values).start().wait_for_ready()
     job = started(cluster, MARKED, "--env=MODE=", "sh", counts(shared))
@@ -157,7 +157,9 @@ def test_with_a_kept_queue_the_next_lead_runs_the_jobs_that_the_stop_cancelled(m
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_the_work_of_the_cluster_goes_on_after_a_stop_and_its_end_counts(make: Make, shared: Path, code: int) -> None:
+def test_the_work_of_the_cluster_goes_on_after_a_stop_and_keeps_its_exit_code(
+    make: Make, shared: Path, code: int
+) -> None:
     values = {**SHORT, "tasks": 2, "pod": {**SHORT["pod"], "onStop": "requeue"}}
     # the task in pod 1
     command = f"""\

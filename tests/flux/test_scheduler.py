@@ -36,7 +36,7 @@ def state(cluster: Cluster, job: str) -> str:
     return cluster.lead.flux("jobs", "-n", "-o", "{status}", job).strip()
 
 
-def test_the_scheduler_is_the_one_that_was_chosen(make: Make, flux: Flux) -> None:
+def test_the_chosen_scheduler_runs(make: Make, flux: Flux) -> None:
     cluster = make({"size": 1}).start().wait_for_ready()
     found = summary(cluster)["scheduler"]
     version = found.pop("version", "")
@@ -51,7 +51,7 @@ def test_the_scheduler_is_the_one_that_was_chosen(make: Make, flux: Flux) -> Non
     assert json.loads(cluster.lead.flux(*words))["scheduler"]["name"] == flux.scheduler
 
 
-def test_policies_of_fluxion(make: Make, flux: Flux) -> None:
+def test_fluxion_gets_the_policies_of_the_values(make: Make, flux: Flux) -> None:
     if flux.scheduler != "Fluxion":
         pytest.skip("sched-simple has no policies")
     policies = {"queuePolicy": "hybrid", "matchPolicy": "policy=high node_centric=true"}
@@ -61,7 +61,7 @@ def test_policies_of_fluxion(make: Make, flux: Flux) -> None:
     assert policies["matchPolicy"] in cluster.lead.flux("ion-resource", "params")
 
 
-def test_a_policy_without_fluxion_is_an_error(make: Make, flux: Flux) -> None:
+def test_a_policy_of_fluxion_without_fluxion_is_an_error(make: Make, flux: Flux) -> None:
     if flux.view:
         pytest.skip("this Flux is a view with Fluxion")
     cluster = make({**QUIET, "flux": {"scheduler": {"queuePolicy": "easy"}}}, {"command": "echo never"})
@@ -111,7 +111,7 @@ def test_a_job_waits_for_nodes_that_are_not_up(make: Make, flux: Flux, policy: s
     until(lambda: state(cluster, waiting[1]) == "COMPLETED")
 
 
-def test_the_lowest_nodes_come_first(make: Make) -> None:
+def test_jobs_are_placed_on_the_lowest_nodes_first(make: Make) -> None:
     cluster = make({"size": 3, **QUIET}, {"cores": 2}).start().wait_for_ready()
     jobs = [cluster.lead.flux("submit", "-n1", "sleep", "inf").strip() for _ in range(6)]
     for job in jobs:

@@ -61,7 +61,7 @@ class Remote:
         return self.reply() if "alive" in found else found
 
     def replies(self, key: str, last: str) -> dict[str, Any]:
-        """Return what comes for a key, by kind, up to a kind; nothing else may come."""
+        """Return the replies for a key, by kind, until one of a certain kind; there must be no others."""
         found: dict[str, Any] = {}
         while last not in found:
             reply = self.reply()
@@ -87,7 +87,7 @@ def remote(flux_path: Path, tmp_path: Path) -> Iterator[Remote]:
     remote.process.stdout.close()
 
 
-def test_jobs_and_their_ends(remote: Remote) -> None:
+def test_the_sdk_program_runs_jobs_and_reports_their_ends(remote: Remote) -> None:
     remote.submit("a", "sh", "-c", "printf 'é\\n\\377'; printf err >&2; exit 3", environment={"A": "1"})
     end = remote.end("a")
     assert (end["status"], end["exception"]) == (3 << 8, None)
@@ -106,7 +106,7 @@ def test_jobs_and_their_ends(remote: Remote) -> None:
     assert remote.end("e")["exception"]["type"] == "timeout"
 
 
-def test_cancel_list_and_online(remote: Remote) -> None:
+def test_the_sdk_program_cancels_and_lists_jobs_and_counts_nodes(remote: Remote) -> None:
     remote.ask("o", online=[2, 4])
     assert [remote.reply() for _ in range(2)] == [{"key": "o", "up": 2}, {"key": "o", "online": True}]
     remote.submit("a", "sleep", "600", nodes=1, tasks=1)
@@ -130,7 +130,7 @@ def test_cancel_list_and_online(remote: Remote) -> None:
     assert (job["state"], job["result"]) == ("inactive", "canceled")
 
 
-def test_why_jobs_wait(remote: Remote) -> None:
+def test_the_sdk_program_reports_why_jobs_wait(remote: Remote) -> None:
     remote.submit("a", "sleep", "600", nodes=2, tasks=2, exclusive=True)
     running = remote.replies("a", "started")["id"]
     remote.submit("b", "true")
@@ -147,7 +147,7 @@ def test_why_jobs_wait(remote: Remote) -> None:
     assert (ends["a"]["exception"]["type"], ends["b"]["status"]) == ("cancel", 0)
 
 
-def test_a_client_that_comes_back(remote: Remote) -> None:
+def test_the_sdk_program_does_not_run_a_job_twice_for_a_client_that_reconnects(remote: Remote) -> None:
     remote.submit("a", "echo", "once")
     name = remote.replies("a", "end")["id"]
     # its reply was lost
@@ -159,13 +159,13 @@ def test_a_client_that_comes_back(remote: Remote) -> None:
     assert remote.end("a")["status"] == 0
     remote.ask("l", list=True)
     assert [job["id"] for job in remote.reply()["jobs"]] == [name]
-    # the same id, of another life of the lead
+    # the same id, in another life of the lead
     remote.ask("b", watch=name, again=True)
     assert remote.reply() == {"key": "b", "lost": True}
     remote.ask("c", cancel="f1234", again=True)
     assert remote.reply() == {"key": "c", "lost": True}
     remote.submit("d", "true", again=True, drop=True)
     assert remote.reply() == {"key": "d", "lost": True}
-    # it was sent, and never came
+    # it was sent, and did not arrive
     remote.submit("e", "true", again=True)
     assert remote.end("e")["status"] == 0

@@ -1,4 +1,4 @@
-"""What minicluster.lua gives a job, whichever way it is started: CPUs, PYTHONPATH, PMIx."""
+"""minicluster.lua sets CPUs, PYTHONPATH and PMIx of a job, for each way to start it."""
 
 import os
 import re
@@ -25,7 +25,7 @@ NO_PMIX = "minicluster: -o pmi=pmix can't be had, "
 
 
 def shown(cluster: Cluster, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:
-    """Return what each way prints when a person uses it in the pod."""
+    """Return the output of each way to start a job, used in the pod."""
     script = f". {MOUNT}/flux-view.sh\n{lines(show, ways, options)}"
     done = cluster.lead.run("sh", "-c", script)
     assert done.returncode == 0, done.stderr
@@ -36,7 +36,9 @@ def shown(cluster: Cluster, show: str, ways: dict[str, str], options: str = "") 
     ("affinity", "expected", "option", "wins"),
     [("auto", ALL, "on", ONE), ("off", ALL, "on", ONE), ("on", ONE, "off", ALL)],
 )
-def test_affinity(make: Make, affinity: str, expected: str, option: str, wins: str) -> None:
+def test_each_kind_of_job_has_the_cpus_of_its_affinity(
+    make: Make, affinity: str, expected: str, option: str, wins: str
+) -> None:
     cluster = make({**QUIET, "flux": {"affinity": affinity}}, {"cores": 1}).start().wait_for_ready()
     assert shown(cluster, SHOW_CPUS, WAYS) == dict.fromkeys(WAYS, expected)
     # a batch, an allocation and a nested instance have the affinity of the job that they run in
@@ -46,21 +48,21 @@ def test_affinity(make: Make, affinity: str, expected: str, option: str, wins: s
 
 
 @pytest.mark.parametrize("field", ["requests", "limits"])
-def test_a_pod_that_asks_for_all_its_cpus_binds(make: Make, field: str) -> None:
+def test_jobs_are_bound_in_a_pod_that_requests_all_cpus(make: Make, field: str) -> None:
     runner = {"cores": 1, "resources": {field: {"cpu": COUNT}}}
     cluster = make(QUIET, runner).start().wait_for_ready()
     assert shown(cluster, SHOW_CPUS, WAYS) == dict.fromkeys(WAYS, ONE)
 
 
-@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")])
-def test_jobs_see_the_image_s_pythonpath(make: Make, own: dict[str, str], expected: str) -> None:
+@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")], ids=["own", "none"])
+def test_jobs_have_the_pythonpath_of_the_image(make: Make, own: dict[str, str], expected: str) -> None:
     cluster = make(QUIET, {"cores": 1}, environment=own).start().wait_for_ready()
     ways = {**WAYS, **PROGRAMS}
     assert shown(cluster, SHOW_PYTHONPATH, ways) == dict.fromkeys(ways, expected)
 
 
-@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")])
-def test_the_lead_s_work_sees_the_image_s_pythonpath(make: Make, own: dict[str, str], expected: str) -> None:
+@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")], ids=["own", "none"])
+def test_the_work_of_the_lead_has_the_pythonpath_of_the_image(make: Make, own: dict[str, str], expected: str) -> None:
     ways = {**WAYS, **PROGRAMS}
     batch = f"#!/bin/sh\n{SHOW_PYTHONPATH}\n{lines(SHOW_PYTHONPATH, ways)}"
     for runner in ({"command": batch}, {"command": batch, "batch": True, "batchRaw": True}):
@@ -71,8 +73,10 @@ def test_the_lead_s_work_sees_the_image_s_pythonpath(make: Make, own: dict[str, 
         assert said(rest, ways) == dict.fromkeys(ways, expected)
 
 
-@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")])
-def test_a_launcher_has_flux_s_bindings_too(make: Make, flux: Flux, own: dict[str, str], expected: str) -> None:
+@pytest.mark.parametrize(("own", "expected"), [({"PYTHONPATH": "/a:/b"}, "/a:/b"), ({}, "unset")], ids=["own", "none"])
+def test_a_launcher_has_the_bindings_of_flux_beside_the_pythonpath_of_the_image(
+    make: Make, flux: Flux, own: dict[str, str], expected: str
+) -> None:
     ways = {**WAYS, **PROGRAMS}
     command = f"{SHOW_PYTHONPATH}\n{lines(SHOW_PYTHONPATH, ways)}"
     cluster = make(QUIET, {"command": command, "launcher": True, "cores": 4}, environment=own)
@@ -90,8 +94,11 @@ def test_a_launcher_has_flux_s_bindings_too(make: Make, flux: Flux, own: dict[st
         (["-g1", "-ogpu-affinity=per-task"], ["0 PCI_BUS_ID", "1 PCI_BUS_ID"]),
         ([], ["-1 PCI_BUS_ID", "-1 PCI_BUS_ID"]),
     ],
+    ids=["all", "per task", "none"],
 )
-def test_the_gpus_of_a_job(make: Make, flux: Flux, options: list[str], expected: list[str]) -> None:
+def test_a_job_sees_its_gpus_in_cuda_visible_devices(
+    make: Make, flux: Flux, options: list[str], expected: list[str]
+) -> None:
     cluster = make(QUIET, {"cores": 2, "resources": {"limits": {"nvidia.com/gpu": 2}}}).start().wait_for_ready()
     minor = int(cluster.lead.flux("--version").split()[1].split(".")[1])
     if options and flux.scheduler == "sched-simple" and minor < 84:

@@ -1,5 +1,5 @@
-"""A stand-in for flux without brokers, which pods.py puts into a pod. It records each call, and then does what the
-test says, or by default the simplest thing that Flux does.
+"""A stand-in for flux without brokers, which pods.py puts into a pod. It records each call, and then runs the script of
+the test for this call, or does the simplest thing that Flux does.
 
 In the folder above its own: `calls` has a line of JSON for each call; `plays` has the test's shell texts, each named
 after the first words of a call; `dump` is what a broker dumps at its end; `broker` is the process id of the last one.

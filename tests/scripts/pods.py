@@ -23,12 +23,12 @@ from support import Done, deep
 from tools import clients
 
 NAME = "flux-sample"
-#: In values, the folder that has all of a pod
+#: In values, the folder that contains all files of a pod
 ROOT = "/ROOT"
-#: Seconds within which anything here happens, also on a busy machine.
+#: Each step of a test takes fewer seconds than this, also on a busy machine.
 PATIENCE = 30.0
 until = partial(clients.until, seconds=PATIENCE)
-#: What every image has that there is, Alpine's and Debian's; no bash.
+#: The commands that each common image has, Alpine's and Debian's; no bash.
 COMMANDS = (
     "cat chmod chown cp date dirname env false head id kill ln ls mkdir mkfifo mv printf readlink rm sed sleep sort "
     "tail test timeout touch tr true wc"

@@ -1,4 +1,4 @@
-"""Sidecars, services and the agent: when they start, and what their end means."""
+"""Sidecars, services and the agent: when they start, and how they end."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def runs(pod: Pod) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-def test_a_sidecar_that_ends_well_stays_and_runs_once(make: Make) -> None:
+def test_a_sidecar_whose_command_succeeds_stays_and_runs_it_once(make: Make) -> None:
     pod = with_broker(container(make, command=RUNS))
     side = pod.start("container.sh", "side", "sidecar")
     until(lambda: runs(pod) == 1)
@@ -59,7 +59,7 @@ def test_a_command_that_fails_is_logged_and_ends_the_container(make: Make, kind:
     )
 
 
-def test_a_service_whose_command_ends_ends_too(make: Make) -> None:
+def test_a_service_ends_with_its_command(make: Make) -> None:
     pod = container(make, command="echo ${FLUX_URI-none}")
     assert pod.run("container.sh", "side", "service") == (0, "none\n")
 
@@ -72,7 +72,7 @@ def test_a_container_that_is_told_to_stop_exits_0(make: Make, kind: str) -> None
     assert side.stop() == 0
 
 
-def test_the_order_of_a_containers_snippets(make: Make) -> None:
+def test_the_snippets_of_a_sidecar_run_in_order(make: Make) -> None:
     texts = {"init": "A=init", "servicePre": "A=$A,pre; export A", "post": "echo post $A"}
     pod = with_broker(container(make, command="echo work $A; exit 5", commands=texts))
     # logging.quiet hides the output of the last one
@@ -82,7 +82,7 @@ def test_the_order_of_a_containers_snippets(make: Make) -> None:
     assert log.splitlines() == ["work init,pre", "minicluster: side: the command failed with exit code 5"]
 
 
-def test_a_script_without_a_command(make: Make) -> None:
+def test_a_sidecar_runs_its_script_without_a_command(make: Make) -> None:
     pod = with_broker(container(make, commands={"script": "echo script; exit 2"}))
     assert pod.run("container.sh", "side", "sidecar")[1].splitlines()[0] == "script"
 
@@ -113,7 +113,7 @@ def test_a_sidecar_waits_for_the_modules_of_its_broker(make: Make) -> None:
     until(lambda: runs(pod) == 1)
 
 
-def test_an_image_that_can_not_run_flux_waits_for_the_socket_only(make: Make) -> None:
+def test_a_sidecar_whose_image_can_not_run_flux_waits_for_the_socket_only(make: Make) -> None:
     pod = with_broker(container(make, command=RUNS))
     pod.play("--version", "exit 127")
     pod.play("python -c", "sleep 600")
@@ -122,13 +122,13 @@ def test_an_image_that_can_not_run_flux_waits_for_the_socket_only(make: Make) ->
 
 
 @pytest.mark.parametrize("flux", [{"noWaitSocket": True}, {"disableSocket": True}], ids=str)
-def test_a_sidecar_does_not_wait_where_the_values_say_so(make: Make, flux: dict[str, bool]) -> None:
+def test_a_sidecar_does_not_wait_for_a_socket_that_the_values_turn_off(make: Make, flux: dict[str, bool]) -> None:
     pod = container(make, flux=flux, command=RUNS)
     pod.start("container.sh", "side", "sidecar")
     until(lambda: runs(pod) == 1)
 
 
-def test_a_sidecar_that_waits_can_be_told_to_stop(make: Make) -> None:
+def test_a_sidecar_that_waits_for_its_broker_can_be_told_to_stop(make: Make) -> None:
     pod = container(make, command=RUNS)
     side = pod.start("container.sh", "side", "sidecar")
     asleep(side, pod)
@@ -137,7 +137,7 @@ def test_a_sidecar_that_waits_can_be_told_to_stop(make: Make) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sidecar", "service"])
-def test_a_script_may_name_its_interpreter(make: Make, kind: str) -> None:
+def test_the_script_of_a_sidecar_may_name_its_interpreter(make: Make, kind: str) -> None:
     script = "#!/usr/bin/env -S sed -n 2p\nthis line\nand no other\n"
     pod = container(make, flux={"noWaitSocket": True}, commands={"script": script})
     side = pod.start("container.sh", "side", kind)
@@ -146,8 +146,8 @@ def test_a_script_may_name_its_interpreter(make: Make, kind: str) -> None:
 
 
 @pytest.mark.parametrize("home", ["/nonexistent", "/"])
-def test_a_sidecar_has_a_home_and_a_tmpdir(make: Make, home: str) -> None:
-    """Also with a read-only root and any user; they are not the runner's."""
+def test_a_sidecar_has_a_writable_home_and_tmpdir_of_its_own(make: Make, home: str) -> None:
+    """Also with a read-only root and any user. They are not those of the runner."""
     pod = container(make, flux={"noWaitSocket": True}, command='cd "$HOME" && : >here; cd "$TMPDIR" && : >there')
     side = pod.start("container.sh", "side", "sidecar", HOME=home, TMPDIR="/nonexistent")
     asleep(side, pod)
@@ -162,7 +162,7 @@ def test_a_sidecar_has_a_home_and_a_tmpdir(make: Make, home: str) -> None:
 # On the lead only --------------------------------------------------------------------------------------------
 
 
-def test_a_container_of_the_lead_runs_there_as_any_sidecar(make: Make) -> None:
+def test_a_container_on_the_lead_only_runs_there_as_a_sidecar(make: Make) -> None:
     pod = with_broker(container(make, command=f"{RUNS}; flux resource list"))
     side = pod.start("container.sh", "side", "lead")
     until(lambda: pod.calls("resource", "list"))
@@ -171,13 +171,13 @@ def test_a_container_of_the_lead_runs_there_as_any_sidecar(make: Make) -> None:
     assert side.stop() == 0
 
 
-def test_a_container_of_the_lead_that_fails_there_ends(make: Make) -> None:
+def test_a_container_on_the_lead_only_ends_when_its_command_fails(make: Make) -> None:
     pod = with_broker(container(make, command="exit 7"))
     assert pod.run("container.sh", "side", "lead") == (7, "minicluster: side: the command failed with exit code 7\n")
 
 
-def test_on_a_worker_its_shell_only_waits(make: Make) -> None:
-    """It neither waits for the broker nor runs a text of the user, and ends at once when told to."""
+def test_a_container_on_the_lead_only_does_nothing_but_wait_on_a_worker(make: Make) -> None:
+    """It neither waits for the broker nor runs a script of the user, and ends at once when told to stop."""
     texts = {"init": RUNS, "servicePre": RUNS, "post": RUNS}
     pod = container(make, index=1, command=RUNS, commands=texts)
     side = pod.start("container.sh", "side", "lead")
@@ -201,7 +201,7 @@ def test_the_agent_runs_beside_the_lead(make: Make) -> None:
     assert agent.stop() == 0
 
 
-def test_the_agent_of_a_worker_is_a_shell_that_waits(make: Make) -> None:
+def test_the_agent_does_nothing_but_wait_on_a_worker(make: Make) -> None:
     """It can start again in the same pod."""
     pod = make(QUIET, index=1)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""How a pod starts and ends, and that files of an earlier life don't mislead it."""
+"""How a pod starts and ends, and how it ignores files of an earlier life."""
 
 import io
 import json
@@ -21,7 +21,7 @@ TWO = {"size": 2, **QUIET}
 
 
 @pytest.mark.parametrize(("code", "ends"), [(0, 0), (3, 3), (85, 1), (137, 1)])
-def test_the_lead_ends_with_the_code_of_its_work(make: Make, code: int, ends: int) -> None:
+def test_the_lead_ends_with_the_exit_code_of_its_work(make: Make, code: int, ends: int) -> None:
     pod = make(QUIET, {"command": f"echo out; exit {code}"})
     found, log = pod.run()
     assert found == ends
@@ -30,7 +30,7 @@ def test_the_lead_ends_with_the_code_of_its_work(make: Make, code: int, ends: in
     assert lines[1:2] == ([f"minicluster: the job failed with exit code {code}"] if code else [])
 
 
-def test_the_order_of_the_snippets(make: Make) -> None:
+def test_the_snippets_of_lead_and_worker_run_in_order(make: Make) -> None:
     names = ("init", "pre", "brokerPre", "workerPre", "post")
     commands = {name: f"A=${{A:-}}{name},; export A; echo $A >>$MINICLUSTER_HOME/said" for name in names}
     lead, worker = (make(TWO, {"command": "echo work $A", "commands": commands}, index=index) for index in (0, 1))
@@ -43,7 +43,7 @@ def test_the_order_of_the_snippets(make: Make) -> None:
 
 
 @pytest.mark.parametrize("what", ["false", "exit 3", "nosuchtool"])
-def test_a_quiet_snippet_that_fails_says_why(make: Make, what: str) -> None:
+def test_a_failing_snippet_is_explained_although_logging_is_quiet(make: Make, what: str) -> None:
     pre = f'for n in 1 2 3 4 5 6; do echo line $n; done\necho "it\'s bad" >&2\n{what}'
     pod = make(QUIET, {"command": "true", "commands": {"init": "echo hidden", "pre": pre}})
     code, log = pod.run()
@@ -55,7 +55,7 @@ def test_a_quiet_snippet_that_fails_says_why(make: Make, what: str) -> None:
     assert (what == "nosuchtool") == ("nosuchtool" in said[-1])
 
 
-def test_a_pod_without_flux_says_so(make: Make) -> None:
+def test_a_pod_without_flux_says_which_value_to_set(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     (pod.root / "bin/flux").unlink()
     message = "there is no flux here (in PATH): set flux.container.image to a view for this image's distribution"
@@ -72,7 +72,7 @@ def test_the_broker_gets_a_shell_that_exists(make: Make, given: str | None) -> N
     assert Path(call.env["SHELL"]).exists()
 
 
-def test_the_broker_is_of_no_other_instance_and_finds_a_bash(make: Make, shell: str) -> None:
+def test_the_broker_ignores_flux_uri_and_always_finds_bash(make: Make, shell: str) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run("entrypoint.sh", FLUX_URI="local:///elsewhere") == (0, "")
     [call] = pod.calls("start")
@@ -82,7 +82,7 @@ def test_the_broker_is_of_no_other_instance_and_finds_a_bash(make: Make, shell: 
     assert bool(shutil.which("bash", path=work.env["PATH"])) == (shell == "bash")
 
 
-def test_a_folder_for_output_that_can_not_be_made_stops_nothing(make: Make) -> None:
+def test_the_work_runs_when_its_output_folder_can_not_be_made(make: Make) -> None:
     pod = make(QUIET, {"command": "true", "logs": "/proc/none"})
     assert pod.run() == (0, "")
     assert [call.env["FLUX_OUTPUT_DIR"] for call in pod.calls("run")] == ["/proc/none"]
@@ -93,7 +93,7 @@ def test_a_folder_for_output_that_can_not_be_made_stops_nothing(make: Make) -> N
     ("found", "cores"), [("0-3", "0-3"), ("2-4,8", "0-3"), ("7", "0"), ("0-1,64-127", "0-65")], ids=str
 )
 @pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")], ids=["spaces", "compact"])
-def test_the_resources_are_those_of_all_hosts(
+def test_the_resource_set_lists_the_resources_of_all_hosts(
     make: Make, index: int, found: str, cores: str, separators: tuple[str, str]
 ) -> None:
     bursts = [{"name": "burst", "size": 2, "cores": 8, "gpus": 0}, {"name": "other", "size": 1}]
@@ -125,7 +125,7 @@ def test_the_resources_are_those_of_all_hosts(
     process.end()
 
 
-def test_resources_that_the_values_give_need_no_process(make: Make) -> None:
+def test_a_resource_set_from_the_values_needs_no_call_of_flux(make: Make) -> None:
     pod = make(QUIET, {"cores": 3, "command": "true"})
     assert pod.run() == (0, "")
     assert pod.calls("R") == []
@@ -140,7 +140,7 @@ def test_resources_that_the_values_give_need_no_process(make: Make) -> None:
         ("echo '{}'", "minicluster: flux R encode --local names no cores: {}"),
     ],
 )
-def test_a_resource_set_that_is_incomplete_starts_no_broker(make: Make, answer: str, said: str) -> None:
+def test_no_broker_starts_without_a_complete_resource_set(make: Make, answer: str, said: str) -> None:
     pod = make(QUIET, {"command": "true"})
     pod.play("R encode --local", answer)
     problem = "minicluster: the resource set R can't be made: see the lines above"
@@ -148,7 +148,7 @@ def test_a_resource_set_that_is_incomplete_starts_no_broker(make: Make, answer: 
     assert pod.calls("start") == []
 
 
-def test_the_certificate_belongs_to_the_user(make: Make) -> None:
+def test_the_broker_gets_a_private_copy_of_the_certificate(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run() == (0, "")
     copy = pod.state / "curve/curve.cert"
@@ -171,7 +171,9 @@ def test_the_certificate_belongs_to_the_user(make: Make) -> None:
     ],
     ids=["result", "both", "quorum", "launcher"],
 )
-def test_files_of_an_earlier_lead_do_not_count(make: Make, left: dict[str, str], code: int, said: str) -> None:
+def test_the_lead_ignores_files_that_an_earlier_lead_left(
+    make: Make, left: dict[str, str], code: int, said: str
+) -> None:
     pod = make(QUIET, {"command": "true"})
     leave_behind(pod, left)
     pod.play("start", "exit 7")
@@ -180,7 +182,7 @@ def test_files_of_an_earlier_lead_do_not_count(make: Make, left: dict[str, str],
 
 
 @pytest.mark.parametrize("how", [{}, {"batch": True}, {"launcher": True}], ids=["run", "batch", "launcher"])
-def test_work_that_fails_because_its_broker_is_killed_has_no_result(make: Make, how: dict[str, bool]) -> None:
+def test_no_result_is_recorded_of_work_whose_broker_is_killed(make: Make, how: dict[str, bool]) -> None:
     """The command fails at once, before the entrypoint sees that the broker is gone."""
     pod = make(QUIET, {"command": "flux dies", **how})
     for verb in ("run", "batch", "dies"):
@@ -190,7 +192,7 @@ def test_work_that_fails_because_its_broker_is_killed_has_no_result(make: Make, 
 
 
 @pytest.mark.parametrize("signal", ["KILL", "SEGV"])
-def test_a_lead_whose_broker_is_killed_before_its_quorum_is_replaced(make: Make, signal: str) -> None:
+def test_a_lead_whose_broker_is_killed_before_the_quorum_is_replaced(make: Make, signal: str) -> None:
     pod = make(QUIET, {"command": "true"})
     pod.play("start", f"kill -{signal} $$")
     code, log = pod.run()
@@ -198,13 +200,13 @@ def test_a_lead_whose_broker_is_killed_before_its_quorum_is_replaced(make: Make,
     assert re.search(r"minicluster: the broker died, exit code 1\d\d: the Job replaces this pod\n$", log)
 
 
-def test_an_earlier_stop_does_not_hide_the_result_of_the_work(make: Make) -> None:
+def test_a_stop_of_an_earlier_life_does_not_hide_the_result_of_the_work(make: Make) -> None:
     pod = make(QUIET, {"command": "exit 3"})
     leave_behind(pod, {"stopping": ""})
     assert pod.run() == (3, "minicluster: the job failed with exit code 3\n")
 
 
-def test_an_earlier_end_does_not_end_a_worker(make: Make) -> None:
+def test_the_end_of_an_earlier_life_does_not_end_a_worker(make: Make) -> None:
     pod = make(QUIET, index=1)
     leave_behind(pod, {"ended": ""})
     pod.play("start", "exit 7")
@@ -236,7 +238,7 @@ def test_with_complete_workers_a_worker_ends_with_its_broker(make: Make) -> None
 
 @pytest.mark.parametrize(("fails", "code"), [("exit 3", 3), ("exit 85", 85), ("false", 1)])
 @pytest.mark.parametrize("flux", [{}, {"completeWorkers": True}], ids=["by default", "completeWorkers"])
-def test_a_post_that_fails_on_a_worker_is_logged_and_fails_nothing(
+def test_a_failing_post_snippet_on_a_worker_is_logged_and_does_not_fail_the_pod(
     make: Make, fails: str, code: int, flux: dict[str, bool]
 ) -> None:
     pod = make({**TWO, "flux": flux}, {"commands": {"post": fails}}, index=1)
@@ -244,12 +246,12 @@ def test_a_post_that_fails_on_a_worker_is_logged_and_fails_nothing(
     assert pod.run() == (0, f"minicluster: post.sh failed with exit code {code}\n")
 
 
-def test_a_post_that_fails_on_the_lead_counts(make: Make) -> None:
+def test_a_failing_post_snippet_on_the_lead_fails_the_pod(make: Make) -> None:
     pod = make(QUIET, {"command": "true", "commands": {"post": "exit 3"}})
     assert pod.run() == (3, "minicluster: post.sh failed with exit code 3\n")
 
 
-def test_the_pause_between_the_tries_of_a_worker_has_a_limit(make: Make, shell: str) -> None:
+def test_the_pause_between_two_attempts_of_a_worker_has_a_limit(make: Make, shell: str) -> None:
     if shell == "busybox":
         pytest.skip("it has a sleep of its own")
     pod = make(TWO, index=1)
@@ -269,7 +271,7 @@ def test_the_pause_between_the_tries_of_a_worker_has_a_limit(make: Make, shell: 
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_a_pod_told_to_stop_leaves_first_and_is_replaced(make: Make, shell: str, index: int) -> None:
+def test_a_pod_that_is_told_to_stop_runs_leave_py_and_is_replaced(make: Make, shell: str, index: int) -> None:
     pod = make({**TWO, "pod": {"terminationGracePeriodSeconds": 40}}, index=index)
     real = (pod.root / "bin/timeout").readlink()
     pod.command("timeout", f'#!/bin/sh\necho "$1" >>{pod.root}/limits\nexec {real} "$@"\n')
@@ -288,7 +290,7 @@ def test_a_pod_told_to_stop_leaves_first_and_is_replaced(make: Make, shell: str,
     assert not (pod.run_folder / "exit-code").exists()
 
 
-def test_a_lead_that_keeps_its_queue_can_put_jobs_back_into_it(make: Make, tmp_path: Path) -> None:
+def test_a_lead_with_a_kept_queue_tells_leave_py_to_requeue_jobs(make: Make, tmp_path: Path) -> None:
     pod = make({**QUIET, "archive": {"path": str(tmp_path / "state.tgz")}, "pod": {"onStop": "requeue"}})
     process = pod.start()
     until((pod.run_folder / "ready").exists)
@@ -301,7 +303,7 @@ def uptime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def test_the_grace_period_begins_with_the_hook(make: Make, shell: str) -> None:
+def test_the_grace_period_is_counted_from_the_stop_hook(make: Make, shell: str) -> None:
     pod = make({**TWO, "pod": {"terminationGracePeriodSeconds": 40}}, index=1)
     real = (pod.root / "bin/timeout").readlink()
     pod.command("timeout", f'#!/bin/sh\necho "$1" >>{pod.root}/limits\nexec {real} "$@"\n')
@@ -318,7 +320,7 @@ def test_the_grace_period_begins_with_the_hook(make: Make, shell: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "soon\n"])
-def test_a_hook_that_could_not_note_the_time_holds_up_no_stop(make: Make, text: str) -> None:
+def test_a_pod_stops_although_the_stop_hook_noted_no_time(make: Make, text: str) -> None:
     pod = make(TWO, index=1)
     process = pod.start()
     until((pod.run_folder / "flux/local").exists)
@@ -338,7 +340,7 @@ def test_a_pod_that_is_told_to_stop_before_it_handles_signals_starts_no_broker(m
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_a_snippet_during_which_the_pod_is_told_to_stop_has_not_failed(make: Make, index: int) -> None:
+def test_a_pod_that_is_told_to_stop_during_a_snippet_is_replaced(make: Make, index: int) -> None:
     init = "cd $MINICLUSTER_HOME; : >begun; until [ -e end ]; do sleep 0.05; done; : >after"
     pod = make(TWO, {"commands": {"init": init}}, index=index)
     process = pod.start()
@@ -362,7 +364,7 @@ def test_a_pod_can_be_told_to_stop_at_any_instant(make: Make) -> None:
 
 
 @pytest.mark.parametrize("text", ["exit 3", """printf '%s' "it's $0" `echo é`"""])
-def test_the_hook_runs_the_users_own(make: Make, text: str) -> None:
+def test_the_stop_hook_runs_the_hook_of_the_user(make: Make, text: str) -> None:
     pod = make(TWO)
     begin = uptime()
     code, log = pod.run("stop.sh", text)
@@ -379,7 +381,9 @@ LEAVES = ": >$MINICLUSTER_HOME/end; while [ -S $MINICLUSTER_HOME/config/run/flux
     [(LEAVES, 3), (f": >$MINICLUSTER_HOME/config/run/stopping; {LEAVES}", RETRY)],
     ids=["in time", "late"],
 )
-def test_work_that_ends_while_the_lead_leaves_counts_when_it_ends_by_itself(make: Make, leaves: str, ends: int) -> None:
+def test_work_that_ends_by_itself_while_the_lead_leaves_decides_its_exit_code(
+    make: Make, leaves: str, ends: int
+) -> None:
     pod = make(QUIET, {"command": "cd $MINICLUSTER_HOME; : >begun; until [ -e end ]; do sleep 0.05; done; exit 3"})
     pod.play("python leave.py", leaves)
     process = pod.start()
@@ -389,7 +393,7 @@ def test_work_that_ends_while_the_lead_leaves_counts_when_it_ends_by_itself(make
 
 
 @pytest.mark.parametrize("ended", ["", "ended", "exit-code"])
-def test_the_reason_why_the_broker_was_not_asked_is_logged_unless_the_instance_ended(make: Make, ended: str) -> None:
+def test_a_failure_of_leave_py_is_logged_unless_the_instance_has_ended(make: Make, ended: str) -> None:
     pod = make(TWO, index=1)
     end = f": >$MINICLUSTER_HOME/config/run/{ended};" if ended else ""
     pod.play("python leave.py", f"{end} echo 'minicluster: no answer' >&2; exit 1")
@@ -399,8 +403,8 @@ def test_the_reason_why_the_broker_was_not_asked_is_logged_unless_the_instance_e
     assert process.log == ("" if ended else "minicluster: no answer\n")
 
 
-def test_a_broker_that_does_not_answer_holds_up_no_stop(make: Make) -> None:
-    """Not beyond the grace period, and whatever more signals come."""
+def test_a_pod_stops_within_its_grace_period_when_leave_py_hangs(make: Make) -> None:
+    """Also when more signals come."""
     pod = make({**TWO, "pod": {"terminationGracePeriodSeconds": 2}}, index=1)
     pod.play("python leave.py", ": >$MINICLUSTER_HOME/leaves; exec sleep 600")
     process = pod.start()
@@ -417,7 +421,7 @@ def test_a_broker_that_does_not_answer_holds_up_no_stop(make: Make) -> None:
         ("exit 129", 129, "the instance was shut down before its job ended"),
     ],
 )
-def test_a_broker_that_ends_before_the_work_is_not_a_success(make: Make, play: str, code: int, said: str) -> None:
+def test_a_broker_that_ends_before_the_work_fails_the_lead(make: Make, play: str, code: int, said: str) -> None:
     pod = make(QUIET, {"command": "true"})
     pod.play("start", f": >$MINICLUSTER_HOME/config/run/ready; {play}")
     assert pod.run() == (code, f"minicluster: {said}\n")
@@ -442,7 +446,7 @@ LOST = "a lead that began at TIME saved no state: its jobs are lost"
 
 
 def with_archive(make: Make, old: bytes | None, dump: bytes | None, **runner: Any) -> Pod:
-    """Make a lead with an archive, whose broker dumps another one; None is none."""
+    """Make a lead with an archive, whose broker dumps another one; with None there is none."""
     pod = make({**QUIET, "archive": {"path": f"{ROOT}/data/state.tgz"}}, {"command": "true", **runner})
     place = pod.root / "data"
     if old is not None:
@@ -454,7 +458,7 @@ def with_archive(make: Make, old: bytes | None, dump: bytes | None, **runner: An
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_dump_becomes_the_archive(make: Make, code: int) -> None:
+def test_a_complete_dump_replaces_the_archive(make: Make, code: int) -> None:
     pod = with_archive(make, OLD, NEW, command=f"exit {code}")
     assert pod.run()[0] == code
     assert {path.name: path.read_bytes() for path in (pod.root / "data").iterdir()} == {"state.tgz": NEW}
@@ -465,7 +469,7 @@ def test_a_dump_becomes_the_archive(make: Make, code: int) -> None:
     [None, b"", NEW[: len(NEW) // 2], NEW[:-200], b"\x1f\x8b"],
     ids=["none", "empty", "half", "near its end", "magic"],
 )
-def test_an_incomplete_dump_leaves_the_good_archive(make: Make, dump: bytes | None) -> None:
+def test_an_incomplete_dump_does_not_replace_the_archive(make: Make, dump: bytes | None) -> None:
     pod = with_archive(make, OLD, dump)
     file = pod.root / "data/state.tgz"
     assert pod.run() == (0, f"minicluster: the state was not dumped: {file} is unchanged\n")
@@ -488,7 +492,7 @@ def test_the_log_says_how_old_the_restored_state_is(make: Make) -> None:
     assert log.splitlines().count(said) == 1
 
 
-def test_a_dump_of_an_earlier_life_does_not_count(make: Make) -> None:
+def test_a_dump_of_an_earlier_life_does_not_replace_the_archive(make: Make) -> None:
     pod = with_archive(make, OLD, None)
     pod.run()
     # left by a pod that was killed before it could replace the archive
@@ -497,7 +501,7 @@ def test_a_dump_of_an_earlier_life_does_not_count(make: Make) -> None:
     assert (pod.root / "data/state.tgz").read_bytes() == OLD
 
 
-def test_the_state_is_restored_from_an_archive_that_exists(make: Make) -> None:
+def test_the_broker_restores_its_state_from_an_existing_archive(make: Make) -> None:
     first = with_archive(make, None, NEW)
     file = str(first.root / "data/state.tgz")
     assert first.run() == (0, "")
@@ -510,7 +514,7 @@ def test_the_state_is_restored_from_an_archive_that_exists(make: Make) -> None:
 # State on a claim --------------------------------------------------------------------------------------------
 
 
-def test_each_cluster_has_its_own_folder_on_a_claim(make: Make) -> None:
+def test_each_cluster_keeps_its_state_in_a_folder_of_its_own_on_a_claim(make: Make) -> None:
     values = {**QUIET, "state": {"claimName": "shared"}}
     pods = [make(values, {"command": "true"}, name=name) for name in ("one", "two", "one")]
     claim = pods[0].root.parent / "claim"
@@ -527,7 +531,7 @@ def test_each_cluster_has_its_own_folder_on_a_claim(make: Make) -> None:
     assert folders[0] == folders[2] != folders[1]
 
 
-def test_without_a_claim_the_state_is_in_the_pod(make: Make) -> None:
+def test_the_state_is_in_the_pod_without_a_claim(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run() == (0, "")
     assert pod.attributes(pod.calls("start")[0])["statedir"].startswith(f"{pod.state}/")
@@ -536,7 +540,7 @@ def test_without_a_claim_the_state_is_in_the_pod(make: Make) -> None:
 # munge -------------------------------------------------------------------------------------------------------
 
 
-def test_munged_has_a_key_that_belongs_to_its_user(make: Make, shell: str) -> None:
+def test_munged_gets_a_key_that_belongs_to_its_user(make: Make, shell: str) -> None:
     if shell == "busybox":
         pytest.skip("its mkdir is always its own")
     pod = make({**QUIET, "flux": {"mungeSecret": "munge"}}, {"command": "true"})
@@ -598,8 +602,9 @@ def user(pod: Pod, known: bool) -> None:
         ({"USER": "me", "LOGNAME": "her"}, False, ("me", "her")),
         ({}, True, (None, None)),
     ],
+    ids=str,
 )
-def test_a_user_without_a_passwd_entry_has_a_name(
+def test_a_user_without_a_passwd_entry_gets_a_user_name(
     make: Make, shell: str, given: dict[str, str], known: bool, found: tuple[str | None, str | None]
 ) -> None:
     if shell == "busybox":

@@ -1,4 +1,4 @@
-"""What Flux knows of the view and of the pod's CPUs, and which environment programs see."""
+"""How Flux finds the view and the pod's CPUs, and which environment programs have."""
 
 import os
 from pathlib import Path
@@ -37,7 +37,7 @@ def environment(pod: Pod, *names: str, **env: str) -> list[str]:
 FLUXION = "etc/flux/rc1.d/01-sched-fluxion"
 
 
-def test_fluxion_is_found_by_older_and_newer_flux(make: Make) -> None:
+def test_the_environment_lets_older_and_newer_flux_find_fluxion(make: Make) -> None:
     pod = make(QUIET)
     view = with_view(pod, FLUXION)
     places = [f"{view}/lib/flux/modules", f"{view}/libexec/flux/cmd", f"{view}/etc/flux/modprobe", f"{view}/etc/flux"]
@@ -47,7 +47,7 @@ def test_fluxion_is_found_by_older_and_newer_flux(make: Make) -> None:
 
 
 @pytest.mark.parametrize("simple", [False, True])
-def test_fluxion_is_not_set_up_without_it_or_with_sched_simple(make: Make, simple: bool) -> None:
+def test_fluxion_is_not_set_up_when_it_is_missing_or_sched_simple_is_chosen(make: Make, simple: bool) -> None:
     pod = make({**QUIET, "flux": {"scheduler": {"simple": simple}}})
     with_view(pod, *([FLUXION] if simple else []))
     assert environment(pod, *NAMES) == ["unset"] * 4
@@ -55,14 +55,14 @@ def test_fluxion_is_not_set_up_without_it_or_with_sched_simple(make: Make, simpl
 
 
 @pytest.mark.parametrize("given", ["", "/their/python"])
-def test_fluxs_own_commands_find_their_python_modules(make: Make, given: str) -> None:
+def test_commands_of_flux_find_their_python_modules(make: Make, given: str) -> None:
     pod = make({**QUIET, "flux": {"container": {"pythonPath": given}}})
     assert environment(pod, "FLUX_PYTHONPATH_PREPEND") == [given or "unset"]
     view = with_view(pod, "lib/python3.11/site-packages/ply.py")
     assert environment(pod, "FLUX_PYTHONPATH_PREPEND") == [given or f"{view}/lib/python3.11/site-packages"]
 
 
-def test_a_container_that_starts_again_leaves_the_view_as_it_is(make: Make) -> None:
+def test_a_container_that_starts_again_does_not_change_the_view(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     view = with_view(pod)
     for _ in range(2):
@@ -70,7 +70,7 @@ def test_a_container_that_starts_again_leaves_the_view_as_it_is(make: Make) -> N
     assert ((pod.home / "view").readlink(), (view / "view").is_symlink()) == (view, False)
 
 
-def test_the_shells_of_jobs_read_our_file_after_the_users(make: Make) -> None:
+def test_job_shells_read_minicluster_lua_after_the_files_of_the_user(make: Make) -> None:
     pod = make(QUIET)
     assert environment(pod, "FLUX_SHELL_RC_PATH") == [f"{pod.home}/minicluster"]
     assert environment(pod, "FLUX_SHELL_RC_PATH", FLUX_SHELL_RC_PATH="/a:/b") == [f"/a:/b:{pod.home}/minicluster"]
@@ -93,7 +93,7 @@ ALL = len(os.sched_getaffinity(0))
         ("off", ALL, True),
     ],
 )
-def test_tasks_are_bound_where_the_cpus_are_the_pods_own(
+def test_tasks_are_bound_only_when_the_pod_has_its_cpus_to_itself(
     make: Make, affinity: str, asked: object, unbound: bool
 ) -> None:
     resources = {"limits": {"cpu": asked}} if asked else {}
@@ -122,7 +122,9 @@ def test_tasks_are_bound_where_the_cpus_are_the_pods_own(
         ("/a:/b/lib/flux/python3.11", None, "/a:/b/lib/flux/python3.11"),
     ],
 )
-def test_a_jobs_broker_has_the_images_pythonpath(make: Make, path: str, prepended: str | None, expected: str) -> None:
+def test_the_broker_of_a_job_has_the_pythonpath_of_the_image(
+    make: Make, path: str, prepended: str | None, expected: str
+) -> None:
     pod = make(QUIET)
     here, flux, other = pod.home / "minicluster", pod.root / "flux's own", pod.root / "other"
     for folder, text in ((flux, 'echo "${PYTHONPATH-unset} $1 $2"'), (other, "exit 3")):
@@ -136,7 +138,7 @@ def test_a_jobs_broker_has_the_images_pythonpath(make: Make, path: str, prepende
     assert (done.code, done.both) == (0, f"{expected} -Sa=b it s\n")
 
 
-def test_a_job_whose_flux_has_no_broker_says_so(make: Make) -> None:
+def test_a_job_whose_flux_has_no_broker_fails_with_a_message(make: Make) -> None:
     pod = make(QUIET)
     here = pod.home / "minicluster"
     done = pod.exec(f"{here}/flux-broker", FLUX_EXEC_PATH=f"{here}:/none", MINICLUSTER_HOME=str(pod.home))
@@ -144,7 +146,7 @@ def test_a_job_whose_flux_has_no_broker_says_so(make: Make) -> None:
 
 
 @pytest.mark.parametrize("own", ["3.11", "3.9"])
-def test_a_launchers_python_finds_flux_after_the_images_modules(make: Make, own: str) -> None:
+def test_the_python_of_a_launcher_finds_flux_after_the_modules_of_the_image(make: Make, own: str) -> None:
     pod = make({}, {"command": 'echo "$MINICLUSTER_BINDINGS $PYTHONPATH"', "launcher": True})
     view = with_view(pod, "lib/flux/python3.11/flux/__init__.py")
     pod.command("python3", f"#!/bin/sh\necho {own}\n")

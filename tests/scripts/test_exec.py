@@ -1,4 +1,4 @@
-"""What people, jobs and Kubernetes run in a pod: flux, minicluster-scale, the probe, the copy of the view."""
+"""The programs that people, jobs and Kubernetes run in a pod: flux, minicluster-scale, the probe, the view's copy."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def own_uri(pod: Pod) -> str:
 # flux --------------------------------------------------------------------------------------------------------
 
 
-def test_flux_by_its_path_talks_to_this_pods_broker(make: Make) -> None:
+def test_flux_called_by_its_path_talks_to_the_broker_of_the_pod(make: Make) -> None:
     pod = started(make)
     done = pod.exec("$MINICLUSTER_HOME/bin/flux resource list 'a  b'")
     assert (done.code, done.both) == (0, "")
@@ -46,14 +46,14 @@ def test_flux_in_a_job_talks_to_the_instance_of_the_job(make: Make) -> None:
     assert [call.env["FLUX_URI"] for call in pod.calls("resource")] == [OUTER, OUTER]
 
 
-def test_the_environment_for_people(make: Make) -> None:
+def test_flux_view_sh_sets_flux_uri_and_the_environment_of_the_values(make: Make) -> None:
     pod = started(make, flux={"environment": {"GREETING": "it's $HOME"}})
     done = pod.exec('. $MINICLUSTER_HOME/flux-view.sh; flux uptime; echo "$fluxsocket $FLUX_URI $GREETING"')
     assert (done.code, done.both) == (0, f"{own_uri(pod)} {own_uri(pod)} it's $HOME\n")
     assert [call.env["FLUX_URI"] for call in pod.calls("uptime")] == [own_uri(pod)]
 
 
-def test_variables_that_a_job_set_stay_when_flux_is_called(make: Make) -> None:
+def test_flux_keeps_the_variables_that_a_job_has_set(make: Make) -> None:
     pod = started(make, flux={"environment": {"A": "ours"}})
     script = (
         ". $MINICLUSTER_HOME/flux-view.sh; echo $A; A=theirs; . $MINICLUSTER_HOME/flux-view.sh; echo $A; flux uptime"
@@ -62,7 +62,7 @@ def test_variables_that_a_job_set_stay_when_flux_is_called(make: Make) -> None:
     assert pod.calls("uptime")[0].env["A"] == "theirs"
 
 
-def test_path_has_flux_once(make: Make) -> None:
+def test_flux_view_sh_adds_flux_to_path_once(make: Make) -> None:
     pod = started(make)
     twice = ". $MINICLUSTER_HOME/flux-view.sh; " * 2
     assert pod.exec(f"{twice} echo $PATH").out == f"{pod.home}/bin:{pod.environment['PATH']}\n"
@@ -71,7 +71,7 @@ def test_path_has_flux_once(make: Make) -> None:
 # minicluster-scale -------------------------------------------------------------------------------------------
 
 
-def test_scale_asks_the_cluster_from_a_job_in_another_instance(make: Make) -> None:
+def test_minicluster_scale_in_a_job_with_its_own_instance_asks_the_cluster(make: Make) -> None:
     pod = started(make)
     inside = {"FLUX_URI": OUTER, "FLUX_KVS_NAMESPACE": "job-1"}
     done = pod.exec("$MINICLUSTER_HOME/bin/minicluster-scale 4", **inside)
@@ -100,8 +100,11 @@ def test_scale_asks_the_cluster_from_a_job_in_another_instance(make: Make) -> No
         (0, True, ["flux/local"], True),
         (0, True, ["ready"], False),
     ],
+    ids=str,
 )
-def test_when_a_pod_is_ready(make: Make, index: int, burst: bool, files: list[str], ready: bool) -> None:
+def test_a_lead_is_ready_at_its_quorum_and_a_worker_with_its_socket(
+    make: Make, index: int, burst: bool, files: list[str], ready: bool
+) -> None:
     lead = {"name": "root", "address": "a", "size": 2}
     bursting = {"leadBroker": lead, "clusters": [{"name": NAME, "size": 1}]}
     pod = make({"flux": {"bursting": bursting}} if burst else {}, index=index)
@@ -142,7 +145,7 @@ def opt(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("shell", EACH_SHELL)
-def test_an_image_that_is_not_a_view_has_its_own_exit_code(
+def test_copying_from_an_image_that_is_not_a_view_exits_with_66(
     shell: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     where = request.getfixturevalue("opt") if VIEW.exists() else []
@@ -162,7 +165,7 @@ def copied(shell: str, where: list[str], to: Path, *words: str) -> tuple[int, st
 
 
 @pytest.mark.parametrize("shell", EACH_SHELL)
-def test_a_view_is_copied_as_it_is(shell: str, opt: list[str], tmp_path: Path) -> None:
+def test_a_view_is_copied_with_its_links_and_modes(shell: str, opt: list[str], tmp_path: Path) -> None:
     """In a view, /opt/views/view and most of its files are links into /opt/software."""
     software = tmp_path / "opt/software/flux"
     (software / "bin").mkdir(parents=True)
@@ -231,7 +234,7 @@ def files(folder: Path, origin: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("shell", EACH_SHELL)
-def test_what_flux_does_not_need_stays_out_of_the_copy(shell: str, opt: list[str], tmp_path: Path) -> None:
+def test_the_copy_of_a_view_leaves_out_what_flux_does_not_need(shell: str, opt: list[str], tmp_path: Path) -> None:
     software = tmp_path / "opt/software/flux"
     view = tmp_path / "opt/views/view"
     for name in FILES:
@@ -248,21 +251,21 @@ def test_what_flux_does_not_need_stays_out_of_the_copy(shell: str, opt: list[str
         return files(to / folder, to / "software/flux")
 
     needed = {name for name, is_copied in FILES.items() if is_copied}
-    # a second time: a node that starts anew runs its init containers again
+    # a second time: a node that restarts runs its init containers again
     for _ in range(2):
         assert copied(shell, opt, to) == (0, "")
         assert (found("software/flux"), found("views/view")) == (needed, {*needed, "bin/python3"})
     copy = to / "software/flux/bin/flux"
-    # Python takes byte code by the time of its source
+    # Python uses byte code only if it has the time of its source
     assert (copy.read_text(), copy.stat().st_mode & 0o777, copy.stat().st_mtime) == ("bin/flux", 0o755, 1000)
-    # bin/ has a link of its own, and share/ has none: one link does for the folder
+    # bin/ has a link of its own; share/ has none, so the folder becomes one link
     assert (to / "views/view/bin/flux").readlink() == Path("/opt/software/flux/bin/flux")
     assert (to / "views/view/share").readlink() == Path("/opt/software/flux/share")
     assert copied(shell, opt, to, "all") == (0, "")
     assert (found("software/flux"), found("views/view")) == (set(FILES), {*FILES, "bin/python3"})
 
 
-def test_all_is_copied_where_the_python_of_the_view_does_not_start(opt: list[str], tmp_path: Path) -> None:
+def test_a_view_whose_python_does_not_start_is_copied_whole(opt: list[str], tmp_path: Path) -> None:
     view = tmp_path / "opt/views/view"
     for name in ("bin/flux", "bin/python3", "include/flux/core.h"):
         (view / name).parent.mkdir(parents=True, exist_ok=True)
@@ -273,7 +276,7 @@ def test_all_is_copied_where_the_python_of_the_view_does_not_start(opt: list[str
     assert (tmp_path / "to/views/view/include/flux/core.h").exists()
 
 
-def test_a_copy_that_fails_says_why_on_one_line(opt: list[str], tmp_path: Path) -> None:
+def test_a_failed_copy_of_the_view_is_an_error_of_one_line(opt: list[str], tmp_path: Path) -> None:
     bin_ = tmp_path / "opt/views/view/bin"
     bin_.mkdir(parents=True)
     (bin_ / "flux").touch()
@@ -298,7 +301,7 @@ def test_a_copy_that_fails_says_why_on_one_line(opt: list[str], tmp_path: Path) 
         (4_500_000, "12:30:00"),
     ],
 )
-def test_wall_times_are_shown_as_time_does(shell: str, centiseconds: int, shown: str) -> None:
+def test_wall_times_have_the_format_of_time(shell: str, centiseconds: int, shown: str) -> None:
     script = f". {programs()['time.sh']}; centiseconds() {{ echo $((1000 + {centiseconds})); }}; timed fluxstart 1000"
     argv = [shell, *(["sh"] if shell == "busybox" else []), "-c", script]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
@@ -308,7 +311,7 @@ def test_wall_times_are_shown_as_time_does(shell: str, centiseconds: int, shown:
 # helm test ---------------------------------------------------------------------------------------------------
 
 
-def test_the_wait_for_the_quorum_has_a_limit(make: Make, shell: str) -> None:
+def test_helm_test_waits_for_the_quorum_with_a_time_limit(make: Make, shell: str) -> None:
     if shell == "busybox":
         pytest.skip("its nslookup is always its own")
     pod = make()

@@ -1,4 +1,4 @@
-"""What the lead does once it has its quorum, and how the end of its work counts."""
+"""What the lead does once it has its quorum, and its exit code by the end of the work."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ SHOWS = 'echo "${PYTHONPATH-unset}"'
 
 
 def shells_of(words: list[str]) -> list[str]:
-    """Return the last two words of a call, of the shell only its name."""
+    """Return the last two words of a call; the shell without its folder."""
     return [Path(words[-2]).name, words[-1]]
 
 
@@ -47,7 +47,7 @@ def test_the_scheduler_is_logged(make: Make) -> None:
     assert (pod.run_folder / "fluxion").read_text() == "0.34.0\n"
 
 
-def test_a_failure_of_the_undrainer_is_said_once_and_left_for_the_status(make: Make) -> None:
+def test_a_failure_of_the_undrainer_is_logged_once_and_kept_for_the_status(make: Make) -> None:
     pod = make({"interactive": True, **QUIET, **KEPT[0]})
     pod.play("python undrainer.py", "echo 'Traceback' >&2; echo 'ImportError: no journal' >&2; exit 1")
     process = pod.start()
@@ -56,7 +56,7 @@ def test_a_failure_of_the_undrainer_is_said_once_and_left_for_the_status(make: M
     assert until((pod.run_folder / "undrainer.problem").read_text) == f"{why}\n"
 
 
-def test_the_end_of_the_undrainer_with_the_instance_is_no_failure(make: Make) -> None:
+def test_an_undrainer_that_ends_with_the_instance_is_not_a_failure(make: Make) -> None:
     pod = make({**QUIET, **KEPT[1]}, {"command": "true"})
     pod.play("python undrainer.py", "exit 1")
     pod.play("getattr", "exit 1")
@@ -73,7 +73,7 @@ def test_a_policy_without_fluxion_fails_the_work_before_it_starts(make: Make) ->
     assert pod.calls("run") == []
 
 
-def test_a_script_may_name_its_interpreter(make: Make) -> None:
+def test_the_script_of_the_runner_may_name_its_interpreter(make: Make) -> None:
     cat = "#!/usr/bin/env cat\nline\n"
     assert make(QUIET, {"commands": {"script": cat}}).run() == (0, cat)
     assert make(QUIET, {"commands": {"script": "echo $((1 + 1))"}}).run() == (0, "2\n")
@@ -81,15 +81,17 @@ def test_a_script_may_name_its_interpreter(make: Make) -> None:
 
 @pytest.mark.parametrize("own", ["", "/image's own"])
 @pytest.mark.parametrize("runner", [{"command": SHOWS}, {"command": SHOWS, "launcher": True}], ids=["job", "launcher"])
-def test_the_work_has_the_images_pythonpath_and_not_the_views(make: Make, own: str, runner: dict[str, object]) -> None:
+def test_the_work_has_the_pythonpath_of_the_image_and_not_of_the_view(
+    make: Make, own: str, runner: dict[str, object]
+) -> None:
     pod = make(QUIET, runner)
     environment = {"PYTHONPATH": own} if own else {}
     assert pod.run("entrypoint.sh", **environment) == (0, f"{own or 'unset'}\n")
-    # although the stand-in for Flux adds its own to what it starts
+    # although the stand-in for Flux adds its own path to the programs that it starts
     assert [call.env.get("PYTHONPATH", "") for call in pod.calls("run")] in ([], [own])
 
 
-def test_a_launcher_uses_the_instance(make: Make) -> None:
+def test_a_launcher_submits_its_jobs_to_the_instance_of_the_cluster(make: Make) -> None:
     pod = make(QUIET, {"command": "flux submit --quiet true; exit 4", "launcher": True})
     assert pod.run() == (4, f"{FAILED} 4\n")
     [call] = pod.calls("submit")
@@ -123,7 +125,7 @@ def batch(
     return pod.run()
 
 
-def test_a_batch_is_waited_for_and_shown(make: Make) -> None:
+def test_the_lead_waits_for_a_batch_and_shows_its_output(make: Make) -> None:
     assert batch(make, attached='echo "output of $3"') == (0, "output of ƒbatch\n")
 
 
@@ -137,7 +139,7 @@ def test_a_batch_that_is_refused_fails_the_work(make: Make) -> None:
     assert log.startswith("flux-batch: ERROR: no\n")
 
 
-def test_the_script_of_a_batch(make: Make) -> None:
+def test_the_script_of_a_batch_submits_each_line_of_the_command(make: Make) -> None:
     pod = make(QUIET, {"command": "echo a\necho b", "batch": True, "logs": "/logs"})
     # the stand-in has no instance in which the script could submit
     pod.play("batch", f'for file; do :; done; cp "$file" {pod.root}/script')
@@ -174,7 +176,7 @@ def test_a_batch_whose_script_can_not_be_written_is_not_submitted(make: Make) ->
 
 @pytest.mark.parametrize("kept", KEPT, ids=["archive", "claim"])
 @pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
-def test_the_work_of_a_previous_lead_is_cancelled_before_it_is_submitted_again(
+def test_the_work_of_a_previous_lead_is_cancelled_before_the_new_submission(
     make: Make, kept: dict[str, object], how: dict[str, object]
 ) -> None:
     pod = make({**QUIET, **kept}, {"command": "true", **how})
@@ -186,7 +188,7 @@ def test_the_work_of_a_previous_lead_is_cancelled_before_it_is_submitted_again(
 
 
 @pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
-def test_when_previous_work_can_not_be_searched_for_nothing_is_submitted(make: Make, how: dict[str, object]) -> None:
+def test_nothing_is_submitted_when_the_kept_queue_can_not_be_searched(make: Make, how: dict[str, object]) -> None:
     pod = make({**QUIET, **KEPT[1]}, {"command": "true", **how})
     pod.play("python cancel_previous_work.py", "echo 'cancel_previous_work.py: no answer' >&2; exit 2")
     assert pod.run() == (
@@ -204,7 +206,7 @@ def test_jobs_of_a_previous_launcher_are_not_cancelled(make: Make) -> None:
     assert pod.calls("python", "cancel_previous_work.py") == []
 
 
-def test_without_a_kept_queue_nothing_is_searched_for(make: Make) -> None:
+def test_a_lead_without_a_kept_queue_searches_for_no_previous_work(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run() == (0, "")
     assert pod.calls("python", "cancel_previous_work.py") == []
@@ -217,7 +219,7 @@ AGAIN = {**QUIET, "pod": {"onStop": "requeue"}}
 
 @pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
 @pytest.mark.parametrize("code", [0, 4])
-def test_the_work_goes_on_where_a_pod_put_it_back(make: Make, how: dict[str, object], code: int) -> None:
+def test_work_that_a_pod_put_back_is_followed_to_its_exit_code(make: Make, how: dict[str, object], code: int) -> None:
     pod = make(AGAIN, {"command": "exit 3", **how})
     pod.play("batch", "echo ƒ")
     pod.play("job attach", "exit 3")
@@ -230,8 +232,9 @@ def test_the_work_goes_on_where_a_pod_put_it_back(make: Make, how: dict[str, obj
 @pytest.mark.parametrize(
     ("values", "command"),
     [(AGAIN, "true"), (QUIET, "exit 3"), (AGAIN, ": >$MINICLUSTER_HOME/config/run/stopping; exit 3")],
+    ids=["succeeded", "not put back", "cancelled by the lead"],
 )
-def test_work_that_ended_well_or_is_not_put_back_or_that_a_lead_cancels_is_not_followed(
+def test_work_that_succeeded_or_is_not_put_back_is_not_followed(
     make: Make, values: dict[str, object], command: str
 ) -> None:
     pod = make(values, {"command": command})
@@ -285,7 +288,7 @@ def test_without_a_command_the_lead_stays_until_the_instance_is_shut_down(make: 
     assert "-r all" in " ".join(call.words)
 
 
-def test_diagnostics_are_printed_and_the_cluster_stays(make: Make) -> None:
+def test_diagnostics_are_printed_without_secrets_and_the_cluster_stays(make: Make) -> None:
     pod = make(QUIET, {"diagnostics": True, "command": "never"})
     pod.play("overlay status", "echo overlay; exit 1")
     pod.play("resource list", "echo resources")
@@ -308,7 +311,7 @@ def test_diagnostics_are_printed_and_the_cluster_stays(make: Make) -> None:
 
 
 @pytest.mark.parametrize(("size", "told"), [(1, 0), (3, 1)])
-def test_the_workers_are_told_that_the_instance_ends(make: Make, size: int, told: int) -> None:
+def test_the_lead_tells_the_workers_that_the_instance_ends(make: Make, size: int, told: int) -> None:
     pod = make({"size": size, **QUIET}, {"command": "true"})
     pod.play("exec", 'while [ "$1" != sh ]; do shift; done; "$@"')
     assert pod.run() == (0, "")
@@ -325,7 +328,7 @@ def test_a_shutdown_while_the_work_ends_does_not_hide_its_result(make: Make) -> 
     assert pod.run() == (3, f"{FAILED} 3\n")
 
 
-def test_the_wall_time_of_the_work(make: Make) -> None:
+def test_timed_logging_prints_the_wall_times_of_submission_and_start(make: Make) -> None:
     code, log = make({"logging": {"quiet": True, "timed": True}}, {"command": "exit 3"}).run()
     assert code == 3
     assert [line.rsplit(" ", 1)[0] for line in log.splitlines()] == [

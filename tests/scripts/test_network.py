@@ -36,7 +36,7 @@ def config_paths(pod: Pod) -> list[Path]:
 
 @pytest.mark.parametrize("route", [HEAD, ""], ids=["no route", "no table"])
 @pytest.mark.parametrize("addresses", [LO + GLOBAL + LINK, LINK + GLOBAL], ids=["first", "last"])
-def test_a_pod_that_has_ipv6_only_enables_it(make: Make, route: str, addresses: str) -> None:
+def test_a_pod_that_has_only_ipv6_enables_it_in_broker_toml(make: Make, route: str, addresses: str) -> None:
     pod = with_network(make(QUIET, {"command": "true"}), route, addresses)
     computed, used = config_paths(pod)
     assert computed == pod.home / "minicluster/broker.toml"
@@ -60,19 +60,21 @@ def test_a_pod_that_has_ipv6_only_enables_it(make: Make, route: str, addresses: 
     ],
     ids=["both", "IPv4 only", "no IPv6", "unknown", "no address", "link-local only", "lo only"],
 )
-def test_any_other_pod_uses_broker_toml_as_it_is(make: Make, route: str | None, addresses: str | None) -> None:
+def test_a_pod_that_has_ipv4_or_no_global_ipv6_uses_broker_toml_unchanged(
+    make: Make, route: str | None, addresses: str | None
+) -> None:
     pod = with_network(make(QUIET, {"command": "true"}), route, addresses)
     assert config_paths(pod) == [pod.home / "minicluster/broker.toml"]
 
 
 @pytest.mark.parametrize("value", ["true", "false"])
-def test_a_broker_toml_that_names_enable_ipv6_is_used_as_it_is(make: Make, value: str) -> None:
+def test_a_broker_config_that_names_enable_ipv6_is_used_unchanged(make: Make, value: str) -> None:
     text = f"[bootstrap]\nenable_ipv6 = {value}\n"
     pod = make({**QUIET, "flux": {"brokerConfig": text}}, {"command": "true"})
     assert config_paths(with_network(pod, HEAD, GLOBAL)) == [pod.home / "minicluster/broker.toml"]
 
 
-def test_a_table_of_the_users_own_gets_it_too(make: Make) -> None:
+def test_a_bootstrap_table_of_the_user_gets_enable_ipv6_too(make: Make) -> None:
     text = '[a]\nb = 1\n [bootstrap] # mine\ndefault_bind = "tcp://eth0:%p"\n[c]\n'
     pod = make({**QUIET, "flux": {"brokerConfig": text}}, {"command": "true"})
     _, used = config_paths(with_network(pod, HEAD, GLOBAL))

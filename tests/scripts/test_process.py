@@ -4,7 +4,7 @@ from pods import Make, until
 
 from tools.clients import TooLateError
 
-#: What starts a child as the containers' main processes do. PS4 is evaluated before each of its commands: one of these
+#: Starts a child as the containers' main processes do. PS4 is evaluated before each of its commands: one of these
 #: times comes together with a signal.
 SCRIPT = """set -eu
 . "$MINICLUSTER_HOME/minicluster/settings.sh"
@@ -25,7 +25,7 @@ echo "stopped ${mc_stopped:-no}"
 """
 
 
-def test_a_signal_at_any_point_of_a_start_counts(make: Make) -> None:
+def test_a_signal_at_any_point_of_a_start_reaches_the_child_or_prevents_it(make: Make) -> None:
     """A signal between any two commands of run() reaches the child, or prevents its start."""
     pod = make()
     script = pod.root / "script"

@@ -1,4 +1,4 @@
-"""A fake Flux without brokers, as far as the pods' programs use it."""
+"""A fake Flux without brokers, with the functions that the pods' programs use."""
 
 import errno
 import importlib
@@ -19,7 +19,7 @@ from state import parse_idset, to_idset
 
 @dataclass
 class Answer:
-    """What an RPC answers."""
+    """The answer of an RPC."""
 
     value: Any
 
@@ -148,7 +148,7 @@ class FakeFlux:
         return {"state": self.state}
 
     def job_manager_queue_start(self, payload: Any, nodeid: int | None) -> None:
-        # where the queue is kept, the next lead must not find it stopped
+        # the next lead must not find a kept queue stopped
         assert (nodeid, payload["start"], payload["all"], payload["nocheckpoint"]) == (0, False, True, True)
         self.done.append("queue stop")
         self.stop_reason = payload["reason"]

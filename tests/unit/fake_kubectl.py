@@ -1,4 +1,4 @@
-"""A kubectl that answers `minicluster status` as a test tells it."""
+"""A kubectl that gives `minicluster status` the answers that a test sets."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from status_samples import SETTINGS, SHOWN_IDLE, flux, job, pod
 from support import front_door
 
-#: Nothing is there
+#: The answers when there are no objects
 NONE = {"pods": {"items": []}, "job": None}
 FORBIDDEN = (
     'Error from server (Forbidden): jobs.batch "mini" is forbidden: User "u" cannot get resource "jobs" in API '
@@ -26,10 +26,10 @@ REFUSED = (
     'E1121 13:00:00.1 7 memcache.go:265] "Unhandled Error"\n'
     "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
 )
-#: What is shown of the cluster that answers by default
+#: The table of the cluster that answers by default
 IDLE = SHOWN_IDLE.replace("12m50s", "3d4h")
 FAKE = """#!/bin/sh
-# answers the first time as told in NAME, the nth time as in NAME.n where that is there
+# answers from the file NAME, or the nth time from NAME.n if it exists
 folder=${0%/*}
 printf '%s\\n' "$*" >>"$folder/asked"
 case " $* " in

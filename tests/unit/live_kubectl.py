@@ -1,4 +1,4 @@
-"""A kubectl that has one MiniCluster, mini, and runs what is to run in its lead's pod on this machine."""
+"""A kubectl that has one MiniCluster, mini, and runs the commands for its lead's pod on this machine."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from status_samples import RUNNING, STARTS, job, pod
 from support import Done, Process
 
 FORBIDDEN = 'Error from server (Forbidden): {0} is forbidden: User "u" cannot {1} resource "{0}" in the namespace "lab"'
-#: `get` prints NAME, the nth time NAME.n where that is there; a watch has an event each 0.1 s
+#: `get` prints the file NAME, or the nth time NAME.n if it exists; a watch has an event each 0.1 s
 KUBECTL = r"""#!/bin/sh
 folder=${0%/*}
 printf '%s\n' "$*" >>"$folder/asked"
@@ -39,7 +39,7 @@ count=$(($(wc -l <"$folder/$name.count")))
 [ ! -e "$folder/$name" ] || cat "$folder/$name"
 [ ! -e "$folder/$name.error" ] || { cat "$folder/$name.error" >&2; exit 1; }
 """
-#: A lead that runs, and has not its quorum
+#: A lead that runs, without its quorum yet
 WAITS = {**STARTS}
 
 
@@ -62,7 +62,7 @@ class Kubectl:
         self.has(job=job(), pods={"items": [lead(folder)]})
 
     def has(self, **objects: Any) -> None:
-        """Set what is printed of objects, as job=…, or job_2=… for the second time; a text is an error."""
+        """Set the answers about objects: job=…, or job_2=… for the second request; a text is an error."""
         for name, found in objects.items():
             path = self.folder / name.replace("_", ".")
             if isinstance(found, str):

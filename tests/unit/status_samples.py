@@ -42,7 +42,7 @@ def waiting(reason: str, message: str = "", *, init: str = "") -> dict[str, Any]
 
 
 def ended(code: int, reason: str = "Error", name: str = "mini") -> dict[str, Any]:
-    """Return the status of a pod one of whose containers ended."""
+    """Return the status of a pod with a container that ended."""
     state = {"terminated": {"exitCode": code, "reason": reason}}
     return {"phase": "Failed" if code else "Succeeded", "containerStatuses": [{"name": name, "state": state}]}
 
@@ -82,7 +82,7 @@ SUSPENDED = """the Job is suspended: `kubectl patch job mini --type=merge -p '{"
 
 
 def suspended(queue: str = "", annotation: str = "") -> dict[str, Any]:
-    """Return a Job that is suspended, in a queue of Kueue or with an annotation that says by whom."""
+    """Return a suspended Job, in a queue of Kueue or with an annotation that says who suspended it."""
     found = job()
     found["spec"]["suspend"] = True
     found["metadata"] |= {"uid": "u-1", "labels": {"kueue.x-k8s.io/queue-name": queue} if queue else {}}
@@ -130,7 +130,7 @@ def flux(**found: Any) -> dict[str, Any]:
 
 
 FOUR = [pod(index) for index in range(4)]
-#: Job, pods and the lead's answer: of a cluster where nothing happens, and of one where much does
+#: Job, pods and the lead's answer, of an idle and of a busy cluster
 IDLE = (job(), FOUR, (SETTINGS, flux()))
 BUSY = (
     job(size=4),
@@ -154,7 +154,7 @@ BUSY = (
         ),
     ),
 )
-#: What is shown of a cluster without jobs
+#: The table of a cluster without jobs
 SHOWN_IDLE = """\
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
@@ -170,7 +170,7 @@ Jobs          0 pending  0 running     0 done
 def show(found_job: Any, pods: list[Any], answer: Any) -> dict[str, Any]:
     """Return the document of a Job, pods, and the lead's answer.
 
-    The answer is its settings and Flux's summary; a text is how it failed, None that the lead can't be asked.
+    The answer is the lead's settings and Flux's summary. A text is an error; with None the lead can't be asked.
     """
     job = read_job(found_job) if found_job else None
     by_index = read_pods({"items": pods})

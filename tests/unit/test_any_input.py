@@ -1,4 +1,4 @@
-"""Whatever the input, a command gives its output or an error of one line: never an error that is not ours."""
+"""For any input, a command gives its output or an error of its own in one line, and no other exception."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from minicluster.render import curve, defaults, hostlist, postrender, schema
 from minicluster.render.load import load
 from support import CERTIFICATE, GROUP, SEED
 
-#: Plain scalars that some reader, or what comes after it, stumbles over.
+#: Plain scalars that break some reader, or the code after it.
 SCALARS = (
     *("1e400", "-1e400", "1.0e+400", "0b_", "0x_", "0o8", "-", ".inf", "-.inf", ".nan", "1" * 5000, "0." + "1" * 5000),
     *(
@@ -91,7 +91,9 @@ def one_line(call: Callable[[], object]) -> None:
 @example("{name: a, labels: [x]}", "{}", "~")
 @example("{name: a}", "[]", "~")
 @example("{name: a}", "{}", "{a: b}")
-def test_documents(metadata: str, values: str, certificate: str) -> None:
+def test_any_minicluster_document_is_rendered_or_refused_in_one_line(
+    metadata: str, values: str, certificate: str
+) -> None:
     text = (
         f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {metadata}\nspec: {values}\ncertificate: {certificate}\n"
     )
@@ -100,14 +102,16 @@ def test_documents(metadata: str, values: str, certificate: str) -> None:
 
 @many
 @given(METADATA, SPECS | TEXT, st.sampled_from(["v1alpha1", "v1alpha2"]))
-def test_miniclusters_of_flux_operator(metadata: str, values: str, version: str) -> None:
+def test_any_minicluster_of_flux_operator_is_converted_or_refused_in_one_line(
+    metadata: str, values: str, version: str
+) -> None:
     text = f"apiVersion: flux-framework.org/{version}\nkind: MiniCluster\nmetadata: {metadata}\nspec: {values}\n"
     one_line(lambda: convert(text.encode(errors="surrogatepass")))
 
 
 @many
 @given(st.sampled_from(["{}", "{name: a}"]) | TEXT, TEXT, SPECS | TEXT)
-def test_manifests(metadata: str, kind: str, values: str) -> None:
+def test_any_manifest_is_read_or_refused_in_one_line(metadata: str, kind: str, values: str) -> None:
     text = f"apiVersion: v1\nkind: {kind}\nmetadata: {metadata}\nspec: {values}\n"
 
     def all_of_it() -> None:
@@ -122,7 +126,9 @@ def test_manifests(metadata: str, kind: str, values: str) -> None:
 @given(metadata=TEXT, frozen=TEXT)
 @example("{annotations: {minicluster/frozen: '['}}", "1")
 @example("~", "{}")
-def test_what_stands_in_the_folder(tmp_path_factory: pytest.TempPathFactory, metadata: str, frozen: str) -> None:
+def test_any_manifest_in_the_output_folder_is_compared_or_refused_in_one_line(
+    tmp_path_factory: pytest.TempPathFactory, metadata: str, frozen: str
+) -> None:
     folder = tmp_path_factory.getbasetemp()
     job = b"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {minicluster/frozen: '{\"a\": 1}'}}\n"
     new = list(manifests.parse(job))
@@ -133,7 +139,7 @@ def test_what_stands_in_the_folder(tmp_path_factory: pytest.TempPathFactory, met
 
 @many
 @given(st.binary(max_size=80) | TEXT.map(lambda text: text.encode(errors="surrogatepass")))
-def test_any_bytes(data: bytes) -> None:
+def test_any_bytes_are_read_or_refused_in_one_line(data: bytes) -> None:
     for call in (
         lambda: postrender.render(data, SEED, allow_random=False),
         lambda: postrender.render(b"# " + GROUP.encode() + b"\n" + data, SEED, allow_random=False),
@@ -146,7 +152,7 @@ def test_any_bytes(data: bytes) -> None:
 
 @many
 @given(SPECS)
-def test_values_of_a_root(values: str) -> None:
+def test_any_values_of_a_root_are_read_or_refused_in_one_line(values: str) -> None:
     def made() -> None:
         cluster = load({"metadata": {"name": "root"}, "spec": root.parse_values(values.encode(errors="surrogatepass"))})
         plan.find(cluster, "burst-0")
@@ -175,7 +181,7 @@ PARAMETER = st.fixed_dictionaries(
 @example('[{"name": "values-files", "array": ["\\u0000"]}]')
 @example('[{"name": "values-files", "array": ["\\ud800"]}]')
 @example("[" * 100_000)
-def test_parameters_of_argo_cd(parameters: str) -> None:
+def test_any_argo_cd_parameters_are_read_or_refused_in_one_line(parameters: str) -> None:
     environment = {
         "ARGOCD_APP_PARAMETERS": parameters,
         "ARGOCD_APP_NAME": "a",
@@ -187,18 +193,18 @@ def test_parameters_of_argo_cd(parameters: str) -> None:
 
 @many
 @given(st.text(max_size=30) | st.sampled_from(["a[0-", "a[0-999999999999]", "a[5-1]", "[", "a[00-1]", "a[1-2"]))
-def test_hostlists(text: str) -> None:
+def test_any_text_as_a_hostlist_is_read_or_refused_in_one_line(text: str) -> None:
     one_line(lambda: list(hostlist.expand(text)))
     one_line(lambda: Address.parse(text, 1))
 
 
 @many
 @given(st.text(max_size=30) | st.sampled_from([CERTIFICATE, CERTIFICATE * 2, CERTIFICATE[:-60]]))
-def test_certificates(text: str) -> None:
+def test_any_text_as_a_certificate_is_read_or_refused_in_one_line(text: str) -> None:
     one_line(lambda: curve.keys(text))
 
 
-def test_nothing_of_python_is_made_of_a_text() -> Any:
+def test_a_yaml_text_is_never_evaluated_as_python() -> Any:
     with pytest.raises(MiniClusterError):
         text = f"# {GROUP}\na: !!python/object/apply:os.system [exit 1]\n"
         postrender.render(text.encode(), SEED, allow_random=False)

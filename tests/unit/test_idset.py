@@ -18,7 +18,7 @@ from minicluster.idset import parse_idset, to_idset
         (range(7, 8), "7"),
         (range(4, 9), "4-8"),
         (range(0, 6, 2), "0,2,4"),
-        # at once, without a list of so many
+        # without a list of all ids
         (range(2**62), f"0-{2**62 - 1}"),
     ],
     ids=str,
@@ -30,11 +30,12 @@ def test_ids_are_written_as_spans(ids: list[int] | range, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "ids"),
     [("", []), ("3", [3]), ("0-2,5", [0, 1, 2, 5]), ("[0-2,5]\n", [0, 1, 2, 5]), ("5,0-1", [5, 0, 1])],
+    ids=str,
 )
-def test_an_idset_is_read_in_its_order(text: str, ids: list[int]) -> None:
+def test_an_idset_is_read_in_the_order_of_its_text(text: str, ids: list[int]) -> None:
     assert parse_idset(text) == ids
 
 
 @given(st.sets(st.integers(0, 100)))
-def test_what_is_written_is_read(ids: set[int]) -> None:
+def test_an_idset_reads_back_as_it_was_written(ids: set[int]) -> None:
     assert parse_idset(to_idset(ids)) == sorted(ids)

@@ -1,4 +1,4 @@
-"""Modules import downwards only, and never in a circle: who changes a module need not look above it."""
+"""Modules import only from lower layers, and never in a circle."""
 
 import ast
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def imports(module: str) -> Iterator[str]:
 GRAPH = {module: set(imports(module)) - {"", module} for module in MODULES}
 
 
-def test_no_import_goes_upwards() -> None:
+def test_no_module_imports_from_a_higher_layer() -> None:
     pairs = [(one, other) for one, others in GRAPH.items() for other in others]
     assert len(pairs) > len(MODULES)
     rooms = {(one.split(".")[0], other.split(".")[0]) for one, other in pairs}
@@ -54,5 +54,5 @@ def test_no_import_goes_upwards() -> None:
     assert wrong == set()
 
 
-def test_no_import_goes_in_a_circle() -> None:
+def test_no_modules_import_each_other_in_a_circle() -> None:
     assert set(TopologicalSorter(GRAPH).static_order()) == set(MODULES)

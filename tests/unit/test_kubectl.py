@@ -1,4 +1,4 @@
-"""kubectl and Helm as commands: what they are asked, and how their failures read."""
+"""kubectl and Helm as commands: their arguments, and the messages of their failures."""
 
 import json
 import os
@@ -17,7 +17,7 @@ Tool = Callable[..., None]
 
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
-    """Make a program of a shell script, which finds its words in `$*`."""
+    """Make a program of a shell script, which has its arguments in `$*`."""
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("HELM_BIN", raising=False)
 
@@ -36,8 +36,11 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
         (Kubernetes("c d", "n"), ("--context=c d --namespace=n ", "--kube-context=c d --namespace=n ")),
         (Kubernetes(namespace="n"), ("--namespace=n ", "--namespace=n ")),
     ],
+    ids=["default", "context and namespace", "namespace"],
 )
-def test_both_are_asked_about_one_place(tool: Tool, place: Kubernetes, options: tuple[str, str]) -> None:
+def test_kubectl_and_helm_get_the_same_context_and_namespace(
+    tool: Tool, place: Kubernetes, options: tuple[str, str]
+) -> None:
     for name in ("kubectl", "helm"):
         tool(name, 'echo "$*"; cat')
     assert place.kubectl("get", "pods", stdin="in") == f"{options[0]}get pods\nin"
@@ -45,7 +48,7 @@ def test_both_are_asked_about_one_place(tool: Tool, place: Kubernetes, options: 
 
 
 @pytest.mark.parametrize("is_apart", [False, True])
-def test_a_terminal_s_signals_may_be_kept_from_the_commands(tool: Tool, is_apart: bool) -> None:
+def test_kubectl_and_helm_can_run_in_a_session_of_their_own(tool: Tool, is_apart: bool) -> None:
     for name in ("kubectl", "helm"):
         tool(name, "cut -d' ' -f6 /proc/$$/stat")
     place = Kubernetes(is_apart=is_apart)
@@ -53,7 +56,7 @@ def test_a_terminal_s_signals_may_be_kept_from_the_commands(tool: Tool, is_apart
         assert (int(ask("get", "pods")) != os.getsid(0)) == is_apart
 
 
-def test_a_place_has_a_name() -> None:
+def test_a_place_is_named_by_its_namespace_and_context() -> None:
     places = (Kubernetes(), Kubernetes("c"), Kubernetes(namespace="n"), Kubernetes("c", "n"))
     assert [str(place) for place in places] == [
         "the current namespace",
@@ -63,7 +66,7 @@ def test_a_place_has_a_name() -> None:
     ]
 
 
-def test_objects(tool: Tool) -> None:
+def test_get_returns_an_object_or_nothing_and_refuses_other_answers(tool: Tool) -> None:
     tool("kubectl", """printf '{"asked": "%s"}' "$*" """)
     assert Kubernetes().get("job", "a") == {"asked": "get job a --ignore-not-found --output=json --request-timeout=10s"}
     tool("kubectl", "exit 0")
@@ -73,7 +76,7 @@ def test_objects(tool: Tool) -> None:
         Kubernetes().get("job", "a")
 
 
-def test_pods_that_are_being_deleted_are_left_out(tool: Tool) -> None:
+def test_pods_leaves_out_pods_that_are_being_deleted(tool: Tool) -> None:
     pods = [{"metadata": {"name": "a"}}, {"metadata": {"name": "b", "deletionTimestamp": "now"}}]
     tool("kubectl", f"case $* in *selector=*job-name=j,*index=0*) echo '{json.dumps({'items': pods})}' ;; esac")
     assert Kubernetes().pods("j", 0) == pods[:1]
@@ -95,7 +98,7 @@ def test_pods_that_are_being_deleted_are_left_out(tool: Tool) -> None:
         ('level=ERROR msg="no"\\nError: a\\nb', "a b"),
     ],
 )
-def test_a_failure_is_one_line(tool: Tool, said: str, reason: str) -> None:
+def test_a_kubectl_failure_is_an_error_of_one_line(tool: Tool, said: str, reason: str) -> None:
     tool("kubectl", f"printf '{said}' >&2; exit 3")
     with pytest.raises(CommandError) as caught:
         Kubernetes("c").kubectl("get", "pods", "-o", "name")
@@ -103,8 +106,8 @@ def test_a_failure_is_one_line(tool: Tool, said: str, reason: str) -> None:
     assert caught.value.is_forbidden == ("Forbidden" in said)
 
 
-def test_a_command_that_hangs_is_ended(tool: Tool, tmp_path: Path) -> None:
-    # the child that it leaves behind holds the pipes
+def test_a_helm_that_hangs_is_killed_after_its_time_limit(tool: Tool, tmp_path: Path) -> None:
+    # the child process that it leaves behind keeps the pipes open
     tool("helm", f"echo $$ > {tmp_path}/pid; sleep 5")
     begin = time.monotonic()
     with pytest.raises(CommandError) as caught:
@@ -124,14 +127,14 @@ def test_a_command_that_hangs_is_ended(tool: Tool, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch, name: str, message: str) -> None:
+def test_a_missing_kubectl_or_helm_is_named(monkeypatch: pytest.MonkeyPatch, name: str, message: str) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ToolError) as caught:
         kubectl.run(name, ["version"], seconds=1)
     assert str(caught.value) == message
 
 
-def test_a_tool_that_can_t_be_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kubectl_that_can_not_be_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "kubectl").write_bytes(b"\x7fELF no program")
     (tmp_path / "kubectl").chmod(0o755)
@@ -139,7 +142,7 @@ def test_a_tool_that_can_t_be_run_is_named(tmp_path: Path, monkeypatch: pytest.M
         kubectl.run("kubectl", ["version"], seconds=1)
 
 
-def test_helm_may_have_another_name(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_helm_bin_names_another_helm(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     tool("helm3", "echo three")
     monkeypatch.setenv("HELM_BIN", "helm3")
     assert Kubernetes().helm("version") == "three\n"

@@ -1,4 +1,4 @@
-"""What is too deep or too large to be read is refused at once, whoever reads it."""
+"""YAML that is too deep or too large is refused at once, by each reader."""
 
 import subprocess
 import sys
@@ -9,13 +9,13 @@ from minicluster import limits, yamlio
 
 
 def chain(length: int, width: int, merge: bool = False) -> bytes:
-    """Return anchors of which each stands for several of the one before."""
+    """Return anchors; each contains several aliases of the one before."""
     form = "a{0}: &a{0} {{<<: [{1}]}}" if merge else "a{0}: &a{0} [{1}]"
     lines = [form.format(n, ",".join([f"*a{n - 1}"] * width)) for n in range(1, length)]
     return "\n".join(["a0: &a0 {x: 1}", *lines]).encode()
 
 
-#: Characters that are read until a refusal.
+#: A refusal comes before as many characters are read.
 EARLY = 10_000
 
 
@@ -45,7 +45,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_it_is_refused_at_once(case: str) -> None:
+def test_yaml_that_is_too_deep_or_too_large_is_refused_at_once(case: str) -> None:
     data, message = REFUSED[case]
     with pytest.raises(yaml.MarkedYAMLError) as error:
         list(yamlio.load_all(data))
@@ -63,18 +63,18 @@ ALLOWED: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("case", ALLOWED)
-def test_it_is_read(case: str) -> None:
+def test_yaml_within_the_limits_is_read(case: str) -> None:
     assert list(yamlio.load_all(ALLOWED[case]))
 
 
-def test_the_pure_parser_is_bounded_too() -> None:
+def test_the_pure_python_parser_has_the_same_limits() -> None:
     with pytest.raises(yaml.MarkedYAMLError) as error:
         limits.check(b"{a," * 40_000, yaml.SafeLoader)
     assert read(error.value) < EARLY
 
 
-@pytest.mark.parametrize("words", [["render"], ["convert", "-"], []])
-def test_the_commands_do_not_crash(words: list[str]) -> None:
+@pytest.mark.parametrize("words", [["render"], ["convert", "-"], []], ids=["render", "convert", "post-renderer"])
+def test_commands_refuse_yaml_that_is_too_deep_in_one_line(words: list[str]) -> None:
     group = b"# post-renderer-required.add--post-renderer-minicluster\n"
     done = subprocess.run(
         [sys.executable, "-m", "minicluster", *words],

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 FIRST = {"": 0, "b0": 2, "b1": 6}
 CHANGES = r" (apply|delete|upgrade|uninstall|drain --update|undrain) "
-#: What of a command line tells nothing
+#: Parts of a command line that are left out of what is noted
 NOISE = r"exec \S+ -- \S+/|upgrade --install (b.) .*| (--field-manager|--cascade).*"
 HERE = Path(__file__).parent
 
@@ -46,7 +46,7 @@ def ranks(text: str) -> list[int]:
 
 
 def group(world: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return what the lead's program says of a group of hosts."""
+    """Return what the lead's program reports about a group of hosts."""
     first, size = FIRST[name], world["sizes"].get(name, 0)
     joined = [] if name and not world["joins"] else range(size)
     held = max([0, *(rank - first + 1 for rank in world["busy"] if first <= rank < first + size)])
@@ -97,7 +97,7 @@ def lead_pods(name: str) -> dict[str, Any]:
 
 
 def change(world: dict[str, Any], words: list[str], line: str) -> None:
-    """Do what changes the world."""
+    """Apply a command that changes the world."""
     if line.startswith("helm upgrade"):
         world["sizes"][words[3]] = json.loads(sys.stdin.read())["size"]
         world["done"][-1] += f" {world['sizes'][words[3]]}"
@@ -117,7 +117,7 @@ def change(world: dict[str, Any], words: list[str], line: str) -> None:
 
 
 def look(world: dict[str, Any], words: list[str], line: str) -> None:
-    """Answer what changes nothing."""
+    """Answer a command that changes nothing."""
     if line.startswith("kubectl get job "):
         if words[3] not in world["sizes"]:
             end()

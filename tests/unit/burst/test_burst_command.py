@@ -1,4 +1,4 @@
-"""The command with helm and kubectl that answer from a table and note what they were asked."""
+"""`minicluster burst` with stand-ins of helm and kubectl that answer from a table and note each command."""
 
 import base64
 import json
@@ -44,7 +44,7 @@ def burst_job(completions: int, **status: Any) -> dict[str, Any]:
     return {"metadata": {**metadata, "annotations": annotations}, "spec": spec, "status": status}
 
 
-#: What helm and kubectl say, by what they are asked; a number is an exit code. The first that matches counts.
+#: The answers of helm and kubectl, by a pattern of the command; a number is an exit code. The first match counts.
 ANSWERS: dict[str, Any] = {
     r"^helm get values flux --all --output=json$": VALUES,
     r"^kubectl get job flux ": JOB,
@@ -113,7 +113,7 @@ def asked(tmp_path: Path) -> Iterator[list[str]]:
 
 
 def changes(tmp_path: Path) -> list[str]:
-    """Return what was asked for that changes something."""
+    """Return the commands that change something."""
     lines = [" ".join(words) for words in asked(tmp_path)]
     return [
         line for line in lines if re.search(r" (apply|delete|upgrade|uninstall|drain --update|undrain) ", f"{line} ")
@@ -135,7 +135,7 @@ MADE = {
 }
 
 
-def test_it_prints_values_and_changes_nothing(run: Run, tmp_path: Path) -> None:
+def test_burst_values_prints_values_and_changes_nothing(run: Run, tmp_path: Path) -> None:
     done = run("values", "flux", "b0", "--root-context", "here", "--root-namespace", "jobs")
     assert (done.exit_code, done.stderr) == (0, WARNING)
     assert yaml.safe_load(done.stdout) == MADE
@@ -149,7 +149,7 @@ def test_it_prints_values_and_changes_nothing(run: Run, tmp_path: Path) -> None:
     assert {tuple(words[1:3]) for words in asked(tmp_path)} == {(*p, "--namespace=jobs") for p in places.values()}
 
 
-def test_without_a_cluster_nothing_is_asked(run: Run, tmp_path: Path) -> None:
+def test_burst_values_with_root_values_and_an_address_asks_no_cluster(run: Run, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(json.dumps({**VALUES, "maxSize": 4}))
     done = run("values", "flux", "b0", "--root-values", str(values), "--address", "10.0.0.1:30001")
@@ -164,8 +164,11 @@ def test_without_a_cluster_nothing_is_asked(run: Run, tmp_path: Path) -> None:
         ({"address": "hpc.example:443"}, ("hpc.example", 443)),
         ({"address": "hpc.example", "type": "NodePort"}, ("hpc.example", 30001)),
     ],
+    ids=str,
 )
-def test_the_root_may_know_its_address(run: Run, expose: dict[str, str], expected: tuple[str, int]) -> None:
+def test_burst_values_takes_the_address_of_the_lead_from_the_root(
+    run: Run, expose: dict[str, str], expected: tuple[str, int]
+) -> None:
     values = {**VALUES, "flux": {"bursting": {"clusters": [{"name": "b0"}], "expose": expose}}}
     lead = yaml.safe_load(run("values", "flux", "b0", answers={"get values": values}).stdout)["flux"]["bursting"][
         "leadBroker"
@@ -173,7 +176,7 @@ def test_the_root_may_know_its_address(run: Run, expose: dict[str, str], expecte
     assert (lead["address"], lead["port"]) == expected
 
 
-def test_the_secret_is_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
+def test_burst_values_writes_the_secret_to_a_private_file(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "secret.yaml"
     path.write_text("old")
     path.chmod(0o644)
@@ -186,7 +189,7 @@ def test_the_secret_is_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
     assert SECRET not in done.output
 
 
-def test_install(run: Run, tmp_path: Path) -> None:
+def test_burst_install_installs_the_release_and_waits_for_its_ranks(run: Run, tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text("{}")
     there = ["--context", "other", "-n", "there", "-f", str(own)]
@@ -206,7 +209,7 @@ def test_install(run: Run, tmp_path: Path) -> None:
     assert json.dumps({**MADE, "size": 1}) in (tmp_path / "stdin").read_text()
 
 
-def test_remove(run: Run, tmp_path: Path) -> None:
+def test_burst_remove_drains_the_ranks_before_it_removes_the_release(run: Run, tmp_path: Path) -> None:
     done = run("remove", "flux", "b0", "-n", "there", "--timeout=1m5s")
     assert done.stderr == (
         "minicluster: drained ranks 4-5 of flux: waiting for the jobs that run there\n"
@@ -219,7 +222,7 @@ def test_remove(run: Run, tmp_path: Path) -> None:
     ]
 
 
-def test_hosts_of_a_hostlist(run: Run, tmp_path: Path) -> None:
+def test_burst_hosts_writes_a_private_folder_for_a_hostlist(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     answers = {"^helm get values": HOSTLIST}
     for _ in range(2):
@@ -302,9 +305,11 @@ def waiting(*pods: Any) -> dict[str, Any]:
          "again, or cancel the jobs that `flux jobs` shows", 1),
         (["install"], {"get values": HOSTLIST}, "flux has no hosts b0 for a burst: flux.bursting.hostlist is "
          "flux-0,vm-[0-1]; name hosts that are consecutive in it, and not the root's own", 0),
-    ],
+    ], ids=lambda x: x[:60] if isinstance(x, str) else "",
 )  # fmt: skip
-def test_what_fails_is_one_line(run: Run, words: list[str], answers: dict[str, Any], message: str, count: int) -> None:
+def test_a_failed_burst_command_ends_with_a_one_line_message(
+    run: Run, words: list[str], answers: dict[str, Any], message: str, count: int
+) -> None:
     command, *rest = words
     timeout = ["--timeout=0s"] if command in ("install", "remove") else []
     done = run(command, "flux", "b0", *timeout, *rest, answers=answers)
@@ -315,24 +320,24 @@ def test_what_fails_is_one_line(run: Run, words: list[str], answers: dict[str, A
     assert not Path("s").exists()
 
 
-def test_hosts_are_no_release(run: Run) -> None:
+def test_burst_install_refuses_hosts_that_are_not_pods(run: Run) -> None:
     done = run("install", "flux", "vm-0", "--address", "h", answers={"get values": HOSTLIST})
     assert done.stderr == (
         "minicluster: vm-0 is of flux.bursting.hostlist, so its hosts are not pods: use `minicluster burst hosts`\n"
     )
 
 
-def test_the_secret_goes_with_a_release_that_can_t_be_made(run: Run, tmp_path: Path) -> None:
+def test_a_failed_burst_install_deletes_the_secret_that_it_made(run: Run, tmp_path: Path) -> None:
     refused = {"helm upgrade": [1, "Error: no"], "get job b0 ": ""}
     assert run("install", "flux", "b0", answers=refused).exit_code == 1
     assert changes(tmp_path)[-1] == "kubectl delete secret b0-root-curve"
-    # it was there before, or pods need it
+    # a Secret that was there before, or that pods need, stays
     for kept in ({"get secret b0-root-curve": {"metadata": {}}}, {"get job b0 ": burst_job(2)}):
         run("install", "flux", "b0", answers={**refused, **kept})
         assert "helm upgrade" in changes(tmp_path)[-1]
 
 
-def test_another_lead_is_refused_and_none_is_a_warning(run: Run, tmp_path: Path) -> None:
+def test_burst_install_refuses_another_lead_and_warns_when_none_answers(run: Run, tmp_path: Path) -> None:
     done = run("install", "flux", "b0", lead=probe.Answer.OTHER)
     assert done.exit_code == 1
     assert done.stderr == WARNING + (
@@ -347,7 +352,7 @@ def test_another_lead_is_refused_and_none_is_a_warning(run: Run, tmp_path: Path)
     )
 
 
-def test_a_missing_tool_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_burst_command_names_a_missing_helm(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert run("values", "flux", "b0").stderr == (
         "minicluster: the root flux in the current namespace can't be read: there is no helm in PATH: install Helm "
@@ -355,7 +360,7 @@ def test_a_missing_tool_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
-def test_the_certificate_is_no_argument_and_no_output(run: Run, tmp_path: Path) -> None:
+def test_burst_commands_never_print_the_certificate_or_pass_it_as_an_argument(run: Run, tmp_path: Path) -> None:
     values = deep(VALUES, {"flux": {"curveCert": CERTIFICATE}})
     folder = tmp_path / "folder"
     secret = ["--secret-file", str(tmp_path / "s")]

@@ -34,7 +34,7 @@ from test_burst_command import ANSWERS, VALUES
 BURSTS = [{"name": "b0", "size": 4}, {"name": "b1", "size": 2}]
 ROOT = {**VALUES, "size": 2, "maxSize": 2, "flux": {"bursting": {"clusters": BURSTS, "expose": {"type": "NodePort"}}}}
 FIRST = {"b0": 2, "b1": 6}
-#: What is there: sizes of Jobs, drains by rank, needs of the bursts, ranks with jobs, and what fails
+#: The world: sizes of Jobs, drains by rank, needs of the bursts, ranks with jobs, commands that fail
 WORLD: dict[str, Any] = {
     "sizes": {"flux": 2}, "ends": {}, "drains": {}, "need": {}, "busy": [], "fails": {}, "lead": "flux-0-x",
     "joins": True, "starts": [], "done": [], "suspended": False,
@@ -102,7 +102,7 @@ class World:
         assert not failed, "\n".join([str(failed), *self.lines()])
 
     def lines(self) -> list[str]:
-        """Return what was said."""
+        """Return the lines that the command printed."""
         assert self.result
         return [line.removeprefix("minicluster: ") for line in self.result.stderr.splitlines()]
 
@@ -135,7 +135,7 @@ REMOVED = ["helm uninstall b0", "kubectl delete secret b0-root-curve --ignore-no
 GOING = "minicluster: b0 is scaling down"
 
 
-def test_a_burst_comes_grows_shrinks_and_goes(world: World) -> None:
+def test_burst_follow_installs_resizes_and_removes_a_burst_as_the_queue_changes(world: World) -> None:
     def play() -> None:
         for need in (1, 3, 2, 0):
             world.set(need={"b0": need})
@@ -165,7 +165,7 @@ def test_a_burst_comes_grows_shrinks_and_goes(world: World) -> None:
     assert CERTIFICATE not in world.result.output
 
 
-def test_a_burst_that_goes_on_stays_when_the_command_ends(world: World) -> None:
+def test_a_burst_with_work_stays_when_burst_follow_ends(world: World) -> None:
     world.set(need={"b0": 2})
     world.follow(lambda: world.wait(lambda: world.sizes() == {"b0": 2}))
     world.follow(lambda: world.wait(lambda: world.offers().get("b0") == [2, 4]))
@@ -173,7 +173,7 @@ def test_a_burst_that_goes_on_stays_when_the_command_ends(world: World) -> None:
     assert world.sizes() == {"b0": 2}
 
 
-def test_limits(world: World) -> None:
+def test_burst_follow_keeps_each_burst_within_its_limits(world: World) -> None:
     world.set(need={"b0": 4, "b1": 2})
     both = ["b0:2-3", "b1:0-1@cloud/other"]
     world.follow(lambda: world.wait(lambda: world.sizes() == {"b0": 3, "b1": 1}), *both)
@@ -185,7 +185,7 @@ def test_limits(world: World) -> None:
     assert world.lines()[1] == "b0: 0 -> 2 hosts: its least size"
 
 
-def test_a_job_that_starts_on_a_leaving_host_keeps_it(world: World) -> None:
+def test_a_host_that_is_about_to_leave_stays_when_a_job_starts_on_it(world: World) -> None:
     world.set(sizes={"flux": 2, "b0": 3}, starts=[4])
 
     def play() -> None:
@@ -216,7 +216,7 @@ def test_a_job_that_starts_on_a_leaving_host_keeps_it(world: World) -> None:
     ]
 
 
-def test_a_shrink_that_was_interrupted_is_undone(world: World) -> None:
+def test_burst_follow_undoes_the_drains_of_an_interrupted_shrink(world: World) -> None:
     drains = {"2": "the pod was told to stop", "3": GOING[13:], "4": GOING[13:], "6": GOING[13:]}
     world.set(sizes={"flux": 2, "b0": 2}, need={"b0": 2}, drains=drains)
     world.follow(lambda: world.wait(lambda: world["drains"] != drains))
@@ -224,7 +224,9 @@ def test_a_shrink_that_was_interrupted_is_undone(world: World) -> None:
     assert world["done"] == ["kubectl flux resource undrain 3"]
 
 
-def test_what_fails_is_left_to_the_next_burst(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_burst_gets_the_work_when_a_burst_can_not_be_installed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(follower, "REST", 30.0)
     world.set(need={"b0": 2}, fails={"cloud.* helm upgrade": "Error: exceeded quota\nof here"})
 
@@ -239,7 +241,7 @@ def test_what_fails_is_left_to_the_next_burst(world: World, monkeypatch: pytest.
     assert "helm b0 2" not in world["done"]
 
 
-def test_it_is_tried_again(world: World) -> None:
+def test_a_failed_burst_install_is_retried_after_growing_pauses(world: World) -> None:
     world.set(need={"b0": 2}, fails={"helm upgrade": "Error: no"})
 
     def play() -> None:
@@ -253,7 +255,7 @@ def test_it_is_tried_again(world: World) -> None:
     ]
 
 
-def test_hosts_that_don_t_join_count_no_more(world: World) -> None:
+def test_a_burst_whose_hosts_do_not_join_offers_none_until_they_do(world: World) -> None:
     world.set(need={"b0": 2}, joins=False)
 
     def play() -> None:
@@ -270,8 +272,8 @@ def test_hosts_that_don_t_join_count_no_more(world: World) -> None:
     ]
 
 
-def test_a_host_that_still_leaves_is_waited_for(world: World) -> None:
-    """A host that grows back at once would take jobs in its old pod."""
+def test_a_burst_grows_back_only_after_its_leaving_host_is_gone(world: World) -> None:
+    """Without the wait, the old pod of the host would take jobs."""
     world.set(sizes={"flux": 2, "b0": 1}, need={"b0": 1})
 
     def play() -> None:
@@ -283,7 +285,7 @@ def test_a_host_that_still_leaves_is_waited_for(world: World) -> None:
     assert world.sizes() == {"b0": 1}
 
 
-def test_a_burst_whose_job_has_ended_is_removed_first(world: World) -> None:
+def test_a_burst_whose_job_has_ended_is_removed_before_it_is_installed_again(world: World) -> None:
     ended = [{"type": "Complete", "status": "True"}]
     world.set(sizes={"flux": 2, "b0": 3}, ends={"b0": ended}, need={"b0": 1})
     world.follow(lambda: world.wait(lambda: world["done"][-1:] == ["helm b0 1"]))
@@ -294,7 +296,7 @@ def test_a_burst_whose_job_has_ended_is_removed_first(world: World) -> None:
     ]
 
 
-def test_nothing_is_done_while_nothing_is_known(world: World) -> None:
+def test_burst_follow_changes_nothing_while_the_lead_does_not_answer(world: World) -> None:
     world.set(lead="", need={"b0": 2})
 
     def play() -> None:
@@ -317,8 +319,8 @@ def test_nothing_is_done_while_nothing_is_known(world: World) -> None:
     ]
 
 
-def test_nothing_is_done_while_the_root_is_suspended(world: World) -> None:
-    """Scaled to zero it has no pods: what the queue needs is not known, and the burst stays."""
+def test_burst_follow_changes_nothing_while_the_root_is_suspended(world: World) -> None:
+    """A root that is scaled to zero has no pods, so the needs of its queue are unknown and the burst stays."""
     world.set(sizes={"flux": 2, "b0": 2}, lead="", suspended=True)
 
     def play() -> None:
@@ -335,7 +337,7 @@ def test_nothing_is_done_while_the_root_is_suspended(world: World) -> None:
     ]
 
 
-def test_what_one_burst_offers_leaves_the_answers_of_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_offer_of_one_burst_keeps_the_answers_about_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
     found = demand.Demand(root, Kubernetes(), {name: demand.Offer(first, 2) for name, first in FIRST.items()})
     group = {"need": 1, "held": 0, "age": 0.0, "online": "0"}
@@ -366,7 +368,7 @@ def test_what_one_burst_offers_leaves_the_answers_of_others_as_they_are(monkeypa
         ),
     ],
 )
-def test_it_ends_with_the_root(world: World, change: dict[str, Any], why: str) -> None:
+def test_burst_follow_ends_with_the_root(world: World, change: dict[str, Any], why: str) -> None:
     world.set(sizes={"flux": 2, "b0": 2}, need={"b0": 2})
 
     def play() -> None:
@@ -395,7 +397,9 @@ def test_it_ends_with_the_root(world: World, change: dict[str, Any], why: str) -
         (["b0", "--root-context=nowhere"], "the kubeconfig has no context nowhere: it has here, cloud"),
     ],
 )  # fmt: skip
-def test_what_can_t_be_is_refused_before_anything_is_made(world: World, words: list[str], message: str) -> None:
+def test_burst_follow_refuses_impossible_arguments_before_it_changes_anything(
+    world: World, words: list[str], message: str
+) -> None:
     world.follow(lambda: None, *words, ends=True)
     assert world.result
     assert world.lines() == [message]
@@ -403,10 +407,10 @@ def test_what_can_t_be_is_refused_before_anything_is_made(world: World, words: l
     assert world["done"] == []
 
 
-# What people and broken bursts do meanwhile -----------------------------------------------------------------------
+# Changes by people, and bursts that break -------------------------------------------------------------------------
 
 
-def test_no_job_is_lost_of_a_burst_that_somebody_enlarged(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shrinking_a_burst_that_somebody_enlarged_loses_no_job(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follower, "LOOK", 30.0)
     world.set(sizes={"flux": 2, "b0": 2}, need={"b0": 2})
 
@@ -423,14 +427,14 @@ def test_no_job_is_lost_of_a_burst_that_somebody_enlarged(world: World, monkeypa
     assert world.sizes() == {"b0": 4}
 
 
-def test_hosts_of_another_burst_are_not_drained(world: World) -> None:
-    """A Job may have been scaled beyond the hosts that are registered; the next ranks are another burst's."""
+def test_removing_a_burst_drains_no_host_of_another_burst(world: World) -> None:
+    """A Job may have been scaled beyond its registered hosts; the next ranks belong to another burst."""
     world.set(sizes={"flux": 2, "b0": 6})
     world.follow(lambda: world.wait(lambda: world["done"][-1:] == [REMOVED[-1]]))
     assert world["done"] == [f"kubectl flux resource drain --update 2-5 {GOING}", *REMOVED]
 
 
-def test_a_burst_that_ends_again_and_again_is_left_alone(world: World) -> None:
+def test_a_burst_whose_job_keeps_ending_is_retried_after_growing_pauses(world: World) -> None:
     end = {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": "exit code\n3"}
     world.set(need={"b0": 1}, joins=False)
 
@@ -455,7 +459,7 @@ def follower_of_b0() -> follower.Follower:
     return follower.Follower(request, Policy(0, 4, 10, 60), How(None, "", [], 600), queue)
 
 
-def test_a_burst_that_went_well_for_long_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_burst_that_ran_well_for_long_is_retried_after_a_short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     now = [0.0]
     monkeypatch.setattr(follower.streams, "say", said.append)
@@ -468,7 +472,7 @@ def test_a_burst_that_went_well_for_long_is_tried_again_soon(monkeypatch: pytest
     assert said == [f"b0: away: the next attempt is in {seconds} s" for seconds in (15, 30, 60, 15)]
 
 
-def test_the_idle_window_begins_anew_when_the_queue_was_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_idle_window_starts_again_after_the_queue_was_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     one = follower_of_b0()
     shrunk: list[tuple[float, int]] = []
     known = demand.Answer(0, 0, math.inf, frozenset(range(4)), 0)
@@ -483,7 +487,9 @@ def test_the_idle_window_begins_anew_when_the_queue_was_not_known(monkeypatch: p
     assert shrunk == [(160, 0)]
 
 
-def test_a_bug_is_one_line_without_secrets(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_burst_follow_is_reported_in_one_line_without_secrets(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def install(*_: Any) -> None:
         raise ValueError(CERTIFICATE)
 
@@ -497,7 +503,7 @@ def test_a_bug_is_one_line_without_secrets(world: World, monkeypatch: pytest.Mon
     )
 
 
-def test_a_certificate_that_is_no_text(world: World) -> None:
+def test_a_root_certificate_that_is_not_text_is_reported_and_not_shown(world: World) -> None:
     answers = json.loads((world.folder / "answers").read_text())
     name = next(key for key in answers if "secret" in key)
     answers[name] = {"data": {"curve.cert": base64.b64encode(b"\xffsecret").decode()}}
@@ -514,8 +520,8 @@ def test_a_certificate_that_is_no_text(world: World) -> None:
     assert "xff" not in world.result.output
 
 
-def test_an_offer_comes_while_the_conversation_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Popen closes the standard input of a lead that is gone; nobody writes to it then."""
+def test_an_offer_is_not_written_to_a_lead_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Popen closes the standard input of a lead that is gone; nothing is written to it after that."""
     root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
     found = demand.Demand(root, Kubernetes(), {"b0": demand.Offer(2, 4)})
 

@@ -35,7 +35,7 @@ def by_name(cluster: MiniCluster) -> dict[str, machines.File]:
     return {file.name: file for file in machines.files(cluster, CERTIFICATE)}
 
 
-def test_the_folder_of_a_hostlist() -> None:
+def test_the_folder_for_a_hostlist_has_config_certificate_r_and_start_script() -> None:
     files = by_name(member(HOSTLIST, "vm-[0-2]"))
     assert {name: file.mode for name, file in files.items()} == {
         "broker.toml": 0o644,
@@ -66,7 +66,7 @@ def test_the_folder_of_a_hostlist() -> None:
     assert [name for name, file in files.items() if "secret-key" in file.text] == ["curve.cert"]
 
 
-def test_the_folder_of_a_cluster() -> None:
+def test_the_folder_for_a_registered_burst_lists_its_hosts_and_resources() -> None:
     files = by_name(member(CLUSTERS, "vm"))
     assert tomllib.loads(files["broker.toml"].text)["bootstrap"]["hosts"] == [
         {"host": "root-0", "connect": "tcp://192.0.2.7:30093"},
@@ -83,15 +83,19 @@ def test_the_folder_of_a_cluster() -> None:
     assert "\nUser=1000\nExecStart=/etc/minicluster/start.sh\n" in files[machines.UNIT].text
 
 
-def test_there_is_no_r_where_the_node_tells_its_cores() -> None:
+def test_r_is_left_out_when_the_node_reports_its_own_cores() -> None:
     files = by_name(member(deep(HOSTLIST, {"containers": [{"image": "i"}]}), "vm-0"))
     assert "R" not in files
     assert tomllib.loads(files["broker.toml"].text)["resource"] == {"noverify": True}
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-@pytest.mark.parametrize(("words", "host"), [([], "vm-0"), (["vm-1.example.com"], "vm-1.example.com")])
-def test_the_start_command(tmp_path: Any, shell: str, words: list[str], host: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "host"), [([], "vm-0"), (["vm-1.example.com"], "vm-1.example.com")], ids=["own", "given"]
+)
+def test_start_sh_starts_the_broker_under_the_given_or_its_own_host_name(
+    tmp_path: Any, shell: str, words: list[str], host: str
+) -> None:
     for name, text in {
         "start.sh": machines.start(member(HOSTLIST, "vm-0")),
         "flux": '#!/bin/sh\nprintf "%s\\n" "$PWD" "$@"\n',
@@ -115,7 +119,7 @@ def test_the_start_command(tmp_path: Any, shell: str, words: list[str], host: st
 
 @settings(max_examples=20)
 @given(st.integers(1, 50), st.integers(1, 50), st.integers(1, 8), st.integers(1, 8), st.integers(0, 4))
-def test_r_has_each_rank_once(size: int, more: int, cores: int, theirs: int, gpus: int) -> None:
+def test_r_lists_each_rank_exactly_once(size: int, more: int, cores: int, theirs: int, gpus: int) -> None:
     clusters = [{"name": "vm", "size": more, "cores": theirs, "gpus": gpus}]
     values = {"size": size, "containers": [{"cores": cores}], "flux": {"bursting": {"clusters": clusters}}}
     execution = json.loads(machines.resource_set(member(values, "vm")) or "")["execution"]

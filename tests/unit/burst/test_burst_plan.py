@@ -27,7 +27,7 @@ def root_of(values: dict[str, Any]) -> MiniCluster:
     return load({"metadata": {"name": "root", "namespace": "jobs"}, "spec": values})
 
 
-def test_a_burst_of_the_root_s_pods_without_its_work(cluster_of: Clusters) -> None:
+def test_a_burst_has_the_pods_of_the_root_without_its_work(cluster_of: Clusters) -> None:
     runner = {
         "image": "app",
         "cores": 4,
@@ -100,7 +100,9 @@ def test_a_burst_of_the_root_s_pods_without_its_work(cluster_of: Clusters) -> No
         (HOSTLIST, "vm-3,other", ("5-6", "vm-3,other", False)),
     ],
 )
-def test_a_burst_has_its_ranks(values: dict[str, Any], name: str, expected: tuple[str, str, bool]) -> None:
+def test_a_burst_is_found_by_name_with_its_ranks_and_hosts(
+    values: dict[str, Any], name: str, expected: tuple[str, str, bool]
+) -> None:
     found = plan.find(root_of(values), name)
     assert (found.ranks(), found.hosts, found.is_release) == expected
 
@@ -163,7 +165,7 @@ REGISTERED = "flux.bursting.hostlist is root-[0-1],vm-[0-3],other"
         (lambda: parse_values(b"- a"), "the root's values are a list: they must be a map"),
     ],
 )
-def test_what_can_t_be_is_refused(ask: Callable[[], object], message: str) -> None:
+def test_an_impossible_burst_is_refused_with_the_reason(ask: Callable[[], object], message: str) -> None:
     with pytest.raises(BurstError) as caught:
         ask()
     assert str(caught.value) == message
@@ -173,7 +175,7 @@ def test_what_can_t_be_is_refused(ask: Callable[[], object], message: str) -> No
     ("text", "expected"),
     [("host", "host:1"), ("10.0.0.1:30000", "10.0.0.1:30000"), ("[::1]", "[::1]:1"), ("[::1]:2", "[::1]:2")],
 )
-def test_addresses(text: str, expected: str) -> None:
+def test_an_address_without_a_port_gets_the_default_port(text: str, expected: str) -> None:
     assert str(Address.parse(text, 1)) == expected
 
 
@@ -199,17 +201,17 @@ def service(kind: str, **status: Any) -> dict[str, Any]:
         ((service("LoadBalancer", loadBalancer={"ingress": [{"hostname": "lb.example"}]}), {}, {}), "lb.example:8050"),
     ],
 )
-def test_the_address_is_what_the_service_says(objects: tuple[Any, Any, Any], expected: str) -> None:
+def test_the_address_of_the_lead_is_that_of_its_service(objects: tuple[Any, Any, Any], expected: str) -> None:
     assert str(address.of_service(root_of(ROOT), *objects)) == expected
 
 
-def test_the_port_without_a_service_is_that_of_the_values() -> None:
+def test_the_port_of_the_lead_comes_from_the_values_when_there_is_no_service() -> None:
     expose = {"type": "NodePort", "nodePort": 30093}
     assert address.service_port(root_of(deep(ROOT, {"flux": {"bursting": {"expose": expose}}})), {}) == 30093
     assert address.service_port(root_of(ROOT), {}) == 8050
 
 
-def test_what_a_namespace_needs() -> None:
+def test_the_plan_lists_the_objects_that_the_namespace_of_a_burst_needs() -> None:
     values = {
         "containers": [
             {
@@ -228,13 +230,13 @@ def test_what_a_namespace_needs() -> None:
     ]
 
 
-def test_only_our_drains_are_ours() -> None:
+def test_only_drains_with_a_minicluster_reason_count_as_ours() -> None:
     drains = ["4-5|minicluster: burst-1 is being removed", "6|broken: minicluster: x", "7|minicluster: |", "|"]
     assert plan.drained(drains, plan.OURS) == [4, 5, 7]
     assert plan.drained(drains, "minicluster: burst-1") == [4, 5]
 
 
-def test_the_secret_is_the_burst_s() -> None:
+def test_the_secret_of_a_burst_has_its_name_and_labels() -> None:
     root = root_of(ROOT)
     assert plan.secret(root, plan.find(root, "burst-0"), "text", "there") == {
         "apiVersion": "v1",
@@ -281,7 +283,7 @@ def names(entries: list[dict[str, str]]) -> list[str]:
 
 @settings(max_examples=20)
 @given(roots(), st.data())
-def test_root_and_burst_have_one_table_rank_by_rank(values: dict[str, Any], data: st.DataObject) -> None:
+def test_root_and_burst_have_the_same_host_table(values: dict[str, Any], data: st.DataObject) -> None:
     root = root_of(values)
     one = data.draw(st.sampled_from(root.bursts))
     found = plan.find(root, one["name"])
@@ -298,15 +300,15 @@ def test_root_and_burst_have_one_table_rank_by_rank(values: dict[str, Any], data
 
 @settings(max_examples=10)
 @given(SIZES, st.integers(0, 1000), st.integers(1, 1000))
-def test_a_size_that_changes_leaves_the_table(first: int, more: int, size: int) -> None:
-    """Root and burst alike: a table in which `size` counted would be another after scaling."""
+def test_the_host_table_does_not_depend_on_the_size(first: int, more: int, size: int) -> None:
+    """A table that depended on `size` would differ after scaling, in the root and in its bursts."""
     max_size = first + more
     tables = [root_of(deep(ROOT, {"size": s, "maxSize": max_size})) for s in (first, min(size, max_size))]
     assert hostlist.table(tables[0]) == hostlist.table(tables[1])
 
 
 @given(st.sets(st.integers(0, 60)))
-def test_idsets(numbers: set[int]) -> None:
+def test_an_idset_is_parsed_with_and_without_brackets(numbers: set[int]) -> None:
     assert parse_idset(",".join(map(str, sorted(numbers)))) == sorted(numbers)
     assert parse_idset("[0-2,5]\n") == [0, 1, 2, 5]
 
@@ -314,10 +316,10 @@ def test_idsets(numbers: set[int]) -> None:
 @pytest.mark.parametrize(
     ("left", "asked"), [("4", ["3-4", "4"]), ("3,4", ["3-4"])], ids=["undrained by somebody", "refused"]
 )
-def test_a_rank_that_somebody_undrains_meanwhile_is_left_out(
+def test_a_rank_that_somebody_else_undrained_is_left_out_of_the_next_attempt(
     monkeypatch: pytest.MonkeyPatch, left: str, asked: list[str]
 ) -> None:
-    """Before 0.81 flux has no `undrain --update`, and undrains none when one of them is not drained."""
+    """A flux before 0.81 has no `undrain --update`: it undrains no rank when one of them is not drained."""
     drained = iter(["3,4", left, left])
     ranks: list[str] = []
 

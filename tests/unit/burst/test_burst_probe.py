@@ -30,7 +30,7 @@ def lead() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def other() -> Iterator[str]:
-    """Something that takes connections and speaks no CURVE."""
+    """A server that accepts connections and does not speak CURVE."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -47,18 +47,18 @@ def other() -> Iterator[str]:
         server.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_lead_is_known_by_its_certificate(lead: tuple[str, str]) -> None:
+def test_the_probe_recognizes_a_lead_by_its_certificate(lead: tuple[str, str]) -> None:
     assert probe.ask(lead[0], lead[1]) is Answer.LEAD
     assert probe.ask(lead[0], certificate()) is Answer.OTHER
 
 
-def test_what_is_no_lead_is_none(other: str) -> None:
+def test_the_probe_reports_no_lead_where_none_answers(other: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoints = [other, f"127.0.0.1:{silent.getsockname()[1]}", "127.0.0.1:1", "nowhere.invalid:8050", "[::1]:1"]
         assert [probe.ask(endpoint, certificate(), 0.3) for endpoint in endpoints] == [Answer.NONE] * 5
 
 
-def test_what_is_no_certificate_is_not_shown() -> None:
+def test_the_probe_refuses_an_invalid_certificate_without_showing_it() -> None:
     with pytest.raises(CurveError) as caught:
         probe.ask("127.0.0.1:1", f'curve\n  secret-key = "{SECRET}"\n')
     assert str(caught.value) == "this is not a CURVE certificate: give the text that `flux keygen FILE` writes"

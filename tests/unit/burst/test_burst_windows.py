@@ -19,32 +19,46 @@ def seen(now: float, need: int, held: int = 0, age: float = 0.0) -> Seen:
     ("policy", "size", "looks", "expected"),
     [
         # a job must have waited for the backlog window
-        (POLICY, 0, [seen(0, 3, age=4)], Decision(0, 6)),
-        (POLICY, 0, [seen(0, 3, age=10)], Decision(3)),
-        (POLICY, 1, [seen(0, 9, age=10)], Decision(4)),
+        pytest.param(POLICY, 0, [seen(0, 3, age=4)], Decision(0, 6), id="before the backlog window"),
+        pytest.param(POLICY, 0, [seen(0, 3, age=10)], Decision(3), id="after the backlog window"),
+        pytest.param(POLICY, 1, [seen(0, 9, age=10)], Decision(4), id="no larger than max"),
         # at once
-        (Policy(2, 4, 10, 60), 1, [seen(0, 0)], Decision(2)),
-        (Policy(0, 4, 0, 0), 0, [seen(0, 1, age=0.001)], Decision(1)),
-        (Policy(0, 4, 0, 0), 4, [seen(0, 0)], Decision(0)),
+        pytest.param(Policy(2, 4, 10, 60), 1, [seen(0, 0)], Decision(2), id="min at once"),
+        pytest.param(Policy(0, 4, 0, 0), 0, [seen(0, 1, age=0.001)], Decision(1), id="no backlog window"),
+        pytest.param(Policy(0, 4, 0, 0), 4, [seen(0, 0)], Decision(0), id="no idle window"),
         # the most that was needed in the idle window
-        (POLICY, 4, [seen(0, 0)], Decision(4)),
-        (POLICY, 4, [seen(0, 0), seen(59, 0)], Decision(4)),
-        (POLICY, 4, [seen(0, 0), seen(60, 0)], Decision(0)),
-        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(60, 1)], Decision(3)),
-        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(89, 1)], Decision(3)),
-        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(90, 1)], Decision(1)),
-        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(80, 2), seen(90, 0)], Decision(2)),
-        # a need holds until the next is known, however long that takes
-        (POLICY, 4, [seen(0, 3), seen(300, 0)], Decision(3)),
-        (POLICY, 4, [seen(0, 4), seen(300, 4), seen(359, 0)], Decision(4)),
-        (Policy(1, 4, 10, 60), 4, [seen(0, 0), seen(60, 0)], Decision(1)),
+        pytest.param(POLICY, 4, [seen(0, 0)], Decision(4), id="first look"),
+        pytest.param(POLICY, 4, [seen(0, 0), seen(59, 0)], Decision(4), id="before the idle window"),
+        pytest.param(POLICY, 4, [seen(0, 0), seen(60, 0)], Decision(0), id="after the idle window"),
+        pytest.param(POLICY, 4, [seen(0, 3), seen(30, 1), seen(60, 1)], Decision(3), id="largest need"),
+        pytest.param(
+            POLICY, 4, [seen(0, 3), seen(30, 1), seen(89, 1)], Decision(3), id="largest need before its window ends"
+        ),
+        pytest.param(
+            POLICY, 4, [seen(0, 3), seen(30, 1), seen(90, 1)], Decision(1), id="largest need after its window"
+        ),
+        pytest.param(
+            POLICY, 4, [seen(0, 3), seen(30, 1), seen(80, 2), seen(90, 0)], Decision(2), id="largest of the later needs"
+        ),
+        # a need counts until the next one is known, for any length of time
+        pytest.param(POLICY, 4, [seen(0, 3), seen(300, 0)], Decision(3), id="need until the next look"),
+        pytest.param(
+            POLICY, 4, [seen(0, 4), seen(300, 4), seen(359, 0)], Decision(4), id="need before its window ends"
+        ),
+        pytest.param(Policy(1, 4, 10, 60), 4, [seen(0, 0), seen(60, 0)], Decision(1), id="no smaller than min"),
         # larger than it may be: the hosts that jobs have stay
-        (Policy(0, 2, 10, 60), 4, [seen(0, 4, held=4), seen(60, 4, held=4)], Decision(4)),
-        (Policy(0, 2, 10, 60), 4, [seen(0, 4, held=3), seen(60, 4, held=3)], Decision(3)),
-        (Policy(0, 2, 10, 60), 4, [seen(0, 4), seen(60, 4)], Decision(2)),
+        pytest.param(
+            Policy(0, 2, 10, 60), 4, [seen(0, 4, held=4), seen(60, 4, held=4)], Decision(4), id="all hosts have jobs"
+        ),
+        pytest.param(
+            Policy(0, 2, 10, 60), 4, [seen(0, 4, held=3), seen(60, 4, held=3)], Decision(3), id="three hosts have jobs"
+        ),
+        pytest.param(Policy(0, 2, 10, 60), 4, [seen(0, 4), seen(60, 4)], Decision(2), id="no host has a job"),
     ],
 )
-def test_decide(policy: Policy, size: int, looks: list[Seen], expected: Decision) -> None:
+def test_a_burst_grows_and_shrinks_after_its_backlog_and_idle_windows(
+    policy: Policy, size: int, looks: list[Seen], expected: Decision
+) -> None:
     windows = Windows()
     *before, last = looks
     for look in before:
@@ -52,7 +66,7 @@ def test_decide(policy: Policy, size: int, looks: list[Seen], expected: Decision
     assert windows.decide(policy, last, size) == expected
 
 
-def test_what_was_not_known_for_a_while_begins_anew() -> None:
+def test_the_idle_window_of_a_burst_starts_again_after_forget() -> None:
     windows = Windows()
     windows.decide(POLICY, seen(0, 4), 4)
     windows.forget()
@@ -66,7 +80,7 @@ LOOKS = st.lists(
 
 
 @given(LOOKS, st.integers(0, 4), st.integers(0, 4), st.integers(0, 8))
-def test_limits_hold_whatever_is_needed(
+def test_a_burst_stays_within_its_limits_whatever_is_needed(
     looks: list[tuple[float, int, int, float]], least: int, more: int, size: int
 ) -> None:
     """It never grows above max, never shrinks below min or the hosts that jobs have, and shrinks only after idle."""

@@ -45,7 +45,7 @@ def not_started(time: str, message: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_holds_it_back(workloads: list[dict[str, Any]], why: str) -> None:
+def test_status_says_why_kueue_holds_a_minicluster_back(workloads: list[dict[str, Any]], why: str) -> None:
     assert why_held("q", {"items": workloads}) == f"Kueue's queue q: {why}"
 
 
@@ -60,7 +60,7 @@ def test_what_holds_it_back(workloads: list[dict[str, Any]], why: str) -> None:
         ),
     ],
 )
-def test_the_command_asks_for_the_workload(
+def test_status_reads_the_kueue_workload_of_a_suspended_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, why: str
 ) -> None:
     kubectl = make_kubectl(tmp_path, monkeypatch)

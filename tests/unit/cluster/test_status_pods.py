@@ -1,4 +1,4 @@
-"""Pods as they are read: which one counts, and its containers that fail."""
+"""Which pod of an index counts, and which containers are shown as failing."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from minicluster.live.table import table
 from status_samples import CREATED, RUNNING, SETTINGS, ended, flux, job, pod, show
 
 
-def test_the_newest_pod_of_an_index_counts() -> None:
+def test_status_counts_the_newest_pod_of_each_index() -> None:
     old, new = "2030-01-01T11:00:00Z", "2030-01-01T11:30:00Z"
     items = [pod(0, RUNNING, new), pod(0, ended(85), old), pod(1, ended(85), old), pod(1, RUNNING, new)]
     items += [pod(2, RUNNING, old), pod(2, RUNNING, old, deletionTimestamp=new), pod(3, labels={})]
@@ -41,7 +41,7 @@ CONTAINERS: dict[str, tuple[list[list[dict[str, Any]]], list[tuple[str, str, str
 
 
 @pytest.mark.parametrize("case", CONTAINERS)
-def test_containers_that_fail_are_named(case: str) -> None:
+def test_status_names_containers_that_fail(case: str) -> None:
     containers, expected = CONTAINERS[case]
     pods = [pod(index, {**RUNNING, "initContainerStatuses": found}) for index, found in enumerate(containers)]
     found = show(job(), pods, [SETTINGS, flux()])
@@ -51,7 +51,7 @@ def test_containers_that_fail_are_named(case: str) -> None:
     assert shown == [] or shown[0].startswith("Containers ")
 
 
-def test_containers_of_a_pod_that_leaves_or_ended_are_not_looked_at() -> None:
+def test_status_ignores_containers_of_pods_that_leave_or_have_ended() -> None:
     for one in (pod(0, {**RUNNING, "initContainerStatuses": [CRASHES]}, deletionTimestamp=CREATED),
                 pod(0, {"phase": "Succeeded", "initContainerStatuses": [CRASHES]})):  # fmt: skip
         assert read_pods({"items": [one]})[0].failing == {}

@@ -1,4 +1,4 @@
-"""Which objects ``minicluster status`` finds of a release."""
+"""Which objects of a release ``minicluster status`` finds."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -39,23 +39,25 @@ Size         4 of at most 8
 """
 
 
-def test_a_release_that_ended_and_was_cleaned_up(kubectl: Kubectl) -> None:
+def test_status_of_a_release_that_was_cleaned_up_is_gone(kubectl: Kubectl) -> None:
     done = kubectl("mini", **NONE, configmap=config())
     assert (done.exit_code, done.stdout, done.stderr) == (0, GONE, "")
     assert json.loads(kubectl("mini", "-o", "json", **NONE, configmap=config()).stdout)["state"] == "Gone"
 
 
 @pytest.mark.parametrize(
-    "left", [config(labels={}), config() | {"data": {}}, FORBIDDEN.replace("jobs.batch", "configmaps")]
+    "left",
+    [config(labels={}), config() | {"data": {}}, FORBIDDEN.replace("jobs.batch", "configmaps")],
+    ids=["no labels", "no files", "may not be read"],
 )
-def test_what_is_left_of_something_else(kubectl: Kubectl, left: object) -> None:
+def test_status_finds_no_minicluster_in_objects_that_are_not_its_own(kubectl: Kubectl, left: object) -> None:
     done = kubectl("mini", **NONE, configmap=left)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith("minicluster: there is no MiniCluster mini in ")
 
 
 def named(release: str, kind: str) -> dict[str, Any]:
-    """Return a list of what releases have, as kubectl does."""
+    """Return a list of kubectl with objects of others and one of this release."""
     found = job() if kind == "jobs" else config()
     of_it = config(release)["metadata"]
     others = [{"metadata": {}}, {"metadata": {"annotations": {"meta.helm.sh/release-name": "x"}}}]
@@ -75,7 +77,9 @@ def named(release: str, kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["jobs", "configmaps"])
-def test_a_release_whose_minicluster_has_another_name(kubectl: Kubectl, tmp_path: Path, kind: str) -> None:
+def test_status_finds_a_minicluster_that_is_not_named_like_its_release(
+    kubectl: Kubectl, tmp_path: Path, kind: str
+) -> None:
     (tmp_path / "pods.1").write_text('echo "{\\"items\\": []}"\n')
     (tmp_path / "job.1").write_text("\n")
     answers = named("release", kind) | ({"jobs": FORBIDDEN} if kind == "configmaps" else {})
@@ -84,14 +88,14 @@ def test_a_release_whose_minicluster_has_another_name(kubectl: Kubectl, tmp_path
     assert asked(tmp_path)[-2].split(" ")[1:4] == ["get", "job", "mini"]
 
 
-def test_without_a_socket_flux_is_not_asked(kubectl: Kubectl, tmp_path: Path) -> None:
+def test_status_does_not_ask_flux_when_its_socket_is_disabled(kubectl: Kubectl, tmp_path: Path) -> None:
     done = kubectl("mini", job=job(**{"flux.disableSocket": "true"}))
     assert done.stdout.splitlines()[1] == "State        Running: flux.disableSocket is set, so Flux can't be asked"
     assert [line.split()[0] for line in asked(tmp_path)] == ["get", "get"]
     assert "socket" not in kubectl("mini", job=job(**{"flux.disableSocket": "false"})).stdout
 
 
-def test_a_job_of_somebody_elses_is_no_minicluster() -> None:
+def test_a_job_without_our_annotations_is_not_read_as_a_minicluster() -> None:
     other = job()
     other["metadata"]["annotations"] = {}
     assert read_job(other) is None

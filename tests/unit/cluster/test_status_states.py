@@ -7,7 +7,7 @@ from minicluster.live.table import table
 from minicluster.render.constants import KUEUE_ELASTIC
 from status_samples import CREATED, EVICTED, FOUR, STARTS, UNSCHEDULABLE, ended, job, pod, show, suspended, waiting
 
-#: Job, pods and how the lead's answer failed, None when it is not asked; and what is shown
+#: Job, pods, the error of asking the lead (None when it is not asked), and the table
 CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
     "the broker starts": (
         job(),
@@ -201,6 +201,6 @@ Pods         0-1: Succeeded
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_table(case: str) -> None:
+def test_the_status_table_shows_a_minicluster_whose_lead_gives_no_answer(case: str) -> None:
     *seen, text = CASES[case]
     assert table(show(*seen)) == text

@@ -1,4 +1,4 @@
-"""What Kubernetes, logs and silent leads say, in words for people."""
+"""Plain descriptions of what Kubernetes, logs and failed requests to the lead report."""
 
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ POLICY = "Container mini for pod lab/mini-0-x failed with exit code 7 matching F
         ("PodFailurePolicy", "said why", "PodFailurePolicy: said why"),
     ],
 )
-def test_the_end_of_a_job(reason: str, message: str, expected: str) -> None:
+def test_status_describes_how_a_job_ended(reason: str, message: str, expected: str) -> None:
     assert words.of_end(reason, message) == expected
 
 
@@ -55,7 +55,7 @@ START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: 
         ("", ""),
     ],
 )
-def test_the_log_of_a_pod_that_failed(log: str, expected: str) -> None:
+def test_status_takes_the_reason_of_a_failure_from_the_log(log: str, expected: str) -> None:
     assert words.of_log(log.splitlines()) == expected
 
 
@@ -70,12 +70,12 @@ def test_the_log_of_a_pod_that_failed(log: str, expected: str) -> None:
         ("no answer within 20 s", ""),
     ],
 )
-def test_a_lead_that_does_not_answer(message: str, expected: str) -> None:
+def test_status_tells_from_the_exec_error_whether_the_lead_starts_or_ends(message: str, expected: str) -> None:
     assert words.of_silence(message) == expected
 
 
 def failed_lead(count: str, ago: float) -> dict[str, Any]:
-    """Return a lead that failed for the last time so many seconds ago."""
+    """Return a lead whose last failure was ``ago`` seconds ago."""
     found = ended(137)
     time = (NOW - timedelta(seconds=ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
     found["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = time
@@ -92,14 +92,14 @@ def failed_lead(count: str, ago: float) -> dict[str, Any]:
         ("30", 0, "failure 31, next try in about 600 s"),
     ],
 )
-def test_how_long_kubernetes_waits_after_a_failure(count: str, ago: float, expected: str) -> None:
+def test_status_says_when_kubernetes_retries_a_failed_lead(count: str, ago: float, expected: str) -> None:
     shown = show(job(), [failed_lead(count, ago)], None)
     assert shown["why"] == f"the lead's pod mini-0-x is Failed: exit code 137: {expected}"
     over = show(job(), [failed_lead("0", 11)], None)
     assert over["why"] == "the lead's pod mini-0-x is Failed: exit code 137; Kubernetes replaces it, or ends the Job"
 
 
-def test_a_cluster_that_is_uninstalled_ends() -> None:
+def test_status_of_a_cluster_that_is_being_uninstalled_is_ending() -> None:
     gone = {**job(), "metadata": {**job()["metadata"], "deletionTimestamp": CREATED}}
     shown = show(gone, [pod(0, deletionTimestamp=CREATED)], None)
     assert (shown["state"], shown["why"]) == ("Ending", "the Job was deleted: its pods end within their grace period")

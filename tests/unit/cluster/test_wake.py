@@ -1,4 +1,4 @@
-"""A MiniCluster that its agent suspended is woken by what needs its Flux, and by nothing else."""
+"""Commands that need Flux wake a MiniCluster that its agent suspended; other commands do not."""
 
 import json
 from collections.abc import Mapping
@@ -18,27 +18,27 @@ WAKES = f"mini is suspended, {WHY}: waking it"
 RESUMED = {"type": "Suspended", "status": "False", "reason": "JobResumed"}
 
 
-# Which one sleeps -------------------------------------------------------------------------------------------------
+# Which Jobs are asleep --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (asleep(), True),
-        (asleep(why="the value suspend"), False),
-        (suspended(), False),
-        (suspended(queue="q"), False),
-        ({**asleep(), "spec": {"completions": 4, "suspend": False}}, False),
-        (job(), False),
-        ({}, False),
-        ({"metadata": {}, "spec": {"suspend": True}}, False),
+        pytest.param(asleep(), True, id="by the agent"),
+        pytest.param(asleep(why="the value suspend"), False, id="by the value suspend"),
+        pytest.param(suspended(), False, id="by a person"),
+        pytest.param(suspended(queue="q"), False, id="by Kueue"),
+        pytest.param({**asleep(), "spec": {"completions": 4, "suspend": False}}, False, id="resumed"),
+        pytest.param(job(), False, id="running"),
+        pytest.param({}, False, id="no Job"),
+        pytest.param({"metadata": {}, "spec": {"suspend": True}}, False, id="no metadata"),
     ],
 )
-def test_which_one_sleeps(found: Mapping[str, Any], expected: bool) -> None:
+def test_only_a_job_that_its_agent_suspended_is_asleep(found: Mapping[str, Any], expected: bool) -> None:
     assert is_asleep(found) is expected
 
 
-def test_which_one_was_woken() -> None:
+def test_a_resumed_job_was_woken_unless_kueue_admitted_it() -> None:
     found = job()
     assert not was_woken(found)
     found["status"]["conditions"] = [RESUMED]
@@ -47,7 +47,7 @@ def test_which_one_was_woken() -> None:
     assert not was_woken(found), "Kueue has admitted it"
 
 
-# What is asked of Kubernetes --------------------------------------------------------------------------------------
+# Requests to Kubernetes -------------------------------------------------------------------------------------------
 
 
 class Api:
@@ -73,13 +73,13 @@ def drop(version: str, *others: str) -> dict[str, Any]:
     return {"metadata": {"resourceVersion": version, "managedFields": [{"manager": each} for each in others]}}
 
 
-def test_a_job_is_resumed_and_has_no_owner_of_that() -> None:
+def test_wake_resumes_the_job_and_keeps_no_field_manager() -> None:
     api = Api(asleep("7", "helm"), asleep("8", "helm", "minicluster-agent"), asleep("9", "helm"))
     wake(api)
     assert api.changes == [resume("7"), drop("8", "helm")]
 
 
-def test_others_may_change_the_job_at_the_same_time() -> None:
+def test_wake_retries_when_others_change_the_job() -> None:
     ours = asleep("8", "helm", "minicluster-agent")
     api = Api(asleep("7"), None, ours, None, asleep("11"))
     api.get = iter([asleep("6"), asleep("7"), asleep("10", "minicluster-agent")]).__next__  # type: ignore[method-assign]
@@ -87,18 +87,18 @@ def test_others_may_change_the_job_at_the_same_time() -> None:
     assert api.changes == [resume("6"), resume("7"), drop("8", "helm"), drop("10")]
 
 
-def test_a_job_that_is_changed_all_the_time_is_given_up() -> None:
+def test_wake_gives_up_after_repeated_conflicts() -> None:
     api = Api(asleep(), *[None] * 5)
     with pytest.raises(StateError, match=r"^the Job was changed again and again while it was resumed: try again$"):
         wake(api)
-    # the agent gives up what we could not
+    # the agent drops the field ownership that we could not drop
     api = Api(asleep(), asleep("8", "minicluster-agent"), *[None] * 5)
     api.found["metadata"]["managedFields"] = [{"manager": "minicluster-agent"}]
     wake(api)
     assert len(api.changes) == 6
 
 
-def test_only_one_that_sleeps_is_resumed() -> None:
+def test_wake_changes_no_job_that_is_not_asleep() -> None:
     for found in (job(), suspended(), asleep(why="the value suspend"), {}):
         api = Api(found)
         wake(api)
@@ -110,10 +110,10 @@ def test_only_one_that_sleeps_is_resumed() -> None:
 
 @pytest.fixture
 def kubectl(tmp_path: Path) -> Kubectl:
-    """One that sleeps, until it is patched: the lead starts, and is ready."""
+    """A kubectl whose cluster sleeps until it is patched; then its lead starts and becomes ready."""
     kubectl = Kubectl(tmp_path)
     ready = {"items": [lead(tmp_path, RUNNING)]}
-    # flux asks for the lead, its name and the Job; waits: for the name, and for the first look
+    # `minicluster flux` asks for the lead, its name and the Job, then waits: for the name, and for the first look
     kubectl.has(**{f"pods_{n}": {"items": []} for n in (1, 2, 3, 4)}, pods_5={"items": [lead(tmp_path, STARTS)]})
     kubectl.has(pods=ready, job=job(), **{f"job_{n}": asleep() for n in (1, 2, 3, 4, 5)})
     kubectl.has(patch=asleep("8"))
@@ -128,14 +128,14 @@ def patches(kubectl: Kubectl) -> list[Any]:
     return [json.loads(line.removeprefix(head).removesuffix(tail)) for line in lines]
 
 
-def test_flux_wakes_it_and_waits(kubectl: Kubectl) -> None:
+def test_the_flux_command_wakes_a_sleeping_cluster_and_waits(kubectl: Kubectl) -> None:
     done = kubectl.run("flux", "mini", "--", "jobs", "-a")
     assert (done.code, done.out) == (0, "<jobs><-a>")
     assert done.err.splitlines(keepends=True)[0] == say(WAKES)
     assert patches(kubectl) == [resume("7")]
 
 
-def test_flux_waits_for_one_that_somebody_else_woke(kubectl: Kubectl) -> None:
+def test_the_flux_command_waits_for_a_cluster_that_somebody_else_woke(kubectl: Kubectl) -> None:
     woken = job()
     woken["status"]["conditions"] = [RESUMED]
     kubectl.has(job=woken, **{f"job_{n}": woken for n in (1, 2, 3, 4, 5)})
@@ -143,19 +143,19 @@ def test_flux_waits_for_one_that_somebody_else_woke(kubectl: Kubectl) -> None:
     assert patches(kubectl) == []
 
 
-def test_a_shell_wakes_it(kubectl: Kubectl) -> None:
+def test_the_shell_command_wakes_a_sleeping_cluster(kubectl: Kubectl) -> None:
     (kubectl.folder / "home/flux-view.sh").write_text("")
     assert kubectl.run("shell", "mini", stdin="echo $((40 + 2))").out == "42\n"
     assert patches(kubectl) == [resume("7")]
 
 
-def test_wait_wakes_it_for_the_quorum_alone(kubectl: Kubectl) -> None:
+def test_wait_for_the_quorum_wakes_a_sleeping_cluster(kubectl: Kubectl) -> None:
     kubectl.has(**{f"job_{n}": asleep() for n in (2, 3)}, job_4=job(), job_5=job())
     assert kubectl.run("wait", "mini").err.startswith(say(WAKES))
     assert patches(kubectl) == [resume("7")]
 
 
-def test_what_only_looks_does_not_wake_it(kubectl: Kubectl) -> None:
+def test_status_list_logs_and_wait_for_the_end_do_not_wake_a_cluster(kubectl: Kubectl) -> None:
     kubectl.has(job=asleep(), pods={"items": []}, jobs={"items": [asleep()]})
     way = f"{WHY}: `minicluster flux mini -- COMMAND` or `minicluster scale mini SIZE` wakes it"
     for words in (("wait", "mini", "--for", "end", "--timeout", "1s"), ("status", "mini"), ("list",), ("logs", "mini")):
@@ -165,7 +165,7 @@ def test_what_only_looks_does_not_wake_it(kubectl: Kubectl) -> None:
     assert patches(kubectl) == []
 
 
-def test_a_user_who_may_not_wake_it(kubectl: Kubectl) -> None:
+def test_waking_a_cluster_without_the_right_names_the_missing_right(kubectl: Kubectl) -> None:
     refused = FORBIDDEN.format("jobs.batch", "patch")
     kubectl.has(patch=refused)
     assert kubectl.run("flux", "mini", "--", "jobs") == Done(
@@ -173,7 +173,7 @@ def test_a_user_who_may_not_wake_it(kubectl: Kubectl) -> None:
     )
 
 
-def test_a_conflict_is_no_failure(kubectl: Kubectl) -> None:
+def test_the_flux_command_retries_a_wake_that_conflicts(kubectl: Kubectl) -> None:
     kubectl.has(patch_1=CONFLICT, patch_2=asleep("8"), **{f"job_{n}": asleep() for n in range(1, 7)})
     (kubectl.folder / "patch").unlink()
     assert kubectl.run("flux", "mini", "--", "jobs").code == 0

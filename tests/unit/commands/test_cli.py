@@ -40,7 +40,7 @@ def minicluster(*args: str, stdin: str = "", **env: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def test_without_arguments_it_post_renders() -> None:
+def test_minicluster_without_arguments_post_renders() -> None:
     done = minicluster(stdin=f"kind: A\n---\n{DOCUMENT}")
     assert (done.code, done.err) == (0, "")
     assert set(by_name("metadata: {name: x}\n" + done.out)) == {
@@ -55,7 +55,7 @@ def test_the_post_renderers_certificate_is_random() -> None:
     assert first != second
 
 
-def test_an_error_of_the_post_renderer_is_one_line_and_an_exit_code() -> None:
+def test_a_post_renderer_error_is_one_line_and_exit_code_1() -> None:
     assert minicluster(stdin=WRONG) == Done(1, "", f"minicluster: {MESSAGE}\n")
 
 
@@ -73,13 +73,13 @@ def test_an_error_under_helm_4_is_a_document_that_helm_shows() -> None:
 
 
 @pytest.mark.parametrize("message", ["a\nb", "  a \t b\n", "a\r\nb", "a\u2028b", "a\x85b"])
-def test_a_message_is_one_line(message: str) -> None:
+def test_an_error_message_is_joined_into_one_line(message: str) -> None:
     for kind in (MiniClusterError, StreamError, SpecError, CurveError):
         assert str(kind(message)) == "a b"
     assert len(cli.error_document(str(MiniClusterError(message))).splitlines()) == 1
 
 
-def test_render_wants_to_know_where_keys_come_from() -> None:
+def test_render_without_a_source_of_keys_is_refused() -> None:
     assert minicluster("render", stdin=DOCUMENT) == Done(1, "", f"minicluster: {NO_CERTIFICATE}\n")
 
 
@@ -95,6 +95,7 @@ def test_render_shows_errors_on_stderr_under_helm_4_too() -> None:
         DOCUMENT + f"spec: {{flux: {{curveCert: {json.dumps(CERTIFICATE)}}}}}\n",
         DOCUMENT + f"certificate: {json.dumps(CERTIFICATE)}\n",
     ],
+    ids=["the user's Secret", "the user's certificate", "the live certificate"],
 )
 def test_render_needs_no_seed_where_there_is_a_certificate(document: str) -> None:
     result = CliRunner().invoke(front_door, ["render"], input=document)
@@ -112,7 +113,7 @@ def test_render_with_a_seed_is_the_same_each_time(tmp_path: Path) -> None:
     assert outputs[0][0] == 0
 
 
-def test_render_is_random_only_when_asked() -> None:
+def test_render_with_random_curve_makes_a_new_certificate_each_time() -> None:
     first, second = (CliRunner().invoke(front_door, ["render", "--random-curve"], input=DOCUMENT) for _ in range(2))
     assert first.exit_code == second.exit_code == 0
     assert first.output != second.output
@@ -133,7 +134,7 @@ def test_a_short_seed_is_refused_and_not_shown(tmp_path: Path) -> None:
     assert "fifteen" not in result.output
 
 
-def test_no_error_shows_a_key(tmp_path: Path) -> None:
+def test_no_error_shows_the_secret_key(tmp_path: Path) -> None:
     (tmp_path / "seed").write_bytes(SEED)
     broken = CERTIFICATE.replace("public-key", "public")
     for spec in (
@@ -151,15 +152,15 @@ def test_no_error_shows_a_key(tmp_path: Path) -> None:
         assert SEED.decode() not in result.output
 
 
-@pytest.mark.parametrize("value", [f'secret-key = "{SECRET}"\x00', [SECRET], {SECRET: 1}])
-def test_no_error_of_the_schema_shows_a_key(value: object) -> None:
+@pytest.mark.parametrize("value", [f'secret-key = "{SECRET}"\x00', [SECRET], {SECRET: 1}], ids=["text", "list", "map"])
+def test_no_schema_error_shows_the_secret_key(value: object) -> None:
     text = DOCUMENT + f"spec: {json.dumps({'flux': {'curveCert': value}})}\n"
     result = CliRunner().invoke(front_door, ["render"], input=text)
     assert "flux.curveCert" in result.output
     assert SECRET[:20] not in result.output
 
 
-def test_help_and_version() -> None:
+def test_help_and_version_are_printed() -> None:
     for args in ([], ["-h"], ["--help"]):
         result = CliRunner().invoke(front_door, args)
         assert result.exit_code == 0
@@ -170,11 +171,11 @@ def test_help_and_version() -> None:
     assert "--curve-seed-file" in CliRunner().invoke(front_door, ["render", "--help"]).output
 
 
-def test_an_unknown_command_is_an_error() -> None:
+def test_an_unknown_command_exits_with_2() -> None:
     assert CliRunner().invoke(front_door, ["rendre"]).exit_code == 2
 
 
-def test_on_a_terminal_it_shows_help_instead_of_waiting(
+def test_minicluster_on_a_terminal_shows_help_instead_of_waiting(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     terminal = io.StringIO()
@@ -187,7 +188,7 @@ def test_on_a_terminal_it_shows_help_instead_of_waiting(
     assert "render" in capsys.readouterr().out
 
 
-def test_the_post_renderer_loads_what_it_needs_only() -> None:
+def test_the_post_renderer_imports_no_slow_modules() -> None:
     # each of these costs every helm command milliseconds
     slow = {"ast", "click", "dataclasses", "hashlib", "inspect", "jinja2", "tomllib", "zmq"}
     stdin = DOCUMENT + f"certificate: {json.dumps(CERTIFICATE)}\n"
@@ -200,7 +201,7 @@ def test_the_post_renderer_loads_what_it_needs_only() -> None:
     assert imported & slow == set()
 
 
-def test_an_error_leaves_no_half_of_a_stream() -> None:
+def test_the_post_renderer_prints_nothing_of_a_stream_with_an_error() -> None:
     assert minicluster(stdin=f"kind: A\n---\n{DOCUMENT}---\n{WRONG.replace('name: a', 'name: b')}").out == ""
 
 
@@ -212,7 +213,7 @@ def commands(group: click.Group) -> Iterator[click.Command]:
 
 
 @pytest.mark.parametrize("command", [*commands(group)], ids=lambda command: command.callback.__module__)
-def test_a_summary_is_a_whole_sentence(command: click.Command) -> None:
+def test_each_command_summary_is_a_whole_sentence(command: click.Command) -> None:
     # the width that is left beside the longest name, on a terminal of 80 columns
     assert re.fullmatch(r"[A-Z][^.]*\.", command.get_short_help_str(limit=64))
 
@@ -222,7 +223,7 @@ def options(command: click.Command) -> dict[str, list[str]]:
     return {option.opts[-1]: option.opts for option in found}
 
 
-def test_options_of_one_name_are_the_same_in_all_commands() -> None:
+def test_options_of_one_name_have_the_same_short_forms_in_all_commands() -> None:
     every = [options(command) for command in commands(group)]
     assert {"-n", "--namespace"} <= {name for opts in every for name in opts.get("--namespace", [])}
     for name in {name for opts in every for name in opts}:
@@ -245,12 +246,12 @@ def test_options_of_one_name_are_the_same_in_all_commands() -> None:
     [("90s", 90), ("5m", 300), ("1m30s", 90), ("1h0m0.5s", 3600.5), ("1.5h", 5400), (".5s", 0.5), ("250ms", 0.25),
      ("0s", 0)],
 )  # fmt: skip
-def test_durations(text: str, seconds: float) -> None:
+def test_a_duration_is_converted_to_seconds(text: str, seconds: float) -> None:
     assert Duration().convert(text, None, None) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "600", "0", "5 m", "-5m", "5m!", "m", "1d", "1e3s", "1.2.3s", "\u0665m"])
-def test_what_is_not_a_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     done = CliRunner().invoke(front_door, ["burst", "remove", "flux", "b0", "--timeout", text])
     assert (done.exit_code, done.stderr) == (
         2,
@@ -260,7 +261,7 @@ def test_what_is_not_a_duration_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shell_completion(shell: str) -> None:
+def test_shell_completion_offers_the_matching_commands(shell: str) -> None:
     script = minicluster(_MINICLUSTER_COMPLETE=f"{shell}_source")
     assert (script.code, script.err) == (0, "")
     assert f"_MINICLUSTER_COMPLETE={shell}_complete" in script.out

@@ -1,4 +1,4 @@
-"""Whatever is wrong around a command, it says so in one line: no traceback, 2 for wrong usage, 1 for all else."""
+"""Each command reports an error in one line, without a traceback: exit code 2 for wrong usage, 1 otherwise."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from support import GROUP, SEED, Done, Process
 
 DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n"
 CLUSTER = "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: a}\nspec: {containers: [{}]}\n"
-#: What a user who may read files only, with a disk of which nothing is left, would see.
+#: Each write to it fails, as on a full disk.
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
 
@@ -57,7 +57,7 @@ def shell(folder: Path, script: str, **env: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-#: Commands that print something when all is well.
+#: Commands that print something when nothing is wrong.
 PRINTING = {
     "post-render": "$M < stream",
     "render": "$M render --random-curve < stream",
@@ -73,7 +73,7 @@ PRINTING = {
 
 
 @pytest.mark.parametrize("command", PRINTING)
-def test_without_anything_wrong_it_prints(folder: Path, command: str) -> None:
+def test_each_command_prints_and_exits_with_0_when_nothing_is_wrong(folder: Path, command: str) -> None:
     done = shell(folder, PRINTING[command])
     assert (done.code, done.err) == (0, "")
     assert done.out
@@ -87,7 +87,9 @@ def test_without_anything_wrong_it_prints(folder: Path, command: str) -> None:
     ],
 )
 @pytest.mark.parametrize("command", PRINTING)
-def test_an_output_that_can_not_be_written(folder: Path, command: str, output: str, reason: str) -> None:
+def test_an_unwritable_standard_output_is_an_error_of_one_line(
+    folder: Path, command: str, output: str, reason: str
+) -> None:
     done = shell(folder, f"{PRINTING[command]} {output}")
     # click writes help and version itself
     said = reason if command.startswith(("help", "version")) else f"standard output can't be written: {reason}"
@@ -95,7 +97,7 @@ def test_an_output_that_can_not_be_written(folder: Path, command: str, output: s
 
 
 @pytest.mark.parametrize("command", PRINTING)
-def test_a_reader_that_went_away(folder: Path, command: str) -> None:
+def test_a_closed_pipe_is_an_error_of_one_line(folder: Path, command: str) -> None:
     done = shell(folder, f"{{ sleep 0.1; {PRINTING[command]}; echo $? > code; }} | exec 0<&-; sleep 1; wait; cat code")
     for _ in range(50):
         if (folder / "code").exists() and (folder / "code").read_text():
@@ -108,7 +110,7 @@ def test_a_reader_that_went_away(folder: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["$M", "$M render", "$M convert -"])
-def test_a_closed_input(folder: Path, command: str) -> None:
+def test_a_closed_standard_input_is_an_error_of_one_line(folder: Path, command: str) -> None:
     done = shell(folder, f"{command} <&-")
     assert done.out == ""
     assert done.err == "minicluster: standard input can't be read: Bad file descriptor\n"
@@ -117,18 +119,18 @@ def test_a_closed_input(folder: Path, command: str) -> None:
 
 @pytest.mark.parametrize("command", PRINTING)
 @pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
-def test_nobody_hears_the_errors(folder: Path, command: str, closed: str) -> None:
+def test_a_command_succeeds_when_standard_error_can_not_be_written(folder: Path, command: str, closed: str) -> None:
     assert shell(folder, f"{PRINTING[command]} {closed}").code == 0
 
 
 @needs_full
 @pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
-def test_an_error_that_nobody_hears(folder: Path, closed: str) -> None:
+def test_an_error_keeps_its_exit_code_when_standard_error_can_not_be_written(folder: Path, closed: str) -> None:
     for wrong, code in (("$M rendre", 2), ("$M keygen A", 1), ("echo x | $M", 1), ("$M keygen a > /dev/full", 1)):
         assert shell(folder, f"{wrong} {closed}") == Done(code, "", "")
 
 
-def test_a_file_never_gets_the_number_of_a_closed_stream(folder: Path) -> None:
+def test_an_output_file_never_gets_the_descriptor_of_a_closed_stream(folder: Path) -> None:
     done = shell(folder, "$M convert cluster --output-dir new <&- >&- 2>&-")
     assert done == Done(0, "", "")
     assert (folder / "new" / "a-values.yaml").read_text().startswith("# helm install a ")
@@ -178,12 +180,14 @@ WRONG: list[tuple[str, int, str]] = [
 
 
 @pytest.mark.parametrize(("command", "code", "message"), WRONG)
-def test_wrong_usage_and_wrong_files(folder: Path, command: str, code: int, message: str) -> None:
+def test_wrong_usage_and_wrong_files_are_errors_of_one_line(
+    folder: Path, command: str, code: int, message: str
+) -> None:
     assert shell(folder, command) == Done(code, "", f"minicluster: {message.format(folder=folder)}\n")
 
 
 @pytest.mark.parametrize("command", ["$M", "$M render", "$M convert -"])
-def test_ctrl_c(folder: Path, command: str) -> None:
+def test_ctrl_c_ends_a_command_without_a_traceback(folder: Path, command: str) -> None:
     with Process(
         [sys.executable, "-m", "minicluster", *command.split()[1:]],
         stdin=subprocess.PIPE,
@@ -201,7 +205,7 @@ def test_ctrl_c(folder: Path, command: str) -> None:
     assert Done(process.returncode, out, err) == Done(1, "", "minicluster: interrupted\n")
 
 
-def test_ctrl_c_while_it_starts(folder: Path) -> None:
+def test_ctrl_c_during_the_start_ends_a_command_without_a_traceback(folder: Path) -> None:
     (folder / "sitecustomize.py").write_text(
         "import sys\n"
         "class Interrupt:\n"
@@ -214,7 +218,7 @@ def test_ctrl_c_while_it_starts(folder: Path) -> None:
         assert shell(folder, command, PYTHONPATH=str(folder)) == Done(1, "", "minicluster: interrupted\n")
 
 
-def test_errors_under_helm_4_are_told_to_helm(folder: Path) -> None:
+def test_stream_errors_under_helm_4_are_passed_to_helm(folder: Path) -> None:
     done = shell(folder, "$M 0>/dev/null", HELM_PLUGIN_NAME="minicluster")
     assert (done.code, done.err) == (0, "")
     assert "minicluster: standard input can't be read: Bad file descriptor [the rest" in done.out
@@ -222,7 +226,7 @@ def test_errors_under_helm_4_are_told_to_helm(folder: Path) -> None:
 
 
 class SecretiveError(Exception):
-    """An error with something in it that must not be shown."""
+    """An error whose text must not be shown."""
 
 
 MESSAGES: list[tuple[BaseException, str]] = [
@@ -240,11 +244,11 @@ MESSAGES: list[tuple[BaseException, str]] = [
 
 
 @pytest.mark.parametrize(("error", "expected"), MESSAGES, ids=lambda x: type(x).__name__)
-def test_messages(error: BaseException, expected: str) -> None:
+def test_each_kind_of_exception_has_a_message_of_one_line(error: BaseException, expected: str) -> None:
     assert cli.message(error) == expected
 
 
-def test_a_mistake_of_ours_names_its_line_and_not_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bug_is_reported_by_its_source_line_and_not_its_text(capsys: pytest.CaptureFixture[str]) -> None:
     from minicluster.render import hostlist  # noqa: PLC0415
 
     with pytest.raises(SystemExit) as end, cli.front_door():
@@ -253,8 +257,12 @@ def test_a_mistake_of_ours_names_its_line_and_not_its_text(capsys: pytest.Captur
     assert capsys.readouterr().err.startswith("minicluster: TypeError at hostlist.py:")
 
 
-@pytest.mark.parametrize(("error", "code"), [(MiniClusterError("x"), 1), (UsageError("x"), 2)])
-def test_exit_codes(error: MiniClusterError, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("error", "code"), [(MiniClusterError("x"), 1), (UsageError("x"), 2)], ids=["another error", "wrong usage"]
+)
+def test_wrong_usage_exits_with_2_and_other_errors_with_1(
+    error: MiniClusterError, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end, cli.front_door():
         raise error
     assert end.value.code == code

@@ -20,7 +20,7 @@ def keygen(*args: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def test_a_secret_with_a_certificate() -> None:
+def test_keygen_prints_a_secret_with_a_certificate() -> None:
     done = keygen("flux-curve", "--namespace", "team")
     assert (done.code, done.err) == (0, "")
     secret = yaml.safe_load(done.out)
@@ -39,16 +39,16 @@ def test_a_secret_with_a_certificate() -> None:
     )
 
 
-def test_without_a_namespace_it_names_none() -> None:
+def test_keygen_without_a_namespace_leaves_it_out() -> None:
     assert yaml.safe_load(keygen("a").out)["metadata"] == {"name": "a"}
 
 
-def test_each_differs() -> None:
+def test_keygen_makes_a_new_certificate_each_time() -> None:
     assert keygen("a").out != keygen("a").out
 
 
-def test_a_command_seals_it(tmp_path: Path) -> None:
-    # what it gets on standard input and in its arguments
+def test_keygen_passes_the_secret_through_the_seal_command(tmp_path: Path) -> None:
+    # prints the length of its standard input, and its arguments
     command = f"{sys.executable} -c 'import sys; print(len(sys.stdin.read()), sys.argv[1:])' 'a b' $HOME '*'"
     done = keygen("a", "--seal-with", command)
     assert (done.code, done.err) == (0, "")
@@ -57,7 +57,7 @@ def test_a_command_seals_it(tmp_path: Path) -> None:
     assert keygen("a", "--seal-with", f"tee {shlex.quote(str(sealed))}").out == sealed.read_text()
 
 
-def test_what_a_failing_command_says_is_seen(tmp_path: Path) -> None:
+def test_keygen_shows_the_errors_of_a_failing_seal_command(tmp_path: Path) -> None:
     program = tmp_path / "seal"
     program.write_text("#!/bin/sh\necho half\necho no key >&2\nexit 3\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -83,9 +83,9 @@ def test_what_a_failing_command_says_is_seen(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_refused(args: list[str], message: str) -> None:
+def test_keygen_refuses_invalid_names_and_seal_commands(args: list[str], message: str) -> None:
     assert keygen(*args) == Done(1, "", f"minicluster: {message}\n")
 
 
-def test_a_command_that_does_not_read_is_no_traceback() -> None:
+def test_keygen_accepts_a_seal_command_that_does_not_read_its_input() -> None:
     assert CliRunner().invoke(front_door, ["keygen", "a", "--seal-with", "echo x"]).exit_code == 0

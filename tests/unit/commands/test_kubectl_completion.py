@@ -8,7 +8,7 @@ import pytest
 from minicluster import kubectl_completion
 
 
-def test_candidates_have_their_help() -> None:
+def test_kubectl_completion_shows_the_help_of_each_candidate() -> None:
     assert (
         kubectl_completion.completions(["burst", "in"]) == "install\tInstall a burst, or change its size, and...\n:4\n"
     )
@@ -27,11 +27,11 @@ def test_candidates_have_their_help() -> None:
         (["template", "flux", "--output-dir", ""], ":16\n"),
     ],
 )
-def test_directives(words: list[str], expected: str) -> None:
+def test_kubectl_completion_tells_the_shell_when_to_offer_files(words: list[str], expected: str) -> None:
     assert kubectl_completion.completions(words) == expected
 
 
-def test_names_are_asked_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kubectl_completion_asks_the_cluster_for_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kubectl = tmp_path / "kubectl"
     kubectl.write_text('#!/bin/sh\necho "$*" >>"$0.log"; printf "job.batch/%s\\n" flux fluid other\n')
     kubectl.chmod(0o755)
@@ -40,7 +40,7 @@ def test_names_are_asked_of_the_cluster(tmp_path: Path, monkeypatch: pytest.Monk
     assert "--namespace=it's $HOME" in (tmp_path / "kubectl.log").read_text()
 
 
-def test_an_error_is_one_line_and_an_exit_code(
+def test_a_kubectl_completion_error_is_one_line_and_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_: object) -> str:

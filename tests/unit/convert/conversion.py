@@ -9,7 +9,7 @@ from minicluster.errors import MiniClusterError
 
 V1ALPHA2 = "flux-framework.org/v1alpha2"
 V1ALPHA1 = "flux-framework.org/v1alpha1"
-#: What is written out of flux-operator's own defaults for a spec that has neither logging nor flux
+#: flux-operator's own defaults, which are written out for a spec that has neither logging nor flux
 WRITTEN = {"logging": {"strict": False}, "flux": {"connectTimeout": ""}}
 ONE = {"containers": [{"image": "i"}]}
 Case = tuple[dict[str, Any], dict[str, Any], list[str]]
@@ -41,7 +41,7 @@ def pair(**fields: Any) -> dict[str, Any]:
 
 
 def assert_converted(cluster: dict[str, Any], changes: dict[str, Any], warnings: list[str]) -> None:
-    """Compare all values and all warnings; ``changes`` are the values that are not as in the spec, None for gone."""
+    """Compare all values and warnings; ``changes`` are the values that differ from the spec, None for removed ones."""
     cluster = ONE | cluster
     values, found = converted(cluster)
     expected = {key: value for key, value in (WRITTEN | cluster | changes).items() if value is not None}

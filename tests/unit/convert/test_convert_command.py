@@ -1,7 +1,7 @@
 """``minicluster convert``: files in, files and messages out.
 
-In the folder cases, NAME.yaml is an input, NAME.values.yaml all that comes of it (several files one after
-the other) and NAME.warnings.txt all that stderr says.
+In the folder cases, NAME.yaml is an input, NAME.values.yaml its whole output (several files one after
+the other) and NAME.warnings.txt its whole standard error.
 """
 
 from pathlib import Path
@@ -23,7 +23,9 @@ def run(*arguments: str, stdin: object = b"") -> Result:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_whole_outputs(case: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_convert_writes_the_golden_values_and_warnings(
+    case: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     done = run(str(HERE / case), "--output-dir", str(tmp_path))
     assert (done.exit_code, done.stdout) == (0, "")
     found = {
@@ -38,27 +40,27 @@ def test_whole_outputs(case: str, tmp_path: Path, request: pytest.FixtureRequest
 
 
 @pytest.mark.parametrize("case", ["hello-world.yaml", "complete.yaml"])
-def test_one_cluster_goes_to_standard_output(case: str) -> None:
+def test_convert_prints_a_single_cluster_to_standard_output(case: str) -> None:
     for done in (run(str(HERE / case)), run("-", stdin=(HERE / case).read_bytes())):
         assert done.exit_code == 0
         assert done.stdout == (HERE / case.replace(".yaml", ".values.yaml")).read_text()
         assert done.stderr == (HERE / case.replace(".yaml", ".warnings.txt")).read_text()
 
 
-def test_what_kubectl_gets_is_converted() -> None:
+def test_convert_accepts_a_list_from_kubectl_get() -> None:
     live = document({"containers": [{"image": "i", "command": None}]}) | {"status": {"size": 1}}
     done = run("-", stdin={"apiVersion": "v1", "kind": "List", "items": [live]})
     assert (done.exit_code, done.stderr) == (0, "")
     assert yaml.safe_load(done.stdout) == {"containers": [{"image": "i"}]} | WRITTEN
 
 
-def test_several_clusters_need_a_folder() -> None:
+def test_convert_of_several_clusters_requires_an_output_folder() -> None:
     done = run(str(HERE / "bursting.yaml"))
     message = "minicluster: there are 2 MiniClusters in the file: give --output-dir\n"
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", message)
 
 
-def test_nothing_is_written_when_one_of_several_is_wrong(tmp_path: Path) -> None:
+def test_convert_writes_nothing_when_one_of_several_clusters_is_wrong(tmp_path: Path) -> None:
     stream = yaml.safe_dump_all([document({"containers": [{}]}), document({"siez": 1}, name="b")]).encode()
     done = run("-", "--output-dir", str(tmp_path / "new"), stdin=stream)
     assert (done.exit_code, done.stdout) == (1, "")
@@ -66,7 +68,7 @@ def test_nothing_is_written_when_one_of_several_is_wrong(tmp_path: Path) -> None
     assert not (tmp_path / "new").exists()
 
 
-def test_a_file_that_is_there_is_not_lost(tmp_path: Path) -> None:
+def test_convert_does_not_overwrite_a_file_with_other_content(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     stream = (HERE / "bursting.yaml").read_bytes()
     assert run("-", "--output-dir", str(folder), stdin=stream).exit_code == 0
@@ -121,6 +123,6 @@ STREAMS: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("data", "message"), STREAMS)
-def test_streams_that_can_not_be_converted(data: bytes, message: str) -> None:
+def test_convert_refuses_a_stream_without_a_usable_minicluster(data: bytes, message: str) -> None:
     done = run("-", stdin=data)
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"minicluster: {message}\n")

@@ -6,7 +6,7 @@ from minicluster.convert import containers
 
 BATCH = "containers[0].batch numbers the files of its jobs from 1: flux-operator began at 0 and counted blank lines"
 
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "an image of its own": (
         {"containers": [{"command": "x"}]},
@@ -32,7 +32,7 @@ CASES: dict[str, Case] = {
             "containers[0].batch is dropped: there is no command to run",
         ],
     ),
-    "a launcher of nothing": (
+    "a launcher without a command": (
         app(launcher=True),
         app(),
         ["containers[0].launcher is dropped: there is no command to run"],
@@ -60,7 +60,7 @@ CASES: dict[str, Case] = {
             "containers[0].cores"
         ],
     ),
-    "so have a launcher": (
+    "a launcher has all cores of its nodes": (
         app(command="x", launcher=True, resources={"requests": {"cpu": 2}}),
         app(command="x", launcher=True, resources={"requests": {"cpu": 2}}),
         [
@@ -108,7 +108,7 @@ CASES: dict[str, Case] = {
             "flux-operator counted all cores of the node, set as many",
         ],
     ),
-    "jobs of others may need more cores": (
+    "an idle cluster with a CPU limit": (
         app(resources={"limits": {"cpu": "2"}}) | {"tasks": 8, "size": 2},
         {},
         [
@@ -116,7 +116,7 @@ CASES: dict[str, Case] = {
             "containers[0].cores",
         ],
     ),
-    "other names": (
+    "snippets with other names": (
         app(commands={"preWorker": "a", "preBroker": "b"}),
         app(commands={"workerPre": "a", "brokerPre": "b"}),
         [
@@ -142,5 +142,5 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_containers(case: str) -> None:
+def test_convert_translates_the_fields_of_containers(case: str) -> None:
     assert_converted(*CASES[case])

@@ -1,4 +1,4 @@
-"""Fields of the spec, but those of containers."""
+"""Fields of the spec, except those of containers."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from minicluster import yamlio
 from minicluster.convert import convert
 
 LEAD = {"name": "r", "address": "h", "size": 1}
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "without logging it is not strict": (ONE, {"logging": {"strict": False}}, []),
     "without strict it is not strict": (
@@ -73,7 +73,7 @@ CASES: dict[str, Case] = {
             "pod.annotations are only on the brokers' pods here: flux-operator put them on the services' pod too",
         ],
     ),
-    "what is done here and was not": (
+    "fields that do more than in flux-operator": (
         {
             "cleanup": True,
             "archive": {"path": "/a.tgz"},
@@ -152,7 +152,7 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_fields(case: str) -> None:
+def test_convert_translates_the_fields_of_the_spec(case: str) -> None:
     assert_converted(*CASES[case])
 
 
@@ -172,7 +172,7 @@ def test_fields(case: str) -> None:
     ],
     ids=str,
 )
-def test_another_queue_policy_is_noted_where_jobs_wait(cluster: dict[str, Any], noted: bool) -> None:
+def test_convert_notes_the_other_queue_policy_where_jobs_can_wait(cluster: dict[str, Any], noted: bool) -> None:
     (values,), _ = convert(yamlio.dump(document(cluster)))
     note = (
         "# flux.scheduler.queuePolicy: flux-operator's default is fcfs, the chart's is easy, by which a later job "

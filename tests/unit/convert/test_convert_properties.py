@@ -133,7 +133,7 @@ def clusters(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
 
 @settings(deadline=None, derandomize=True, database=None, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(clusters())
-def test_what_is_valid_converts_to_values_that_load(cluster: dict[str, Any]) -> None:
+def test_any_valid_minicluster_converts_to_values_that_load(cluster: dict[str, Any]) -> None:
     values, _ = converted(cluster)
     loaded = load({"metadata": {"name": "a"}, "spec": values})
     list(config.documents(loaded, lambda: (b"0" * 40, b"0" * 40)))
@@ -147,7 +147,7 @@ def test_what_is_valid_converts_to_values_that_load(cluster: dict[str, Any]) -> 
 
 @settings(deadline=None, derandomize=True, database=None, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(clusters())
-def test_what_was_converted_is_not_changed_again(cluster: dict[str, Any]) -> None:
+def test_converting_converted_values_changes_nothing(cluster: dict[str, Any]) -> None:
     values, _ = converted(cluster)
     command = values["containers"][0].get("command")
     again, _ = converted(values)

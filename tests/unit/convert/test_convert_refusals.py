@@ -1,4 +1,4 @@
-"""What can't be carried over is an error of one line, whatever it is."""
+"""A spec that can't be converted is an error of one line."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("cluster", "message"), REFUSED)
-def test_what_can_not_be_carried_over_is_an_error(cluster: dict[str, Any], message: str) -> None:
+def test_convert_refuses_fields_without_an_equivalent(cluster: dict[str, Any], message: str) -> None:
     assert refused(cluster).removeprefix("MiniCluster a: ").startswith(message)
 
 
@@ -66,7 +66,7 @@ JUNK = st.recursive(
 @settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(JUNK, st.sampled_from([V1ALPHA1, V1ALPHA2]))
 @example({"containers": [{"volumes": {"v": 1}}], "volumes": 1}, V1ALPHA1)
-def test_anything_else_is_an_error_of_one_line(junk: object, version: str) -> None:
+def test_convert_refuses_any_other_spec_in_one_line(junk: object, version: str) -> None:
     try:
         converted(junk, version=version)
     except MiniClusterError as error:
@@ -75,7 +75,7 @@ def test_anything_else_is_an_error_of_one_line(junk: object, version: str) -> No
 
 @settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(st.binary(max_size=60))
-def test_any_bytes_are_an_error_of_one_line(data: bytes) -> None:
+def test_convert_refuses_arbitrary_bytes_in_one_line(data: bytes) -> None:
     with pytest.raises(MiniClusterError) as error:
         convert(data)
     assert len(str(error.value).splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Commands, batches and scripts: what flux-operator's shell made of them, they are here."""
+"""Commands, batches and scripts keep the meaning that they had in flux-operator's shell."""
 
 import subprocess
 
@@ -11,8 +11,8 @@ SHELL = "is run by a shell here: flux-operator passed {} to the program as words
 BREAKS = "has double quotes, which break it in flux-operator: here a shell runs it as written"
 SINGLE = "has single quotes, which flux-operator passed to the program: here a shell reads them"
 
-# A command, what it becomes, and the warnings about it. What flux-operator gives the program is what
-# `command="TEXT"; printf '<%s>' ${command}` shows.
+# A command, its conversion, and the warnings about it. flux-operator gives the program what
+# `command="TEXT"; printf '<%s>' ${command}` prints.
 COMMANDS: list[tuple[str, object, list[str]]] = [
     ("echo hello", "echo hello", []),
     ("echo hello\n", "echo hello\n", []),
@@ -40,14 +40,16 @@ COMMANDS: list[tuple[str, object, list[str]]] = [
 
 
 @pytest.mark.parametrize(("command", "expected", "warnings"), COMMANDS)
-def test_the_command_of_the_runner(command: str, expected: object, warnings: list[str]) -> None:
+def test_convert_translates_the_command_of_the_runner_and_warns(
+    command: str, expected: object, warnings: list[str]
+) -> None:
     values, found = converted(app(command=command))
     assert values["containers"][0]["command"] == expected
     assert found == [f"containers[0].command {warning}" for warning in warnings]
 
 
 @pytest.mark.parametrize("command", ["a $X", "a `b`", r"a \n"])
-def test_v1alpha1_expanded_nothing_in_a_command(command: str) -> None:
+def test_convert_protects_a_v1alpha1_command_from_shell_expansion(command: str) -> None:
     values, found = converted(app(command=command), version=V1ALPHA1)
     assert found == []
     shell = subprocess.run(
@@ -57,7 +59,7 @@ def test_v1alpha1_expanded_nothing_in_a_command(command: str) -> None:
 
 
 BATCH = "containers[0].batch numbers the files of its jobs from 1: flux-operator began at 0 and counted blank lines"
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "a batch is numbered from 1": (
         app(batch=True, command="echo 1\n\necho 2\n"),
@@ -111,5 +113,5 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_texts(case: str) -> None:
+def test_convert_translates_batches_and_scripts(case: str) -> None:
     assert_converted(*CASES[case])

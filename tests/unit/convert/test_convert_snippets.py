@@ -1,11 +1,11 @@
-"""What commands and snippets use of flux-operator's pods."""
+"""Warnings about commands and snippets that use what only flux-operator's pods have."""
 
 import pytest
 from conversion import Case, app, assert_converted
 
 INIT = "uses {}, which only flux-operator's pods have"
 
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "a variable of the entrypoint": (
         app(commands={"pre": "cfg=/x\necho $viewroot $HOME", "script": "command=1"}),
@@ -75,5 +75,5 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_snippets(case: str) -> None:
+def test_convert_warns_of_snippets_that_use_the_pods_of_flux_operator(case: str) -> None:
     assert_converted(*CASES[case])

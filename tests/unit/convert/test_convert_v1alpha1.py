@@ -4,7 +4,7 @@ import pytest
 from conversion import V1ALPHA1, Case, app, assert_converted, refused
 
 NEW = "containers[0].volumes.v is a new volume here, which the storage class makes: v1alpha1 made it from the values"
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "volumes as v1alpha1 had them": (
         app(volumes={"v": {"path": "/v"}}, existingVolumes={"w": {"path": "/w", "claimName": "c"}})
@@ -74,7 +74,7 @@ CASES: dict[str, Case] = {
             ),
         ],
     ),
-    "no longer here": (
+    "fields without an equivalent": (
         app(fluxUser={"uid": 1}, commands={"runFluxAsRoot": False}) | {"users": [], "fluxRestful": {"port": 1}},
         app(commands={}) | {"users": None, "fluxRestful": None},
         [
@@ -86,12 +86,12 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_v1alpha1(case: str) -> None:
+def test_convert_translates_v1alpha1(case: str) -> None:
     assert_converted(*CASES[case])
 
 
 @pytest.mark.parametrize("key", ["volumeHandle", "volumeName"])
-def test_storage_that_exists_is_an_error(key: str) -> None:
+def test_convert_refuses_v1alpha1_volumes_of_existing_storage(key: str) -> None:
     definition = {"path": "/h", "storageClass": "gcs", key: "bucket/path"}
     cluster = app(volumes={"v": {"path": "/v"}}) | {"volumes": {"v": definition}}
     assert refused(cluster, version=V1ALPHA1) == (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from conversion import ONE, Case, app, assert_converted, converted
 
-#: A spec, the keys of the values that the conversion sets or changes (None: it is gone), and all warnings
+#: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
     "an emptyDir is at /dev/shm": (
         app(volumes={"v": {"emptyDir": True, "path": "/v", "readOnly": True, "emptyDirMedium": "Memory"}}),
@@ -34,16 +34,16 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_volumes(case: str) -> None:
+def test_convert_translates_volumes(case: str) -> None:
     assert_converted(*CASES[case])
 
 
-#: In which flux-operator looks where a volume comes from (getExistingVolumes)
+#: The order in which flux-operator looks for the source of a volume (getExistingVolumes)
 ORDER = ("csiDriver", "secretName", "emptyDir", "hostPath", "configMapName", "claimName")
 
 
 @pytest.mark.parametrize(("used", "other"), list(combinations(ORDER, 2)))
-def test_of_two_sources_of_a_volume_the_first_counts(used: str, other: str) -> None:
+def test_convert_keeps_the_first_of_two_sources_of_a_volume(used: str, other: str) -> None:
     volume: dict[str, Any] = {key: "/x" if key == "hostPath" else "x" for key in (other, used)}
     volume |= {"emptyDir": True} if "emptyDir" in volume else {}
     values, warnings = converted(ONE | app(volumes={"v": {"path": "/dev/shm", **volume}}))

@@ -17,7 +17,7 @@ def anchors(text: str) -> set[str]:
 
 
 def rows(text: str) -> list[list[str]]:
-    """Return the cells of all table rows but headers."""
+    """Return the cells of all table rows except headers."""
     lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
@@ -33,11 +33,11 @@ def test_relative_links_resolve(page):
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
-def test_a_page_says_first_for_whom_it_is(page):
+def test_each_page_begins_with_its_audience(page):
     assert re.match(r"# .+\n\nFor \w+", page.read_text())
 
 
-def test_the_table_of_what_to_change_names_what_exists():
+def test_the_table_of_what_to_change_names_existing_files():
     _, _, text = (ROOT / "docs/architecture.md").read_text().partition("## Where do I change")
     table, _, below = text.partition("<!-- files -->")
     named = [path for row in rows(table)[1:] for path in re.findall(r"`([\w./-]+)`", row[1])]
@@ -46,7 +46,7 @@ def test_the_table_of_what_to_change_names_what_exists():
     assert [path for path in named if not (ROOT / path).exists() and f"\n| `{path}` |" not in below] == []
 
 
-def test_make_targets_exist():
+def test_make_targets_in_the_documentation_exist():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     text = "".join(page.read_text() for page in PAGES)
     named = set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""The numbers in the documentation are those of the code."""
+"""The numbers in the documentation match the code."""
 
 import re
 
@@ -27,7 +27,7 @@ WORDS = {3: "three", 300: "five minutes", 600: "ten minutes"}
 
 
 def constant(file, name):
-    """Return a number of a program of the pods, in whichever folder it is."""
+    """Return a number that a program of the pods sets."""
     (path,) = (PACKAGE / "pod").rglob(file)
     (found,) = re.findall(rf"^{name} ?= ?([\d.]+)", path.read_text(), re.MULTILINE)
     return int(float(found))
@@ -44,7 +44,7 @@ WAIT, RETRY, WATCH = (
     constant("entrypoint.sh", "RETRY"),
     constant("recovery.py", "WATCH"),
 )
-#: A phrase, and the number that it has wherever it stands.
+#: A phrase of the documentation, and the number that it must have.
 SAID = [
     # a pod that is told to stop
     (r"GracePeriodSeconds` minus (\d+) s", KILL + ENDS),
@@ -90,7 +90,7 @@ SAID = [
 
 
 @pytest.mark.parametrize(("phrase", "number"), SAID, ids=[phrase for phrase, _ in SAID])
-def test_pages_have_the_numbers_of_the_code(phrase, number):
+def test_numbers_in_the_documentation_match_the_code(phrase, number):
     found = {(file, said) for file, text in TEXTS.items() for said in re.findall(phrase, text)}
     assert found, "no page says this: adapt the phrase"
     assert found == {(file, str(number)) for file, _ in found}

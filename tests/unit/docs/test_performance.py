@@ -1,4 +1,4 @@
-"""docs/performance.md and its plots show what benchmarks/results has; what the benchmarks compute of what they see."""
+"""docs/performance.md and its plots show benchmarks/results, and the benchmarks compute their figures correctly."""
 
 import json
 import re
@@ -11,23 +11,23 @@ from benchmarks import brokers, jobs, names, page, results, sizes
 TABLES = set(re.findall(r"<!-- table (\w+) -->", page.PAGE.read_text()))
 
 
-def test_the_tables_are_current():
+def test_the_tables_of_the_performance_page_are_current():
     text = page.PAGE.read_text()
     assert page.written(text) == text, "run python -m benchmarks.page"
 
 
-def test_each_result_is_on_the_page():
+def test_each_benchmark_result_is_on_the_performance_page():
     assert {file.stem for file in results.FOLDER.glob("*.json")} == TABLES == set(page.TABLES)
 
 
 @pytest.mark.parametrize("file", page.PLOTS)
-def test_a_plot_is_of_these_results(file):
+def test_each_plot_is_drawn_from_the_current_results(file):
     drawn = (page.IMAGES / file).read_text()
     assert results.digest(page.PLOTS[file]) in drawn, "run python -m benchmarks.page"
     assert f"images/{file}" in page.PAGE.read_text()
 
 
-def test_a_table_of_starts_has_ratios():
+def test_the_table_of_start_times_has_ratios():
     rows = [
         {"pods": 4, "view_mb": 89, "way": "bare", "runs": 6, "median_seconds": 2.0},
         {"pods": 4, "view_mb": 89, "way": "image", "runs": 6, "median_seconds": 2.5},
@@ -40,12 +40,12 @@ def test_a_table_of_starts_has_ratios():
     ]
 
 
-def test_a_table():
+def test_a_table_column_can_be_computed_from_others():
     made = page.columns(the_hosts="hosts", each="bytes / hosts", ten="bytes * 10")([{"hosts": 4, "bytes": 1000}])
     assert made == "| the hosts | each | ten |\n|---|---|---|\n| 4 | 250 | 10,000 |\n"
 
 
-def test_the_page_is_filled_between_its_marks():
+def test_the_performance_page_is_filled_between_its_marks():
     text = "a\n<!-- table render -->\nold\n<!-- end -->\nb\n"
     found = {"date": "2026-11-22", "where": "here", "rows": [{"what": "one", "seconds": 0.5}]}
     filled = page.written(text, lambda _: found)
@@ -56,7 +56,7 @@ def test_the_page_is_filled_between_its_marks():
     assert page.written(filled, lambda _: found) == filled
 
 
-def test_results_are_read_as_written(tmp_path):
+def test_benchmark_results_are_read_as_written(tmp_path):
     rows = [{"hosts": 4, "way": "ä"}, {"hosts": 5, "way": None}]
     results.save(tmp_path / "one.json", "a “machine”", rows)
     found = results.load("one", tmp_path)
@@ -68,13 +68,13 @@ def test_results_are_read_as_written(tmp_path):
 
 
 @pytest.mark.parametrize("rows", [[], [{"a": 1}, {"b": 1}]], ids=["none", "other keys"])
-def test_rows_have_the_same_keys(tmp_path, rows):
+def test_benchmark_results_without_rows_or_with_unequal_keys_are_refused(tmp_path, rows):
     (tmp_path / "one.json").write_text(json.dumps({"rows": rows}))
     with pytest.raises(ValueError, match=r"one\.json: the rows"):
         results.load("one", tmp_path)
 
 
-def test_requests_are_counted_by_verb_and_resource():
+def test_benchmark_counts_api_requests_by_verb_and_resource():
     metrics = """# TYPE apiserver_request_total counter
 apiserver_request_total{code="201",resource="pods",subresource="",verb="POST"} 3
 apiserver_request_total{code="409",resource="pods",subresource="",verb="POST"} 1
@@ -87,12 +87,12 @@ other{verb="POST"} 9
     assert jobs.requests(metrics) == Counter({"POST pods": 4, "POST pods/binding": 1000})
 
 
-def test_the_last_of_kubernetes_times():
+def test_benchmark_finds_the_latest_kubernetes_timestamp():
     stamps = ["2026-11-22T02:00:09Z", "2026-11-22T02:01:00Z", "2026-11-22T02:00:30Z"]
     assert jobs.last(stamps) == jobs.last(["2026-11-22T02:00:00Z"]) + 60
 
 
-def test_bytes_of_what_is_rendered():
+def test_benchmark_counts_the_bytes_of_rendered_objects():
     toml = '[[bootstrap.hosts]]\nhost = "mc-[0-9]"\n'
     manifests = "\n---\n".join(
         json.dumps(document)
@@ -113,13 +113,13 @@ def test_bytes_of_what_is_rendered():
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"), [(3, [2]), (8, [2, 16]), (17, [2, 16]), (18, [2, 16, 32]), (5000, [2, 16, 32, 256])]
+    ("size", "expected"), [(3, [2]), (8, [2, 16]), (17, [2, 16]), (18, [2, 16, 32]), (5000, [2, 16, 32, 256])], ids=str
 )
-def test_fanouts_that_make_the_same_tree_are_tried_once(size, expected):
+def test_benchmark_tries_fanouts_that_make_the_same_tree_once(size, expected):
     assert brokers.fanouts(size) == expected
 
 
-def test_answers_of_dns():
+def test_the_dns_stand_in_answers_for_known_and_unknown_names():
     question = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x02bc\x00"
     a, aaaa = question + b"\x00\x01\x00\x01", question + b"\x00\x1c\x00\x01"
     head = b"\x12\x34\x81\x80\x00\x01\x00%c\x00\x00\x00\x00"

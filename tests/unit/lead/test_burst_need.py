@@ -1,4 +1,4 @@
-"""What the lead says that the queue needs of bursts."""
+"""How many hosts of bursts the queue needs, as the lead reports it."""
 
 import importlib
 import json
@@ -29,7 +29,7 @@ def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def nodes(**fields: Any) -> Nodes:
-    """Return eight nodes of four cores: a root of four, of which two are up, and two bursts of two."""
+    """Return eight nodes of four cores: a root of four nodes, two of them up, and two bursts of two."""
     seen = {"all": dict.fromkeys(range(8), (4, 0)), "used": {}, "online": frozenset({0, 1}), "drained": {}}
     return Nodes(**{**seen, **fields})
 
@@ -38,7 +38,7 @@ def busy(*ranks: int) -> dict[int, tuple[int, int]]:
     return dict.fromkeys(ranks, (4, 0))
 
 
-#: Offers of root and bursts: the size now, and the most that may be had
+#: Offers of root and bursts: the current size and the largest possible one
 GROUPS = [(2, 2), (0, 2), (0, 2)]
 REGISTERED = [(0, 4), (4, 2), (6, 2)]
 
@@ -47,42 +47,55 @@ REGISTERED = [(0, 4), (4, 2), (6, 2)]
     ("seen", "groups", "pending", "expected"),
     [
         # (hosts needed, hosts held) of root and bursts
-        (nodes(), GROUPS, [], [(0, 0), (0, 0), (0, 0)]),
-        (nodes(used=busy(0, 5)), GROUPS, [], [(1, 1), (2, 2), (0, 0)]),
-        # the root's own room first: free cores, then what it adds by itself
-        (nodes(), GROUPS, [NODE] * 8, [(2, 0), (0, 0), (0, 0)]),
-        (nodes(used=busy(0, 1)), [(2, 4), (0, 2), (0, 2)], [NODE] * 9, [(4, 2), (1, 0), (0, 0)]),
+        pytest.param(nodes(), GROUPS, [], [(0, 0), (0, 0), (0, 0)], id="no jobs"),
+        pytest.param(nodes(used=busy(0, 5)), GROUPS, [], [(1, 1), (2, 2), (0, 0)], id="only running jobs"),
+        # the root's own room comes first: free cores, then the nodes that it adds by itself
+        pytest.param(nodes(), GROUPS, [NODE] * 8, [(2, 0), (0, 0), (0, 0)], id="room in the root"),
+        pytest.param(nodes(used=busy(0, 1)), [(2, 4), (0, 2), (0, 2)], [NODE] * 9, [(4, 2), (1, 0), (0, 0)],
+                     id="root that grows"),
         # then the bursts in their order
-        (nodes(used=busy(0, 1)), GROUPS, [NODE], [(2, 2), (1, 0), (0, 0)]),
-        (nodes(used=busy(0, 1)), GROUPS, [NODE] * 9, [(2, 2), (2, 0), (1, 0)]),
-        (nodes(used=busy(0, 1)), GROUPS, [NODE] * 99, [(2, 2), (2, 0), (2, 0)]),
-        # what is there, or starts, is used before what may come
-        (nodes(used=busy(0, 1)), [(2, 2), (0, 2), (1, 2)], [NODE] * 4, [(2, 2), (0, 0), (1, 0)]),
-        (nodes(used=busy(0, 1), online=frozenset({0, 1, 6})), GROUPS, [NODE], [(2, 2), (0, 0), (1, 0)]),
+        pytest.param(nodes(used=busy(0, 1)), GROUPS, [NODE], [(2, 2), (1, 0), (0, 0)], id="first burst"),
+        pytest.param(nodes(used=busy(0, 1)), GROUPS, [NODE] * 9, [(2, 2), (2, 0), (1, 0)], id="both bursts"),
+        pytest.param(nodes(used=busy(0, 1)), GROUPS, [NODE] * 99, [(2, 2), (2, 0), (2, 0)], id="more jobs than hosts"),
+        # hosts that are up or start are used before hosts that may come
+        pytest.param(nodes(used=busy(0, 1)), [(2, 2), (0, 2), (1, 2)], [NODE] * 4, [(2, 2), (0, 0), (1, 0)],
+                     id="burst that starts"),
+        pytest.param(nodes(used=busy(0, 1), online=frozenset({0, 1, 6})), GROUPS, [NODE], [(2, 2), (0, 0), (1, 0)],
+                     id="burst that has joined"),
         # a burst that can't be had now keeps what has joined
-        (nodes(used=busy(0, 1)), [(2, 2), (0, 0), (0, 2)], [NODE] * 9, [(2, 2), (0, 0), (2, 0)]),
-        (nodes(used=busy(0, 1), online=frozenset({0, 1, 4})), [(2, 2), (0, 0), (0, 2)], [NODE] * 9,
-         [(2, 2), (1, 0), (2, 0)]),
+        pytest.param(nodes(used=busy(0, 1)), [(2, 2), (0, 0), (0, 2)], [NODE] * 9, [(2, 2), (0, 0), (2, 0)],
+                     id="burst without offer"),
+        pytest.param(nodes(used=busy(0, 1), online=frozenset({0, 1, 4})), [(2, 2), (0, 0), (0, 2)], [NODE] * 9,
+                     [(2, 2), (1, 0), (2, 0)], id="joined hosts of a burst without offer"),
         # a burst of at most one host
-        (nodes(used=busy(0, 1)), [(2, 2), (0, 1), (0, 2)], [NODE] * 9, [(2, 2), (1, 0), (2, 0)]),
+        pytest.param(nodes(used=busy(0, 1)), [(2, 2), (0, 1), (0, 2)], [NODE] * 9, [(2, 2), (1, 0), (2, 0)],
+                     id="burst of one host"),
         # one job over root and bursts, once running jobs have ended
-        (nodes(used=busy(0, 1)), GROUPS, [Request(5, 4, 0, apart=True)], [(2, 2), (2, 0), (1, 0)]),
+        pytest.param(nodes(used=busy(0, 1)), GROUPS, [Request(5, 4, 0, apart=True)], [(2, 2), (2, 0), (1, 0)],
+                     id="job over root and bursts"),
         # not even all of it could run these
-        (nodes(used=busy(0, 1)), GROUPS, [Request(7, 1, 0, apart=True), Request(1, 5, 0)], [(2, 2), (0, 0), (0, 0)]),
-        (nodes(used=busy(0, 1)), GROUPS, [Request(7, 1, 0, apart=True), NODE], [(2, 2), (1, 0), (0, 0)]),
+        pytest.param(nodes(used=busy(0, 1)), GROUPS, [Request(7, 1, 0, apart=True), Request(1, 5, 0)],
+                     [(2, 2), (0, 0), (0, 0)], id="impossible jobs"),
+        pytest.param(nodes(used=busy(0, 1)), GROUPS, [Request(7, 1, 0, apart=True), NODE], [(2, 2), (1, 0), (0, 0)],
+                     id="impossible job before another"),
         # drained by others: no room. By us: there once the pod has started, unless it is about to go
-        (nodes(used=busy(0, 1), drained={4: "disk"}), GROUPS, [NODE] * 9, [(2, 2), (2, 0), (2, 0)]),
-        (nodes(used=busy(0, 1), drained={4: "disk", 5: "disk"}), GROUPS, [NODE], [(2, 2), (0, 0), (1, 0)]),
-        (nodes(used=busy(0, 1), drained={4: "minicluster: x"}), GROUPS, [NODE], [(2, 2), (1, 0), (0, 0)]),
-        (nodes(used=busy(0, 1), drained={6: "minicluster: x"}, online=frozenset({0, 1, 6})), GROUPS, [NODE],
-         [(2, 2), (1, 0), (0, 0)]),
+        pytest.param(nodes(used=busy(0, 1), drained={4: "disk"}), GROUPS, [NODE] * 9, [(2, 2), (2, 0), (2, 0)],
+                     id="one host drained by others"),
+        pytest.param(nodes(used=busy(0, 1), drained={4: "disk", 5: "disk"}), GROUPS, [NODE], [(2, 2), (0, 0), (1, 0)],
+                     id="burst drained by others"),
+        pytest.param(nodes(used=busy(0, 1), drained={4: "minicluster: x"}), GROUPS, [NODE], [(2, 2), (1, 0), (0, 0)],
+                     id="drained by us"),
+        pytest.param(nodes(used=busy(0, 1), drained={6: "minicluster: x"}, online=frozenset({0, 1, 6})), GROUPS, [NODE],
+                     [(2, 2), (1, 0), (0, 0)], id="drained by us and online"),
         # jobs that may run on some ranks only
-        (nodes(used=busy(0, 1)), GROUPS, [Request(1, 1, 0, ranks=frozenset({0, 1}))], [(2, 2), (0, 0), (0, 0)]),
-        (nodes(), GROUPS, [Request(1, 1, 0, ranks=frozenset({7}))], [(0, 0), (0, 0), (2, 0)]),
-        (nodes(), GROUPS, [Request(1, 1, 0, ranks=frozenset())], [(0, 0), (0, 0), (0, 0)]),
+        pytest.param(nodes(used=busy(0, 1)), GROUPS, [Request(1, 1, 0, ranks=frozenset({0, 1}))],
+                     [(2, 2), (0, 0), (0, 0)], id="ranks of the root"),
+        pytest.param(nodes(), GROUPS, [Request(1, 1, 0, ranks=frozenset({7}))], [(0, 0), (0, 0), (2, 0)],
+                     id="rank of a burst"),
+        pytest.param(nodes(), GROUPS, [Request(1, 1, 0, ranks=frozenset())], [(0, 0), (0, 0), (0, 0)], id="no ranks"),
     ],
 )  # fmt: skip
-def test_needs(
+def test_burst_needs_counts_the_needed_and_held_hosts_of_each_burst(
     program: Any,
     seen: Nodes,
     groups: list[tuple[int, int]],
@@ -94,9 +107,9 @@ def test_needs(
     assert [(one.need, one.held) for one in found] == expected
 
 
-def test_since_when_more_is_needed(program: Any) -> None:
+def test_burst_needs_reports_how_long_more_hosts_have_been_needed(program: Any) -> None:
     groups = [program.Group(0, 4, 2, 2), program.Group(4, 2, 1, 2), program.Group(6, 2, 0, 2)]
-    # two share a node: the first to wait counts, whatever their order
+    # two jobs share a node: the one that has waited longest counts, in any order
     jobs = [Request(1, 2, 0, since=since) for since in (10.0, 11.0, 20.0, 21.0, 31.0, 30.0, 40.0)]
     seen = nodes(used=busy(0, 1), online=frozenset({0, 1, 4}))
     found = program.burst_needs(seen, groups, jobs, 100.0)
@@ -104,7 +117,7 @@ def test_since_when_more_is_needed(program: Any) -> None:
     assert [one.online for one in found] == ["0-1", "0", ""]
 
 
-def test_a_long_queue_is_read_only_until_it_is_certain(program: Any) -> None:
+def test_burst_needs_stops_reading_a_long_queue_once_the_result_is_certain(program: Any) -> None:
     read = []
 
     def pending() -> Any:
@@ -128,7 +141,7 @@ RANKS = st.sets(st.integers(0, 7))
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=3, max_size=3),
     st.lists(st.builds(Request, st.integers(1, 9), st.integers(1, 4), st.just(0), st.booleans()), max_size=20),
 )
-def test_no_more_is_needed_than_is_offered_or_held(
+def test_burst_needs_never_exceed_the_hosts_offered_or_held(
     program: Any, used: set[int], online: set[int], offers: list[tuple[int, int]], pending: list[Request]
 ) -> None:
     groups = [program.Group(*place, min(offer), max(offer)) for place, offer in zip(REGISTERED, offers, strict=True)]
@@ -139,7 +152,7 @@ def test_no_more_is_needed_than_is_offered_or_held(
 
 
 class Reactor:
-    """The handle of `Changes`: each wait takes what came on standard input, if anything."""
+    """The handle of `Changes`: each wait reads the standard input, if there is any."""
 
     def __init__(self) -> None:
         self.callback: Callable[[], None] = lambda: None
@@ -150,14 +163,14 @@ class Reactor:
         return nullcontext()
 
 
-def test_it_answers_each_offer_until_its_input_ends(
+def test_the_burst_need_program_answers_each_offer_until_its_input_ends(
     program: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     instance = FakeFlux(dict.fromkeys(range(4), (1, 0)), {0, 1})
     instance.run(1, "0-1")
     for number in (2, 3, 4):
         instance.submit(number)
-    # only the scheduler knows what the second one means: it may allow any rank
+    # only the scheduler can resolve the second constraint, so any rank may fit it
     for job, constraints in ((1, {"hostlist": ["flux-0"]}), (2, {"properties": ["fast"]})):
         instance.jobs[job]["jobspec"]["attributes"] = {"system": {"constraints": constraints}}
     asked, wakes = [], []

@@ -1,4 +1,4 @@
-"""Why jobs wait, of a Flux as the lead's program sees it."""
+"""The reasons why jobs wait, as the lead's program reports them."""
 
 import sys
 from typing import Any
@@ -11,7 +11,7 @@ from need import Request
 from state import Nodes
 from status_samples import FOUR, SETTINGS, flux, job, show
 
-#: Four nodes are known, of four cores, the last with two GPUs; the first two are up, one core of the first is taken
+#: Four nodes of four cores; the last has two GPUs. The first two are up, and one core of the first is in use
 NODES = Nodes({0: (4, 0), 1: (4, 0), 2: (4, 0), 3: (4, 2)}, {0: (1, 0)}, frozenset({0, 1}), {})
 
 
@@ -40,13 +40,13 @@ NODES = Nodes({0: (4, 0), 1: (4, 0), 2: (4, 0), 3: (4, 2)}, {0: (1, 0)}, frozens
         (Request(2, 3, 0, apart=True), "waits for the scheduler"),
     ],
 )
-def test_why_resources_keep_a_job_waiting(request_: Request, expected: str) -> None:
+def test_a_job_that_waits_for_resources_has_a_reason(request_: Request, expected: str) -> None:
     why, is_final = waiting.of_request(request_, NODES)
     assert why == expected
     assert is_final == expected.startswith("can never")
 
 
-def test_nodes_that_are_drained() -> None:
+def test_the_reason_of_a_waiting_job_counts_drained_nodes() -> None:
     drained = Nodes(NODES.all, {}, NODES.online, {1: "bad"})
     why, _ = waiting.of_request(Request(2, 1, 0, apart=True), drained)
     assert why == "waits for nodes: it asks for 2 nodes of 1 core, and 1 is up, 1 drained"
@@ -54,7 +54,7 @@ def test_nodes_that_are_drained() -> None:
 
 @pytest.fixture
 def handle(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
-    """Two nodes, of which one is up."""
+    """A Flux with two nodes; one is up."""
     found = FakeFlux({0: (4, 0), 1: (4, 0)}, {0})
     for name, module in modules(found).items():
         monkeypatch.setitem(sys.modules, name, module)
@@ -66,7 +66,7 @@ def submit(handle: FakeFlux, number: int, nodes: int = 1, **fields: Any) -> None
     handle.jobs[-1]["jobspec"]["attributes"] = {"system": fields.get("system", {})}
 
 
-def test_the_reasons_of_the_queue(handle: FakeFlux) -> None:
+def test_each_waiting_job_of_the_queue_has_its_reason(handle: FakeFlux) -> None:
     submit(handle, 1, 3)
     submit(handle, 2, 2)
     submit(handle, 3, urgency=0, priority=0)

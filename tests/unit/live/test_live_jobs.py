@@ -1,4 +1,4 @@
-"""The job of `minicluster flux NAME -- run`: what becomes of it when the command is told to stop, or loses its lead."""
+"""The job of `minicluster flux NAME -- run` when the command is told to stop, or loses its lead."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from status_samples import asleep, job
 
 from tools.clients import Done, until
 
-#: flux: `run` is the test's; `python` notes what is asked of the job, and answers as the test has set
+#: flux: `run` is the test's script; `python` notes the requests about the job, and gives the test's answers
 FLUX = """
 here=${0%/*}
 echo "$1 $2" >>"$here/asked"
@@ -54,21 +54,21 @@ def kubectl(tmp_path: Path) -> Lead:
     return Lead(tmp_path)
 
 
-def test_the_job_can_be_found_again(kubectl: Lead) -> None:
+def test_flux_run_marks_its_job_with_a_random_key(kubectl: Lead) -> None:
     kubectl.flux('printf "<%s>" "$@"')
     run, mark, *words = kubectl.run("flux", "mini", "--", "run", "-N2", "a b").out.split("<")[1:]
     assert (run, words) == ("run>", ["-N2>", "a b>"])
     assert re.fullmatch("--setattr=user.minicluster-client=key-[0-9a-f]{32}>", mark)
 
 
-def test_ctrl_c_before_flux_follows_the_job_cancels_it(kubectl: Lead) -> None:
+def test_ctrl_c_cancels_a_job_that_flux_run_does_not_follow_yet(kubectl: Lead) -> None:
     kubectl.flux("trap 'exit 130' INT; echo ready; while :; do sleep 0.1; done")
     kubectl.answers("cancel", cancelled=True)
     (kubectl.bin / "cancel.slow").touch()
     with kubectl.start("flux", "mini", "--", "run", "sleep", "300") as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        # the second one comes while the job is looked for
+        # the second one comes while the command looks for the job
         until(kubectl.actions)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
@@ -77,7 +77,7 @@ def test_ctrl_c_before_flux_follows_the_job_cancels_it(kubectl: Lead) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_job_that_waits_is_cancelled_by_a_signal_to_stop(kubectl: Lead, number: signal.Signals) -> None:
+def test_a_signal_to_stop_cancels_a_job_that_waits(kubectl: Lead, number: signal.Signals) -> None:
     # flux job attach can only pass a signal on to a job that runs
     kubectl.flux('echo ready; until [ -e "$here/actions" ]; do sleep 0.1; done; echo cancelled >&2; exit 1')
     kubectl.answers("stop", cancelled=True)
@@ -90,7 +90,7 @@ def test_a_job_that_waits_is_cancelled_by_a_signal_to_stop(kubectl: Lead, number
     assert not [line for line in kubectl.asked() if "kill -s" in line]
 
 
-def test_a_job_that_runs_gets_the_signal(kubectl: Lead) -> None:
+def test_a_signal_to_stop_is_passed_to_a_job_that_runs(kubectl: Lead) -> None:
     kubectl.flux("trap 'echo got; exit 9' TERM; echo ready; while :; do sleep 0.1; done")
     kubectl.answers("stop")
     with kubectl.start("flux", "mini", "--", "run", "true") as process:
@@ -100,7 +100,7 @@ def test_a_job_that_runs_gets_the_signal(kubectl: Lead) -> None:
     assert (process.returncode, out, err) == (9, "got\n", "")
 
 
-def test_a_lead_that_can_t_be_asked(kubectl: Lead) -> None:
+def test_flux_run_says_when_it_can_not_cancel_its_job(kubectl: Lead) -> None:
     kubectl.flux("trap 'exit 130' INT; echo ready; while :; do sleep 0.1; done")
     (kubectl.bin / "cancel.fails").write_text("no broker\n")
     with kubectl.start("flux", "mini", "--", "run", "true") as process:
@@ -133,7 +133,7 @@ def falls_asleep(kubectl: Lead, script: str = "echo not implemented >&2; exit 1"
 
 
 @pytest.mark.parametrize("began", [None, 0.0])
-def test_a_job_that_is_in_the_queue_is_followed_after_the_next_start(kubectl: Lead, began: float | None) -> None:
+def test_flux_run_follows_its_queued_job_after_the_cluster_wakes(kubectl: Lead, began: float | None) -> None:
     falls_asleep(kubectl)
     kubectl.answers("find", began=began)
     done = kubectl.run("flux", "mini", "--", "run", "cat", stdin="text\n")
@@ -141,7 +141,7 @@ def test_a_job_that_is_in_the_queue_is_followed_after_the_next_start(kubectl: Le
     assert kubectl.ran() == ["run --setattr", "job attach"]
 
 
-def test_a_command_that_submitted_nothing_runs_again_with_all_its_input(kubectl: Lead, tmp_path: Path) -> None:
+def test_flux_run_runs_again_with_all_its_input_when_nothing_was_submitted(kubectl: Lead, tmp_path: Path) -> None:
     reads = "head -c 2 >&2; echo not implemented >&2; exit 1"
     falls_asleep(kubectl, reads)
     done = kubectl.run("flux", "mini", "--", "run", "cat", stdin="text\n")
@@ -160,7 +160,7 @@ def test_a_command_that_submitted_nothing_runs_again_with_all_its_input(kubectl:
         assert process.communicate(timeout=60)[0] == "file\nrun\n"
 
 
-def test_input_that_is_too_long_to_keep(kubectl: Lead) -> None:
+def test_flux_run_says_that_input_too_long_to_keep_is_lost(kubectl: Lead) -> None:
     falls_asleep(kubectl, "cat >/dev/null; exit 1")
     kubectl.answers("find")
     done = kubectl.run("flux", "mini", "--", "run", "cat", stdin="x" * (1 << 20) + "y")
@@ -169,14 +169,14 @@ def test_input_that_is_too_long_to_keep(kubectl: Lead) -> None:
     assert done == Done(1, "", say(WAKES, lost))
 
 
-def test_a_job_that_had_begun_is_not_printed_twice(kubectl: Lead) -> None:
+def test_flux_run_does_not_print_the_output_of_a_job_twice(kubectl: Lead) -> None:
     falls_asleep(kubectl)
     kubectl.answers("find", began=1000.0)
     assert kubectl.run("flux", "mini", "--", "run", "cat").code == 1
     assert kubectl.ran() == ["run --setattr"]
 
 
-def test_a_command_that_fails_while_the_cluster_is_awake_fails(kubectl: Lead) -> None:
+def test_flux_run_fails_when_its_command_fails_on_an_awake_cluster(kubectl: Lead) -> None:
     kubectl.flux("exit 1")
     assert kubectl.run("flux", "mini", "--", "run", "false") == Done(1, "", "")
     assert kubectl.actions() == []

@@ -24,28 +24,28 @@ def kubectl(tmp_path: Path) -> Kubectl:
     return Kubectl(tmp_path)
 
 
-def test_words_arrive_as_they_are(kubectl: Kubectl) -> None:
+def test_the_flux_command_passes_its_words_to_the_pod_unchanged(kubectl: Kubectl) -> None:
     done = kubectl.run("flux", "mini", "-n", "lab", "--", "submit", *NASTY)
     assert (done.code, done.out, done.err) == (0, "<submit>" + "".join(f"<{word}>" for word in NASTY), "")
     # one request, then the command
     assert [line.split()[1] for line in kubectl.asked() if line.startswith("--namespace")] == ["get", "exec"]
 
 
-def test_streams_and_exit_code(kubectl: Kubectl) -> None:
-    # what looks like kubectl's own last line, and is not the last
+def test_the_flux_command_passes_streams_and_exit_code_through(kubectl: Kubectl) -> None:
+    # a line that looks like kubectl's own last line, and is not the last
     kubectl.flux("echo command terminated with exit code 4 >&2; sleep 0.3; cat; echo why >&2; exit 7")
     done = kubectl.run("flux", "mini", "--", "submit", "cat", stdin="in\x01é\n")
     assert (done.code, done.out, done.err) == (7, "in\x01é\n", "command terminated with exit code 4\nwhy\n")
 
 
-def test_a_shell_has_flux_in_its_path(kubectl: Kubectl) -> None:
+def test_the_shell_command_has_flux_in_its_path(kubectl: Kubectl) -> None:
     (kubectl.folder / "home" / "flux-view.sh").write_text('PATH="${0%/*}/home/bin:$PATH"; MINE=1; export MINE\n')
     done = kubectl.run("shell", "mini", stdin='echo "$MINE"; exit 3')
     assert (done.code, done.out, done.err) == (3, "1\n", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_for_the_command_in_the_pod(kubectl: Kubectl, number: signal.Signals) -> None:
+def test_the_flux_command_passes_a_signal_to_the_command_in_the_pod(kubectl: Kubectl, number: signal.Signals) -> None:
     name = number.name.removeprefix("SIG")
     kubectl.flux(f"trap 'echo got {name}; exit 9' {name}; echo ready; while :; do sleep 0.1; done")
     with kubectl.start("flux", "mini", "--", "submit") as process:
@@ -56,7 +56,7 @@ def test_a_signal_is_for_the_command_in_the_pod(kubectl: Kubectl, number: signal
     assert (process.returncode, out, err) == (9, f"got {name}\n", "")
 
 
-def test_a_third_ctrl_c_leaves_a_command_that_does_not_listen(kubectl: Kubectl) -> None:
+def test_a_third_ctrl_c_leaves_a_command_that_ignores_signals(kubectl: Kubectl) -> None:
     kubectl.flux("trap '' INT; echo ready; sleep 5 & wait; wait")
     with kubectl.start("flux", "mini", "--", "submit") as process:
         assert process.stdout
@@ -68,7 +68,7 @@ def test_a_third_ctrl_c_leaves_a_command_that_does_not_listen(kubectl: Kubectl) 
         assert process.wait(60) == 130
 
 
-def test_a_terminal_is_passed_on(kubectl: Kubectl) -> None:
+def test_the_flux_command_passes_its_terminal_to_the_pod(kubectl: Kubectl) -> None:
     kubectl.flux("test -t 0 && test -t 1 && read line && echo got $line; exit 6")
     ours, theirs = pty.openpty()
     with kubectl.start("flux", "mini", "--", "submit", stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as process:
@@ -91,8 +91,9 @@ def test_a_terminal_is_passed_on(kubectl: Kubectl) -> None:
         ),
         ('error: container not found ("mini")', 'container not found ("mini"): see `minicluster status`'),
     ],
+    ids=["forbidden", "no container"],
 )
-def test_a_command_that_can_t_be_run(kubectl: Kubectl, said: str, message: str) -> None:
+def test_an_exec_that_fails_is_an_error_of_one_line(kubectl: Kubectl, said: str, message: str) -> None:
     (kubectl.folder / "refused").write_text(f"{said}\n")
     done = kubectl.run("flux", "mini", "--", "jobs")
     assert (done.code, done.out, done.err) == (1, "", f"minicluster: {message}\n")
@@ -100,7 +101,7 @@ def test_a_command_that_can_t_be_run(kubectl: Kubectl, said: str, message: str) 
 
 LEAVING = {"deletionTimestamp": "2030-01-01T12:00:00Z"}
 READY = "`minicluster wait mini` returns when it is ready"
-#: What there is, and what `minicluster flux` says
+#: The objects of the cluster, and the message of `minicluster flux`
 STATES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
     "no cluster": (
         lambda _: {"job": None, "pods": None, "jobs": None},
@@ -144,7 +145,7 @@ STATES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
 
 
 @pytest.mark.parametrize("case", STATES)
-def test_the_state_of_a_lead_that_can_t_be_used(kubectl: Kubectl, case: str) -> None:
+def test_the_flux_command_with_no_wait_says_why_the_lead_can_not_be_used(kubectl: Kubectl, case: str) -> None:
     objects, message = STATES[case]
     kubectl.has(**objects(kubectl.folder))
     # the lead's answer to `minicluster status`
@@ -153,7 +154,7 @@ def test_the_state_of_a_lead_that_can_t_be_used(kubectl: Kubectl, case: str) -> 
     assert (done.code, done.out, done.err) == (1, "", f"minicluster: {message}\n")
 
 
-def test_a_lead_that_starts_is_waited_for(kubectl: Kubectl) -> None:
+def test_the_flux_command_waits_for_a_lead_that_starts(kubectl: Kubectl) -> None:
     starts = {"items": [lead(kubectl.folder, WAITS)]}
     # asked for: the lead, the name of the MiniCluster, the lead again and again
     kubectl.has(**{f"pods_{number}": {"items": []} for number in (1, 2, 3, 4)}, pods_5=starts)
@@ -173,7 +174,7 @@ echo '{json.dumps([SETTINGS, flux(online="0-2")])}'""",
     )
 
 
-def test_a_lead_whose_quorum_kubernetes_has_yet_to_see(kubectl: Kubectl) -> None:
+def test_the_flux_command_reports_a_quorum_that_kubernetes_has_not_seen_yet(kubectl: Kubectl) -> None:
     kubectl.has(pods={"items": [lead(kubectl.folder, WAITS)]})
     kubectl.tool("sh", f"echo '{json.dumps([SETTINGS, flux(online='0-3')])}'")
     done = kubectl.run("flux", "mini", "--no-wait", "--", "jobs")
@@ -181,14 +182,14 @@ def test_a_lead_whose_quorum_kubernetes_has_yet_to_see(kubectl: Kubectl) -> None
     assert (done.code, done.err) == (1, f"minicluster: mini is Starting: {why}; {READY}\n")
 
 
-def test_a_shell_needs_no_quorum(kubectl: Kubectl) -> None:
+def test_the_shell_command_needs_no_quorum(kubectl: Kubectl) -> None:
     kubectl.has(pods={"items": [lead(kubectl.folder, WAITS)]})
     (kubectl.folder / "home" / "flux-view.sh").write_text("")
     assert kubectl.run("shell", "mini", stdin="echo in").out == "in\n"
 
 
 @pytest.mark.parametrize("program", ["minicluster", "kubectl-minicluster"])
-def test_a_command_line_without_flux_words(program: str) -> None:
+def test_the_flux_command_without_words_for_flux_is_refused(program: str) -> None:
     called = program.replace("-", " ")
     for words in (["mini"], ["mini", "jobs"], ["mini", "--"], []):
         script = f"import sys; sys.argv[0] = '/a/{program}'; from minicluster.cli import main; main()"

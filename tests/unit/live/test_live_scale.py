@@ -1,4 +1,4 @@
-"""``minicluster scale`` and ``list``, with a kubectl and a Helm that answer as told."""
+"""``minicluster scale`` and ``list``, with stand-ins of kubectl and Helm."""
 
 import json
 import time
@@ -32,7 +32,7 @@ is Helm's]: error" >&2; exit 1 ;;
 esac
 """
 AUTOSCALED = {"data": {"agent.json": json.dumps({"policy": {"min": 1, "max": 6}})}}
-#: What the lead says of its nodes: two, and then the connection breaks; the next time there are four
+#: The lead reports two nodes, then the connection breaks; the next time it reports four
 CONVERSATION = """\
 read -r program
 echo '{"ready": "0.88.0"}'
@@ -47,7 +47,7 @@ touch "$0.again"
 exit 1"""
 
 
-def test_scale_is_an_upgrade_with_this_chart(kubectl: Kubectl) -> None:
+def test_scale_upgrades_the_release_with_the_chart_of_the_package(kubectl: Kubectl) -> None:
     kubectl.tool("helm", HELM)
     found = job(size=2)
     found["metadata"]["annotations"]["meta.helm.sh/release-name"] = "theirs"
@@ -67,7 +67,7 @@ def test_scale_is_an_upgrade_with_this_chart(kubectl: Kubectl) -> None:
         'unable to find binary at minicluster: exec: "minicluster": executable file not found in $PATH',
     ],
 )
-def test_scale_with_a_helm_that_lacks_the_post_renderer(kubectl: Kubectl, said: str) -> None:
+def test_scale_explains_a_helm_that_lacks_the_post_renderer(kubectl: Kubectl, said: str) -> None:
     flag = f'Error: invalid argument "minicluster" for "--post-renderer" flag: {said}'
     kubectl.tool("helm", f"case $* in *upgrade*) printf '%s' '{flag}' >&2; exit 1 ;; esac{HELM}")
     kubectl.has(configmap=None)
@@ -78,7 +78,7 @@ def test_scale_with_a_helm_that_lacks_the_post_renderer(kubectl: Kubectl, said: 
     assert kubectl.run("scale", "mini", "4") == Done(1, "", say(message))
 
 
-def test_scale_refuses(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scale_refuses_wrong_sizes_and_releases(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     kubectl.tool("helm", HELM)
     kubectl.has(configmap=None)
     message = "mini has no autoscaler that could choose its size: give a number"
@@ -99,7 +99,7 @@ def test_scale_refuses(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> Non
     assert kubectl.run("scale", "mini", "3") == Done(1, "", say(message))
 
 
-def test_scale_asks_the_autoscaler(kubectl: Kubectl) -> None:
+def test_scale_of_an_autoscaled_cluster_asks_its_autoscaler(kubectl: Kubectl) -> None:
     kubectl.has(configmap=AUTOSCALED)
     program = "home/bin/minicluster-scale"
     kubectl.tool(program, 'echo "$*" >>"$0.asked"')
@@ -111,7 +111,7 @@ def test_scale_asks_the_autoscaler(kubectl: Kubectl) -> None:
     assert kubectl.run("scale", "mini", "9") == Done(1, "", say("mini sizes itself: the size is 9"))
 
 
-def test_scale_waits_for_the_nodes_over_a_lost_connection(kubectl: Kubectl) -> None:
+def test_scale_wait_goes_on_after_a_lost_connection(kubectl: Kubectl) -> None:
     kubectl.tool("helm", HELM)
     kubectl.has(configmap=None, job=job(size=2))
     kubectl.flux(CONVERSATION)
@@ -131,7 +131,7 @@ def test_scale_waits_for_the_nodes_over_a_lost_connection(kubectl: Kubectl) -> N
 
 
 class Answers:
-    """A cluster that has these."""
+    """A cluster that has these Jobs and pods."""
 
     def __init__(self, jobs: list[Any], pods: list[Any]) -> None:
         self.found = {"jobs": {"items": jobs}, "pods": {"items": pods}}
@@ -147,7 +147,7 @@ def named(item: Any, name: str, namespace: str = "lab", **status: Any) -> Any:
     return {**item, "metadata": metadata, "status": {**item.get("status", {}), **status}}
 
 
-def test_list() -> None:
+def test_list_shows_each_minicluster_with_its_state() -> None:
     theirs = named(job(size=3, **{"flux.scheduler.simple": "true"}), "b", ready=2)
     theirs["metadata"]["annotations"]["meta.helm.sh/release-name"] = "release"
     jobs = [
@@ -182,7 +182,7 @@ def test_list() -> None:
     )
 
 
-def test_list_asks_twice(kubectl: Kubectl) -> None:
+def test_list_makes_two_requests_and_reports_their_errors(kubectl: Kubectl) -> None:
     kubectl.has(jobs=None, pods=None)
     assert kubectl.run("list", "-n", "lab") == Done(0, "", say("no MiniClusters in namespace lab"))
     assert kubectl.run("list", "-A") == Done(0, "", say("no MiniClusters in any namespace"))

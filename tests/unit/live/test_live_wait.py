@@ -1,4 +1,4 @@
-"""``minicluster wait`` and ``logs``, with a kubectl that answers as told."""
+"""``minicluster wait`` and ``logs``, with a stand-in of kubectl."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ def kubectl(tmp_path: Path) -> Kubectl:
 # wait -------------------------------------------------------------------------------------------------------------
 
 
-def test_wait_for_the_quorum_says_how_far_it_is(kubectl: Kubectl) -> None:
+def test_wait_reports_progress_until_the_quorum(kubectl: Kubectl) -> None:
     folder = kubectl.folder
     # the first request finds the cluster
     kubectl.has(
@@ -84,26 +84,26 @@ def test_wait_says_how_the_work_failed(kubectl: Kubectl) -> None:
         ),
     )
     assert kubectl.asked()[-1] == "logs mini-0-x --tail=50"
-    # whoever may not read the log
+    # a user who may not read the log
     (kubectl.folder / "logs.error").write_text(FORBIDDEN.format("pods/log", "get"))
     last = "mini has ended (exit code 7): Failed: the container mini of pod mini-0-x failed with exit code 7"
     assert kubectl.run("wait", "mini", "--for", "end") == Done(7, "", say(last))
 
 
-def test_wait_for_a_cluster_that_is_deleted(kubectl: Kubectl) -> None:
+def test_wait_fails_when_the_cluster_is_deleted(kubectl: Kubectl) -> None:
     kubectl.has(job_1=job(), job=None, pods={"items": []})
     message = "mini has ended: Gone: the Job mini was deleted, or cleaned up after its end"
     assert kubectl.run("wait", "mini") == Done(1, "", say(message))
 
 
-def test_wait_has_a_limit(kubectl: Kubectl) -> None:
+def test_wait_gives_up_after_its_timeout(kubectl: Kubectl) -> None:
     kubectl.has(job=suspended(), pods={"items": []})
     done = kubectl.run("wait", "mini", "-n", "lab", "--timeout", "1500ms")
     lines = (f"mini: Suspended: {SUSPENDED}", "mini in namespace lab: gave up after 1.5 s")
     assert done == Done(1, "", say(*lines))
 
 
-def test_wait_does_not_wait_longer_for_a_lead_that_does_not_answer(kubectl: Kubectl) -> None:
+def test_wait_keeps_its_timeout_when_the_lead_does_not_answer(kubectl: Kubectl) -> None:
     kubectl.has(pods={"items": [lead(kubectl.folder, WAITS)]})
     kubectl.tool("sh", "exec sleep 30")
     begin = time.monotonic()
@@ -113,7 +113,7 @@ def test_wait_does_not_wait_longer_for_a_lead_that_does_not_answer(kubectl: Kube
     assert time.monotonic() - begin < 10
 
 
-def test_wait_bridges_an_outage_and_no_refusal(kubectl: Kubectl) -> None:
+def test_wait_tries_again_after_an_outage_but_not_after_a_refusal(kubectl: Kubectl) -> None:
     refused = "The connection to the server localhost:8080 was refused"
     kubectl.has(job=job(), job_2=refused)
     assert kubectl.run("wait", "mini") == Done(0, "", say(f"{refused}: trying again for 300 s"))
@@ -123,7 +123,7 @@ def test_wait_bridges_an_outage_and_no_refusal(kubectl: Kubectl) -> None:
     assert kubectl.run("wait", "mini") == Done(1, "", say(message))
 
 
-def test_outages_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_outage_has_a_time_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("minicluster.streams.say", lambda _: None)
     outage, kubernetes = Outage(), Kubernetes()
     for now in (0.0, 299.0, 301.0):
@@ -145,7 +145,7 @@ def line(second: int, text: str) -> str:
     return f"2030-01-01T12:00:{second:02}.5Z {text}\n"
 
 
-def test_the_log_goes_on_with_the_next_lead_and_ends_with_the_job(kubectl: Kubectl) -> None:
+def test_logs_goes_on_with_the_next_lead_and_ends_with_the_job(kubectl: Kubectl) -> None:
     folder = kubectl.folder
     first, second = lead(folder), lead(folder, name="mini-0-y", creationTimestamp="2030-01-01T11:50:00Z")
     failed = lead(folder, ended(85))
@@ -177,7 +177,7 @@ def test_the_log_goes_on_with_the_next_lead_and_ends_with_the_job(kubectl: Kubec
     )
 
 
-def test_the_log_as_it_is(kubectl: Kubectl) -> None:
+def test_logs_prints_the_bytes_of_the_log_unchanged(kubectl: Kubectl) -> None:
     (kubectl.folder / "logs").write_bytes(line(1, "one").encode() + line(2, "b\0").encode() + b"Z \xff\n")
     with kubectl.start("logs", "mini", "-c", "agent", text=False) as process:
         out, err = process.communicate(timeout=60)
@@ -185,8 +185,8 @@ def test_the_log_as_it_is(kubectl: Kubectl) -> None:
     assert kubectl.asked()[-1] == "logs mini-0-x --container=agent --timestamps --follow=false"
 
 
-@pytest.mark.parametrize("follow", [[], ["-f"]])
-def test_the_log_ends_when_nobody_reads_it(kubectl: Kubectl, follow: list[str]) -> None:
+@pytest.mark.parametrize("follow", [[], ["-f"]], ids=["once", "follow"])
+def test_logs_ends_when_its_reader_is_gone(kubectl: Kubectl, follow: list[str]) -> None:
     # a log in which nothing happens after its first lines
     (kubectl.folder / "logs").write_text(line(1, "one") + line(2, "two"))
     kubectl.tool("cat", '/bin/cat "$@"; case $1 in */logs) exec sleep 300 ;; esac')
@@ -206,14 +206,15 @@ def test_the_log_ends_when_nobody_reads_it(kubectl: Kubectl, follow: list[str]) 
             "there is no log: container nope is not valid for pod mini-0-x out of: mini",
         ),
     ],
+    ids=["forbidden", "no container"],
 )
-def test_a_log_that_can_t_be_read(kubectl: Kubectl, said: str, message: str) -> None:
+def test_logs_reports_a_log_that_can_not_be_read(kubectl: Kubectl, said: str, message: str) -> None:
     (kubectl.folder / "logs.error").write_text(said)
     for follow in ([], ["--follow"]):
         assert kubectl.run("logs", "mini", *follow) == Done(1, "", say(message))
 
 
-def test_no_log_without_a_pod(kubectl: Kubectl) -> None:
+def test_logs_says_why_there_is_no_pod(kubectl: Kubectl) -> None:
     kubectl.has(pods={"items": []}, job=suspended())
     assert kubectl.run("logs", "mini").err.startswith("minicluster: there is no log: Suspended: the Job is suspended")
     kubectl.has(job=job(end=("Complete", END)))
@@ -221,7 +222,7 @@ def test_no_log_without_a_pod(kubectl: Kubectl) -> None:
     assert kubectl.run("logs", "mini") == Done(1, "", say(message))
 
 
-def test_lines_of_two_readings_are_told_once() -> None:
+def test_logs_prints_a_line_that_is_read_twice_once() -> None:
     new = NewLines()
     lines = ["2030-01-01T12:00:00.1Z a", "2030-01-01T12:00:00.12Z b", "a note", "2030-01-01T12:00:01Z c"]
     assert [new.text(one) for one in lines] == ["a", "b", "a note", "c"]

@@ -23,7 +23,7 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
     return make_kubectl(tmp_path, monkeypatch)
 
 
-def test_the_command_asks_for_pods_the_job_and_the_lead(kubectl: Kubectl, tmp_path: Path) -> None:
+def test_status_asks_for_the_pods_the_job_and_the_lead(kubectl: Kubectl, tmp_path: Path) -> None:
     done = kubectl("mini", "-n", "lab", "--context", "a b")
     assert (done.exit_code, done.stdout, done.stderr) == (0, IDLE, "")
     given = "--context=a b --namespace=lab"
@@ -35,12 +35,12 @@ def test_the_command_asks_for_pods_the_job_and_the_lead(kubectl: Kubectl, tmp_pa
     ]
 
 
-def test_without_options_kubectl_chooses(kubectl: Kubectl, tmp_path: Path) -> None:
+def test_status_without_options_leaves_context_and_namespace_to_kubectl(kubectl: Kubectl, tmp_path: Path) -> None:
     assert kubectl("mini").stdout == IDLE
     assert [line.split()[0] for line in asked(tmp_path)] == ["get", "get", "exec"]
 
 
-def test_json(kubectl: Kubectl) -> None:
+def test_status_prints_its_document_as_json(kubectl: Kubectl) -> None:
     done = kubectl("mini", "-o", "json")
     found = json.loads(done.stdout)
     assert found.pop("age") // 3600 == 76
@@ -49,8 +49,8 @@ def test_json(kubectl: Kubectl) -> None:
     assert (done.exit_code, found) == (0, expected)
 
 
-@pytest.mark.parametrize("unreadable", [FORBIDDEN, None])
-def test_a_user_who_may_only_see_pods_and_exec(kubectl: Kubectl, unreadable: str | None) -> None:
+@pytest.mark.parametrize("unreadable", [FORBIDDEN, None], ids=["forbidden", "no Job"])
+def test_status_works_for_a_user_who_may_only_see_pods_and_exec(kubectl: Kubectl, unreadable: str | None) -> None:
     expected = IDLE.replace("at most 8", "at most 8 (counted by its pods: jobs can't be read)")
     done = kubectl("mini", job=unreadable)
     assert (done.exit_code, done.stdout, done.stderr) == (0, expected, "")
@@ -65,7 +65,7 @@ def test_a_user_who_may_only_see_pods_and_exec(kubectl: Kubectl, unreadable: str
         ([{}], "it printed no JSON"),
     ],
 )
-def test_a_lead_that_does_not_answer_is_no_error(kubectl: Kubectl, said: Any, shown: str) -> None:
+def test_status_of_a_lead_that_does_not_answer_is_unknown(kubectl: Kubectl, said: Any, shown: str) -> None:
     done = kubectl("mini", exec=said)
     assert (done.exit_code, done.stderr) == (0, "")
     assert "State        Unknown: the lead's broker does not answer (" in done.stdout
@@ -73,12 +73,12 @@ def test_a_lead_that_does_not_answer_is_no_error(kubectl: Kubectl, said: Any, sh
     assert done.stdout.endswith("\nPods         0-3: Running\n")
 
 
-def test_a_lead_that_has_just_ended(kubectl: Kubectl) -> None:
+def test_status_of_a_lead_whose_container_has_ended_is_ending(kubectl: Kubectl) -> None:
     done = kubectl("mini", exec='error: unable to upgrade connection: container not found ("mini")')
     assert "State        Ending: the lead's container has ended, and Kubernetes has yet to\n" in done.stdout
 
 
-def test_a_pod_that_is_not_there_is_not_asked(kubectl: Kubectl, tmp_path: Path) -> None:
+def test_status_asks_no_lead_when_its_pod_is_missing(kubectl: Kubectl, tmp_path: Path) -> None:
     done = kubectl("mini", pods={"items": []})
     assert "the lead has no pod" in done.stdout
     assert len(asked(tmp_path)) == 2
@@ -121,14 +121,16 @@ ERRORS: dict[str, tuple[list[str], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", ERRORS)
-def test_an_error_is_one_line(kubectl: Kubectl, case: str) -> None:
+def test_a_status_error_is_one_line(kubectl: Kubectl, case: str) -> None:
     words, answers, message = ERRORS[case]
     for watch in ([], ["--watch"]):
         done = kubectl(*words, *watch, **answers)
         assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"minicluster: {message}\n")
 
 
-def test_no_kubectl(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_status_without_kubectl_says_how_to_install_it(
+    kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     done = kubectl("mini")
@@ -137,7 +139,7 @@ def test_no_kubectl(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 @pytest.mark.parametrize(("name", "state"), [("pods", None), ("exec", "Unknown")])
-def test_kubectl_that_hangs(
+def test_status_gives_up_on_a_kubectl_that_hangs(
     kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, state: str | None
 ) -> None:
     monkeypatch.setattr(client, "GET_SECONDS", 0.3)
@@ -152,7 +154,7 @@ def test_kubectl_that_hangs(
     assert done.exit_code == (0 if state else 1)
 
 
-def test_watch_shows_it_again_until_ctrl_c(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_watch_shows_the_table_again_until_ctrl_c(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     wait = time.sleep
 
@@ -165,7 +167,7 @@ def test_watch_shows_it_again_until_ctrl_c(kubectl: Kubectl, monkeypatch: pytest
             raise KeyboardInterrupt
 
     monkeypatch.setattr(time, "sleep", sleep)
-    # the second time Kubernetes is away
+    # Kubernetes is away at the second request
     done = kubectl("mini", "-w", pods_2=REFUSED)
     assert (done.exit_code, done.stdout, len(slept)) == (0, IDLE * 2, 3)
     assert done.stderr == f"minicluster: {ERRORS['no server'][2]}\n"

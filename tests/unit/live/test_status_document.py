@@ -1,10 +1,10 @@
-"""The document, whole, and its keys."""
+"""The whole document of ``minicluster status``, and its keys."""
 
 from minicluster.commands.status import command
 from status_samples import BUSY, FOUR, IDLE, job, show
 
 
-def test_the_document() -> None:
+def test_the_status_document_has_these_fields_and_values() -> None:
     assert show(*BUSY) == {
         "name": "mini",
         "namespace": "lab",
@@ -41,7 +41,7 @@ def test_the_document() -> None:
     }
 
 
-def test_the_keys_are_the_same_with_and_without_an_answer_and_in_the_help() -> None:
+def test_each_status_document_has_the_keys_that_the_help_lists() -> None:
     keys = list(show(*BUSY))
     assert [list(show(*seen)) for seen in (IDLE, (job(), [], None), (job(), FOUR, "no socket"))] == [keys] * 3
     lines = [line.strip().split("  ")[0] for line in (command.help or "").splitlines() if "  " in line.strip()]

@@ -1,4 +1,4 @@
-"""The table, whole, of MiniClusters whose lead answers."""
+"""The whole table of MiniClusters whose lead answers."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from status_samples import (
     show,
 )
 
-#: Job, pods and the lead's answer (its settings and Flux's summary), and what is shown
+#: Job, pods, the lead's answer (its settings and Flux's summary), and the table
 CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
     "idle": (
         *IDLE,
@@ -105,13 +105,13 @@ Jobs         0 pending  0 running    0 done
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_table(case: str) -> None:
+def test_the_status_table_shows_a_minicluster_whose_lead_answers(case: str) -> None:
     *seen, text = CASES[case]
     assert table(show(*seen)) == text
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_each_node_is_counted_once(case: str) -> None:
+def test_status_counts_each_node_once(case: str) -> None:
     *seen, _ = CASES[case]
     found = show(*seen)
     assert sum(found["nodes"].values()) == found["maxSize"]
@@ -121,5 +121,5 @@ def test_each_node_is_counted_once(case: str) -> None:
     ("seconds", "text"),
     [(0, "0s"), (59.9, "59s"), (60, "1m"), (61, "1m1s"), (3600, "1h"), (3661, "1h1m"), (86400, "1d"), (93784, "1d2h")],
 )
-def test_durations_have_two_units(seconds: float, text: str) -> None:
+def test_status_shows_durations_with_at_most_two_units(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -1,4 +1,4 @@
-"""The agent's looks, with a fake Flux and a fake Kubernetes."""
+"""What the agent decides and does, with a fake Flux and a fake Kubernetes."""
 
 import errno
 import json
@@ -30,7 +30,7 @@ SETTINGS = {
 
 @dataclass
 class FakeKube:
-    """The size of the Job, and errors that calls end with."""
+    """The Job, and the errors of calls."""
 
     flux: FakeFlux
     size: int = 1
@@ -62,7 +62,7 @@ class FakeKube:
         return {"metadata": metadata, "spec": spec}
 
     def gated(self) -> int:
-        """As Kueue does: it admits a growth as a whole."""
+        """Return the pods that Kueue does not admit: it admits a growth as a whole or not at all."""
         self._fail("gated")
         assert self.quota is not None
         self.admitted = self.size if self.size <= self.quota else min(self.admitted, self.size)
@@ -149,7 +149,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line.removeprefix("minicluster-agent: ") for line in err.splitlines()]
 
 
-def test_it_grows_and_logs_that_once(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_grows_the_cluster_and_logs_that_once(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.flux.used = {0: (1, 0)}
     mc.flux.submit(1, nodes=2)
     mc.flux.submit(2)
@@ -166,7 +166,7 @@ def test_it_grows_and_logs_that_once(mc: Setup, capsys: pytest.CaptureFixture[st
     assert mc.flux.lookups == [1, 2], "a jobspec is looked up once"
 
 
-def test_a_job_that_is_gone_or_was_held_meanwhile_waits_anew(mc: Setup) -> None:
+def test_the_backlog_window_starts_again_for_a_job_that_was_gone_or_held(mc: Setup) -> None:
     mc.flux.submit(1, nodes=3)
     mc.flux.submit(2, jobspec=None)
     mc.at(0)
@@ -179,14 +179,14 @@ def test_a_job_that_is_gone_or_was_held_meanwhile_waits_anew(mc: Setup) -> None:
     assert mc.flux.done == [("resize", 1, 3)]
 
 
-def test_it_changes_its_own_job(mc: Setup) -> None:
+def test_the_agent_looks_at_the_job_that_its_settings_name(mc: Setup) -> None:
     mc.settings(name="a", namespace="b")
     mc.at(0)
     assert mc.where == [("https://api", "b", "a")]
 
 
-def test_nodes_of_bursts(mc: Setup) -> None:
-    """They are registered after its own. Jobs that run on them don't count for its size."""
+def test_the_agent_does_not_count_nodes_of_bursts_for_its_size(mc: Setup) -> None:
+    """Nodes of bursts are registered after the cluster's own, and jobs on them don't count for its size."""
     mc.flux.all = dict.fromkeys(range(10), (1, 0))
     mc.flux.online = set(range(10))
     mc.settings(max_size=4, policy={**POLICY, "max": 4})
@@ -205,7 +205,7 @@ def test_nodes_of_bursts(mc: Setup) -> None:
     assert (mc.flux.done[-1], mc.kube.size) == (("resize", 1, 4), 4)
 
 
-def test_a_drained_node_of_a_burst_is_left_as_it_is(mc: Setup) -> None:
+def test_the_agent_leaves_a_drained_node_of_a_burst_drained(mc: Setup) -> None:
     mc.flux.all = dict.fromkeys(range(10), (1, 0))
     mc.flux.drained = {9: "minicluster: b0 is scaling down"}
     mc.settings(max_size=8)
@@ -214,7 +214,7 @@ def test_a_drained_node_of_a_burst_is_left_as_it_is(mc: Setup) -> None:
     assert mc.flux.done == []
 
 
-def test_it_drains_before_it_shrinks(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_drains_nodes_before_it_shrinks_the_cluster(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.kube.size = 4
     mc.at(0, 60)
     assert mc.flux.done == [("drain", "1-3"), ("resize", 4, 1)]
@@ -231,7 +231,7 @@ def test_it_drains_before_it_shrinks(mc: Setup, capsys: pytest.CaptureFixture[st
     assert mc.flux.done == [("resize", 1, 2), ("undrain", "1")]
 
 
-def test_what_somebody_else_drained_stays_so(mc: Setup) -> None:
+def test_the_agent_does_not_undrain_what_somebody_else_drained(mc: Setup) -> None:
     mc.kube.size = 4
     mc.flux.drained = {1: "broken", 2: "minicluster: the pod was told to stop"}
     mc.kube.errors = {"resize": "no"}
@@ -246,7 +246,7 @@ def test_a_size_set_by_hand_above_the_registered_hosts_is_reduced(mc: Setup) -> 
     assert mc.flux.done == [("drain", "1-7"), ("resize", 12, 1)]
 
 
-def test_a_job_that_started_meanwhile_keeps_its_node(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_stays_when_a_job_started_on_it_before_the_drain(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.kube.size = 3
     mc.at(0)
     drain = mc.flux.resource_drain
@@ -262,7 +262,7 @@ def test_a_job_that_started_meanwhile_keeps_its_node(mc: Setup, capsys: pytest.C
     assert said(capsys)[-1] == "size 3: a job started on a node that was about to go"
 
 
-def test_a_patch_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_resize_leaves_no_node_drained(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.kube.size = 3
     mc.kube.errors = {"resize": "PATCH: 409 the object has been modified"}
     mc.at(0, 60)
@@ -274,7 +274,7 @@ def test_a_patch_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys: pyt
     assert mc.kube.size == 1
 
 
-def test_it_goes_on_when_the_api_is_away_for_a_while(
+def test_the_agent_goes_on_while_the_api_server_is_away(
     mc: Setup, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.time", lambda: 130.0)
@@ -300,7 +300,7 @@ def test_it_goes_on_when_the_api_is_away_for_a_while(
     ]
 
 
-def test_it_goes_on_when_an_event_can_not_be_recorded(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_goes_on_when_an_event_can_not_be_recorded(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.kube.errors = {"event": "POST: 403 forbidden"}
     mc.kube.size = 2
     mc.at(0, 60)
@@ -308,7 +308,9 @@ def test_it_goes_on_when_an_event_can_not_be_recorded(mc: Setup, capsys: pytest.
     assert said(capsys)[-2:] == ["size 2 -> 1: nodes idle for 60 s", "the event was not recorded: POST: 403 forbidden"]
 
 
-def test_the_cpu_use_counts_where_it_is_a_target(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_grows_the_cluster_by_cpu_use_when_there_is_a_target(
+    mc: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
     mc.settings(policy={**POLICY, "cpu_target": 50})
     mc.kube.size, mc.kube.use = 2, 4.0  # of twice 2 cores
     mc.at(0, 10)
@@ -331,7 +333,7 @@ def test_unknown_cpu_use_is_logged_once_and_the_queue_counts(mc: Setup, capsys: 
     assert mc.kube.size == 2
 
 
-def test_a_size_that_was_requested(mc: Setup) -> None:
+def test_the_agent_keeps_a_requested_size_until_it_is_withdrawn(mc: Setup) -> None:
     mc.flux.kvs["minicluster.size"] = 5
     mc.at(0, 10)
     assert mc.kube.size == 5
@@ -342,14 +344,16 @@ def test_a_size_that_was_requested(mc: Setup) -> None:
     assert mc.kube.size == 1
 
 
-@pytest.mark.parametrize("value", [None, "many", [3]])
-def test_an_invalid_request_counts_as_none(mc: Setup, value: Any) -> None:
+@pytest.mark.parametrize("value", [None, "many", [3]], ids=str)
+def test_the_agent_ignores_an_invalid_requested_size(mc: Setup, value: Any) -> None:
     mc.flux.kvs["minicluster.size"] = value
     mc.at(0, 10)
     assert mc.kube.size == 1
 
 
-def test_kubernetes_is_asked_once_a_period_and_to_act(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_asks_kubernetes_once_a_period_and_before_it_acts(
+    mc: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
     mc.flux.used = {0: (1, 0)}
     assert mc.at(0, 3, 9) == [(0, 10), (0, 7), (0, 1)]
     assert mc.kube.asked == 1
@@ -370,7 +374,7 @@ def test_kubernetes_is_asked_once_a_period_and_to_act(mc: Setup, capsys: pytest.
     assert said(capsys) == ["size 1: nothing to do", "size 3: nothing to do"]
 
 
-def test_what_waits_is_logged_once_a_period(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_logs_what_it_waits_for_once_a_period(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.at(0)
     mc.flux.used = {0: (1, 0)}
     mc.flux.submit(1)
@@ -380,7 +384,7 @@ def test_what_waits_is_logged_once_a_period(mc: Setup, capsys: pytest.CaptureFix
     assert said(capsys) == ["size 1: waits: 1 job waits for nodes, for less than 10 s"]
 
 
-def test_a_step_is_a_period_after_the_one_before(mc: Setup) -> None:
+def test_the_agent_takes_at_most_one_step_in_a_period(mc: Setup) -> None:
     mc.settings(policy={**POLICY, "step_up": 2})
     mc.flux.used = {0: (1, 0)}
     for number in range(9):
@@ -405,7 +409,7 @@ def test_cpu_use_is_read_once_a_period_and_shared_by_all_nodes(mc: Setup) -> Non
     assert mc.kube.size == 8
 
 
-def test_settings_are_read_at_each_look(mc: Setup) -> None:
+def test_the_agent_reads_its_settings_at_each_look(mc: Setup) -> None:
     mc.flux.used = {0: (1, 0)}
     for number in range(9):
         mc.flux.submit(number)
@@ -419,13 +423,13 @@ def test_settings_are_read_at_each_look(mc: Setup) -> None:
     assert mc.kube.size == 8
 
 
-def test_settings_of_a_newer_version_are_ignored(mc: Setup) -> None:
+def test_the_agent_ignores_settings_of_a_newer_version(mc: Setup) -> None:
     mc.settings(policy={**POLICY, "novelty": 1}, novelty=2)
     mc.at(0)
     assert mc.agent.snapshot is not None
 
 
-def test_without_a_policy_kubernetes_is_left_alone(mc: Setup) -> None:
+def test_the_agent_without_a_policy_asks_nothing_of_kubernetes(mc: Setup) -> None:
     mc.settings(policy=None)
     mc.kube.errors = dict.fromkeys(("get", "resize", "event", "cpu"), "must not be asked")
     mc.flux.submit(1, nodes=4)
@@ -433,7 +437,7 @@ def test_without_a_policy_kubernetes_is_left_alone(mc: Setup) -> None:
     assert (mc.flux.done, mc.shown) == ([], [])
 
 
-def test_what_the_metrics_show(mc: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agent_serves_metrics_of_the_cluster_and_the_autoscaler(mc: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time", lambda: 130.0)
     mc.settings(port=9100)
     mc.flux.submit(1)
@@ -461,7 +465,7 @@ def test_what_the_metrics_show(mc: Setup, monkeypatch: pytest.MonkeyPatch) -> No
     assert mc.shown[2:] == [(0, "")]
 
 
-def test_it_ends_with_the_broker_but_not_with_a_module(
+def test_the_agent_ends_with_the_broker_but_not_when_a_module_is_missing(
     program: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     looks = iter([(0.0, 10.0), OSError(errno.ENOSYS, "No service matching"), OSError(errno.EPIPE, "Broken pipe")])
@@ -492,14 +496,14 @@ WHY = {"minicluster/suspended": "idle for 30 s"}
 ALL = dict.fromkeys(range(2), "minicluster: scaling down")
 
 
-def test_an_idle_cluster_is_suspended(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_suspends_an_idle_cluster(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.settings(policy=SLEEPS, period=12)
     mc.kube.size = 2
-    # it looks at the end of the window, which is none of a period
+    # the agent looks at the end of the window, between two periods
     assert mc.at(0, 10, 24, 29) == [(0, 12), (0, 2), (0, 6), (0, 1)]
     assert (mc.flux.done, mc.kube.asked) == ([], 2)
     mc.at(30)
-    # no job can start on what goes, also when the pods' brokers live on for a while
+    # no job can start on nodes that go, although the brokers of their pods live on for a while
     assert mc.flux.done == [("drain", "0-1"), "suspend"]
     assert mc.flux.drained == ALL
     # it wakes with its least size
@@ -511,7 +515,7 @@ def test_an_idle_cluster_is_suspended(mc: Setup, capsys: pytest.CaptureFixture[s
     assert mc.flux.done == [("drain", "0-1"), "suspend"]
 
 
-def test_kubernetes_is_asked_before_it_is_suspended(mc: Setup) -> None:
+def test_the_agent_asks_kubernetes_before_it_suspends_the_cluster(mc: Setup) -> None:
     mc.settings(policy=SLEEPS, period=1000)
     mc.at(0)
     mc.kube.suspended = True  # by a person
@@ -519,8 +523,8 @@ def test_kubernetes_is_asked_before_it_is_suspended(mc: Setup) -> None:
     assert (mc.flux.done, mc.kube.annotations) == ([], {})
 
 
-@pytest.mark.parametrize("policy", [POLICY, {**POLICY, "suspend": 0}])
-def test_it_is_suspended_by_its_policy_alone(mc: Setup, policy: dict[str, Any]) -> None:
+@pytest.mark.parametrize("policy", [POLICY, {**POLICY, "suspend": 0}], ids=["unset", "0"])
+def test_the_agent_suspends_no_cluster_without_a_policy_to_suspend(mc: Setup, policy: dict[str, Any]) -> None:
     mc.settings(policy=policy)
     mc.flux.errors["job-manager.stats-get"] = OSError(errno.ENOSYS, "not asked")
     mc.at(0, 1000)
@@ -528,7 +532,7 @@ def test_it_is_suspended_by_its_policy_alone(mc: Setup, policy: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("state", ["depend", "priority", "sched", "run", "cleanup"])
-def test_a_job_of_the_last_moment_keeps_it_awake(mc: Setup, state: str) -> None:
+def test_a_job_of_the_last_moment_prevents_the_suspension(mc: Setup, state: str) -> None:
     mc.settings(policy=SLEEPS)
     mc.at(0)
     drain = mc.flux.resource_drain
@@ -550,7 +554,7 @@ def test_a_job_of_the_last_moment_keeps_it_awake(mc: Setup, state: str) -> None:
     assert mc.kube.suspended
 
 
-def test_a_suspension_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_suspension_leaves_no_node_drained(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.settings(policy=SLEEPS)
     mc.kube.errors = {"suspend": "PATCH: 409 the object has been modified"}
     assert mc.at(0, 30) == [(0, 10), (1, 1)]
@@ -562,8 +566,8 @@ def test_a_suspension_that_fails_leaves_the_nodes_as_they_were(mc: Setup, capsys
     assert mc.kube.suspended
 
 
-def test_no_job_starts_on_a_burst_of_a_cluster_that_is_suspended(mc: Setup) -> None:
-    """The lead ends, and with it what runs on hosts of bursts: these are the ranks from `max_size` on."""
+def test_the_agent_drains_nodes_of_bursts_before_it_suspends_the_cluster(mc: Setup) -> None:
+    """The jobs on hosts of bursts, the ranks from `max_size` on, end with the lead."""
     mc.settings(policy=SLEEPS, period=12, max_size=6)
     mc.kube.errors = {"suspend": "PATCH: 409 the object has been modified"}
     mc.flux.drained = {3: "minicluster: scaling down", 7: "disk"}
@@ -577,7 +581,7 @@ def test_no_job_starts_on_a_burst_of_a_cluster_that_is_suspended(mc: Setup) -> N
     assert mc.flux.drained == {3: "minicluster: scaling down", 7: "disk"}
 
 
-def test_a_job_that_comes_while_the_pods_end_wakes_it(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_that_comes_while_the_pods_end_wakes_the_cluster(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.settings(policy=SLEEPS, period=12)
     mc.at(0, 24, 30)
     mc.flux.submit(1)
@@ -599,7 +603,7 @@ def test_a_job_that_comes_while_the_pods_end_wakes_it(mc: Setup, capsys: pytest.
     assert mc.flux.done == [("undrain", "0")]
 
 
-def test_a_cluster_that_a_person_suspended_meanwhile_stays_so(mc: Setup) -> None:
+def test_the_agent_does_not_resume_a_cluster_that_a_person_suspended(mc: Setup) -> None:
     mc.settings(policy=SLEEPS)
     mc.at(0, 30)
     mc.kube.annotations = {"minicluster/suspended": "the value suspend"}
@@ -609,7 +613,7 @@ def test_a_cluster_that_a_person_suspended_meanwhile_stays_so(mc: Setup) -> None
     assert "resume" not in mc.flux.done
 
 
-def test_the_annotation_goes_when_somebody_has_resumed_the_job(mc: Setup) -> None:
+def test_the_agent_removes_its_annotation_when_somebody_resumed_the_job(mc: Setup) -> None:
     mc.kube.annotations = dict(WHY)
     mc.at(0)
     assert (mc.kube.annotations, mc.flux.done) == ({}, ["resume"])
@@ -619,7 +623,9 @@ def test_the_annotation_goes_when_somebody_has_resumed_the_job(mc: Setup) -> Non
 
 
 @pytest.mark.parametrize("quota", range(1, 9))
-def test_it_steps_down_to_what_kueue_admits(mc: Setup, quota: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_shrinks_the_cluster_to_what_kueue_admits(
+    mc: Setup, quota: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     mc.kube.quota = quota
     mc.flux.online = {0}
     for number in range(6):
@@ -638,7 +644,7 @@ def test_it_steps_down_to_what_kueue_admits(mc: Setup, quota: int, capsys: pytes
     assert mc.kube.size == 6
 
 
-def test_pods_that_kueue_is_about_to_admit_are_no_reason_to_step_down(mc: Setup) -> None:
+def test_the_agent_keeps_the_size_while_kueue_is_about_to_admit_pods(mc: Setup) -> None:
     mc.kube.quota = 8
     mc.flux.online = {0}
     mc.flux.submit(1, nodes=6)

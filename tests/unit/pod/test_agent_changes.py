@@ -1,4 +1,4 @@
-"""What wakes the agent, and when: with a fake reactor, on a clock that only it moves."""
+"""What wakes the agent, and when. A fake reactor moves the clock."""
 
 import sys
 import time
@@ -111,7 +111,7 @@ def handle(monkeypatch: pytest.MonkeyPatch) -> Reactor:
 
 @pytest.fixture
 def waited(program: ModuleType, handle: Reactor) -> Callable[..., list[float]]:
-    """Return when each of some waits in a row returned."""
+    """Return the times at which consecutive waits end."""
     changes = program.Changes(handle)
 
     def waited(*waits: tuple[float, float]) -> list[float]:
@@ -127,7 +127,7 @@ def waited(program: ModuleType, handle: Reactor) -> Callable[..., list[float]]:
 Waited = Callable[..., list[float]]
 
 
-def test_what_it_listens_to(handle: Reactor, waited: Waited) -> None:
+def test_the_agent_watches_jobs_nodes_and_the_requested_size(handle: Reactor, waited: Waited) -> None:
     waited((0, 1))
     watch = {"namespace": "primary", "key": "minicluster.size", "flags": 12}
     assert dict(handle.open) == {JOBS: {"allow": {"priority": 1}}, RESOURCES: {}, SCALE: watch}
@@ -135,7 +135,7 @@ def test_what_it_listens_to(handle: Reactor, waited: Waited) -> None:
     assert len(handle.open) == 3, "each is opened once"
 
 
-def test_an_older_flux_has_a_group_of_the_nodes_that_are_online(
+def test_the_agent_watches_the_group_of_online_brokers_in_an_older_flux(
     handle: Reactor, program: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "flux.resource.journal")
@@ -145,40 +145,40 @@ def test_an_older_flux_has_a_group_of_the_nodes_that_are_online(
 
 
 @pytest.mark.parametrize("early", [0.0, 0.4])
-def test_without_a_change_it_returns_after_the_most(handle: Reactor, waited: Waited, early: float) -> None:
+def test_a_wait_without_a_change_ends_after_its_longest_time(handle: Reactor, waited: Waited, early: float) -> None:
     handle.early = early
     assert waited((0, 10), (0.25, 10), (7, 5)) == [10, 20, 25]
     assert handle.now >= 25
 
 
 @pytest.mark.parametrize("topic", [JOBS, RESOURCES, SCALE])
-def test_it_returns_soon_after_a_change(handle: Reactor, waited: Waited, topic: str) -> None:
+def test_a_wait_ends_soon_after_a_change(handle: Reactor, waited: Waited, topic: str) -> None:
     handle.comes = [(3, topic, None), (14, topic, None)]
     assert waited((0, 10), (0, 10), (0, 10)) == [3.05, 13.05, 14.05]
 
 
-def test_changes_that_come_together_are_one(handle: Reactor, waited: Waited) -> None:
+def test_changes_that_come_together_end_one_wait(handle: Reactor, waited: Waited) -> None:
     handle.comes = [(3 + 0.001 * number, JOBS, None) for number in range(40)]
     assert waited((0, 10), (0, 10)) == [3.05, 13.05]
 
 
-def test_not_before_the_least(handle: Reactor, waited: Waited) -> None:
+def test_a_wait_does_not_end_before_its_shortest_time(handle: Reactor, waited: Waited) -> None:
     handle.comes = [(0.1 * number, JOBS, None) for number in range(1, 10)]
     assert waited((0.5, 10), (0.5, 10), (0, 10)) == [0.5, 1, 11]
     assert handle.taken == [pytest.approx(0.1 * number) for number in range(1, 10)], "they don't pile up in the broker"
 
 
-def test_the_most_is_not_exceeded_for_more_changes(handle: Reactor, waited: Waited) -> None:
+def test_a_wait_for_more_changes_does_not_exceed_its_longest_time(handle: Reactor, waited: Waited) -> None:
     handle.comes = [(9.99, JOBS, None)]
     assert waited((0, 10)) == [10]
 
 
-def test_while_only_time_counts_nothing_is_opened(handle: Reactor, waited: Waited) -> None:
+def test_a_wait_of_a_fixed_time_opens_no_streams(handle: Reactor, waited: Waited) -> None:
     assert waited((10, 10)) == [10]
     assert handle.open == []
 
 
-def test_a_stream_that_ends_is_opened_again_after_the_next_look(handle: Reactor, waited: Waited) -> None:
+def test_a_stream_that_ends_is_opened_again_by_the_next_wait(handle: Reactor, waited: Waited) -> None:
     """A module was reloaded, or is missing."""
     handle.comes = [(1, JOBS, OSError(61, "No data available")), (2, RESOURCES, None), (4, JOBS, None)]
     assert waited((0, 10)) == [2.05]
@@ -188,7 +188,7 @@ def test_a_stream_that_ends_is_opened_again_after_the_next_look(handle: Reactor,
     assert len(handle.open) == 4
 
 
-def test_it_ends_with_the_broker(handle: Reactor, waited: Waited) -> None:
+def test_a_wait_fails_when_the_broker_is_gone(handle: Reactor, waited: Waited) -> None:
     handle.gone = True
     with pytest.raises(OSError, match="the broker is gone"):
         waited((0, 10))

@@ -81,7 +81,7 @@ def pod(url: str, tmp_path: Path) -> Kube:
         ("q", ["other", "kueue.x-k8s.io/elastic-job"], False),
     ],
 )
-def test_a_job_that_kueue_would_restart_keeps_its_size(
+def test_a_job_that_kueue_would_restart_is_not_resized(
     pod: Kube, api: Api, queue: str, gates: list[str] | None, is_fixed: bool
 ) -> None:
     found = job("7")
@@ -97,13 +97,13 @@ def test_a_job_that_kueue_would_restart_keeps_its_size(
     assert len(api.asked) == (not is_fixed)
 
 
-def test_the_job_is_read(pod: Kube, api: Api) -> None:
+def test_get_job_sends_an_authorized_request(pod: Kube, api: Api) -> None:
     api.answer(job("7"))
     assert pod.get_job() == job("7")
     assert api.asked == [(f"GET {JOB}", "application/json", f"Bearer {TOKEN}", None)]
 
 
-def test_the_token_is_read_for_each_call(pod: Kube, api: Api) -> None:
+def test_the_token_of_the_service_account_is_read_for_each_call(pod: Kube, api: Api) -> None:
     api.answer(job("1"), job("2"))
     pod.get_job()
     (pod.token / "token").write_text("renewed")
@@ -111,7 +111,7 @@ def test_the_token_is_read_for_each_call(pod: Kube, api: Api) -> None:
     assert [asked[2] for asked in api.asked] == [f"Bearer {TOKEN}", "Bearer renewed"]
 
 
-def test_a_resize_is_a_merge_patch_that_leaves_no_managed_fields_of_ours(pod: Kube, api: Api) -> None:
+def test_a_resize_is_a_merge_patch_that_leaves_no_managed_fields(pod: Kube, api: Api) -> None:
     api.answer(job("8", "helm", "minicluster-agent", "kube-controller-manager"), job("9"))
     pod.resize(job("7"), 3)
     change = {"metadata": {"resourceVersion": "7"}, "spec": {"completions": 3, "parallelism": 3}}
@@ -123,7 +123,7 @@ def test_a_resize_is_a_merge_patch_that_leaves_no_managed_fields_of_ours(pod: Ku
     ]
 
 
-def test_a_suspension_and_its_end_are_merge_patches_that_leave_no_managed_fields_of_ours(pod: Kube, api: Api) -> None:
+def test_suspend_and_resume_are_merge_patches_that_leave_no_managed_fields(pod: Kube, api: Api) -> None:
     api.answer(job("8", "helm", "minicluster-agent"), job("9", "helm"))
     pod.suspend(job("7"), 2, {"a": "b"})
     api.answer(job("10", "helm", "minicluster-agent"), job("11", "helm"))
@@ -144,7 +144,7 @@ def test_a_suspension_and_its_end_are_merge_patches_that_leave_no_managed_fields
 MODIFIED = '{"message": "the object has been modified"}'
 
 
-def test_the_field_ownership_is_dropped_though_the_controller_changes_the_job(pod: Kube, api: Api) -> None:
+def test_dropping_field_ownership_is_retried_when_the_controller_changes_the_job(pod: Kube, api: Api) -> None:
     api.answer(job("8", "minicluster-agent"))
     api.refuse(409, MODIFIED)
     api.answer(job("9", "helm", "minicluster-agent"), job("10", "helm"))
@@ -155,13 +155,13 @@ def test_the_field_ownership_is_dropped_though_the_controller_changes_the_job(po
     }
 
 
-def test_a_resize_is_done_though_the_field_ownership_can_not_be_dropped_now(pod: Kube, api: Api) -> None:
+def test_a_resize_succeeds_when_field_ownership_can_not_be_dropped_yet(pod: Kube, api: Api) -> None:
     for version in range(8, 12):
         api.answer(job(str(version), "minicluster-agent"))
         api.refuse(409, MODIFIED)
     pod.resize(job("7"), 3)
     assert len(api.asked) == 8
-    # in the next period
+    # the next period drops it
     api.answer(job("12"))
     assert pod.drop_field_ownership(job("11", "minicluster-agent")) == job("12")
     assert pod.drop_field_ownership(job("12", "helm")) == job("12", "helm")
@@ -176,7 +176,7 @@ def test_a_resize_of_a_job_that_was_changed_meanwhile_fails(pod: Kube, api: Api)
     assert len(api.asked) == 1
 
 
-def test_a_refusal_of_a_new_size_of_a_gang_says_what_to_do(pod: Kube, api: Api) -> None:
+def test_a_refused_resize_of_a_gang_says_what_to_do(pod: Kube, api: Api) -> None:
     message = 'forbidden: cannot change parallelism for a Job referencing gang-scheduled PodGroup "g"'
     api.refuse(403, json.dumps({"message": message}))
     with pytest.raises(KubeError) as caught:
@@ -184,7 +184,7 @@ def test_a_refusal_of_a_new_size_of_a_gang_says_what_to_do(pod: Kube, api: Api) 
     assert str(caught.value) == "Kubernetes made a gang of the Job and fixes its size: docs/kueue.md has the way out"
 
 
-def test_an_event(pod: Kube, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_event_creates_a_kubernetes_event_about_the_job(pod: Kube, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube, "strftime", lambda *_: "2026-01-02T03:04:05Z")
     api.answer({})
     pod.event(job("7"), "Scaled", "size 1 -> 3: 2 jobs wait for nodes")
@@ -202,7 +202,7 @@ def test_an_event(pod: Kube, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert api.asked == [("POST /api/v1/namespaces/ns/events", "application/json", f"Bearer {TOKEN}", body)]
 
 
-def test_cpu_use_is_that_of_the_brokers(pod: Kube, api: Api) -> None:
+def test_cpu_sums_the_use_of_the_broker_containers(pod: Kube, api: Api) -> None:
     def containers(**use: str) -> dict[str, Any]:
         return {"containers": [{"name": name, "usage": {"cpu": cpu}} for name, cpu in use.items()]}
 
@@ -229,7 +229,7 @@ def test_pods_that_kueue_keeps_gated_are_counted(pod: Kube, api: Api) -> None:
     ("quantity", "expected"),
     [("0", 0), ("2", 2), ("250m", 0.25), ("1500000u", 1.5), ("123456789n", 0.123456789), ("1k", 1000), ("0.5", 0.5)],
 )
-def test_parse_cpu(quantity: str, expected: float) -> None:
+def test_parse_cpu_reads_kubernetes_quantities(quantity: str, expected: float) -> None:
     assert kube.parse_cpu(quantity) == pytest.approx(expected)
 
 
@@ -247,7 +247,7 @@ def test_parse_cpu(quantity: str, expected: float) -> None:
         (200, "", "IncompleteRead(0 bytes read, 1000 more expected)"),
     ],
 )
-def test_an_error_is_one_line_with_what_the_server_says(
+def test_a_kubernetes_error_is_one_line_with_the_message_of_the_server(
     pod: Kube, api: Api, code: int, body: str, expected: str
 ) -> None:
     api.refuse(code, body)
@@ -273,7 +273,9 @@ def no_token(pod: Kube) -> None:
     ("breaks", "expected"),
     [(no_server, "Connection refused"), (no_tls, "certificate"), (no_token, "No such file or directory")],
 )
-def test_a_call_that_fails_is_an_error_of_one_line(pod: Kube, breaks: Callable[[Kube], None], expected: str) -> None:
+def test_a_failed_call_to_kubernetes_is_an_error_of_one_line(
+    pod: Kube, breaks: Callable[[Kube], None], expected: str
+) -> None:
     breaks(pod)
     with pytest.raises(KubeError) as caught:
         pod.get_job()
@@ -288,7 +290,9 @@ def test_a_call_that_fails_is_an_error_of_one_line(pod: Kube, breaks: Callable[[
 @pytest.mark.parametrize(
     ("host", "expected"), [("10.0.0.1", "https://10.0.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
 )
-def test_where_the_server_is(monkeypatch: pytest.MonkeyPatch, host: str, expected: str) -> None:
+def test_the_address_of_the_api_server_comes_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, host: str, expected: str
+) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     assert kube.server() == expected

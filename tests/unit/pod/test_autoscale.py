@@ -37,26 +37,39 @@ def level(kind: str, count: Any, *below: dict[str, Any], **fields: Any) -> dict[
     ("resources", "expected"),
     [
         # flux submit -n 3 -c 2 -g 1
-        (level("slot", 3, level("core", 2), level("gpu", 1)), Request(3, 2, 1)),
+        pytest.param(level("slot", 3, level("core", 2), level("gpu", 1)), Request(3, 2, 1), id="slots"),
         # flux submit -N 2 -n 4
-        (level("node", 2, level("slot", 2, level("core", 1))), Request(2, 2, 0, apart=True)),
+        pytest.param(level("node", 2, level("slot", 2, level("core", 1))), Request(2, 2, 0, apart=True), id="nodes"),
         # flux submit -N 2 -n 8 -c 3 -g 2
-        (level("node", 2, level("slot", 4, level("core", 3), level("gpu", 2))), Request(2, 12, 8, apart=True)),
+        pytest.param(
+            level("node", 2, level("slot", 4, level("core", 3), level("gpu", 2))),
+            Request(2, 12, 8, apart=True),
+            id="slots on nodes",
+        ),
         # flux submit -N 2 --exclusive
-        (
+        pytest.param(
             level("node", 2, level("slot", 1, level("core", 1)), exclusive=True),
             Request(2, 1, 0, apart=True, exclusive=True),
+            id="exclusive nodes",
         ),
         # flux submit --tasks-per-node: nodes below a slot
-        (level("slot", 3, level("node", 1, level("core", 2))), Request(1, 6, 0, apart=True)),
-        (level("node", {"min": 2, "max": 4}, level("slot", 1, level("core", 1))), Request(2, 1, 0, apart=True)),
+        pytest.param(
+            level("slot", 3, level("node", 1, level("core", 2))), Request(1, 6, 0, apart=True), id="nodes in slots"
+        ),
+        pytest.param(
+            level("node", {"min": 2, "max": 4}, level("slot", 1, level("core", 1))),
+            Request(2, 1, 0, apart=True),
+            id="range of nodes",
+        ),
         *(
-            (level("node", count, level("slot", 1, level("core", 1))), Request(least, 1, 0, apart=True))
+            pytest.param(
+                level("node", count, level("slot", 1, level("core", 1))), Request(least, 1, 0, apart=True), id=count
+            )
             for count, least in (("3+", 3), ("3+:2:*", 3), ("2-4", 2), ("2,4", 2), ("2-8:2:*", 2), ("5", 5))
         ),
     ],
 )
-def test_parse_resources(resources: dict[str, Any], expected: Request) -> None:
+def test_parse_resources_reads_what_flux_commands_request(resources: dict[str, Any], expected: Request) -> None:
     assert parse_resources([resources]) == expected
 
 
@@ -69,81 +82,97 @@ BUSY = dict.fromkeys(range(2), (4, 0))
     ("seen", "size", "pending", "expected"),
     [
         # no job waits: the nodes that jobs hold
-        (nodes(), 3, [], 0),
-        (nodes(used={1: (1, 0)}), 3, [], 2),
+        pytest.param(nodes(), 3, [], 0, id="no jobs"),
+        pytest.param(nodes(used={1: (1, 0)}), 3, [], 2, id="only a running job"),
         # there is room, or soon will be: never less than the size
-        (nodes(), 3, [NODE], 3),
-        (nodes(used=BUSY), 2, [NODE], 3),
-        (nodes(used=BUSY), 2, [NODE] * 40, 8),
-        (nodes(used=BUSY), 2, [Request(3, 1, 0, apart=True)], 5),
+        pytest.param(nodes(), 3, [NODE], 3, id="room"),
+        pytest.param(nodes(used=BUSY), 2, [NODE], 3, id="one job"),
+        pytest.param(nodes(used=BUSY), 2, [NODE] * 40, 8, id="many jobs"),
+        pytest.param(nodes(used=BUSY), 2, [Request(3, 1, 0, apart=True)], 5, id="nodes of a job"),
         # several jobs share a node, as do slots without nodes
-        (nodes(used=BUSY), 2, [NODE] * 4, 3),
-        (nodes(used=BUSY), 2, [NODE] * 5, 4),
-        (nodes(used=BUSY), 2, [Request(4, 1, 0)], 3),
-        (nodes(used=BUSY), 2, [Request(9, 1, 0)], 5),
-        (nodes(used=BUSY), 2, [Request(3, 3, 0)], 5),
-        (nodes(used={0: (1, 0)}), 1, [Request(5, 1, 0)], 2),
+        pytest.param(nodes(used=BUSY), 2, [NODE] * 4, 3, id="four jobs on a node"),
+        pytest.param(nodes(used=BUSY), 2, [NODE] * 5, 4, id="fifth job"),
+        pytest.param(nodes(used=BUSY), 2, [Request(4, 1, 0)], 3, id="four slots"),
+        pytest.param(nodes(used=BUSY), 2, [Request(9, 1, 0)], 5, id="nine slots"),
+        pytest.param(nodes(used=BUSY), 2, [Request(3, 3, 0)], 5, id="slots of three cores"),
+        pytest.param(nodes(used={0: (1, 0)}), 1, [Request(5, 1, 0)], 2, id="rest of a used node"),
         # whole nodes
-        (nodes(used={0: (1, 0)}), 1, [replace(NODE, exclusive=True)], 2),
-        (nodes(), 1, [replace(NODE, exclusive=True)] * 2, 2),
+        pytest.param(nodes(used={0: (1, 0)}), 1, [replace(NODE, exclusive=True)], 2, id="exclusive"),
+        pytest.param(nodes(), 1, [replace(NODE, exclusive=True)] * 2, 2, id="two exclusive"),
         # a job that fits only when the running jobs have ended
-        (nodes(used=BUSY), 2, [Request(8, 1, 0, apart=True)], 8),
+        pytest.param(nodes(used=BUSY), 2, [Request(8, 1, 0, apart=True)], 8, id="all nodes"),
         # jobs that not even an empty cluster could run
-        (nodes(used=BUSY), 2, [Request(9, 1, 0, apart=True)], 2),
-        (nodes(used=BUSY), 2, [Request(1, 5, 0)], 2),
-        (nodes(used=BUSY), 2, [Request(1, 5, 0), NODE], 3),
-        (nodes(), 2, [Request(1, 1, 1)], 0),
+        pytest.param(nodes(used=BUSY), 2, [Request(9, 1, 0, apart=True)], 2, id="more nodes than max"),
+        pytest.param(nodes(used=BUSY), 2, [Request(1, 5, 0)], 2, id="more cores than a node"),
+        pytest.param(nodes(used=BUSY), 2, [Request(1, 5, 0), NODE], 3, id="impossible job before another"),
+        pytest.param(nodes(), 2, [Request(1, 1, 1)], 0, id="no GPUs"),
         # GPUs
-        (nodes(pair=(4, 2)), 1, [Request(1, 1, 2, apart=True)] * 3, 3),
-        (nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 1)], 1),
-        (nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 2)], 2),
-        (nodes(pair=(4, 2)), 1, [Request(1, 0, 3)], 0),
+        pytest.param(nodes(pair=(4, 2)), 1, [Request(1, 1, 2, apart=True)] * 3, 3, id="all GPUs of a node"),
+        pytest.param(nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 1)], 1, id="free GPU"),
+        pytest.param(nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 2)], 2, id="more GPUs than are free"),
+        pytest.param(nodes(pair=(4, 2)), 1, [Request(1, 0, 3)], 0, id="more GPUs than a node"),
         # drained nodes of the cluster take no jobs; nodes to come are undrained
-        (nodes(drained=(0, 1)), 2, [NODE], 3),
-        (nodes(drained=(1,)), 2, [NODE] * 5, 3),
-        (nodes(drained=(2,)), 2, [Request(3, 1, 0, apart=True)], 3),
-        (nodes(drained=(0,)), 2, [Request(8, 1, 0, apart=True)], 0),
-        # hosts of bursts, from rank 8 on, are no nodes of its own: they count as room once they have joined
-        (nodes(10), 2, [Request(10, 1, 0, apart=True)], 8),
-        (nodes(10, used=BUSY), 2, [Request(10, 1, 0, apart=True)], 8),
-        (nodes(10), 2, [Request(3, 1, 0, apart=True)], 3),
-        (nodes(10, used={9: (1, 0)}), 2, [], 0),
-        (nodes(10, drained=(9,)), 2, [Request(10, 1, 0, apart=True)], 0),
-        (replace(nodes(10), online=frozenset(range(9))), 2, [Request(10, 1, 0, apart=True)], 0),
+        pytest.param(nodes(drained=(0, 1)), 2, [NODE], 3, id="all drained"),
+        pytest.param(nodes(drained=(1,)), 2, [NODE] * 5, 3, id="one drained"),
+        pytest.param(nodes(drained=(2,)), 2, [Request(3, 1, 0, apart=True)], 3, id="later node drained"),
+        pytest.param(nodes(drained=(0,)), 2, [Request(8, 1, 0, apart=True)], 0, id="all nodes with one drained"),
+        # hosts of bursts, from rank 8 on, are not the cluster's own nodes: they count as room once they have joined
+        pytest.param(nodes(10), 2, [Request(10, 1, 0, apart=True)], 8, id="joined hosts of bursts"),
+        pytest.param(nodes(10, used=BUSY), 2, [Request(10, 1, 0, apart=True)], 8, id="joined hosts and running jobs"),
+        pytest.param(nodes(10), 2, [Request(3, 1, 0, apart=True)], 3, id="own nodes suffice"),
+        pytest.param(nodes(10, used={9: (1, 0)}), 2, [], 0, id="job on a burst"),
+        pytest.param(nodes(10, drained=(9,)), 2, [Request(10, 1, 0, apart=True)], 0, id="drained host of a burst"),
+        pytest.param(
+            replace(nodes(10), online=frozenset(range(9))),
+            2,
+            [Request(10, 1, 0, apart=True)],
+            0,
+            id="host of a burst not joined",
+        ),
         # we drained it, and its pod starts again
-        (replace(nodes(), drained={1: "minicluster: the pod was told to stop"}), 2, [NODE] * 5, 2),
+        pytest.param(
+            replace(nodes(), drained={1: "minicluster: the pod was told to stop"}), 2, [NODE] * 5, 2, id="our drain"
+        ),
     ],
 )
-def test_queue_need(seen: Nodes, size: int, pending: list[Request], expected: int) -> None:
+def test_queue_need_is_the_size_that_the_pending_jobs_need(
+    seen: Nodes, size: int, pending: list[Request], expected: int
+) -> None:
     assert queue_need(seen, size, 8, pending).size == expected
 
 
 @pytest.mark.parametrize(
     ("pending", "expected"),
     [
-        ([], Need(2)),
+        pytest.param([], Need(2), id="no jobs"),
         # jobs for which there is room, or that no size has room for, have waited for nothing
-        ([(3, replace(NODE, cores=3))], Need(2)),
-        ([(3, replace(NODE, cores=5))], Need(2)),
+        pytest.param([(3, replace(NODE, cores=3))], Need(2), id="room"),
+        pytest.param([(3, replace(NODE, cores=5))], Need(2), id="impossible"),
         # rank 1 has one core left, for the third
-        ([(3, replace(NODE, cores=4)), (9, NODE), (1, NODE)], Need(3, 3)),
-        ([(7, replace(NODE, cores=4)), (5, replace(NODE, cores=4)), (9, replace(NODE, cores=4))], Need(5, 5)),
+        pytest.param([(3, replace(NODE, cores=4)), (9, NODE), (1, NODE)], Need(3, 3), id="one of three jobs"),
+        pytest.param(
+            [(7, replace(NODE, cores=4)), (5, replace(NODE, cores=4)), (9, replace(NODE, cores=4))],
+            Need(5, 5),
+            id="oldest of three jobs",
+        ),
         # it waits for running jobs, and needs more nodes than there are
-        ([(4, replace(NODE, chunks=8, cores=2))], Need(8, 4)),
-        ([(4, replace(NODE, chunks=2, cores=4))], Need(4, 4)),
+        pytest.param([(4, replace(NODE, chunks=8, cores=2))], Need(8, 4), id="after running jobs"),
+        pytest.param([(4, replace(NODE, chunks=2, cores=4))], Need(4, 4), id="two nodes"),
     ],
 )
-def test_since_when_the_queue_needs_more_nodes(pending: list[tuple[float, Request]], expected: Need) -> None:
+def test_queue_need_tells_since_when_more_nodes_are_needed(
+    pending: list[tuple[float, Request]], expected: Need
+) -> None:
     seen = nodes(used={0: (4, 0), 1: (1, 0)})
     assert queue_need(seen, 2, 8, [replace(request, since=since) for since, request in pending]) == expected
 
 
-def test_queue_need_stops_at_the_most() -> None:
+def test_queue_need_does_not_exceed_the_largest_size() -> None:
     assert queue_need(nodes(used=BUSY), 2, 4, [NODE] * 40).size == 4
     assert queue_need(nodes(used={5: (1, 0)}), 6, 4, []) == Need(0)
 
 
-def test_queue_need_reads_the_queue_only_until_it_is_certain() -> None:
+def test_queue_need_stops_reading_the_queue_once_the_result_is_certain() -> None:
     read = []
 
     def pending() -> Iterator[Request]:
@@ -164,8 +193,8 @@ def test_queue_need_reads_the_queue_only_until_it_is_certain() -> None:
     size=st.integers(1, 8),
     asked=st.builds(Request, st.integers(1, 9), st.integers(0, 9), st.integers(0, 5), st.booleans(), st.booleans()),
 )
-def test_a_job_is_placed_as_a_count_by_hand_says(seen: Nodes, size: int, asked: Request) -> None:
-    """On identical empty nodes, room is a multiplication."""
+def test_a_job_needs_as_many_identical_empty_nodes_as_a_division_says(seen: Nodes, size: int, asked: Request) -> None:
+    """On identical empty nodes, the number of nodes is a division."""
     by_kind = zip(seen.all[0], (asked.cores, asked.gpus), strict=True)
     fits = min((room // wanted for room, wanted in by_kind if wanted), default=1)
     each = min(fits, 1) if asked.apart else fits
@@ -182,7 +211,7 @@ def test_a_job_is_placed_as_a_count_by_hand_says(seen: Nodes, size: int, asked: 
 def look(
     size: int, wish: int = 0, now: float = 0, used: tuple[int, ...] = (), since: float = 0, **fields: Any
 ) -> Snapshot:
-    """Return a snapshot in which a job waits since a time."""
+    """Return a snapshot in which a job has waited since a time."""
     there = nodes(used=dict.fromkeys(used, (4, 0)))
     return Snapshot(now=now, size=size, nodes=there, **{"need": Need(wish, since), "waiting": 3, **fields})
 
@@ -197,69 +226,133 @@ IDLE = "waits: nodes have been idle for less than 60 s"
 @pytest.mark.parametrize(
     ("policy", "seen", "expected"),
     [
-        ({}, [look(2, 2)], (2, "nothing to do")),
+        pytest.param({}, [look(2, 2)], (2, "nothing to do"), id="nothing to do"),
         # the backlog's window
-        ({}, [look(1, 4)], (1, WAITS)),
-        ({}, [look(1, 4), look(1, 4, 9.9)], (1, WAITS)),
-        ({}, [look(1, 4), look(1, 4, 10)], (4, GROWS)),
+        pytest.param({}, [look(1, 4)], (1, WAITS), id="first look"),
+        pytest.param({}, [look(1, 4), look(1, 4, 9.9)], (1, WAITS), id="before the backlog window"),
+        pytest.param({}, [look(1, 4), look(1, 4, 10)], (4, GROWS), id="after the backlog window"),
         # of a job: short ones that come and go don't count
-        ({}, [look(1, 4, now, since=now - 9) for now in range(0, 90, 3)], (1, WAITS)),
-        ({}, [look(1, 4, 30, since=20)], (4, GROWS)),
-        ({"backlog": 0}, [look(1, 4)], (4, GROWS)),
+        pytest.param({}, [look(1, 4, now, since=now - 9) for now in range(0, 90, 3)], (1, WAITS), id="short jobs"),
+        pytest.param({}, [look(1, 4, 30, since=20)], (4, GROWS), id="job that waited"),
+        pytest.param({"backlog": 0}, [look(1, 4)], (4, GROWS), id="no backlog window"),
         # limits
-        ({}, [look(1, 40), look(1, 40, 10)], (8, GROWS)),
-        ({"max": 3}, [look(1, 40), look(1, 40, 10)], (3, GROWS)),
-        ({"step_up": 2}, [look(1, 8), look(1, 8, 10)], (3, GROWS)),
-        ({"step_up": 2}, [look(1, 2), look(1, 2, 10)], (2, GROWS)),
-        ({"step_up": 2, "period": 5}, [look(1, 8, 10), look(3, 8, 15)], (5, GROWS)),
-        ({"step_up": 2, "period": 5}, [look(1, 8, 10), look(3, 8, 14.9)], (3, STEPPED)),
-        ({"period": 5}, [look(1, 4, 10), look(4, 8, 11)], (8, GROWS)),
-        ({"min": 3}, [look(1)], (3, "autoscaling.min")),
-        ({"min": 3}, [look(5), look(5, 0, 60)], (3, "nodes idle for 60 s")),
+        pytest.param({}, [look(1, 40), look(1, 40, 10)], (8, GROWS), id="at most 8 nodes"),
+        pytest.param({"max": 3}, [look(1, 40), look(1, 40, 10)], (3, GROWS), id="at most 3 nodes"),
+        pytest.param({"step_up": 2}, [look(1, 8), look(1, 8, 10)], (3, GROWS), id="step up"),
+        pytest.param({"step_up": 2}, [look(1, 2), look(1, 2, 10)], (2, GROWS), id="last step up"),
+        pytest.param(
+            {"step_up": 2, "period": 5}, [look(1, 8, 10), look(3, 8, 15)], (5, GROWS), id="step after a period"
+        ),
+        pytest.param(
+            {"step_up": 2, "period": 5}, [look(1, 8, 10), look(3, 8, 14.9)], (3, STEPPED), id="step before a period"
+        ),
+        pytest.param({"period": 5}, [look(1, 4, 10), look(4, 8, 11)], (8, GROWS), id="growth without steps"),
+        pytest.param({"min": 3}, [look(1)], (3, "autoscaling.min"), id="min at once"),
+        pytest.param({"min": 3}, [look(5), look(5, 0, 60)], (3, "nodes idle for 60 s"), id="no smaller than min"),
         # the idle window, of the whole cluster and of each node
-        ({}, [look(4)], (4, IDLE)),
-        ({}, [look(4), look(4, 0, 59.9)], (4, IDLE)),
-        ({}, [look(4), look(4, 0, 60)], (1, "nodes idle for 60 s")),
-        ({}, [look(4), look(4, 4, 30, used=(3,)), look(4, 0, 60)], (4, IDLE)),
-        ({"idle": 0}, [look(4)], (1, "nodes idle for 0 s")),
-        ({"step_down": 2}, [look(4), look(4, 0, 60)], (2, "nodes idle for 60 s")),
-        ({"step_down": 1, "period": 5}, [look(4), look(4, 0, 60), look(3, 0, 64.9)], (3, STEPPED)),
-        ({"step_down": 1, "period": 5}, [look(4), look(4, 0, 60), look(3, 0, 65)], (2, "nodes idle for 60 s")),
-        ({"period": 5}, [look(4), look(4, 0, 60), look(3, 0, 61)], (1, "nodes idle for 60 s")),
+        pytest.param({}, [look(4)], (4, IDLE), id="idle first look"),
+        pytest.param({}, [look(4), look(4, 0, 59.9)], (4, IDLE), id="before the idle window"),
+        pytest.param({}, [look(4), look(4, 0, 60)], (1, "nodes idle for 60 s"), id="after the idle window"),
+        pytest.param({}, [look(4), look(4, 4, 30, used=(3,)), look(4, 0, 60)], (4, IDLE), id="job in the idle window"),
+        pytest.param({"idle": 0}, [look(4)], (1, "nodes idle for 0 s"), id="no idle window"),
+        pytest.param({"step_down": 2}, [look(4), look(4, 0, 60)], (2, "nodes idle for 60 s"), id="step down"),
+        pytest.param(
+            {"step_down": 1, "period": 5},
+            [look(4), look(4, 0, 60), look(3, 0, 64.9)],
+            (3, STEPPED),
+            id="step down before a period",
+        ),
+        pytest.param(
+            {"step_down": 1, "period": 5},
+            [look(4), look(4, 0, 60), look(3, 0, 65)],
+            (2, "nodes idle for 60 s"),
+            id="step down after a period",
+        ),
+        pytest.param(
+            {"period": 5},
+            [look(4), look(4, 0, 60), look(3, 0, 61)],
+            (1, "nodes idle for 60 s"),
+            id="shrink without steps",
+        ),
         # only over idle nodes, even if the wish is smaller
-        ({}, [look(4, 2, used=(1,)), look(4, 2, 60, used=(1,))], (2, "nodes idle for 60 s")),
-        ({}, [look(4, 1, used=(3,)), look(4, 1, 60, used=(3,))], (4, "waits: the highest nodes have jobs")),
-        ({}, [look(4, 1), look(4, 1, 30, used=(2,)), look(4, 1, 60)], (3, "nodes idle for 60 s")),
+        pytest.param(
+            {},
+            [look(4, 2, used=(1,)), look(4, 2, 60, used=(1,))],
+            (2, "nodes idle for 60 s"),
+            id="down to the need",
+        ),
+        pytest.param(
+            {},
+            [look(4, 1, used=(3,)), look(4, 1, 60, used=(3,))],
+            (4, "waits: the highest nodes have jobs"),
+            id="highest node has a job",
+        ),
+        pytest.param(
+            {},
+            [look(4, 1), look(4, 1, 30, used=(2,)), look(4, 1, 60)],
+            (3, "nodes idle for 60 s"),
+            id="window of each node",
+        ),
         # size set by hand, or max lowered: down to max
-        ({"max": 3}, [look(6, 6), look(6, 6, 60)], (3, "nodes idle for 60 s")),
+        pytest.param({"max": 3}, [look(6, 6), look(6, 6, 60)], (3, "nodes idle for 60 s"), id="above max"),
         # minicluster-scale
-        ({}, [look(1, requested=5), look(1, now=10, requested=5)], (5, "minicluster-scale requested it")),
-        ({}, [look(5, requested=5), look(5, now=60, requested=5)], (5, "nothing to do")),
-        ({}, [look(5, requested=9), look(5, now=60, requested=9)], (8, "minicluster-scale requested it")),
+        pytest.param(
+            {},
+            [look(1, requested=5), look(1, now=10, requested=5)],
+            (5, "minicluster-scale requested it"),
+            id="request",
+        ),
+        pytest.param(
+            {}, [look(5, requested=5), look(5, now=60, requested=5)], (5, "nothing to do"), id="request is met"
+        ),
+        pytest.param(
+            {},
+            [look(5, requested=9), look(5, now=60, requested=9)],
+            (8, "minicluster-scale requested it"),
+            id="request above max",
+        ),
         # a queue that wants more, but has not waited, does not hide it; nor does it become the queue's size
-        (
+        pytest.param(
             {},
             [look(1, 6, now, since=now, requested=3) for now in (0, 5, 10)],
             (3, "minicluster-scale requested it"),
+            id="request beside the queue",
         ),
-        ({}, [look(1, requested=5), look(1, now=5), look(1, now=10, requested=5)], (1, ASKED)),
+        pytest.param(
+            {},
+            [look(1, requested=5), look(1, now=5), look(1, now=10, requested=5)],
+            (1, ASKED),
+            id="request withdrawn meanwhile",
+        ),
         # CPU
-        (
+        pytest.param(
             {"cpu_target": 50},
             [look(2, cpu=1.0), look(2, now=10, cpu=1.0)],
             (4, "CPU use is 100% of the request"),
+            id="CPU above target",
         ),
-        ({"cpu_target": 50}, [look(4, cpu=0.1), look(4, now=60, cpu=0.1)], (1, "nodes idle for 60 s")),
-        ({"cpu_target": 50}, [look(4, cpu=0.5), look(4, now=60, cpu=0.5)], (4, "nothing to do")),
-        ({"cpu_target": 50}, [look(4, 4, cpu=None), look(4, 4, 60, cpu=None)], (4, "nothing to do")),
+        pytest.param(
+            {"cpu_target": 50},
+            [look(4, cpu=0.1), look(4, now=60, cpu=0.1)],
+            (1, "nodes idle for 60 s"),
+            id="CPU below target",
+        ),
+        pytest.param(
+            {"cpu_target": 50}, [look(4, cpu=0.5), look(4, now=60, cpu=0.5)], (4, "nothing to do"), id="CPU at target"
+        ),
+        pytest.param(
+            {"cpu_target": 50}, [look(4, 4, cpu=None), look(4, 4, 60, cpu=None)], (4, "nothing to do"), id="CPU unknown"
+        ),
     ],
 )
-def test_decision(policy: dict[str, Any], seen: list[Snapshot], expected: tuple[int, str]) -> None:
+def test_the_autoscaler_decides_by_its_policy_and_what_it_has_seen(
+    policy: dict[str, Any], seen: list[Snapshot], expected: tuple[int, str]
+) -> None:
     assert decided(replace(POLICY, **policy), seen)[:2] == expected
 
 
 def decided(policy: Policy, seen: list[Snapshot]) -> Decision:
-    """Return the last decision. Those before it are acted on where the size changes."""
+    """Return the last decision; the ones before it change the size."""
     autoscaler, last = Autoscaler(), Decision(0, "")
     for before, each in zip([seen[0], *seen], seen, strict=False):
         if each.size != before.size:
@@ -271,17 +364,19 @@ def decided(policy: Policy, seen: list[Snapshot]) -> Decision:
 @pytest.mark.parametrize(
     ("policy", "seen", "expected"),
     [
-        ({}, [look(1, 4, 3, since=1)], 8),
-        ({}, [look(1, 4, 11, since=1)], math.inf),
-        # whatever comes first
-        ({}, [look(1, now=0, requested=5), look(1, 4, 4, since=3, requested=5)], 6),
-        ({"step_up": 2, "period": 5}, [look(1, 8, 10), look(3, 8, 12)], 3),
-        # a shrink needs no look of its own
-        ({}, [look(4)], math.inf),
-        ({}, [look(2, 2)], math.inf),
+        pytest.param({}, [look(1, 4, 3, since=1)], 8, id="backlog window"),
+        pytest.param({}, [look(1, 4, 11, since=1)], math.inf, id="window over"),
+        # the earlier of two reasons
+        pytest.param(
+            {}, [look(1, now=0, requested=5), look(1, 4, 4, since=3, requested=5)], 6, id="request before queue"
+        ),
+        pytest.param({"step_up": 2, "period": 5}, [look(1, 8, 10), look(3, 8, 12)], 3, id="period of a step"),
+        # a shrink needs no extra look
+        pytest.param({}, [look(4)], math.inf, id="no need"),
+        pytest.param({}, [look(2, 2)], math.inf, id="nothing to do"),
     ],
 )
-def test_when_it_would_grow(policy: dict[str, Any], seen: list[Snapshot], expected: float) -> None:
+def test_the_autoscaler_tells_when_it_would_grow(policy: dict[str, Any], seen: list[Snapshot], expected: float) -> None:
     assert decided(replace(POLICY, **policy), seen).wait == expected
 
 
@@ -303,7 +398,9 @@ def test_when_it_would_grow(policy: dict[str, Any], seen: list[Snapshot], expect
         (1, 2.5, 80, 4),
     ],
 )
-def test_cpu_use_counts_as_in_kubernetes_autoscaler(size: int, use: float, target: int, expected: int) -> None:
+def test_the_cpu_target_sets_the_size_as_in_the_autoscaler_of_kubernetes(
+    size: int, use: float, target: int, expected: int
+) -> None:
     policy = replace(POLICY, cpu_target=target)
     wishes = look(size, cpu=use).wishes(policy)
     assert wishes == {"queue": 0, "asked": 0, "min": 1, "cpu": expected}
@@ -332,7 +429,7 @@ LOOKS = st.lists(
 
 
 @given(policy=POLICIES, first=st.integers(1, 8), looks=LOOKS)
-def test_what_always_holds(policy: Policy, first: int, looks: list[Any]) -> None:
+def test_the_autoscaler_keeps_limits_and_windows_for_any_history(policy: Policy, first: int, looks: list[Any]) -> None:
     autoscaler, size, now = Autoscaler(), first, 0.0
     idle: dict[int, float] = {}
     wanted: float | None = None
@@ -396,7 +493,7 @@ def turns(sizes: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("lasts", [1, 5, 30, 47, 200])
-def test_forty_jobs_from_one_node_to_eight_and_back(lasts: float) -> None:
+def test_the_autoscaler_grows_to_eight_nodes_for_forty_jobs_and_back(lasts: float) -> None:
     sizes = run(POLICY, [0.0] * 40, lasts, until=2000)
     top = sizes.index(max(sizes))
     assert sizes[:top] == sorted(sizes[:top])
@@ -407,13 +504,13 @@ def test_forty_jobs_from_one_node_to_eight_and_back(lasts: float) -> None:
         assert sizes[:3] == [1, 8, 8]
 
 
-def test_forty_jobs_by_steps() -> None:
+def test_the_autoscaler_grows_and_shrinks_by_its_steps() -> None:
     sizes = turns(run(replace(POLICY, step_up=3, step_down=2), [0.0] * 40, 60, until=2000))
     assert sizes == [1, 4, 7, 8, 6, 4, 2, 1]
 
 
 @pytest.mark.parametrize(("every", "lasts"), [(10, 25), (5, 30), (20, 10), (7, 23), (10, 65), (60, 50)])
-def test_a_constant_load_has_a_constant_size(every: int, lasts: int) -> None:
+def test_the_autoscaler_keeps_a_constant_size_under_a_constant_load(every: int, lasts: int) -> None:
     sizes = run(POLICY, [float(at) for at in range(0, 6000, every)], lasts, until=6000 + lasts)
     settled = sizes[100:-10]
     assert len(set(settled)) == 1, turns(sizes)

@@ -1,4 +1,4 @@
-"""The cluster's own work in a queue that was kept, and the jobs of others."""
+"""A new lead cancels the cluster's own work in a kept queue, and no other job."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ def marked(user: Any) -> dict[str, Any]:
     return {"jobspec": {"attributes": {"system": {"cwd": "/"}, **({} if user is None else {"user": user})}}}
 
 
-#: As `flux submit` writes what work.py has it say
+#: The mark that work.py sets, as `flux submit` writes it
 OWN = marked({"minicluster": {"work": 1}})
 
 
-def test_this_is_how_the_work_is_marked() -> None:
+def test_the_work_is_submitted_with_its_mark() -> None:
     cluster = load({"metadata": {"name": "a"}, "spec": {"state": {"claimName": "queue"}}})
     for words in (work.submit(cluster), work.batch(cluster)):
         assert [word for word in words if word.startswith("--setattr")] == ["--setattr=user.minicluster.work=1"]
 
 
-def test_only_marked_work_is_cancelled_in_any_active_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marked_work_is_cancelled_in_any_active_state_and_other_jobs_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = FakeFlux({0: (1, 0)}, {0})
     for number, state in enumerate(("depend", "priority", "sched")):
         flux.submit(number, state=state, **OWN)
@@ -37,7 +37,7 @@ def test_only_marked_work_is_cancelled_in_any_active_state(monkeypatch: pytest.M
     assert before - {job["id"] for job in flux.jobs} == set(range(4))
 
 
-def test_a_job_that_is_gone_meanwhile_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelling_previous_work_skips_a_job_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = FakeFlux({0: (1, 0)}, {0})
     flux.submit(1, jobspec=None)
     flux.submit(2, **OWN)

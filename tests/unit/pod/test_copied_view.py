@@ -1,4 +1,4 @@
-"""What a copied view has of a file, all of it but for the debug information of programs, and of a folder of links."""
+"""A copied view has whole files, programs without debug information, and one link for a folder of links."""
 
 import os
 import struct
@@ -42,7 +42,7 @@ def test_a_program_is_copied_without_its_debug_information(tmp_path: Path) -> No
     assert copied(tmp_path, content) == program(b"text", bytes(11), bytes(5), b"data")
 
 
-def test_debug_information_at_the_end_of_a_file(tmp_path: Path) -> None:
+def test_debug_information_at_the_end_of_a_file_is_left_out(tmp_path: Path) -> None:
     content = bytearray(program(b"text", b"", b"", b"data"))
     end, entry = len(content), len(content) - (len(NAMES) - 2) * view.SECTION.size
     struct.pack_into("QQ", content, entry + 24, end, 11)  # where .debug_info is
@@ -62,12 +62,12 @@ def test_debug_information_at_the_end_of_a_file(tmp_path: Path) -> None:
     ],
     ids=["empty", "script", "magic", "half a header", "no table", "no names", "other sections"],
 )
-def test_other_files_are_copied_whole(tmp_path: Path, content: bytes) -> None:
+def test_files_without_readable_debug_sections_are_copied_whole(tmp_path: Path, content: bytes) -> None:
     assert copied(tmp_path, content) == content
 
 
 def parts(sections: dict[int, tuple[int, int]], index: int | None = None) -> tuple[int, list[tuple[int, int]]]:
-    """Return the size and the parts of a program whose header says otherwise where these sections are."""
+    """Return the size and the copied parts of a program whose header misplaces these sections."""
     content = bytearray(program(b"text", b"information", b"lines", b"data", index=index))
     table = len(content) - len(NAMES) * view.SECTION.size
     for number, where in sections.items():
@@ -92,7 +92,9 @@ def parts(sections: dict[int, tuple[int, int]], index: int | None = None) -> tup
     ],
     ids=["as it is", "overlap", "past the end", "far away", "names far away", "endless names"],
 )
-def test_sections_that_can_not_be(sections: dict[int, tuple[int, int]], found: list[tuple[int, int]]) -> None:
+def test_sections_that_the_header_misplaces_do_not_break_the_copy(
+    sections: dict[int, tuple[int, int]], found: list[tuple[int, int]]
+) -> None:
     assert parts(sections) == (found[-1][1], found)
 
 
@@ -100,7 +102,7 @@ NUMBERS = st.integers(0, 700) | st.integers(0, 2**64 - 1)
 
 
 @given(st.dictionaries(st.integers(0, len(NAMES) - 1), st.tuples(NUMBERS, NUMBERS)), st.integers(0, 7))
-def test_whatever_the_header_says_the_parts_are_in_the_file(sections: dict[int, tuple[int, int]], index: int) -> None:
+def test_the_copied_parts_are_within_the_file_for_any_header(sections: dict[int, tuple[int, int]], index: int) -> None:
     size, found = parts(sections, index)
     edges = [edge for part in found for edge in part]
     assert (edges[0], edges[-1], edges) == (0, size, sorted(edges))
@@ -150,7 +152,7 @@ A, B = "/software/a/x", "/software/b"
     ids=["all", "relative", "a folder in it", "no folder in it", "fewer", "two origins", "more", "other names", "chain",
          "outside", "gone", "empty"],
 )  # fmt: skip
-def test_a_folder_of_links_is_one_link_where_it_repeats_another_folder(
+def test_a_folder_of_links_that_repeats_another_folder_is_copied_as_one_link(
     names: dict[str, str], found: str | None, tmp_path: Path
 ) -> None:
     views = linked(tmp_path, names)

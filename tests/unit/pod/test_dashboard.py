@@ -1,4 +1,4 @@
-"""The dashboard shows the metrics that there are, each of them, chosen by what its variables say."""
+"""The dashboard shows each metric that exists, of the pods that its variables choose."""
 
 import json
 import re
@@ -15,7 +15,7 @@ METRIC = re.compile(r"(minicluster_\w+)(\{[^}]*\})?")
 
 
 def queries() -> Iterator[str]:
-    """Yield what the panels ask for."""
+    """Yield the queries of the panels."""
     for panel in DASHBOARD["panels"]:
         yield from (target["expr"] for target in panel["targets"])
 
@@ -30,24 +30,24 @@ def served() -> dict[str, set[str]]:
     return found
 
 
-def test_it_has_the_metrics_that_there_are() -> None:
+def test_the_dashboard_shows_exactly_the_metrics_that_exist() -> None:
     shown = {name for query in queries() for name, _ in METRIC.findall(query)}
     assert shown == served().keys()
 
 
-def test_it_groups_by_labels_that_there_are() -> None:
+def test_the_dashboard_groups_by_labels_that_exist() -> None:
     labels = served()
     for query in queries():
         (name, _), by = METRIC.findall(query)[0], re.findall(r"by \((\w+)\)", query)
         assert set(by) == labels[name], query
 
 
-def test_each_query_is_of_the_chosen_pods() -> None:
+def test_each_query_of_the_dashboard_selects_the_chosen_pods() -> None:
     chosen = '{namespace=~"$namespace", pod=~"$pod"}'
     assert {selector for query in queries() for _, selector in METRIC.findall(query)} == {chosen}
 
 
-def test_each_panel_and_variable_asks_the_chosen_data_source() -> None:
+def test_each_panel_and_variable_of_the_dashboard_asks_the_chosen_data_source() -> None:
     source = {"type": "prometheus", "uid": "${datasource}"}
     variables = [v for v in DASHBOARD["templating"]["list"] if v["type"] == "query"]
     targets = [target for panel in DASHBOARD["panels"] for target in panel["targets"]]
@@ -55,7 +55,7 @@ def test_each_panel_and_variable_asks_the_chosen_data_source() -> None:
     assert [v["name"] for v in DASHBOARD["templating"]["list"]] == ["datasource", "namespace", "pod"]
 
 
-def test_panels_have_ids_and_places_of_their_own() -> None:
+def test_panels_of_the_dashboard_have_unique_ids_and_do_not_overlap() -> None:
     panels = DASHBOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     cells = [

@@ -23,15 +23,16 @@ PAIRS = st.tuples(st.integers(0, 300), st.integers(0, 16))
         ("7-7,10-11", [7, 10, 11]),
     ],
 )
-def test_parse_idset(text: str, expected: list[int]) -> None:
+def test_parse_idset_reads_spans_and_brackets(text: str, expected: list[int]) -> None:
     assert state.parse_idset(text) == expected
 
 
 @pytest.mark.parametrize(
     ("numbers", "expected"),
     [([], ""), ([3], "3"), ([1, 0], "0-1"), ([5, 0, 1, 1, 2], "0-2,5"), (range(8), "0-7"), ([0, 2, 4], "0,2,4")],
+    ids=str,
 )
-def test_to_idset(numbers: list[int], expected: str) -> None:
+def test_to_idset_writes_sorted_spans(numbers: list[int], expected: str) -> None:
     assert state.to_idset(numbers) == expected
 
 
@@ -44,38 +45,46 @@ def test_an_idset_is_read_as_it_was_written(numbers: list[int], brackets: bool) 
 @pytest.mark.parametrize(
     ("lite", "expected"),
     [
-        ([], {}),
-        ([{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}], {0: (4, 1), 1: (4, 1)}),
-        (
+        pytest.param([], {}, id="no ranks"),
+        pytest.param(
+            [{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}], {0: (4, 1), 1: (4, 1)}, id="identical ranks"
+        ),
+        pytest.param(
             [{"rank": "0,2", "children": {"core": "0,3"}}, {"rank": "1", "children": {"gpu": "0-7", "core": "0"}}],
             {0: (2, 0), 2: (2, 0), 1: (1, 8)},
+            id="different ranks",
         ),
     ],
 )
-def test_by_rank(lite: list[Any], expected: dict[int, tuple[int, int]]) -> None:
+def test_by_rank_reads_the_cores_and_gpus_of_each_rank_from_r(
+    lite: list[Any], expected: dict[int, tuple[int, int]]
+) -> None:
     assert state.by_rank({"execution": {"R_lite": lite}}) == expected
     assert state.by_rank(None) == {}
 
 
 @given(pairs=st.dictionaries(st.integers(0, 500), PAIRS))
-def test_resources_are_read_as_they_were_written(pairs: dict[int, tuple[int, int]]) -> None:
+def test_by_rank_reads_a_resource_set_as_it_was_written(pairs: dict[int, tuple[int, int]]) -> None:
     assert state.by_rank(resource_set(pairs)) == pairs
 
 
 @given(pairs=st.lists(PAIRS))
-def test_totals(pairs: list[tuple[int, int]]) -> None:
+def test_totals_sums_cores_and_gpus(pairs: list[tuple[int, int]]) -> None:
     assert state.totals(iter(pairs)) == {"cores": sum(p[0] for p in pairs), "gpus": sum(p[1] for p in pairs)}
 
 
 @pytest.mark.parametrize(
     ("whole", "used", "left"),
     [((4, 2), (0, 0), (4, 2)), ((4, 2), (3, 2), (1, 0)), ((1, 0), (2, 1), (0, 0))],
+    ids=str,
 )
-def test_subtract(whole: tuple[int, int], used: tuple[int, int], left: tuple[int, int]) -> None:
+def test_subtract_leaves_what_is_unused_and_never_less_than_zero(
+    whole: tuple[int, int], used: tuple[int, int], left: tuple[int, int]
+) -> None:
     assert state.subtract(whole, used) == left
 
 
-def test_the_first_nodes() -> None:
+def test_first_keeps_the_nodes_of_the_lowest_ranks() -> None:
     nodes = state.Nodes({0: (1, 0), 1: (2, 0), 2: (3, 0)}, {1: (1, 0), 2: (1, 0)}, frozenset({0, 2}), {1: "a", 2: "b"})
     assert nodes.first(2) == state.Nodes({0: (1, 0), 1: (2, 0)}, {1: (1, 0)}, frozenset({0}), {1: "a"})
     assert nodes.first(3) == nodes
@@ -85,8 +94,9 @@ def test_the_first_nodes() -> None:
 @pytest.mark.parametrize(
     ("pending", "expected"),
     [([], 0.0), ([{"t_depend": 90.0}, {"t_depend": 70.5}], 29.5), ([{}], 0.0), ([{"t_depend": 101.0}], 0.0)],
+    ids=str,
 )
-def test_the_queues_wait(pending: list[dict[str, float]], expected: float) -> None:
+def test_longest_wait_is_that_of_the_job_that_came_first(pending: list[dict[str, float]], expected: float) -> None:
     assert state.longest_wait(pending, 100.0) == expected
 
 
@@ -102,13 +112,13 @@ def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
     )
 
 
-def test_the_nodes(flux: FakeFlux) -> None:
+def test_nodes_reads_used_online_and_drained_nodes_from_flux(flux: FakeFlux) -> None:
     assert state.nodes(flux) == state.Nodes(flux.all, flux.used, frozenset({0, 1, 2}), {2: "broken", 3: "gone"})
     flux.used = {}
     assert state.nodes(flux).used == {}
 
 
-def test_the_jobs_that_wait_come_by_priority_and_age_and_held_ones_not(flux: FakeFlux) -> None:
+def test_waiting_jobs_are_sorted_by_priority_and_age_without_held_ones(flux: FakeFlux) -> None:
     flux.submit(7)
     flux.submit(5, priority=0)
     flux.submit(3)
@@ -116,7 +126,7 @@ def test_the_jobs_that_wait_come_by_priority_and_age_and_held_ones_not(flux: Fak
     assert [job["id"] for job in state.waiting_jobs(flux)] == [9, 3, 7]
 
 
-def test_the_summary(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summary_of_flux_has_these_fields_and_values(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     flux.submit(1)
     monkeypatch.setattr(state.time, "time", lambda: 112.34)
     summary = state.summary(flux)
@@ -148,7 +158,9 @@ def test_the_summary(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-def test_the_scheduler(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_summary_names_the_scheduler_and_its_policies(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     assert state.scheduler(flux) == {"name": "sched-simple"}
     flux.schedulers = ("sched-fluxion-resource", "sched-fluxion-feasibility", "sched-fluxion-qmanager")
     policies = {"queuePolicy": "easy", "matchPolicy": "lonode"}
@@ -161,7 +173,7 @@ def test_the_scheduler(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert state.scheduler(flux) == {"name": "none"}
 
 
-def test_a_failure_of_the_undrainer_is_a_problem(
+def test_the_summary_reports_a_failure_of_the_undrainer(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
@@ -173,14 +185,15 @@ def test_a_failure_of_the_undrainer_is_a_problem(
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [
-        (None, set()),
-        ({"execution": {"R_lite": None}}, set()),
-        (
+        pytest.param(None, set(), id="no R"),
+        pytest.param({"execution": {"R_lite": None}}, set(), id="no ranks"),
+        pytest.param(
             {"execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0,3"}}, {"rank": "2", "children": {}}]}},
             {(0, 0), (0, 3), (1, 0), (1, 3)},
+            id="ranks",
         ),
     ],
 )
-def test_core_set(resources: Any, expected: set[tuple[int, int]]) -> None:
+def test_core_set_lists_each_core_of_a_resource_set(resources: Any, expected: set[tuple[int, int]]) -> None:
     assert state.core_set(resources) == expected
     assert state.core_set(json.dumps(resources)) == expected

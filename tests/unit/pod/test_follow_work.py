@@ -1,4 +1,4 @@
-"""On the lead: the cluster's own work that was put back into the queue, and its exit code."""
+"""How the lead follows the cluster's own work that was put back into the queue, to its exit code."""
 
 import subprocess
 from typing import Any
@@ -21,7 +21,7 @@ def add(flux: FakeFlux, number: int, state: str, own: Any = None, **fields: Any)
 
 
 def followed(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, ends: Any = None) -> tuple[int, list[list[str]]]:
-    """Return the exit code, where the work ended with 143, and what was attached."""
+    """Return the exit code of work that ended with 143, and the commands that attached to jobs."""
     calls: list[list[str]] = []
 
     def attach(words: list[str], **_: object) -> None:
@@ -37,7 +37,7 @@ def followed(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, ends: Any = None) 
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_the_copy_is_shown_until_its_end_which_counts(
+def test_the_exit_code_of_work_that_was_put_back_is_that_of_its_last_copy(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, code: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     add(flux, 1, "canceled", waitstatus=15)
@@ -67,7 +67,7 @@ def test_work_without_a_copy_keeps_its_exit_code(flux: FakeFlux, monkeypatch: py
 
 
 @pytest.mark.parametrize(("status", "code"), [(3 << 8, 3), (9, 137), (None, 1)])
-def test_another_job_of_the_work_that_failed_counts_too(
+def test_another_failed_job_of_the_work_decides_the_exit_code(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, status: int | None, code: int
 ) -> None:
     add(flux, 1, "canceled", waitstatus=15)
@@ -76,9 +76,7 @@ def test_another_job_of_the_work_that_failed_counts_too(
     assert followed(flux, monkeypatch) == (code, [])
 
 
-def test_the_copy_of_a_job_that_succeeded_after_all_does_not_count(
-    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_copy_of_a_job_that_succeeded_does_not_count(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     add(flux, 1, "completed", waitstatus=0)
     add(flux, 2, "failed", {"work": 1, "continues": "f1"}, exception_type="dependency")
     assert followed(flux, monkeypatch) == (0, [])

@@ -59,7 +59,7 @@ minicluster_autoscaler_wish{reason="min"} 1
 """
 
 
-def test_the_whole_text() -> None:
+def test_the_text_of_the_metrics_has_each_metric_and_its_help() -> None:
     assert text(VALUES, {}) == TEXT
     assert text(VALUES, {"queue": 8, "min": 1}) == TEXT + WISHES
 
@@ -74,7 +74,7 @@ def server() -> Iterator[MetricsServer]:
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
-def test_it_is_served_to_both_families(server: MetricsServer) -> None:
+def test_the_metrics_are_served_over_ipv4_and_ipv6(server: MetricsServer) -> None:
     server.serve(0, "minicluster_size 4\n")
     http = server._server
     assert http
@@ -83,7 +83,7 @@ def test_it_is_served_to_both_families(server: MetricsServer) -> None:
             assert answer.read() == b"minicluster_size 4\n"
 
 
-def test_the_last_text_is_served_and_nothing_else(server: MetricsServer) -> None:
+def test_the_metrics_server_serves_the_last_text_and_nothing_else(server: MetricsServer) -> None:
     server.serve(0, "first\n")
     http = server._server
     assert http

@@ -23,14 +23,14 @@ def settings(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("word", "value"), [("2", 2), ("8", 8), ("auto", 0)])
-def test_a_request_is_written_where_the_autoscaler_reads_it(
+def test_minicluster_scale_writes_its_request_where_the_autoscaler_reads_it(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, word: str, value: int
 ) -> None:
     run_program(monkeypatch, flux, "scale.py", settings, word)
     assert flux.kvs == {state.REQUESTED_SIZE: value}
 
 
-def test_without_a_size_it_prints_the_request(
+def test_minicluster_scale_without_a_size_prints_the_request(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for kvs, shown in (({}, "auto\n"), ({state.REQUESTED_SIZE: 5}, "5\n"), ({state.REQUESTED_SIZE: 0}, "auto\n")):
@@ -51,7 +51,7 @@ def test_without_a_size_it_prints_the_request(
         (["4", "5"], "2 sizes given: give one, or auto"),
     ],
 )
-def test_an_invalid_size_is_refused(
+def test_minicluster_scale_refuses_an_invalid_size(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, words: list[str], message: str
 ) -> None:
     with pytest.raises(SystemExit) as end:
@@ -59,7 +59,9 @@ def test_an_invalid_size_is_refused(
     assert (end.value.code, flux.kvs) == (f"minicluster-scale: {message}", {})
 
 
-def test_without_an_autoscaler_it_is_an_error(monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path) -> None:
+def test_minicluster_scale_without_an_autoscaler_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path
+) -> None:
     settings.write_text('{"policy": null}')
     with pytest.raises(SystemExit) as end:
         run_program(monkeypatch, flux, "scale.py", settings, "4")

@@ -1,4 +1,4 @@
-"""What older versions of Flux have in place of what the newest one offers."""
+"""How functions of the newest Flux are replaced on older versions."""
 
 import errno
 from typing import Any
@@ -42,11 +42,11 @@ def flux_with(kind: type[FakeFlux], drained: dict[int, str]) -> FakeFlux:
 
 
 @pytest.mark.parametrize("kind", [FakeFlux, OldFlux])
-def test_the_modules_of_the_broker(kind: type[FakeFlux]) -> None:
+def test_list_modules_works_with_old_and_new_flux(kind: type[FakeFlux]) -> None:
     assert [module["name"] for module in list_modules(flux_with(kind, {}))] == ["kvs", "sched-simple"]
 
 
-def test_another_error_is_not_hidden() -> None:
+def test_list_modules_does_not_hide_another_error() -> None:
     flux = flux_with(OldFlux, {})
     flux.errors = {"module.list": OSError(errno.EPERM, "Operation not permitted")}
     with pytest.raises(PermissionError):
@@ -54,13 +54,13 @@ def test_another_error_is_not_hidden() -> None:
 
 
 @pytest.mark.parametrize("kind", [FakeFlux, OldFlux, StrictFlux])
-def test_ranks_are_undrained_though_one_of_them_is_not_drained(kind: type[FakeFlux]) -> None:
+def test_undrain_works_when_one_of_the_ranks_is_not_drained(kind: type[FakeFlux]) -> None:
     flux = flux_with(kind, {1: TOLD, 3: TOLD})
     undrain(flux, [1, 2, 3])
     assert flux.drained == {}
 
 
-def test_without_ranks_nothing_is_asked() -> None:
+def test_undrain_without_ranks_asks_nothing_of_flux() -> None:
     flux = flux_with(FakeFlux, {})
     undrain(flux, [])
     assert flux.done == []

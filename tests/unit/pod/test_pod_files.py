@@ -40,7 +40,7 @@ def start(shell: str, home: Path, *words: str) -> str:
 
 
 @pytest.mark.parametrize("shell", EACH_SHELL)
-def test_a_pod_keeps_its_files(home: Path, shell: str) -> None:
+def test_a_pod_keeps_its_files_when_the_configmap_changes(home: Path, shell: str) -> None:
     assert start(shell, home, "me.sh", "a b", "c") == f"{home}/minicluster/me version 1\nother 1\na b c\n"
     (home / "configmap" / "..data").unlink()
     (home / "configmap" / "..data").symlink_to("..2")
@@ -53,7 +53,7 @@ def test_a_pod_keeps_its_files(home: Path, shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", EACH_SHELL)
-def test_containers_that_start_at_once(home: Path, shell: str) -> None:
+def test_containers_that_start_at_once_get_whole_files(home: Path, shell: str) -> None:
     # files of a copy that was interrupted
     (home / ".files-b").mkdir()
     (home / ".files-b" / "other").write_text("half")

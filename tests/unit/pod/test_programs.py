@@ -1,4 +1,4 @@
-"""The programs of the pods: each is found, by a name of its own."""
+"""Each program of the pods is found by a unique file name."""
 
 import kube
 import state
@@ -9,12 +9,12 @@ from minicluster.pod import programs
 from support import PACKAGE
 
 
-def test_each_file_has_a_name_of_its_own_in_one_of_the_folders() -> None:
+def test_each_program_of_the_pods_has_a_unique_file_name() -> None:
     files = [path for path in (PACKAGE / "pod").rglob("[!_]*") if path.is_file() and path.parent.name != "__pycache__"]
     assert sorted(path.name for path in files) == list(programs())
 
 
-def test_commands_and_programs_have_the_same_words() -> None:
+def test_commands_and_programs_of_the_pods_use_the_same_constants() -> None:
     assert (job.SUSPENDED, job.IDLE) == (suspend.SUSPENDED, suspend.IDLE)
     assert wake.MANAGER == kube.MANAGER
     assert plan.OURS == state.OWN_REASON

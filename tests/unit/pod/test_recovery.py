@@ -28,7 +28,7 @@ class Lead:
         self.monkeypatch, self.clock = monkeypatch, Clock()
         self.flux = FakeFlux(dict.fromkeys(range(6), (1, 0)), set(range(6)))
         self.commands: list[list[str]] = []
-        #: what happens at a command, and its exit code and stderr
+        #: a function that runs at each command, and the errors of commands, by their last word
         self.then: Any = lambda: None
         self.fails: dict[str, str] = {}
         monkeypatch.setattr(subprocess, "run", self._command)
@@ -47,7 +47,7 @@ def lead(monkeypatch: pytest.MonkeyPatch) -> Lead:
     return Lead(monkeypatch)
 
 
-def test_a_job_whose_nodes_are_in_the_kvs_alone_does_not_stop_the_others(lead: Lead) -> None:
+def test_recovery_cancels_a_job_whose_nodes_are_in_the_kvs_alone(lead: Lead) -> None:
     for number in (1, 2, 3):
         lead.flux.submit(number, nodes=7)
     lead.flux.run(4, "0")
@@ -62,7 +62,9 @@ def test_a_job_whose_nodes_are_in_the_kvs_alone_does_not_stop_the_others(lead: L
     assert lead.clock.now < 60
 
 
-def test_cores_that_fluxion_holds_for_no_job_are_free_again(lead: Lead, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recovery_restarts_fluxion_when_it_holds_cores_for_no_job(
+    lead: Lead, capsys: pytest.CaptureFixture[str]
+) -> None:
     lead.flux.schedulers = FLUXION
     lead.flux.run(1, "0")
     lead.flux.held = {0: (1, 0), 3: (1, 0)}
@@ -74,7 +76,7 @@ def test_cores_that_fluxion_holds_for_no_job_are_free_again(lead: Lead, capsys: 
     assert capsys.readouterr().out == f"minicluster: {why}\n"
 
 
-def test_cores_that_are_just_being_freed_are_not_leaked(lead: Lead) -> None:
+def test_recovery_does_not_take_cores_that_are_being_freed_for_leaked(lead: Lead) -> None:
     lead.flux.schedulers = FLUXION
     lead.flux.held = {3: (1, 0)}
     lead.clock.happens[1] = lambda: setattr(lead.flux, "held", {4: (1, 0)})
@@ -84,7 +86,7 @@ def test_cores_that_are_just_being_freed_are_not_leaked(lead: Lead) -> None:
 
 
 @pytest.mark.parametrize("reason", [TOLD, "maintenance"])
-def test_a_queue_that_was_stopped_is_left_alone(lead: Lead, reason: str) -> None:
+def test_recovery_leaves_a_stopped_queue_alone(lead: Lead, reason: str) -> None:
     lead.flux.submit(1)
     lead.flux.kvs = {"job.1.R": {}}
     lead.flux.stop_reason = reason
@@ -93,15 +95,17 @@ def test_a_queue_that_was_stopped_is_left_alone(lead: Lead, reason: str) -> None
     assert lead.clock.now <= 20
 
 
-def test_named_queues_have_no_single_status(lead: Lead) -> None:
+def test_recovery_accepts_named_queues_which_have_no_single_status(lead: Lead) -> None:
     lead.flux.errors = {"job-manager.queue-status": OSError(22, "Invalid argument")}
     lead.recover()
     assert (lead.flux.done, lead.commands) == ([], [])
 
 
 @pytest.mark.parametrize("at", [0, 8, 14])
-def test_a_job_that_waits_beside_idle_nodes_is_started(lead: Lead, at: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whenever that begins while it watches, and however long the first restart takes to help."""
+def test_recovery_restarts_the_scheduler_for_a_job_that_waits_beside_idle_nodes(
+    lead: Lead, at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The job may begin to wait at any time of the watch, and a second restart may be needed."""
     lead.clock.happens[at] = lambda: lead.flux.submit(7, nodes=3)
     lead.then = lambda: len(lead.commands) == 4 and lead.flux.end(7)
     lead.recover()
@@ -111,7 +115,7 @@ def test_a_job_that_waits_beside_idle_nodes_is_started(lead: Lead, at: int, caps
     assert capsys.readouterr().out == f"minicluster: {why}\n" * 2
 
 
-def test_a_job_that_no_restart_helps_is_given_up(lead: Lead) -> None:
+def test_recovery_gives_up_on_a_job_that_no_restart_helps(lead: Lead) -> None:
     lead.flux.submit(7)
     lead.recover()
     assert lead.commands == SIMPLE * 4
@@ -127,7 +131,7 @@ def test_a_job_that_no_restart_helps_is_given_up(lead: Lead) -> None:
     ],
     ids=["too large", "held", "constraints"],
 )
-def test_a_job_that_may_wait_for_something_is_left_alone(lead: Lead, waits: dict[str, Any]) -> None:
+def test_recovery_leaves_a_job_with_a_reason_to_wait_alone(lead: Lead, waits: dict[str, Any]) -> None:
     lead.flux.submit(7, **waits)
     lead.recover()
     assert lead.commands == []
@@ -135,7 +139,7 @@ def test_a_job_that_may_wait_for_something_is_left_alone(lead: Lead, waits: dict
 
 
 @pytest.mark.parametrize("how", ["used", "drained", "offline"])
-def test_nodes_that_are_not_idle_are_no_room(lead: Lead, how: str) -> None:
+def test_recovery_does_not_count_used_drained_or_offline_nodes_as_idle(lead: Lead, how: str) -> None:
     lead.flux.submit(7, nodes=4)
     if how == "used":
         lead.flux.run(1, "0-2")
@@ -147,11 +151,11 @@ def test_nodes_that_are_not_idle_are_no_room(lead: Lead, how: str) -> None:
     assert lead.commands == []
 
 
-def test_a_restart_that_fails_is_an_error(lead: Lead) -> None:
+def test_a_failed_restart_of_the_scheduler_is_an_error(lead: Lead) -> None:
     lead.flux.schedulers = FLUXION
     lead.flux.stop_reason = OFFLINE
     lead.fails = {FLUXION[0]: "module is broken\n"}
     with pytest.raises(OSError, match=f"flux module load {FLUXION[0]}: module is broken$"):
         lead.recover()
-    # what can be loaded is
+    # the other modules are loaded all the same
     assert lead.commands == restart(*FLUXION)

@@ -1,4 +1,4 @@
-"""Jobs that may run again: which do, what their copies are, how they are told, and that there is one copy of each."""
+"""Jobs that may run again: which ones do, their signals, and the one copy of each."""
 
 import errno
 import importlib
@@ -59,27 +59,27 @@ INTERACTIVE = {"shell": {"options": {"pty": {"interactive": 1}}}}
 @pytest.mark.parametrize(
     ("job", "cancel", "all_jobs"),
     [
-        (jobspec(), False, True),
-        (jobspec({"work": 1}), False, True),
-        (jobspec({"requeue": 1}), True, True),
-        (jobspec({"requeue": True}), True, True),
-        (jobspec({"requeue": 0}), False, False),
-        (jobspec({"requeue": False}), False, False),
-        (jobspec("work"), False, True),
-        (jobspec(**INTERACTIVE), False, False),
-        (jobspec({"requeue": 1}, **INTERACTIVE), True, True),
-        (jobspec(shell={"options": {"pty": 1}}), False, True),
-        (None, False, False),
+        pytest.param(jobspec(), False, True, id="no attribute"),
+        pytest.param(jobspec({"work": 1}), False, True, id="the cluster's work"),
+        pytest.param(jobspec({"requeue": 1}), True, True, id="1"),
+        pytest.param(jobspec({"requeue": True}), True, True, id="true"),
+        pytest.param(jobspec({"requeue": 0}), False, False, id="0"),
+        pytest.param(jobspec({"requeue": False}), False, False, id="false"),
+        pytest.param(jobspec("work"), False, True, id="another type"),
+        pytest.param(jobspec(**INTERACTIVE), False, False, id="interactive"),
+        pytest.param(jobspec({"requeue": 1}, **INTERACTIVE), True, True, id="interactive and 1"),
+        pytest.param(jobspec(shell={"options": {"pty": 1}}), False, True, id="not interactive"),
+        pytest.param(None, False, False, id="gone"),
     ],
 )
-def test_a_jobs_own_attribute_decides_else_the_value(
+def test_the_requeue_attribute_of_a_job_overrides_the_value(
     requeue: ModuleType, job: Any, cancel: bool, all_jobs: bool
 ) -> None:
     assert [requeue.may_run_again(job, on_stop) for on_stop in ("cancel", "requeue")] == [cancel, all_jobs]
 
 
 @pytest.mark.parametrize("wish", ["yes", 2, [], ""])
-def test_another_value_is_an_error(requeue: ModuleType, wish: Any) -> None:
+def test_an_invalid_requeue_attribute_is_an_error(requeue: ModuleType, wish: Any) -> None:
     with pytest.raises(ValueError, match=r"user\.minicluster\.requeue is .*: must be 0 or 1"):
         requeue.may_run_again(jobspec({"requeue": wish}), "requeue")
 
@@ -94,12 +94,12 @@ def test_another_value_is_an_error(requeue: ModuleType, wish: Any) -> None:
         ("10@1.5", (10, 1.5)),
     ],
 )
-def test_the_signal_and_when_it_is_due(requeue: ModuleType, wish: Any, found: Any) -> None:
+def test_the_signal_attribute_names_a_signal_and_when_it_is_due(requeue: ModuleType, wish: Any, found: Any) -> None:
     assert requeue.warning(jobspec({"signal": wish})) == found
 
 
 @pytest.mark.parametrize("wish", ["", "SIGNOTHING", "USR1@", "USR1@soon", 0, 1000, "@60", "'$(x)`\n"])
-def test_a_wrong_signal_is_an_error(requeue: ModuleType, wish: Any) -> None:
+def test_an_invalid_signal_attribute_is_an_error(requeue: ModuleType, wish: Any) -> None:
     with pytest.raises(ValueError, match=r"user\.minicluster\.signal is (.|\n)*: must be like SIGUSR1 or SIGUSR1@60s"):
         requeue.warning(jobspec({"signal": wish}))
 
@@ -107,7 +107,7 @@ def test_a_wrong_signal_is_an_error(requeue: ModuleType, wish: Any) -> None:
 # The copy ----------------------------------------------------------------------------------------------------
 
 
-def test_the_copy_is_the_job_but_for_what_it_waits_for(requeue: ModuleType) -> None:
+def test_the_copy_of_a_job_differs_only_in_its_origin_and_dependencies(requeue: ModuleType) -> None:
     waited = [{"scheme": "afterok", "value": "f1"}, {"scheme": "singleton", "value": ""}]
     job = jobspec({"requeue": 1, "continues": "f1"}, duration=60, dependencies=waited)
     original = jobspec({"requeue": 1}, duration=30, environment={"A": "$b"})
@@ -120,10 +120,10 @@ def test_the_copy_is_the_job_but_for_what_it_waits_for(requeue: ModuleType) -> N
     assert job["attributes"]["system"]["dependencies"] == waited
 
 
-def test_there_is_one_copy_however_often_it_is_asked_for(flux: FakeFlux, requeue: ModuleType) -> None:
+def test_a_job_has_one_copy_however_often_it_is_requested(flux: FakeFlux, requeue: ModuleType) -> None:
     for number in (1, 2):
         flux.run(number, "0-1", jobspec=jobspec({"requeue": 1}), urgency=20)
-    # these wait for job 1 too, and are no copies of it
+    # these wait for job 1 too, but are not copies of it
     for number, own in ((3, None), (4, {"continues": "f9"}), (5, {"requeue": 1})):
         flux.submit(number, state="depend", dependencies=["after-failure=f1"], jobspec=jobspec(own))
     found = [requeue.make_copies(flux, wanted) for wanted in ([1], [1, 2], [2, 1])]
@@ -132,27 +132,27 @@ def test_there_is_one_copy_however_often_it_is_asked_for(flux: FakeFlux, requeue
     assert [urgency for _, urgency in flux.submitted] == [20, 20]
 
 
-def test_a_job_that_is_ending_or_gone_has_no_new_copy(flux: FakeFlux, requeue: ModuleType) -> None:
+def test_a_job_that_is_ending_or_gone_is_not_copied(flux: FakeFlux, requeue: ModuleType) -> None:
     flux.submit(1, state="cleanup", ranks="1", jobspec=jobspec({"requeue": 1}))
     flux.submit(2, jobspec=jobspec({"requeue": 1}))
     assert requeue.make_copies(flux, [1, 2, 3]) == {"copies": {}, "errors": {}}
 
 
-def test_a_pod_that_asks_for_a_job_that_is_ending_hears_of_its_copy(flux: FakeFlux, requeue: ModuleType) -> None:
+def test_a_request_for_a_job_that_is_ending_returns_the_copy_that_exists(flux: FakeFlux, requeue: ModuleType) -> None:
     flux.submit(1, state="cleanup", ranks="1", jobspec=jobspec({"requeue": 1}))
     flux.submit(2, state="depend", dependencies=["after-failure=f1"], jobspec=jobspec({"continues": "f1"}))
     assert requeue.make_copies(flux, [1]) == {"copies": {"f1": "f2"}, "errors": {}}
     assert requeue.make_copies(flux, [3]) == {"copies": {}, "errors": {}}
 
 
-def test_one_job_that_flux_refuses_does_not_stop_the_others(flux: FakeFlux, requeue: ModuleType) -> None:
+def test_a_job_that_can_not_be_copied_does_not_stop_the_others(flux: FakeFlux, requeue: ModuleType) -> None:
     flux.run(1, "1", jobspec=None, urgency=16)
     flux.run(2, "1", jobspec=jobspec({"requeue": 1}), urgency=16)
     assert requeue.make_copies(flux, [1, 2]) == {"copies": {"f2": "f1000"}, "errors": {"f1": "its jobspec is gone"}}
 
 
-@pytest.mark.parametrize("error", [None, OSError(errno.EHOSTUNREACH, "No route")])
-def test_the_lead_answers_each_request(
+@pytest.mark.parametrize("error", [None, OSError(errno.EHOSTUNREACH, "No route")], ids=["copies", "error"])
+def test_the_lead_answers_each_requeue_request(
     flux: FakeFlux, requeue: ModuleType, monkeypatch: pytest.MonkeyPatch, error: OSError | None
 ) -> None:
     class Request(list[Any]):
@@ -172,7 +172,7 @@ def test_the_lead_answers_each_request(
 # A pod that leaves -------------------------------------------------------------------------------------------
 
 
-def test_a_job_has_its_copy_before_it_is_cancelled(
+def test_a_pod_that_leaves_copies_a_job_before_it_cancels_it(
     flux: FakeFlux, leave: Callable[..., Clock], capsys: pytest.CaptureFixture[str]
 ) -> None:
     flux.run(1, "1", jobspec=jobspec({"requeue": 1}), urgency=16)
@@ -193,8 +193,8 @@ def test_a_job_has_its_copy_before_it_is_cancelled(
     ]
 
 
-@pytest.mark.parametrize(("lost", "copies"), [([], 2), (["lost"], 0)])
-def test_the_lead_puts_back_all_its_jobs_where_the_queue_is_kept(
+@pytest.mark.parametrize(("lost", "copies"), [([], 2), (["lost"], 0)], ids=["kept", "lost"])
+def test_a_lead_that_leaves_puts_all_jobs_back_when_the_queue_is_kept(
     flux: FakeFlux, leave: Callable[..., Clock], lost: list[str], copies: int
 ) -> None:
     for number in (1, 2):
@@ -205,7 +205,7 @@ def test_the_lead_puts_back_all_its_jobs_where_the_queue_is_kept(
 
 
 @pytest.mark.parametrize(("wish", "at"), [("USR1", 0), ("USR1@600", 0), ("USR1@5s", SECONDS - 5)])
-def test_a_job_gets_its_signal_once_and_has_its_copy_before(
+def test_a_job_is_copied_before_it_gets_its_signal_once(
     flux: FakeFlux, leave: Callable[..., Clock], monkeypatch: pytest.MonkeyPatch, wish: str, at: float
 ) -> None:
     flux.run(1, "1", jobspec=jobspec({"requeue": 1, "signal": wish}), urgency=16)
@@ -221,7 +221,7 @@ def test_a_job_gets_its_signal_once_and_has_its_copy_before(
     assert sent == [(at, 1, 10, 1)]
 
 
-def test_a_wrong_attribute_is_logged_once_and_the_job_is_cancelled(
+def test_an_invalid_requeue_attribute_is_logged_once_and_the_job_is_cancelled(
     flux: FakeFlux, leave: Callable[..., Clock], capsys: pytest.CaptureFixture[str]
 ) -> None:
     flux.run(1, "1", jobspec=jobspec({"requeue": "no"}), urgency=16)
@@ -240,7 +240,7 @@ def test_a_wrong_attribute_is_logged_once_and_the_job_is_cancelled(
         (OSError(errno.ENOSYS, "No service"), "no job is put back into the queue: [Errno 38] No service"),
     ],
 )
-def test_a_lead_that_does_not_answer_does_not_keep_a_job_from_being_cancelled(
+def test_a_pod_that_leaves_cancels_its_job_when_the_lead_does_not_answer(
     flux: FakeFlux, leave: Callable[..., Clock], capsys: pytest.CaptureFixture[str], error: OSError, said: str
 ) -> None:
     flux.run(1, "1", jobspec=jobspec({"requeue": 1}), urgency=16)
@@ -251,7 +251,7 @@ def test_a_lead_that_does_not_answer_does_not_keep_a_job_from_being_cancelled(
     assert clock.now < SECONDS + KILL
 
 
-def test_a_service_that_starts_is_waited_for(flux: FakeFlux, leave: Callable[..., Clock]) -> None:
+def test_a_pod_that_leaves_waits_for_the_requeue_service_to_start(flux: FakeFlux, leave: Callable[..., Clock]) -> None:
     flux.run(1, "1", jobspec=jobspec({"requeue": 1}), urgency=16)
     flux.errors = {"minicluster.requeue": OSError(errno.ENOSYS, "No service")}
     clock = Clock()
@@ -260,7 +260,7 @@ def test_a_service_that_starts_is_waited_for(flux: FakeFlux, leave: Callable[...
     assert len(flux.submitted) == 1
 
 
-def test_a_job_that_flux_refuses_is_cancelled_with_the_reason_in_the_log(
+def test_a_job_whose_copy_flux_refuses_is_cancelled_and_the_reason_logged(
     flux: FakeFlux, leave: Callable[..., Clock], capsys: pytest.CaptureFixture[str]
 ) -> None:
     flux.run(1, "1", jobspec=jobspec({"requeue": 1}), urgency=16)

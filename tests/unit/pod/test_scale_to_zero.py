@@ -1,4 +1,4 @@
-"""Scale to zero: since when a cluster is idle."""
+"""Scale to zero: how long a cluster has been idle."""
 
 import math
 from typing import Any
@@ -18,7 +18,7 @@ def left(idle: Idle, now: float, found: Use = RUNS, **seen: Any) -> float:
     return idle.left(POLICY, Snapshot(now, **{"size": 2, "nodes": NODES, **seen}), found)
 
 
-def test_the_window_begins_with_the_first_look() -> None:
+def test_the_idle_window_begins_with_the_first_look() -> None:
     idle = Idle()
     assert [left(idle, now) for now in (100, 110, 129, 130, 140)] == [30, 20, 1, 0, 0]
 
@@ -35,20 +35,20 @@ NEEDED: list[tuple[str, Use, dict[str, Any]]] = [
 @pytest.mark.parametrize(
     ("found", "seen"), [(found, seen) for _, found, seen in NEEDED], ids=[why for why, *_ in NEEDED]
 )
-def test_what_ends_the_window(found: Use, seen: dict[str, Any]) -> None:
+def test_the_idle_window_starts_again_when_the_cluster_is_needed(found: Use, seen: dict[str, Any]) -> None:
     idle = Idle()
     assert left(idle, 0) == 30
     assert left(idle, 20, found, **seen) == math.inf
     assert left(idle, 50) == 30
 
 
-@pytest.mark.parametrize("seen", [{"requested": 2}, {"requested": 1}, {"cpu": 0.1}, {"cpu": 0.5}, {"size": 5}])
-def test_what_does_not_end_it(seen: dict[str, Any]) -> None:
+@pytest.mark.parametrize("seen", [{"requested": 2}, {"requested": 1}, {"cpu": 0.1}, {"cpu": 0.5}, {"size": 5}], ids=str)
+def test_the_idle_window_goes_on_whatever_the_request_cpu_use_and_size(seen: dict[str, Any]) -> None:
     idle = Idle()
     assert [left(idle, 0, **seen), left(idle, 30, **seen)] == [30, 0]
 
 
-def test_a_job_that_came_and_went_between_two_looks_begins_a_new_window() -> None:
+def test_the_idle_window_starts_again_for_a_job_that_came_and_went_between_looks() -> None:
     idle = Idle()
     assert left(idle, 0) == 30
     assert left(idle, 29, RUNS._replace(newest=8)) == 30

@@ -11,13 +11,13 @@ import pytest
 from fake_flux import Clock, FakeFlux, run_program
 
 TOLD = "minicluster: the pod was told to stop"
-#: Whether a kept queue was looked at
+#: Set when the recovery of a kept queue has run
 RECOVERED = threading.Event()
 
 
 @pytest.fixture
 def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
-    """Flux, in which each wait for a change has the next event. Then the broker ends."""
+    """A Flux in which each wait for a change gets the next event; after the last one the broker ends."""
     flux = FakeFlux(dict.fromkeys(range(6), (1, 0)), set(range(6)))
 
     class Changes:
@@ -41,12 +41,14 @@ def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
 
 
 def run(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, *words: str, clock: Clock | None = None) -> None:
-    """Run the undrainer until the broker ends; its last word is why."""
+    """Run the undrainer until the broker ends, which is its last message."""
     with pytest.raises(SystemExit, match="the broker is gone"):
         run_program(monkeypatch, flux, "undrainer.py", *words, clock=clock)
 
 
-def test_what_we_drained_is_undrained_once_its_pod_is_gone(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_undrainer_undrains_our_ranks_once_their_pod_is_gone(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flux.drained = {1: TOLD, 2: "bad DIMM", 3: TOLD, 4: "minicluster: scaling down", 5: ""}
     flux.online = {0, 1, 2}
     run(flux, monkeypatch)
@@ -54,7 +56,7 @@ def test_what_we_drained_is_undrained_once_its_pod_is_gone(flux: FakeFlux, monke
     assert flux.drained == {1: TOLD, 2: "bad DIMM", 5: ""}
 
 
-def test_it_looks_when_nodes_change(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_undrainer_looks_when_nodes_change(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[Any] = []
 
     def drained() -> None:
@@ -70,14 +72,14 @@ def test_it_looks_when_nodes_change(flux: FakeFlux, monkeypatch: pytest.MonkeyPa
     assert (looked, flux.done) == ([[], []], [("undrain", "3")])
 
 
-def test_a_failure_is_its_last_word(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_undrainer_ends_with_the_reason_of_its_failure(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     flux.errors = {"resource.status": OSError(errno.ENOSYS, "No service matching resource.status is registered")}
     with pytest.raises(SystemExit, match="No service matching resource"):
         run_program(monkeypatch, flux, "undrainer.py")
 
 
-@pytest.mark.parametrize(("kept", "done"), [(["kept"], [("undrain", "3,4,5")]), ([], [])])
-def test_what_we_drained_under_a_previous_lead_has_a_new_pod_although_its_rank_is_online(
+@pytest.mark.parametrize(("kept", "done"), [(["kept"], [("undrain", "3,4,5")]), ([], [])], ids=["kept", "not kept"])
+def test_with_a_kept_queue_online_ranks_drained_under_a_previous_lead_are_undrained(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, kept: list[str], done: list[Any]
 ) -> None:
     flux.drained = {1: TOLD, 2: "bad DIMM", 3: TOLD, 4: TOLD, 5: "minicluster: scaling down"}

@@ -1,4 +1,4 @@
-"""What an Argo CD Application says, as the plugin reads it."""
+"""How the plugin reads the parameters of an Argo CD Application."""
 
 import json
 from pathlib import Path
@@ -31,14 +31,14 @@ def release(folder: Path) -> Any:
     return of
 
 
-def test_nothing_said(release: Any, folder: Path) -> None:
+def test_an_application_without_parameters_has_the_default_release(release: Any, folder: Path) -> None:
     wanted = helm.Release("app", "team", [f"--values={folder / argocd.VALUES}"])
     assert release() == wanted
     for nothing in ("", "null", "[]"):
         assert release(ARGOCD_APP_PARAMETERS=nothing) == wanted
 
 
-def test_all_parameters(release: Any, folder: Path) -> None:
+def test_an_application_passes_its_parameters_to_the_release(release: Any, folder: Path) -> None:
     made = release(
         {"name": "name", "string": "other"},
         {"name": "values-files", "array": ["../../all.yaml", "../team.yaml"]},
@@ -89,25 +89,25 @@ def test_all_parameters(release: Any, folder: Path) -> None:
         ({"name": "set", "map": {"a": "{"}}, "the parameter set has '{' for a, which is not YAML: put it in quotes"),
     ],
 )
-def test_refused(release: Any, parameter: dict[str, Any], message: str) -> None:
+def test_wrong_parameters_of_an_application_are_refused(release: Any, parameter: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as caught:
         release(parameter)
     assert str(caught.value) == message
 
 
-def test_a_link_out_of_the_repository_is_refused(release: Any, folder: Path) -> None:
+def test_a_values_file_that_links_out_of_the_repository_is_refused(release: Any, folder: Path) -> None:
     (folder / "link.yaml").symlink_to(folder.parents[2] / "secret")
     with pytest.raises(SpecError, match=r"the values file link\.yaml is not in the repository"):
         release({"name": "values-files", "array": ["link.yaml"]})
 
 
-def test_an_application_at_the_root_of_its_repository(release: Any, folder: Path) -> None:
+def test_an_application_at_the_root_of_its_repository_reads_values_inside_only(release: Any, folder: Path) -> None:
     with pytest.raises(SpecError, match="is not in the repository"):
         release({"name": "values-files", "array": ["../team.yaml"]}, ARGOCD_APP_SOURCE_PATH=".")
     assert release(ARGOCD_APP_SOURCE_PATH=".").values == [f"--values={folder / argocd.VALUES}"]
 
 
-def test_it_is_for_argo_cd_only(release: Any) -> None:
+def test_the_argo_cd_command_outside_argo_cd_is_refused(release: Any) -> None:
     with pytest.raises(SpecError) as caught:
         release(ARGOCD_APP_NAMESPACE="")
     assert str(caught.value) == (

@@ -1,4 +1,4 @@
-"""Manifests in a folder."""
+"""How manifests are parsed, ordered, written to a folder and compared with it."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def written(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_objects_keep_their_text() -> None:
+def test_a_manifest_keeps_the_text_of_each_object() -> None:
     first = "# Source: x\nkind: A  # b\nmetadata: {name: x.y:z}\n"
     text = f"# a comment\n---\n{first}\n  \n---\n\n--- \nkind: B\nmetadata: {{name: b}}"
     found = of(text)
@@ -52,13 +52,13 @@ def test_objects_keep_their_text() -> None:
         ("kind: /etc/x\nmetadata: {name: b}\n", "an object's kind is '/etc/x': fix the chart's template"),
     ],
 )
-def test_what_has_no_name_is_refused(text: str, message: str) -> None:
+def test_an_object_without_a_kind_or_name_is_refused(text: str, message: str) -> None:
     with pytest.raises(ManifestError) as caught:
         of(text)
     assert str(caught.value) == message
 
 
-def test_what_pods_mount_comes_before_them() -> None:
+def test_the_objects_that_pods_mount_come_before_the_job() -> None:
     stream = "".join(an_object(kind) for kind in ("Service", "Job", "ConfigMap", "Role", "Secret"))
     assert [one.kind for one in of(manifests.join(of(stream)).decode())] == [
         "ConfigMap",
@@ -69,7 +69,7 @@ def test_what_pods_mount_comes_before_them() -> None:
     ]
 
 
-def test_a_folder_has_a_file_for_each_object(tmp_path: Path) -> None:
+def test_the_output_folder_has_a_file_for_each_object(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     manifests.write(of(an_object("Job") + an_object("ConfigMap", "a-config")), folder, "ns/a")
     assert written(folder) == {
@@ -78,7 +78,7 @@ def test_a_folder_has_a_file_for_each_object(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_gone_goes_and_what_is_of_others_stays(tmp_path: Path) -> None:
+def test_writing_manifests_removes_old_files_of_the_release_and_no_others(tmp_path: Path) -> None:
     manifests.write(of(an_object("Job") + an_object("Service")), tmp_path, "ns/a")
     manifests.write(of(an_object("Job", "b")), tmp_path, "ns/b")
     (tmp_path / "kustomization.yaml").write_text("resources: []\n")
@@ -116,7 +116,9 @@ def test_what_is_gone_goes_and_what_is_of_others_stays(tmp_path: Path) -> None:
     ],
     ids=["secret", "twice", "users", "others"],
 )
-def test_what_can_not_be_written_leaves_the_folder_as_it_was(tmp_path: Path, stream: str, message: str) -> None:
+def test_manifests_that_can_not_be_written_leave_the_folder_unchanged(
+    tmp_path: Path, stream: str, message: str
+) -> None:
     (tmp_path / "job-mine.yaml").write_text("kind: Job\n")
     manifests.write(of(an_object("Job", "theirs")), tmp_path, "ns/other")
     manifests.write(of(an_object("Job")), tmp_path, "ns/a")
@@ -127,14 +129,14 @@ def test_what_can_not_be_written_leaves_the_folder_as_it_was(tmp_path: Path, str
     assert written(tmp_path) == before
 
 
-def test_a_job_that_removes_itself_is_told() -> None:
+def test_a_job_that_removes_itself_is_reported() -> None:
     assert manifests.self_removing_job(of(an_object("Job", spec={}) + an_object("Service"))) is None
     assert manifests.self_removing_job(of(an_object("Job", spec={"ttlSecondsAfterFinished": 0}))) == (
         "the Job a is removed when it has ended, and the next sync runs it again: drop cleanup"
     )
 
 
-def test_what_a_live_job_can_not_become_is_told(tmp_path: Path) -> None:
+def test_changes_that_a_live_job_does_not_allow_are_reported(tmp_path: Path) -> None:
     assert list(manifests.immutable_changes(job(maxSize="2"), tmp_path)) == []
     manifests.write(job(maxSize="2", tasks="1", wrap="x"), tmp_path, "ns/a")
     assert list(manifests.immutable_changes(job(maxSize="2", tasks="1", wrap="x"), tmp_path)) == []
@@ -145,12 +147,12 @@ def test_what_a_live_job_can_not_become_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_a_job_of_another_make_is_not_compared(tmp_path: Path) -> None:
+def test_a_job_that_the_chart_did_not_write_is_not_compared(tmp_path: Path) -> None:
     (tmp_path / "job-a.yaml").write_text(an_object("Job"))
     assert list(manifests.immutable_changes(job(maxSize="3"), tmp_path)) == []
 
 
-def test_what_is_new_in_another_chart_is_no_change(tmp_path: Path) -> None:
+def test_a_new_value_of_another_chart_version_is_not_reported_as_a_change(tmp_path: Path) -> None:
     manifests.write(job("minicluster-1", maxSize="2", old="x"), tmp_path, "ns/a")
     new = {"flux.logLevel": "6", "flux.wrap": "", "logging.strict": "false"}
     assert list(manifests.immutable_changes(job("minicluster-2", maxSize="2", **new), tmp_path)) == [
@@ -159,7 +161,7 @@ def test_what_is_new_in_another_chart_is_no_change(tmp_path: Path) -> None:
     ]
 
 
-def test_other_pods_of_another_chart_are_told(tmp_path: Path) -> None:
+def test_a_changed_pod_template_of_another_chart_version_is_reported(tmp_path: Path) -> None:
     def made(chart: str, **spec: Any) -> list[Manifest]:
         metadata = {"name": "a", "labels": {"helm.sh/chart": chart}}
         return of(json.dumps({"kind": "Job", "metadata": metadata, "spec": spec}))

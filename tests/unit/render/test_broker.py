@@ -42,7 +42,9 @@ START = [
         (4, None, 2, 2),
     ],
 )
-def test_quorum(cluster_of: Make, size: int, max_size: int | None, min_size: int | None, expected: int | None) -> None:
+def test_the_quorum_is_min_size_or_size_and_is_set_only_when_needed(
+    cluster_of: Make, size: int, max_size: int | None, min_size: int | None, expected: int | None
+) -> None:
     cluster = cluster_of({"size": size, "maxSize": max_size, "minSize": min_size})
     assert broker.quorum(cluster) == expected
     flags = [word for word in broker.start(cluster) if "quorum" in word]
@@ -57,8 +59,9 @@ def test_quorum(cluster_of: Make, size: int, max_size: int | None, min_size: int
         ({"enabled": True, "min": 2}, 1, 1),
         ({"enabled": False, "min": 2}, None, 4),
     ],
+    ids=str,
 )
-def test_a_cluster_that_shrinks_starts_again_with_the_fewest_nodes_that_it_may_have(
+def test_the_quorum_of_an_autoscaled_cluster_is_its_smallest_size(
     cluster_of: Make, autoscaling: dict[str, Any], min_size: int | None, expected: int
 ) -> None:
     cluster = cluster_of({"size": 4, "maxSize": 8, "minSize": min_size, "autoscaling": autoscaling})
@@ -66,15 +69,19 @@ def test_a_cluster_that_shrinks_starts_again_with_the_fewest_nodes_that_it_may_h
 
 
 @pytest.mark.parametrize(
-    ("spec", "expected"), [({}, None), ({"archive": {"path": "/a/b"}}, None), ({"state": {"claimName": "queue"}}, 5)]
+    ("spec", "expected"),
+    [({}, None), ({"archive": {"path": "/a/b"}}, None), ({"state": {"claimName": "queue"}}, 5)],
+    ids=str,
 )
-def test_a_state_on_a_claim_is_written_down_often(cluster_of: Make, spec: dict[str, Any], expected: int | None) -> None:
-    """What is not written is lost with a kill: Flux writes when its module is unloaded, or as often as this says."""
+def test_the_kvs_is_checkpointed_often_when_the_state_is_on_a_claim(
+    cluster_of: Make, spec: dict[str, Any], expected: int | None
+) -> None:
+    """A kill loses what is not in a checkpoint: Flux makes one when the module is unloaded, or in this period."""
     period = tomllib.loads(broker.config(cluster_of(spec))).get("kvs", {}).get("checkpoint-period")
     assert (period and int(period.removesuffix("s"))) == expected
 
 
-def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
+def test_the_defaults_render_to_this_broker_toml(cluster_of: Make) -> None:
     assert tomllib.loads(broker.config(cluster_of({"size": 4}))) == {
         "access": {"allow-guest-user": True, "allow-root-owner": True},
         "ingest": {"validator": {"plugins": ["jobspec", "feasibility"]}},
@@ -122,6 +129,7 @@ def test_broker_toml_of_the_defaults(cluster_of: Make) -> None:
             {"alternatives": {"sched": "sched-simple", "feasibility": "sched-simple"}},
         ),
     ],
+    ids=lambda x: str(x)[:50],
 )
 def test_broker_toml_follows_the_spec(
     cluster_of: Make, spec: dict[str, Any], path: list[str], expected: object
@@ -132,24 +140,24 @@ def test_broker_toml_follows_the_spec(
     assert value == expected
 
 
-def test_the_simple_scheduler_has_no_queue_policy_of_fluxion(cluster_of: Make) -> None:
+def test_broker_toml_for_the_simple_scheduler_has_no_fluxion_queue_policy(cluster_of: Make) -> None:
     tables = tomllib.loads(broker.config(cluster_of({"flux": {"scheduler": {"simple": True}}})))
     assert "sched-fluxion-qmanager" not in tables
 
 
-def test_a_broker_toml_of_the_users_is_kept_as_given(cluster_of: Make) -> None:
+def test_a_broker_config_of_the_user_is_kept_as_given(cluster_of: Make) -> None:
     text = "# mine\n[bootstrap]\r\nhosts = [ ]  # é\n\n\n"
     text = text.replace("\r", "")
     assert broker.config(cluster_of({"flux": {"brokerConfig": text}})) == text
 
 
 @pytest.mark.parametrize("text", ["[a", "a = ", "a = 1\na = 2", "just words"])
-def test_a_broker_toml_that_is_none_is_refused(cluster_of: Make, text: str) -> None:
+def test_a_broker_config_that_is_not_toml_is_refused(cluster_of: Make, text: str) -> None:
     with pytest.raises(SpecError, match=r"^flux\.brokerConfig is not TOML: [^\n]+$"):
         broker.config(cluster_of({"flux": {"brokerConfig": text}}))
 
 
-def test_start_words_of_the_defaults(cluster_of: Make) -> None:
+def test_the_defaults_start_the_broker_with_these_words(cluster_of: Make) -> None:
     assert broker.start(cluster_of({"size": 4})) == START
 
 
@@ -176,7 +184,9 @@ def _replaced(old: str, *new: str) -> list[str]:
         ("flux.container.mountPath", "/x", [word.replace("/mnt/flux", "/x") for word in START]),
     ],
 )
-def test_start_words_follow_the_spec(cluster_of: Make, path: str, value: object, expected: list[str]) -> None:
+def test_the_words_that_start_the_broker_follow_the_spec(
+    cluster_of: Make, path: str, value: object, expected: list[str]
+) -> None:
     assert broker.start(cluster_of({"size": 4} | nested(path.split("."), value))) == expected
 
 
@@ -185,7 +195,7 @@ def test_start_words_follow_the_spec(cluster_of: Make, path: str, value: object,
     domain=st.from_regex(r"[a-z0-9]([-.a-z0-9]{0,20}[a-z0-9])?", fullmatch=True),
     mount=st.from_regex(r"(/[-._a-zA-Z0-9]{1,10}){1,3}", fullmatch=True),
 )
-def test_broker_toml_reads_back(cluster_of: Make, interface: str, domain: str, mount: str) -> None:
+def test_broker_toml_reads_back_as_it_was_written(cluster_of: Make, interface: str, domain: str, mount: str) -> None:
     spec = {
         "network": {"interface": interface, "clusterDomain": domain},
         "flux": {"container": {"mountPath": mount}},
@@ -197,7 +207,7 @@ def test_broker_toml_reads_back(cluster_of: Make, interface: str, domain: str, m
 
 
 @pytest.mark.parametrize("grace", [2, 5, 8, 10, 12, 16, 20, 26])
-def test_of_a_short_grace_period_there_is_time_left_for_the_archive(grace: int) -> None:
+def test_a_short_grace_period_leaves_time_for_the_archive(grace: int) -> None:
     cluster = load({"metadata": {"name": "flux"}, "spec": {"pod": {"terminationGracePeriodSeconds": grace}}})
     leave, kill, rest = broker.grace(cluster)
     assert leave + kill + rest == grace
@@ -208,7 +218,7 @@ def test_of_a_short_grace_period_there_is_time_left_for_the_archive(grace: int) 
 
 
 @pytest.mark.parametrize("grace", [30, 300])
-def test_of_a_long_one_flux_has_its_own_timeouts(grace: int) -> None:
+def test_a_long_grace_period_keeps_the_default_timeouts_of_flux(grace: int) -> None:
     cluster = load({"metadata": {"name": "flux"}, "spec": {"pod": {"terminationGracePeriodSeconds": grace}}})
     assert broker.grace(cluster)[1:] == (8, 7)
     assert "-o-Sbroker.cleanup-timeout=10s" in broker.start(cluster)

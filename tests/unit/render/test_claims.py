@@ -1,4 +1,4 @@
-"""The claims of a release that are there already: what the values may ask of them."""
+"""Which changes of the values a live claim allows."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ ANEW = "uninstall, delete the claim with its data (kubectl delete pvc mc-state),
 
 
 def load_with(asked: dict[str, Any], was: dict[str, Any] = WAS, deleted: bool = False) -> None:
-    """Load a cluster of which the chart found the claim of its state."""
+    """Load a cluster whose state claim the chart has found."""
     found = {"name": "mc-state", "place": "state", "was": was, "asked": asked, "deleted": deleted}
     load({"metadata": {"name": "mc"}, "spec": {}, "claims": [found]})
 
@@ -37,8 +37,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "message"), REFUSED)
-def test_what_a_claim_can_not_become(asked: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "message"), REFUSED, ids=["smaller", "another class", "no class", "another access mode"]
+)
+def test_a_change_that_a_live_claim_does_not_allow_is_refused(asked: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as error:
         load_with(asked)
     assert str(error.value) == message
@@ -55,28 +57,28 @@ def test_what_a_claim_can_not_become(asked: dict[str, Any], message: str) -> Non
     ],
     ids=str,
 )
-def test_what_it_can(asked: dict[str, Any]) -> None:
+def test_a_change_that_a_live_claim_allows_is_accepted(asked: dict[str, Any]) -> None:
     load_with(asked)
 
 
-def test_a_claim_without_a_class() -> None:
+def test_a_live_claim_without_a_storage_class_is_accepted() -> None:
     load_with({"capacity": "1Gi", "storageClass": ""}, {"capacity": "1Gi", "accessModes": ["ReadWriteOnce"]})
 
 
-def test_a_claim_that_is_being_deleted() -> None:
+def test_a_claim_that_is_being_deleted_is_refused() -> None:
     with pytest.raises(SpecError) as error:
         load_with(WAS, deleted=True)
     assert str(error.value) == "state: the claim mc-state is being deleted: wait until it is gone"
 
 
 @pytest.mark.parametrize("found", [1, "x", [1], [{}], [{"name": "a"}], {"a": 1}], ids=str)
-def test_what_the_chart_does_not_write(found: object) -> None:
+def test_claims_that_the_chart_does_not_write_are_refused(found: object) -> None:
     with pytest.raises(SpecError, match=r"^claims is not what the chart writes: leave it out$"):
         load({"metadata": {"name": "mc"}, "spec": {}, "claims": found})
 
 
 @pytest.mark.parametrize("state", [{"capacity": "1Gi"}, {"claimName": "x"}], ids=str)
-def test_the_state_is_on_a_claim_either_way(state: dict[str, Any]) -> None:
+def test_a_state_with_capacity_or_a_claim_name_is_on_a_claim(state: dict[str, Any]) -> None:
     cluster = load({"metadata": {"name": "mc"}, "spec": {"state": state}})
     assert cluster.state_claim
     assert cluster.keeps_state

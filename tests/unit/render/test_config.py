@@ -19,7 +19,7 @@ from support import CERTIFICATE, EACH_SHELL, INSTALLED_SHELLS, load_all, run_she
 
 Make = Callable[..., MiniCluster]
 
-#: What the schema lets through: no control characters but tab and newline, no U+FFFE and U+FFFF.
+#: Texts that the schema accepts: no control characters but tab and newline, no U+FFFE and U+FFFF.
 TEXT = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="\ufffe\uffff") | st.sampled_from("\t\n")
 )
@@ -100,7 +100,7 @@ def rendered(cluster: MiniCluster) -> dict[str, dict[str, Any]]:
 
 
 def data(cluster: MiniCluster) -> dict[str, str]:
-    """Return what the ConfigMap holds beside the static scripts and the agent's settings, which have a test."""
+    """Return the data of the ConfigMap without the static scripts and the agent's settings, which have a test."""
     found: dict[str, str] = rendered(cluster)["ConfigMap"]["data"]
     return {key: text for key, text in found.items() if key not in scripts() and key != "agent.json"}
 
@@ -113,18 +113,18 @@ def settings_of(data: dict[str, str], shell: str, names: list[str]) -> list[str]
 
 
 def words_of(text: str, shell: str, variable: str) -> list[str]:
-    """Return the words that the scripts make of a list in the settings, in the way they do it."""
+    """Return the words of a list in the settings, split as the scripts split it."""
     out = run_shell(shell, f'eval "$1"; eval "set -- ${variable}"; printf "%s\\0" "$@"', text, env={"PATH": "/nowhere"})
     return out.decode().split("\0")[:-1]
 
 
-def test_the_scripts_are_the_files_as_they_are(cluster_of: Make) -> None:
+def test_the_configmap_has_the_scripts_unchanged(cluster_of: Make) -> None:
     config_map = rendered(cluster_of({"flux": {"wrap": "strace"}}))["ConfigMap"]["data"]
     assert scripts()
     assert {key: config_map[key] for key in scripts()} == scripts()
 
 
-def test_the_files_of_the_defaults(cluster_of: Make) -> None:
+def test_the_configmap_of_the_defaults_has_broker_toml_and_settings(cluster_of: Make) -> None:
     assert set(data(cluster_of())) == {"broker.toml", "settings.sh"}
 
 
@@ -183,13 +183,15 @@ POLICY = {"min": 1, "max": 8, **WINDOWS, "step_up": 0, "step_down": 0, "cpu_targ
     ],
     ids=str,
 )
-def test_the_agents_settings(cluster_of: Make, spec: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_the_settings_of_the_agent_follow_the_spec(
+    cluster_of: Make, spec: dict[str, Any], expected: dict[str, Any]
+) -> None:
     cluster = cluster_of({"size": 2, "maxSize": 8, **spec})
     text = rendered(cluster)["ConfigMap"]["data"]["agent.json"]
     assert json.loads(text) == AGENT | expected
 
 
-def test_objects_carry_the_names_labels_and_annotations_of_the_document(cluster_of: Make) -> None:
+def test_objects_have_the_name_labels_and_annotations_of_the_document(cluster_of: Make) -> None:
     load = cluster_of()
     cluster = MiniCluster(load.name, load.namespace, {"a": "b"}, {"c": "d"}, load.spec, "")
     metadata = {"namespace": "ns", "labels": {"a": "b"}, "annotations": {"c": "d"}}
@@ -198,7 +200,7 @@ def test_objects_carry_the_names_labels_and_annotations_of_the_document(cluster_
     assert documents["Secret"]["metadata"] == {"name": "flux-sample-curve", **metadata}
 
 
-def test_there_is_no_secret_beside_one_of_the_users(cluster_of: Make) -> None:
+def test_no_secret_is_rendered_when_the_user_names_one(cluster_of: Make) -> None:
     assert list(rendered(cluster_of())) == ["ConfigMap", "Secret"]
     assert list(rendered(cluster_of({"flux": {"curveCertSecret": "mine"}}))) == ["ConfigMap"]
 
@@ -213,7 +215,7 @@ def test_the_certificate_is_in_the_secret_only(cluster_of: Make) -> None:
 
 
 def resource_set(rank: str = "0", hosts: str = "flux-sample-0", **children: str) -> str:
-    """R of alike nodes."""
+    """Return R of identical nodes."""
     lite = [{"rank": rank, "children": {"core": "own"} | children}]
     execution = {"R_lite": lite, "starttime": 0.0, "expiration": 0.0, "nodelist": [hosts]}
     return json.dumps({"version": 1, "execution": execution})
@@ -348,13 +350,16 @@ def runner(**fields: Any) -> dict[str, Any]:
         (runner(cores=3), {"mc_resource_set": resource_set(core="0-2")}),
         (runner(resources={"limits": {"nvidia.com/gpu": 4}}), {"mc_resource_set": resource_set(gpu="0-3")}),
     ],
+    ids=lambda x: str(x)[:50],
 )
-def test_settings_follow_the_spec(cluster_of: Make, shell: str, spec: dict[str, Any], expected: dict[str, str]) -> None:
+def test_the_settings_of_the_scripts_follow_the_spec(
+    cluster_of: Make, shell: str, spec: dict[str, Any], expected: dict[str, str]
+) -> None:
     values = settings_of(data(cluster_of(spec)), shell, list(SETTINGS))
     assert dict(zip(SETTINGS, values, strict=True)) == SETTINGS | expected
 
 
-def test_all_settings_are_tested_and_the_scripts_use_them(cluster_of: Make) -> None:
+def test_each_setting_is_tested_and_used_by_a_script(cluster_of: Make) -> None:
     assigned = set(re.findall(r"^(mc_\w+)=", render_settings.shell(cluster_of()), re.MULTILINE))
     assert assigned == set(SETTINGS) | WORDS
     shell = "".join(scripts().values())
@@ -364,7 +369,7 @@ def test_all_settings_are_tested_and_the_scripts_use_them(cluster_of: Make) -> N
 @pytest.mark.parametrize("shell", EACH_SHELL)
 @given(environment=st.dictionaries(NAMES, TEXTS, min_size=1, max_size=30))
 @settings(max_examples=25)
-def test_the_environment_of_flux_is_exported_unchanged(
+def test_the_settings_export_the_environment_of_flux_unchanged(
     cluster_of: Make, shell: str, environment: dict[str, str]
 ) -> None:
     files = data(cluster_of({"flux": {"environment": environment}}))
@@ -375,7 +380,7 @@ def test_the_environment_of_flux_is_exported_unchanged(
 
 
 @given(environment=st.dictionaries(NAMES, TEXTS, max_size=5))
-def test_the_environment_changes_nothing_else(cluster_of: Make, environment: dict[str, str]) -> None:
+def test_the_environment_of_flux_changes_no_other_setting(cluster_of: Make, environment: dict[str, str]) -> None:
     before, after = (render_settings.shell(cluster_of({"flux": {"environment": e}})) for e in ({}, environment))
     begin, end = before.split("then\n")
     assert after.startswith(f"{begin}then\n")
@@ -384,7 +389,7 @@ def test_the_environment_changes_nothing_else(cluster_of: Make, environment: dic
 
 
 @pytest.mark.parametrize("shell", EACH_SHELL)
-def test_what_a_job_sets_later_stays(cluster_of: Make, shell: str) -> None:
+def test_a_variable_that_a_job_sets_is_kept_when_the_settings_are_read_again(cluster_of: Make, shell: str) -> None:
     """The settings are read again by each flux that a job calls."""
     text = render_settings.shell(cluster_of({"flux": {"environment": {"T": "ours", "U": "ours"}}}))
     script = 'eval "$1"; echo "$T $U"; T=theirs; unset U; eval "$1"; echo "$T ${U-none}"; export -p'
@@ -417,7 +422,7 @@ FILES = {**config.SNIPPETS, "script": "script"}
 @pytest.mark.parametrize("key", [*FILES, "command"])
 @given(text=TEXTS)
 @settings(max_examples=40)
-def test_a_text_of_the_users_is_a_file_as_given(cluster_of: Make, key: str, text: str) -> None:
+def test_a_command_or_snippet_of_the_user_becomes_a_file_unchanged(cluster_of: Make, key: str, text: str) -> None:
     spec = runner(command=text) if key == "command" else runner(commands={key: text})
     files, without = data(cluster_of(spec)), data(cluster_of())
     file = FILES.get(key, key)
@@ -429,7 +434,7 @@ def test_a_text_of_the_users_is_a_file_as_given(cluster_of: Make, key: str, text
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_texts_survive_in_every_place_at_once(cluster_of: Make, text: str) -> None:
+def test_a_text_survives_unchanged_in_every_place_at_once(cluster_of: Make, text: str) -> None:
     commands = dict.fromkeys(("init", "pre", "brokerPre", "workerPre", "post"), text)
     files = data(cluster_of(runner(command=text, commands=commands) | {"flux": {"environment": {"T": text}}}))
     assert [files.get(FILES[key], "") for key in commands] == [text] * 5
@@ -447,7 +452,7 @@ def test_texts_survive_in_every_place_at_once(cluster_of: Make, text: str) -> No
     ),
     prefix=st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_categories=["Cc"])),
 )
-def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
+def test_the_submit_command_is_split_like_a_shell_or_refused(
     cluster_of: Make, spec: dict[str, str], prefix: str
 ) -> None:
     try:
@@ -498,7 +503,7 @@ def test_words_of_the_submission_are_the_words_of_a_shell_or_refused(
         ),
     ],
 )
-def test_submission(cluster_of: Make, spec: dict[str, Any], expected: str) -> None:
+def test_the_submit_command_follows_the_spec(cluster_of: Make, spec: dict[str, Any], expected: str) -> None:
     cluster = cluster_of(spec)
     assert shlex.join(work.submit(cluster)) == expected
     for shell in INSTALLED_SHELLS:
@@ -522,7 +527,7 @@ def test_submission(cluster_of: Make, spec: dict[str, Any], expected: str) -> No
         ),
     ],
 )
-def test_an_open_quote_is_refused(cluster_of: Make, spec: dict[str, Any], message: str) -> None:
+def test_an_open_quote_in_the_submit_command_is_refused(cluster_of: Make, spec: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as caught:
         work.submit(cluster_of(spec))
     assert str(caught.value) == message
@@ -531,7 +536,7 @@ def test_an_open_quote_is_refused(cluster_of: Make, spec: dict[str, Any], messag
 # The ConfigMap ----------------------------------------------------------------------------------------------
 
 
-def test_what_does_not_fit_into_a_config_map_is_refused(cluster_of: Make) -> None:
+def test_texts_that_do_not_fit_into_a_configmap_are_refused(cluster_of: Make) -> None:
     cluster = cluster_of(runner(commands={"script": "é" * 524_288}))
     with pytest.raises(SpecError) as caught:
         rendered(cluster)

@@ -32,7 +32,7 @@ def test_seeded_keys_are_the_same_each_time(cluster_of: Make) -> None:
     assert curve.seeded_keypair(SEED, cluster_of()) == curve.seeded_keypair(SEED, cluster_of({"size": 4}))
 
 
-def test_seeded_keys_are_these(cluster_of: Make) -> None:
+def test_the_seed_of_the_tests_gives_these_keys(cluster_of: Make) -> None:
     # HKDF-SHA256 (RFC 5869) of the seed, salt `minicluster`, info `curve ns/flux-sample`: never to change
     public, secret = curve.seeded_keypair(SEED, cluster_of())
     assert (public, secret) == (
@@ -66,7 +66,7 @@ def test_random_keys_are_a_pair_and_differ() -> None:
     assert other != (public, secret)
 
 
-def test_the_users_certificate_comes_first_and_as_given(cluster_of: Make) -> None:
+def test_the_certificate_of_the_user_replaces_the_live_one_unchanged(cluster_of: Make) -> None:
     cluster = cluster_of({"flux": {"curveCert": CERTIFICATE}}, certificate="the live one")
     assert curve.certificate(cluster, no_keys) == CERTIFICATE
 
@@ -75,25 +75,25 @@ def test_the_live_certificate_is_kept(cluster_of: Make) -> None:
     assert curve.certificate(cluster_of(certificate=CERTIFICATE), no_keys) == CERTIFICATE
 
 
-def test_with_an_existing_secret_there_is_no_certificate(cluster_of: Make) -> None:
+def test_no_certificate_is_made_when_the_user_names_a_secret(cluster_of: Make) -> None:
     assert curve.certificate(cluster_of({"flux": {"curveCertSecret": "mine"}}), no_keys) is None
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        SECRET,
-        "x",
-        CERTIFICATE.replace("public-key", "publik-key"),
-        CERTIFICATE.replace("secret-key", "public-key"),
-        CERTIFICATE.replace(SECRET, SECRET[1:]),
-        CERTIFICATE.replace(SECRET, SECRET + "x"),
-        CERTIFICATE.replace(SECRET, SECRET[1:] + "é"),
-        CERTIFICATE.replace('"', ""),
-        CERTIFICATE + "\x85",
+        pytest.param(SECRET, id="a key"),
+        pytest.param("x", id="a word"),
+        pytest.param(CERTIFICATE.replace("public-key", "publik-key"), id="no public key"),
+        pytest.param(CERTIFICATE.replace("secret-key", "public-key"), id="no secret key"),
+        pytest.param(CERTIFICATE.replace(SECRET, SECRET[1:]), id="a short key"),
+        pytest.param(CERTIFICATE.replace(SECRET, SECRET + "x"), id="a long key"),
+        pytest.param(CERTIFICATE.replace(SECRET, SECRET[1:] + "é"), id="a key with é"),
+        pytest.param(CERTIFICATE.replace('"', ""), id="no quotes"),
+        pytest.param(CERTIFICATE + "\x85", id="a control character"),
     ],
 )
-def test_what_is_no_certificate_is_refused_and_not_shown(cluster_of: Make, text: str) -> None:
+def test_an_invalid_certificate_is_refused_and_not_shown(cluster_of: Make, text: str) -> None:
     with pytest.raises(CurveError) as caught:
         curve.certificate(cluster_of({"flux": {"curveCert": text}}), no_keys)
     assert str(caught.value) == (

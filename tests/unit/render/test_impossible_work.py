@@ -1,4 +1,4 @@
-"""Work that asks for more nodes or cores than the cluster can ever have is refused, and nothing else is."""
+"""Work is refused only if it requests more nodes or cores than the cluster can ever have."""
 
 from collections.abc import Callable
 from typing import Any
@@ -54,7 +54,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("spec", "message"), REFUSED, ids=lambda x: x[:60] if isinstance(x, str) else "")
-def test_what_no_scheduler_can_ever_run_is_refused(cluster_of: Make, spec: dict[str, Any], message: str) -> None:
+def test_work_that_no_scheduler_can_ever_run_is_refused(cluster_of: Make, spec: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as caught:
         cluster_of(spec)
     assert str(caught.value) == f"MiniCluster flux-sample: {message}"
@@ -84,7 +84,7 @@ TAKEN: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("spec", TAKEN, ids=str)
-def test_what_may_run_some_time_is_taken(cluster_of: Make, spec: dict[str, Any]) -> None:
+def test_work_that_can_run_at_some_time_is_accepted(cluster_of: Make, spec: dict[str, Any]) -> None:
     cluster_of(spec)
 
 
@@ -114,12 +114,12 @@ def test_a_live_cluster_may_shrink_below_its_work(cluster_of: Make) -> None:
         ("-N1 -x", None),
     ],
 )
-def test_what_flags_ask_for(words: str, expected: Shape | None) -> None:
+def test_shape_reads_nodes_tasks_and_cores_from_option_flags(words: str, expected: Shape | None) -> None:
     assert shape(words.split()) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "cores"), [(Shape(2, 4, 3), 6), (Shape(2, 5, 1), 3), (Shape(0, 7, 2), 2), (Shape(3, 0, 1), 1)]
+    ("asked", "cores"), [(Shape(2, 4, 3), 6), (Shape(2, 5, 1), 3), (Shape(0, 7, 2), 2), (Shape(3, 0, 1), 1)], ids=str
 )
-def test_how_many_cores_a_node_must_have(asked: Shape, cores: int) -> None:
+def test_shape_computes_the_cores_that_a_node_must_have(asked: Shape, cores: int) -> None:
     assert asked.cores_of_a_node == cores

@@ -32,14 +32,14 @@ def at(path: str, value: Any) -> dict[str, Any]:
     return spec
 
 
-# A value, and what the whole message says after `MiniCluster NAME: `.
+# A value, and the whole message after `MiniCluster NAME: `.
 REFUSED: list[tuple[dict[str, Any], str]] = [
     # unknown fields, each with the nearest known one
     ({"siez": 1}, "siez is not a field; did you mean size?"),
-    # a name that is not near is no help
+    # no suggestion without a similar name
     ({"xyzzy": 1}, "xyzzy is not a field"),
     (at("network.livenessProbe", 1), "network.livenessProbe is not a field"),
-    # what people know from other tools, or give in another place
+    # names that people know from other tools, or that belong to another place
     (runner(env={}), "containers[0].env is not a field; did you mean environment?"),
     (runner(volumeMounts=[]), "containers[0].volumeMounts is not a field; did you mean volumes?"),
     (runner(args=["x"]), "containers[0].args is not a field; did you mean command?"),
@@ -304,7 +304,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("spec", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
-def test_a_refusal_says_on_one_line_what_is_wrong(cluster_of: Make, spec: dict[str, Any], message: str) -> None:
+def test_a_wrong_value_is_refused_in_one_line(cluster_of: Make, spec: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as caught:
         cluster_of(spec)
     assert str(caught.value) == f"MiniCluster flux-sample: {message}"
@@ -323,7 +323,7 @@ def test_a_refusal_says_on_one_line_what_is_wrong(cluster_of: Make, spec: dict[s
         ("a\n", r"'a\n'"),
     ],
 )
-def test_a_name_that_is_no_label_is_refused(cluster_of: Make, name: Any, shown: str) -> None:
+def test_a_name_that_is_not_a_dns_label_is_refused(cluster_of: Make, name: Any, shown: str) -> None:
     with pytest.raises(SpecError) as caught:
         cluster_of(name=name)
     assert str(caught.value) == (
@@ -332,7 +332,7 @@ def test_a_name_that_is_no_label_is_refused(cluster_of: Make, name: Any, shown: 
 
 
 @pytest.mark.parametrize("namespace", ["a b", "a\nb", "A", "-a", "a-", "a\u2028b", 7])
-def test_a_namespace_that_is_no_label_is_refused(namespace: Any) -> None:
+def test_a_namespace_that_is_not_a_dns_label_is_refused(namespace: Any) -> None:
     with pytest.raises(SpecError) as caught:
         load({"metadata": {"name": "a", "namespace": namespace}})
     assert str(caught.value) == f"MiniCluster a: the namespace {namespace!r} is not a DNS label: use a-z, 0-9 and -"
@@ -340,14 +340,14 @@ def test_a_namespace_that_is_no_label_is_refused(namespace: Any) -> None:
 
 @pytest.mark.parametrize("key", ["labels", "annotations"])
 @pytest.mark.parametrize("value", ["", [], 0, {"a": 1}, {1: "a"}], ids=str)
-def test_metadata_that_is_no_map_of_strings_is_refused(key: str, value: Any) -> None:
+def test_labels_and_annotations_that_are_not_maps_of_strings_are_refused(key: str, value: Any) -> None:
     with pytest.raises(SpecError) as caught:
         load({"metadata": {"name": "a", key: value}})
     assert str(caught.value) == f"MiniCluster a: metadata.{key} must be a map of strings"
 
 
 @pytest.mark.parametrize(("length", "max_size"), [(62, 1), (61, 11), (60, 101)])
-def test_pod_names_grow_with_the_index(cluster_of: Make, length: int, max_size: int) -> None:
+def test_a_name_too_long_for_the_last_pod_is_refused(cluster_of: Make, length: int, max_size: int) -> None:
     name = "a" * length
     cluster_of({"maxSize": max_size}, name=name[1:])
     with pytest.raises(SpecError) as caught:
@@ -395,16 +395,17 @@ def test_pod_names_grow_with_the_index(cluster_of: Make, length: int, max_size: 
         ),
         at("global", {"anything": [1]}),
     ],
+    ids=lambda x: str(x)[:50],
 )
-def test_accepted(cluster_of: Make, spec: dict[str, Any] | None) -> None:
+def test_valid_values_are_accepted(cluster_of: Make, spec: dict[str, Any] | None) -> None:
     cluster_of(spec)
 
 
-def test_the_defaults_are_those_of_the_chart(cluster_of: Make) -> None:
+def test_an_empty_spec_has_the_defaults_of_the_chart(cluster_of: Make) -> None:
     assert cluster_of().spec == DEFAULTS
 
 
-def test_the_package_carries_the_chart() -> None:
+def test_the_package_contains_the_chart() -> None:
     assert (PACKAGE / "chart").resolve() == CHART
 
 
@@ -437,23 +438,23 @@ NULL: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("null", "unset"), NULL, ids=str)
-def test_null_in_the_item_of_a_list_is_unset_too(cluster_of: Make, null: dict[str, Any], unset: dict[str, Any]) -> None:
+def test_null_in_an_item_of_a_list_is_unset(cluster_of: Make, null: dict[str, Any], unset: dict[str, Any]) -> None:
     assert cluster_of({"services": [{"name": "a", **null}]}).spec["services"] == [{"name": "a", **unset}]
 
 
-def test_null_is_no_item_of_a_list(cluster_of: Make) -> None:
+def test_null_as_an_item_of_a_list_is_refused(cluster_of: Make) -> None:
     with pytest.raises(SpecError) as caught:
         cluster_of(runner(ports=[None]))
     assert str(caught.value) == "MiniCluster flux-sample: containers[0].ports[0] is null: must be integer"
 
 
-def test_zero_false_and_empty_are_values(cluster_of: Make) -> None:
+def test_zero_false_and_empty_texts_are_not_replaced_by_defaults(cluster_of: Make) -> None:
     cluster = cluster_of({"tasks": 0, "backoffLimit": 0, "logging": {"strict": False}, "flux": {"connectTimeout": ""}})
     values = (cluster.spec["tasks"], cluster.spec["backoffLimit"], cluster.spec["logging"]["strict"])
     assert (*values, cluster.flux["connectTimeout"]) == (0, 0, False, "")
 
 
-def test_names_and_paths(cluster_of: Make) -> None:
+def test_a_cluster_has_its_sizes_service_namespace_and_paths(cluster_of: Make) -> None:
     cluster = cluster_of({"size": 2, "maxSize": 5})
     assert (cluster.size, cluster.max_size, cluster.service) == (2, 5, "flux-sample")
     assert (cluster.mount, cluster.files, cluster.state) == ("/mnt/flux", "/mnt/flux/minicluster", "/mnt/flux/config")
@@ -461,7 +462,7 @@ def test_names_and_paths(cluster_of: Make) -> None:
     assert load({"metadata": {"name": "a"}}).namespace == "default"
 
 
-def test_a_date_is_a_text() -> None:
+def test_an_unquoted_date_is_read_as_a_text() -> None:
     document = (
         f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a}}\nspec: {{jobLabels: {{a: 2001-01-01}}}}\n"
     )
@@ -473,7 +474,7 @@ def test_a_date_is_a_text() -> None:
 SPEC: dict[str, Any] = {"jobLabels": {"a": "08"}, "containers": [{"command": "echo 'ü' \"$x\"\n"}], "archive": None}
 
 
-def test_the_values_may_be_json() -> None:
+def test_the_spec_may_be_a_json_text() -> None:
     metadata = {"metadata": {"name": "a"}}
     assert load({**metadata, "spec": json.dumps(SPEC)}) == load({**metadata, "spec": SPEC})
 
@@ -492,7 +493,7 @@ NO_SPEC: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", NO_SPEC)
-def test_a_spec_that_is_none_is_refused(case: str) -> None:
+def test_a_spec_that_is_not_a_map_of_values_is_refused(case: str) -> None:
     spec, message = NO_SPEC[case]
     with pytest.raises(SpecError) as error:
         load({"metadata": {"name": "a"}, "spec": spec})
@@ -511,7 +512,7 @@ JSON = st.recursive(
 
 
 @given(spec=st.dictionaries(st.sampled_from(sorted(DEFAULTS)) | st.text(max_size=8), JSON, max_size=4))
-def test_any_spec_is_taken_or_refused_on_one_line(cluster_of: Make, spec: dict[str, Any]) -> None:
+def test_any_spec_is_accepted_or_refused_in_one_line(cluster_of: Make, spec: dict[str, Any]) -> None:
     try:
         cluster_of(spec)
     except SpecError as error:

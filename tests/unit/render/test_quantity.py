@@ -1,4 +1,4 @@
-"""Quantities mean what Kubernetes takes them for."""
+"""Quantities have the same values as in Kubernetes."""
 
 from decimal import Decimal
 
@@ -36,7 +36,7 @@ from minicluster.render.quantity import is_quantity, to_number
         ("1e-3", "0.001"),
     ],
 )
-def test_a_quantity_is_a_number(value: object, expected: str) -> None:
+def test_a_kubernetes_quantity_is_read_as_a_number(value: object, expected: str) -> None:
     assert is_quantity(value)
     assert to_number(value) == Decimal(expected)
 
@@ -48,7 +48,7 @@ NONE = (
 
 
 @pytest.mark.parametrize("value", NONE)
-def test_anything_else_is_refused(value: object) -> None:
+def test_a_text_that_is_not_a_quantity_is_refused(value: object) -> None:
     assert not is_quantity(value)
     with pytest.raises(SpecError) as caught:
         to_number(value)
@@ -59,5 +59,5 @@ SUFFIXES = ("", *"numkKMGTPE", *(f"{letter}i" for letter in "mkKMGTPE"), "Kb", "
 
 
 @pytest.mark.parametrize("text", [*(f"1{suffix}" for suffix in SUFFIXES), "+4", ".5", "4.", ".", "K"])
-def test_the_format_has_the_same_suffixes(text: str) -> None:
+def test_the_schema_format_accepts_the_same_quantities(text: str) -> None:
     assert formats.has("quantity", text) == is_quantity(text)

@@ -315,7 +315,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         bursting(clusters=[{"name": "b", "gpus": 9000}]),
         "flux.bursting.clusters[0].gpus is 9000: no node has more than 8192; lower it",
     ),
-    # what Kubernetes defines
+    # fields that Kubernetes defines
     (
         runner(securityContext={"runAsUser": "root"}),
         'containers[0].securityContext.runAsUser is "root": must be integer',
@@ -750,7 +750,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("spec", "message"), REFUSED, ids=lambda x: x[:50] if isinstance(x, str) else "")
-def test_what_contradicts_is_refused(spec: dict[str, Any], message: str) -> None:
+def test_values_that_contradict_each_other_are_refused(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as caught:
         load({"metadata": {"name": "mc", "namespace": "ns"}, "spec": spec})
     text = str(caught.value).removeprefix("MiniCluster mc: ")
@@ -773,14 +773,14 @@ def test_what_contradicts_is_refused(spec: dict[str, Any], message: str) -> None
     ],
     ids=str,
 )
-def test_what_scales_is_taken(spec: dict[str, Any]) -> None:
+def test_valid_autoscaling_values_are_accepted(spec: dict[str, Any]) -> None:
     load({"metadata": {"name": "mc", "namespace": "ns"}, "spec": spec})
 
 
 @pytest.mark.parametrize(
     ("alias", "name"), [("preWorker", "workerPre"), ("preBroker", "brokerPre")], ids=["worker", "broker"]
 )
-def test_an_alias_is_what_it_stands_for(alias: str, name: str) -> None:
+def test_an_alias_of_a_command_means_the_same(alias: str, name: str) -> None:
     # the field itself may be there, empty
     for own in ({}, {name: ""}):
         document = {"metadata": {"name": "mc"}, "spec": runner(command="a", commands={alias: "echo", **own})}
@@ -818,14 +818,14 @@ def test_an_alias_is_what_it_stands_for(alias: str, name: str) -> None:
     ],
     ids=str,
 )
-def test_what_kubernetes_takes_is_taken(spec: dict[str, Any]) -> None:
+def test_values_that_kubernetes_accepts_are_accepted(spec: dict[str, Any]) -> None:
     load({"metadata": {"name": "mc", "namespace": "ns"}, "spec": spec})
 
 
 @pytest.mark.parametrize(
     ("kubernetes", "taken"), [("", False), ("v1.27.3", False), ("v1.37.9", False), ("v1.99.0", True), ("2.0", True)]
 )
-def test_a_newer_kubernetes_may_have_fields_that_are_not_known(kubernetes: str, taken: bool) -> None:
+def test_unknown_pod_fields_are_accepted_only_for_a_newer_kubernetes(kubernetes: str, taken: bool) -> None:
     spec = {"pod": {"template": {"spec": {"fromTheFuture": 1}}, "securityContext": {"runAsUser": 1}}}
     document = {"metadata": {"name": "mc"}, "spec": spec, "kubernetes": kubernetes}
     if taken:
@@ -841,7 +841,7 @@ def test_a_newer_kubernetes_may_have_fields_that_are_not_known(kubernetes: str, 
 @pytest.mark.parametrize(
     ("kubernetes", "taken"), [("", True), ("v1.36.9", False), ("1.36", False), ("v1.37.0", True), ("v2.0.0", True)]
 )
-def test_a_gang_of_kubernetes_scales_itself_where_its_size_may_change(kubernetes: str, taken: bool) -> None:
+def test_a_gang_of_kubernetes_may_autoscale_only_from_kubernetes_1_37_on(kubernetes: str, taken: bool) -> None:
     spec = {**scaling(1, 2), "gang": {"kind": "kubernetes"}}
     document = {"metadata": {"name": "mc"}, "spec": spec, "kubernetes": kubernetes}
     if taken:
@@ -871,7 +871,7 @@ NEWER_FIELDS: list[Any] = [
 
 
 @pytest.mark.parametrize(("template", "kubernetes", "message"), NEWER_FIELDS, ids=["resources", "signal", "apparmor"])
-def test_a_field_that_an_older_kubernetes_lacks_is_refused_by_name(
+def test_a_pod_field_that_an_older_kubernetes_lacks_is_refused_by_name(
     template: dict[str, Any], kubernetes: str, message: str
 ) -> None:
     document = {"metadata": {"name": "mc"}, "spec": {"pod": {"template": template}}}
@@ -883,7 +883,7 @@ def test_a_field_that_an_older_kubernetes_lacks_is_refused_by_name(
 
 
 @pytest.mark.parametrize("kubernetes", ["v1.33.0", "v1.99.0", ""])
-def test_a_newer_field_has_a_type_too(kubernetes: str) -> None:
+def test_a_newer_pod_field_of_a_wrong_type_is_refused(kubernetes: str) -> None:
     spec = {"pod": {"template": {"spec": {"containers": [{"lifecycle": {"stopSignal": 9}}]}}}}
     with pytest.raises(SpecError, match=r"lifecycle.stopSignal is 9: must be string$"):
         load({"metadata": {"name": "mc"}, "spec": spec, "kubernetes": kubernetes})
@@ -903,7 +903,9 @@ FOLLOWS = bursting(
     ],
     ids=["lead", "follow", "services"],
 )
-def test_a_name_that_others_are_made_of_has_an_end(length: int, spec: dict[str, Any], message: str) -> None:
+def test_a_name_too_long_for_the_objects_named_after_it_is_refused(
+    length: int, spec: dict[str, Any], message: str
+) -> None:
     load({"metadata": {"name": "a" * length}, "spec": spec})
     name = "a" * (length + 1)
     with pytest.raises(SpecError, match=message.format(name)):

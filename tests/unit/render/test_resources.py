@@ -23,20 +23,21 @@ Make = Callable[..., MiniCluster]
         ({"resources": {"requests": {"cpu": "100m"}}}, 1),
         ({"resources": {"limits": {"memory": "1Gi"}}}, None),
     ],
+    ids=str,
 )
-def test_cores(fields: dict[str, Any], expected: int | None) -> None:
+def test_cores_of_a_node_come_from_cores_or_the_cpu_resources(fields: dict[str, Any], expected: int | None) -> None:
     assert resources.cores(fields) == expected
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1_0", "\u0661"])
-def test_what_python_takes_for_a_number_but_kubernetes_does_not(cluster_of: Make, value: str) -> None:
+def test_a_number_of_python_that_is_not_a_quantity_is_refused(cluster_of: Make, value: str) -> None:
     with pytest.raises(MiniClusterError, match="must be a quantity"):
         cluster_of({"containers": [{"resources": {"limits": {"cpu": value}}}]})
 
 
 @pytest.mark.parametrize("name", ["cpu", "nvidia.com/gpu"])
 @pytest.mark.parametrize("value", ["4G", "2147483648", "8Gi", "1e400"])
-def test_more_than_a_node_can_have_is_a_slip(name: str, value: str) -> None:
+def test_more_cpus_or_gpus_than_a_node_can_have_are_refused(name: str, value: str) -> None:
     runner = {"resources": {"limits": {name: value}}}
     with pytest.raises(SpecError) as caught:
         resources.cores(runner) if name == "cpu" else resources.gpus(runner)
@@ -51,8 +52,9 @@ def test_more_than_a_node_can_have_is_a_slip(name: str, value: str) -> None:
         ({"limits": {"nvidia.com/gpu": "2"}}, 2),
         ({"limits": {"amd.com/gpu": 1, "gpu.intel.com/xe": 1, "cpu": 4}}, 2),
     ],
+    ids=str,
 )
-def test_gpus(given: dict[str, Any], expected: int) -> None:
+def test_gpus_of_a_node_are_summed_from_the_limits(given: dict[str, Any], expected: int) -> None:
     assert resources.gpus({"resources": given}) == expected
 
 
@@ -65,13 +67,16 @@ def test_gpus(given: dict[str, Any], expected: int) -> None:
         ({"requests": {"cpu": "500m"}}, 0.5, None),
         ({"requests": {"cpu": 0}, "limits": {"cpu": 1}}, 0, None),
     ],
+    ids=str,
 )
-def test_requested_cpus(given: dict[str, Any], requested: float, whole: int | None) -> None:
+def test_requested_and_whole_cpus_come_from_requests_and_limits(
+    given: dict[str, Any], requested: float, whole: int | None
+) -> None:
     runner = {"resources": given}
     assert (float(resources.requested_cpus(runner)), resources.whole_cpus(runner)) == (requested, whole)
 
 
-def test_nodes_and_their_resource_set(cluster_of: Make) -> None:
+def test_the_resource_set_lists_the_nodes_of_the_cluster_and_its_bursts(cluster_of: Make) -> None:
     bursts = [{"size": 3, "cores": 8, "gpus": 1}, {"size": 1}]
     runner = {"resources": {"limits": {"nvidia.com/gpu": 2}}}
     cluster = cluster_of({"maxSize": 2, "containers": [runner], "flux": {"bursting": {"clusters": bursts}}})

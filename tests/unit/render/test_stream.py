@@ -62,29 +62,29 @@ OTHERS = {
     "our group as a name": f"apiVersion: v1\nkind: A\nx: {GROUP}/v1\n".encode(),
     "our group with more": f"apiVersion: {GROUP}.org/v1\nkind: MiniCluster\nmetadata: {{name: x}}\n".encode(),
 }
-#: What can't stand between two markers.
+#: Documents that can't stand between two markers.
 ALONE = ("directive", "bom", "no last newline", "no last newline in a block")
 
 
-def test_without_a_minicluster_nothing_changes() -> None:
+def test_a_stream_without_a_minicluster_passes_unchanged() -> None:
     texts = [text for name, text in OTHERS.items() if name not in ALONE]
     data = b"---\n" + b"---\n".join(texts)
     assert render(data) == data
 
 
 @pytest.mark.parametrize("name", list(OTHERS))
-def test_a_document_passes_alone(name: str) -> None:
+def test_a_document_that_is_alone_passes_unchanged(name: str) -> None:
     assert render(OTHERS[name]) == OTHERS[name]
 
 
 @pytest.mark.parametrize("text", [b"kind: A\nenum: [=]\n", b"kind: A\nx: 2001-99-99\n"])
-def test_a_document_that_pyyaml_can_not_load_passes_alone(text: bytes) -> None:
+def test_a_document_that_pyyaml_can_not_load_passes_unchanged(text: bytes) -> None:
     assert render(text) == text
 
 
 @pytest.mark.parametrize("other", list(OTHERS.values()), ids=list(OTHERS))
 @pytest.mark.parametrize("order", ["before", "after", "both"])
-def test_a_document_passes_beside_a_minicluster(other: bytes, order: str) -> None:
+def test_a_document_beside_a_minicluster_passes_unchanged(other: bytes, order: str) -> None:
     before = other if order in ("before", "both") else b""
     after = b"---\n" + other if order in ("after", "both") else b""
     newline = b"" if before.endswith(b"\n") or not before else b"\n"
@@ -105,11 +105,11 @@ def test_a_document_passes_beside_a_minicluster(other: bytes, order: str) -> Non
         (b"a: |\n  x\n  ---\n  y\n", 1),
     ],
 )
-def test_what_separates_documents(data: bytes, parts: int) -> None:
+def test_a_stream_is_split_at_document_markers_only(data: bytes, parts: int) -> None:
     assert len(list(stream.split(data))) == parts
 
 
-def test_a_minicluster_after_an_open_line_starts_a_new_one() -> None:
+def test_a_rendered_minicluster_starts_on_a_line_of_its_own() -> None:
     assert render(b"kind: A\n---\n" + MINE) == b"kind: A\n" + MADE
     assert list(stream.split(b"a: 1\n---\nb: 2")) == [b"a: 1\n", b"---\nb: 2"]
 
@@ -117,20 +117,20 @@ def test_a_minicluster_after_an_open_line_starts_a_new_one() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        MINE,
-        b"---\n" + MINE,
-        b"---\r\n" + MINE.replace(b"\n", b"\r\n"),
-        b"--- # comment\n" + MINE,
-        b"---\n# Source: x\n" + MINE + b"# end\n",
-        b"\xef\xbb\xbf" + MINE,
-        MINE.rstrip(b"\n"),
-        b"---\n" + MINE + b"...\n",
-        json.dumps(yaml.safe_load(MINE)).encode(),
-        json.dumps(yaml.safe_load(MINE), indent=1).encode(),
-        b"--- " + json.dumps(yaml.safe_load(MINE)).encode(),
+        pytest.param(MINE, id="plain"),
+        pytest.param(b"---\n" + MINE, id="marker"),
+        pytest.param(b"---\r\n" + MINE.replace(b"\n", b"\r\n"), id="CRLF"),
+        pytest.param(b"--- # comment\n" + MINE, id="marker with a comment"),
+        pytest.param(b"---\n# Source: x\n" + MINE + b"# end\n", id="comments around"),
+        pytest.param(b"\xef\xbb\xbf" + MINE, id="byte order mark"),
+        pytest.param(MINE.rstrip(b"\n"), id="no last newline"),
+        pytest.param(b"---\n" + MINE + b"...\n", id="end marker"),
+        pytest.param(json.dumps(yaml.safe_load(MINE)).encode(), id="JSON on one line"),
+        pytest.param(json.dumps(yaml.safe_load(MINE), indent=1).encode(), id="JSON on several lines"),
+        pytest.param(b"--- " + json.dumps(yaml.safe_load(MINE)).encode(), id="JSON behind a marker"),
     ],
 )
-def test_a_minicluster_in_any_dress_is_found(text: bytes) -> None:
+def test_a_minicluster_is_found_in_any_yaml_or_json_notation(text: bytes) -> None:
     assert render(text) == MADE
 
 
@@ -141,7 +141,7 @@ def test_two_miniclusters_are_both_rendered() -> None:
     assert names == ["a", "b", "a"]
 
 
-def test_the_output_passes_through_again_unchanged() -> None:
+def test_a_rendered_stream_passes_through_again_unchanged() -> None:
     once = render(OTHERS["service"] + b"---\n" + MINE)
     assert render(once) == once
 
@@ -154,7 +154,7 @@ def test_the_output_passes_through_again_unchanged() -> None:
         max_size=12,
     )
 )
-def test_the_parts_of_a_stream_are_the_stream(pieces: list[bytes]) -> None:
+def test_the_parts_of_any_stream_join_to_the_stream(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     parts = list(stream.split(data))
     assert b"".join(parts) == data
@@ -173,7 +173,7 @@ DOCUMENTS = st.dictionaries(
 
 
 @given(st.lists(DOCUMENTS, max_size=5), st.integers(0, 5), st.sampled_from([None, "|", ">", '"']), st.booleans())
-def test_whatever_stands_around_a_minicluster_is_kept(
+def test_any_documents_around_a_minicluster_are_kept(
     documents: list[dict[str, Any]], place: int, style: str | None, unicode: bool
 ) -> None:
     texts = [
@@ -227,7 +227,7 @@ def test_whatever_stands_around_a_minicluster_is_kept(
         ),
     ],
 )
-def test_bad_streams_have_an_error_of_their_own(data: bytes, message: str) -> None:
+def test_each_kind_of_bad_stream_has_an_error_of_its_own(data: bytes, message: str) -> None:
     with pytest.raises(StreamError) as caught:
         render(data)
     if message.endswith(": "):
@@ -252,7 +252,7 @@ NOT_MANIFESTS = "the stream is not Kubernetes manifests: pipe the output of `hel
         (b"kind: A\n", ""),
     ],
 )
-def test_a_long_stream_is_looked_at_for_less_than_a_second(line: bytes, message: str) -> None:
+def test_a_long_stream_is_scanned_in_less_than_a_second(line: bytes, message: str) -> None:
     data = line * (6_000_000 // len(line))
     begin = time.process_time()
     if message:
@@ -264,14 +264,14 @@ def test_a_long_stream_is_looked_at_for_less_than_a_second(line: bytes, message:
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
-def test_any_bytes_are_a_stream_or_an_error_of_ours(data: bytes) -> None:
+def test_any_bytes_pass_unchanged_or_are_refused_in_one_line(data: bytes) -> None:
     try:
         assert render(data) == data
     except MiniClusterError as error:
         assert len(str(error).splitlines()) == 1
 
 
-def test_other_documents_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_other_than_miniclusters_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[bytes] = []
 
     def load(chunk: bytes) -> Any:
@@ -286,17 +286,17 @@ def test_other_documents_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), st.text(max_size=40), max_size=4))
-def test_what_is_written_reads_back(data: dict[str, str]) -> None:
+def test_written_yaml_reads_back_as_the_same_document(data: dict[str, str]) -> None:
     document = {"kind": "ConfigMap", "data": data}
     assert load_all(yamlio.dump(document)) == [document]
 
 
 @given(st.dictionaries(st.text(max_size=5), st.text(max_size=9) | st.text(min_size=201, max_size=220), max_size=6))
-def test_a_manifest_is_written_as_any_document(data: dict[str, str]) -> None:
+def test_dump_manifest_writes_the_same_text_as_dump(data: dict[str, str]) -> None:
     manifest = {"kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}
     # the second time, the long texts are those of the first
     assert [yamlio.dump_manifest(manifest) for _ in range(2)] == [yamlio.dump(manifest)] * 2
 
 
-def test_texts_of_several_lines_are_written_as_they_read() -> None:
+def test_texts_of_several_lines_are_written_as_block_scalars() -> None:
     assert yamlio.dump({"a": "x\ny\n", "b": "z"}) == b"---\na: |\n  x\n  y\nb: z\n"

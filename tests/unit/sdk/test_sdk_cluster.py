@@ -1,4 +1,4 @@
-"""The SDK beside its conversation: what comes through Kubernetes' streams, errors, logs, forwarding, and its import."""
+"""The SDK without its sessions: streams of Kubernetes, errors, logs, port forwarding, and its import."""
 
 import json
 import pickle
@@ -70,7 +70,7 @@ def end(code: int) -> tuple[int, bytes]:
 CLOSE = (ABNF.OPCODE_CLOSE, b"")
 
 
-def test_a_command_in_a_pod():
+def test_a_command_in_a_pod_returns_its_output_and_exit_code():
     text = "é".encode()
     fake = FakeSocket(
         (ABNF.OPCODE_BINARY, b"\x01a" + text[:1]),
@@ -100,7 +100,7 @@ def test_a_command_in_a_pod():
         ),
     ],
 )
-def test_a_command_whose_end_is_not_known(frames, message):
+def test_a_command_whose_connection_breaks_raises_lost_error(frames, message):
     fake = FakeSocket(*frames)
     with pytest.raises(LostError) as caught:
         finish(PodChannel(fake))
@@ -125,18 +125,26 @@ HANDSHAKE = (
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (http(404, '{"message": "jobs.batch \\"a\\" not found"}'), (404, 'jobs.batch "a" not found')),
-        (http(503, "no JSON", "Service Unavailable"), (503, "Service Unavailable")),
-        (http(0, None, HANDSHAKE), (403, 'pods "x" is forbidden: no')),
-        (http(0, None, "Handshake status 502 Bad Gateway -+-+- {} -+-+- None"), (502, "Bad Gateway")),
-        (http(0, None, "[Errno 111] Connection refused"), (0, "[Errno 111] Connection refused")),
+        pytest.param(
+            http(404, '{"message": "jobs.batch \\"a\\" not found"}'), (404, 'jobs.batch "a" not found'), id="JSON"
+        ),
+        pytest.param(http(503, "no JSON", "Service Unavailable"), (503, "Service Unavailable"), id="no JSON"),
+        pytest.param(http(0, None, HANDSHAKE), (403, 'pods "x" is forbidden: no'), id="refused handshake"),
+        pytest.param(
+            http(0, None, "Handshake status 502 Bad Gateway -+-+- {} -+-+- None"),
+            (502, "Bad Gateway"),
+            id="failed handshake",
+        ),
+        pytest.param(
+            http(0, None, "[Errno 111] Connection refused"), (0, "[Errno 111] Connection refused"), id="no server"
+        ),
     ],
 )
-def test_what_kubernetes_says(error, expected):
+def test_read_error_finds_status_and_message_of_a_kubernetes_error(error, expected):
     assert read_error(error) == expected
 
 
-def test_errors_of_the_client_are_ours():
+def test_errors_of_the_kubernetes_client_are_translated_to_api_error():
     with pytest.raises(ApiError, match="get job a: no") as caught, translated("get job a"):
         raise http(403, '{"message": "no"}')
     assert (caught.value.status, caught.value.is_passing) == (403, False)
@@ -149,7 +157,7 @@ def test_errors_of_the_client_are_ours():
     assert caught.value.is_passing
 
 
-def test_each_error_is_a_minicluster_error():
+def test_each_sdk_error_is_a_documented_minicluster_error():
     found = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.SdkError)]
     assert len(found) > 10
     assert all(issubclass(one, MiniClusterError) and one.__name__ in errors.__doc__ for one in found)
@@ -172,7 +180,7 @@ class Logs:
         return SimpleNamespace(stream=lambda **_: iter(pieces), close=lambda: None)
 
 
-def test_no_line_of_a_log_comes_twice(caplog):
+def test_the_sdk_returns_each_line_of_a_log_once(caplog):
     first = b"2026-01-01T00:00:00.9Z a\n2026-01-01T00:00:00.91Z b c\nfailed to try\n"
     second = (
         first + "2026-01-01T00:00:00.999999999+01:00 é\n2026-01-01T00:00:01Z \n2026-01-01T00:00:02Z no end".encode()
@@ -231,7 +239,7 @@ def test_port_forward_copies_both_ways():
             PortForward(lambda: None, forward.port)
 
 
-def test_port_forward_to_nobody_closes_and_says_why():
+def test_port_forward_without_a_lead_closes_and_says_why():
     def refuse() -> Any:
         raise ApiError("no lead")
 
@@ -267,10 +275,10 @@ def test_port_forward_to_a_port_where_nothing_listens_says_so_at_once():
     assert forward.error is None
 
 
-#: What runs in the lead's pod
+#: The commands that run in the lead's pod
 
 
-def test_nothing_else_imports_the_client_of_kubernetes():
+def test_only_the_sdk_imports_the_kubernetes_client():
     files = [path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py")]
     outside = [
         file
@@ -286,7 +294,7 @@ def test_nothing_else_imports_the_client_of_kubernetes():
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
-def test_without_the_client_the_import_says_what_to_install():
+def test_importing_the_sdk_without_the_kubernetes_client_says_what_to_install():
     program = "import sys\nsys.modules['kubernetes'] = None\nimport minicluster.sdk\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     last = done.stderr.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""The SDK's sizes and releases, and the types of the programs in its documentation."""
+"""The SDK's scaling and releases, and the types of the programs in its documentation."""
 
 import json
 import re
@@ -39,7 +39,7 @@ class Commands:
         return self.result
 
 
-def test_scale_asks_the_autoscaler_where_there_is_one(monkeypatch):
+def test_sdk_scale_of_an_autoscaled_cluster_asks_its_autoscaler(monkeypatch):
     lead = Commands(monkeypatch, {"min": 1, "max": 6})
     told: list[str] = []
     lead.cluster.scale(3, wait=True, progress=told.append)
@@ -58,7 +58,7 @@ def test_scale_asks_the_autoscaler_where_there_is_one(monkeypatch):
         Commands(monkeypatch, None).cluster.scale(None)
 
 
-def test_what_helm_says_around_our_errors_is_left_out(monkeypatch):
+def test_a_release_error_leaves_out_the_words_of_helm(monkeypatch):
     def upgrade(*_: Any, **__: Any) -> str:
         raise CommandError("helm upgrade", f"UPGRADE FAILED: YAML parse error on minicluster: no{END}: error")
 
@@ -69,7 +69,7 @@ def test_what_helm_says_around_our_errors_is_left_out(monkeypatch):
         release.install(kube, "mini", {})
 
 
-def test_the_documentation_s_programs_are_of_the_right_types(tmp_path):
+def test_the_programs_in_the_sdk_documentation_pass_the_type_check(tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "sdk.md").read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n")
     (tmp_path / "example.py").write_text("\n".join(blocks))

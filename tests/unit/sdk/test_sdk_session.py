@@ -64,7 +64,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     client.leads.drop()
 
 
-def test_a_job_from_its_submission_to_its_end(client):
+def test_a_future_follows_its_job_from_submission_to_end(client):
     lead = client.leads.come()
     future = client.submit("printf 'a b' $HOME", nodes=2, environment={"A": 1}, name="first")
     lead.begin()
@@ -113,7 +113,7 @@ def test_a_future_says_why_its_job_waits(client):
     future.result(10)
 
 
-def test_replies_that_come_in_pieces(client):
+def test_a_session_joins_replies_that_come_in_pieces(client):
     lead = client.leads.come()
     future = client.submit("true")
     key = lead.begin().next()["key"]
@@ -133,7 +133,7 @@ def test_replies_that_come_in_pieces(client):
         (0, {"type": "exec", "note": "lost"}, 1, "exec: lost"),
     ],
 )
-def test_a_job_that_fails(client, status, exception, code, reason):
+def test_a_failed_job_raises_job_failed_with_exit_code_and_output(client, status, exception, code, reason):
     lead = client.leads.come()
     future = client.submit("false")
     key = lead.begin().next()["key"]
@@ -148,7 +148,7 @@ def test_a_job_that_fails(client, status, exception, code, reason):
     assert error.job == FinishedJob("f1", code, (("stderr", "why\n\n"), ("stdout", "out\n")), reason)
 
 
-def test_a_job_that_flux_refuses(client):
+def test_a_job_that_flux_refuses_raises_job_refused(client):
     lead = client.leads.come()
     future = client.submit("true")
     key = lead.begin().next()["key"]
@@ -179,7 +179,7 @@ def test_cancel_cancels_the_job(client):
     client.accepted(lead, name="f2")
 
 
-def test_cancel_of_a_job_whose_id_is_not_known_yet(client):
+def test_cancel_works_before_the_id_of_the_job_is_known(client):
     lead = client.leads.come()
     future = client.submit("sleep 9")
     key = lead.begin().next()["key"]
@@ -188,7 +188,7 @@ def test_cancel_of_a_job_whose_id_is_not_known_yet(client):
     assert lead.next() == {"key": key, "cancel": "f1"}
 
 
-def test_cancel_before_there_is_a_lead_submits_nothing(client):
+def test_a_job_that_is_cancelled_before_there_is_a_lead_is_not_submitted(client):
     future = client.submit("sleep 9")
     assert future.cancel()
     lead = client.leads.come()
@@ -199,7 +199,7 @@ def test_cancel_before_there_is_a_lead_submits_nothing(client):
     assert other.wait_for_id(10) == "f1"
 
 
-def test_a_callback_may_submit_and_cancel(client):
+def test_a_done_callback_may_submit_and_cancel_jobs(client):
     lead = client.leads.come()
     future = client.submit("false")
     key = lead.begin().next()["key"]
@@ -213,7 +213,7 @@ def test_a_callback_may_submit_and_cancel(client):
     assert more[0].result(10).id == "f2"
 
 
-def test_a_lost_connection_is_made_again_and_nothing_is_submitted_twice(client):
+def test_a_session_reconnects_without_submitting_a_job_twice(client):
     lead = client.leads.come()
     first = client.submit("first")
     lead.begin()
@@ -241,7 +241,7 @@ def test_a_lost_connection_is_made_again_and_nothing_is_submitted_twice(client):
     assert second.result(10).id == "f2"
 
 
-def test_a_job_that_was_cancelled_while_its_id_was_lost_is_not_submitted_anew(client):
+def test_a_job_that_was_cancelled_while_its_id_was_lost_is_not_resubmitted(client):
     lead = client.leads.come()
     future = client.submit("sleep 9")
     key = lead.begin().next()["key"]
@@ -254,7 +254,7 @@ def test_a_job_that_was_cancelled_while_its_id_was_lost_is_not_submitted_anew(cl
     client.accepted(lead)
 
 
-def test_a_job_that_went_with_its_lead(client):
+def test_a_job_that_is_lost_with_its_lead_raises_job_lost(client):
     lead = client.leads.come()
     future = client.submit("sleep 9")
     key = lead.begin().next()["key"]
@@ -272,7 +272,7 @@ def test_a_job_that_went_with_its_lead(client):
     )
 
 
-def test_a_silent_lead_is_left(client, monkeypatch):
+def test_a_session_leaves_a_silent_lead_and_connects_again(client, monkeypatch):
     monkeypatch.setattr(conversation, "SILENCE", 1)
     lead = client.leads.come()
     client.submit("true")
@@ -282,7 +282,7 @@ def test_a_silent_lead_is_left(client, monkeypatch):
     assert client.leads.come().begin().next()["again"]
 
 
-def test_nothing_is_connected_while_nothing_is_open(client):
+def test_a_session_stays_disconnected_while_no_job_is_open(client):
     lead = client.leads.come()
     future = client.submit("true")
     key = lead.begin().next()["key"]
@@ -298,7 +298,7 @@ def test_nothing_is_connected_while_nothing_is_open(client):
     assert client.leads.asked == 2
 
 
-def test_the_end_of_the_minicluster_ends_what_is_open(client):
+def test_the_end_of_the_minicluster_ends_the_open_futures(client):
     client.leads.come(EndedError("mini has ended: Complete"))
     first = client.submit("true")
     assert isinstance(first.exception(10), EndedError)
@@ -311,7 +311,7 @@ def test_the_end_of_the_minicluster_ends_what_is_open(client):
     assert isinstance(future.exception(10), JobRefused)
 
 
-def test_a_server_that_is_not_there_is_asked_again_but_not_for_ever(client, monkeypatch):
+def test_a_session_asks_an_absent_api_server_again_for_a_limited_time(client, monkeypatch):
     for _ in range(3):
         client.leads.come(ApiError("connection refused"))
     lead = client.leads.come()
@@ -324,7 +324,7 @@ def test_a_server_that_is_not_there_is_asked_again_but_not_for_ever(client, monk
     assert str(future.exception(10)) in ("the lead's program ended: flux: no broker", "no server")
 
 
-def test_an_error_of_ours_leaves_nobody_waiting(client, caplog):
+def test_a_bug_in_the_sdk_ends_the_open_futures(client, caplog):
     client.leads.come(KeyError("oops"))
     error = client.submit("true").exception(10)
     assert str(error) == "the SDK has an error of its own, please report it: KeyError('oops')"
@@ -334,7 +334,7 @@ def test_an_error_of_ours_leaves_nobody_waiting(client, caplog):
     assert lead.begin().next()["submit"]
 
 
-def test_close_ends_what_is_open_and_takes_no_more(client):
+def test_close_ends_the_open_futures_and_refuses_new_jobs(client):
     lead = client.leads.come()
     future = client.submit("sleep 9")
     lead.begin().next()
@@ -347,7 +347,7 @@ def test_close_ends_what_is_open_and_takes_no_more(client):
         client.submit("true")
 
 
-def test_questions(client):
+def test_a_question_is_asked_again_after_a_lost_connection(client):
     lead = client.leads.come()
     question = Question("list", False)
     client.session.send(question)
@@ -366,7 +366,7 @@ def test_questions(client):
     assert str(question.answer.exception(10)) == "online: Flux says Function not implemented"
 
 
-def test_an_executor_of_commands(client):
+def test_an_executor_submits_commands_and_returns_their_output(client):
     lead = client.leads.come()
     executor = CommandExecutor(client.submit, {"nodes": 1})
     with executor:
@@ -385,7 +385,7 @@ def test_an_executor_of_commands(client):
         executor.submit("true")
 
 
-def test_an_executor_that_is_shut_down_cancels(client):
+def test_an_executor_that_is_shut_down_cancels_its_jobs(client):
     client.leads.come()
     executor = CommandExecutor(client.submit, {})
     future = executor.submit("sleep 9")
@@ -411,7 +411,7 @@ def test_an_executor_that_is_shut_down_cancels(client):
          "exclusive, environment, working_dir, time_limit, name, attributes"),
     ],
 )  # fmt: skip
-def test_wrong_arguments_are_named(client, command, options, message):
+def test_submit_names_a_wrong_argument(client, command, options, message):
     with pytest.raises(ArgumentError) as caught:
         client.submit(command, **options)
     assert str(caught.value) == message

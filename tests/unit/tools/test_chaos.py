@@ -12,28 +12,62 @@ KILL = Span(100.0, 105.0)
 @pytest.mark.parametrize(
     ("starts", "known", "kills", "faults"),
     [
-        ([50.0], DONE, [], []),
-        ([50.0], Ended("FAILED", ran=True), [], []),
-        ([50.0], Ended("FAILED", ran=False), [], []),
-        ([], Ended("CANCELED", ran=True), [], []),
-        ([], Ended("CANCELED", ran=False), [], ["job: CANCELED without a start"]),
-        ([], None, [], ["job: Flux does not know it, and it was accepted with no kill of the lead after it"]),
-        ([], None, [KILL], ["job: Flux does not know it, and it was accepted 60.0 s before a kill of the lead"]),
-        ([], None, [Span(46.0, 51.0)], []),
-        ([50.0, 60.0], DONE, [], ["job: started again, first with no kill of the lead after it"]),
-        ([50.0, 60.0], DONE, [KILL], ["job: started again, first 50.0 s before a kill of the lead"]),
-        ([99.0, 120.0], DONE, [KILL], []),
-        ([120.0, 99.0], DONE, [KILL], []),
-        ([104.0, 120.0], DONE, [KILL], []),
-        ([106.0, 120.0], DONE, [KILL], ["job: started again, first with no kill of the lead after it"]),
+        pytest.param([50.0], DONE, [], [], id="completed"),
+        pytest.param([50.0], Ended("FAILED", ran=True), [], [], id="failed"),
+        pytest.param([50.0], Ended("FAILED", ran=False), [], [], id="failed without a run"),
+        pytest.param([], Ended("CANCELED", ran=True), [], [], id="cancelled while it ran"),
+        pytest.param(
+            [], Ended("CANCELED", ran=False), [], ["job: CANCELED without a start"], id="cancelled without a start"
+        ),
+        pytest.param(
+            [],
+            None,
+            [],
+            ["job: Flux does not know it, and it was accepted with no kill of the lead after it"],
+            id="lost without a kill",
+        ),
+        pytest.param(
+            [],
+            None,
+            [KILL],
+            ["job: Flux does not know it, and it was accepted 60.0 s before a kill of the lead"],
+            id="lost long before a kill",
+        ),
+        pytest.param([], None, [Span(46.0, 51.0)], [], id="lost just before a kill"),
+        pytest.param(
+            [50.0, 60.0],
+            DONE,
+            [],
+            ["job: started again, first with no kill of the lead after it"],
+            id="ran twice without a kill",
+        ),
+        pytest.param(
+            [50.0, 60.0],
+            DONE,
+            [KILL],
+            ["job: started again, first 50.0 s before a kill of the lead"],
+            id="ran twice long before a kill",
+        ),
+        pytest.param([99.0, 120.0], DONE, [KILL], [], id="ran twice just before a kill"),
+        pytest.param([120.0, 99.0], DONE, [KILL], [], id="starts in another order"),
+        pytest.param([104.0, 120.0], DONE, [KILL], [], id="ran twice during a kill"),
+        pytest.param(
+            [106.0, 120.0],
+            DONE,
+            [KILL],
+            ["job: started again, first with no kill of the lead after it"],
+            id="ran twice after a kill",
+        ),
     ],
 )
-def test_what_is_wrong(starts: list[float], known: Ended | None, kills: list[Span], faults: list[str]) -> None:
+def test_chaos_reports_jobs_that_were_lost_or_ran_twice(
+    starts: list[float], known: Ended | None, kills: list[Span], faults: list[str]
+) -> None:
     found = verdict({"job": 40.0}, {"job": starts}, {"job": known} if known else {}, kills)
     assert found[1] == faults
 
 
-def test_what_is_counted() -> None:
+def test_chaos_counts_jobs_by_how_they_ended() -> None:
     jobs = dict.fromkeys("abcd", 40.0) | {"e": 99.0}
     starts = {"a": [50.0], "b": [99.0, 120.0], "c": [50.0, 60.0], "d": [50.0]}
     known = {"a": DONE, "b": DONE, "c": DONE, "d": Ended("FAILED", ran=True), "never accepted": DONE}
@@ -48,7 +82,7 @@ def test_what_is_counted() -> None:
     }
 
 
-def test_what_grew() -> None:
+def test_chaos_reports_pods_whose_files_or_memory_grew() -> None:
     old = {"files": 60, "open files": 90, "memory": 20000, "processes": 5}
     assert list(leaks([old, old], [old | {"files": 80}, old | {"open files": 111, "memory": 85537}])) == [
         "pod 1: open files grew from 90 to 111",

@@ -1,4 +1,4 @@
-"""docs/architecture.md says of each source file what the file itself says first."""
+"""docs/architecture.md has the first sentence of each source file."""
 
 import pytest
 from support import ROOT
@@ -6,7 +6,7 @@ from support import ROOT
 from tools import codemap
 
 
-def test_the_tables_are_current():
+def test_the_tables_of_files_in_the_architecture_page_are_current():
     text = codemap.PAGE.read_text(encoding="utf-8")
     assert codemap.written(text) == text, "run python -m tools.codemap"
 
@@ -26,7 +26,7 @@ def test_the_tables_are_current():
         ("a.yaml", "{{- include . -}}\n{{- if .a }}\n# One\nb: 1\n", "One"),
     ],
 )
-def test_the_first_sentence(tmp_path, name, text, purpose):
+def test_codemap_takes_the_first_sentence_of_a_file(tmp_path, name, text, purpose):
     (tmp_path / name).write_text(text)
     assert codemap.purpose(tmp_path / name) == purpose
 
@@ -35,12 +35,12 @@ def test_the_first_sentence(tmp_path, name, text, purpose):
     ("name", "text"),
     [("a.py", "import a\n# One\n"), ("a.sh", "#!/bin/sh\nset -e\n# One\n"), ("a.yaml", "a: 1\n# One\n")],
 )
-def test_a_file_has_to_say_what_it_is_for(tmp_path, name, text):
+def test_codemap_refuses_a_file_that_does_not_say_its_purpose(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=f"{name} does not say what it is for: begin it with a comment"):
         codemap.purpose(tmp_path / name)
 
 
-def test_no_folder_is_left_out():
+def test_codemap_covers_each_folder_of_source_files():
     named = {path.relative_to(ROOT).parts[0] for path in codemap.files(ROOT)}
     assert named == {"benchmarks", "charts", "plugin", "tools"}

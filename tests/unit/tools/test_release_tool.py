@@ -1,4 +1,4 @@
-"""One version in all that is released, and its notes."""
+"""The release tool sets one version in all files, and writes its notes."""
 
 import datetime
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_this_repository_has_one_version() -> None:
     assert [file for file in release.NAMING if version not in (ROOT / file).read_text()] == []
 
 
-def test_set(root: Path) -> None:
+def test_set_version_changes_the_versions_and_the_changelog(root: Path) -> None:
     release.set_version(root, "0.2.0", DAY)
     assert files(root) == {
         **dict.fromkeys(release.VERSIONED, "name: x\nversion: 0.2.0\nappVersion: 0.1.0\n"),
@@ -46,7 +46,7 @@ def test_set(root: Path) -> None:
     assert release.notes(root, "0.2.0") == "### Added\n\n- B.\n"
 
 
-def test_the_first_release(root: Path) -> None:
+def test_the_first_release_gets_its_notes_from_unreleased(root: Path) -> None:
     (root / release.CHANGELOG).write_text(f"{HEAD}## [Unreleased]\n\n- A.\n")
     release.set_version(root, "0.1.0", DAY)
     assert (root / release.CHANGELOG).read_text() == f"{HEAD}## [Unreleased]\n\n## [0.1.0] - 2031-02-03\n\n- A.\n"
@@ -67,7 +67,7 @@ def test_the_first_release(root: Path) -> None:
         ),
     ],
 )
-def test_set_is_refused(root: Path, new: str, changes: str, message: str) -> None:
+def test_set_version_refuses_a_wrong_version_or_changelog(root: Path, new: str, changes: str, message: str) -> None:
     (root / release.CHANGELOG).write_text(changes)
     before = files(root)
     with pytest.raises(ReleaseError) as caught:
@@ -76,7 +76,7 @@ def test_set_is_refused(root: Path, new: str, changes: str, message: str) -> Non
     assert files(root) == before
 
 
-def test_notes_of_another_version_are_refused(root: Path) -> None:
+def test_release_notes_of_another_version_are_refused(root: Path) -> None:
     with pytest.raises(ReleaseError, match=r"the version is 0\.1\.0, not 0\.2\.0"):
         release.notes(root, "0.2.0")
     (root / release.CHANGELOG).write_text(HEAD)
@@ -90,6 +90,6 @@ def test_versions_that_differ_are_refused(root: Path) -> None:
         release.version(root)
 
 
-def test_a_folder_that_is_there_is_not_built_into(root: Path) -> None:
+def test_build_refuses_a_folder_that_exists(root: Path) -> None:
     with pytest.raises(ReleaseError, match="exists: remove it, or give another folder"):
         release.build(root, root)

@@ -1,4 +1,4 @@
-"""What the workflows of GitHub run is sound shell, and names the tools that are tested here."""
+"""The workflows of GitHub have sound shell steps, and name the tested tools."""
 
 import re
 import shlex
@@ -16,19 +16,19 @@ SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
-def test_the_shell_of_the_steps(file: Path) -> None:
+def test_the_shell_steps_of_a_workflow_pass_shellcheck(file: Path) -> None:
     assert SHELLCHECK, "`make setup` installs it"
     jobs = yaml.safe_load(file.read_text())["jobs"]
     scripts = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
     assert scripts
     for script in scripts:
-        # what GitHub pastes into a line is pasted unquoted
+        # GitHub pastes such values unquoted
         assert "${{" not in script
         subprocess.run([SHELLCHECK, "--shell=bash", "-"], input=script, text=True, check=True)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
-def test_the_versions_of_helm(file: Path) -> None:
+def test_workflows_name_the_tested_versions_of_helm(file: Path) -> None:
     pins = [
         re.findall(rf"helm\.sh/helm/v{major} (v\S+)", (ROOT / "tools" / folder / "go.mod").read_text())[0]
         for major, folder in ((3, "helm3"), (4, "helm"))
@@ -38,12 +38,12 @@ def test_the_versions_of_helm(file: Path) -> None:
     assert set(named) <= set(pins)
 
 
-def test_they_check_what_every_change_has_to_pass() -> None:
+def test_the_test_workflow_runs_the_checks_of_every_change() -> None:
     assert "run: .ci/run" in FILES[1].read_text()
 
 
-def test_the_flux_tier_runs_where_there_is_a_flux() -> None:
-    """It skips itself where there is no Flux or where no pods can be made, so the job has to fail there."""
+def test_the_flux_job_of_the_test_workflow_fails_without_flux_or_unshare() -> None:
+    """The tests skip themselves without Flux or without pods, so the job itself must fail then."""
     job = yaml.safe_load(FILES[1].read_text())["jobs"]["flux"]
     assert job["container"]["image"].partition(":")[0] == "fluxrm/flux-sched"
     # `unshare --mount` needs it, and the image's user is not root
@@ -68,7 +68,7 @@ def test_make_flux_fails_where_there_is_no_flux(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["", "1.33", "latest; true"])
 @pytest.mark.parametrize("target", ["kubernetes", "kueue"])
-def test_make_asks_for_the_version_that_is_to_be_tested(target: str, version: str) -> None:
+def test_make_refuses_a_wrong_version_of_kubernetes_or_kueue(target: str, version: str) -> None:
     make = shutil.which("make")
     if not make:
         pytest.skip("make is missing")
