@@ -130,6 +130,7 @@ def turned_on(what: str) -> str:
     return f"{what}.enabled can't be turned on for the live MiniCluster mc, which was installed without it; {WAY}"
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize(
     ("installed", "asked", "message"),
     [

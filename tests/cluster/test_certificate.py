@@ -4,6 +4,7 @@ import base64
 import json
 import re
 
+import pytest
 import yaml
 from support import CERTIFICATE, SECRET, lines_with, load_all
 
@@ -41,6 +42,7 @@ def test_a_given_certificate_is_used_and_can_not_change(release: Release) -> Non
     assert base64.b64decode(release.certificate()).decode() == CERTIFICATE
 
 
+@pytest.mark.any_helm
 def test_an_upgrade_is_refused_when_the_certificate_secret_is_gone(release: Release) -> None:
     release.install(size=1)
     release.kubectl("delete", "secret", "mc-curve")
@@ -53,6 +55,7 @@ def test_an_upgrade_is_refused_when_the_certificate_secret_is_gone(release: Rele
     assert release.objects() == before
 
 
+@pytest.mark.any_helm
 def test_a_certificate_secret_of_the_user_is_used(release: Release) -> None:
     release.kubectl("create", "secret", "generic", "mine", f"--from-literal=curve.cert={CERTIFICATE}")
     release.install(flux={"curveCertSecret": "mine"})
@@ -64,6 +67,7 @@ def test_a_certificate_secret_of_the_user_is_used(release: Release) -> None:
     assert set(release.objects()) == {("Secret", "mine")}
 
 
+@pytest.mark.any_helm
 def test_the_certificate_is_in_the_secret_only(release: Release) -> None:
     release.install(size=2, maxSize=3, logging={"debug": True, "zeromq": True, "strict": True, "timed": True})
     release.running(2)

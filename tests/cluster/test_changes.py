@@ -85,6 +85,7 @@ REFUSED: list[Any] = [
 ]
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize("some", [REFUSED[0::2], REFUSED[1::2]], ids=["even", "odd"])
 def test_a_value_that_can_not_change_is_refused_by_name(live: Release, some: list[Any]) -> None:
     before = live.objects()
@@ -100,21 +101,25 @@ def test_a_value_that_can_not_change_is_refused_by_name(live: Release, some: lis
     assert live.revisions() == [(1, "deployed")]
 
 
+@pytest.mark.any_helm
 def test_the_refusal_of_a_change_has_old_and_new_value_and_the_way_out(live: Release) -> None:
     text = live.refuse(maxSize=5)
     assert lines_with(text, f"maxSize can't change on the live MiniCluster mc: it is 4, asked is 5; {WAY}")
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize("environment", [{"A": "b", "B": ""}, {"A": "b", "B": "false"}], ids=["empty", "false"])
 def test_a_new_variable_is_refused_by_name(live: Release, environment: dict[str, str]) -> None:
     text = live.refuse("--dry-run=server", **runner(environment=environment))
     assert lines_with(text, "containers[0].environment.B can't change")
 
 
+@pytest.mark.any_helm
 def test_the_refusal_of_a_change_shows_true_and_false(live: Release) -> None:
     assert lines_with(live.refuse(logging={"strict": False}), "it is true, asked is false")
 
 
+@pytest.mark.any_helm
 def test_a_change_of_name_override_is_refused(release: Release) -> None:
     release.install(size=1)
     assert lines_with(release.refuse("--dry-run=server", nameOverride="other"), "nameOverride can't change")
@@ -150,6 +155,7 @@ def test_numbers_of_the_command_line_do_not_count_as_changed_at_an_upgrade(relea
     assert release.running(2)[0] == uids[0]
 
 
+@pytest.mark.any_helm
 def test_an_upgrade_to_another_chart_version_restarts_nothing(release: Release, copy_of_chart: Copy) -> None:
     release.install(**CHANGE)
     uids = release.running(2)
@@ -190,6 +196,7 @@ def test_an_upgrade_keeps_the_job_fields_and_view_mode_of_the_install(release: R
     assert {index: grown[index] for index in uids} == uids
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize("mode", ["copy", "image"])
 def test_an_upgrade_keeps_the_view_mode_when_its_value_is_dropped(release: Release, mode: str) -> None:
     release.install(size=1, flux={"container": {"mode": mode}})
@@ -202,6 +209,7 @@ def test_an_upgrade_keeps_the_view_mode_when_its_value_is_dropped(release: Relea
     )
 
 
+@pytest.mark.any_helm
 def test_an_upgrade_after_the_job_was_deleted_may_change_any_value(release: Release) -> None:
     release.install(**CHANGE)
     release.running(2)
@@ -213,6 +221,7 @@ def test_an_upgrade_after_the_job_was_deleted_may_change_any_value(release: Rele
     assert release.get("configmap", "mc-config")["data"]["command"] == "sleep 2"
 
 
+@pytest.mark.any_helm
 def test_an_upgrade_does_not_rerun_work_that_was_cleaned_up(release: Release) -> None:
     release.install(**CHANGE, cleanup=True)
     release.running(2)
@@ -228,6 +237,7 @@ def test_an_upgrade_does_not_rerun_work_that_was_cleaned_up(release: Release) ->
     release.running(2)
 
 
+@pytest.mark.any_helm
 def test_two_releases_in_a_namespace_are_independent(release: Release) -> None:
     release.install(size=1)
     other = Release(release.helm, release.cluster, release.namespace, name="other")

@@ -37,6 +37,7 @@ def test_install_creates_the_objects_and_starts_the_pods(release: Release) -> No
     assert release.revisions() == [(1, "deployed")]
 
 
+@pytest.mark.any_helm
 def test_every_broker_has_an_address_under_its_name(release: Release) -> None:
     release.install(size=2)
     release.running(2)
@@ -93,6 +94,7 @@ def test_scaling_changes_the_size_and_restarts_nothing(release: Release) -> None
     assert "\nmc_max_size=4\n" in settings
 
 
+@pytest.mark.any_helm
 def test_scaling_needs_no_value_but_the_size(release: Release) -> None:
     # no --reuse-values and no maxSize: the live cluster's is kept
     release.install(size=1, maxSize=3)
@@ -102,6 +104,7 @@ def test_scaling_needs_no_value_but_the_size(release: Release) -> None:
     assert release.running(3)[0] == first[0]
 
 
+@pytest.mark.any_helm
 def test_a_size_above_max_size_is_refused(release: Release) -> None:
     release.install(size=2, maxSize=3)
     before = release.objects()
@@ -161,6 +164,7 @@ def test_an_install_with_a_wrong_value_creates_nothing(release: Release, values:
     assert release.items() == []
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize("name", ["1st", "0"])
 def test_a_name_that_begins_with_a_digit_installs(release: Release, name: str) -> None:
     """Older clusters refuse such a name for a Service (RelaxedServiceNameValidation)."""
@@ -186,6 +190,7 @@ def test_an_upgrade_with_a_wrong_value_changes_nothing(release: Release) -> None
     assert release.revisions()[0] == (1, "deployed")
 
 
+@pytest.mark.any_helm
 def test_helm_get_values_of_a_release_loads_as_its_spec(release: Release) -> None:
     release.install(size=2, tasks=4, flux={"logLevel": 3})
     values = json.loads(release.ok("get values", "--output", "json", "--all"))

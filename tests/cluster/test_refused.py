@@ -37,6 +37,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize("name", WRONG)
 def test_an_install_that_kubernetes_would_refuse_creates_nothing(release: Release, name: str) -> None:
     values, place = WRONG[name]

@@ -17,6 +17,7 @@ def test_the_role_edit_in_the_namespace_is_enough_for_a_release(user: Helm, rele
     release.cluster.wait("nothing", lambda: [o["kind"] for o in release.items()] == ["RoleBinding"])
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize("mode", ["image", "copy"])
 def test_a_restricted_namespace_admits_the_example(connected: Helm, release: Release, mode: str) -> None:
     example = ROOT / "values-examples" / "restricted.yaml"
@@ -35,6 +36,7 @@ def test_a_restricted_namespace_admits_the_example(connected: Helm, release: Rel
     release.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
+@pytest.mark.any_helm
 def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Release) -> None:
     namespace = new_namespace(release.cluster, **{"pod-security.kubernetes.io/enforce": "baseline"})
     baseline = Release(connected, release.cluster, namespace)

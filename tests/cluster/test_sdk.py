@@ -62,6 +62,7 @@ def test_the_sdk_creates_scales_and_deletes_a_minicluster(made: tuple[MiniCluste
     cluster.delete()
 
 
+@pytest.mark.any_helm
 def test_closing_an_sdk_connection_keeps_the_minicluster(made: tuple[MiniCluster, Release]) -> None:
     cluster, release = made
     release.running(2)
@@ -78,6 +79,7 @@ def test_closing_an_sdk_connection_keeps_the_minicluster(made: tuple[MiniCluster
     assert cluster.status()["size"] == 2
 
 
+@pytest.mark.any_helm
 def test_the_sdk_finds_a_minicluster_by_its_name_and_its_release(release: Release) -> None:
     values = {"nameOverride": "other", "size": 1, "maxSize": 2}
     with pytest.raises(NotFoundError):
@@ -92,6 +94,7 @@ def test_the_sdk_finds_a_minicluster_by_its_name_and_its_release(release: Releas
     assert release.items() == []
 
 
+@pytest.mark.any_helm
 def test_the_sdk_status_is_the_document_of_the_command(made: tuple[MiniCluster, Release]) -> None:
     mini, release = made
     release.running(2)
@@ -111,6 +114,7 @@ def test_the_sdk_status_is_the_document_of_the_command(made: tuple[MiniCluster, 
     json.dumps(found)
 
 
+@pytest.mark.any_helm
 def test_the_sdk_waits_for_the_quorum_and_the_exit_code(made: tuple[MiniCluster, Release]) -> None:
     cluster, release = made
     assert cluster.wait(timeout=30) is None
@@ -131,6 +135,7 @@ def test_the_sdk_waits_for_the_quorum_and_the_exit_code(made: tuple[MiniCluster,
     assert cluster.status()["state"] == "Failed"
 
 
+@pytest.mark.any_helm
 def test_the_sdk_raises_ended_error_when_others_delete_the_minicluster(made: tuple[MiniCluster, Release]) -> None:
     cluster, release = made
     release.running(2)
@@ -139,6 +144,7 @@ def test_the_sdk_raises_ended_error_when_others_delete_the_minicluster(made: tup
         cluster.wait("end", 60)
 
 
+@pytest.mark.any_helm
 def test_the_sdk_names_the_right_that_the_user_lacks(
     user: Helm, release: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:

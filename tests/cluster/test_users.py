@@ -59,6 +59,7 @@ def test_the_install_role_of_the_documentation_has_no_unneeded_right(
     assert lines_with(release.refuse(command="install"), "forbidden")
 
 
+@pytest.mark.any_helm
 def test_the_use_role_of_the_documentation_can_not_change_anything(user: Helm, release: Release) -> None:
     release.install(size=1)
     release.running(1)
@@ -79,6 +80,7 @@ def test_the_use_role_of_the_documentation_can_not_change_anything(user: Helm, r
     assert lines_with(release.refuse(command="upgrade", size=1), "forbidden")
 
 
+@pytest.mark.any_helm
 def test_the_use_role_wakes_a_cluster_with_the_wake_role(user: Helm, release: Release) -> None:
     release.install(size=1)
     sleeps = {"metadata": {"annotations": {"minicluster/suspended": "idle for 1 s"}}, "spec": {"suspend": True}}

@@ -95,6 +95,7 @@ def test_the_value_suspend_keeps_a_cluster_suspended_until_the_user_resumes(
     assert state(asleep) == (False, "", 1)
 
 
+@pytest.mark.any_helm
 def test_two_commands_can_wake_a_cluster_at_the_same_time(asleep: Release, minicluster: Callable[..., Done]) -> None:
     done: list[Done] = []
     threads = [
@@ -109,6 +110,7 @@ def test_two_commands_can_wake_a_cluster_at_the_same_time(asleep: Release, minic
     assert (state(asleep), owners(asleep)) == ((False, "", 1), set())
 
 
+@pytest.mark.any_helm
 def test_the_agent_does_not_resume_a_job_that_changed_after_it_looked(asleep: Release, tmp_path: Path) -> None:
     """The agent changes a Job only if it is as the agent has read it."""
     pod = agent(asleep, tmp_path)
@@ -122,6 +124,7 @@ def test_the_agent_does_not_resume_a_job_that_changed_after_it_looked(asleep: Re
     assert (state(asleep), owners(asleep)) == ((False, "", 1), set())
 
 
+@pytest.mark.any_helm
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
 def test_the_sdk_wakes_a_sleeping_cluster(asleep: Release, connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))

@@ -47,6 +47,7 @@ def setting(files: dict[str, str], name: str) -> str:
     return words[name]
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize("way", ["post-renderer", "render"])
 @pytest.mark.parametrize("name", ROOTS)
 def test_root_and_burst_are_rendered_with_the_same_host_table(helm: Helm, tmp_path: Path, name: str, way: str) -> None:

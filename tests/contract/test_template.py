@@ -64,6 +64,7 @@ def test_template_makes_the_same_objects_as_helm_and_render(helm: Helm, seed_fil
     assert [d["kind"] for d in load_all(made)] == ["ConfigMap", "Secret", "Service", "Job"]
 
 
+@pytest.mark.any_helm
 def test_template_writes_the_same_manifests_to_a_folder(helm: Helm, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     assert template(helm, *NAMED, "--output-dir", folder) == ""
@@ -77,6 +78,7 @@ def test_template_writes_the_same_manifests_to_a_folder(helm: Helm, tmp_path: Pa
     assert stream.decode() == template(helm, *NAMED)
 
 
+@pytest.mark.any_helm
 def test_template_with_a_new_size_changes_two_fields_of_the_job(helm: Helm, tmp_path: Path) -> None:
     for size in (2, 3):
         template(helm, *NAMED, "--set", f"size={size},maxSize=4", "--output-dir", tmp_path / str(size))
@@ -96,6 +98,7 @@ def test_template_with_a_new_size_changes_two_fields_of_the_job(helm: Helm, tmp_
     }
 
 
+@pytest.mark.any_helm
 def test_template_warns_of_changes_that_a_live_job_does_not_allow(helm: Helm, tmp_path: Path) -> None:
     folder = ("--output-dir", tmp_path)
     template(helm, *NAMED, *folder)
@@ -125,6 +128,7 @@ def test_template_removes_files_of_objects_that_are_gone_and_no_others(helm4: He
     assert set(files(tmp_path)) == {"configmap-a-config.yaml", "job-a.yaml", "service-a.yaml", "note.yaml"}
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize("version", [None, "1.27", "1.31", "1.36"])
 def test_template_uses_fields_of_newer_kubernetes_only_for_kube_version(helm: Helm, version: str | None) -> None:
     spec = one(template(helm, *NAMED, *(["--kube-version", version] if version else [])), "Job")["spec"]
@@ -133,6 +137,7 @@ def test_template_uses_fields_of_newer_kubernetes_only_for_kube_version(helm: He
     assert init == ([] if version == "1.36" else ["flux-view"])
 
 
+@pytest.mark.any_helm
 def test_template_refuses_a_kubernetes_that_is_too_old(helm: Helm) -> None:
     done = run(helm, "template", "a", *NAMED, "--kube-version", "1.26")
     assert (done.code, done.out) == (1, "")
@@ -140,6 +145,7 @@ def test_template_refuses_a_kubernetes_that_is_too_old(helm: Helm) -> None:
     assert len(done.err.splitlines()) == 1
 
 
+@pytest.mark.any_helm
 def test_template_works_without_a_network(helm: Helm, seed_file: Path) -> None:
     alone = ("unshare", "--net", "--map-root-user")
     if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
@@ -155,6 +161,7 @@ def test_template_takes_the_seed_file_from_the_environment(helm4: Helm, seed_fil
     )
 
 
+@pytest.mark.any_helm
 def test_template_renders_another_chart_around_minicluster(helm: Helm, tmp_path: Path) -> None:
     chart = tmp_path / "around"
     (chart / "templates").mkdir(parents=True)
@@ -190,6 +197,7 @@ REFUSED: list[Any] = [
 ]
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize(("args", "message"), REFUSED, ids=["certificate", "schema", "refusal", "file"])
 def test_template_refuses_wrong_input_in_one_line_and_writes_nothing(
     helm: Helm, tmp_path: Path, args: tuple[str, ...], message: str
