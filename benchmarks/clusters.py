@@ -22,7 +22,7 @@ def wait(found: Callable[[], T]) -> T:
     return until(found, PATIENCE, pause=0.2)
 
 
-class Cluster:
+class MeasuredCluster:
     """The MiniCluster that is measured."""
 
     def __init__(self, values: dict[str, Any], kubectl: list[str], namespace: str, name: str = NAME) -> None:
@@ -112,7 +112,7 @@ exec $flux start -c /mnt/flux/configmap/broker.toml -Shostname={NAME}-bare-$JOB_
 """
 
 
-class BareCluster(Cluster):
+class BareCluster(MeasuredCluster):
     """Pods that start Flux by the shortest script, with the configuration of a MiniCluster whose place they take."""
 
     words = ("env", "FLUX_URI=local:///mnt/flux/local", "/opt/views/view/bin/flux")

@@ -10,7 +10,7 @@ import pytest
 from simulated import end
 from support import Helm
 
-from tools.clients import Done, Kubernetes, run
+from tools.clients import Done, KubernetesCluster, run
 from tools.releases import Release
 
 TWO = {"size": 2, "maxSize": 3, "interactive": True}
@@ -95,7 +95,7 @@ def test_a_user_needs_what_the_documentation_says(user: Helm, release: Release) 
     release.install(**TWO)
     release.running(2)
     kubectl, namespace = release.kubectl, release.namespace
-    as_user = Kubernetes(user.environment)
+    as_user = KubernetesCluster(user.environment)
 
     def minicluster(*words: str) -> Done:
         return as_user.run("minicluster", words[0], "-n", namespace, *words[1:])

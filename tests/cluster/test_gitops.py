@@ -11,7 +11,7 @@ import pytest
 import yaml
 from support import BIN, ROOT, SECRET, Helm, load_all
 
-from tools.clients import CommandError
+from tools.clients import ProcessError
 from tools.releases import Release
 
 #: How Argo CD and Flux CD apply manifests.
@@ -114,7 +114,7 @@ def test_what_git_has_no_more_is_pruned(synced: Synced, helm4: Helm) -> None:
     uids = synced.release.running(2)
     assert synced.release.get("deployment", "mc-services")
     synced.sync(synced.render(helm4))
-    with pytest.raises(CommandError, match="not found"):
+    with pytest.raises(ProcessError, match="not found"):
         synced.release.get("deployment", "mc-services")
     assert synced.release.running(2) == uids
     synced.sync(synced.render(helm4, services=services))
@@ -125,7 +125,7 @@ def test_what_git_has_no_more_is_pruned(synced: Synced, helm4: Helm) -> None:
 def test_what_can_not_change_is_refused_and_the_work_goes_on(synced: Synced, helm4: Helm) -> None:
     synced.sync(synced.render(helm4))
     uids = synced.release.running(2)
-    with pytest.raises(CommandError, match="field is immutable"):
+    with pytest.raises(ProcessError, match="field is immutable"):
         synced.sync(synced.render(helm4, shareProcessNamespace=True))
     assert synced.release.running(2) == uids
     # what `argocd app sync --force --replace` does, for this one object

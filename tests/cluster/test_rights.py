@@ -5,7 +5,7 @@ import yaml
 from simulated import live, new_namespace
 from support import ROOT, Helm, lines_with
 
-from tools.clients import CommandError
+from tools.clients import ProcessError
 from tools.releases import Release
 
 
@@ -46,7 +46,7 @@ def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Rele
 def test_a_release_needs_no_right_to_read_what_is_not_its_own(user: Helm, release: Release) -> None:
     # an installation that reads outside of its namespace would fail here
     release.cluster.grant(release.namespace, "edit")
-    with pytest.raises(CommandError, match="cannot list resource"):
+    with pytest.raises(ProcessError, match="cannot list resource"):
         release.cluster.kubectl("get", "jobs", "--all-namespaces", "--as=user")
     release.helm = user
     release.install()

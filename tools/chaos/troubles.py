@@ -125,7 +125,7 @@ class Chaos:
         self.drained.discard(rank)
 
     def flux(self, *words: str) -> None:
-        """Run a command of Flux. Raises CommandError when it fails."""
+        """Run a command of Flux. Raises ProcessError when it fails."""
         pod = self.release.pod(0)
         assert pod, "no lead"
         self.release.kubectl("exec", pod, "--", f"{MOUNT}/bin/flux", *words)

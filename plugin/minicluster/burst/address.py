@@ -8,7 +8,7 @@ from typing import Any
 
 from minicluster.errors import BurstError
 from minicluster.render.constants import BROKER_PORT
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def has_port(text: str) -> bool:
     return re.search(r"[^:\]]:[0-9]+$|\]:[0-9]+$", text) is not None
 
 
-def service_port(root: MiniCluster, service: Mapping[str, Any]) -> int:
+def service_port(root: MiniClusterModel, service: Mapping[str, Any]) -> int:
     """Return the port of the lead from outside: that of its Service, else what the values say of it."""
     ports = service.get("spec", {}).get("ports", [{}])
     if service.get("spec", {}).get("type") == "LoadBalancer":
@@ -47,7 +47,7 @@ def service_port(root: MiniCluster, service: Mapping[str, Any]) -> int:
 
 
 def of_service(
-    root: MiniCluster, service: Mapping[str, Any], pod: Mapping[str, Any], node: Mapping[str, Any]
+    root: MiniClusterModel, service: Mapping[str, Any], pod: Mapping[str, Any], node: Mapping[str, Any]
 ) -> Address:
     """Return the address that the lead's Service has outside: its load balancer's, or that of the lead's node.
 

@@ -15,7 +15,7 @@ from minicluster import streams
 from minicluster.errors import OutputError
 from minicluster.idset import to_idset
 from minicluster.render import broker
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.resources import nodes
 
 #: The folder on each machine, as the unit names it.
@@ -34,7 +34,7 @@ class File:
     mode: int
 
 
-def files(burst: MiniCluster, certificate: str) -> list[File]:
+def files(burst: MiniClusterModel, certificate: str) -> list[File]:
     """Return the files of a burst; R only when the cores of all hosts are known.
 
     The resource set that counts is the lead's.
@@ -49,7 +49,7 @@ def files(burst: MiniCluster, certificate: str) -> list[File]:
     ]
 
 
-def configuration(burst: MiniCluster, has_r: bool) -> str:
+def configuration(burst: MiniClusterModel, has_r: bool) -> str:
     """Return broker.toml; without R the broker asks the lead for it."""
     tables = {
         "access": {"allow-guest-user": True, "allow-root-owner": True},
@@ -59,7 +59,7 @@ def configuration(burst: MiniCluster, has_r: bool) -> str:
     return tomli_w.dumps(tables)
 
 
-def resource_set(burst: MiniCluster) -> str | None:
+def resource_set(burst: MiniClusterModel) -> str | None:
     """Return R (RFC 20) on a line; None when the cores of a host are known to Flux on that host only."""
     execution: dict[str, object] = {"R_lite": [], "starttime": 0.0, "expiration": 0.0, "nodelist": []}
     lite, nodelist = [], []
@@ -90,7 +90,7 @@ exec {words} -o-Sstatedir="$state" -o-Srundir="$run" -o-Slocal-uri="local://$run
 """
 
 
-def start(burst: MiniCluster) -> str:
+def start(burst: MiniClusterModel) -> str:
     """Return the script that starts a machine's broker."""
     attributes = broker.setting(broker.tree(burst) | broker.log(burst))
     return _START.format(words=shlex.join([*broker.start_words("broker.toml"), *attributes]))
@@ -118,7 +118,7 @@ WantedBy=multi-user.target
 """
 
 
-def unit(burst: MiniCluster) -> str:
+def unit(burst: MiniClusterModel) -> str:
     """Return the systemd unit."""
     context = burst.runner.get("securityContext", {})
     user = context.get("runAsUser", burst.spec["pod"]["securityContext"].get("runAsUser", 0))

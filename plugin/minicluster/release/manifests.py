@@ -32,7 +32,7 @@ class Manifest:
         return f"{self.kind}-{self.name}.yaml".lower()
 
 
-def render(release: helm.Release, seed: bytes | None) -> list[Manifest]:
+def render(release: helm.OfflineRelease, seed: bytes | None) -> list[Manifest]:
     """Return the objects of a release; new certificates come from the seed. Raises MiniClusterError."""
     return list(parse(postrender.render(helm.template(release), seed, allow_random=False)))
 

@@ -9,12 +9,12 @@ from minicluster import limits
 from minicluster.errors import SpecError
 from minicluster.names import LABEL
 from minicluster.render import claims, defaults, refusals, schema, upgrade
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 _TOO_DEEP = f"spec is nested more than {limits.DEPTH} levels deep"
 
 
-def load(document: Mapping[str, Any]) -> MiniCluster:
+def load(document: Mapping[str, Any]) -> MiniClusterModel:
     """Return the cluster of a hand-over document.
 
     Raises SpecError naming the first wrong value.
@@ -31,7 +31,7 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     if problem:
         raise SpecError(f"MiniCluster {name}: {problem}")
     _resolve_aliases(spec)
-    cluster = MiniCluster(
+    cluster = MiniClusterModel(
         **metadata,
         spec=_merge(defaults.values(), spec),
         certificate=str(document.get("certificate") or ""),
@@ -67,7 +67,7 @@ def _metadata(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "namespace": namespace, **maps}
 
 
-def _refusals(cluster: MiniCluster) -> Iterator[str]:
+def _refusals(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield the contradictions; those of a live cluster only where a value that may change has a part in them.
 
     What a live cluster was installed with, it can't get rid of, even if a newer version refuses it.

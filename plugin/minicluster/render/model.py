@@ -21,7 +21,7 @@ class Given(NamedTuple):
     kubernetes: str = ""  #: version of the Kubernetes cluster, "" when Helm talks to none
 
 
-class MiniCluster(Given):
+class MiniClusterModel(Given):
     """A validated cluster."""
 
     @property

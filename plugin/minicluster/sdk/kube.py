@@ -52,7 +52,7 @@ def read_error(error: ApiException) -> tuple[int, str]:
     return status, handshake[2].strip() if handshake else str(error.reason or status)
 
 
-class Kube:
+class KubeClient:
     """A namespace of a cluster; "" is the kubeconfig's own choice, in a pod the pod's own."""
 
     def __init__(self, context: str, namespace: str) -> None:

@@ -12,7 +12,7 @@ from minicluster.sdk.jobs import Job, JobFuture
 Message = dict[str, Any]
 
 
-class Request(Protocol):
+class LeadRequest(Protocol):
     """Something asked of the lead."""
 
     key: str

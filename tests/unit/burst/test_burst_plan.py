@@ -13,17 +13,17 @@ from minicluster.idset import parse_idset
 from minicluster.kubectl import Kubernetes
 from minicluster.render import broker, hostlist, resources
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import CERTIFICATE, deep
 
 ADDRESS = Address("192.0.2.7", 30093)
 CLUSTERS = [{"name": "burst-0", "size": 2}, {"name": "burst-1", "cores": 8, "gpus": 1}]
 ROOT = {"size": 3, "flux": {"bursting": {"clusters": CLUSTERS}}}
 HOSTLIST = {"size": 2, "flux": {"bursting": {"hostlist": "root-[0-1],vm-[0-3],other"}}}
-Clusters = Callable[..., MiniCluster]
+Clusters = Callable[..., MiniClusterModel]
 
 
-def root_of(values: dict[str, Any]) -> MiniCluster:
+def root_of(values: dict[str, Any]) -> MiniClusterModel:
     return load({"metadata": {"name": "root", "namespace": "jobs"}, "spec": values})
 
 
@@ -105,7 +105,7 @@ def test_a_burst_has_its_ranks(values: dict[str, Any], name: str, expected: tupl
     assert (found.ranks(), found.hosts, found.is_release) == expected
 
 
-def sizes(root: MiniCluster, size: int) -> None:
+def sizes(root: MiniClusterModel, size: int) -> None:
     plan.values(root, plan.find(root, "burst-0"), size, ADDRESS)
 
 

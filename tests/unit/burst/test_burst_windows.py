@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster.burst.windows import Decision, Policy, Seen, Windows
+from minicluster.burst.windows import BurstDecision, BurstLimits, Seen, Windows
 
-POLICY = Policy(min=0, max=4, backlog=10, idle=60)
+POLICY = BurstLimits(min=0, max=4, backlog=10, idle=60)
 
 
 def seen(now: float, need: int, held: int = 0, age: float = 0.0) -> Seen:
@@ -19,32 +19,32 @@ def seen(now: float, need: int, held: int = 0, age: float = 0.0) -> Seen:
     ("policy", "size", "looks", "expected"),
     [
         # a job must have waited for the backlog window
-        (POLICY, 0, [seen(0, 3, age=4)], Decision(0, 6)),
-        (POLICY, 0, [seen(0, 3, age=10)], Decision(3)),
-        (POLICY, 1, [seen(0, 9, age=10)], Decision(4)),
+        (POLICY, 0, [seen(0, 3, age=4)], BurstDecision(0, 6)),
+        (POLICY, 0, [seen(0, 3, age=10)], BurstDecision(3)),
+        (POLICY, 1, [seen(0, 9, age=10)], BurstDecision(4)),
         # at once
-        (Policy(2, 4, 10, 60), 1, [seen(0, 0)], Decision(2)),
-        (Policy(0, 4, 0, 0), 0, [seen(0, 1, age=0.001)], Decision(1)),
-        (Policy(0, 4, 0, 0), 4, [seen(0, 0)], Decision(0)),
+        (BurstLimits(2, 4, 10, 60), 1, [seen(0, 0)], BurstDecision(2)),
+        (BurstLimits(0, 4, 0, 0), 0, [seen(0, 1, age=0.001)], BurstDecision(1)),
+        (BurstLimits(0, 4, 0, 0), 4, [seen(0, 0)], BurstDecision(0)),
         # the most that was needed in the idle window
-        (POLICY, 4, [seen(0, 0)], Decision(4)),
-        (POLICY, 4, [seen(0, 0), seen(59, 0)], Decision(4)),
-        (POLICY, 4, [seen(0, 0), seen(60, 0)], Decision(0)),
-        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(60, 1)], Decision(3)),
-        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(89, 1)], Decision(3)),
-        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(90, 1)], Decision(1)),
-        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(80, 2), seen(90, 0)], Decision(2)),
+        (POLICY, 4, [seen(0, 0)], BurstDecision(4)),
+        (POLICY, 4, [seen(0, 0), seen(59, 0)], BurstDecision(4)),
+        (POLICY, 4, [seen(0, 0), seen(60, 0)], BurstDecision(0)),
+        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(60, 1)], BurstDecision(3)),
+        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(89, 1)], BurstDecision(3)),
+        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(90, 1)], BurstDecision(1)),
+        (POLICY, 4, [seen(0, 3), seen(30, 1), seen(80, 2), seen(90, 0)], BurstDecision(2)),
         # a need holds until the next is known, however long that takes
-        (POLICY, 4, [seen(0, 3), seen(300, 0)], Decision(3)),
-        (POLICY, 4, [seen(0, 4), seen(300, 4), seen(359, 0)], Decision(4)),
-        (Policy(1, 4, 10, 60), 4, [seen(0, 0), seen(60, 0)], Decision(1)),
+        (POLICY, 4, [seen(0, 3), seen(300, 0)], BurstDecision(3)),
+        (POLICY, 4, [seen(0, 4), seen(300, 4), seen(359, 0)], BurstDecision(4)),
+        (BurstLimits(1, 4, 10, 60), 4, [seen(0, 0), seen(60, 0)], BurstDecision(1)),
         # larger than it may be: the hosts that jobs have stay
-        (Policy(0, 2, 10, 60), 4, [seen(0, 4, held=4), seen(60, 4, held=4)], Decision(4)),
-        (Policy(0, 2, 10, 60), 4, [seen(0, 4, held=3), seen(60, 4, held=3)], Decision(3)),
-        (Policy(0, 2, 10, 60), 4, [seen(0, 4), seen(60, 4)], Decision(2)),
+        (BurstLimits(0, 2, 10, 60), 4, [seen(0, 4, held=4), seen(60, 4, held=4)], BurstDecision(4)),
+        (BurstLimits(0, 2, 10, 60), 4, [seen(0, 4, held=3), seen(60, 4, held=3)], BurstDecision(3)),
+        (BurstLimits(0, 2, 10, 60), 4, [seen(0, 4), seen(60, 4)], BurstDecision(2)),
     ],
 )
-def test_decide(policy: Policy, size: int, looks: list[Seen], expected: Decision) -> None:
+def test_decide(policy: BurstLimits, size: int, looks: list[Seen], expected: BurstDecision) -> None:
     windows = Windows()
     *before, last = looks
     for look in before:
@@ -56,8 +56,8 @@ def test_what_was_not_known_for_a_while_begins_anew() -> None:
     windows = Windows()
     windows.decide(POLICY, seen(0, 4), 4)
     windows.forget()
-    assert windows.decide(POLICY, seen(100, 0), 4) == Decision(4)
-    assert windows.decide(POLICY, seen(160, 0), 4) == Decision(0)
+    assert windows.decide(POLICY, seen(100, 0), 4) == BurstDecision(4)
+    assert windows.decide(POLICY, seen(160, 0), 4) == BurstDecision(0)
 
 
 LOOKS = st.lists(
@@ -70,7 +70,7 @@ def test_limits_hold_whatever_is_needed(
     looks: list[tuple[float, int, int, float]], least: int, more: int, size: int
 ) -> None:
     """It never grows above max, never shrinks below min or the hosts that jobs have, and shrinks only after idle."""
-    policy = Policy(least, least + more, 10, 60)
+    policy = BurstLimits(least, least + more, 10, 60)
     windows, now, sizes = Windows(), 0.0, [(0.0, size)]
     needs: list[tuple[float, int]] = []
     for pause, need, held, age in looks:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.refusals.fit import Shape, impossible, shape
 from minicluster.render.upgrade import Live
 
-Make = Callable[..., MiniCluster]
+Make = Callable[..., MiniClusterModel]
 HALF = {"resources": {"limits": {"cpu": "500m"}}}
 TWO = {"cores": 2}
 NEVER = "the work could never run"

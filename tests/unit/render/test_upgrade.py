@@ -11,11 +11,11 @@ import pytest
 import yaml
 from minicluster.errors import SpecError
 from minicluster.render import config, curve, defaults, upgrade
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import ROOT
 
 OLDER = ROOT / "tests" / "cluster" / "older"
-Cluster = Callable[..., MiniCluster]
+Cluster = Callable[..., MiniClusterModel]
 FREE = ["global", "size", "minSize", "services", "flux.bursting.expose", "agent.periodSeconds"]
 WAY = "uninstall rel first, or install under another name"
 SPEC: dict[str, Any] = {
@@ -32,7 +32,7 @@ SPEC: dict[str, Any] = {
 SCALED = {"autoscaling": {"enabled": True, "min": 1}}
 
 
-def files(cluster: MiniCluster) -> dict[str, str]:
+def files(cluster: MiniClusterModel) -> dict[str, str]:
     """Return the files of its ConfigMap."""
     data: dict[str, str] = next(config.documents(cluster, curve.random_keypair))["data"]
     return data

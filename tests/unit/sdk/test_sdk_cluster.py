@@ -158,7 +158,7 @@ def test_each_error_is_a_minicluster_error():
 
 
 class Logs:
-    """A `Kube` whose pods have logs."""
+    """A `KubeClient` whose pods have logs."""
 
     def __init__(self, *answers: bytes | ApiError) -> None:
         self.answers = list(answers)

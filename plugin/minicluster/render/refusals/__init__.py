@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.refusals import containers, fit, flux, follow, job, kubernetes, pod, queues, sizes, volumes
 
 #: Each yields the refusals of one kind.
@@ -37,7 +37,7 @@ CHECKS = (
 )
 
 
-def refusals(cluster: MiniCluster) -> Iterator[str]:
+def refusals(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield a sentence for each contradiction: the value, what is wrong, the way out."""
     # without one runner there is nothing to compare the other values with
     yield from list(containers.runners(cluster)) or chain.from_iterable(check(cluster) for check in CHECKS)
