@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.lead.program import BOOT, first_line
-from minicluster.live.jobs import MARK
+from minicluster.live.submitted import MARK
 
 #: With a core taken by one job, another waits; each line is what the program prints
 SCRIPT = """

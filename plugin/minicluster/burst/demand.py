@@ -19,7 +19,7 @@ from minicluster.idset import parse_idset
 from minicluster.kubectl import Kubernetes, Stream
 from minicluster.lead.conversation import BrokenError, Conversation
 from minicluster.lead.program import BOOT, first_line
-from minicluster.live.find import Cluster
+from minicluster.live.lookup import Cluster
 from minicluster.live.telling import describe, ended, question
 from minicluster.render.model import MiniClusterModel
 

@@ -6,7 +6,7 @@ from typing import Any
 from minicluster.cluster.pods import Pod
 from minicluster.idset import parse_idset, to_idset
 from minicluster.lead.question import Answer
-from minicluster.live.status import StatusSnapshot
+from minicluster.live.snapshot import StatusSnapshot
 
 #: Keys whose values only the lead's answer has
 FLUX = (

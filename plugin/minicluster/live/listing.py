@@ -8,9 +8,9 @@ from typing import Any
 from minicluster.cluster.find import MADE_BY_CHART, Found
 from minicluster.cluster.job import read_job, release_of
 from minicluster.cluster.pods import Pod, read_pod
-from minicluster.cluster.state import state_without_flux
+from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import refusals
+from minicluster.live.lookup import refusals
 from minicluster.live.table import duration
 from minicluster.render.constants import IMMUTABLE
 

@@ -8,8 +8,8 @@ from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import find_cluster, refusals
 from minicluster.live.loglines import NewLines
+from minicluster.live.lookup import find_cluster, refusals
 from minicluster.live.telling import describe, end_in_words, ended, question, teller
 from minicluster.live.watch import looks
 

@@ -12,13 +12,13 @@ from minicluster.lead.program import BOOT
 from minicluster.live.telling import teller
 from minicluster.sdk import release
 from minicluster.sdk.channel import Result, finish
-from minicluster.sdk.errors import ArgumentError, EndedError, WaitTimeoutError
+from minicluster.sdk.client import KubeClient
+from minicluster.sdk.exceptions import ArgumentError, EndedError, WaitTimeoutError
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PodConnection, PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
-from minicluster.sdk.kube import KubeClient
-from minicluster.sdk.lead import find_job, find_lead, leads, wait_for_lead
-from minicluster.sdk.logs import logs
+from minicluster.sdk.lead_log import logs
+from minicluster.sdk.leads import find_job, find_lead, leads, wait_for_lead
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import Session
 from minicluster.sdk.status import ask_lead, status

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from minicluster.sdk.errors import ApiError, ArgumentError, SdkError
+from minicluster.sdk.exceptions import ApiError, ArgumentError, SdkError
 
 #: Seconds that an answer may take to end after the client wrote its last
 GRACE = 30.0

@@ -12,8 +12,8 @@ from minicluster.errors import ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.release import helm
 from minicluster.release import resize as by_helm
-from minicluster.sdk.errors import ReleaseError
-from minicluster.sdk.kube import KubeClient
+from minicluster.sdk.client import KubeClient
+from minicluster.sdk.exceptions import ReleaseError
 
 #: Seconds that Helm waits for the pods of a release that it removes
 REMOVAL = 600

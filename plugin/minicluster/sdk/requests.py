@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from minicluster.sdk.errors import ArgumentError, JobLost, JobRefused, SdkError
+from minicluster.sdk.exceptions import ArgumentError, JobLost, JobRefused, SdkError
 from minicluster.sdk.finished import finished
 from minicluster.sdk.jobs import Job, JobFuture
 

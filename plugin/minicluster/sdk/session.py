@@ -16,7 +16,7 @@ from minicluster.lead.conversation import BrokenError, Channel, Conversation
 from minicluster.lead.program import remote
 from minicluster.outage import Outage
 from minicluster.sdk.channel import LostError
-from minicluster.sdk.errors import ApiError, ClosedError, SdkError
+from minicluster.sdk.exceptions import ApiError, ClosedError, SdkError
 from minicluster.sdk.requests import LeadRequest, Message
 
 #: Seconds in which a lead that was reached must answer; until the next attempt

@@ -7,10 +7,10 @@ from minicluster.cluster.find import find_by_name
 from minicluster.cluster.pods import Pod
 from minicluster.lead.question import WORDS, SilentError, standard_input
 from minicluster.live.document import document
-from minicluster.live.status import snapshot
+from minicluster.live.snapshot import snapshot
 from minicluster.sdk.channel import LostError, finish
-from minicluster.sdk.errors import NotFoundError
-from minicluster.sdk.kube import KubeClient
+from minicluster.sdk.client import KubeClient
+from minicluster.sdk.exceptions import NotFoundError
 
 
 def status(kube: KubeClient, name: str) -> dict[str, Any]:

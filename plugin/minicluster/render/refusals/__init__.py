@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.refusals import containers, fit, flux, follow, job, kubernetes, pod, queues, sizes, volumes
+from minicluster.render.refusals import bursts, containers, fit, flux, job, kubernetes, pod, queues, sizes, volumes
 
 #: Each yields the refusals of one kind.
 CHECKS = (
@@ -19,7 +19,7 @@ CHECKS = (
     flux.submission,
     flux.certificate_and_view,
     flux.bursting,
-    follow.bursts,
+    bursts.bursts,
     pod.fields,
     pod.on_stop,
     sizes.autoscaling,

@@ -8,11 +8,11 @@ from minicluster.cluster import kueue, words
 from minicluster.cluster.find import Found
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
-from minicluster.cluster.state import state_of_silent_lead, state_without_flux
+from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.errors import StatusError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.question import WORDS, Answer, Question, SilentError, read_answer, standard_input
-from minicluster.live.find import NEEDS, find
+from minicluster.live.lookup import NEEDS, find
 
 #: Seconds that the lead has to answer
 EXEC_SECONDS = 20.0

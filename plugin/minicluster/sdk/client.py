@@ -17,7 +17,7 @@ from urllib3.exceptions import HTTPError
 
 from minicluster.outage import Outage
 from minicluster.sdk.channel import LostError, PodChannel, PodSocket
-from minicluster.sdk.errors import ApiError, WaitTimeoutError
+from minicluster.sdk.exceptions import ApiError, WaitTimeoutError
 
 #: Seconds for an answer; for which one watch lasts; after which a wait gives an API server up that doesn't answer
 ANSWER, WATCH, PATIENCE = 30.0, 30.0, 300.0

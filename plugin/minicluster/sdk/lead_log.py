@@ -8,9 +8,9 @@ from urllib3.exceptions import HTTPError
 
 from minicluster.cluster.lead import Lead
 from minicluster.live.loglines import STAMP, NewLines
-from minicluster.sdk.errors import ApiError, ArgumentError, EndedError
-from minicluster.sdk.kube import KubeClient
-from minicluster.sdk.lead import find_lead, leads
+from minicluster.sdk.client import KubeClient
+from minicluster.sdk.exceptions import ApiError, ArgumentError, EndedError
+from minicluster.sdk.leads import find_lead, leads
 
 
 def logs(kube: KubeClient, name: str, container: str, *, follow: bool) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import IO, Any
 import click
 
 from minicluster import streams
-from minicluster.burst import follow, root
+from minicluster.burst import followers, root
 from minicluster.burst.install import How
 from minicluster.commands import burst, options
 from minicluster.errors import SpecError
@@ -78,4 +78,4 @@ def command(
         for one in bursts
     ]
     where = How(how["address"], how["chart"], how["files"], how["timeout"])
-    follow.follow(follow.FollowRequest(cluster, kubernetes, followed, where, how["backlog"], how["idle"]))
+    followers.follow(followers.FollowRequest(cluster, kubernetes, followed, where, how["backlog"], how["idle"]))

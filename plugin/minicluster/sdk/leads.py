@@ -9,8 +9,8 @@ from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, labels_of_lead, read_lead
 from minicluster.cluster.wake import MANAGER, is_asleep, wake
 from minicluster.errors import StateError
-from minicluster.sdk.errors import ApiError, ClosedError, EndedError, NotFoundError
-from minicluster.sdk.kube import KubeClient, Object
+from minicluster.sdk.client import KubeClient, Object
+from minicluster.sdk.exceptions import ApiError, ClosedError, EndedError, NotFoundError
 
 
 def find_job(kube: KubeClient, name: str) -> Object:
