@@ -27,7 +27,7 @@ NO_EFFECT = {
     "containers.0.fluxUser.uid": "flux-operator's; one user runs everything",
 }
 #: What may change on a live cluster, and so is not recorded on the Job; the certificate is compared otherwise.
-CHANGEABLE = {
+MUTABLE = {
     *(
         "nameOverride",
         "services",
@@ -231,7 +231,7 @@ def test_each_field_does_something(helm4: Helm, base: Base, path: str) -> None:
     before = base(beside)
     assert (documents == before[0]) == (path in NO_EFFECT), "the field is ignored, or no longer an exception"
     if path not in NO_EFFECT:
-        assert (recorded == before[1]) == (path in CHANGEABLE), "the Job does not record what can't change, or what can"
+        assert (recorded == before[1]) == (path in MUTABLE), "the Job does not record what can't change, or what can"
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_another_name_means_the_same(helm4: Helm, base: Base) -> None:
 
 
 def test_the_exceptions_exist() -> None:
-    assert set(NO_EFFECT) | CHANGEABLE | set(SPECIAL) <= set(LEAVES)
+    assert set(NO_EFFECT) | MUTABLE | set(SPECIAL) <= set(LEAVES)
 
 
 def test_the_hand_over_is_the_one_document_that_is_parsed(helm4: Helm) -> None:

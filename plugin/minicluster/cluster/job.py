@@ -46,10 +46,10 @@ class KubernetesJob:
 def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
     """Return a Job as kubectl prints it; None when it isn't a MiniCluster's."""
     metadata, spec = job["metadata"], job["spec"]
-    recorded = metadata.get("annotations", {}).get(IMMUTABLE)
-    if recorded is None:
+    found = metadata.get("annotations", {}).get(IMMUTABLE)
+    if found is None:
         return None
-    immutable, conditions = json.loads(recorded), job.get("status", {}).get("conditions", [])
+    immutable, conditions = json.loads(found), job.get("status", {}).get("conditions", [])
     return KubernetesJob(
         namespace=metadata["namespace"],
         created=datetime.fromisoformat(metadata["creationTimestamp"]),

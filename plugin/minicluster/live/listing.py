@@ -55,14 +55,14 @@ def _row(item: Mapping[str, Any], leads: Mapping[tuple[str, str], Pod], now: dat
     }
 
 
-def _scheduler(recorded: Mapping[str, str]) -> str | None:
+def _scheduler(immutable: Mapping[str, str]) -> str | None:
     """Return the scheduler that the values ask for; None where the view, or a broker.toml of theirs, decides."""
-    if recorded.get("flux.brokerConfig"):
+    if immutable.get("flux.brokerConfig"):
         return None
-    if recorded.get("flux.scheduler.simple") == "true":
+    if immutable.get("flux.scheduler.simple") == "true":
         return "sched-simple"
     # without Fluxion a policy is an error
-    policies = (recorded.get("flux.scheduler.queuePolicy"), recorded.get("flux.scheduler.matchPolicy"))
+    policies = (immutable.get("flux.scheduler.queuePolicy"), immutable.get("flux.scheduler.matchPolicy"))
     return f"Fluxion ({', '.join(filter(None, policies))})" if any(policies) else None
 
 

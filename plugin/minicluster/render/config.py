@@ -33,9 +33,9 @@ def documents(cluster: MiniClusterModel, keypair: curve.Keypair) -> Iterator[dic
     """
     certificate = curve.certificate(cluster, keypair)
     data = _data(cluster)
-    if cluster.live:
+    if cluster.installed:
         sidecars = {sidecar["name"] for sidecar in cluster.sidecars}
-        data = upgrade.files(cluster.live.files, data, sidecars, work.words_before_flags(cluster))
+        data = upgrade.files(cluster.installed.files, data, sidecars, work.words_before_flags(cluster))
     size = sum(len(key) + len(text.encode()) for key, text in data.items())
     if size > MAX_DATA:
         raise SpecError(

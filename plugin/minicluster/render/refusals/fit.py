@@ -57,7 +57,7 @@ def impossible(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield why the work of the cluster could never run."""
     words = work.flags(cluster)
     # a broker.toml of the user's may name other resources, and the work of a live cluster is older than its new size
-    asked = None if cluster.flux["brokerConfig"] or cluster.live or not words else shape(words)
+    asked = None if cluster.flux["brokerConfig"] or cluster.installed or not words else shape(words)
     if not asked:
         return
     tasks, size, flags = cluster.spec["tasks"], cluster.size, cluster.flux["optionFlags"]
