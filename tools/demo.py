@@ -107,7 +107,7 @@ def bold(text: str) -> str:
 @contextmanager
 def own_cluster(work: Path) -> Iterator[Demo]:
     """Start a control plane for the demo."""
-    heading("A control plane: etcd, API server, controllers, scheduler, four nodes")
+    heading("A control plane: etcd, API server, controllers, scheduler, four Kubernetes nodes")
     start = time.monotonic()
     with EmbeddedCluster(BIN, work / "cluster") as own:
         print(f"ready after {time.monotonic() - start:.1f} s; nothing runs in its pods")

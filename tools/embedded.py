@@ -1,6 +1,6 @@
 """A local Kubernetes control plane for the tests and the demo.
 
-etcd, API server, controllers and scheduler are the real ones, run by an ordinary user on loopback; the nodes
+etcd, API server, controllers and scheduler are the real ones, run by an ordinary user on loopback; the Kubernetes nodes
 are kwok's: pods are scheduled, get an address and are Running, but nothing runs in them (kwok.yaml says how
 to end one with an exit code).
 

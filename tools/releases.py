@@ -161,7 +161,7 @@ class Release:
 
 
 class FluxRelease(Release):
-    """A release whose pods run Flux: on a real cluster, not on simulated nodes."""
+    """A release whose pods run Flux: on a real cluster, not on simulated Kubernetes nodes."""
 
     def wait_for_end(self) -> dict[str, str]:
         """Return the reasons of the Job's conditions once it is Complete or Failed."""

@@ -58,7 +58,7 @@ def test_where_the_nodes_may_mount_images_the_notes_name_it(
     assert ("flux.container.mode=image" in text) == named
 
 
-WARNING = "WARNING: the claim mc-state of state is ReadWriteOnce: all pods must run on one node."
+WARNING = "WARNING: the claim mc-state of state is ReadWriteOnce: all pods must run on one Kubernetes node."
 KEPT = "Kept     mc-state, the claim of state; once uninstalled, remove it: kubectl delete pvc -n team mc-state"
 
 

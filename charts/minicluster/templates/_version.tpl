@@ -45,7 +45,7 @@ counts.
 {{- end }}
 
 {{/*
-"true" when the view is copied although Kubernetes can mount images: whether a node's container runtime can, neither
+"true" when the view is copied although Kubernetes can mount images: whether a Kubernetes node's runtime can, neither
 Kubernetes' version nor anything that a user of one namespace may read tells.
 */}}
 {{- define "minicluster.mayMountImages" -}}

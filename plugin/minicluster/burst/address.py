@@ -49,10 +49,10 @@ def service_port(root: MiniClusterModel, service: Mapping[str, Any]) -> int:
 def of_service(
     root: MiniClusterModel, service: Mapping[str, Any], pod: Mapping[str, Any], node: Mapping[str, Any]
 ) -> Address:
-    """Return the address that the lead's Service has outside: its load balancer's, or that of the lead's node.
+    """Return the address that the lead's Service has outside: its load balancer's, or that of its Kubernetes node.
 
-    A node's external address is preferred to the pod's ``hostIP``. An object that does not exist is empty. Raises
-    BurstError when there is no address.
+    A Kubernetes node's external address is preferred to the pod's ``hostIP``. An object that does not exist is empty.
+    Raises BurstError when there is no address.
     """
     name = f"{root.name}-lead"
     if not service:
@@ -67,7 +67,9 @@ def of_service(
     external = [one["address"] for one in node.get("status", {}).get("addresses", []) if one["type"] == "ExternalIP"]
     host = next(iter(external), pod.get("status", {}).get("hostIP", ""))
     if not host:
-        raise BurstError(f"the lead of {root.name} is not on a node yet: wait for its pod, or give --address")
+        raise BurstError(
+            f"the lead of {root.name} is not on a Kubernetes node yet: wait for its pod, or give --address"
+        )
     return Address(_bracketed(host), service_port(root, service))
 
 

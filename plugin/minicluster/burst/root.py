@@ -132,7 +132,7 @@ def find_address(request: BurstRequest, given: str | None) -> Address:
     try:
         node = kubernetes.get("node", pod["spec"]["nodeName"])
     except (KeyError, ToolError):
-        node = {}  # a user of the namespace may not be allowed to read nodes
+        node = {}  # a user of the namespace may not be allowed to read Kubernetes nodes
     return address.of_service(root, service, pod, node)
 
 

@@ -14,7 +14,7 @@ from minicluster.render.constants import BROKER_PORT
 from minicluster.render.hostlist import registered, split, table
 from minicluster.render.model import MiniClusterModel
 
-#: Where a broker of a pod listens; the interfaces of a node have names of their own.
+#: Where a broker of a pod listens; the interfaces of a Kubernetes node have names of their own.
 INTERFACE = "eth0"
 #: Children of a broker when no topology is asked for: with more hosts the tree gets another level.
 FANOUT = 256
@@ -68,7 +68,7 @@ def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
             "default_connect": f"tcp://%h.{domain}.:%p",
             "hosts": bootstrap(cluster),
         },
-        # a container sees more of a node than it may use: R is right, detection isn't
+        # a container sees more of a Kubernetes node than it may use: R is right, detection isn't
         "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
     }
     # a job that can never run is refused when it is submitted. R has all hosts that may ever join, so a job waits for
@@ -88,7 +88,7 @@ def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
 
 
 def interface(cluster: MiniClusterModel) -> str:
-    """Return the interface or address that brokers bind to; on the network of a node that is all of them."""
+    """Return the interface or address that brokers bind to; on a Kubernetes node's network that is all of them."""
     given: str = cluster.spec["network"]["interface"]
     return given or ("*" if cluster.spec["pod"]["hostNetwork"] else INTERFACE)
 

@@ -31,7 +31,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"capacity": "2Gi", "accessModes": ["ReadWriteMany"]},
-        "state.accessModes is ReadWriteMany, the claim mc-state has ReadOnlyMany, ReadWriteOnce: that can't change; "
+        "state.accessModes is ReadWriteMany, the claim mc-state has ReadOnlyMany, ReadWriteOnce: that is immutable; "
         f"drop the value, or {ANEW}",
     ),
 ]

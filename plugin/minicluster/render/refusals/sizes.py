@@ -15,8 +15,8 @@ MOST_PODS = 100_000
 def sizes(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield sizes that exclude each other, and names that would be too long."""
     size, max_size, min_size = cluster.size, cluster.max_size, cluster.spec["minSize"]
-    leader = cluster.flux["bursting"]["leadBroker"].get("size", 1)
-    for place, hosts in {"maxSize": max_size, "flux.bursting.leadBroker.size": leader, **_burst_sizes(cluster)}.items():
+    lead = cluster.flux["bursting"]["leadBroker"].get("size", 1)
+    for place, hosts in {"maxSize": max_size, "flux.bursting.leadBroker.size": lead, **_burst_sizes(cluster)}.items():
         if hosts > MOST_PODS:
             yield f"{place} is {hosts}: a Job has at most {MOST_PODS} pods; lower it"
     if max_size < size:
