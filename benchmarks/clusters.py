@@ -23,7 +23,7 @@ def wait(found: Callable[[], T]) -> T:
     return until(found, PATIENCE, pause=0.2)
 
 
-class Cluster:
+class MeasuredCluster:
     """The MiniCluster that is measured."""
 
     def __init__(self, values: dict[str, Any], kubectl: list[str], namespace: str, name: str = NAME) -> None:
@@ -105,7 +105,7 @@ def bare(size: int) -> str:
     return rendered(__file__, "bare_cluster.sh.j2", name=NAME, last=size - 1)
 
 
-class BareCluster(Cluster):
+class BareCluster(MeasuredCluster):
     """Pods that start Flux by the shortest script, with the configuration of a MiniCluster whose place they take."""
 
     words = ("env", "FLUX_URI=local:///mnt/flux/local", "/opt/views/view/bin/flux")

@@ -22,7 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.clusters import NAME, BareCluster, Cluster, wait
+from benchmarks.clusters import NAME, BareCluster, MeasuredCluster, wait
 from benchmarks.steps import summed, svg
 from tools.clients import output, run, run_program
 from tools.testbed import SCHEDULERS
@@ -53,7 +53,7 @@ def echo(job: dict[str, Any], nodes: int, kubectl: list[str]) -> float:
         output(*kubectl, "delete", "job", name, "--cascade=foreground", "--wait")
 
 
-def grow(cluster: Cluster, most: int) -> float:
+def grow(cluster: MeasuredCluster, most: int) -> float:
     """Return the seconds from the change of the size until Flux has the last node; then shrink again."""
     begin = cluster.resize(most)
     wait(lambda: cluster.up() == most)
@@ -66,11 +66,11 @@ def grow(cluster: Cluster, most: int) -> float:
 def scale(options: argparse.Namespace, kubectl: list[str]) -> None:
     """Time the growth by some nodes, compared with bare pods."""
     most = options.nodes + 1
-    clusters: list[Cluster] = []
+    clusters: list[MeasuredCluster] = []
     times: dict[str, list[float]] = {"echo": [], "bare": [], "flux": []}
     try:
         clusters.append(BareCluster(most, kubectl, options.namespace))
-        clusters.append(Cluster({"size": 1, "maxSize": most}, kubectl, options.namespace))
+        clusters.append(MeasuredCluster({"size": 1, "maxSize": most}, kubectl, options.namespace))
         wait(lambda: all(cluster.up() == 1 for cluster in clusters))
         for count in range(options.runs):
             job = json.loads(output(*kubectl, "get", "job", NAME, "-o", "json"))
@@ -89,14 +89,14 @@ def scale(options: argparse.Namespace, kubectl: list[str]) -> None:
 def need(options: argparse.Namespace, kubectl: list[str]) -> None:
     """Time how a cluster grows for a job, compared with bare pods."""
     most = options.nodes + 1
-    Cluster.scheduler = options.scheduler
-    clusters: list[Cluster] = []
+    MeasuredCluster.scheduler = options.scheduler
+    clusters: list[MeasuredCluster] = []
     times: dict[str, list[float]] = {"echo": [], "bare": [], "resized": [], "run": [], "sum": []}
     # it shrinks between two runs
     values = {"size": 1, "maxSize": most, "autoscaling": {"enabled": True, "idleSeconds": 1}}
     try:
         clusters.append(BareCluster(most, kubectl, options.namespace))
-        clusters.append(Cluster(values, kubectl, options.namespace))
+        clusters.append(MeasuredCluster(values, kubectl, options.namespace))
         wait(lambda: all(cluster.up() == 1 for cluster in clusters))
         for count in range(options.runs):
             job = json.loads(output(*kubectl, "get", "job", NAME, "-o", "json"))
@@ -123,7 +123,7 @@ def picture(options: argparse.Namespace, kubectl: list[str]) -> None:
     """Draw how size and nodes follow a queue."""
     scaling = {"enabled": True, "idleSeconds": 15}
     values = {"size": 1, "maxSize": 8, "autoscaling": scaling, "agent": {"periodSeconds": 5}}
-    cluster = Cluster(values, kubectl, options.namespace)
+    cluster = MeasuredCluster(values, kubectl, options.namespace)
     try:
         begin = time.time()
         cluster.flux("submit", f"--cc=1-{options.jobs}", "-N1", "-n1", "--exclusive", "sleep", str(options.seconds))
@@ -167,7 +167,7 @@ def main() -> None:
     more = ways.add_parser("need")
     more.add_argument("--runs", type=int, default=10)
     more.add_argument("--nodes", type=int, default=4)
-    more.add_argument("--scheduler", choices=SCHEDULERS, default=Cluster.scheduler)
+    more.add_argument("--scheduler", choices=SCHEDULERS, default=MeasuredCluster.scheduler)
     more.set_defaults(way=need)
     two = ways.add_parser("picture")
     two.add_argument("file")

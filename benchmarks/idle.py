@@ -10,7 +10,7 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarks.clusters import NAME, Cluster, wait
+from benchmarks.clusters import NAME, MeasuredCluster, wait
 from benchmarks.results import Row, save
 from tools.clients import output, run_program
 
@@ -34,7 +34,7 @@ done 2>/dev/null
 class Container:
     """A container of a pod."""
 
-    def __init__(self, cluster: Cluster, index: int, name: str) -> None:
+    def __init__(self, cluster: MeasuredCluster, index: int, name: str) -> None:
         """Find the pod."""
         selector = f"batch.kubernetes.io/job-name={cluster.name},batch.kubernetes.io/job-completion-index={index}"
         pod = output(*cluster.kubectl, "get", "pods", "-l", selector, "-o", "name").strip()
@@ -75,7 +75,7 @@ def main() -> None:
     kubectl = ["kubectl", "-n", options.namespace, *(["--context", options.context] if options.context else [])]
     scaling = {"enabled": True, "min": SIZE, "max": SIZE}
     flux = {"container": {"image": options.view}} if options.view else {}
-    cluster = Cluster({"size": SIZE, "autoscaling": scaling, "flux": flux}, kubectl, options.namespace)
+    cluster = MeasuredCluster({"size": SIZE, "autoscaling": scaling, "flux": flux}, kubectl, options.namespace)
     try:
         wait(lambda: cluster.up() == SIZE)
         time.sleep(options.seconds)  # what the start leaves behind ends

@@ -1,12 +1,12 @@
-"""What Kubernetes' own controllers take for an Indexed Job of many pods, without nodes.
+"""What Kubernetes' own controllers take for an Indexed Job of many pods, without Kubernetes nodes.
 
     python -m benchmarks.jobs FILE.json [--pods 100 1000 5000] [--qps 20 200]
 
-API server, etcd, controllers and scheduler are the real ones of tools/embedded.py; the nodes are simulated, and their
-pods run nothing. Each row is an install of the chart with so many pods, at so many requests a second that the
+API server, etcd, controllers and scheduler are the real ones of tools/embedded.py; the Kubernetes nodes are simulated,
+and their pods run nothing. Each row is an install of the chart with so many pods, at so many requests a second that the
 controllers may make (Kubernetes' default is 20): seconds from `helm install` until all pods are created and bound to a
-node; requests to the API server until all are ready; the bytes of the Job, of a pod and of the EndpointSlices. Needs
-what `make tools` builds, and minicluster in PATH.
+Kubernetes node; requests to the API server until all are ready; the bytes of the Job, of a pod and of the
+EndpointSlices. Needs what `make tools` builds, and minicluster in PATH.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""What MPI loses on several pods of one node.
+"""What MPI loses on several pods of one Kubernetes node.
 
     python -m benchmarks.mpi --image IMAGE --view VIEW [--rounds 5] [--size 4] [--namespace default]
 
 Each round runs, in turns, LAMMPS' Lennard-Jones melt and a ping-pong
-  pods      over SIZE pods of one node, a rank in each, as the chart does by default (flux.affinity auto),
+  pods      over SIZE pods of one Kubernetes node, a rank in each, as the chart does by default (flux.affinity auto),
   off       the same with -ocpu-affinity=off,
   on        the same with -ocpu-affinity=on, as Flux would by itself,
   mpirun    in one of these pods, with as many ranks, without Flux.
@@ -51,7 +51,7 @@ def lead(kubectl: list[str], size: int) -> str:
 
     pods = until(ready, PATIENCE, f"{size} pods that are ready", pause=0.5)
     if len({pod["spec"]["nodeName"] for pod in pods}) > 1:
-        raise ClusterError("the pods are on several nodes: leave one by kubectl cordon")
+        raise ClusterError("the pods are on several Kubernetes nodes: leave one by kubectl cordon")
     return min(str(pod["metadata"]["name"]) for pod in pods)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from minicluster.pod import programs
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import Helm, tool
 
 # the programs of the pods import each other by their file names
@@ -87,10 +87,10 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="session")
-def cluster_of() -> Callable[..., MiniCluster]:
+def cluster_of() -> Callable[..., MiniClusterModel]:
     """Return a function that makes a cluster from a spec, as the post-renderer does from a document."""
 
-    def make(spec: Any = None, /, name: str = "flux-sample", namespace: str = "ns", **fields: Any) -> MiniCluster:
+    def make(spec: Any = None, /, name: str = "flux-sample", namespace: str = "ns", **fields: Any) -> MiniClusterModel:
         return load({"metadata": {"name": name, "namespace": namespace}, "spec": spec or {}, **fields})
 
     return make

@@ -26,7 +26,7 @@ class ClusterError(RuntimeError):
     """Something of a cluster is missing or came to its end; the text says what and why."""
 
 
-class CommandError(ClusterError):
+class ProcessError(ClusterError):
     """A command failed; the text has the command and what it wrote to stderr."""
 
 
@@ -55,29 +55,29 @@ def run(
     cwd: Path | None = None,
     seconds: float = 120,
 ) -> Done:
-    """Run a command, whatever its exit code. Raises CommandError when it takes too long."""
+    """Run a command, whatever its exit code. Raises ProcessError when it takes too long."""
     words = list(map(str, command))
     try:
         done = subprocess.run(
             words, input=stdin, capture_output=True, text=True, env=env, cwd=cwd, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
-        raise CommandError(f"{shlex.join(words)}: still runs after {seconds:g} s") from None
+        raise ProcessError(f"{shlex.join(words)}: still runs after {seconds:g} s") from None
     return Done(done.returncode, done.stdout, done.stderr)
 
 
 def output(
     *command: object, stdin: str | None = None, env: Mapping[str, str] | None = None, seconds: float = 120
 ) -> str:
-    """Return what a command prints. Raises CommandError when it fails."""
+    """Return what a command prints. Raises ProcessError when it fails."""
     done = run(*command, stdin=stdin, env=env, seconds=seconds)
     if done.code:
-        raise CommandError(f"{shlex.join(map(str, command))}: {(done.err or done.out).strip()}")
+        raise ProcessError(f"{shlex.join(map(str, command))}: {(done.err or done.out).strip()}")
     return done.out
 
 
 def until(found: Callable[[], T], seconds: float = PATIENCE, what: str = "", pause: float = 0.05) -> T:
-    """Ask again and again, and return the first true value; a CommandError means "not yet".
+    """Ask again and again, and return the first true value; a ProcessError means "not yet".
 
     Raises TooLateError when there is none after so many seconds.
     """
@@ -87,7 +87,7 @@ def until(found: Callable[[], T], seconds: float = PATIENCE, what: str = "", pau
         try:
             if value := found():
                 return value
-        except CommandError as error:
+        except ProcessError as error:
             why = f": {error}"
         if time.monotonic() > end:
             raise TooLateError(f"{what or 'what was waited for'}: not within {seconds:g} s{why}")
@@ -102,7 +102,7 @@ def run_program(main: Callable[[], None]) -> None:
         sys.exit(f"{Path(sys.argv[0]).stem}: {error}")
 
 
-class Kubernetes:
+class KubernetesCluster:
     """A cluster, with the rights of the user in a kubeconfig; ``env`` is the environment of every command."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -114,19 +114,19 @@ class Kubernetes:
         return run(*command, stdin=stdin, env=self.env)
 
     def output(self, *command: object, stdin: str | None = None) -> str:
-        """Return what any command prints. Raises CommandError."""
+        """Return what any command prints. Raises ProcessError."""
         return output(*command, stdin=stdin, env=self.env)
 
     def kubectl(self, *args: object, stdin: str | None = None) -> str:
-        """Return what kubectl prints. Raises CommandError."""
+        """Return what kubectl prints. Raises ProcessError."""
         return self.output("kubectl", *args, stdin=stdin)
 
     def get(self, *args: object) -> Any:
-        """Return the JSON of `kubectl get`. Raises CommandError."""
+        """Return the JSON of `kubectl get`. Raises ProcessError."""
         return json.loads(self.kubectl("get", *args, "--output=json"))
 
     def create(self, *objects: Mapping[str, Any]) -> None:
-        """Create the objects. Raises CommandError."""
+        """Create the objects. Raises ProcessError."""
         items = {"apiVersion": "v1", "kind": "List", "items": objects}
         self.kubectl("create", "--filename=-", stdin=json.dumps(items))
 
@@ -179,17 +179,17 @@ class Helm:
         return run(self.name, *args, stdin=stdin, env=self.environment | dict(env or {}), cwd=self.home)
 
     def ok(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
-        """Return what Helm prints. Raises CommandError when it fails."""
+        """Return what Helm prints. Raises ProcessError when it fails."""
         done = self.run(*args, stdin=stdin, env=env)
         if done.code:
-            raise CommandError(f"{shlex.join([self.name, *map(str, args)])}: {done.both}")
+            raise ProcessError(f"{shlex.join([self.name, *map(str, args)])}: {done.both}")
         return done.out
 
     def fails(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
-        """Return all that a person sees of a Helm that must fail. Raises CommandError when it succeeds."""
+        """Return all that a person sees of a Helm that must fail. Raises ProcessError when it succeeds."""
         done = self.run(*args, stdin=stdin, env=env)
         if not done.code:
-            raise CommandError(f"{shlex.join([self.name, *map(str, args)])} should have failed: {done.both}")
+            raise ProcessError(f"{shlex.join([self.name, *map(str, args)])} should have failed: {done.both}")
         return done.both
 
     def template(self, *args: object, values: object = None, release: str = "flux-sample", chart: Path = CHART) -> str:

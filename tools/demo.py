@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.clients import BIN, ROOT, ClusterError, CommandError, Kubernetes
+from tools.clients import BIN, ROOT, ClusterError, KubernetesCluster, ProcessError
 from tools.embedded import EmbeddedCluster
 
 NAMESPACE = "minicluster-demo"
@@ -38,7 +38,7 @@ JOB_COLUMNS = (
 class Demo:
     """A cluster, how many seconds its pods may take, and whether anything runs in them."""
 
-    cluster: Kubernetes
+    cluster: KubernetesCluster
     seconds: float
     real: bool
 
@@ -87,10 +87,10 @@ class Demo:
         return self.cluster.output("kubectl", "get", "all,configmaps,secrets", "--selector", label, "--output=name")
 
     def run(self, *command: str) -> None:
-        """Print a command and run it with its output shown. Raises CommandError."""
+        """Print a command and run it with its output shown. Raises ProcessError."""
         print(bold(f"$ {shlex.join(command)}"), flush=True)
         if code := subprocess.run(command, env=self.cluster.env, cwd=ROOT, check=False).returncode:
-            raise CommandError(f"{command[0]} {command[1]} ended with {code}")
+            raise ProcessError(f"{command[0]} {command[1]} ended with {code}")
         print()
 
 
@@ -107,7 +107,7 @@ def bold(text: str) -> str:
 @contextmanager
 def own_cluster(work: Path) -> Iterator[Demo]:
     """Start a control plane for the demo."""
-    heading("A control plane: etcd, API server, controllers, scheduler, four nodes")
+    heading("A control plane: etcd, API server, controllers, scheduler, four Kubernetes nodes")
     start = time.monotonic()
     with EmbeddedCluster(BIN, work / "cluster") as own:
         print(f"ready after {time.monotonic() - start:.1f} s; nothing runs in its pods")
@@ -122,12 +122,12 @@ def your_cluster(context: str, work: Path) -> Iterator[Demo]:
     if not shutil.which("kubectl"):
         raise ClusterError("kubectl is missing: install it, or `make tools`")
     view = ("config", "view", "--minify", "--flatten", "--raw", "--output=json", f"--context={context}")
-    config: dict[str, Any] = json.loads(Kubernetes(os.environ).kubectl(*view))
+    config: dict[str, Any] = json.loads(KubernetesCluster(os.environ).kubectl(*view))
     config["contexts"][0]["context"]["namespace"] = NAMESPACE
     kubeconfig = work / "kubeconfig"
     kubeconfig.touch(mode=0o600)
     kubeconfig.write_text(json.dumps(config))
-    demo = Demo(Kubernetes(os.environ | announce(kubeconfig)), seconds=300, real=True)
+    demo = Demo(KubernetesCluster(os.environ | announce(kubeconfig)), seconds=300, real=True)
     demo.run("kubectl", "create", "namespace", NAMESPACE)
     try:
         yield demo

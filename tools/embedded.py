@@ -1,6 +1,6 @@
 """A local Kubernetes control plane for the tests and the demo.
 
-etcd, API server, controllers and scheduler are the real ones, run by an ordinary user on loopback; the nodes
+etcd, API server, controllers and scheduler are the real ones, run by an ordinary user on loopback; the Kubernetes nodes
 are kwok's: pods are scheduled, get an address and are Running, but nothing runs in them (kwok.yaml says how
 to end one with an exit code).
 
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from tools.clients import ClusterError, Kubernetes
+from tools.clients import ClusterError, KubernetesCluster
 
 KWOK_CONFIG = Path(__file__).with_name("kwok.yaml")
 NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "250"}
@@ -26,7 +26,7 @@ NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "250"}
 LEASH = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 
-class EmbeddedCluster(Kubernetes):
+class EmbeddedCluster(KubernetesCluster):
     """A cluster that starts at `with` in a few seconds and ends with it; several can run at once.
 
     `kubeconfig` is the administrator's, `user_kubeconfig` that of "user", who may do nothing until `grant`.
@@ -84,12 +84,12 @@ class EmbeddedCluster(Kubernetes):
         self._stop()
 
     def grant(self, namespace: str, role: str = "edit") -> None:
-        """Bind "user" to a ClusterRole in this namespace. Raises CommandError."""
+        """Bind "user" to a ClusterRole in this namespace. Raises ProcessError."""
         binding = ["rolebinding", f"user-{role}", "--user=user", f"--clusterrole={role}"]
         self.kubectl("create", *binding, f"--namespace={namespace}")
 
     def end_pod(self, namespace: str, name: str, code: int) -> None:
-        """Let the containers of a pod end with an exit code. Raises CommandError."""
+        """Let the containers of a pod end with an exit code. Raises ProcessError."""
         annotation = f"kwok.x-k8s.io/exit-code={code}"
         self.kubectl("annotate", "--overwrite", "pod", name, annotation, f"--namespace={namespace}")
 

@@ -32,28 +32,28 @@ VERSION = re.compile(r"^version: (\S+)$", re.MULTILINE)
 UNRELEASED = "## [Unreleased]\n"
 
 
-class ReleaseError(RuntimeError):
+class PublishError(RuntimeError):
     """A release can't be made; the text says why."""
 
 
 def version(root: Path) -> str:
-    """Return the version. Raises ReleaseError when the files differ."""
+    """Return the version. Raises PublishError when the files differ."""
     found = {file: VERSION.findall((root / file).read_text(encoding="utf-8")) for file in VERSIONED}
     versions: set[str] = {text for texts in found.values() for text in texts}
     if len(versions) != 1 or not all(found.values()):
-        raise ReleaseError(f"the versions differ: {found}: run `python tools/release.py set VERSION`")
+        raise PublishError(f"the versions differ: {found}: run `python tools/release.py set VERSION`")
     return versions.pop()
 
 
 def notes(root: Path, wanted: str) -> str:
-    """Return a version's part of the changelog. Raises ReleaseError when it is not that of the files, or is empty."""
+    """Return a version's part of the changelog. Raises PublishError when it is not that of the files, or is empty."""
     if version(root) != wanted:
-        raise ReleaseError(f"the version is {version(root)}, not {wanted}: run `python tools/release.py set {wanted}`")
+        raise PublishError(f"the version is {version(root)}, not {wanted}: run `python tools/release.py set {wanted}`")
     changes = (root / CHANGELOG).read_text(encoding="utf-8")
     found = re.search(rf"^## \[{re.escape(wanted)}\] - \d{{4}}-\d\d-\d\d\n", changes, re.MULTILINE)
     text = _up_to_next(changes[found.end() :]) if found else ""
     if not text:
-        raise ReleaseError(f"{CHANGELOG} says nothing of {wanted}: run `python tools/release.py set {wanted}`")
+        raise PublishError(f"{CHANGELOG} says nothing of {wanted}: run `python tools/release.py set {wanted}`")
     return text + "\n"
 
 
@@ -64,16 +64,16 @@ def _up_to_next(changes: str) -> str:
 def set_version(root: Path, new: str, date: datetime.date) -> None:
     """Write a version into the files that have or name it; the changelog's Unreleased part becomes that version's.
 
-    Raises ReleaseError and writes nothing when the version is malformed or exists, or when nothing is Unreleased.
+    Raises PublishError and writes nothing when the version is malformed or exists, or when nothing is Unreleased.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", new):
-        raise ReleaseError(f"{new} is not a version of three numbers, such as 0.2.0")
+        raise PublishError(f"{new} is not a version of three numbers, such as 0.2.0")
     changes = (root / CHANGELOG).read_text(encoding="utf-8")
     if f"\n## [{new}]" in changes:
-        raise ReleaseError(f"{CHANGELOG} has {new} already: give the next version")
+        raise PublishError(f"{CHANGELOG} has {new} already: give the next version")
     before, _, after = changes.partition(UNRELEASED)
     if not _up_to_next("\n" + after.lstrip()):
-        raise ReleaseError(f"{CHANGELOG} has nothing under Unreleased: there is nothing to release")
+        raise PublishError(f"{CHANGELOG} has nothing under Unreleased: there is nothing to release")
     old = version(root)
     for file in (*VERSIONED, *NAMING):
         text = (root / file).read_text(encoding="utf-8")
@@ -86,11 +86,11 @@ def set_version(root: Path, new: str, date: datetime.date) -> None:
 def build(root: Path, target: Path, sign: Sequence[str] = (), isolated: bool = True) -> None:
     """Build everything that is published into a new folder. `sign` has Helm's options for signing.
 
-    Raises ReleaseError.
+    Raises PublishError.
     """
     version(root)
     if target.exists():
-        raise ReleaseError(f"{target} exists: remove it, or give another folder")
+        raise PublishError(f"{target} exists: remove it, or give another folder")
     target.mkdir(parents=True)
     chart = root / "charts" / "minicluster"
     _run("helm", "package", chart, "--destination", target, *(["--sign", *sign] if sign else []))
@@ -107,7 +107,7 @@ def build(root: Path, target: Path, sign: Sequence[str] = (), isolated: bool = T
 def _run(*command: object) -> None:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ReleaseError(f"{command[0]} {command[1]}: {' '.join((done.stderr or done.stdout).split())}")
+        raise PublishError(f"{command[0]} {command[1]}: {' '.join((done.stderr or done.stdout).split())}")
 
 
 def main() -> None:
@@ -127,7 +127,7 @@ def main() -> None:
             sys.stdout.write(notes(ROOT, args.version))
         else:
             build(ROOT, args.folder, args.sign)
-    except ReleaseError as error:
+    except PublishError as error:
         sys.exit(f"release: {error}")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tools.clients import CHART, CommandError, Done, Helm, Kubernetes, until, values_text
+from tools.clients import CHART, Done, Helm, KubernetesCluster, ProcessError, until, values_text
 
 #: Where Flux is in the pods of a release with the chart's defaults.
 MOUNT = "/mnt/flux"
@@ -34,7 +34,7 @@ class Release:
     """A release in a namespace; its values add up, as in a values file that is edited."""
 
     helm: Helm
-    cluster: Kubernetes
+    cluster: KubernetesCluster
     namespace: str
     name: str = "mc"
     chart: Path = CHART
@@ -50,30 +50,30 @@ class Release:
         return self.helm.run(command, self.name, self.chart, *where, *args, stdin=text)
 
     def install(self, *args: object, **values: Any) -> Done:
-        """Install; the values stay those of the release. Raises CommandError."""
+        """Install; the values stay those of the release. Raises ProcessError."""
         self.values |= values
         return self._succeeds("install", *args)
 
     def upgrade(self, *args: object, **values: Any) -> Done:
-        """Upgrade; the values stay those of the release. Raises CommandError."""
+        """Upgrade; the values stay those of the release. Raises ProcessError."""
         self.values |= values
         return self._succeeds("upgrade", *args)
 
     def _succeeds(self, command: str, *args: object) -> Done:
         done = self.run(command, *args)
         if done.code:
-            raise CommandError(f"helm {command} {self.name}: {done.both}")
+            raise ProcessError(f"helm {command} {self.name}: {done.both}")
         return done
 
     def refuse(self, *args: object, command: str = "upgrade", **values: Any) -> str:
-        """Return what a person sees of an upgrade (or install) that must fail. Raises CommandError otherwise."""
+        """Return what a person sees of an upgrade (or install) that must fail. Raises ProcessError otherwise."""
         done = self.run(command, *args, values=values)
         if not done.code or "Traceback" in done.both:
-            raise CommandError(f"helm {command} {self.name} should have been refused: {done.both}")
+            raise ProcessError(f"helm {command} {self.name} should have been refused: {done.both}")
         return done.both
 
     def ok(self, command: str, *args: object) -> str:
-        """Return what another helm command prints. Raises CommandError."""
+        """Return what another helm command prints. Raises ProcessError."""
         return self.helm.ok(*command.split(), self.name, "--namespace", self.namespace, *args)
 
     def certificate(self) -> str:
@@ -88,11 +88,11 @@ class Release:
     # Kubernetes ----------------------------------------------------------------------------------------------
 
     def kubectl(self, *args: object, stdin: str | None = None) -> str:
-        """Return what kubectl prints in the namespace. Raises CommandError."""
+        """Return what kubectl prints in the namespace. Raises ProcessError."""
         return self.cluster.kubectl("--namespace", self.namespace, *args, stdin=stdin)
 
     def get(self, kind: str, name: str | None = None) -> dict[str, Any]:
-        """Return an object, by default the one named as the release. Raises CommandError."""
+        """Return an object, by default the one named as the release. Raises ProcessError."""
         found: dict[str, Any] = self.cluster.get(kind, name or self.name, "--namespace", self.namespace)
         return found
 
@@ -161,7 +161,7 @@ class Release:
 
 
 class FluxRelease(Release):
-    """A release whose pods run Flux: on a real cluster, not on simulated nodes."""
+    """A release whose pods run Flux: on a real cluster, not on simulated Kubernetes nodes."""
 
     def wait_for_end(self) -> dict[str, str]:
         """Return the reasons of the Job's conditions once it is Complete or Failed."""

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tools.clients import BIN, ROOT, Helm, Kubernetes
+from tools.clients import BIN, ROOT, Helm, KubernetesCluster
 from tools.releases import FluxRelease, Release
 
 KUBECONFIG = "MINICLUSTER_TEST_KUBECONFIG"
@@ -20,10 +20,10 @@ NAME = "mini"
 SCHEDULERS = ("sched-simple", "Fluxion")
 
 
-def kubernetes() -> Kubernetes:
+def kubernetes() -> KubernetesCluster:
     """Return the cluster; its commands find helm, kubectl and minicluster of this repository first."""
     path = os.pathsep.join([str(BIN), str(Path(sys.executable).parent), os.environ["PATH"]])
-    return Kubernetes(
+    return KubernetesCluster(
         {**os.environ, "PATH": path, "KUBECONFIG": os.environ[KUBECONFIG], "HELM_PLUGINS": str(ROOT)},
     )
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from minicluster.render import stream
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import nested, one
 
 
@@ -22,7 +22,7 @@ def app(text: str) -> dict[str, Any]:
     return container
 
 
-def cluster(text: str) -> MiniCluster:
+def cluster(text: str) -> MiniClusterModel:
     """Return the hand-over document as the post-renderer reads it."""
     found = [d for d in map(stream.parse, stream.split(text.encode())) if d]
     assert len(found) == 1

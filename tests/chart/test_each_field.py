@@ -27,7 +27,7 @@ NO_EFFECT = {
     "containers.0.fluxUser.uid": "flux-operator's; one user runs everything",
 }
 #: Fields that may change on a live cluster, so the Job does not record them; the certificate is compared elsewhere.
-CHANGEABLE = {
+MUTABLE = {
     *(
         "nameOverride",
         "services",
@@ -233,7 +233,7 @@ def test_each_field_changes_the_objects_and_is_recorded_unless_it_may_change(
     before = base(beside)
     assert (documents == before[0]) == (path in NO_EFFECT), "the field is ignored, or no longer an exception"
     if path not in NO_EFFECT:
-        assert (recorded == before[1]) == (path in CHANGEABLE), "the Job does not record what can't change, or what can"
+        assert (recorded == before[1]) == (path in MUTABLE), "the Job does not record what can't change, or what can"
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_an_alias_of_a_field_renders_the_same(helm4: Helm, base: Base) -> None:
 
 
 def test_the_fields_listed_as_exceptions_exist() -> None:
-    assert set(NO_EFFECT) | CHANGEABLE | set(SPECIAL) <= set(LEAVES)
+    assert set(NO_EFFECT) | MUTABLE | set(SPECIAL) <= set(LEAVES)
 
 
 def test_only_the_minicluster_document_of_the_chart_is_parsed(helm4: Helm) -> None:

@@ -58,7 +58,7 @@ def test_the_notes_name_the_mode_image_where_nodes_can_mount_images(
     assert ("flux.container.mode=image" in text) == named
 
 
-WARNING = "WARNING: the claim mc-state of state is ReadWriteOnce: all pods must run on one node."
+WARNING = "WARNING: the claim mc-state of state is ReadWriteOnce: all pods must run on one Kubernetes node."
 KEPT = "Kept     mc-state, the claim of state; once uninstalled, remove it: kubectl delete pvc -n team mc-state"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from simulated import new_namespace
 
-from tools.clients import BIN, ClusterError, Kubernetes, run
+from tools.clients import BIN, ClusterError, KubernetesCluster, run
 from tools.embedded import LEASH, EmbeddedCluster, free_port
 
 CRDS = BIN.parent / "crds"
@@ -72,7 +72,7 @@ def kueue(cluster: EmbeddedCluster) -> Iterator[None]:
         process.wait()
 
 
-def _served(cluster: Kubernetes) -> set[str]:
+def _served(cluster: KubernetesCluster) -> set[str]:
     found = json.loads(cluster.kubectl("get", "--raw", f"/apis/{QUEUEING}"))
     return {resource["name"] for resource in found["resources"]}
 
@@ -113,7 +113,7 @@ def _webhooks(port: int, certificate: bytes) -> Iterator[dict[str, Any]]:
         yield {**hooks, "metadata": {"name": f"kueue-{hooks['kind'][:4].lower()}"}, "webhooks": wanted}
 
 
-def _answers(cluster: Kubernetes, process: subprocess.Popen[bytes], folder: Path) -> bool:
+def _answers(cluster: KubernetesCluster, process: subprocess.Popen[bytes], folder: Path) -> bool:
     """Say whether Kueue's webhooks answer. Raises ClusterError when it has ended."""
     if process.poll() is not None:
         raise ClusterError(f"kueue ended with {process.returncode}: {(folder / 'log').read_text()[-2000:]}")

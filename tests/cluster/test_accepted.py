@@ -7,7 +7,7 @@ import pytest
 import yaml
 from support import ROOT, load_all
 
-from tools.clients import CommandError
+from tools.clients import ProcessError
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
@@ -73,5 +73,5 @@ def test_kubernetes_accepts_the_largest_size_and_no_larger_one(release4: Release
     create = ("create", "--dry-run=server", "--filename=-")
     release4.kubectl(*create, stdin=json.dumps(job))
     job["spec"]["parallelism"] = job["spec"]["completions"] = 100_001
-    with pytest.raises(CommandError, match="must be less than or equal to 100000"):
+    with pytest.raises(ProcessError, match="must be less than or equal to 100000"):
         release4.kubectl(*create, stdin=json.dumps(job))

@@ -38,7 +38,7 @@ class Server:
         return tuple(map(int, self.version.removeprefix("v").split(".")[:2]))
 
     def dry_run(self, stream: str) -> str:
-        """Return kubectl's answer about the objects that the post-renderer makes of a stream. Raises CommandError."""
+        """Return kubectl's answer about the objects that the post-renderer makes of a stream. Raises ProcessError."""
         manifests = load_all(postrender.render(stream.encode(), seed=None, allow_random=True).decode())
         # test_gangs.py has the PodGroups
         known = {"apiVersion": "v1", "kind": "List", "items": [one for one in manifests if one["kind"] != "PodGroup"]}

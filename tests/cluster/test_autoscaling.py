@@ -13,7 +13,7 @@ import pytest
 from autoscaled import ON, SCALES, agent, resize, size
 from support import ROOT, lines_with
 
-from tools.clients import CommandError
+from tools.clients import ProcessError
 from tools.releases import Release
 
 #: Kubernetes' refusal of a manifest that was rendered for another size
@@ -75,7 +75,7 @@ def test_a_rollback_does_not_shrink_a_cluster_that_has_grown(release: Release, t
     release.upgrade(jobLabels={"a": "b"})
     for revision, live in ((1, 4), (1, 6), (2, 6)):
         resize(pod, live)
-        with pytest.raises(CommandError) as refused:
+        with pytest.raises(ProcessError) as refused:
             release.ok("rollback", revision)
         assert lines_with(str(refused.value), REFUSED)
         assert size(release) == live

@@ -10,7 +10,7 @@ import pytest
 from simulated import end
 from support import Helm
 
-from tools.clients import Done, Kubernetes, run
+from tools.clients import Done, KubernetesCluster, run
 from tools.releases import Release
 
 pytestmark = pytest.mark.any_helm
@@ -97,7 +97,7 @@ def test_each_command_needs_exactly_the_rights_in_the_documentation(user: Helm, 
     release.install(**TWO)
     release.running(2)
     kubectl, namespace = release.kubectl, release.namespace
-    as_user = Kubernetes(user.environment)
+    as_user = KubernetesCluster(user.environment)
 
     def minicluster(*words: str) -> Done:
         return as_user.run("minicluster", words[0], "-n", namespace, *words[1:])

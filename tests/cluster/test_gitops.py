@@ -11,7 +11,7 @@ import pytest
 import yaml
 from support import BIN, ROOT, SECRET, Helm, load_all
 
-from tools.clients import CommandError
+from tools.clients import ProcessError
 from tools.releases import Release
 
 #: How Argo CD and Flux CD apply manifests.
@@ -114,7 +114,7 @@ def test_a_sync_prunes_objects_that_git_no_longer_has(synced: Synced, helm4: Hel
     uids = synced.release.running(2)
     assert synced.release.get("deployment", "mc-services")
     synced.sync(synced.render(helm4))
-    with pytest.raises(CommandError, match="not found"):
+    with pytest.raises(ProcessError, match="not found"):
         synced.release.get("deployment", "mc-services")
     assert synced.release.running(2) == uids
     synced.sync(synced.render(helm4, services=services))
@@ -125,7 +125,7 @@ def test_a_sync_prunes_objects_that_git_no_longer_has(synced: Synced, helm4: Hel
 def test_a_sync_of_an_immutable_change_is_refused_and_the_pods_go_on(synced: Synced, helm4: Helm) -> None:
     synced.sync(synced.render(helm4))
     uids = synced.release.running(2)
-    with pytest.raises(CommandError, match="field is immutable"):
+    with pytest.raises(ProcessError, match="field is immutable"):
         synced.sync(synced.render(helm4, shareProcessNamespace=True))
     assert synced.release.running(2) == uids
     # what `argocd app sync --force --replace` does, for this one object

@@ -13,7 +13,7 @@ from kube import Kube
 from kueue_beside import LOCAL_QUEUE
 from minicluster.kubectl import Kubernetes
 from minicluster.live.document import document
-from minicluster.live.status import take_snapshot
+from minicluster.live.snapshot import take_snapshot
 from quota import PATIENCE, Quota
 from simulated import end
 from support import Helm, lines_with

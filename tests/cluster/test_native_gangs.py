@@ -10,7 +10,7 @@ from kube import GANG
 from simulated import started
 from support import Helm, lines_with
 
-from tools.clients import CommandError, run
+from tools.clients import ProcessError, run
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
@@ -70,7 +70,7 @@ def test_a_job_that_kubernetes_made_a_gang_keeps_its_size(release4: Release, as_
     release4.running(3)
     group = release4.items(GROUPS)[0]
     assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
-    with pytest.raises(CommandError, match=GANG):
+    with pytest.raises(ProcessError, match=GANG):
         release4.kubectl("patch", "job", "mc", "--patch", json.dumps({"spec": {"completions": 4, "parallelism": 4}}))
     release4.chart = fresh
     assert lines_with(

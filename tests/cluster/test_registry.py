@@ -13,7 +13,7 @@ import pytest
 from newcomer import VERSION, User, need_wheels
 from support import tool
 
-from tools.clients import CommandError, until
+from tools.clients import ProcessError, until
 from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
@@ -42,7 +42,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             with urllib.request.urlopen(f"http://{address}/v2/") as response:
                 return bool(response.status == 200)
         except OSError as error:
-            raise CommandError(str(error)) from None
+            raise ProcessError(str(error)) from None
 
     with (home / "log").open("wb") as log, subprocess.Popen(command, env=env, stdout=log, stderr=log) as process:
         try:

@@ -5,7 +5,7 @@ import yaml
 from simulated import live, new_namespace
 from support import ROOT, Helm, lines_with
 
-from tools.clients import CommandError
+from tools.clients import ProcessError
 from tools.releases import Release
 
 
@@ -48,7 +48,7 @@ def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Rele
 def test_an_install_reads_nothing_outside_its_namespace(user: Helm, release: Release) -> None:
     # an installation that reads outside of its namespace would fail here
     release.cluster.grant(release.namespace, "edit")
-    with pytest.raises(CommandError, match="cannot list resource"):
+    with pytest.raises(ProcessError, match="cannot list resource"):
         release.cluster.kubectl("get", "jobs", "--all-namespaces", "--as=user")
     release.helm = user
     release.install()

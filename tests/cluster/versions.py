@@ -80,10 +80,10 @@ class State:
         pods = release.running(size)
         release.cluster.wait("the pod of the services", lambda: len(services_pods(release)) == 1)
         job = release.get("job")
-        free = ("completions", "parallelism", "activeDeadlineSeconds")
+        mutable = ("completions", "parallelism", "activeDeadlineSeconds")
         return State(
             job=job["metadata"]["uid"],
-            spec={key: value for key, value in job["spec"].items() if key not in free},
+            spec={key: value for key, value in job["spec"].items() if key not in mutable},
             frozen=job["metadata"]["annotations"]["minicluster/frozen"],
             pods=pods,
             services=services_pods(release),

@@ -16,7 +16,7 @@ from minicluster.burst import plan
 from minicluster.burst.address import Address
 from minicluster.render import config, curve
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 from tools.releases import MOUNT
 
@@ -26,7 +26,7 @@ ROOT = "root"
 class Side(Cluster):
     """A root or one of its bursts; a burst has the root's ``certificate``."""
 
-    def __init__(self, folder: Path, cluster: MiniCluster, address: str, certificate: str, image: Image) -> None:
+    def __init__(self, folder: Path, cluster: MiniClusterModel, address: str, certificate: str, image: Image) -> None:
         self.root, self.image, self.cluster, self.address = folder, image, cluster, address
         self.size, self.max_size = cluster.size, cluster.max_size
         documents = list(config.documents(cluster, curve.random_keypair))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.lead.program import BOOT, first_line
-from minicluster.live.jobs import MARK
+from minicluster.live.submitted import MARK
 
 #: One job has the only core, and another waits; each line of output is an answer of the program
 SCRIPT = """

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from real_cluster import IN_PODS, Install
 
-from tools.clients import Kubernetes, until
+from tools.clients import KubernetesCluster, until
 from tools.releases import PATIENCE, FluxRelease
 from tools.testbed import NAME
 
@@ -128,7 +128,7 @@ def test_status_works_for_a_user_who_may_only_see_pods_and_exec(
     config["contexts"][0]["context"]["user"] = "viewer"
     config["current-context"] = config["contexts"][0]["name"]
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
-    viewer = Kubernetes({**cluster.cluster.env, "KUBECONFIG": str(tmp_path / "kubeconfig")})
+    viewer = KubernetesCluster({**cluster.cluster.env, "KUBECONFIG": str(tmp_path / "kubeconfig")})
 
     def grant(name: str, verb: str, resource: str) -> None:
         cluster.kubectl("create", "role", name, f"--verb={verb}", f"--resource={resource}")

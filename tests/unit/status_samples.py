@@ -8,10 +8,10 @@ from typing import Any
 from minicluster.cluster.find import Found
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
-from minicluster.cluster.state import state_of_silent_lead, state_without_flux
+from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.lead.question import read_answer
 from minicluster.live.document import document
-from minicluster.live.status import Snapshot
+from minicluster.live.snapshot import StatusSnapshot
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 CREATED = "2030-01-01T11:47:10Z"
@@ -182,4 +182,4 @@ def show(found_job: Any, pods: list[Any], answer: Any) -> dict[str, Any]:
         state, why = state_of_silent_lead(by_index[0], answer)
     elif answer:
         given = read_answer(json.dumps(answer))
-    return document(Snapshot("mini", NOW, by_index, job, given, state, why))
+    return document(StatusSnapshot("mini", NOW, by_index, job, given, state, why))

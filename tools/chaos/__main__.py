@@ -1,10 +1,10 @@
-"""Random kills, evictions, drains, resizes, lost nodes and API outages on a MiniCluster whose jobs keep arriving.
+"""Random kills, evictions, drains, resizes, lost Kubernetes nodes and API outages, while jobs arrive on a MiniCluster.
 
     MINICLUSTER_TEST_KUBECONFIG=$KUBECONFIG python -m tools.chaos --seconds 300 --seed 7
 
 Cluster and images are those of the pods' tests (CONTRIBUTING.md). The MiniCluster keeps Flux's state on a claim, a
-folder of the nodes. At the end the program prints a report. It exits with 1 when a waiting job was lost, when a job
-ran twice outside of the documented window, when the number of nodes is wrong, or when something leaked.
+folder of the Kubernetes nodes. At the end the program prints a report. It exits with 1 when a waiting job was lost,
+when a job ran twice outside of the documented window, when the number of nodes is wrong, or when something leaked.
 """
 
 import argparse
@@ -70,7 +70,9 @@ def options() -> argparse.Namespace:
         metavar=("NODE", "TAKE", "BRING"),
         help="a node that may be lost, the command line that takes it away for good, and the one that brings it back",
     )
-    parser.add_argument("--folder", type=Path, help="folder for the state, the same on all nodes (a temporary one)")
+    parser.add_argument(
+        "--folder", type=Path, help="folder for the state, the same on all Kubernetes nodes (a temporary one)"
+    )
     parser.add_argument("--apiserver", type=int, metavar="PID", help="API server to stop for 5-30 s: a local cluster's")
     return parser.parse_args()
 

@@ -35,7 +35,7 @@ class Chaos:
     release: FluxRelease
     jobs: Jobs
     chance: random.Random
-    nodes: Sequence[str] = ()  #: that may be drained
+    nodes: Sequence[str] = ()  #: of Kubernetes, that may be drained
     apiserver: int | None = None  #: its process
     fragile: Sequence[str] = ()  #: a node that may be lost, the command that takes it away, the one that brings it back
     kills: list[Span] = field(default_factory=list)
@@ -125,7 +125,7 @@ class Chaos:
         self.drained.discard(rank)
 
     def flux(self, *words: str) -> None:
-        """Run a command of Flux. Raises CommandError when it fails."""
+        """Run a command of Flux. Raises ProcessError when it fails."""
         pod = self.release.pod(0)
         assert pod, "no lead"
         self.release.kubectl("exec", pod, "--", f"{MOUNT}/bin/flux", *words)

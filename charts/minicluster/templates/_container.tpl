@@ -28,7 +28,7 @@ restartPolicy: Always
 {{- $ports := $c.ports | default list }}
 {{- $brokerPort := include "minicluster.brokerPort" $root | float64 }}
 {{- if and (eq $kind "runner") $root.Values.pod.hostNetwork (not (has $brokerPort $ports)) }}
-{{- /* the scheduler then places no two brokers on a node, not even those of two MiniClusters */}}
+{{- /* the scheduler then places no two brokers on a Kubernetes node, not even those of two MiniClusters */}}
 {{- $ports = append $ports $brokerPort }}
 {{- end }}
 {{- with $ports }}
@@ -56,7 +56,7 @@ lifecycle: {{- include "minicluster.yaml" . | nindent 2 }}
 startupProbe:
   exec:
     command: [/bin/sh, {{ printf "%s/configmap/ready.sh" $home | quote }}]
-  # a process of the kubelet costs a third of a broker's start: not while the node starts all of its pods
+  # a process of the kubelet costs a third of a broker's start: not while the Kubernetes node starts its pods
   initialDelaySeconds: 3
   periodSeconds: 1
   # it polls in the container, for 50 s

@@ -29,7 +29,7 @@ to change its size: a basic one keeps the Job elastic. A live cluster keeps the 
 {{- $spec := get .Values.pod.template "spec" -}}
 {{- $own := and (kindIs "map" $spec) (hasKey ($spec | default dict) "schedulingGroup") -}}
 {{- if $own }}
-{{- else if ne (include "minicluster.recorded" .) "{}" }}
+{{- else if ne (include "minicluster.installedValues" .) "{}" }}
 {{- $live := fromJson (include "minicluster.liveJob" .) }}
 {{- if dig "spec" "template" "spec" "schedulingGroup" "" $live }}{{ $policy }}{{ end }}
 {{- else if or (eq $policy "gang") (include "minicluster.makesGangs" .) }}{{ $policy }}
@@ -41,7 +41,7 @@ to change its size: a basic one keeps the Job elastic. A live cluster keeps the 
 {{- if .Capabilities.APIVersions.Has "scheduling.k8s.io/v1alpha2/PodGroup" }}true{{ end -}}
 {{- end }}
 
-{{/* How many pods start together under Kubernetes' own scheduler. In v1alpha2 it can't change. */}}
+{{/* How many pods start together under Kubernetes' own scheduler. In v1alpha2 it is immutable. */}}
 {{- define "minicluster.minCount" -}}
 {{- $size := include "minicluster.gangSize" . | int64 -}}
 {{- if eq (include "minicluster.podGroups" .) "v1alpha2" -}}
@@ -66,7 +66,7 @@ to change its size: a basic one keeps the Job elastic. A live cluster keeps the 
 {{- $owners := list -}}
 {{- range .metadata.ownerReferences }}{{ $owners = append $owners .uid }}{{ end -}}
 {{- if and .spec.schedulingPolicy.gang (or (eq .metadata.name $named) (has $job.metadata.uid $owners)) -}}
-{{- fail (printf "size can't change from %d to %d: the MiniCluster %s is a gang, the PodGroup %s, whose size Kubernetes fixes before version %s; %s" $size $asked $name .metadata.name (include "minicluster.since" "resizableGangs") $way) -}}
+{{- fail (printf "size can't change from %d to %d: the MiniCluster %s is a gang, the PodGroup %s, whose size is immutable before Kubernetes %s; %s" $size $asked $name .metadata.name (include "minicluster.since" "resizableGangs") $way) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

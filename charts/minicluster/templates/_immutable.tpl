@@ -1,21 +1,21 @@
 {{/*
-What can't change while a cluster lives: how it is recorded, what a live cluster keeps, and which changes are refused.
-All values are immutable but the `mutableValues` of files/constants.json.
+What is immutable on a live cluster: the values that its Job notes, what it keeps, and which changes are refused.
+All values are immutable but the `mutableValues` of files/constants.json. The Job notes them in an annotation.
 */}}
 
 {{/*
-The immutable values as a flat map of path to text, as JSON. The Job records it in an annotation, and the post-renderer
-compares record and values (plugin/minicluster/render/upgrade.py).
+The immutable values as a flat map of path to text, as JSON. The post-renderer compares those of the install with them
+(plugin/minicluster/render/upgrade.py).
 */}}
-{{- define "minicluster.immutable" -}}
+{{- define "minicluster.immutableValues" -}}
 {{- $values := deepCopy .Values -}}
 {{- range (include "minicluster.constants" . | fromJson).mutableValues }}
 {{- $path := splitList "." . }}{{ $map := $values }}
 {{- range initial $path }}{{ $map = get $map . | default dict }}{{ end }}
 {{- $_ := unset $map (last $path) }}
 {{- end -}}
-{{- range $values.containers }}{{ range .volumes }}{{ include "minicluster.recordClaim" . }}{{ end }}{{ end -}}
-{{- include "minicluster.recordClaim" $values.state -}}
+{{- range $values.containers }}{{ range .volumes }}{{ include "minicluster.immutableClaim" . }}{{ end }}{{ end -}}
+{{- include "minicluster.immutableClaim" $values.state -}}
 {{- /* as one text: in a map of paths, {gang: {}} is no other than {basic: {}} */ -}}
 {{- $_ := set $values.job "template" (toJson $values.job.template) -}}
 {{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
@@ -25,8 +25,8 @@ compares record and values (plugin/minicluster/render/upgrade.py).
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
 {{- end }}
 
-{{/* Leaves of a volume what can't change: that the release makes its claim, but not how large or with which metadata. */}}
-{{- define "minicluster.recordClaim" -}}
+{{/* Leaves of a volume what is immutable: that the release makes its claim, not how large or with which metadata. */}}
+{{- define "minicluster.immutableClaim" -}}
 {{- if .capacity }}{{ $_ := set . "capacity" "a claim of the release" }}{{ end -}}
 {{- range list "labels" "annotations" "keep" }}{{ $_ := unset $ . }}{{ end -}}
 {{- end }}
@@ -50,8 +50,8 @@ compares record and values (plugin/minicluster/render/upgrade.py).
 
 {{/* Number of hosts in the broker configuration. When maxSize is unset, a live cluster keeps its own. */}}
 {{- define "minicluster.maxSize" -}}
-{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
-{{- .Values.maxSize | default (get $recorded "maxSize") | default .Values.size | int64 -}}
+{{- $installed := fromJson (include "minicluster.installedValues" .) -}}
+{{- .Values.maxSize | default (get $installed "maxSize") | default .Values.size | int64 -}}
 {{- end }}
 
 {{/*
@@ -59,8 +59,8 @@ What the agent, a sidecar of the lead, may do: none (there is no agent), metrics
 token. A live cluster keeps the agent of its install.
 */}}
 {{- define "minicluster.agent" -}}
-{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
-{{- if $recorded }}{{ get $recorded "agent.does" | default "none" }}
+{{- $installed := fromJson (include "minicluster.installedValues" .) -}}
+{{- if $installed }}{{ get $installed "agent.does" | default "none" }}
 {{- else }}{{ include "minicluster.requestedAgent" . }}
 {{- end -}}
 {{- end }}
@@ -69,9 +69,9 @@ token. A live cluster keeps the agent of its install.
 {{- if .Values.autoscaling.enabled }}autoscaling{{ else if .Values.metrics.enabled }}metrics{{ else }}none{{ end -}}
 {{- end }}
 
-{{/* Fails where an upgrade asks for what a live cluster can't become. The post-renderer compares the recorded values. */}}
+{{/* Fails where an upgrade asks for what a live cluster can't become. The post-renderer compares the values. */}}
 {{- define "minicluster.refuseChange" -}}
-{{- if ne (include "minicluster.recorded" .) "{}" -}}
+{{- if ne (include "minicluster.installedValues" .) "{}" -}}
 {{- include "minicluster.refuseLiveChange" . -}}
 {{- else if .Release.IsUpgrade -}}
 {{- include "minicluster.refuseNewJob" . -}}
@@ -102,7 +102,7 @@ uninstall {{ .Release.Name }} first, or install under another name
 {{/* A live cluster keeps its Job, its agent and its certificate. */}}
 {{- define "minicluster.refuseLiveChange" -}}
 {{- $name := include "minicluster.name" . -}}
-{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
+{{- $installed := fromJson (include "minicluster.installedValues" .) -}}
 {{- $way := include "minicluster.anotherWay" . -}}
 {{- if dig "metadata" "deletionTimestamp" "" (fromJson (include "minicluster.liveJob" .)) }}
 {{- fail (printf "the Job %s is being deleted: wait until it is gone, then upgrade again" $name) }}
@@ -112,7 +112,7 @@ uninstall {{ .Release.Name }} first, or install under another name
 {{- if or (and (eq $requested "autoscaling") (ne $agent "autoscaling")) (and (eq $requested "metrics") (eq $agent "none")) }}
 {{- fail (printf "%s.enabled can't be turned on for the live MiniCluster %s, which was installed without it; %s" $requested $name $way) }}
 {{- end }}
-{{- if not (or .Values.flux.curveCertSecret (get $recorded "flux.curveCertSecret")) }}
+{{- if not (or .Values.flux.curveCertSecret (get $installed "flux.curveCertSecret")) }}
 {{- $certificate := include "minicluster.liveCertificate" . }}
 {{- if not $certificate }}
 {{- fail (printf "the Secret %s-curve of the live MiniCluster %s is gone, and its brokers hold the old certificate: restore the Secret, or %s" $name $name $way) }}

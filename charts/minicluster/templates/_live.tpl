@@ -34,8 +34,8 @@ Helm gives all templates of a chart the same root, so each object is read once p
 {{- dig "data" "curve.cert" "" $secret | b64dec -}}
 {{- end }}
 
-{{/* The immutable values of the live cluster, as its Job records them: a flat map of path to text, as JSON. */}}
-{{- define "minicluster.recorded" -}}
+{{/* The immutable values that the live cluster was installed with, from its Job: a flat map of path to text, as JSON. */}}
+{{- define "minicluster.installedValues" -}}
 {{- $job := fromJson (include "minicluster.liveJob" .) -}}
 {{- dig "metadata" "annotations" "minicluster/frozen" "{}" $job -}}
 {{- end }}
@@ -45,7 +45,7 @@ The chart version that installed the live cluster, whose programs its pods run; 
 finds it in a label, later upgrades in an annotation.
 */}}
 {{- define "minicluster.liveVersion" -}}
-{{- if ne (include "minicluster.recorded" .) "{}" -}}
+{{- if ne (include "minicluster.installedValues" .) "{}" -}}
 {{- $job := fromJson (include "minicluster.liveJob" .) -}}
 {{- $label := dig "metadata" "labels" "helm.sh/chart" "" $job | trimPrefix (printf "%s-" .Chart.Name) -}}
 {{- dig "metadata" "annotations" "minicluster/version" $label $job -}}
@@ -63,7 +63,7 @@ The immutable part of the live Job's spec, as JSON; "" when there is none. It is
 template, or another choice by Kubernetes version, is for the next Job.
 */}}
 {{- define "minicluster.liveSpec" -}}
-{{- if ne (include "minicluster.recorded" .) "{}" -}}
+{{- if ne (include "minicluster.installedValues" .) "{}" -}}
 {{- $spec := (fromJson (include "minicluster.liveJob" .)).spec -}}
 {{- /* a manifest that has what the API server adds could make no new Job */ -}}
 {{- $metadata := omit ($spec.template.metadata | default dict) "creationTimestamp" -}}
@@ -77,7 +77,7 @@ template, or another choice by Kubernetes version, is for the next Job.
 
 {{/* Selector and template of the live pod of the services, as JSON; "" when there is none, or the services change. */}}
 {{- define "minicluster.liveServices" -}}
-{{- if ne (include "minicluster.recorded" .) "{}" -}}
+{{- if ne (include "minicluster.installedValues" .) "{}" -}}
 {{- $name := printf "%s-services" (include "minicluster.name" .) -}}
 {{- $live := include "minicluster.lookup" (list . "apps/v1" "Deployment" $name) | fromJson -}}
 {{- if eq (dig "spec" "template" "metadata" "annotations" "minicluster/services" "" $live) (include "minicluster.servicesDigest" .) -}}
@@ -95,12 +95,12 @@ template, or another choice by Kubernetes version, is for the next Job.
 What the post-renderer has to know of the live cluster (plugin/minicluster/render/upgrade.py), as JSON in base64, which
 carries any text unchanged; "" when there is none.
 */}}
-{{- define "minicluster.live" -}}
-{{- $was := fromJson (include "minicluster.recorded" .) -}}
+{{- define "minicluster.installed" -}}
+{{- $was := fromJson (include "minicluster.installedValues" .) -}}
 {{- if $was -}}
-{{- $asked := fromJson (include "minicluster.immutable" .) -}}
-{{- $free := (include "minicluster.constants" . | fromJson).mutableValues -}}
+{{- $asked := fromJson (include "minicluster.immutableValues" .) -}}
+{{- $mutable := (include "minicluster.constants" . | fromJson).mutableValues -}}
 {{- $files := dig "data" dict (include "minicluster.liveConfigMap" . | fromJson) -}}
-{{- dict "release" .Release.Name "was" $was "asked" $asked "free" $free "files" $files | toJson | b64enc -}}
+{{- dict "release" .Release.Name "was" $was "asked" $asked "mutable" $mutable "files" $files | toJson | b64enc -}}
 {{- end -}}
 {{- end }}

@@ -72,7 +72,7 @@ spec:
 automountServiceAccountToken: {{ $pod.automountServiceAccountToken }}
 enableServiceLinks: false
 {{- if and $pod.hostNetwork (not $pod.dnsPolicy) }}
-# the node's own DNS doesn't know the names of the brokers
+# the Kubernetes node's own DNS doesn't know the names of the brokers
 dnsPolicy: ClusterFirstWithHostNet
 {{- end }}
 {{- range $field := list "schedulerName" "serviceAccountName" "runtimeClassName" "dnsPolicy" "hostIPC" "hostPID" "hostNetwork" "priorityClassName" "nodeSelector" "tolerations" "topologySpreadConstraints" "securityContext" }}
@@ -93,7 +93,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* The pods prefer one zone, and a node for each. */}}
+{{/* The pods prefer one zone, and a Kubernetes node for each. */}}
 {{- define "minicluster.affinity" -}}
 {{- if or .Values.pod.nodeAffinity (not .Values.network.disableAffinity) -}}
 affinity:

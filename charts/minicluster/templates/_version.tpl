@@ -19,7 +19,8 @@ portable choice is made. Arguments: root, feature.
 
 {{/*
 Version of the API of Kubernetes' own PodGroups; "" when a cluster serves none. v1alpha2 is that of Kubernetes 1.36, where
-the size of a gang is fixed. A cluster serves one only with the feature gate GenericWorkload. Offline, the later one counts.
+the size of a gang is immutable. A cluster serves one only with the feature gate GenericWorkload. Offline, the later one
+counts.
 */}}
 {{- define "minicluster.podGroups" -}}
 {{- $served := .Capabilities.APIVersions -}}
@@ -33,22 +34,22 @@ the size of a gang is fixed. A cluster serves one only with the feature gate Gen
 
 {{/* How the view comes into the pods: none, image or copy. */}}
 {{- define "minicluster.viewMode" -}}
-{{- $recorded := fromJson (include "minicluster.recorded" .) -}}
+{{- $installed := fromJson (include "minicluster.installedValues" .) -}}
 {{- $mode := .Values.flux.container.mode -}}
 {{- if .Values.flux.container.disable }}none
 {{- else if ne $mode "auto" }}{{ $mode }}
-{{- else if $recorded }}{{ get $recorded "flux.container.mode" }}
+{{- else if $installed }}{{ get $installed "flux.container.mode" }}
 {{- else if eq (include "minicluster.supports" (list . "imageVolumes")) "yes" }}image
 {{- else }}copy
 {{- end -}}
 {{- end }}
 
 {{/*
-"true" when the view is copied although Kubernetes can mount images: whether a node's container runtime can, neither
+"true" when the view is copied although Kubernetes can mount images: whether a Kubernetes node's runtime can, neither
 Kubernetes' version nor anything that a user of one namespace may read tells.
 */}}
 {{- define "minicluster.mayMountImages" -}}
-{{- $chosen := and (eq .Values.flux.container.mode "auto") (not (fromJson (include "minicluster.recorded" .))) -}}
+{{- $chosen := and (eq .Values.flux.container.mode "auto") (not (fromJson (include "minicluster.installedValues" .))) -}}
 {{- and $chosen (eq (include "minicluster.viewMode" .) "copy") (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "yes") -}}
 {{- end }}
 
@@ -68,7 +69,7 @@ Kubernetes' version nor anything that a user of one namespace may read tells.
 {{- $since := include "minicluster.since" "resizableGangs" }}
 {{- fail (printf "gang.kind is kubernetes, and this cluster, %s, serves no PodGroups of scheduling.k8s.io: they need Kubernetes %s with the feature gate GenericWorkload, or the version before with GangScheduling too; ask its administrator, or drop gang.kind" $version $since) }}
 {{- end }}
-{{- $asked := and (eq .Values.flux.container.mode "image") (not .Values.flux.container.disable) (not (fromJson (include "minicluster.recorded" .))) }}
+{{- $asked := and (eq .Values.flux.container.mode "image") (not .Values.flux.container.disable) (not (fromJson (include "minicluster.installedValues" .))) }}
 {{- if and $asked (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "no") }}
 {{- /* such a Kubernetes drops the volume: the pods would start without a view */}}
 {{- fail (printf "flux.container.mode=image needs Kubernetes %s, this is %s: use auto or copy" (include "minicluster.since" "imageVolumesOnSomeNodes") $version) }}

@@ -8,7 +8,7 @@ from typing import Any
 
 from minicluster.errors import BurstError
 from minicluster.render.constants import BROKER_PORT
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def has_port(text: str) -> bool:
     return re.search(r"[^:\]]:[0-9]+$|\]:[0-9]+$", text) is not None
 
 
-def service_port(root: MiniCluster, service: Mapping[str, Any]) -> int:
+def service_port(root: MiniClusterModel, service: Mapping[str, Any]) -> int:
     """Return the port of the lead from outside: that of its Service, else what the values say of it."""
     ports = service.get("spec", {}).get("ports", [{}])
     if service.get("spec", {}).get("type") == "LoadBalancer":
@@ -47,12 +47,12 @@ def service_port(root: MiniCluster, service: Mapping[str, Any]) -> int:
 
 
 def of_service(
-    root: MiniCluster, service: Mapping[str, Any], pod: Mapping[str, Any], node: Mapping[str, Any]
+    root: MiniClusterModel, service: Mapping[str, Any], pod: Mapping[str, Any], node: Mapping[str, Any]
 ) -> Address:
-    """Return the address that the lead's Service has outside: its load balancer's, or that of the lead's node.
+    """Return the address that the lead's Service has outside: its load balancer's, or that of its Kubernetes node.
 
-    A node's external address is preferred to the pod's ``hostIP``. An object that does not exist is empty. Raises
-    BurstError when there is no address.
+    A Kubernetes node's external address is preferred to the pod's ``hostIP``. An object that does not exist is empty.
+    Raises BurstError when there is no address.
     """
     name = f"{root.name}-lead"
     if not service:
@@ -67,7 +67,9 @@ def of_service(
     external = [one["address"] for one in node.get("status", {}).get("addresses", []) if one["type"] == "ExternalIP"]
     host = next(iter(external), pod.get("status", {}).get("hostIP", ""))
     if not host:
-        raise BurstError(f"the lead of {root.name} is not on a node yet: wait for its pod, or give --address")
+        raise BurstError(
+            f"the lead of {root.name} is not on a Kubernetes node yet: wait for its pod, or give --address"
+        )
     return Address(_bracketed(host), service_port(root, service))
 
 

@@ -19,9 +19,9 @@ from minicluster.idset import parse_idset
 from minicluster.kubectl import Kubernetes, Stream
 from minicluster.lead.conversation import BrokenError, Conversation
 from minicluster.lead.program import BOOT, first_line
-from minicluster.live.find import Cluster
+from minicluster.live.lookup import Cluster
 from minicluster.live.telling import describe, ended, question
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 #: The program and the modules that it imports, which are sent too: any root will do
 PROGRAM = ("burst_need", "offers", "state", "need", "pending", "changes")
@@ -38,7 +38,7 @@ class Offer(NamedTuple):
     most: int = 0  #: that may be there
 
 
-class Answer(NamedTuple):
+class BurstNeed(NamedTuple):
     """What the queue needs of a burst."""
 
     need: int  #: hosts that jobs have, or that waiting jobs would have
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
     waiting: int  #: jobs of the whole queue
 
 
-def offer_of_root(root: MiniCluster, job: Mapping[str, Any]) -> Offer:
+def offer_of_root(root: MiniClusterModel, job: Mapping[str, Any]) -> Offer:
     """Return what a root has, and how far it grows by itself; ``job`` is empty where it isn't known."""
     size = int(job.get("spec", {}).get("completions", root.size))
     return Offer(0, root.max_size, size, max(size, int(root.autoscaling.get("max", 0))))
@@ -57,14 +57,14 @@ def offer_of_root(root: MiniCluster, job: Mapping[str, Any]) -> Offer:
 class Demand:
     """Tells what is needed of each burst, and learns what each may give."""
 
-    def __init__(self, root: MiniCluster, kubernetes: Kubernetes, bursts: Mapping[str, Offer]) -> None:
+    def __init__(self, root: MiniClusterModel, kubernetes: Kubernetes, bursts: Mapping[str, Offer]) -> None:
         """Take the bursts by name, the preferred ones first."""
         self.error: Exception | None = None  #: why it has stopped: the root has ended, or a bug
         self._root, self._kubernetes = root, kubernetes
         self._offers = {"": offer_of_root(root, {}), **bursts}
         self._number = 0  #: of the newest offers
         self._numbers = dict.fromkeys(self._offers, 0)  #: of the offers in which a burst's own was new
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, BurstNeed] = {}
         self._answered = -1
         self.changes = 0  #: how often something new was known
         self._changed = threading.Condition()
@@ -102,7 +102,7 @@ class Demand:
                 self._numbers[name] = self._number
                 self._send()
 
-    def answer(self, name: str) -> Answer | None:
+    def answer(self, name: str) -> BurstNeed | None:
         """Return what the queue needs of a burst; None while there is no answer to its newest offer."""
         with self._changed:
             return self._answers.get(name) if self._answered >= self._numbers[name] else None
@@ -156,7 +156,7 @@ class Demand:
             for name, group in zip(self._offers, answer["groups"], strict=True):
                 since = now - group["age"] if group["age"] else math.inf
                 online = frozenset(parse_idset(group["online"]))
-                self._answers[name] = Answer(group["need"], group["held"], since, online, answer["waiting"])
+                self._answers[name] = BurstNeed(group["need"], group["held"], since, online, answer["waiting"])
             self._answered = answer["number"]
             self._tell()
 

@@ -6,10 +6,10 @@ import time
 
 from minicluster import streams
 from minicluster.burst import install, plan, root
-from minicluster.burst.demand import Answer, Demand, Offer
+from minicluster.burst.demand import BurstNeed, Demand, Offer
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
-from minicluster.burst.windows import Policy, Seen, Windows
+from minicluster.burst.windows import BurstLimits, Seen, Windows
 from minicluster.cluster.job import end_of
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import to_idset
@@ -24,7 +24,7 @@ class Follower:
     It keeps no state: the size is in the burst's Job, and what was being drained is in Flux.
     """
 
-    def __init__(self, request: BurstRequest, policy: Policy, how: How, demand: Demand) -> None:
+    def __init__(self, request: BurstRequest, policy: BurstLimits, how: How, demand: Demand) -> None:
         """Ask nothing yet."""
         self.request, self.policy, self.how, self.demand = request, policy, how, demand
         self.name, self.thread = request.burst.name, threading.Thread(target=self._run, daemon=True)
@@ -113,7 +113,7 @@ class Follower:
             self._missing = math.inf
         self._size, self._looked = size, time.monotonic()
 
-    def _check_joined(self, answer: Answer, now: float) -> float:
+    def _check_joined(self, answer: BurstNeed, now: float) -> float:
         """Say when all hosts have joined. Those that don't in time count only once they have joined.
 
         Return the seconds until the next check.

@@ -14,7 +14,7 @@ from minicluster import streams
 from minicluster.errors import OutputError
 from minicluster.idset import to_idset
 from minicluster.render import broker
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.resources import nodes
 from minicluster.templates import rendered
 
@@ -34,7 +34,7 @@ class File:
     mode: int
 
 
-def files(burst: MiniCluster, certificate: str) -> list[File]:
+def files(burst: MiniClusterModel, certificate: str) -> list[File]:
     """Return the files of a burst; R only when the cores of all hosts are known.
 
     The resource set that counts is the lead's.
@@ -49,7 +49,7 @@ def files(burst: MiniCluster, certificate: str) -> list[File]:
     ]
 
 
-def configuration(burst: MiniCluster, has_r: bool) -> str:
+def configuration(burst: MiniClusterModel, has_r: bool) -> str:
     """Return broker.toml; without R the broker asks the lead for it."""
     tables = {
         "access": {"allow-guest-user": True, "allow-root-owner": True},
@@ -59,7 +59,7 @@ def configuration(burst: MiniCluster, has_r: bool) -> str:
     return tomli_w.dumps(tables)
 
 
-def resource_set(burst: MiniCluster) -> str | None:
+def resource_set(burst: MiniClusterModel) -> str | None:
     """Return R (RFC 20) on a line; None when the cores of a host are known to Flux on that host only."""
     execution: dict[str, object] = {"R_lite": [], "starttime": 0.0, "expiration": 0.0, "nodelist": []}
     lite, nodelist = [], []
@@ -73,13 +73,13 @@ def resource_set(burst: MiniCluster) -> str | None:
     return json.dumps({"version": 1, "execution": execution}) + "\n"
 
 
-def start(burst: MiniCluster) -> str:
+def start(burst: MiniClusterModel) -> str:
     """Return the script that starts a machine's broker."""
     attributes = broker.setting(broker.tree(burst) | broker.log(burst))
     return rendered(__file__, "start.sh.j2", start=[*broker.start_words("broker.toml"), *attributes])
 
 
-def unit(burst: MiniCluster) -> str:
+def unit(burst: MiniClusterModel) -> str:
     """Return the systemd unit."""
     context = burst.runner.get("securityContext", {})
     user = context.get("runAsUser", burst.spec["pod"]["securityContext"].get("runAsUser", 0))

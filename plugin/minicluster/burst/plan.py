@@ -11,7 +11,7 @@ from minicluster.idset import parse_idset, to_idset
 from minicluster.render import defaults
 from minicluster.render.hostlist import expand, hosts, table
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 #: The reasons of our drains begin with this. Only these are undrained when the hosts come back. Our lines of a pod's
 #: log begin with it, too.
@@ -42,7 +42,7 @@ class Burst:
         return to_idset(range(self.first, self.first + (size or self.size)))
 
 
-def find(root: MiniCluster, name: str) -> Burst:
+def find(root: MiniClusterModel, name: str) -> Burst:
     """Return the burst of a name, or the hosts of a hostlist that a root has registered.
 
     Raises BurstError when the root has no such burst.
@@ -67,7 +67,7 @@ def find(root: MiniCluster, name: str) -> Burst:
     raise BurstError(f"{root.name} has no burst {name}: flux.bursting.clusters has {known}")
 
 
-def _of_hostlist(root: MiniCluster, name: str) -> Burst:
+def _of_hostlist(root: MiniClusterModel, name: str) -> Burst:
     hostlist = root.flux["bursting"]["hostlist"]
     registered, wanted = list(expand(hostlist)), list(expand(name))
     own = set(expand(hosts(root.name, root.max_size)))
@@ -80,7 +80,7 @@ def _of_hostlist(root: MiniCluster, name: str) -> Burst:
     return Burst(name, first, len(wanted), name, is_release=False)
 
 
-def check_size(root: MiniCluster, burst: Burst, size: int) -> None:
+def check_size(root: MiniClusterModel, burst: Burst, size: int) -> None:
     """Raise BurstError for a size that the root has no registered hosts for."""
     if not 1 <= size <= burst.size:
         raise BurstError(
@@ -94,7 +94,7 @@ def secret_name(burst: Burst) -> str:
     return f"{burst.name}-root-curve"
 
 
-def secret(root: MiniCluster, burst: Burst, certificate: str, namespace: str = "") -> dict[str, Any]:
+def secret(root: MiniClusterModel, burst: Burst, certificate: str, namespace: str = "") -> dict[str, Any]:
     """Return the Secret with the root's certificate, for the burst's namespace."""
     metadata: dict[str, Any] = {"name": secret_name(burst)}
     if namespace:
@@ -113,7 +113,7 @@ def secret(root: MiniCluster, burst: Burst, certificate: str, namespace: str = "
     }
 
 
-def values(root: MiniCluster, burst: Burst, size: int, address: Address) -> dict[str, Any]:
+def values(root: MiniClusterModel, burst: Burst, size: int, address: Address) -> dict[str, Any]:
     """Return the values of a burst that differ from the chart's: the root's pods as workers, without its work.
 
     Raises BurstError for a size that is not registered.
@@ -147,7 +147,7 @@ def values_file(burst: Burst, made: Mapping[str, Any], secret_file: str) -> str:
     return "\n".join(lines) + "\n" + yamlio.dump(made).decode().removeprefix("---\n")
 
 
-def member(root: MiniCluster, burst: Burst, made: Mapping[str, Any]) -> MiniCluster:
+def member(root: MiniClusterModel, burst: Burst, made: Mapping[str, Any]) -> MiniClusterModel:
     """Return the burst as a MiniCluster. Raises SpecError for wrong values."""
     return load({"metadata": {"name": burst.name if burst.is_release else root.name}, "spec": made})
 

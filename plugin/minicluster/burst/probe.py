@@ -9,7 +9,7 @@ from enum import Enum
 from minicluster.render import curve
 
 
-class Answer(Enum):
+class Handshake(Enum):
     """The result of a handshake."""
 
     LEAD = "a broker with this certificate"
@@ -17,7 +17,7 @@ class Answer(Enum):
     NONE = "nothing that speaks CURVE, or nothing at all"
 
 
-def ask(endpoint: str, certificate: str, seconds: float = 5.0) -> Answer:
+def ask(endpoint: str, certificate: str, seconds: float = 5.0) -> Handshake:
     """Return who answers at HOST:PORT within some seconds. Raises CurveError for a text that is not a certificate."""
     import zmq  # noqa: PLC0415 - nobody else needs a socket
     from zmq.utils.monitor import recv_monitor_message  # noqa: PLC0415
@@ -39,9 +39,9 @@ def ask(endpoint: str, certificate: str, seconds: float = 5.0) -> Answer:
         try:
             socket.connect(f"tcp://{endpoint}")
             if not monitor.poll(max(0, int((end - time.monotonic()) * 1000))):
-                return Answer.NONE
+                return Handshake.NONE
             event = recv_monitor_message(monitor)["event"]
-            return Answer.LEAD if event == zmq.EVENT_HANDSHAKE_SUCCEEDED else Answer.OTHER
+            return Handshake.LEAD if event == zmq.EVENT_HANDSHAKE_SUCCEEDED else Handshake.OTHER
         finally:
             socket.disable_monitor()
             monitor.close()

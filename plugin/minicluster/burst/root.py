@@ -17,14 +17,14 @@ from minicluster.idset import parse_idset, to_idset
 from minicluster.kubectl import Kubernetes
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 
 @dataclass(frozen=True)
 class BurstRequest:
     """A burst that is asked for, its root, and where each of them runs."""
 
-    root: MiniCluster
+    root: MiniClusterModel
     kubernetes: Kubernetes  #: of the root
     burst: Burst
     target: Kubernetes  #: of the burst
@@ -73,12 +73,12 @@ class BurstRequest:
         return [rank for rank in plan.drained(drains.splitlines(), reason) if rank in ranks]
 
 
-def flux(cluster: MiniCluster, kubernetes: Kubernetes, pod: str, *words: str) -> str:
+def flux(cluster: MiniClusterModel, kubernetes: Kubernetes, pod: str, *words: str) -> str:
     """Return what flux prints in a pod of a cluster, or of its burst. Raises ToolError."""
     return kubernetes.kubectl("exec", pod, "--", f"{cluster.mount}/bin/flux", *words)
 
 
-def read(release: str, kubernetes: Kubernetes, values: bytes | None) -> MiniCluster:
+def read(release: str, kubernetes: Kubernetes, values: bytes | None) -> MiniClusterModel:
     """Return the root, from its release or from a file of its values.
 
     Raises BurstError when the release can't be read, SpecError for values that are not a MiniCluster's.
@@ -132,7 +132,7 @@ def find_address(request: BurstRequest, given: str | None) -> Address:
     try:
         node = kubernetes.get("node", pod["spec"]["nodeName"])
     except (KeyError, ToolError):
-        node = {}  # a user of the namespace may not be allowed to read nodes
+        node = {}  # a user of the namespace may not be allowed to read Kubernetes nodes
     return address.of_service(root, service, pod, node)
 
 
@@ -144,12 +144,12 @@ def find_certificate(request: BurstRequest, lead: Address) -> str:
     """
     certificate = _certificate(request)
     match probe.ask(str(lead), certificate):
-        case probe.Answer.OTHER:
+        case probe.Handshake.OTHER:
             raise BurstError(
                 f"what answers at {lead} has another certificate than {request.root.name}: give the --address of its "
                 "lead; see `kubectl get service`"
             )
-        case probe.Answer.NONE:
+        case probe.Handshake.NONE:
             streams.say(f"warning: no lead answers at {lead} from here; the burst must reach it: one TCP port")
     return certificate
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 @dataclass(frozen=True)
-class Policy:
+class BurstLimits:
     """Limits of a burst's size, and its windows in seconds."""
 
     min: int
@@ -28,7 +28,7 @@ class Seen:
     age: float = 0.0  #: seconds for which a job has waited that needs more hosts than there are; 0: there is none
 
 
-class Decision(NamedTuple):
+class BurstDecision(NamedTuple):
     """The size that a burst should have now."""
 
     size: int
@@ -46,24 +46,24 @@ class Windows:
         """Begin anew: what the queue needs was not known for a while."""
         self.past.clear()
 
-    def decide(self, policy: Policy, seen: Seen, size: int) -> Decision:
+    def decide(self, policy: BurstLimits, seen: Seen, size: int) -> BurstDecision:
         """Return the size for a burst that has ``size`` hosts.
 
         It is between ``min`` and ``max``, but a burst that is larger already keeps the hosts that jobs have.
         """
         largest = self._largest(policy, seen)
         if size < policy.min:
-            return Decision(policy.min)
+            return BurstDecision(policy.min)
         wanted = min(seen.need, policy.max)
         if wanted > size:
             left = policy.backlog - seen.age
-            return Decision(size, left) if left > 0 else Decision(wanted)
+            return BurstDecision(size, left) if left > 0 else BurstDecision(wanted)
         least = max(min(largest, policy.max), policy.min, seen.held)
         if least < size and seen.now - self.past[0][0] >= policy.idle:
-            return Decision(least)
-        return Decision(size)
+            return BurstDecision(least)
+        return BurstDecision(size)
 
-    def _largest(self, policy: Policy, seen: Seen) -> int:
+    def _largest(self, policy: BurstLimits, seen: Seen) -> int:
         """Note what is needed, and return the most that was needed within the idle window."""
         if not self.past or self.past[-1][1] != seen.need:
             self.past.append((seen.now, seen.need))

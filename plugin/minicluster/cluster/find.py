@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from minicluster.cluster.job import Job, job_of_pods, read_deleted_job, read_job, read_name
+from minicluster.cluster.job import KubernetesJob, job_of_pods, read_deleted_job, read_job, read_name
 from minicluster.cluster.pods import Pod, read_pods
 from minicluster.errors import KubernetesError, StatusError
 from minicluster.names import LABEL
@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
     name: str  #: its own
     pods: dict[int, Pod]  #: by index
-    job: Job | None  #: also when only its pods or its ConfigMap are left; None when the user may not read jobs
+    job: KubernetesJob | None  #: also when only its pods or its ConfigMap are left; None: the user may not read jobs
 
 
 def find(objects: Objects, name: str) -> Found | None:

@@ -21,7 +21,7 @@ ENDING = ("Ending", "the Job was deleted: its pods end within their grace period
 
 
 @dataclass(frozen=True)
-class Job:
+class KubernetesJob:
     """The Job of a MiniCluster."""
 
     namespace: str
@@ -43,14 +43,14 @@ class Job:
         return self.is_suspended and self.why_suspended.startswith(IDLE)
 
 
-def read_job(job: Mapping[str, Any]) -> Job | None:
+def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
     """Return a Job as kubectl prints it; None when it isn't a MiniCluster's."""
     metadata, spec = job["metadata"], job["spec"]
-    recorded = metadata.get("annotations", {}).get(IMMUTABLE)
-    if recorded is None:
+    found = metadata.get("annotations", {}).get(IMMUTABLE)
+    if found is None:
         return None
-    immutable, conditions = json.loads(recorded), job.get("status", {}).get("conditions", [])
-    return Job(
+    immutable, conditions = json.loads(found), job.get("status", {}).get("conditions", [])
+    return KubernetesJob(
         namespace=metadata["namespace"],
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         size=int(spec["completions"]),
@@ -80,7 +80,7 @@ def _failed_pod(conditions: Iterable[Mapping[str, str]]) -> str:
     return next((match[2] for match in found if match), "")
 
 
-def read_deleted_job(config: Mapping[str, Any]) -> Job | None:
+def read_deleted_job(config: Mapping[str, Any]) -> KubernetesJob | None:
     """Return the deleted Job that a MiniCluster's ConfigMap belonged to; None when it isn't a MiniCluster's."""
     metadata, text = config["metadata"], config.get("data", {}).get("agent.json")
     if text is None or metadata.get("labels", {}).get("app.kubernetes.io/name") != "minicluster":
@@ -91,7 +91,7 @@ def read_deleted_job(config: Mapping[str, Any]) -> Job | None:
     return _without_object(metadata["namespace"], created, int(settings["size"]), int(settings["max_size"]), end)
 
 
-def job_of_pods(pods: Mapping[int, Pod]) -> Job | None:
+def job_of_pods(pods: Mapping[int, Pod]) -> KubernetesJob | None:
     """Return the deleted Job whose pods end; None for pods that go on without one."""
     if not all(pod.is_leaving or pod.has_ended for pod in pods.values()):
         return None
@@ -99,8 +99,10 @@ def job_of_pods(pods: Mapping[int, Pod]) -> Job | None:
     return _without_object(some.namespace, min(pod.created for pod in pods.values()), len(pods), None, ENDING)
 
 
-def _without_object(namespace: str, created: datetime, size: int, max_size: int | None, end: tuple[str, str]) -> Job:
-    return Job(
+def _without_object(
+    namespace: str, created: datetime, size: int, max_size: int | None, end: tuple[str, str]
+) -> KubernetesJob:
+    return KubernetesJob(
         namespace=namespace,
         created=created,
         size=size,

@@ -137,7 +137,7 @@ def _failure(status: Mapping[str, Any], runner: str) -> str:
 
 
 def _wait(status: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what a pending pod waits for: a node, or else one of its containers."""
+    """Return what a pending pod waits for: a Kubernetes node, or else one of its containers."""
     found = [c for c in status.get("conditions", []) if c["type"] == "PodScheduled" and c["status"] == "False"]
     states = [container["state"] for container in _containers(status)]
     # PodInitializing says only that a container waits for another one

@@ -7,10 +7,10 @@ import click
 from minicluster.commands import (
     argocd,
     burst,
+    burst_follow,
     chart,
     convert,
     flux,
-    follow,
     keygen,
     listing,
     logs,
@@ -51,7 +51,7 @@ def group(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-burst.command.add_command(follow.command)
+burst.command.add_command(burst_follow.command)
 LIVE = (burst, flux, listing, logs, scale, shell, status, wait)
 for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
     group.add_command(module.command)

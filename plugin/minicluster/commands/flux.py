@@ -5,7 +5,7 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
-from minicluster.live.jobs import run_flux
+from minicluster.live.submitted import run_flux
 
 
 class Words(click.Command):

@@ -7,7 +7,7 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
-from minicluster.live.scale import scale
+from minicluster.live.scaling import scale
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument

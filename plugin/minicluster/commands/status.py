@@ -12,7 +12,7 @@ from minicluster.commands import options
 from minicluster.errors import StatusError
 from minicluster.kubectl import Kubernetes
 from minicluster.live.document import document
-from minicluster.live.status import take_snapshot
+from minicluster.live.snapshot import take_snapshot
 from minicluster.live.table import table
 
 #: Seconds between two looks.

@@ -44,7 +44,7 @@ def command(
       minicluster template flux-sample -f values.yaml -n team --curve-seed-file seed | kubectl apply --server-side -f -
     """
     values = [*(f"--values={file}" for file in files), *(f"--set={text}" for text in sets)]
-    objects = manifests.render(helm.Release(name, namespace, values, chart, kube_version), seed)
+    objects = manifests.render(helm.OfflineRelease(name, namespace, values, chart, kube_version), seed)
     if output_dir:
         warnings = [*manifests.immutable_changes(objects, output_dir), manifests.self_removing_job(objects)]
         manifests.write(objects, output_dir, f"{namespace}/{name}")

@@ -5,7 +5,7 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import find_cluster
+from minicluster.live.lookup import find_cluster
 from minicluster.live.wait import Until, wait
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from minicluster.convert import containers, fields, snippets, v1alpha1, volumes
 from minicluster.convert.part import Part
 from minicluster.convert.read import Document, read
-from minicluster.convert.report import Report, Values, values_file
+from minicluster.convert.report import Report, ValuesFile, values_file
 from minicluster.errors import ConvertError
 from minicluster.render import config
 from minicluster.render.load import load
 
-__all__ = ["ConvertError", "Values", "convert"]
+__all__ = ["ConvertError", "ValuesFile", "convert"]
 
 #: Helm's longest release name; a MiniCluster's may have 63 characters
 MAX_RELEASE = 53
@@ -49,7 +49,7 @@ STEPS: tuple[Callable[[Part], None], ...] = (
 )
 
 
-def convert(data: bytes) -> tuple[list[Values], list[str]]:
+def convert(data: bytes) -> tuple[list[ValuesFile], list[str]]:
     """Return the values of each MiniCluster in a stream, and warnings about the rest of it.
 
     Raises MiniClusterError for what can't be carried over.
@@ -63,7 +63,7 @@ def convert(data: bytes) -> tuple[list[Values], list[str]]:
     return values, [f"{title} is not a MiniCluster: apply it as before" for title in others]
 
 
-def _convert(document: Document) -> Values:
+def _convert(document: Document) -> ValuesFile:
     report = Report()
     whole = Part("", document.spec, report)
     if document.version == "v1alpha1":
@@ -78,7 +78,7 @@ def _convert(document: Document) -> Values:
     _check(document)
     warnings = [f"MiniCluster {document.name}: {' '.join(warning.split())}" for warning in report.warnings]
     text = values_file(release, document.name, document.namespace, document.spec, report.notes)
-    return Values(document.name, text, warnings)
+    return ValuesFile(document.name, text, warnings)
 
 
 def _check(document: Document) -> None:

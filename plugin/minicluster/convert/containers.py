@@ -123,7 +123,7 @@ def _write_debug_flag(spec: Part, runner: Part, has_work: bool) -> None:
 
 
 def _convert_cores(spec: Part, runner: Part, has_work: bool) -> None:
-    """Write out cores where R had too few for the work: flux-operator's R had all cores of the node."""
+    """Write out cores where R had too few for the work: flux-operator's R had all cores of the Kubernetes node."""
     tasks, size = spec.fields.get("tasks", 1), spec.fields.get("size", 1)
     try:
         cores = resources.cores(runner.fields)
@@ -132,7 +132,7 @@ def _convert_cores(spec: Part, runner: Part, has_work: bool) -> None:
     if not cores or runner.get("cores") or not isinstance(tasks, int) or not isinstance(size, int) or size < 1:
         return
     own = f"give a node {cores} {'core' if cores == 1 else 'cores'} here"
-    counted = "flux-operator counted all cores of the node"
+    counted = "flux-operator counted all cores of the Kubernetes node"
     # jobs that a person, a script or a batch submits may need more
     is_one_job = has_work and not runner.get("launcher") and not runner.get("batch")
     needed = _needed_cores(spec, tasks, size)

@@ -16,7 +16,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Values:
+class ValuesFile:
     """A values file, and what its reader must know."""
 
     name: str

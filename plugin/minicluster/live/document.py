@@ -6,7 +6,7 @@ from typing import Any
 from minicluster.cluster.pods import Pod
 from minicluster.idset import parse_idset, to_idset
 from minicluster.lead.question import Answer
-from minicluster.live.status import Snapshot
+from minicluster.live.snapshot import StatusSnapshot
 
 #: Keys whose values only the lead's answer has
 FLUX = (
@@ -27,7 +27,7 @@ FLUX = (
 )
 
 
-def document(snapshot: Snapshot) -> dict[str, Any]:
+def document(snapshot: StatusSnapshot) -> dict[str, Any]:
     """Return all that is shown of a MiniCluster. The keys are the same with and without an answer of the lead."""
     found: dict[str, Any] = {
         "name": snapshot.name,
@@ -54,7 +54,7 @@ def _containers(pods: Mapping[int, Pod]) -> list[dict[str, str]]:
     ]
 
 
-def _flux(snapshot: Snapshot, answer: Answer) -> dict[str, Any]:
+def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     """Return the part of the document that needs the lead's answer."""
     flux, policy = answer.flux, answer.settings["policy"]
     size, max_size = snapshot.size, snapshot.max_size or 0

@@ -8,9 +8,9 @@ from typing import Any
 from minicluster.cluster.find import MADE_BY_CHART, Found
 from minicluster.cluster.job import read_job, release_of
 from minicluster.cluster.pods import Pod, read_pod
-from minicluster.cluster.state import state_without_flux
+from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import refusals
+from minicluster.live.lookup import refusals
 from minicluster.live.table import duration
 from minicluster.render.constants import IMMUTABLE
 
@@ -55,14 +55,14 @@ def _row(item: Mapping[str, Any], leads: Mapping[tuple[str, str], Pod], now: dat
     }
 
 
-def _scheduler(recorded: Mapping[str, str]) -> str | None:
+def _scheduler(immutable: Mapping[str, str]) -> str | None:
     """Return the scheduler that the values ask for; None where the view, or a broker.toml of theirs, decides."""
-    if recorded.get("flux.brokerConfig"):
+    if immutable.get("flux.brokerConfig"):
         return None
-    if recorded.get("flux.scheduler.simple") == "true":
+    if immutable.get("flux.scheduler.simple") == "true":
         return "sched-simple"
     # without Fluxion a policy is an error
-    policies = (recorded.get("flux.scheduler.queuePolicy"), recorded.get("flux.scheduler.matchPolicy"))
+    policies = (immutable.get("flux.scheduler.queuePolicy"), immutable.get("flux.scheduler.matchPolicy"))
     return f"Fluxion ({', '.join(filter(None, policies))})" if any(policies) else None
 
 

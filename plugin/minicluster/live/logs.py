@@ -8,8 +8,8 @@ from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import find_cluster, refusals
 from minicluster.live.loglines import NewLines
+from minicluster.live.lookup import find_cluster, refusals
 from minicluster.live.telling import describe, end_in_words, ended, question, teller
 from minicluster.live.watch import looks
 
@@ -26,14 +26,14 @@ def show(kubernetes: Kubernetes, name: str, container: str) -> None:
         name, end = cluster.name, end_in_words(cluster, job, lead)
         why = ended(name, end, None) if end else ": ".join(describe(question(kubernetes), name, job, None))
         raise StateError(f"there is no log: {why}")
-    _Log(kubernetes, lead, container).copy(follow=False)
+    _PrintedLog(kubernetes, lead, container).copy(follow=False)
 
 
 def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
     """Print the log of the lead, and of those that replace it, until the MiniCluster ends. Raises StateError."""
     cluster = find_cluster(kubernetes, name)
     name = cluster.name
-    log: _Log | None = None
+    log: _PrintedLog | None = None
     tell = teller(question(kubernetes), name, say)
     for job, lead in looks(cluster):
         end = end_of(name, job)
@@ -42,7 +42,7 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
                 # what came after the connection broke
                 log.copy(follow=True)
                 say(f"the lead was replaced: the log goes on with pod {lead.pod.name}")
-            log = _Log(kubernetes, lead, container)
+            log = _PrintedLog(kubernetes, lead, container)
         if log and lead and lead.pod.phase != "Pending":
             log.copy(follow=not end)
         if end:
@@ -52,7 +52,7 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
             tell(job, lead)
 
 
-class _Log:
+class _PrintedLog:
     """The log of one pod, of which no line is printed twice."""
 
     def __init__(self, kubernetes: Kubernetes, lead: Lead, container: str) -> None:

@@ -8,7 +8,7 @@ from minicluster.cluster.job import read_job
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
-from minicluster.live.find import Cluster, find_cluster, refusals
+from minicluster.live.lookup import Cluster, find_cluster, refusals
 from minicluster.live.telling import describe, end_in_words, ended, question
 from minicluster.live.wait import look_for
 

@@ -9,13 +9,13 @@ from minicluster.cluster.find import Found
 from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, code_of_work
 from minicluster.cluster.pods import Pod
-from minicluster.cluster.state import state_without_flux
+from minicluster.cluster.without_flux import state_without_flux
 from minicluster.errors import StatusError
 from minicluster.kubectl import Kubernetes
 from minicluster.lead.question import LateError, Question, SilentError
-from minicluster.live import status
+from minicluster.live import snapshot
 from minicluster.live.document import document
-from minicluster.live.find import Cluster
+from minicluster.live.lookup import Cluster
 
 
 def question(kubernetes: Kubernetes) -> Question:
@@ -23,7 +23,7 @@ def question(kubernetes: Kubernetes) -> Question:
 
     def asked(pod: Pod) -> str:
         try:
-            return status.ask_lead(kubernetes, pod)
+            return snapshot.ask_lead(kubernetes, pod)
         except (StatusError, SilentError) as error:
             # what is asked at the deadline is cut off
             raise (LateError if kubernetes.is_late else SilentError)(str(error)) from None
@@ -41,7 +41,7 @@ def describe(asked: Question, name: str, job: Mapping[str, Any], lead: Lead | No
     if known or (lead and lead.is_ready):
         return known or ("Running", "")
 
-    shown = document(status.snapshot(found, now, asked))
+    shown = document(snapshot.snapshot(found, now, asked))
     if shown["state"] == "Running" and lead:
         return "Starting", f"the quorum is there, and Kubernetes has yet to see that the pod {lead.pod.name} is ready"
     return shown["state"], shown["why"]
@@ -77,5 +77,5 @@ def end_in_words(cluster: Cluster, job: Mapping[str, Any], lead: Lead | None) ->
     """Return how a MiniCluster ended, and why, also by the log of the pod that failed; None while it lives."""
     end, found = end_of(cluster.name, job), read_job(job) if job else None
     if end and end[0] == "Failed" and found:
-        return status.why_failed(cluster.kubernetes, found, lead.pod if lead else None)
+        return snapshot.why_failed(cluster.kubernetes, found, lead.pod if lead else None)
     return end

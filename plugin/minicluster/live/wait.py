@@ -7,7 +7,7 @@ from minicluster.cluster.job import SUSPENDED
 from minicluster.cluster.lead import Lead, code_of_work
 from minicluster.cluster.wake import ByKubectl, is_asleep, wake
 from minicluster.errors import StateError
-from minicluster.live.find import Cluster, refusals
+from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.telling import end_in_words, ended, question, teller
 from minicluster.live.watch import looks
 

@@ -10,7 +10,7 @@ from minicluster import streams
 from minicluster.cluster.lead import Lead, labels_of_lead
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.live.find import Cluster, refusals
+from minicluster.live.lookup import Cluster, refusals
 from minicluster.outage import Outage
 
 #: Seconds after which it is looked at anyway; until Kubernetes is asked again; after which it is given up

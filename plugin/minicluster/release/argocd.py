@@ -10,7 +10,7 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import SpecError
-from minicluster.release.helm import Release
+from minicluster.release.helm import OfflineRelease
 
 #: The values file by which Argo CD discovers a folder.
 VALUES = "minicluster-values.yaml"
@@ -18,7 +18,7 @@ VALUES = "minicluster-values.yaml"
 PARAMETERS = {"name": "string", "values-files": "array", "set": "map", "kube-version": "string"}
 
 
-def release(environ: Mapping[str, str], folder: Path) -> Release:
+def release(environ: Mapping[str, str], folder: Path) -> OfflineRelease:
     """Return the release that Argo CD's environment describes, folder being the Application's. Raises SpecError."""
     given = dict(_parameters(environ.get("ARGOCD_APP_PARAMETERS") or "[]"))
     root = folder.resolve()
@@ -26,7 +26,7 @@ def release(environ: Mapping[str, str], folder: Path) -> Release:
         root = root.parent
     files = [_inside(root, folder, file) for file in given.get("values-files") or [VALUES]]
     sets = [f"--set-json={key}={_json(key, text)}" for key, text in sorted(given.get("set", {}).items())]
-    return Release(
+    return OfflineRelease(
         name=given.get("name") or _variable(environ, "ARGOCD_APP_NAME"),
         namespace=_variable(environ, "ARGOCD_APP_NAMESPACE"),
         values=[*(f"--values={file}" for file in files), *sets],

@@ -56,7 +56,7 @@ def uninstall(kubernetes: Kubernetes, release: str, seconds: float, *options: st
 
 
 @dataclass(frozen=True)
-class Release:
+class OfflineRelease:
     """A release to render: its names, a chart, and the arguments of Helm that give its values."""
 
     name: str
@@ -66,7 +66,7 @@ class Release:
     kube_version: str | None = None  #: of the cluster: the chart uses what that has; None: any version will do
 
 
-def template(release: Release) -> bytes:
+def template(release: OfflineRelease) -> bytes:
     """Return what `helm template` makes of a release: the same with any Helm, and without a cluster.
 
     Offline, each Helm assumes a Kubernetes version of its own; here it is the oldest that the chart supports, or the

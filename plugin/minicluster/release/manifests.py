@@ -32,7 +32,7 @@ class Manifest:
         return f"{self.kind}-{self.name}.yaml".lower()
 
 
-def render(release: helm.Release, seed: bytes | None) -> list[Manifest]:
+def render(release: helm.OfflineRelease, seed: bytes | None) -> list[Manifest]:
     """Return the objects of a release; new certificates come from the seed. Raises MiniClusterError."""
     return list(parse(postrender.render(helm.template(release), seed, allow_random=False)))
 
@@ -64,7 +64,7 @@ def self_removing_job(objects: Sequence[Manifest]) -> str | None:
 
 
 def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
-    """Yield what has changed since a folder was written and can't change on a live Job."""
+    """Yield what has changed since a folder was written and is immutable on a live Job."""
     unset = dict(upgrade.flat(defaults.values()))
     for one in objects:
         path = folder / one.file
@@ -75,7 +75,7 @@ def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str
             for key, was, now in found:
                 change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
                 yield f"{change}: delete the Job, or undo it"
-            if not found and upgrade.immutable(before) != upgrade.immutable(one.document):
+            if not found and upgrade.immutable_fields(before) != upgrade.immutable_fields(one.document):
                 yield (
                     f"{_chart(one.document)} makes other pods than {_chart(before)}, and the pods of a live Job "
                     f"{one.name} can't change: delete the Job, or render with {_chart(before)}"

@@ -12,9 +12,9 @@ import tomli_w
 from minicluster.errors import SpecError
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.hostlist import registered, split, table
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
-#: Where a broker of a pod listens; the interfaces of a node have names of their own.
+#: Where a broker of a pod listens; the interfaces of a Kubernetes node have names of their own.
 INTERFACE = "eth0"
 #: Children of a broker when no topology is asked for: with more hosts the tree gets another level.
 FANOUT = 256
@@ -26,7 +26,7 @@ QUEUE_POLICY = "easy"
 MATCH_POLICY = "lonode"
 
 
-def quorum(cluster: MiniCluster) -> int | None:
+def quorum(cluster: MiniClusterModel) -> int | None:
     """Return how many brokers must be online before the work starts; None for all hosts of the table."""
     min_size: int | None = cluster.spec["minSize"]
     if min_size is not None:
@@ -37,7 +37,7 @@ def quorum(cluster: MiniCluster) -> int | None:
     return None if registered(cluster) == cluster.size else cluster.size
 
 
-def config(cluster: MiniCluster) -> str:
+def config(cluster: MiniClusterModel) -> str:
     """Return broker.toml: the user's own text, or the one computed from the spec.
 
     Raises SpecError when the user's text is not TOML.
@@ -54,7 +54,7 @@ def config(cluster: MiniCluster) -> str:
     return given
 
 
-def _tables(cluster: MiniCluster) -> dict[str, Any]:
+def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
     network = cluster.spec["network"]
     domain = f"{cluster.service}.{cluster.namespace}.svc.{network['clusterDomain']}"
     tables: dict[str, Any] = {
@@ -68,7 +68,7 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
             "default_connect": f"tcp://%h.{domain}.:%p",
             "hosts": bootstrap(cluster),
         },
-        # a container sees more of a node than it may use: R is right, detection isn't
+        # a container sees more of a Kubernetes node than it may use: R is right, detection isn't
         "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
     }
     # a job that can never run is refused when it is submitted. R has all hosts that may ever join, so a job waits for
@@ -87,13 +87,13 @@ def _tables(cluster: MiniCluster) -> dict[str, Any]:
     return tables
 
 
-def interface(cluster: MiniCluster) -> str:
-    """Return the interface or address that brokers bind to; on the network of a node that is all of them."""
+def interface(cluster: MiniClusterModel) -> str:
+    """Return the interface or address that brokers bind to; on a Kubernetes node's network that is all of them."""
     given: str = cluster.spec["network"]["interface"]
     return given or ("*" if cluster.spec["pod"]["hostNetwork"] else INTERFACE)
 
 
-def bootstrap(cluster: MiniCluster) -> list[dict[str, str]]:
+def bootstrap(cluster: MiniClusterModel) -> list[dict[str, str]]:
     """Return the host table; in that of a burst rank 0 has the address of the lead."""
     hostlists = [part.hostlist for part in table(cluster)]
     if not cluster.joins:
@@ -104,13 +104,13 @@ def bootstrap(cluster: MiniCluster) -> list[dict[str, str]]:
     return [{"host": lead, "connect": f"tcp://{lead_address(cluster)}"}, *others]
 
 
-def lead_address(cluster: MiniCluster) -> str:
+def lead_address(cluster: MiniClusterModel) -> str:
     """Return where a burst reaches its lead, as HOST:PORT."""
     lead = cluster.flux["bursting"]["leadBroker"]
     return f"{lead['address']}:{lead.get('port', BROKER_PORT)}"
 
 
-def start(cluster: MiniCluster) -> list[str]:
+def start(cluster: MiniClusterModel) -> list[str]:
     """Return the words that start a broker, without the initial program."""
     flux = cluster.flux
     words = start_words(f"{cluster.files}/broker.toml")
@@ -140,7 +140,7 @@ def start_words(path: str) -> list[str]:
     return ["flux", "start", f"-o--config-path={path}"]
 
 
-def grace(cluster: MiniCluster) -> tuple[int, int, int]:
+def grace(cluster: MiniClusterModel) -> tuple[int, int, int]:
     """Return the parts of a pod's grace period, in seconds: work goes on, work is ended, the broker is ended."""
     seconds = int(cluster.spec["pod"]["terminationGracePeriodSeconds"])
     archive = cluster.spec["archive"]
@@ -151,7 +151,7 @@ def grace(cluster: MiniCluster) -> tuple[int, int, int]:
     return leave, kill, seconds - leave - kill
 
 
-def tree(cluster: MiniCluster) -> dict[str, object]:
+def tree(cluster: MiniClusterModel) -> dict[str, object]:
     """Return the attributes of the tree of brokers."""
     flux = cluster.flux
     # every broker of a burst reaches rank 0 only, so rank 0 is the parent of all
@@ -164,7 +164,7 @@ def tree(cluster: MiniCluster) -> dict[str, object]:
     return attributes
 
 
-def log(cluster: MiniCluster) -> dict[str, object]:
+def log(cluster: MiniClusterModel) -> dict[str, object]:
     """Return the attributes of a broker's log."""
     level = 0 if cluster.spec["logging"]["quiet"] else cluster.flux["logLevel"]
     return {"log-stderr-mode": "local", "log-stderr-level": level}

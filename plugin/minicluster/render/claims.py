@@ -1,6 +1,6 @@
 """The claims that a release makes and finds already there: from an upgrade, or kept by an earlier release.
 
-The spec of a PersistentVolumeClaim can't change, but for a larger request. The API server would refuse it when half of
+The spec of a PersistentVolumeClaim is immutable, but for a larger request. The API server would refuse it when half of
 the release is applied.
 """
 
@@ -62,15 +62,15 @@ def refuse(claim: LiveClaim) -> None:
             f"a claim can't shrink; ask for {was.capacity} or more, or {_anew(claim)}"
         )
     if asked.storage_class is not None and asked.storage_class != (was.storage_class or ""):
-        raise SpecError(_fixed(claim, "storageClass", asked.storage_class, was.storage_class or ""))
+        raise SpecError(_immutable(claim, "storageClass", asked.storage_class, was.storage_class or ""))
     if asked.access_modes and asked.access_modes != was.access_modes:
-        raise SpecError(_fixed(claim, "accessModes", ", ".join(asked.access_modes), ", ".join(was.access_modes)))
+        raise SpecError(_immutable(claim, "accessModes", ", ".join(asked.access_modes), ", ".join(was.access_modes)))
 
 
-def _fixed(claim: LiveClaim, field: str, asked: str, was: str) -> str:
+def _immutable(claim: LiveClaim, field: str, asked: str, was: str) -> str:
     return (
         f"{claim.place}.{field} is {asked or '(none)'}, the claim {claim.name} has {was or '(none)'}: "
-        f"that can't change; drop the value, or {_anew(claim)}"
+        f"that is immutable; drop the value, or {_anew(claim)}"
     )
 
 

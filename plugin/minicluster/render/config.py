@@ -12,7 +12,7 @@ from typing import Any
 from minicluster.errors import SpecError
 from minicluster.pod import programs
 from minicluster.render import broker, curve, settings, upgrade, work
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 #: Files of the runner's snippets, by their keys in ``commands``.
 SNIPPETS = {
@@ -26,16 +26,16 @@ SNIPPETS = {
 MAX_DATA = 1_048_576
 
 
-def documents(cluster: MiniCluster, keypair: curve.Keypair) -> Iterator[dict[str, Any]]:
+def documents(cluster: MiniClusterModel, keypair: curve.Keypair) -> Iterator[dict[str, Any]]:
     """Yield the ConfigMap, and the Secret unless the certificate is in one of the user's.
 
     Raises SpecError or CurveError for what can't be rendered.
     """
     certificate = curve.certificate(cluster, keypair)
     data = _data(cluster)
-    if cluster.live:
+    if cluster.installed:
         sidecars = {sidecar["name"] for sidecar in cluster.sidecars}
-        data = upgrade.files(cluster.live.files, data, sidecars, work.words_before_flags(cluster))
+        data = upgrade.files(cluster.installed.files, data, sidecars, work.words_before_flags(cluster))
     size = sum(len(key) + len(text.encode()) for key, text in data.items())
     if size > MAX_DATA:
         raise SpecError(
@@ -52,7 +52,7 @@ def documents(cluster: MiniCluster, keypair: curve.Keypair) -> Iterator[dict[str
         }
 
 
-def _metadata(cluster: MiniCluster, suffix: str) -> dict[str, Any]:
+def _metadata(cluster: MiniClusterModel, suffix: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": f"{cluster.name}-{suffix}", "namespace": cluster.namespace}
     if cluster.labels:
         metadata["labels"] = dict(cluster.labels)
@@ -61,7 +61,7 @@ def _metadata(cluster: MiniCluster, suffix: str) -> dict[str, Any]:
     return metadata
 
 
-def _data(cluster: MiniCluster) -> dict[str, str]:
+def _data(cluster: MiniClusterModel) -> dict[str, str]:
     """Return the files by name: the programs, the settings, and those of the user that are not empty."""
     data = {**_programs(), "broker.toml": broker.config(cluster), "settings.sh": settings.shell(cluster)}
     data["agent.json"] = json.dumps(settings.agent(cluster), indent=2) + "\n"

@@ -7,7 +7,7 @@ from typing import Any
 FILE = Path(__file__).parent.parent / "chart" / "files" / "constants.json"
 _CONSTANTS: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 
-#: Annotation of the Job with the values that can't change while it lives: a flat map as JSON.
+#: Annotation of the Job with the immutable values: a flat map as JSON. Live releases have it under this name.
 IMMUTABLE = "minicluster/frozen"
 #: The port on which brokers listen.
 BROKER_PORT: int = _CONSTANTS["brokerPort"]
@@ -15,7 +15,7 @@ BROKER_PORT: int = _CONSTANTS["brokerPort"]
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 #: Annotation of an elastic Job of Kueue, and scheduling gate of its pods beyond the quota.
 KUEUE_ELASTIC = "kueue.x-k8s.io/elastic-job"
-#: Fields of a Job's spec that Kubernetes lets change while the Job lives.
+#: Fields of a Job's spec that are mutable in Kubernetes while the Job lives.
 MUTABLE_JOB_FIELDS: list[str] = _CONSTANTS["mutableJobFields"]
 #: Fields of a Job's spec that the chart writes, each with the value that sets it, "" for none.
 OWN_JOB_FIELDS: dict[str, str] = _CONSTANTS["ownJobFields"]

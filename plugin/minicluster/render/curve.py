@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from minicluster.errors import CurveError
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 #: Makes a key pair, (public, secret), both Z85 text of 40 characters.
 Keypair = Callable[[], tuple[bytes, bytes]]
@@ -19,7 +19,7 @@ def random_keypair() -> tuple[bytes, bytes]:
     return zmq.curve_keypair()
 
 
-def seeded_keypair(seed: bytes, cluster: MiniCluster) -> tuple[bytes, bytes]:
+def seeded_keypair(seed: bytes, cluster: MiniClusterModel) -> tuple[bytes, bytes]:
     """Return the key pair that ``seed`` means for this cluster: HKDF-SHA256 (RFC 5869), one block."""
     import hashlib  # noqa: PLC0415
     import hmac  # noqa: PLC0415
@@ -44,7 +44,7 @@ def keys(certificate: str) -> tuple[bytes, bytes]:
     return found["public"], found["secret"]
 
 
-def certificate(cluster: MiniCluster, keypair: Keypair) -> str | None:
+def certificate(cluster: MiniClusterModel, keypair: Keypair) -> str | None:
     """Return the text of the certificate; None when an existing Secret has it.
 
     The user's own comes first, then that of the live release, then one of new keys.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from minicluster.errors import SpecError
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 #: Hosts that are written out one by one at most.
 MOST = 1_000_000
@@ -111,7 +111,7 @@ def _numbers(ranges: list[tuple[int, int, int]]) -> list[str]:
     return [f"{number:0{digits}}" for first, last, digits in ranges for number in range(first, last + 1)]
 
 
-def table(cluster: MiniCluster) -> list[Hosts]:
+def table(cluster: MiniClusterModel) -> list[Hosts]:
     """Return the hosts in the order of their ranks.
 
     A root's own hosts come first, all maxSize of them, then those of the clusters that may join it. A burst has the
@@ -125,6 +125,6 @@ def table(cluster: MiniCluster) -> list[Hosts]:
     return [own, *(Hosts(hosts(c["name"], c["size"]), c.get("cores"), c.get("gpus")) for c in cluster.bursts)]
 
 
-def registered(cluster: MiniCluster) -> int:
+def registered(cluster: MiniClusterModel) -> int:
     """Return how many hosts the table has, with those of bursts."""
     return sum(count(part.hostlist) for part in table(cluster))

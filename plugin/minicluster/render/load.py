@@ -9,12 +9,12 @@ from minicluster import limits
 from minicluster.errors import SpecError
 from minicluster.names import LABEL
 from minicluster.render import claims, defaults, refusals, schema, upgrade
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 _TOO_DEEP = f"spec is nested more than {limits.DEPTH} levels deep"
 
 
-def load(document: Mapping[str, Any]) -> MiniCluster:
+def load(document: Mapping[str, Any]) -> MiniClusterModel:
     """Return the cluster of a hand-over document.
 
     Raises SpecError naming the first wrong value.
@@ -31,18 +31,18 @@ def load(document: Mapping[str, Any]) -> MiniCluster:
     if problem:
         raise SpecError(f"MiniCluster {name}: {problem}")
     _resolve_aliases(spec)
-    cluster = MiniCluster(
+    cluster = MiniClusterModel(
         **metadata,
         spec=_merge(defaults.values(), spec),
         certificate=str(document.get("certificate") or ""),
-        live=upgrade.load(document.get("live")),
+        installed=upgrade.load(document.get("installed")),
         kubernetes=str(document.get("kubernetes") or ""),
     )
     refusal = next(_refusals(cluster), None)
     if refusal:
         raise SpecError(f"MiniCluster {name}: {refusal}")
-    if cluster.live:
-        upgrade.refuse(cluster.live, name, dict(upgrade.flat(defaults.values())))
+    if cluster.installed:
+        upgrade.refuse(cluster.installed, name, dict(upgrade.flat(defaults.values())))
     for claim in claims.load(document.get("claims")):
         claims.refuse(claim)
     return cluster
@@ -67,15 +67,15 @@ def _metadata(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "namespace": namespace, **maps}
 
 
-def _refusals(cluster: MiniCluster) -> Iterator[str]:
-    """Yield the contradictions; those of a live cluster only where a value that may change has a part in them.
+def _refusals(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield the contradictions; those of a live cluster only where a mutable value has a part in them.
 
     What a live cluster was installed with, it can't get rid of, even if a newer version refuses it.
     """
     known: set[str] = set()
-    if cluster.live:
-        installed = upgrade.settled(cluster.live, cluster.spec, defaults.values())
-        known = set(refusals.refusals(cluster._replace(spec=installed)))
+    if cluster.installed:
+        immutable = upgrade.immutable_values(cluster.installed, cluster.spec, defaults.values())
+        known = set(refusals.refusals(cluster._replace(spec=immutable)))
     return (refusal for refusal in refusals.refusals(cluster) if refusal not in known)
 
 

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from minicluster.render.constants import KUEUE_QUEUE
-from minicluster.render.upgrade import Live
+from minicluster.render.upgrade import Installed
 
 
 class Given(NamedTuple):
@@ -17,11 +17,11 @@ class Given(NamedTuple):
     annotations: Mapping[str, str]
     spec: Mapping[str, Any]
     certificate: str  #: of the live release, "" without one
-    live: Live | None = None  #: the live cluster that this one upgrades
+    installed: Installed | None = None  #: what the live cluster that this one upgrades was installed with
     kubernetes: str = ""  #: version of the Kubernetes cluster, "" when Helm talks to none
 
 
-class MiniCluster(Given):
+class MiniClusterModel(Given):
     """A validated cluster."""
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 from minicluster.errors import CurveError
 from minicluster.render import config, curve, stream
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 
 def render(data: bytes, seed: bytes | None, allow_random: bool) -> bytes:
@@ -23,7 +23,7 @@ def render(data: bytes, seed: bytes | None, allow_random: bool) -> bytes:
     return b"".join(stream.render(data, expand))
 
 
-def _keypair(cluster: MiniCluster, seed: bytes | None, allow_random: bool) -> tuple[bytes, bytes]:
+def _keypair(cluster: MiniClusterModel, seed: bytes | None, allow_random: bool) -> tuple[bytes, bytes]:
     if seed is not None:
         return curve.seeded_keypair(seed, cluster)
     if allow_random:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from minicluster.errors import SpecError
 from minicluster.idset import to_idset
 from minicluster.render.hostlist import count, table
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import to_number
 
 GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
@@ -18,7 +18,7 @@ TOO_MANY = 2**31
 OWN = "own"
 
 
-class Nodes(NamedTuple):
+class NodeRange(NamedTuple):
     """Nodes of consecutive ranks; ``cores`` and ``gpus`` of each, cores None where the node itself tells."""
 
     ranks: str  #: an idset
@@ -27,13 +27,13 @@ class Nodes(NamedTuple):
     gpus: int
 
 
-def nodes(cluster: MiniCluster) -> Iterator[Nodes]:
+def nodes(cluster: MiniClusterModel) -> Iterator[NodeRange]:
     """Yield what R has, in the order of the ranks."""
     own_cores, own_gpus = cores(cluster.runner), gpus(cluster.runner)
     first = 0
     for part in table(cluster):
         size = count(part.hostlist)
-        yield Nodes(
+        yield NodeRange(
             ranks=to_idset(range(first, first + size)),
             hosts=part.hostlist,
             cores=own_cores if part.cores is None else part.cores,
@@ -42,7 +42,7 @@ def nodes(cluster: MiniCluster) -> Iterator[Nodes]:
         first += size
 
 
-def resource_set(cluster: MiniCluster) -> str:
+def resource_set(cluster: MiniClusterModel) -> str:
     """Return R as JSON, over all hosts that may ever join; its cores are OWN where a node itself tells."""
     found = list(nodes(cluster))
     execution = {
@@ -54,7 +54,7 @@ def resource_set(cluster: MiniCluster) -> str:
     return json.dumps({"version": 1, "execution": execution})
 
 
-def _children(part: Nodes) -> dict[str, str]:
+def _children(part: NodeRange) -> dict[str, str]:
     ids = {"core": OWN if part.cores is None else to_idset(range(part.cores))}
     return ids | ({"gpu": to_idset(range(part.gpus))} if part.gpus else {})
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from minicluster.render import broker, resources, work
 from minicluster.render.hostlist import registered
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 
-def shell(cluster: MiniCluster) -> str:
+def shell(cluster: MiniClusterModel) -> str:
     """Return settings.sh: assignments whose values are quoted; the value of ``mc_*_words`` is itself a quoted list."""
     runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
     leave, kill, end = broker.grace(cluster)
@@ -52,21 +52,21 @@ def _flag(value: object) -> str:
     return "1" if value else ""
 
 
-def _needs_fluxion(cluster: MiniCluster) -> str:
+def _needs_fluxion(cluster: MiniClusterModel) -> str:
     """Return the first value that only Fluxion can do, as `name value`; "" for none."""
     scheduler = cluster.flux["scheduler"]
     asked = [f"flux.scheduler.{key} {scheduler[key]}" for key in ("queuePolicy", "matchPolicy") if scheduler[key]]
     return asked[0] if asked and not scheduler["simple"] else ""
 
 
-def _joined_lead(cluster: MiniCluster) -> str:
+def _joined_lead(cluster: MiniClusterModel) -> str:
     """Return the lead that a burst joins, as messages name it; "" for a root."""
     if not cluster.joins:
         return ""
     return f"{cluster.flux['bursting']['leadBroker']['name']} at {broker.lead_address(cluster)}"
 
 
-def _environment(cluster: MiniCluster) -> list[str]:
+def _environment(cluster: MiniClusterModel) -> list[str]:
     """Return lines that export flux.environment once, so that what a snippet or a job sets later stays."""
     exports = [f"  export {key}={shlex.quote(value)}" for key, value in sorted(cluster.flux["environment"].items())]
     return ['if [ -z "${MINICLUSTER_ENVIRONMENT:-}" ]; then', *exports, "  export MINICLUSTER_ENVIRONMENT=set", "fi"]
@@ -85,7 +85,7 @@ POLICY = {
 }
 
 
-def agent(cluster: MiniCluster) -> dict[str, Any]:
+def agent(cluster: MiniClusterModel) -> dict[str, Any]:
     """Return the agent's settings: the Job that it watches, and its policy; without one it leaves the size alone."""
     metrics, scaling = cluster.spec["metrics"], cluster.autoscaling
     return {

@@ -2,7 +2,7 @@
 
 It may come with another version of the chart. The pods, their template and their programs stay those of the version
 that installed the cluster. A file of a ConfigMap reaches running pods within a minute, and an old program must not call
-a new one. So only the values that may change are written into the live files, in the form that these have.
+a new one. So only the mutable values are written into the live files, in the form that these have.
 """
 
 import base64
@@ -17,18 +17,18 @@ from minicluster.errors import SpecError
 from minicluster.render.constants import MUTABLE_JOB_FIELDS
 
 
-class Live(NamedTuple):
-    """A live cluster, as the chart found it."""
+class Installed(NamedTuple):
+    """What a live cluster was installed with, as the chart found it."""
 
     release: str
     was: Mapping[str, str]  #: the values that it was installed with, by path
     asked: Mapping[str, str]  #: the values of the upgrade, by path
     files: Mapping[str, str]  #: the files of its ConfigMap
-    free: Sequence[str]  #: paths of the values that may change
+    mutable: Sequence[str]  #: paths of the values that may change
 
 
-def load(text: object) -> Live | None:
-    """Return the live cluster of a hand-over document; None when there is none.
+def load(text: object) -> Installed | None:
+    """Return what a hand-over document says of the live cluster; None when there is none.
 
     Raises SpecError for a text that the chart didn't write.
     """
@@ -37,16 +37,16 @@ def load(text: object) -> Live | None:
     try:
         found = json.loads(base64.b64decode(str(text), validate=True))
         was, asked, held = (dict(found[key]) for key in ("was", "asked", "files"))
-        return Live(str(found["release"]), was, asked, held, [str(path) for path in found["free"]])
+        return Installed(str(found["release"]), was, asked, held, [str(path) for path in found["mutable"]])
     except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
-        raise SpecError("live is not what the chart writes: leave it out") from None
+        raise SpecError("installed is not what the chart writes: leave it out") from None
 
 
 # The values ---------------------------------------------------------------------------------------------------
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each leaf, as the chart records them (`minicluster.flatten`)."""
+    """Yield the path and the text of each leaf, as the chart writes them (`minicluster.flatten`)."""
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
             yield from flat(item, f"{path}.{key}" if path else key)
@@ -89,10 +89,10 @@ def _shown(text: str) -> str:
     return "(unset)" if text in (*_EMPTY, "") else text
 
 
-def settled(live: Live, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values in which all that may change has its default."""
+def immutable_values(installed: Installed, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values in which all that are mutable have their defaults."""
     result = dict(values)
-    for path in live.free:
+    for path in installed.mutable:
         result = _with_default(result, defaults, path.split("."))
     return result
 
@@ -104,17 +104,17 @@ def _with_default(values: Mapping[str, Any], defaults: Mapping[str, Any], path: 
     return {**values, key: _with_default(values[key], defaults[key], more) if more else defaults[key]}
 
 
-def refuse(live: Live, name: str, defaults: Mapping[str, str]) -> None:
-    """Raise SpecError for the first value that would change and can't."""
-    for path, was, asked in changes(live.was, live.asked, defaults):
+def refuse(installed: Installed, name: str, defaults: Mapping[str, str]) -> None:
+    """Raise SpecError for the first immutable value that would change."""
+    for path, was, asked in changes(installed.was, installed.asked, defaults):
         raise SpecError(
             f"{path} can't change on the live MiniCluster {name}: it is {was}, asked is {asked}; "
-            f"uninstall {live.release} first, or install under another name"
+            f"uninstall {installed.release} first, or install under another name"
         )
 
 
-def immutable(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a Job's spec that can't change while it lives."""
+def immutable_fields(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the immutable fields of a Job's spec."""
     return {field: value for field, value in job.get("spec", {}).items() if field not in MUTABLE_JOB_FIELDS}
 
 
@@ -124,7 +124,7 @@ def immutable(job: Mapping[str, Any]) -> dict[str, Any]:
 _OF_CONTAINER = re.compile(r"([^.]+)\.(?:command|script|(?:init|pre|post)\.sh)")
 #: Programs that only other pods call. Those pods are new at each upgrade, so the programs are too.
 _NOT_OF_BROKERS = ("quorum.sh",)
-#: The settings of the agent that may change.
+#: The mutable settings of the agent.
 _AGENT = ("size", "period", "policy", "port")
 _ASSIGNMENT = re.compile(r"""(mc_\w+)=((?:'[^']*'|"'"|[^\s'"])*)\n""")
 _COMMENT = re.compile(r"#.*\n")
@@ -134,7 +134,7 @@ _QUORUM = "-o-Sbroker.quorum="
 def files(
     held: Mapping[str, str], fresh: Mapping[str, str], sidecars: set[str], words_before: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return the files of a live cluster after the upgrade: those it holds, with the fresh form of what may change.
+    """Return the files of a live cluster after the upgrade: those it holds, with the fresh form of what is mutable.
 
     ``sidecars`` are the names of the containers beside the runner, whose files stay; the files of services are fresh.
     ``words_before`` is the number of words before the task flags, by setting.

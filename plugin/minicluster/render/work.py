@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 
 from minicluster.errors import SpecError
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 BATCH = ("flux", "batch")
 #: Flags of `flux submit` that `flux run` lacks
@@ -13,7 +13,7 @@ ONLY_SUBMIT = ("--bcc", "--cc", "--jps", "--log", "--log-stderr", "--progress", 
 LOGS = "/tmp/fluxout"  # noqa: S108
 
 
-def kind(cluster: MiniCluster) -> str:
+def kind(cluster: MiniClusterModel) -> str:
     """Return what the lead does once the quorum is there: idle, diagnose, launch, batch or submit."""
     runner = cluster.runner
     if runner.get("diagnostics"):
@@ -25,7 +25,7 @@ def kind(cluster: MiniCluster) -> str:
     return "batch" if runner.get("batch") else "submit"
 
 
-def submit(cluster: MiniCluster) -> list[str]:
+def submit(cluster: MiniClusterModel) -> list[str]:
     """Return the words that submit the command: prefix, verb, task flags, the user's flags.
 
     Raises SpecError for an open quote.
@@ -37,7 +37,7 @@ def submit(cluster: MiniCluster) -> list[str]:
     return [*prefix(cluster), *verb, *_task_flags(cluster), *_mark(cluster), *watch]
 
 
-def batch(cluster: MiniCluster) -> list[str]:
+def batch(cluster: MiniClusterModel) -> list[str]:
     """Return the words that submit the batch script; its output is kept for the log.
 
     Raises SpecError for an open quote.
@@ -46,18 +46,18 @@ def batch(cluster: MiniCluster) -> list[str]:
     return [*prefix(cluster), *BATCH, *_task_flags(cluster), *_mark(cluster), *output]
 
 
-def prefix(cluster: MiniCluster) -> list[str]:
+def prefix(cluster: MiniClusterModel) -> list[str]:
     """Return the words before those that submit or launch the work. Raises SpecError for an open quote."""
     return _words("commands.prefix", cluster.runner.get("commands", {}).get("prefix", ""))
 
 
-def words_before_flags(cluster: MiniCluster) -> dict[str, int]:
+def words_before_flags(cluster: MiniClusterModel) -> dict[str, int]:
     """Return how many words come before the task flags, by the setting that has them."""
     before = len(prefix(cluster))
     return {"mc_submit_words": before + len(_verb(cluster)), "mc_batch_words": before + len(BATCH)}
 
 
-def is_run(cluster: MiniCluster) -> bool:
+def is_run(cluster: MiniClusterModel) -> bool:
     """Say whether ``flux run`` runs the work."""
     return _verb(cluster)[-1:] == ["run"]
 
@@ -68,7 +68,7 @@ def only_submit(flags: str) -> str:
     return next((name for name in names if name in ONLY_SUBMIT), "")
 
 
-def flags(cluster: MiniCluster) -> list[str]:
+def flags(cluster: MiniClusterModel) -> list[str]:
     """Return the flags of the job that runs the work; none without work, or where the user's own words submit it.
 
     Raises SpecError for an open quote.
@@ -77,18 +77,18 @@ def flags(cluster: MiniCluster) -> list[str]:
     return _task_flags(cluster) if verb in (["flux", "run"], ["flux", "submit"], list(BATCH)) else []
 
 
-def _verb(cluster: MiniCluster) -> list[str]:
+def _verb(cluster: MiniClusterModel) -> list[str]:
     return _words("flux.submitCommand", cluster.flux["submitCommand"])
 
 
-def _task_flags(cluster: MiniCluster) -> list[str]:
+def _task_flags(cluster: MiniClusterModel) -> list[str]:
     tasks, size = int(cluster.spec["tasks"]), cluster.size
     nodes = ["-N", str(size)] if tasks == 0 or tasks >= size else []
     count = ["-n", str(tasks)] if tasks else []
     return [*nodes, *count, *_words("flux.optionFlags", cluster.flux["optionFlags"])]
 
 
-def _mark(cluster: MiniCluster) -> list[str]:
+def _mark(cluster: MiniClusterModel) -> list[str]:
     """Return the flag by which a lead knows the cluster's own work: in a queue that was kept, and after a stop."""
     again = cluster.keeps_state or cluster.spec["pod"]["onStop"] == "requeue"
     return ["--setattr=user.minicluster.work=1"] if again else []
@@ -104,7 +104,7 @@ def _words(name: str, text: str) -> list[str]:
 # The files ----------------------------------------------------------------------------------------------------
 
 
-def files(cluster: MiniCluster) -> dict[str, str]:
+def files(cluster: MiniClusterModel) -> dict[str, str]:
     """Return the files of the work by name, "" for one that is not used. Raises SpecError for a wrong batch."""
     runner = cluster.runner
     command = runner.get("command", "")
@@ -113,7 +113,7 @@ def files(cluster: MiniCluster) -> dict[str, str]:
     return {"command": command_script(command), "script": script(cluster)}
 
 
-def script(cluster: MiniCluster) -> str:
+def script(cluster: MiniClusterModel) -> str:
     """Return the script that is the work, "" for none."""
     commands: Mapping[str, str] = cluster.runner.get("commands", {})
     return commands.get("script", "")
@@ -124,7 +124,7 @@ def command_script(command: str | list[str]) -> str:
     return command if isinstance(command, str) else f"exec {shlex.join(command)}\n"
 
 
-def logs(cluster: MiniCluster) -> str:
+def logs(cluster: MiniClusterModel) -> str:
     """Return the folder of the output of a batch's jobs."""
     return cluster.runner.get("logs") or LOGS
 

@@ -7,7 +7,7 @@ except ImportError as missing:
 
 from minicluster.sdk.channel import Result
 from minicluster.sdk.cluster import MiniCluster
-from minicluster.sdk.errors import (
+from minicluster.sdk.exceptions import (
     ApiError,
     ArgumentError,
     ClosedError,

@@ -10,7 +10,7 @@ from typing import Any
 from websocket import ABNF, WebSocketException
 
 from minicluster.lead.conversation import Channel
-from minicluster.sdk.errors import ApiError
+from minicluster.sdk.exceptions import ApiError
 
 #: Channels of Kubernetes' protocol (v4.channel.k8s.io, v5.channel.k8s.io)
 STDIN, STDOUT, STDERR, ERROR = range(4)

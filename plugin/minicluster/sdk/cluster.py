@@ -12,13 +12,13 @@ from minicluster.lead.program import BOOT
 from minicluster.live.telling import teller
 from minicluster.sdk import release
 from minicluster.sdk.channel import Result, finish
-from minicluster.sdk.errors import ArgumentError, EndedError, WaitTimeoutError
+from minicluster.sdk.client import KubeClient
+from minicluster.sdk.exceptions import ArgumentError, EndedError, WaitTimeoutError
 from minicluster.sdk.executor import CommandExecutor
-from minicluster.sdk.forward import PortForward, Stream
+from minicluster.sdk.forward import PodConnection, PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
-from minicluster.sdk.kube import Kube
-from minicluster.sdk.lead import find_job, find_lead, leads, wait_for_lead
-from minicluster.sdk.logs import logs
+from minicluster.sdk.lead_log import logs
+from minicluster.sdk.leads import find_job, find_lead, leads, wait_for_lead
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import Session
 from minicluster.sdk.status import ask_lead, status
@@ -36,7 +36,7 @@ class MiniCluster:
     called from any thread, and raise `ApiError` when Kubernetes refuses or can't be reached.
     """
 
-    def __init__(self, kube: Kube, name: str, *, is_own: bool) -> None:
+    def __init__(self, kube: KubeClient, name: str, *, is_own: bool) -> None:
         """Take a MiniCluster that is there. Raises NotFoundError."""
         job = find_job(kube, name)
         self.name: str = job["metadata"]["name"]  #: of the MiniCluster
@@ -60,14 +60,14 @@ class MiniCluster:
         ``values`` are those of the chart (docs/spec.md). ``chart`` is another chart than the one in this package.
         Raises ReleaseError.
         """
-        kube = Kube(context, namespace)
+        kube = KubeClient(context, namespace)
         release.install(kube, name, values or {}, chart)
         return cls(kube, name, is_own=True)
 
     @classmethod
     def connect(cls, name: str, namespace: str = "", *, context: str = "") -> Self:
         """Find a MiniCluster that is there, by its release's name or its own. Raises NotFoundError."""
-        return cls(Kube(context, namespace), name, is_own=False)
+        return cls(KubeClient(context, namespace), name, is_own=False)
 
     def submit(self, command: str | Sequence[str], **options: Unpack[JobOptions]) -> JobFuture:
         """Submit a job, and return its future. ``options``: see `JobOptions`.
@@ -154,7 +154,7 @@ class MiniCluster:
         if not isinstance(port, int) or not 0 < port < 65536:
             raise ArgumentError(f"port={port!r}: give a number from 1 to 65535")
 
-        def connect() -> Stream:
+        def connect() -> PodConnection:
             lead = wait_for_lead(self._kube, self.name, 60)
             return self._kube.connect(lead.pod.name, port)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, Unpack
 
-from minicluster.sdk.errors import ClosedError
+from minicluster.sdk.exceptions import ClosedError
 from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.jobs import JobFuture, JobOptions, words_of
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from minicluster.sdk.errors import ApiError, ArgumentError, SdkError
+from minicluster.sdk.exceptions import ApiError, ArgumentError, SdkError
 
 #: Seconds that an answer may take to end after the client wrote its last
 GRACE = 30.0
@@ -27,7 +27,7 @@ class Socket(Protocol):
         """Write all."""
 
 
-class Stream(Socket, Protocol):
+class PodConnection(Socket, Protocol):
     """A socket of a pod."""
 
     def close(self) -> None:
@@ -41,7 +41,7 @@ class Stream(Socket, Protocol):
 class PortForward:
     """Listens on this machine and forwards each connection; a context manager."""
 
-    def __init__(self, connect: Callable[[], Stream], local_port: int = 0) -> None:
+    def __init__(self, connect: Callable[[], PodConnection], local_port: int = 0) -> None:
         """Listen on 127.0.0.1; ``connect`` makes a socket to the pod, or raises SdkError. Raises ArgumentError."""
         try:
             self._server = _Server(connect, local_port)
@@ -85,7 +85,7 @@ class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, connect: Callable[[], Stream], local_port: int) -> None:
+    def __init__(self, connect: Callable[[], PodConnection], local_port: int) -> None:
         self.connect = connect
         self.error: SdkError | None = None
         self._changed = threading.Condition()
@@ -141,7 +141,7 @@ class _Connection(socketserver.BaseRequestHandler):
         timer.cancel()
         begun()
 
-    def _answer(self, pod: Stream, begun: "_Once") -> None:
+    def _answer(self, pod: PodConnection, begun: "_Once") -> None:
         _copy(pod, self.request, begun)
         if pod.error:
             self.server.error = ApiError(f"the pod gives no connection: {pod.error}")

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from minicluster.sdk.errors import ArgumentError, JobFailed, SdkError
+from minicluster.sdk.exceptions import ArgumentError, JobFailed, SdkError
 from minicluster.sdk.finished import FinishedJob
 
 

@@ -12,14 +12,14 @@ from minicluster.errors import ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.release import helm
 from minicluster.release import resize as by_helm
-from minicluster.sdk.errors import ReleaseError
-from minicluster.sdk.kube import Kube
+from minicluster.sdk.client import KubeClient
+from minicluster.sdk.exceptions import ReleaseError
 
 #: Seconds that Helm waits for the pods of a release that it removes
 REMOVAL = 600
 
 
-def install(kube: Kube, release: str, values: Mapping[str, Any], chart: str = "") -> None:
+def install(kube: KubeClient, release: str, values: Mapping[str, Any], chart: str = "") -> None:
     """Install the chart. Raises ReleaseError."""
     _check_post_renderer()
     words = ("install", release, chart or str(helm.CHART), "--values", "-", "--post-renderer", "minicluster")
@@ -27,25 +27,25 @@ def install(kube: Kube, release: str, values: Mapping[str, Any], chart: str = ""
     _helm(kube, *words, stdin=yamlio.dump(dict(values)).decode().removeprefix("---"))
 
 
-def resize(kube: Kube, release: str, size: int) -> None:
+def resize(kube: KubeClient, release: str, size: int) -> None:
     """Change the size. Raises ReleaseError."""
     _check_post_renderer()
     with _errors():
         by_helm.resize(_kubernetes(kube), release, size)
 
 
-def uninstall(kube: Kube, release: str, seconds: float = REMOVAL) -> None:
+def uninstall(kube: KubeClient, release: str, seconds: float = REMOVAL) -> None:
     """Remove the release, if it is there, and wait until its pods are gone. Raises ReleaseError."""
     with _errors():
         helm.uninstall(_kubernetes(kube), release, seconds, "--ignore-not-found")
 
 
-def _helm(kube: Kube, *words: str, stdin: str = "") -> None:
+def _helm(kube: KubeClient, *words: str, stdin: str = "") -> None:
     with _errors():
         _kubernetes(kube).helm(*words, stdin=stdin)
 
 
-def _kubernetes(kube: Kube) -> Kubernetes:
+def _kubernetes(kube: KubeClient) -> Kubernetes:
     return Kubernetes(kube.context, kube.namespace)
 
 

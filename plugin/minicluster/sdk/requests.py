@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from minicluster.sdk.errors import ArgumentError, JobLost, JobRefused, SdkError
+from minicluster.sdk.exceptions import ArgumentError, JobLost, JobRefused, SdkError
 from minicluster.sdk.finished import finished
 from minicluster.sdk.jobs import Job, JobFuture
 
 Message = dict[str, Any]
 
 
-class Request(Protocol):
+class LeadRequest(Protocol):
     """Something asked of the lead."""
 
     key: str

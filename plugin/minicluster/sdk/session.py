@@ -16,8 +16,8 @@ from minicluster.lead.conversation import BrokenError, Channel, Conversation
 from minicluster.lead.program import remote
 from minicluster.outage import Outage
 from minicluster.sdk.channel import LostError
-from minicluster.sdk.errors import ApiError, ClosedError, SdkError
-from minicluster.sdk.requests import Message, Request
+from minicluster.sdk.exceptions import ApiError, ClosedError, SdkError
+from minicluster.sdk.requests import LeadRequest, Message
 
 #: Seconds in which a lead that was reached must answer; until the next attempt
 PATIENCE, RETRY = 300.0, 1.0
@@ -29,7 +29,7 @@ class Session:
     def __init__(self, connect: Callable[[threading.Event], Channel]) -> None:
         """Make it; ``connect`` waits for a lead and starts `flux python -c BOOT` there, or raises SdkError."""
         self._connect = connect
-        self._open: dict[str, Request] = {}
+        self._open: dict[str, LeadRequest] = {}
         self._outbox: deque[Message] = deque()
         self._changed = threading.Condition()
         self._is_connected = False
@@ -39,7 +39,7 @@ class Session:
         self._waker: socket.socket | None = None
         self._thread = threading.Thread(target=self._run, name="minicluster-session", daemon=True)
 
-    def send(self, request: Request) -> None:
+    def send(self, request: LeadRequest) -> None:
         """Ask something. Raises ClosedError."""
         with self._changed:
             if self._stop.is_set():
@@ -53,7 +53,7 @@ class Session:
             # else it is sent as soon as there is a connection
             self._say([request.message()] if self._is_connected else [])
 
-    def say(self, request: Request, messages: list[Message]) -> None:
+    def say(self, request: LeadRequest, messages: list[Message]) -> None:
         """Send more of a request that is still open."""
         with self._changed:
             if request.key in self._open and self._is_connected:

@@ -7,13 +7,13 @@ from minicluster.cluster.find import find_by_name
 from minicluster.cluster.pods import Pod
 from minicluster.lead.question import WORDS, SilentError, standard_input
 from minicluster.live.document import document
-from minicluster.live.status import snapshot
+from minicluster.live.snapshot import snapshot
 from minicluster.sdk.channel import LostError, finish
-from minicluster.sdk.errors import NotFoundError
-from minicluster.sdk.kube import Kube
+from minicluster.sdk.client import KubeClient
+from minicluster.sdk.exceptions import NotFoundError
 
 
-def status(kube: Kube, name: str) -> dict[str, Any]:
+def status(kube: KubeClient, name: str) -> dict[str, Any]:
     """Return what `minicluster status NAME -o json` prints. Raises NotFoundError, ApiError."""
     found = find_by_name(kube, name)
     if not found:
@@ -21,7 +21,7 @@ def status(kube: Kube, name: str) -> dict[str, Any]:
     return document(snapshot(found, datetime.now(UTC), lambda lead: ask_lead(kube, lead)))
 
 
-def ask_lead(kube: Kube, lead: Pod) -> str:
+def ask_lead(kube: KubeClient, lead: Pod) -> str:
     """Return what QUESTION prints in the lead's pod. Raises SilentError."""
     try:
         channel = kube.run(lead.name, lead.runner, WORDS, stdin=True)

@@ -88,7 +88,7 @@ class Run:
     monkeypatch: pytest.MonkeyPatch
 
     def __call__(
-        self, *words: str, answers: dict[str, Any] | None = None, lead: probe.Answer = probe.Answer.LEAD
+        self, *words: str, answers: dict[str, Any] | None = None, lead: probe.Handshake = probe.Handshake.LEAD
     ) -> Result:
         (self.folder / "answers").write_text(json.dumps({**(answers or {}), **ANSWERS}))
         (self.folder / "asked").write_text("")
@@ -338,14 +338,14 @@ def test_a_failed_burst_install_deletes_the_secret_that_it_made(run: Run, tmp_pa
 
 
 def test_burst_install_refuses_another_lead_and_warns_when_none_answers(run: Run, tmp_path: Path) -> None:
-    done = run("install", "flux", "b0", lead=probe.Answer.OTHER)
+    done = run("install", "flux", "b0", lead=probe.Handshake.OTHER)
     assert done.exit_code == 1
     assert done.stderr == WARNING + (
         "minicluster: what answers at 10.0.0.1:30001 has another certificate than flux: give the --address of its "
         "lead; see `kubectl get service`\n"
     )
     assert changes(tmp_path) == []
-    done = run("install", "flux", "b0", "--address", "192.0.2.9", lead=probe.Answer.NONE)
+    done = run("install", "flux", "b0", "--address", "192.0.2.9", lead=probe.Handshake.NONE)
     assert done.exit_code == 0
     assert done.stderr.splitlines()[1] == (
         "minicluster: warning: no lead answers at 192.0.2.9:30001 from here; the burst must reach it: one TCP port"

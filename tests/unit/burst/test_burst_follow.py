@@ -24,7 +24,7 @@ from minicluster import kubectl
 from minicluster.burst import demand, follower, plan, probe
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
-from minicluster.burst.windows import Policy
+from minicluster.burst.windows import BurstLimits
 from minicluster.kubectl import Kubernetes
 from minicluster.lead.conversation import BrokenError
 from minicluster.render.load import load
@@ -115,7 +115,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     (tmp_path / "world").write_text(json.dumps(WORLD))
     (tmp_path / "answers").write_text(json.dumps({"helm get values": ROOT, **ANSWERS}))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(probe, "ask", lambda *_: probe.Answer.LEAD)
+    monkeypatch.setattr(probe, "ask", lambda *_: probe.Handshake.LEAD)
     monkeypatch.setattr(follower, "REST", 0.1)
     monkeypatch.setattr(follower, "LOOK", 0.2)
     monkeypatch.setattr(demand, "RETRY", 0.05)
@@ -345,7 +345,7 @@ def test_a_new_offer_of_one_burst_keeps_the_answers_about_the_others(monkeypatch
 
     def talk() -> Iterator[Any]:
         yield answers[0]
-        known = demand.Answer(1, 0, math.inf, frozenset({0}), 1)
+        known = demand.BurstNeed(1, 0, math.inf, frozenset({0}), 1)
         assert (found.answer("b0"), found.answer("b1"), found.is_known) == (known, known, True)
         found.offer("b1", demand.Offer(6, 2, 1, 2))
         assert (found.answer("b0"), found.answer("b1")) == (known, None)
@@ -456,7 +456,7 @@ def follower_of_b0() -> follower.Follower:
     root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
     request = BurstRequest(root, Kubernetes(), plan.find(root, "b0"), Kubernetes())
     queue = demand.Demand(root, Kubernetes(), {"b0": demand.Offer(2, 4)})
-    return follower.Follower(request, Policy(0, 4, 10, 60), How(None, "", [], 600), queue)
+    return follower.Follower(request, BurstLimits(0, 4, 10, 60), How(None, "", [], 600), queue)
 
 
 def test_a_burst_that_ran_well_for_long_is_retried_after_a_short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -475,7 +475,7 @@ def test_a_burst_that_ran_well_for_long_is_retried_after_a_short_pause(monkeypat
 def test_the_idle_window_starts_again_after_the_queue_was_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     one = follower_of_b0()
     shrunk: list[tuple[float, int]] = []
-    known = demand.Answer(0, 0, math.inf, frozenset(range(4)), 0)
+    known = demand.BurstNeed(0, 0, math.inf, frozenset(range(4)), 0)
     unknown = range(30, 100)
     monkeypatch.setattr(type(one.demand), "is_known", property(lambda _: now not in unknown))
     monkeypatch.setattr(one.demand, "answer", lambda _: None if now in unknown else known)

@@ -10,7 +10,7 @@ from minicluster.burst import machines, plan
 from minicluster.burst.address import Address
 from minicluster.idset import parse_idset
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import CERTIFICATE, deep
 
 HOSTLIST = {
@@ -25,13 +25,13 @@ CLUSTERS = {
 }
 
 
-def member(values: dict[str, Any], name: str) -> MiniCluster:
+def member(values: dict[str, Any], name: str) -> MiniClusterModel:
     root = load({"metadata": {"name": "root"}, "spec": values})
     found = plan.find(root, name)
     return plan.member(root, found, plan.values(root, found, found.size, Address("192.0.2.7", 30093)))
 
 
-def by_name(cluster: MiniCluster) -> dict[str, machines.File]:
+def by_name(cluster: MiniClusterModel) -> dict[str, machines.File]:
     return {file.name: file for file in machines.files(cluster, CERTIFICATE)}
 
 

@@ -13,17 +13,17 @@ from minicluster.idset import parse_idset
 from minicluster.kubectl import Kubernetes
 from minicluster.render import broker, hostlist, resources
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import CERTIFICATE, deep
 
 ADDRESS = Address("192.0.2.7", 30093)
 CLUSTERS = [{"name": "burst-0", "size": 2}, {"name": "burst-1", "cores": 8, "gpus": 1}]
 ROOT = {"size": 3, "flux": {"bursting": {"clusters": CLUSTERS}}}
 HOSTLIST = {"size": 2, "flux": {"bursting": {"hostlist": "root-[0-1],vm-[0-3],other"}}}
-Clusters = Callable[..., MiniCluster]
+Clusters = Callable[..., MiniClusterModel]
 
 
-def root_of(values: dict[str, Any]) -> MiniCluster:
+def root_of(values: dict[str, Any]) -> MiniClusterModel:
     return load({"metadata": {"name": "root", "namespace": "jobs"}, "spec": values})
 
 
@@ -107,7 +107,7 @@ def test_a_burst_is_found_by_name_with_its_ranks_and_hosts(
     assert (found.ranks(), found.hosts, found.is_release) == expected
 
 
-def sizes(root: MiniCluster, size: int) -> None:
+def sizes(root: MiniClusterModel, size: int) -> None:
     plan.values(root, plan.find(root, "burst-0"), size, ADDRESS)
 
 
@@ -158,7 +158,7 @@ REGISTERED = "flux.bursting.hostlist is root-[0-1],vm-[0-3],other"
         ),
         (
             lambda: address.of_service(root_of(ROOT), {"spec": {"type": "NodePort"}}, {}, {}),
-            "the lead of root is not on a node yet: wait for its pod, or give --address",
+            "the lead of root is not on a Kubernetes node yet: wait for its pod, or give --address",
         ),
         (lambda: parse_values(b"a: ["), "the root's values are not YAML: did not find expected node content at line 2"),
         (lambda: parse_values(b"a: \xff"), "the root's values are not YAML: it can not be read"),

@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster.burst.windows import Decision, Policy, Seen, Windows
+from minicluster.burst.windows import BurstDecision, BurstLimits, Seen, Windows
 
-POLICY = Policy(min=0, max=4, backlog=10, idle=60)
+POLICY = BurstLimits(min=0, max=4, backlog=10, idle=60)
 
 
 def seen(now: float, need: int, held: int = 0, age: float = 0.0) -> Seen:
@@ -19,45 +19,63 @@ def seen(now: float, need: int, held: int = 0, age: float = 0.0) -> Seen:
     ("policy", "size", "looks", "expected"),
     [
         # a job must have waited for the backlog window
-        pytest.param(POLICY, 0, [seen(0, 3, age=4)], Decision(0, 6), id="before the backlog window"),
-        pytest.param(POLICY, 0, [seen(0, 3, age=10)], Decision(3), id="after the backlog window"),
-        pytest.param(POLICY, 1, [seen(0, 9, age=10)], Decision(4), id="no larger than max"),
+        pytest.param(POLICY, 0, [seen(0, 3, age=4)], BurstDecision(0, 6), id="before the backlog window"),
+        pytest.param(POLICY, 0, [seen(0, 3, age=10)], BurstDecision(3), id="after the backlog window"),
+        pytest.param(POLICY, 1, [seen(0, 9, age=10)], BurstDecision(4), id="no larger than max"),
         # at once
-        pytest.param(Policy(2, 4, 10, 60), 1, [seen(0, 0)], Decision(2), id="min at once"),
-        pytest.param(Policy(0, 4, 0, 0), 0, [seen(0, 1, age=0.001)], Decision(1), id="no backlog window"),
-        pytest.param(Policy(0, 4, 0, 0), 4, [seen(0, 0)], Decision(0), id="no idle window"),
+        pytest.param(BurstLimits(2, 4, 10, 60), 1, [seen(0, 0)], BurstDecision(2), id="min at once"),
+        pytest.param(BurstLimits(0, 4, 0, 0), 0, [seen(0, 1, age=0.001)], BurstDecision(1), id="no backlog window"),
+        pytest.param(BurstLimits(0, 4, 0, 0), 4, [seen(0, 0)], BurstDecision(0), id="no idle window"),
         # the most that was needed in the idle window
-        pytest.param(POLICY, 4, [seen(0, 0)], Decision(4), id="first look"),
-        pytest.param(POLICY, 4, [seen(0, 0), seen(59, 0)], Decision(4), id="before the idle window"),
-        pytest.param(POLICY, 4, [seen(0, 0), seen(60, 0)], Decision(0), id="after the idle window"),
-        pytest.param(POLICY, 4, [seen(0, 3), seen(30, 1), seen(60, 1)], Decision(3), id="largest need"),
+        pytest.param(POLICY, 4, [seen(0, 0)], BurstDecision(4), id="first look"),
+        pytest.param(POLICY, 4, [seen(0, 0), seen(59, 0)], BurstDecision(4), id="before the idle window"),
+        pytest.param(POLICY, 4, [seen(0, 0), seen(60, 0)], BurstDecision(0), id="after the idle window"),
+        pytest.param(POLICY, 4, [seen(0, 3), seen(30, 1), seen(60, 1)], BurstDecision(3), id="largest need"),
         pytest.param(
-            POLICY, 4, [seen(0, 3), seen(30, 1), seen(89, 1)], Decision(3), id="largest need before its window ends"
+            POLICY,
+            4,
+            [seen(0, 3), seen(30, 1), seen(89, 1)],
+            BurstDecision(3),
+            id="largest need before its window ends",
         ),
         pytest.param(
-            POLICY, 4, [seen(0, 3), seen(30, 1), seen(90, 1)], Decision(1), id="largest need after its window"
+            POLICY, 4, [seen(0, 3), seen(30, 1), seen(90, 1)], BurstDecision(1), id="largest need after its window"
         ),
         pytest.param(
-            POLICY, 4, [seen(0, 3), seen(30, 1), seen(80, 2), seen(90, 0)], Decision(2), id="largest of the later needs"
+            POLICY,
+            4,
+            [seen(0, 3), seen(30, 1), seen(80, 2), seen(90, 0)],
+            BurstDecision(2),
+            id="largest of the later needs",
         ),
         # a need counts until the next one is known, for any length of time
-        pytest.param(POLICY, 4, [seen(0, 3), seen(300, 0)], Decision(3), id="need until the next look"),
+        pytest.param(POLICY, 4, [seen(0, 3), seen(300, 0)], BurstDecision(3), id="need until the next look"),
         pytest.param(
-            POLICY, 4, [seen(0, 4), seen(300, 4), seen(359, 0)], Decision(4), id="need before its window ends"
+            POLICY, 4, [seen(0, 4), seen(300, 4), seen(359, 0)], BurstDecision(4), id="need before its window ends"
         ),
-        pytest.param(Policy(1, 4, 10, 60), 4, [seen(0, 0), seen(60, 0)], Decision(1), id="no smaller than min"),
+        pytest.param(
+            BurstLimits(1, 4, 10, 60), 4, [seen(0, 0), seen(60, 0)], BurstDecision(1), id="no smaller than min"
+        ),
         # larger than it may be: the hosts that jobs have stay
         pytest.param(
-            Policy(0, 2, 10, 60), 4, [seen(0, 4, held=4), seen(60, 4, held=4)], Decision(4), id="all hosts have jobs"
+            BurstLimits(0, 2, 10, 60),
+            4,
+            [seen(0, 4, held=4), seen(60, 4, held=4)],
+            BurstDecision(4),
+            id="all hosts have jobs",
         ),
         pytest.param(
-            Policy(0, 2, 10, 60), 4, [seen(0, 4, held=3), seen(60, 4, held=3)], Decision(3), id="three hosts have jobs"
+            BurstLimits(0, 2, 10, 60),
+            4,
+            [seen(0, 4, held=3), seen(60, 4, held=3)],
+            BurstDecision(3),
+            id="three hosts have jobs",
         ),
-        pytest.param(Policy(0, 2, 10, 60), 4, [seen(0, 4), seen(60, 4)], Decision(2), id="no host has a job"),
+        pytest.param(BurstLimits(0, 2, 10, 60), 4, [seen(0, 4), seen(60, 4)], BurstDecision(2), id="no host has a job"),
     ],
 )
 def test_a_burst_grows_and_shrinks_after_its_backlog_and_idle_windows(
-    policy: Policy, size: int, looks: list[Seen], expected: Decision
+    policy: BurstLimits, size: int, looks: list[Seen], expected: BurstDecision
 ) -> None:
     windows = Windows()
     *before, last = looks
@@ -70,8 +88,8 @@ def test_the_idle_window_of_a_burst_starts_again_after_forget() -> None:
     windows = Windows()
     windows.decide(POLICY, seen(0, 4), 4)
     windows.forget()
-    assert windows.decide(POLICY, seen(100, 0), 4) == Decision(4)
-    assert windows.decide(POLICY, seen(160, 0), 4) == Decision(0)
+    assert windows.decide(POLICY, seen(100, 0), 4) == BurstDecision(4)
+    assert windows.decide(POLICY, seen(160, 0), 4) == BurstDecision(0)
 
 
 LOOKS = st.lists(
@@ -84,7 +102,7 @@ def test_a_burst_stays_within_its_limits_whatever_is_needed(
     looks: list[tuple[float, int, int, float]], least: int, more: int, size: int
 ) -> None:
     """It never grows above max, never shrinks below min or the hosts that jobs have, and shrinks only after idle."""
-    policy = Policy(least, least + more, 10, 60)
+    policy = BurstLimits(least, least + more, 10, 60)
     windows, now, sizes = Windows(), 0.0, [(0.0, size)]
     needs: list[tuple[float, int]] = []
     for pause, need, held, age in looks:

@@ -56,16 +56,16 @@ CASES: dict[str, Case] = {
         app(resources={"limits": {"cpu": "1"}}) | {"interactive": True},
         app(resources={"limits": {"cpu": "1"}}) | {"interactive": True},
         [
-            "containers[0].resources give a node 1 core here: flux-operator counted all cores of the node; set "
-            "containers[0].cores"
+            "containers[0].resources give a node 1 core here: flux-operator counted all cores of the Kubernetes node; "
+            "set containers[0].cores"
         ],
     ),
     "a launcher has all cores of its nodes": (
         app(command="x", launcher=True, resources={"requests": {"cpu": 2}}),
         app(command="x", launcher=True, resources={"requests": {"cpu": 2}}),
         [
-            "containers[0].resources give a node 2 cores here: flux-operator counted all cores of the node; set "
-            "containers[0].cores"
+            "containers[0].resources give a node 2 cores here: flux-operator counted all cores of the Kubernetes node; "
+            "set containers[0].cores"
         ],
     ),
     "one job that fits needs no more": (
@@ -96,7 +96,7 @@ CASES: dict[str, Case] = {
         app(command="x", resources={"limits": {"cpu": "2"}}, cores=5) | {"tasks": 9, "size": 2},
         [
             "containers[0].resources give a node 2 cores here, too few for the work: containers[0].cores is 5 now; "
-            "flux-operator counted all cores of the node, set as many",
+            "flux-operator counted all cores of the Kubernetes node, set as many",
         ],
     ),
     "more tasks than cores in the flags of a batch": (
@@ -105,15 +105,15 @@ CASES: dict[str, Case] = {
         app(command="x", batch=True, batchRaw=True, resources={"limits": {"cpu": "500m"}}, cores=8),
         [
             "containers[0].resources give a node 1 core here, too few for the work: containers[0].cores is 8 now; "
-            "flux-operator counted all cores of the node, set as many",
+            "flux-operator counted all cores of the Kubernetes node, set as many",
         ],
     ),
     "an idle cluster with a CPU limit": (
         app(resources={"limits": {"cpu": "2"}}) | {"tasks": 8, "size": 2},
         {},
         [
-            "containers[0].resources give a node 2 cores here: flux-operator counted all cores of the node; set "
-            "containers[0].cores",
+            "containers[0].resources give a node 2 cores here: flux-operator counted all cores of the Kubernetes node; "
+            "set containers[0].cores",
         ],
     ),
     "snippets with other names": (

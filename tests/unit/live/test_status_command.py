@@ -12,7 +12,7 @@ from fake_kubectl import FORBIDDEN, IDLE, NO_EXEC, NONE, REFUSED, Kubectl, asked
 from minicluster import kubectl as client
 from minicluster.commands.status import INTERVAL
 from minicluster.lead import question
-from minicluster.live import status as live_status
+from minicluster.live import snapshot
 from status_samples import show
 
 NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
@@ -143,7 +143,7 @@ def test_status_gives_up_on_a_kubectl_that_hangs(
     kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, state: str | None
 ) -> None:
     monkeypatch.setattr(client, "GET_SECONDS", 0.3)
-    monkeypatch.setattr(live_status, "EXEC_SECONDS", 0.3)
+    monkeypatch.setattr(snapshot, "EXEC_SECONDS", 0.3)
     sleep = shutil.which("sleep")
     fake = (
         (tmp_path / "kubectl").read_text().replace('. "$folder', f'[ $name != {name} ] || exec {sleep} 60\n. "$folder')

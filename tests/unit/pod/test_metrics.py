@@ -4,14 +4,14 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from metrics import MetricsServer, Values, text
+from metrics import MetricsServer, Scrape, text
 from state import Nodes
 
 NODES = Nodes(
     {0: (4, 1), 1: (4, 1), 2: (4, 1), 3: (4, 1)}, {0: (4, 1), 1: (2, 0)}, frozenset({0, 1, 9}), {1: "broken", 3: "gone"}
 )
 JOBS = {"sched": 5, "run": 2, "inactive": 9, "successful": 1234567, "failed": 1}
-VALUES = Values(size=3, max_size=4, nodes=NODES, jobs=JOBS, queue_wait=12.5)
+VALUES = Scrape(size=3, max_size=4, nodes=NODES, jobs=JOBS, queue_wait=12.5)
 TEXT = """\
 # HELP minicluster_size Pods that the Job has.
 # TYPE minicluster_size gauge

@@ -25,14 +25,14 @@ def folder(tmp_path: Path) -> Path:
 def release(folder: Path) -> Any:
     """Return the release that parameters make of an Application."""
 
-    def of(*parameters: object, **environment: str) -> helm.Release:
+    def of(*parameters: object, **environment: str) -> helm.OfflineRelease:
         return argocd.release(APPLICATION | {"ARGOCD_APP_PARAMETERS": json.dumps(parameters)} | environment, folder)
 
     return of
 
 
 def test_an_application_without_parameters_has_the_default_release(release: Any, folder: Path) -> None:
-    wanted = helm.Release("app", "team", [f"--values={folder / argocd.VALUES}"])
+    wanted = helm.OfflineRelease("app", "team", [f"--values={folder / argocd.VALUES}"])
     assert release() == wanted
     for nothing in ("", "null", "[]"):
         assert release(ARGOCD_APP_PARAMETERS=nothing) == wanted
@@ -45,7 +45,7 @@ def test_an_application_passes_its_parameters_to_the_release(release: Any, folde
         {"name": "set", "map": {"size": "4", "b": "true", "c": "a,b=c", "d": "{x: 1}", "e": "", "f": "2001-01-01"}},
         {"name": "kube-version", "string": "1.36"},
     )
-    assert made == helm.Release(
+    assert made == helm.OfflineRelease(
         "other",
         "team",
         [

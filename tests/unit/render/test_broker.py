@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from minicluster.errors import SpecError
 from minicluster.render import broker
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import nested
 
-Make = Callable[..., MiniCluster]
+Make = Callable[..., MiniClusterModel]
 
 START = [
     "flux",

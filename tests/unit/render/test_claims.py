@@ -23,15 +23,15 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"capacity": "1Gi", "storageClass": "fast"},
-        f"state.storageClass is fast, the claim mc-state has slow: that can't change; drop the value, or {ANEW}",
+        f"state.storageClass is fast, the claim mc-state has slow: that is immutable; drop the value, or {ANEW}",
     ),
     (
         {"capacity": "1Gi", "storageClass": ""},
-        f"state.storageClass is (none), the claim mc-state has slow: that can't change; drop the value, or {ANEW}",
+        f"state.storageClass is (none), the claim mc-state has slow: that is immutable; drop the value, or {ANEW}",
     ),
     (
         {"capacity": "2Gi", "accessModes": ["ReadWriteMany"]},
-        "state.accessModes is ReadWriteMany, the claim mc-state has ReadOnlyMany, ReadWriteOnce: that can't change; "
+        "state.accessModes is ReadWriteMany, the claim mc-state has ReadOnlyMany, ReadWriteOnce: that is immutable; "
         f"drop the value, or {ANEW}",
     ),
 ]

@@ -14,10 +14,10 @@ from minicluster.errors import SpecError
 from minicluster.pod import programs
 from minicluster.render import config, work
 from minicluster.render import settings as render_settings
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import CERTIFICATE, EACH_SHELL, INSTALLED_SHELLS, load_all, run_shell
 
-Make = Callable[..., MiniCluster]
+Make = Callable[..., MiniClusterModel]
 
 #: Texts that the schema accepts: no control characters but tab and newline, no U+FFFE and U+FFFF.
 TEXT = st.text(
@@ -93,13 +93,13 @@ def scripts() -> dict[str, str]:
     return {name: file.read_text(encoding="utf-8") for name, file in programs().items()}
 
 
-def rendered(cluster: MiniCluster) -> dict[str, dict[str, Any]]:
+def rendered(cluster: MiniClusterModel) -> dict[str, dict[str, Any]]:
     """Return the documents by kind, through YAML as Kubernetes reads it."""
     text = b"".join(map(yamlio.dump, config.documents(cluster, lambda: (b"p" * 40, b"s" * 40))))
     return {document["kind"]: document for document in load_all(text)}
 
 
-def data(cluster: MiniCluster) -> dict[str, str]:
+def data(cluster: MiniClusterModel) -> dict[str, str]:
     """Return the data of the ConfigMap without the static scripts and the agent's settings, which have a test."""
     found: dict[str, str] = rendered(cluster)["ConfigMap"]["data"]
     return {key: text for key, text in found.items() if key not in scripts() and key != "agent.json"}
@@ -193,7 +193,7 @@ def test_the_settings_of_the_agent_follow_the_spec(
 
 def test_objects_have_the_name_labels_and_annotations_of_the_document(cluster_of: Make) -> None:
     load = cluster_of()
-    cluster = MiniCluster(load.name, load.namespace, {"a": "b"}, {"c": "d"}, load.spec, "")
+    cluster = MiniClusterModel(load.name, load.namespace, {"a": "b"}, {"c": "d"}, load.spec, "")
     metadata = {"namespace": "ns", "labels": {"a": "b"}, "annotations": {"c": "d"}}
     documents = rendered(cluster)
     assert documents["ConfigMap"]["metadata"] == {"name": "flux-sample-config", **metadata}

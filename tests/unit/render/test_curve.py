@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from minicluster.errors import CurveError
 from minicluster.render import curve
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import CERTIFICATE, SECRET, SEED
 
-Make = Callable[..., MiniCluster]
+Make = Callable[..., MiniClusterModel]
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.refusals.fit import Shape, impossible, shape
-from minicluster.render.upgrade import Live
+from minicluster.render.upgrade import Installed
 
-Make = Callable[..., MiniCluster]
+Make = Callable[..., MiniClusterModel]
 HALF = {"resources": {"limits": {"cpu": "500m"}}}
 TWO = {"cores": 2}
 NEVER = "the work could never run"
@@ -93,8 +93,8 @@ def test_a_live_cluster_may_shrink_below_its_work(cluster_of: Make) -> None:
     with pytest.raises(SpecError, match=NEVER):
         cluster_of(spec)
     taken = cluster_of(values(tasks=4, size=4, **HALF))
-    live = Live("flux-sample", was={}, asked={}, files={}, free=[])
-    assert list(impossible(taken._replace(spec={**taken.spec, "size": 2}, live=live))) == []
+    installed = Installed("flux-sample", was={}, asked={}, files={}, mutable=[])
+    assert list(impossible(taken._replace(spec={**taken.spec, "size": 2}, installed=installed))) == []
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from minicluster.errors import SpecError
 from minicluster.render import stream
 from minicluster.render.load import load
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import CHART, GROUP, PACKAGE, deep, nested
 
-Make = Callable[..., MiniCluster]
+Make = Callable[..., MiniClusterModel]
 DEFAULTS: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 LABEL = "must have only a-z, 0-9 and -, and begin and end with a letter or digit"
 SUBDOMAIN = "must have only a-z, 0-9, - and ., and begin and end with a letter or digit"

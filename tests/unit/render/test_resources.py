@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from minicluster.errors import MiniClusterError, SpecError
 from minicluster.render import resources
-from minicluster.render.model import MiniCluster
-from minicluster.render.resources import Nodes
+from minicluster.render.model import MiniClusterModel
+from minicluster.render.resources import NodeRange
 
-Make = Callable[..., MiniCluster]
+Make = Callable[..., MiniClusterModel]
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_the_resource_set_lists_the_nodes_of_the_cluster_and_its_bursts(cluster_
     runner = {"resources": {"limits": {"nvidia.com/gpu": 2}}}
     cluster = cluster_of({"maxSize": 2, "containers": [runner], "flux": {"bursting": {"clusters": bursts}}})
     assert list(resources.nodes(cluster)) == [
-        Nodes("0-1", "flux-sample-[0-1]", None, 2),
-        Nodes("2-4", "burst-0-[0-2]", 8, 1),
-        Nodes("5", "burst-1-0", None, 2),
+        NodeRange("0-1", "flux-sample-[0-1]", None, 2),
+        NodeRange("2-4", "burst-0-[0-2]", 8, 1),
+        NodeRange("5", "burst-1-0", None, 2),
     ]
     assert resources.resource_set(cluster) == (
         '{"version": 1, "execution": {"R_lite": ['

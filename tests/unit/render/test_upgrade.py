@@ -11,12 +11,12 @@ import pytest
 import yaml
 from minicluster.errors import SpecError
 from minicluster.render import config, curve, defaults, upgrade
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from support import ROOT
 
 OLDER = ROOT / "tests" / "cluster" / "older"
-Cluster = Callable[..., MiniCluster]
-FREE = ["global", "size", "minSize", "services", "flux.bursting.expose", "agent.periodSeconds"]
+Cluster = Callable[..., MiniClusterModel]
+MUTABLE = ["global", "size", "minSize", "services", "flux.bursting.expose", "agent.periodSeconds"]
 WAY = "uninstall rel first, or install under another name"
 SPEC: dict[str, Any] = {
     "size": 2,
@@ -32,7 +32,7 @@ SPEC: dict[str, Any] = {
 SCALED = {"autoscaling": {"enabled": True, "min": 1}}
 
 
-def files(cluster: MiniCluster) -> dict[str, str]:
+def files(cluster: MiniClusterModel) -> dict[str, str]:
     """Return the files of its ConfigMap."""
     data: dict[str, str] = next(config.documents(cluster, curve.random_keypair))["data"]
     return data
@@ -40,8 +40,8 @@ def files(cluster: MiniCluster) -> dict[str, str]:
 
 def handed(files: Any = None, was: Any = None, asked: Any = None, **more: Any) -> dict[str, Any]:
     """Return what a hand-over document has of a live cluster."""
-    found = {"release": "rel", "was": was or {}, "asked": asked or {}, "files": files or {}, "free": FREE, **more}
-    return {"live": base64.b64encode(json.dumps(found).encode()).decode()}
+    found = {"release": "rel", "was": was or {}, "asked": asked or {}, "files": files or {}, "mutable": MUTABLE, **more}
+    return {"installed": base64.b64encode(json.dumps(found).encode()).decode()}
 
 
 CHANGES: list[Any] = [
@@ -118,11 +118,13 @@ def test_files_that_somebody_removed_are_made_anew(cluster_of: Cluster, gone: st
     assert files(cluster_of(SPEC, **handed(held))) == files(cluster_of(SPEC))
 
 
-@pytest.mark.parametrize("text", ["x", "e30=", base64.b64encode(b"[1]").decode(), 7, ["a"], handed(was=[1])["live"]])
+@pytest.mark.parametrize(
+    "text", ["x", "e30=", base64.b64encode(b"[1]").decode(), 7, ["a"], handed(was=[1])["installed"]]
+)
 def test_what_the_chart_did_not_write_is_refused(cluster_of: Cluster, text: Any) -> None:
     with pytest.raises(SpecError) as caught:
-        cluster_of(SPEC, live=text)
-    assert str(caught.value) == "live is not what the chart writes: leave it out"
+        cluster_of(SPEC, installed=text)
+    assert str(caught.value) == "installed is not what the chart writes: leave it out"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_what_can_not_change_is_refused(
     cluster_of: Cluster, was: dict[str, str], asked: dict[str, str], message: str | None
 ) -> None:
     if message is None:
-        assert cluster_of({}, name="mc", **handed(was=was, asked=asked)).live
+        assert cluster_of({}, name="mc", **handed(was=was, asked=asked)).installed
         return
     with pytest.raises(SpecError) as caught:
         cluster_of({}, name="mc", **handed(was=was, asked=asked))

@@ -20,12 +20,12 @@ from minicluster.sdk import (
     JobFailed,
     PortForward,
     Result,
-    errors,
+    exceptions,
+    lead_log,
 )
-from minicluster.sdk import logs as logs_of
 from minicluster.sdk.channel import LostError, PodChannel, finish
-from minicluster.sdk.kube import errors as translated
-from minicluster.sdk.kube import read_error
+from minicluster.sdk.client import errors as translated
+from minicluster.sdk.client import read_error
 from support import PACKAGE
 from websocket import ABNF, WebSocketConnectionClosedException
 
@@ -158,15 +158,15 @@ def test_errors_of_the_kubernetes_client_are_translated_to_api_error():
 
 
 def test_each_sdk_error_is_a_documented_minicluster_error():
-    found = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.SdkError)]
+    found = [one for one in vars(exceptions).values() if isinstance(one, type) and issubclass(one, exceptions.SdkError)]
     assert len(found) > 10
-    assert all(issubclass(one, MiniClusterError) and one.__name__ in errors.__doc__ for one in found)
+    assert all(issubclass(one, MiniClusterError) and one.__name__ in exceptions.__doc__ for one in found)
     error = pickle.loads(pickle.dumps(JobFailed(FinishedJob("f1", 3, (("stdout", "x"),), "exit code 3"))))
     assert (str(error), error.exit_code, error.output) == ("job f1 failed: exit code 3", 3, "x")
 
 
 class Logs:
-    """A `Kube` whose pods have logs."""
+    """A `KubeClient` whose pods have logs."""
 
     def __init__(self, *answers: bytes | ApiError) -> None:
         self.answers = list(answers)
@@ -187,7 +187,7 @@ def test_the_sdk_returns_each_line_of_a_log_once(caplog):
     )
     kube = Logs(first, ApiError("gone", 404), second)
     lead = SimpleNamespace(uid="1", pod=SimpleNamespace(name="mini-0-x", runner="mini"))
-    log = logs_of._Log(kube, lead, "")
+    log = lead_log._PodLog(kube, lead, "")
     # the kubelet's own words are no lines of the log
     assert list(log.lines(follow=True)) == ["a", "b c"]
     assert caplog.messages == ["log of pod mini-0-x: failed to try"]

@@ -16,7 +16,7 @@ from support import ROOT
 
 
 class Commands:
-    """A lead that runs commands, behind a `Kube`; ``policy`` is its autoscaler's."""
+    """A lead that runs commands, behind a `KubeClient`; ``policy`` is its autoscaler's."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, policy: Any, code: int = 0, stderr: str = "") -> None:
         self.policy, self.result, self.ran, self.asked = policy, Result(code, "", stderr), [], []

@@ -7,7 +7,7 @@ import pytest
 from support import ROOT
 
 from tools import release
-from tools.release import ReleaseError
+from tools.release import PublishError
 
 DAY = datetime.date(2031, 2, 3)
 HEAD = "# Changelog\n\n"
@@ -70,26 +70,26 @@ def test_the_first_release_gets_its_notes_from_unreleased(root: Path) -> None:
 def test_set_version_refuses_a_wrong_version_or_changelog(root: Path, new: str, changes: str, message: str) -> None:
     (root / release.CHANGELOG).write_text(changes)
     before = files(root)
-    with pytest.raises(ReleaseError) as caught:
+    with pytest.raises(PublishError) as caught:
         release.set_version(root, new, DAY)
     assert str(caught.value) == message
     assert files(root) == before
 
 
 def test_release_notes_of_another_version_are_refused(root: Path) -> None:
-    with pytest.raises(ReleaseError, match=r"the version is 0\.1\.0, not 0\.2\.0"):
+    with pytest.raises(PublishError, match=r"the version is 0\.1\.0, not 0\.2\.0"):
         release.notes(root, "0.2.0")
     (root / release.CHANGELOG).write_text(HEAD)
-    with pytest.raises(ReleaseError, match=r"CHANGELOG.md says nothing of 0\.1\.0"):
+    with pytest.raises(PublishError, match=r"CHANGELOG.md says nothing of 0\.1\.0"):
         release.notes(root, "0.1.0")
 
 
 def test_versions_that_differ_are_refused(root: Path) -> None:
     (root / release.VERSIONED[1]).write_text("version: 0.3.0\n")
-    with pytest.raises(ReleaseError, match="the versions differ"):
+    with pytest.raises(PublishError, match="the versions differ"):
         release.version(root)
 
 
 def test_build_refuses_a_folder_that_exists(root: Path) -> None:
-    with pytest.raises(ReleaseError, match="exists: remove it, or give another folder"):
+    with pytest.raises(PublishError, match="exists: remove it, or give another folder"):
         release.build(root, root)

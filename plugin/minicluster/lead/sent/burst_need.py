@@ -47,7 +47,7 @@ class Group(NamedTuple):
         return next((n for n in range(self.registered, 0, -1) if self.first + n - 1 in ranks), 0)
 
 
-class Need(NamedTuple):
+class GroupNeed(NamedTuple):
     """What the queue needs of a group; its indexes count from 0."""
 
     need: int  #: hosts that jobs have, or that waiting jobs would have
@@ -74,7 +74,7 @@ def usable_ranks(nodes: Nodes, groups: Iterable[Group]) -> list[int]:
     return there + may_come
 
 
-def burst_needs(nodes: Nodes, groups: list[Group], pending: Iterable[Request], now: float) -> list[Need]:
+def burst_needs(nodes: Nodes, groups: list[Group], pending: Iterable[Request], now: float) -> list[GroupNeed]:
     """Return what the queue needs of each group. Jobs that not even all groups could run don't count.
 
     Reads ``pending`` only until the result is certain.
@@ -90,12 +90,12 @@ def burst_needs(nodes: Nodes, groups: list[Group], pending: Iterable[Request], n
     return [_need(nodes, group, room.since, now) for group in groups]
 
 
-def _need(nodes: Nodes, group: Group, since: Mapping[int, float], now: float) -> Need:
+def _need(nodes: Nodes, group: Group, since: Mapping[int, float], now: float) -> GroupNeed:
     held = group.count(nodes.used)
     new = [since[rank] for rank in group.ranks(group.registered)[group.size :] if rank in since]
     online = [rank - group.first for rank in group.ranks(group.registered) if rank in nodes.online]
     age = max(now - min(new), 0.001) if new else 0.0
-    return Need(max(held, group.count(since)), held, round(age, 3), state.to_idset(online))
+    return GroupNeed(max(held, group.count(since)), held, round(age, 3), state.to_idset(online))
 
 
 class Answers:

@@ -79,7 +79,7 @@ class Watched:
         self.end["output"] += text_of(event)
 
 
-class Jobs:
+class FluxRequests:
     """What the client's requests ask of Flux."""
 
     def __init__(self, handle: Any) -> None:
@@ -178,7 +178,7 @@ class Jobs:
         self.kept.append(asked)
 
 
-def read_requests(handle: Any, jobs: Jobs) -> Any:
+def read_requests(handle: Any, jobs: FluxRequests) -> Any:
     """Return a watcher of standard input that does what comes there, and ends the program with it."""
     rest = [b""]
 
@@ -196,7 +196,7 @@ def read_requests(handle: Any, jobs: Jobs) -> Any:
 def main() -> None:
     """Answer requests until there are no more."""
     handle = flux.Flux()
-    jobs = Jobs(handle)
+    jobs = FluxRequests(handle)
     requests = read_requests(handle, jobs)
     alive = handle.timer_watcher_create(ALIVE, jobs.tell_reasons, repeat=ALIVE)
     reply(ready=handle.attr_get("version"))

@@ -88,7 +88,7 @@ class Agent:
         size = self.snapshot.size if self.snapshot else settings["size"]
         wishes = self.snapshot.wishes(policy) if self.snapshot and policy else {}
         wait = state.longest_wait(waiting, time.time())
-        values = metrics.Values(size, settings["max_size"], nodes, state.job_counts(self.handle), wait)
+        values = metrics.Scrape(size, settings["max_size"], nodes, state.job_counts(self.handle), wait)
         try:
             self.server.serve(settings["port"], metrics.text(values, wishes))
         except OSError as error:

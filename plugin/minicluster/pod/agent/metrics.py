@@ -17,7 +17,7 @@ STATES = ("depend", "priority", "sched", "run", "cleanup")
 
 
 @dataclass(frozen=True)
-class Values:
+class Scrape:
     """What a scrape shows; the queue's wait in seconds."""
 
     size: int
@@ -27,12 +27,12 @@ class Values:
     queue_wait: float
 
 
-def text(values: Values, wishes: Mapping[str, int]) -> str:
+def text(values: Scrape, wishes: Mapping[str, int]) -> str:
     """Return the metrics; ``wishes`` has the size that each of the autoscaler's reasons wishes, {} without one."""
     return "".join(_lines(values, wishes))
 
 
-def _lines(values: Values, wishes: Mapping[str, int]) -> Iterator[str]:
+def _lines(values: Scrape, wishes: Mapping[str, int]) -> Iterator[str]:
     nodes = values.nodes
     used, online = totals(nodes.used.values()), totals(nodes.all[r] for r in nodes.online if r in nodes.all)
     own = range(values.size)

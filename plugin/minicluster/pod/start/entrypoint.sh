@@ -5,7 +5,7 @@
 #   lead    the exit code of the job, or of a snippet that failed
 #   worker  0 once the instance has ended by itself, or the exit code of a snippet that failed
 #   both    85 when told to stop, or when the broker died: the Job replaces the pod
-# On a node whose pods all start at once each process costs: few are started before the broker.
+# On a Kubernetes node whose pods all start at once each process costs: few are started before the broker.
 set -eu
 
 # shellcheck source=shell.sh

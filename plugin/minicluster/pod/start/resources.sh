@@ -26,7 +26,8 @@ own_cores() {
 }
 
 # Flux binds tasks to CPUs that it numbers from 0 in each pod. A pod owns the CPUs of these numbers only when it may
-# run on exactly as many as it requests: an exclusive cpuset, or the whole node. minicluster.lua reads the file.
+# run on exactly as many as it requests: an exclusive cpuset, or the whole Kubernetes node. minicluster.lua reads
+# the file.
 choose_affinity() {
   case $mc_affinity in
   on) return 0 ;;

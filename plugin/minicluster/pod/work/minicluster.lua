@@ -10,7 +10,8 @@ local function exists(path)
     return file ~= nil
 end
 
--- All pods of a node number their CPUs from 0: bound by these numbers, the tasks of all pods would share the same CPUs.
+-- All pods of a Kubernetes node number their CPUs from 0: bound by these numbers, the tasks of all pods would share the
+-- same CPUs.
 if shell.options["cpu-affinity"] == nil and exists(home .. "/config/run/unbound") then
     shell.options["cpu-affinity"] = "off"
 end

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from minicluster.render.model import MiniCluster
-from minicluster.render.refusals import containers, fit, flux, follow, job, kubernetes, pod, queues, sizes, volumes
+from minicluster.render.model import MiniClusterModel
+from minicluster.render.refusals import bursts, containers, fit, flux, job, kubernetes, pod, queues, sizes, volumes
 
 #: Each yields the refusals of one kind.
 CHECKS = (
@@ -19,7 +19,7 @@ CHECKS = (
     flux.submission,
     flux.certificate_and_view,
     flux.bursting,
-    follow.bursts,
+    bursts.bursts,
     pod.fields,
     pod.on_stop,
     sizes.autoscaling,
@@ -37,7 +37,7 @@ CHECKS = (
 )
 
 
-def refusals(cluster: MiniCluster) -> Iterator[str]:
+def refusals(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield a sentence for each contradiction: the value, what is wrong, the way out."""
     # without one runner there is nothing to compare the other values with
     yield from list(containers.runners(cluster)) or chain.from_iterable(check(cluster) for check in CHECKS)

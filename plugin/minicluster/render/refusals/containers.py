@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minicluster.names import MAX_NAME
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import to_number
 from minicluster.render.resources import GPUS, gpus
 from minicluster.render.resources import cores as cores_of
@@ -22,7 +22,7 @@ MOST_CORES = 8192
 OWN_VARIABLES = ("mc_", "MINICLUSTER_")
 
 
-def runners(cluster: MiniCluster) -> Iterator[str]:
+def runners(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield when it is not exactly one of several containers that runs Flux."""
     count = len(cluster.spec["containers"])
     marked = sum(bool(container.get("runFlux")) for container in cluster.spec["containers"])
@@ -32,7 +32,7 @@ def runners(cluster: MiniCluster) -> Iterator[str]:
         yield f"{marked} of the {count} containers have runFlux: true: leave it on the one that runs Flux"
 
 
-def others(cluster: MiniCluster) -> Iterator[str]:
+def others(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what the containers and services that don't run Flux can't have."""
     if cluster.runner.get("noWrapEntrypoint"):
         yield "noWrapEntrypoint is set on the container that runs Flux: Flux is its entrypoint; drop it"
@@ -60,7 +60,7 @@ def _other(place: str, container: Mapping[str, Any]) -> Iterator[str]:
             yield f"{place}.{key} is set: it is for the container that runs Flux; drop it"
 
 
-def lead_only(cluster: MiniCluster) -> Iterator[str]:
+def lead_only(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what can't run on the lead only."""
     template = cluster.spec["pod"]["template"].get("spec") or {}
     merged = template.get("initContainers") if isinstance(template, dict) else None
@@ -90,7 +90,7 @@ def _command_and_script(place: str, container: Mapping[str, Any]) -> Iterator[st
         yield f"{place} has command and commands.script: give the one that is the work"
 
 
-def names(cluster: MiniCluster) -> Iterator[str]:
+def names(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield names that two containers of a pod have, or that make a Service's name wrong."""
     sidecars = [str(c.get("name")) for c in cluster.sidecars]
     taken = [cluster.flux["container"]["name"], cluster.runner.get("name") or cluster.name, "minicluster-agent"]
@@ -105,7 +105,7 @@ def names(cluster: MiniCluster) -> Iterator[str]:
             yield f"the Service {service} of a sidecar's ports is the cluster's own: rename the sidecar"
 
 
-def variables(cluster: MiniCluster) -> Iterator[str]:
+def variables(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield variables that are set twice, or are the cluster's own."""
     places = {"flux.environment": cluster.flux["environment"]}
     for place, container in cluster.containers.items():
@@ -120,7 +120,7 @@ def variables(cluster: MiniCluster) -> Iterator[str]:
                 yield f"{place}.{name}: names that begin with {prefixes} are the cluster's own; rename it"
 
 
-def resources(cluster: MiniCluster) -> Iterator[str]:
+def resources(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield requests that their limits don't allow."""
     for place, container in {**cluster.own_containers, **cluster.containers}.items():
         given = container.get("resources", {})
@@ -139,7 +139,7 @@ def resources(cluster: MiniCluster) -> Iterator[str]:
                 yield f"{where}, limits.{name} {limit}: a request can't be above its limit; lower it"
 
 
-def cores(cluster: MiniCluster) -> Iterator[str]:
+def cores(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield numbers of cores or GPUs that no node has: Flux would hold each of them in memory."""
     runner = cluster.runner
     place = next(place for place, container in cluster.containers.items() if container is runner)
@@ -152,7 +152,7 @@ def cores(cluster: MiniCluster) -> Iterator[str]:
             yield f"{field} is {number}: no node has more than {MOST_CORES}; lower it"
 
 
-def work(cluster: MiniCluster) -> Iterator[str]:
+def work(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what contradicts itself in the work that the runner gives to Flux."""
     runner = cluster.runner
     commands, command = runner.get("commands", {}), runner.get("command")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from minicluster.render import work
 from minicluster.render.hostlist import count, registered
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.resources import nodes
 
 #: Flags whose value decides how many nodes and cores a job needs, by what they count (flux-submit(1), flux-batch(1)).
@@ -53,11 +53,11 @@ def shape(words: Sequence[str]) -> Shape | None:
     return Shape(**{key: int(text) for key, text in found.items()}) if all(map(str.isdecimal, found.values())) else None
 
 
-def impossible(cluster: MiniCluster) -> Iterator[str]:
+def impossible(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield why the work of the cluster could never run."""
     words = work.flags(cluster)
     # a broker.toml of the user's may name other resources, and the work of a live cluster is older than its new size
-    asked = None if cluster.flux["brokerConfig"] or cluster.live or not words else shape(words)
+    asked = None if cluster.flux["brokerConfig"] or cluster.installed or not words else shape(words)
     if not asked:
         return
     tasks, size, flags = cluster.spec["tasks"], cluster.size, cluster.flux["optionFlags"]
@@ -81,11 +81,11 @@ def impossible(cluster: MiniCluster) -> Iterator[str]:
         )
 
 
-def _able(cluster: MiniCluster, cores: int) -> int:
+def _able(cluster: MiniClusterModel, cores: int) -> int:
     """Return how many nodes have so many cores, or tell themselves how many they have."""
     return sum(count(part.hosts) for part in nodes(cluster) if part.cores is None or part.cores >= cores)
 
 
-def _cores(cluster: MiniCluster) -> int:
+def _cores(cluster: MiniClusterModel) -> int:
     """Return the most cores of a node."""
     return max(part.cores or 0 for part in nodes(cluster))

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from minicluster.render import broker, defaults, work
 from minicluster.render.hostlist import hosts, split
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 
-def scheduler(cluster: MiniCluster) -> Iterator[str]:
+def scheduler(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield policies that the scheduler doesn't have, or that fail jobs."""
     values = cluster.flux["scheduler"]
     queue, match = values["queuePolicy"], values["matchPolicy"]
@@ -23,14 +23,14 @@ def scheduler(cluster: MiniCluster) -> Iterator[str]:
         )
 
 
-def submission(cluster: MiniCluster) -> Iterator[str]:
+def submission(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield a flag that the command which runs the work doesn't have."""
     flag = work.only_submit(cluster.flux["optionFlags"])
     if flag and work.kind(cluster) == "submit" and work.is_run(cluster):
         yield f"flux.optionFlags has {flag}, and `flux run` has no such flag: set flux.submitCommand to flux submit"
 
 
-def certificate_and_view(cluster: MiniCluster) -> Iterator[str]:
+def certificate_and_view(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield a certificate that is given twice, and a mode of a view that is not used."""
     if cluster.flux["curveCert"] and cluster.flux["curveCertSecret"]:
         yield "flux.curveCert and flux.curveCertSecret are both set: give one of them"
@@ -39,7 +39,7 @@ def certificate_and_view(cluster: MiniCluster) -> Iterator[str]:
         yield f"flux.container.disable is true and mode is {view['mode']}: without a view there is no mode; drop it"
 
 
-def bursting(cluster: MiniCluster) -> Iterator[str]:
+def bursting(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what a root or a burst can't have, and what is missing for it."""
     bursting = cluster.flux["bursting"]
     lead, topology = bursting["leadBroker"], cluster.flux["topology"]
@@ -59,7 +59,7 @@ def bursting(cluster: MiniCluster) -> Iterator[str]:
         yield "flux.bursting.expose has a port or annotations and no type: give NodePort or LoadBalancer"
 
 
-def _clusters(cluster: MiniCluster) -> Iterator[str]:
+def _clusters(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what is wrong with the names and sizes of the bursts."""
     names = [burst["name"] for burst in cluster.bursts]
     for name in {name for name in names if names.count(name) > 1}:
@@ -76,7 +76,7 @@ def _clusters(cluster: MiniCluster) -> Iterator[str]:
         yield f"{key} is {cluster.spec[key]}, flux.bursting.clusters has {own['size']} for {cluster.name}: lower {key}"
 
 
-def hidden_by_broker_config(cluster: MiniCluster) -> Iterator[str]:
+def hidden_by_broker_config(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield the values that a broker.toml of the user's own would silently override."""
     if not cluster.flux["brokerConfig"]:
         return

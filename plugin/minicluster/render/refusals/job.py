@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from minicluster.render.constants import OWN_JOB_FIELDS
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 
-def template(cluster: MiniCluster) -> Iterator[str]:
+def template(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield fields of `job.template` that the chart writes, each with the value that sets it."""
     part = cluster.spec["job"]["template"]
     if "metadata" in part:

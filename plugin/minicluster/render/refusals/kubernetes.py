@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import WANTED, is_quantity
 from minicluster.render.schema import shown
 
@@ -25,7 +25,7 @@ FIELDS = Path(__file__).parent.parent / "kubernetes.json"
 IDS = ("runAsUser", "runAsGroup", "fsGroup")
 
 
-def fields(cluster: MiniCluster) -> Iterator[str]:
+def fields(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield unknown fields and values of a wrong type; a newer Kubernetes may have fields that are not known here."""
     version = release(cluster.kubernetes)
     for place, kind, value in _parts(cluster):
@@ -33,7 +33,7 @@ def fields(cluster: MiniCluster) -> Iterator[str]:
             yield from _problems(place, kind, value, version)
 
 
-def _parts(cluster: MiniCluster) -> Iterator[tuple[str, str, Any]]:
+def _parts(cluster: MiniClusterModel) -> Iterator[tuple[str, str, Any]]:
     """Yield the parts of a spec that Kubernetes defines, each with its place and its type."""
     pod = cluster.spec["pod"]
     for place, container in {**cluster.own_containers, **cluster.containers}.items():

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 
 
-def fields(cluster: MiniCluster) -> Iterator[str]:
+def fields(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield fields of the pod that exclude each other."""
     pod = cluster.spec["pod"]
     if cluster.spec["networkPolicy"]["enabled"] and pod["hostNetwork"]:
@@ -20,7 +20,7 @@ def fields(cluster: MiniCluster) -> Iterator[str]:
         yield "pod.dnsPolicy is None and no name server is given: set pod.template.spec.dnsConfig.nameservers"
 
 
-def on_stop(cluster: MiniCluster) -> Iterator[str]:
+def on_stop(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what excludes jobs that run again after a stop."""
     if cluster.spec["pod"]["onStop"] != "requeue":
         return
@@ -36,7 +36,7 @@ def on_stop(cluster: MiniCluster) -> Iterator[str]:
         )
 
 
-def kept_state(cluster: MiniCluster) -> Iterator[str]:
+def kept_state(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what excludes a queue that is kept."""
     state = cluster.spec["state"]
     field = "state.claimName" if state["claimName"] else "state.capacity"

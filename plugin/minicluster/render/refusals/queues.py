@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from minicluster.render.constants import KUEUE_ELASTIC, KUEUE_QUEUE
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.refusals import kubernetes
 
 PRIORITY = "kueue.x-k8s.io/priority-class"
@@ -18,7 +18,7 @@ GROUP = {
 }
 
 
-def job_metadata(cluster: MiniCluster) -> Iterator[str]:
+def job_metadata(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield labels and annotations of the Job that the chart writes, or that other values contradict."""
     labels, annotations, kueue = (cluster.spec[key] for key in ("jobLabels", "jobAnnotations", "kueue"))
     for key in annotations:
@@ -39,7 +39,7 @@ def job_metadata(cluster: MiniCluster) -> Iterator[str]:
         )
 
 
-def queue(cluster: MiniCluster) -> Iterator[str]:
+def queue(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what Kueue would undo, or answer by a restart of all pods."""
     name = cluster.queue
     if not name:
@@ -56,7 +56,7 @@ def queue(cluster: MiniCluster) -> Iterator[str]:
         )
 
 
-def gang(cluster: MiniCluster) -> Iterator[str]:
+def gang(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield values of a gang scheduler that lack their other half."""
     kind, pod = cluster.spec["gang"]["kind"], cluster.spec["pod"]
     if cluster.spec["gang"]["queue"] and kind != "volcano":
@@ -72,7 +72,7 @@ def gang(cluster: MiniCluster) -> Iterator[str]:
         yield f"pod.{where} has {key} and gang.kind is {kind}, which sets it: drop one of them"
 
 
-def _native_gang(cluster: MiniCluster) -> Iterator[str]:
+def _native_gang(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what excludes a gang of Kubernetes' own."""
     for place, part, field in (
         ("pod.template", cluster.spec["pod"]["template"], "schedulingGroup"),

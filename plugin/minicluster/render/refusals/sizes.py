@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from minicluster.names import MAX_NAME
 from minicluster.render import work
 from minicluster.render.constants import BROKER_PORT
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.resources import requested_cpus
 
 #: Pods of an Indexed Job (Kubernetes' validation of a Job).
 MOST_PODS = 100_000
 
 
-def sizes(cluster: MiniCluster) -> Iterator[str]:
+def sizes(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield sizes that exclude each other, and names that would be too long."""
     size, max_size, min_size = cluster.size, cluster.max_size, cluster.spec["minSize"]
-    leader = cluster.flux["bursting"]["leadBroker"].get("size", 1)
-    for place, hosts in {"maxSize": max_size, "flux.bursting.leadBroker.size": leader, **_burst_sizes(cluster)}.items():
+    lead = cluster.flux["bursting"]["leadBroker"].get("size", 1)
+    for place, hosts in {"maxSize": max_size, "flux.bursting.leadBroker.size": lead, **_burst_sizes(cluster)}.items():
         if hosts > MOST_PODS:
             yield f"{place} is {hosts}: a Job has at most {MOST_PODS} pods; lower it"
     if max_size < size:
@@ -34,12 +34,12 @@ def sizes(cluster: MiniCluster) -> Iterator[str]:
         yield f"the Deployment {cluster.name}-follow has over {MAX_NAME} characters: shorten nameOverride"
 
 
-def _burst_sizes(cluster: MiniCluster) -> dict[str, int]:
+def _burst_sizes(cluster: MiniClusterModel) -> dict[str, int]:
     given = enumerate(cluster.flux["bursting"]["clusters"])
     return {f"flux.bursting.clusters[{n}].size": burst["size"] for n, burst in given if "size" in burst}
 
 
-def autoscaling(cluster: MiniCluster) -> Iterator[str]:
+def autoscaling(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what the agent can't work with, and limits of the size that exclude each other."""
     scaling, metrics = cluster.autoscaling, cluster.spec["metrics"]
     if scaling or metrics["enabled"]:
@@ -79,7 +79,7 @@ def autoscaling(cluster: MiniCluster) -> Iterator[str]:
         )
 
 
-def scale_to_zero(cluster: MiniCluster) -> Iterator[str]:
+def scale_to_zero(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what a cluster that is suspended when it is idle lacks, or excludes."""
     seconds = cluster.spec["autoscaling"]["suspendAfterSeconds"]
     if not seconds:

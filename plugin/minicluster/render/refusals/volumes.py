@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import to_number
 
 #: Where a volume can come from.
@@ -22,7 +22,7 @@ FOLDERS = ("minicluster", "configmap", "curve", "config", "state", "munge", "cop
 VIEW = ("/opt/software", "/opt/views")
 
 
-def volumes(cluster: MiniCluster) -> Iterator[str]:
+def volumes(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield the volumes that can't be mounted, or that two containers describe differently."""
     seen: dict[tuple[str, str], Mapping[str, Any]] = {}
     for container, fields in cluster.containers.items():
@@ -56,7 +56,7 @@ def _claim(place: str, capacity: Any, modes: list[str] | None, pods: int) -> Ite
         yield f"{place}.accessModes is ReadWriteOncePod, and up to {pods} pods mount the claim: use ReadWriteMany"
 
 
-def _own_paths(cluster: MiniCluster, group: str) -> tuple[list[str], list[str]]:
+def _own_paths(cluster: MiniClusterModel, group: str) -> tuple[list[str], list[str]]:
     """Return the paths of the cluster's own volumes: those that are taken, and those that are taken with all below."""
     trees = [f"{cluster.mount}/{name}" for name in FOLDERS]
     if group == "containers" and not cluster.flux["container"]["disable"]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from minicluster.errors import SpecError
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.wanted import Wanted, parse, problems
 
 WHERE = "flux.bursting.follow"
@@ -11,7 +11,7 @@ WHERE = "flux.bursting.follow"
 OWN = "in-cluster"
 
 
-def bursts(cluster: MiniCluster) -> Iterator[str]:
+def bursts(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what is wrong with the bursts that follow the queue, and what is missing for them."""
     follow = cluster.flux["bursting"]["follow"]
     if not follow["bursts"]:
@@ -40,7 +40,7 @@ def bursts(cluster: MiniCluster) -> Iterator[str]:
         yield f"{WHERE}.bursts has {problem}"
 
 
-def _without_secret(cluster: MiniCluster, bursts: Iterable[Wanted]) -> Iterator[str]:
+def _without_secret(cluster: MiniClusterModel, bursts: Iterable[Wanted]) -> Iterator[str]:
     """Yield the bursts whose context nothing has."""
     if cluster.flux["bursting"]["follow"]["kubeconfigSecret"]:
         return

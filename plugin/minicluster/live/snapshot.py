@@ -6,13 +6,13 @@ from datetime import datetime
 
 from minicluster.cluster import kueue, words
 from minicluster.cluster.find import Found
-from minicluster.cluster.job import Job
+from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
-from minicluster.cluster.state import state_of_silent_lead, state_without_flux
+from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.errors import StatusError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.question import WORDS, Answer, Question, SilentError, read_answer, standard_input
-from minicluster.live.find import NEEDS, find
+from minicluster.live.lookup import NEEDS, find
 
 #: Seconds that the lead has to answer
 EXEC_SECONDS = 20.0
@@ -21,13 +21,13 @@ LINES = 50
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class StatusSnapshot:
     """A MiniCluster at one time: what Kubernetes said of it, and what Flux did unless the lead gave no answer."""
 
     name: str
     now: datetime
     pods: Mapping[int, Pod]  #: by index
-    job: Job | None  #: None when the user may not read jobs
+    job: KubernetesJob | None  #: None when the user may not read jobs
     answer: Answer | None
     state: str = ""  #: without an answer
     why: str = ""
@@ -54,7 +54,7 @@ class Snapshot:
         return max(0, int((self.now - created).total_seconds()))
 
 
-def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> Snapshot:
+def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> StatusSnapshot:
     """Return a MiniCluster as it is now, by its own name or its release's. Raises StatusError, ToolError."""
     found = find(kubernetes, name)
     job = found.job
@@ -65,7 +65,7 @@ def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> Snapshot:
     return snapshot(found._replace(job=job), now, lambda lead: ask_lead(kubernetes, lead))
 
 
-def why_failed(kubernetes: Kubernetes, job: Job, lead: Pod | None) -> tuple[str, str] | None:
+def why_failed(kubernetes: Kubernetes, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
     """Return the end of a Job; of one that failed with what the log of its pod says, if the user may read that."""
     pod = job.failed_pod or (lead.name if lead and lead.phase == "Failed" else "")
     if not (job.end and job.end[0] == "Failed" and pod):
@@ -80,22 +80,22 @@ def why_failed(kubernetes: Kubernetes, job: Job, lead: Pod | None) -> tuple[str,
     return "Failed", why
 
 
-def snapshot(found: Found, now: datetime, ask: Question) -> Snapshot:
+def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
     """Return a MiniCluster by what Kubernetes has of it, and by the lead's answer unless the state is clear."""
     name, pods, job = found
     known = state_without_flux(found, now)
     if known:
-        return Snapshot(name, now, pods, job, None, *known)
+        return StatusSnapshot(name, now, pods, job, None, *known)
     try:
-        return Snapshot(name, now, pods, job, read_answer(ask(pods[0])))
+        return StatusSnapshot(name, now, pods, job, read_answer(ask(pods[0])))
     except SilentError as error:
         why = str(error)
     except ValueError as error:
         why = f"it printed no JSON: {error}"
-    return Snapshot(name, now, pods, job, None, *state_of_silent_lead(pods[0], why))
+    return StatusSnapshot(name, now, pods, job, None, *state_of_silent_lead(pods[0], why))
 
 
-def _ask_kueue(kubernetes: Kubernetes, job: Job) -> str:
+def _ask_kueue(kubernetes: Kubernetes, job: KubernetesJob) -> str:
     """Return why Kueue holds a Job back."""
     try:
         return kueue.why_held(job.queue, kubernetes.get(kueue.WORKLOADS, f"--selector={kueue.JOB}={job.uid}"))

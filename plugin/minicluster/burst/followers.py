@@ -10,10 +10,10 @@ from minicluster.burst.demand import Demand, Offer
 from minicluster.burst.follower import Follower
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
-from minicluster.burst.windows import Policy
+from minicluster.burst.windows import BurstLimits
 from minicluster.errors import BurstError
 from minicluster.kubectl import Kubernetes
-from minicluster.render.model import MiniCluster
+from minicluster.render.model import MiniClusterModel
 from minicluster.render.wanted import Wanted, problems
 from minicluster.signals import handled
 
@@ -21,10 +21,10 @@ from minicluster.signals import handled
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Request(NamedTuple):
+class FollowRequest(NamedTuple):
     """What is to follow, and how."""
 
-    root: MiniCluster
+    root: MiniClusterModel
     kubernetes: Kubernetes  #: of the root
     bursts: Sequence[tuple[Wanted, Kubernetes]]  #: and where each is to run; the preferred ones first
     how: How
@@ -32,7 +32,7 @@ class Request(NamedTuple):
     idle: float
 
 
-def check(request: Request) -> list[tuple[BurstRequest, Policy]]:
+def check(request: FollowRequest) -> list[tuple[BurstRequest, BurstLimits]]:
     """Return the bursts and their limits. Raises BurstError for what can't be."""
     _check_contexts([request.kubernetes, *(target for _, target in request.bursts)])
     found = []
@@ -40,7 +40,7 @@ def check(request: Request) -> list[tuple[BurstRequest, Policy]]:
         burst = plan.find(request.root, wanted.name)
         if not burst.is_release:
             raise BurstError(f"{wanted.name} is of flux.bursting.hostlist: no release can follow the queue there")
-        policy = Policy(wanted.min, wanted.most(burst.size), request.backlog, request.idle)
+        policy = BurstLimits(wanted.min, wanted.most(burst.size), request.backlog, request.idle)
         found.append((BurstRequest(request.root, request.kubernetes, burst, target), policy))
     registered = {one.burst.name: one.burst.size for one, _ in found}
     for problem in problems([wanted for wanted, _ in request.bursts], registered):
@@ -60,7 +60,7 @@ def _check_contexts(places: Sequence[Kubernetes]) -> None:
         )
 
 
-def follow(request: Request) -> None:
+def follow(request: FollowRequest) -> None:
     """Let the bursts follow the queue until a signal comes. Raises MiniClusterError when the root has ended."""
     found = check(request)
     offers = {one.burst.name: Offer(one.burst.first, one.burst.size) for one, _ in found}

@@ -11,7 +11,7 @@ from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.conversation import SILENCE, BrokenError, Conversation, Message
 from minicluster.lead.program import BOOT, remote
-from minicluster.live.find import Cluster, find_cluster, refusals
+from minicluster.live.lookup import Cluster, find_cluster, refusals
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.wait import wait
 from minicluster.live.watch import RETRY

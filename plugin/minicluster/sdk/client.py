@@ -17,7 +17,7 @@ from urllib3.exceptions import HTTPError
 
 from minicluster.outage import Outage
 from minicluster.sdk.channel import LostError, PodChannel, PodSocket
-from minicluster.sdk.errors import ApiError, WaitTimeoutError
+from minicluster.sdk.exceptions import ApiError, WaitTimeoutError
 
 #: Seconds for an answer; for which one watch lasts; after which a wait gives an API server up that doesn't answer
 ANSWER, WATCH, PATIENCE = 30.0, 30.0, 300.0
@@ -52,7 +52,7 @@ def read_error(error: ApiException) -> tuple[int, str]:
     return status, handshake[2].strip() if handshake else str(error.reason or status)
 
 
-class Kube:
+class KubeClient:
     """A namespace of a cluster; "" is the kubeconfig's own choice, in a pod the pod's own."""
 
     def __init__(self, context: str, namespace: str) -> None:

@@ -8,39 +8,39 @@ from urllib3.exceptions import HTTPError
 
 from minicluster.cluster.lead import Lead
 from minicluster.live.loglines import STAMP, NewLines
-from minicluster.sdk.errors import ApiError, ArgumentError, EndedError
-from minicluster.sdk.kube import Kube
-from minicluster.sdk.lead import find_lead, leads
+from minicluster.sdk.client import KubeClient
+from minicluster.sdk.exceptions import ApiError, ArgumentError, EndedError
+from minicluster.sdk.leads import find_lead, leads
 
 
-def logs(kube: Kube, name: str, container: str, *, follow: bool) -> Iterator[str]:
+def logs(kube: KubeClient, name: str, container: str, *, follow: bool) -> Iterator[str]:
     """Yield the lines of a container of the lead; with ``follow`` those to come too, of the leads to come too.
 
     Raises ApiError, ArgumentError.
     """
     if not follow:
         lead = find_lead(kube, name)
-        yield from _Log(kube, lead, container).lines(follow=False) if lead else ()
+        yield from _PodLog(kube, lead, container).lines(follow=False) if lead else ()
         return
-    log: _Log | None = None
+    log: _PodLog | None = None
     try:
         for lead in leads(kube, name, None):
             if log is None or log.uid != lead.uid:
                 yield from log.lines(follow=False) if log else ()
-                log = _Log(kube, lead, container)
+                log = _PodLog(kube, lead, container)
             if lead.pod.phase != "Pending":
                 yield from log.lines(follow=True)
     except EndedError:
         lead = find_lead(kube, name)
         if lead and (log is None or log.uid != lead.uid):
-            log = _Log(kube, lead, container)
+            log = _PodLog(kube, lead, container)
         yield from log.lines(follow=False) if log and lead else ()
 
 
-class _Log:
+class _PodLog:
     """The log of one pod, of which no line is yielded twice."""
 
-    def __init__(self, kube: Kube, lead: Lead, container: str) -> None:
+    def __init__(self, kube: KubeClient, lead: Lead, container: str) -> None:
         self.uid = lead.uid
         self._kube, self._pod, self._container = kube, lead.pod.name, container or lead.pod.runner
         self._new = NewLines()

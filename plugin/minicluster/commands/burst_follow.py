@@ -6,7 +6,7 @@ from typing import IO, Any
 import click
 
 from minicluster import streams
-from minicluster.burst import follow, root
+from minicluster.burst import followers, root
 from minicluster.burst.install import How
 from minicluster.commands import burst, options
 from minicluster.errors import SpecError
@@ -14,7 +14,7 @@ from minicluster.kubectl import Kubernetes
 from minicluster.render.wanted import Wanted, parse
 
 
-class Burst(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
+class BurstArgument(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
     """A burst with its limits and its place: NAME[:MIN-MAX][@[CONTEXT/]NAMESPACE]."""
 
     name = "burst"
@@ -29,7 +29,7 @@ class Burst(click.ParamType):  # type: ignore[type-arg]  # older versions have n
 
 @click.command("follow")
 @click.argument("release", metavar="ROOT")
-@click.argument("bursts", metavar="BURST...", type=Burst(), nargs=-1, required=True)
+@click.argument("bursts", metavar="BURST...", type=BurstArgument(), nargs=-1, required=True)
 @burst.where_root_is
 @burst.of_burst
 @burst.ADDRESS
@@ -78,4 +78,4 @@ def command(
         for one in bursts
     ]
     where = How(how["address"], how["chart"], how["files"], how["timeout"])
-    follow.follow(follow.Request(cluster, kubernetes, followed, where, how["backlog"], how["idle"]))
+    followers.follow(followers.FollowRequest(cluster, kubernetes, followed, where, how["backlog"], how["idle"]))

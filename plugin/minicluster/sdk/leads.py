@@ -9,11 +9,11 @@ from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, labels_of_lead, read_lead
 from minicluster.cluster.wake import MANAGER, is_asleep, wake
 from minicluster.errors import StateError
-from minicluster.sdk.errors import ApiError, ClosedError, EndedError, NotFoundError
-from minicluster.sdk.kube import Kube, Object
+from minicluster.sdk.client import KubeClient, Object
+from minicluster.sdk.exceptions import ApiError, ClosedError, EndedError, NotFoundError
 
 
-def find_job(kube: Kube, name: str) -> Object:
+def find_job(kube: KubeClient, name: str) -> Object:
     """Return the Job of a MiniCluster, by its own name or its release's. Raises NotFoundError, ApiError."""
     job = kube.get("job", name)
     if job is None:
@@ -26,7 +26,7 @@ def find_job(kube: Kube, name: str) -> Object:
     return job
 
 
-def find_lead(kube: Kube, name: str) -> Lead | None:
+def find_lead(kube: KubeClient, name: str) -> Lead | None:
     """Return the pod of index 0, the newest that there is; None when there is none. Raises ApiError."""
     return read_lead(kube.select("pods", labels_of_lead(name)))
 
@@ -34,7 +34,7 @@ def find_lead(kube: Kube, name: str) -> Lead | None:
 class JobOf:
     """The Job of a MiniCluster, for `wake`. Each method raises ApiError."""
 
-    def __init__(self, kube: Kube, name: str) -> None:
+    def __init__(self, kube: KubeClient, name: str) -> None:
         """Ask nothing yet."""
         self._kube, self._name = kube, name
 
@@ -53,7 +53,7 @@ class JobOf:
 
 
 def leads(  # noqa: PLR0913 - names that its callers have
-    kube: Kube,
+    kube: KubeClient,
     name: str,
     seconds: float | None,
     stop: threading.Event | None = None,
@@ -81,12 +81,12 @@ def leads(  # noqa: PLR0913 - names that its callers have
     raise ClosedError(f"{name} was closed")
 
 
-def wait_for_lead(kube: Kube, name: str, seconds: float | None, stop: threading.Event | None = None) -> Lead:
+def wait_for_lead(kube: KubeClient, name: str, seconds: float | None, stop: threading.Event | None = None) -> Lead:
     """Return the lead as soon as it is ready; a MiniCluster that sleeps is woken. Raises what `leads` raises."""
     return next(lead for lead in leads(kube, name, seconds, stop, wakes=True) if lead.is_ready)
 
 
-def _wake(kube: Kube, name: str) -> None:
+def _wake(kube: KubeClient, name: str) -> None:
     try:
         wake(JobOf(kube, name))
     except StateError as error:

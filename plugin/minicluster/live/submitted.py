@@ -12,8 +12,8 @@ from minicluster.cluster.wake import is_asleep, was_woken
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.program import BOOT, first_line
-from minicluster.live.find import Cluster, refusals
 from minicluster.live.input import Input
+from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.run import handle_signals, run
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from minicluster.cluster import words
 from minicluster.cluster.find import Found
-from minicluster.cluster.job import Job
+from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 
 #: Ends the reason of a lead that failed
@@ -23,7 +23,7 @@ def state_without_flux(found: Found, now: datetime) -> tuple[str, str] | None:
     return _state_by_pod(pods[0], job, now)
 
 
-def _why_suspended(name: str, job: Job) -> str:
+def _why_suspended(name: str, job: KubernetesJob) -> str:
     if job.is_asleep:
         return f"{job.why_suspended}: `minicluster flux {name} -- COMMAND` or `minicluster scale {name} SIZE` wakes it"
     if job.why_suspended and not job.queue:
@@ -34,7 +34,7 @@ def _why_suspended(name: str, job: Job) -> str:
     return f"the Job is suspended: `kubectl patch job {name} --type=merge -p '{patch}'` resumes it"
 
 
-def _state_by_pod(lead: Pod, job: Job | None, now: datetime) -> tuple[str, str] | None:
+def _state_by_pod(lead: Pod, job: KubernetesJob | None, now: datetime) -> tuple[str, str] | None:
     """Return the cluster's state, and why, by the pod of the lead; None where it is there to be asked."""
     if lead.phase == "Succeeded":
         return "Complete", f"the lead's pod {lead.name} ended with exit code 0"
@@ -50,7 +50,7 @@ def _state_by_pod(lead: Pod, job: Job | None, now: datetime) -> tuple[str, str] 
     return None
 
 
-def _state_of_failed_lead(lead: Pod, job: Job | None, now: datetime) -> tuple[str, str]:
+def _state_of_failed_lead(lead: Pod, job: KubernetesJob | None, now: datetime) -> tuple[str, str]:
     why, left = f"the lead's pod {lead.name} is {lead.state}", lead.back_off(now)
     if not lead.is_replaced:
         return "Ending", f"{why}: Kubernetes ends the Job"
