@@ -9,6 +9,7 @@ import pytest
 from pod_jobs import QUIET, UNTIL_TOLD
 from real_cluster import IN_PODS, Install
 
+from tools import testbed
 from tools.clients import until
 from tools.releases import PATIENCE, FluxRelease
 
@@ -70,10 +71,10 @@ def came_back(cluster: FluxRelease, first: str) -> bool:
     return broker(cluster, 0) not in ("", first) and cluster.up() == "0-2"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="backoffLimitPerIndex keeps a failed pod's finalizer until it is replaced: never"
-)
-def test_the_namespace_can_be_deleted_with_the_cluster(release: Install) -> None:
+def test_the_namespace_can_be_deleted_with_the_cluster(release: Install, request: pytest.FixtureRequest) -> None:
+    if testbed.minor_version() >= 33:  # not seen on 1.31; 1.32 was not tried
+        reason = "backoffLimitPerIndex keeps a failed pod's finalizer until it is replaced: never"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     cluster = release({"size": 2, **QUIET})
     cluster.wait_for("0-1")
     cluster.cluster.kubectl("delete", "namespace", cluster.namespace, "--wait=false")

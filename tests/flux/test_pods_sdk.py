@@ -84,6 +84,8 @@ def test_the_sdk_runs_jobs_and_returns_their_results(create: Create) -> None:
     assert cluster.submit("cat /tmp/out").result(PATIENCE).output == "much\n"
 
     running = cluster.submit("sleep 600", nodes=2)
+    # Flux checks jobs that come together in parallel, so the second may be the first in the queue
+    running.wait_for_id(PATIENCE)
     waiting = cluster.submit("sleep 600", nodes=2)
     until(lambda: running.running() or running.done(), PATIENCE)
     waiting.wait_for_id(PATIENCE)
