@@ -1,7 +1,7 @@
 """Why each waiting job waits; as a program it prints that with the summary of the pod's own state.py, as JSON.
 
-A client sends it to the lead (ask.py, and sdk/session.py as a module of remote.py). It uses the programs of the lead's
-pod. Runs with the view's Python, 3.8 or later.
+lead/question.py sends it to the lead, and lead/program.py does as a module of remote.py. It uses the programs of the
+lead's pod. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
