@@ -31,7 +31,7 @@ INSTALL = {
 
 
 class CommandError(ToolError, KubernetesError):
-    """A command failed; ``reason`` is what it says itself."""
+    """A command failed; ``reason`` is the command's own message."""
 
     def __init__(self, command: str, reason: str) -> None:
         """Make the message of a command, such as `kubectl get pods`, and a reason."""

@@ -22,7 +22,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Request(NamedTuple):
-    """What is to follow, and how."""
+    """The bursts that follow the queue, and how."""
 
     root: MiniCluster
     kubernetes: Kubernetes  #: of the root

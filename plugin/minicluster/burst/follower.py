@@ -25,7 +25,7 @@ class Follower:
     """
 
     def __init__(self, request: BurstRequest, policy: Policy, how: How, demand: Demand) -> None:
-        """Ask nothing yet."""
+        """Send no request yet."""
         self.request, self.policy, self.how, self.demand = request, policy, how, demand
         self.name, self.thread = request.burst.name, threading.Thread(target=self._run, daemon=True)
         self._windows = Windows()
@@ -106,7 +106,7 @@ class Follower:
         if end:
             streams.say(f"{self.name}: its Job has ended: {': '.join(filter(None, end))}: removing it")
             install.uninstall(self.request, self.how.seconds)
-            # the next one may end at once, too
+            # the burst's next Job may end at once too
             raise BurstError("its Job had ended")
         size = min(int(job.get("spec", {}).get("completions", 0)), self.request.burst.size)
         if self._size != size:

@@ -10,7 +10,7 @@ from minicluster.cluster import words
 from minicluster.cluster.pods import Pod
 from minicluster.render.constants import IMMUTABLE, KUEUE_QUEUE
 
-#: Annotation of the Job that says who suspended it; its text begins so if the agent did (pod/agent/suspend.py)
+#: Annotation of the Job that says who suspended it, and its first words if the agent did (pod/agent/suspend.py)
 SUSPENDED = "minicluster/suspended"
 IDLE = "idle for "
 #: State of a Job by its condition; the first two are set while pods still leave (Kubernetes 1.31)

@@ -109,7 +109,7 @@ def _failures(annotations: Mapping[str, str]) -> int:
 
 
 def _end(status: Mapping[str, Any], runner: str) -> Mapping[str, Any]:
-    """Return how and when the runner ended; nothing while it has not."""
+    """Return how and when the runner ended; an empty map while it runs."""
     states = {container["name"]: container["state"] for container in status.get("containerStatuses", [])}
     end: Mapping[str, Any] = states.get(runner, {}).get("terminated", {})
     return end

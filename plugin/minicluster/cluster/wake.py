@@ -67,7 +67,7 @@ class ByKubectl:
     """The Job, asked for by kubectl. Each method raises CommandError."""
 
     def __init__(self, kubernetes: Kubernetes, name: str) -> None:
-        """Ask nothing yet."""
+        """Send no request yet."""
         self._kubernetes, self._name = kubernetes, name
 
     def get(self) -> Mapping[str, Any]:

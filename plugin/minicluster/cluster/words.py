@@ -18,7 +18,7 @@ REASONS = {
 AROUND = re.compile(r"minicluster: |flux-\w+: |\d+\.\d+s: flux-shell|(<\d+>)?[\w.-]+\.[a-z]+\[\d+\]: |FLUXTIME")
 OURS = re.compile(r"minicluster: (.*(?:failed with exit code|did not start|died|there is no |can't be|is set and ).*)")
 WORK = re.compile(r"minicluster: the job failed with exit code (\d+)")
-#: Exit code of what was killed by SIGKILL
+#: Exit code of a process that SIGKILL ended
 KILLED = "137"
 MEMORY = "killed, most often for want of memory: see resources.limits.memory"
 #: Characters of a log's line
@@ -53,7 +53,7 @@ AFTER = re.compile(
 
 
 def of_silence(message: str) -> str:
-    """Return the state of a cluster whose lead gave this answer, Starting or Ending; "" where it doesn't tell."""
+    """Return the state of a cluster, Starting or Ending, from its lead's error message; "" if that doesn't tell."""
     if AFTER.search(message):
         return "Ending"
     return "Starting" if BEFORE.search(message) else ""

@@ -86,7 +86,7 @@ def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
 
 
 def _look(kubernetes: Kubernetes, name: str, output: str) -> tuple[str, StatusError | None]:
-    """Return what is to be printed, or the error."""
+    """Return the text to print, or the error."""
     try:
         found = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
     except StatusError as error:

@@ -10,7 +10,7 @@ EXPANSION = re.compile(r"(?s)\\.|(\$[\w{(@*#?$!-]|`)")
 #: What a backslash escapes inside double quotes, and in the text of a heredoc
 QUOTED_ESCAPE = re.compile(r'\\([$`"\\\n])')
 HEREDOC_ESCAPE = re.compile(r"\\([$`\\])")
-#: What is expanded, with its operators and quotes
+#: An expansion, with the operators and quotes in it
 SPAN = re.compile(r"\$\([^()]*\)|\$\{[^}]*\}|`[^`]*`")
 #: Operators of a shell that flux-operator passed to the program as words
 OPERATOR = re.compile(r"[;&|<>()]+|(?<!\S)[#~]|\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}|\\(?=[^$`\"\\\n])")

@@ -53,7 +53,7 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
 
 
 class _Log:
-    """The log of one pod, of which no line is printed twice."""
+    """The log of one pod; it prints no line twice."""
 
     def __init__(self, kubernetes: Kubernetes, lead: Lead, container: str) -> None:
         self.uid = lead.uid

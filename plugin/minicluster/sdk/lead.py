@@ -35,7 +35,7 @@ class JobOf:
     """The Job of a MiniCluster, for `wake`. Each method raises ApiError."""
 
     def __init__(self, kube: Kube, name: str) -> None:
-        """Ask nothing yet."""
+        """Send no request yet."""
         self._kube, self._name = kube, name
 
     def get(self) -> Object:

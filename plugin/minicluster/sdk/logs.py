@@ -38,7 +38,7 @@ def logs(kube: Kube, name: str, container: str, *, follow: bool) -> Iterator[str
 
 
 class _Log:
-    """The log of one pod, of which no line is yielded twice."""
+    """The log of one pod; it yields no line twice."""
 
     def __init__(self, kube: Kube, lead: Lead, container: str) -> None:
         self.uid = lead.uid

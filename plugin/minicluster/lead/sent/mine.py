@@ -34,7 +34,7 @@ def find(handle: Any, key: str, age: float, states: list[str]) -> Any:
 
 
 def main(key: str, age: str, action: str) -> dict[str, Any]:
-    """Do it, and return what is printed. Raises OSError."""
+    """Do the action, and return the object to print. Raises OSError."""
     handle = flux.Flux()
     job = find(handle, key, float(age), ["pending", "running"] + (["inactive"] if action == "find" else []))
     if job is None:

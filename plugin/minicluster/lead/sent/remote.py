@@ -80,7 +80,7 @@ class Watched:
 
 
 class Jobs:
-    """What the client's requests ask of Flux."""
+    """Does the client's requests in Flux."""
 
     def __init__(self, handle: Any) -> None:
         """Keep the handle, and the requests that wait for its answers."""
@@ -89,7 +89,7 @@ class Jobs:
         self.kept: list[Any] = []  # Python must not collect what waits for Flux
 
     def do(self, request: dict[str, Any]) -> None:
-        """Do what a request says."""
+        """Do one request."""
         for name, action in (
             ("submit", self._submit),
             ("watch", self._watch),

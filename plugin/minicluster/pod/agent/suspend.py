@@ -15,7 +15,7 @@ from autoscale import Policy, Snapshot
 from kube import Kube, KubeError
 from state import nodes
 
-#: Annotation of the Job that says who suspended it; its text begins so if the agent did
+#: Annotation of the Job that says who suspended it, and its first words if the agent did
 SUSPENDED = "minicluster/suspended"
 IDLE = "idle for "
 
