@@ -14,11 +14,11 @@ WITH := PATH="$(CURDIR)/$(BIN):$(CURDIR)/$(VENV)/bin:$$PATH"
 GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok registry argocd-cmp kueue)
 # tools/kubernetes/go.mod pins these, and kubectl
 KUBERNETES := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler)
-# what the API server needs of Kueue and of the gang schedulers, from the modules that tools/kueue/go.mod pins
+# the CRDs of Kueue and of the gang schedulers, from the modules that tools/kueue/go.mod pins
 CRDS := .tools/crds
 
-# Released binaries get their versions from the linker; a Helm 3 without them takes an offline
-# cluster for Kubernetes 1.20, and clients can't parse the version of such an API server.
+# The linker sets the versions, as for released binaries. Without them Helm 3 takes an offline cluster for
+# Kubernetes 1.20, and clients can't parse the API server's version.
 version = $$(go list -m -f '{{.Version}}' $1)
 minor = $$(go list -m -f '{{.Version}}' $1 | cut -d. -f2)
 LDFLAGS_helm = -X helm.sh/helm/v4/internal/version.version=$(call version,helm.sh/helm/v4)
@@ -29,13 +29,13 @@ LDFLAGS_helm3 = -X helm.sh/helm/v3/internal/version.version=$(call version,helm.
 LDFLAGS_kubeconform = -X main.version=$(call version,github.com/yannh/kubeconform)
 LDFLAGS_ct = -X github.com/helm/chart-testing/v3/ct/cmd.Version=$(call version,github.com/helm/chart-testing/v3)
 LDFLAGS_helm-docs = -X main.version=$(call version,github.com/norwoodj/helm-docs)
-# until 1.30 the API server has the code of cloud providers, which is half of its build
+# before 1.31 the API server contains the code of cloud providers, which takes half of its build
 TAGS_kubernetes = -tags=providerless
 LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(call version,k8s.io/kubernetes) \
 	-X k8s.io/component-base/version.gitMajor=1 \
 	-X k8s.io/component-base/version.gitMinor=$(call minor,k8s.io/kubernetes)
 
-# need COMMAND,WHAT TO DO: stops with one line where the command is missing
+# need COMMAND,WHAT TO DO: stops with one line if the command is missing
 need = @command -v $1 >/dev/null || { echo "make: $1 is missing: $2" >&2; exit 1; }
 # go-build NAME,OUTPUT,[FOLDER],[PACKAGES]: builds the `tool` lines of FOLDER/go.mod, by default tools/NAME/go.mod
 define go-build
@@ -75,7 +75,7 @@ $(CRDS): tools/kueue/go.mod tools/kueue/go.sum
 		$(call module,volcano.sh/apis)/pkg/apis/scheduling/v1beta1/types.go $(CURDIR)/$@
 	@touch $@
 
-# one build for the three: they share most packages. Some targets need kubectl alone
+# one build for the three, which share most packages; kubectl has its own, because some targets need only that
 $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
 	$(call go-build,kubernetes,$(BIN)/,,$(patsubst $(BIN)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES)))
 
@@ -118,7 +118,7 @@ flux: setup $(if $(MINICLUSTER_TEST_KUBECONFIG),$(POD_TOOLS)) ## run the tests w
 		{ echo "make: $$flux is missing: install flux-core, or set FLUX_PREFIX to the prefix of one" >&2; exit 1; }; done
 	$(PYTEST) tests/flux $(ARGS)
 
-# Other versions than tools/NAME/go.mod pins: VERSION=…, each with a module and programs in a folder of its own.
+# Builds other versions than tools/NAME/go.mod pins, by VERSION=…: each has a module and programs in its own folder.
 OTHER_KUBERNETES := .tools/kubernetes-$(VERSION)
 OTHER_KUEUE := .tools/kueue-$(VERSION)
 ifneq ($(filter kubernetes kueue,$(MAKECMDGOALS)),)
@@ -126,12 +126,12 @@ $(if $(shell echo '$(VERSION)' | grep -Ex '[0-9]+\.[0-9]+\.[0-9]+'),,$(error VER
 	make kubernetes VERSION=1.33.13 or make kueue VERSION=0.17.0))
 endif
 
-# new-module FOLDER,PACKAGE: makes a module with this program, and with the `replace` lines that are there already
+# new-module FOLDER,PACKAGE: adds this program to the module, whose go.mod may have `replace` lines already
 define new-module
 	@cd $1 && go get $(TAGS_$3) -tool $2@v$(VERSION) 2>get.log || { tail -n 5 get.log >&2; exit 1; }
 endef
 
-# as in tools/kubernetes/go.mod: staging modules come from their releases
+# as in tools/kubernetes/go.mod, staging modules are replaced by their releases
 $(OTHER_KUBERNETES)/go.mod:
 	$(call need,go,install Go 1.26 or later)
 	@mkdir -p $(@D)
@@ -160,7 +160,7 @@ $(OTHER_KUEUE)/bin/kueue: $(OTHER_KUEUE)/go.mod
 kueue: setup $(addprefix $(BIN)/,helm helm3 etcd kwok kubectl) $(KUBERNETES) $(OTHER_KUEUE)/bin/kueue ## run the tests of Kueue with VERSION=0.17.0
 	MINICLUSTER_TEST_TOOLS=built MINICLUSTER_TEST_KUEUE=$(CURDIR)/$(OTHER_KUEUE) $(PYTEST) tests/cluster/test_kueue.py $(ARGS)
 
-# the programs of the pods, and what is sent to the lead, name each other by file name alone
+# the programs of the pods, and those that are sent to the lead, import each other by file name alone
 POD_FOLDERS := $(wildcard plugin/minicluster/pod/[a-z]*)
 SENT := plugin/minicluster/lead/sent
 SHELL_FILES = .ci/run plugin/minicluster/pod/work/flux-broker $(shell find plugin tests -name '*.sh')
@@ -174,7 +174,7 @@ lint: setup ## check the style of Python, shell and YAML
 	$(VENV)/bin/shellcheck --external-sources $(POD_FOLDERS:%=--source-path=%) $(SHELL_FILES)
 	$(VENV)/bin/yamllint --strict .
 
-# for CONTEXT=name, only Helm is built
+# with CONTEXT=name only Helm is built
 DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok kubectl $(notdir $(KUBERNETES))))
 
 demo: setup $(DEMO_TOOLS) ## install, scale and remove a MiniCluster on a local control plane, or on CONTEXT=name

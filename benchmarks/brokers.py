@@ -1,15 +1,15 @@
-"""What Flux's brokers cost by their number, the shape of their tree, and the number of hosts that may join.
+"""The cost of Flux's brokers, by their number, the shape of their tree, and the number of hosts that may join.
 
     python -m benchmarks.brokers tree FILE.json [--numbers 8 32 128 256]
     python -m benchmarks.brokers hosts FILE.json [--numbers 4 1000 5000 10000]
 
-`tree` starts so many brokers on this machine (`flux start --test-size`) with R of a file, as in pods. Each row has the
-CPU seconds of all brokers and the seconds of the clock until the quorum, which is all of them; the same for a job of
-one task a broker; the memory, in MiB, of rank 0 and of the mean leaf (PSS: what several processes share is divided
-among them), and the sockets of rank 0.
-`hosts` starts two brokers of a table with so many hosts, with both schedulers: CPU seconds and memory of rank 0, and
-the bytes of R and of resource.eventlog. Needs flux in PATH; the seconds of the clock mean something
-only on a machine with enough CPUs for all brokers.
+`tree` starts each number of brokers on this machine (`flux start --test-size`), with R from a file, as in pods. A row
+has the CPU seconds of all brokers and the wall time until the quorum, which is all of them; the same for a job with one
+task on each broker; the memory, in MiB, of rank 0 and of the mean leaf (PSS: shared memory is divided among its
+processes); and the sockets of rank 0.
+`hosts` starts two brokers, with a table of each number of hosts and with both schedulers. A row has the CPU seconds and
+memory of rank 0, and the bytes of R and of resource.eventlog. Needs flux in PATH; wall times mean something only on a
+machine with enough CPUs for all brokers.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from tools.clients import ClusterError, output, run_program
 
 NAME = "bench"
 TICKS = os.sysconf("SC_CLK_TCK")
-#: Hosts of a table and cores of each, by default.
+#: Default numbers of hosts in a table, and of cores of each.
 HOSTS = ((4, 4), (1000, 4), (5000, 4), (10000, 4), (1000, 64), (5000, 64))
 FANOUTS = (2, 16, 32, 256)
 STDERR = "-Slog-stderr-level=3"
@@ -45,7 +45,7 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
 
 
 class Broker:
-    """A broker's process, by what /proc has of it."""
+    """A broker's process, as /proc shows it."""
 
     def __init__(self, pid: int) -> None:
         """Read nothing yet."""
@@ -53,12 +53,12 @@ class Broker:
 
     @property
     def cpu(self) -> float:
-        """CPU seconds of it and of its children that have ended."""
+        """CPU seconds of the process and of its children that have ended."""
         return sum(map(int, (self.folder / "stat").read_text().rpartition(")")[2].split()[11:15])) / TICKS
 
     @property
     def memory(self) -> float:
-        """MiB that are its own, with its part of what it shares."""
+        """MiB of its own memory, and its part of shared memory."""
         lines = (self.folder / "smaps_rollup").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
@@ -84,7 +84,7 @@ class Instance:
         self.process, self.brokers, self.begin = process, [Broker(pid) for pid in pids], begin
 
     def step(self, name: str) -> tuple[float, float]:
-        """Let the next step run; return CPU seconds of all brokers and the clock's seconds since the start."""
+        """Run the next step; return the CPU seconds of all brokers and the wall time since the start."""
         assert self.process.stdin and self.process.stdout  # noqa: S101
         if name != "quorum":
             print("go", file=self.process.stdin, flush=True)
@@ -114,7 +114,7 @@ def configured(folder: Path, **tables: Any) -> Path:
 
 
 def environment(scheduler: str) -> dict[str, str]:
-    """Return where Flux finds a scheduler that is in its own prefix, as pod/view/environment.sh does in a view."""
+    """Return variables by which Flux finds a scheduler in a prefix of its own, as in pod/view/environment.sh."""
     if scheduler != "Fluxion":
         return {}
     prefix = Path(shutil.which("flux") or "").parent.parent
@@ -128,7 +128,7 @@ def environment(scheduler: str) -> dict[str, str]:
 
 @contextmanager
 def running(words: list[str], brokers: int, **variables: str) -> Iterator[Instance]:
-    """Start a command that becomes a broker, or starts several; SIZE is how many nodes its jobs take."""
+    """Start a command that becomes a broker, or starts several; the variable SIZE is the nodes of its jobs."""
     begin = time.monotonic()
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = subprocess.Popen(words, text=True, env={**os.environ, **variables}, **pipes)  # type: ignore[call-overload]
@@ -167,7 +167,7 @@ def tree_row(size: int, fanout: int, folder: Path) -> Row:
 
 
 def fanouts(size: int) -> list[int]:
-    """Return the fanouts that make different trees of so many brokers."""
+    """Return the fanouts that make different trees of ``size`` brokers."""
     flat = min((fanout for fanout in FANOUTS if fanout >= size - 1), default=max(FANOUTS))
     return [fanout for fanout in FANOUTS if fanout <= flat]
 

@@ -77,7 +77,7 @@ class MeasuredCluster:
         return int(self.flux("resource", "list", "-n", "-s", "up", "-o", "{nnodes}") or 0)
 
     def resized(self) -> float:
-        """Return when the agent last changed the size, as the container runtime stamped the line in its log."""
+        """Return when the agent last changed the size: the container runtime's time of the line in its log."""
         lines = output(*self.kubectl, "logs", "--timestamps", self.lead, "-c", "minicluster-agent").splitlines()
         stamps = [line.split()[0] for line in lines if " -> " in line]
         return datetime.fromisoformat(stamps[-1]).timestamp()
@@ -106,7 +106,7 @@ def bare(size: int) -> str:
 
 
 class BareCluster(MeasuredCluster):
-    """Pods that start Flux by the shortest script, with the configuration of a MiniCluster whose place they take."""
+    """Pods that start Flux with the shortest script; they replace a MiniCluster's Job, and use its configuration."""
 
     words = ("env", "FLUX_URI=local:///mnt/flux/local", "/opt/views/view/bin/flux")
 

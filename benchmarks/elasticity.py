@@ -1,14 +1,14 @@
-"""Growing and shrinking: how fast, and a picture of a run.
+"""How fast a MiniCluster grows and shrinks, and a picture of a run.
 
     python -m benchmarks.elasticity scale [--runs 10] [--nodes 4]
     python -m benchmarks.elasticity need [--runs 10] [--nodes 4] [--scheduler sched-simple]
     python -m benchmarks.elasticity picture FILE.svg [--jobs 40] [--seconds 8]
 
-`scale` times in turns new nodes of a MiniCluster, from the change of its Job's size until Flux has them (flux), as
-many bare pods of the same images that start Flux by the shortest script that does (bare), and as many that only
-print a line (echo). Times are Flux's own and the container runtime's.
-`need` times a job that needs new nodes, with autoscaling by its defaults: from its submission until the size changes,
-from then until the last of its nodes has printed a line, and the sum. Beside them, as with `scale`, echo and bare.
+`scale` times, in turns: new nodes of a MiniCluster, from the change of its Job's size until Flux has them (flux); as
+many bare pods of the same images that start Flux with the shortest possible script (bare); and as many that only print
+a line (echo). Times are Flux's own and the container runtime's.
+`need` times a job that needs new nodes, with the defaults of autoscaling: from its submission until the size changes,
+from then until the last of its nodes has printed a line, and the sum. It also times echo and bare, as `scale` does.
 `picture` lets the autoscaler follow a queue of one-node jobs from 1 node to 8 and back, and draws what Flux and
 Kubernetes recorded. The cluster's clock must be this machine's. Needs kubectl, helm and minicluster in PATH.
 The images are the chart's defaults, or those that MINICLUSTER_TEST_IMAGE and MINICLUSTER_TEST_VIEW_IMAGE name.
@@ -92,7 +92,7 @@ def need(options: argparse.Namespace, kubectl: list[str]) -> None:
     MeasuredCluster.scheduler = options.scheduler
     clusters: list[MeasuredCluster] = []
     times: dict[str, list[float]] = {"echo": [], "bare": [], "resized": [], "run": [], "sum": []}
-    # it shrinks between two runs
+    # the cluster shrinks between two runs
     values = {"size": 1, "maxSize": most, "autoscaling": {"enabled": True, "idleSeconds": 1}}
     try:
         clusters.append(BareCluster(most, kubectl, options.namespace))

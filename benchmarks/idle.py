@@ -1,9 +1,9 @@
-"""What an idle MiniCluster uses: CPU, memory and processes of a lead, a worker, and the autoscaler's container.
+"""CPU, memory and processes of an idle MiniCluster: of a lead, a worker, and the autoscaler's container.
 
     python -m benchmarks.idle FILE.json [--view IMAGE] [--seconds 60] [--namespace default]
 
-CPU is the container's cgroup's, so probes and processes that have ended count too. Memory is the processes' own, with
-their part of what they share (PSS). Needs kubectl, helm and minicluster in PATH.
+CPU is that of the container's cgroup, so probes and processes that have ended count too. Memory is that of the
+processes, with their part of shared memory (PSS). Needs kubectl, helm and minicluster in PATH.
 """
 
 import argparse
@@ -15,13 +15,13 @@ from benchmarks.results import Row, save
 from tools.clients import output, run_program
 
 SIZE = 4
-#: Nanoseconds of CPU, of either version of cgroups.
+#: Prints nanoseconds of CPU, with either version of cgroups.
 CPU = """
 if [ -e /sys/fs/cgroup/cpu.stat ]; then
   while read -r key value; do [ "$key" != usage_usec ] || echo "${value}000"; done </sys/fs/cgroup/cpu.stat
 else cat /sys/fs/cgroup/cpuacct/cpuacct.usage; fi
 """
-#: KiB of each process but those of this command.
+#: Prints the KiB of each process, except those of this command.
 MEMORY = """
 for file in /proc/[0-9]*/smaps_rollup; do
   read -r pid name state parent rest 2>/dev/null <"${file%/*}/stat" || continue
@@ -78,7 +78,7 @@ def main() -> None:
     cluster = MeasuredCluster({"size": SIZE, "autoscaling": scaling, "flux": flux}, kubectl, options.namespace)
     try:
         wait(lambda: cluster.up() == SIZE)
-        time.sleep(options.seconds)  # what the start leaves behind ends
+        time.sleep(options.seconds)  # until the work of the start has ended
         agent = "minicluster-agent"
         containers = {
             "lead": Container(cluster, 0, NAME),

@@ -1,12 +1,12 @@
-"""What Kubernetes' own controllers take for an Indexed Job of many pods, without Kubernetes nodes.
+"""How long Kubernetes' own controllers take for an Indexed Job of many pods, without real Kubernetes nodes.
 
     python -m benchmarks.jobs FILE.json [--pods 100 1000 5000] [--qps 20 200]
 
 API server, etcd, controllers and scheduler are the real ones of tools/embedded.py; the Kubernetes nodes are simulated,
-and their pods run nothing. Each row is an install of the chart with so many pods, at so many requests a second that the
-controllers may make (Kubernetes' default is 20): seconds from `helm install` until all pods are created and bound to a
-Kubernetes node; requests to the API server until all are ready; the bytes of the Job, of a pod and of the
-EndpointSlices. Needs what `make tools` builds, and minicluster in PATH.
+and their pods run nothing. Each row is an install of the chart, with a number of pods (`pods`) and a limit on the
+controllers' requests a second (`qps`; Kubernetes' default is 20). It has the seconds from `helm install` until all pods
+are created and bound to a Kubernetes node; the requests to the API server until all are ready; and the bytes of the
+Job, of a pod and of the EndpointSlices. Needs the programs that `make tools` builds, and minicluster in PATH.
 """
 
 import argparse
@@ -33,7 +33,7 @@ OPEN = ("WATCH", "CONNECT")
 
 
 def requests(metrics: str) -> Counter[str]:
-    """Return how often each verb was used on each resource, of the API server's metrics.
+    """Return how often each verb was used on each resource, from the API server's metrics.
 
     >>> requests('apiserver_request_total{code="201",resource="pods",subresource="",verb="POST"} 4')
     Counter({'POST pods': 4})

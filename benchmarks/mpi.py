@@ -1,11 +1,11 @@
-"""What MPI loses on several pods of one Kubernetes node.
+"""How much slower MPI is over several pods of one Kubernetes node than in one pod.
 
     python -m benchmarks.mpi --image IMAGE --view VIEW [--rounds 5] [--size 4] [--namespace default]
 
 Each round runs, in turns, LAMMPS' Lennard-Jones melt and a ping-pong
   pods      over SIZE pods of one Kubernetes node, a rank in each, as the chart does by default (flux.affinity auto),
   off       the same with -ocpu-affinity=off,
-  on        the same with -ocpu-affinity=on, as Flux would by itself,
+  on        the same with -ocpu-affinity=on, as Flux does by default,
   mpirun    in one of these pods, with as many ranks, without Flux.
 It prints the medians, and their ratios to mpirun, as a table in Markdown. The image has LAMMPS (`lmp`), mpirun of
 Open MPI, and `pingpong-openmpi`, which prints `8 B X us` and `8192 B X us`, half a round trip between ranks 0 and 1.
@@ -25,7 +25,7 @@ from tools.clients import CHART, ClusterError, output, run_program, until
 NAME = "bench-mpi"
 FLUX = "/mnt/flux/bin/flux"
 PATIENCE = 300.0
-#: The figures with their units, and how each is found in the output.
+#: The figures with their units, and the pattern of each in the output.
 FOUND = {
     "LAMMPS, s": r"^Loop time of (\S+) on {size} procs",
     "ping-pong 8 B, µs": r"^8 B (\S+) us$",
@@ -35,7 +35,7 @@ COMMANDS = ("lmp -in /tmp/melt -log none", "pingpong-openmpi")
 
 
 def ways(size: int) -> dict[str, str]:
-    """Return the shell words that start a command, by the name of the way."""
+    """Return the shell words of each way to start a command, by its name."""
     flux = f"{FLUX} run -N{size} -n{size}"
     shared = f"mpirun --allow-run-as-root --oversubscribe --bind-to none -n {size}"
     return {"pods": flux, "off": f"{flux} -ocpu-affinity=off", "on": f"{flux} -ocpu-affinity=on", "mpirun": shared}

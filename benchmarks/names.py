@@ -1,4 +1,4 @@
-"""How often a broker asks DNS for its parent: while the name is not there, and while nobody listens at its address.
+"""How often a broker asks DNS for its parent: while the name doesn't exist, and while nobody listens at its address.
 
     python -m benchmarks.names FILE.json [--seconds 20]
 

@@ -56,7 +56,7 @@ def table(head: Sequence[str], rows: Sequence[Cells]) -> str:
 
 
 def start(rows: Sequence[Row]) -> str:
-    """Return seconds by pods and view, and how many times those of bare pods with Flux they are."""
+    """Return the seconds of each way by pods and view, and their ratio to those of bare pods with Flux."""
     groups = list(dict.fromkeys((row["pods"], row["view_mb"], row["runs"]) for row in rows))
     lines: list[Cells] = []
     for group in groups:
@@ -138,7 +138,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
 
 
 def written(text: str, load: Callable[[str], dict[str, Any]] = results.load) -> str:
-    """Return a page with its tables as the results are now. Raises KeyError for a table that has no maker."""
+    """Return a page with its tables made from the results. Raises KeyError for a table that is not in TABLES."""
 
     def fill(match: re.Match[str]) -> str:
         found = load(match[2])

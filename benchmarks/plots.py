@@ -15,7 +15,7 @@ COLOURS = {"image": "#1b7837", "helm": "#7fbf7b", "copy": "#e08214", "operator":
 
 
 def start(results: Rows) -> Any:
-    """Return bars: how many times the start of bare pods with Flux each way takes."""
+    """Return bars: the time of each way, as a multiple of that of bare pods with Flux."""
     figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
     rows = results["start"]
     groups = list(dict.fromkeys((row["pods"], row["view_mb"]) for row in rows))
@@ -35,7 +35,7 @@ def start(results: Rows) -> Any:
 
 
 def size(results: Rows) -> Any:
-    """Return what a number of hosts costs: memory of the lead, and the time until Kubernetes has created the pods."""
+    """Return the cost of a number of hosts: memory of the lead, and the time until Kubernetes has created the pods."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     lines(left, results["hosts"], "hosts", "lead_mib", "{scheduler}, {cores} cores a host")
     left.set(xscale="log", yscale="log", xlabel="hosts that may join (maxSize)", ylabel="memory of rank 0, MiB")
@@ -47,7 +47,7 @@ def size(results: Rows) -> Any:
 
 
 def lines(axes: Any, rows: Iterable[Row], x: str, y: str, label: str) -> None:
-    """Draw a line for each label, which is made of a row's values."""
+    """Draw a line for each label; a row's values make its label."""
     series: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         series.setdefault(label.format(**row), []).append((row[x], row[y]))
@@ -55,7 +55,7 @@ def lines(axes: Any, rows: Iterable[Row], x: str, y: str, label: str) -> None:
         axes.plot(*zip(*sorted(points), strict=True), marker="o", label=name)
 
 
-#: What draws each plot, by the file's name.
+#: The function that draws each plot, by the file's name.
 DRAWERS: dict[str, Callable[[Rows], Any]] = {"performance-start": start, "performance-size": size}
 
 

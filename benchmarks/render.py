@@ -33,7 +33,7 @@ def helm3(*options: str) -> str:
 
 
 def post_render(stream: str) -> None:
-    """Run the post-renderer over a stream, and don't read what it writes: that can be 140 MB."""
+    """Run the post-renderer over a stream; its output is not read: it can be 140 MB."""
     subprocess.run(["minicluster"], input=stream.encode(), stdout=subprocess.DEVNULL, check=True)
 
 

@@ -33,5 +33,5 @@ def save(path: Path, where: str, rows: list[Row]) -> None:
 
 
 def digest(names: Iterable[str], folder: Path = FOLDER) -> str:
-    """Return a text that changes with any of some sets of figures: a plot keeps that of what it shows."""
+    """Return a text that changes with any of some sets of figures; a plot keeps the digest of its figures."""
     return hashlib.sha256(b"".join((folder / f"{name}.json").read_bytes() for name in names)).hexdigest()

@@ -1,10 +1,10 @@
-"""How large what the post-renderer writes is, and how long it takes, by the size of the cluster.
+"""How much the post-renderer writes, and how long it takes, by the size of the cluster.
 
     python -m benchmarks.sizes FILE.json [--hosts 4 1000 10000 100000] [--runs 5]
 
-Each row is a MiniCluster with so many hosts (`size` and `maxSize`): the bytes of the ConfigMap's and the Secret's
-data, of the hostlist and of broker.toml in it; the Job's manifest; and the CPU seconds of `minicluster`, the least of
-the runs. Needs helm and minicluster in PATH.
+Each row is a MiniCluster with a number of hosts (`size` and `maxSize`). It has the bytes of the ConfigMap's and the
+Secret's data, of the hostlist and of broker.toml in it, and of the Job's manifest; and the least CPU seconds of
+`minicluster` in the runs. Needs helm and minicluster in PATH.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def data_bytes(document: dict[str, Any]) -> int:
 
 
 def sizes(manifests: str) -> Row:
-    """Return the bytes of what is in rendered manifests."""
+    """Return the bytes of the parts of rendered manifests."""
     documents = [document for document in yaml.safe_load_all(manifests) if document]
     found = {document["kind"]: document for document in documents if document["kind"] in ("ConfigMap", "Secret", "Job")}
     toml = found["ConfigMap"]["data"]["broker.toml"]

@@ -3,8 +3,8 @@
     python -m benchmarks.start [--runs 20] [--size 4] [--context NAME]
 
 Each run times, one after the other, an Indexed Job of the same images whose containers
-  echo    only print the line: what Kubernetes itself takes,
-  bare    start Flux by the shortest script that does, with the certificate and broker.toml of the chart,
+  echo    only print the line: the time that Kubernetes itself needs,
+  bare    start Flux with the shortest possible script, with the certificate and broker.toml of the chart,
 and the chart with the view as an image volume (image), and with the view copied, to the disk (copy) and into memory
 (memory). The time of the output is the container runtime's timestamp of the line, so the cluster's clock must be this
 machine's.
@@ -24,12 +24,12 @@ from minicluster import templates, yamlio
 from tools.clients import CHART, output, run, run_program, until
 
 LINE = "hello world"
-#: How the view comes into the pods: values of flux.container
+#: The ways by which pods get the view: values of flux.container
 VIEWS = {"image": {"mode": "image"}, "copy": {"mode": "copy"}, "memory": {"mode": "copy", "copyMedium": "Memory"}}
 
 
 def rendered(way: str, options: argparse.Namespace, kubectl: list[str]) -> list[dict[str, Any]]:
-    """Return the manifests of a MiniCluster that says hello, by one of VIEWS."""
+    """Return the manifests of a MiniCluster that prints hello, with one of VIEWS."""
     version = json.loads(output(*kubectl, "version", "-o", "json"))["serverVersion"]["gitVersion"]
     container = {"image": "ubuntu:noble", "command": f"echo {LINE}"}
     values = {"size": options.size, "logging": {"quiet": True}, "containers": [container]}

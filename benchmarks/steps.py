@@ -7,7 +7,7 @@ Points = list[tuple[float, int]]
 
 
 def summed(start: int, steps: Iterable[tuple[float, int]]) -> Points:
-    """Return the values over time that changes add up to."""
+    """Return the values over time, as the sums of changes."""
     points = [(0.0, start)]
     for at, step in sorted(steps):
         points.append((max(0.0, at), points[-1][1] + step))

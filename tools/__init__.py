@@ -1,1 +1,1 @@
-"""What `make` runs, and what tests, benchmarks and tools share. Run a program by `python -m tools.NAME`."""
+"""Programs that `make` runs, and modules that tests, benchmarks and tools share. Run one by `python -m tools.NAME`."""

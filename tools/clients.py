@@ -18,12 +18,12 @@ ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "charts" / "minicluster"
 #: The programs that `make tools` builds.
 BIN = ROOT / ".tools" / "bin"
-#: Seconds until something that is waited for counts as failed, also on a busy machine.
+#: Seconds until a wait has failed, even on a busy machine.
 PATIENCE = 60.0
 
 
 class ClusterError(RuntimeError):
-    """Something of a cluster is missing or came to its end; the text says what and why."""
+    """A part of a cluster is missing or has ended; the text says which and why."""
 
 
 class ProcessError(ClusterError):
@@ -31,7 +31,7 @@ class ProcessError(ClusterError):
 
 
 class TooLateError(ClusterError):
-    """What was waited for did not come in time."""
+    """A wait took too long."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Done:
 
     @property
     def both(self) -> str:
-        """All that a person sees."""
+        """Both outputs, as a person sees them."""
         return self.out + self.err
 
 
@@ -79,7 +79,7 @@ def output(
 def until(found: Callable[[], T], seconds: float = PATIENCE, what: str = "", pause: float = 0.05) -> T:
     """Ask again and again, and return the first true value; a ProcessError means "not yet".
 
-    Raises TooLateError when there is none after so many seconds.
+    Raises TooLateError when there is none after ``seconds``.
     """
     end = time.monotonic() + seconds
     while True:
@@ -106,7 +106,7 @@ class KubernetesCluster:
     """A cluster, with the rights of the user in a kubeconfig; ``env`` is the environment of every command."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        """Connect to nothing yet; ``env`` has KUBECONFIG, or kubectl's own default counts."""
+        """Connect to nothing yet; without KUBECONFIG in ``env``, kubectl's default is used."""
         self.env = dict(env)
 
     def run(self, *command: object, stdin: str | None = None) -> Done:
@@ -136,7 +136,7 @@ class KubernetesCluster:
 
 
 def values_text(values: object) -> str:
-    """Return values as JSON that is YAML too: without pairs of surrogates."""
+    """Return values as JSON that is valid YAML, which allows no surrogate pairs."""
 
     def escape(match: re.Match[str]) -> str:
         if match[0] == "\\\\":
@@ -186,7 +186,7 @@ class Helm:
         return done.out
 
     def fails(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
-        """Return all that a person sees of a Helm that must fail. Raises ProcessError when it succeeds."""
+        """Return both outputs of a Helm that must fail. Raises ProcessError when it succeeds."""
         done = self.run(*args, stdin=stdin, env=env)
         if not done.code:
             raise ProcessError(f"{shlex.join([self.name, *map(str, args)])} should have failed: {done.both}")

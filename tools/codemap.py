@@ -14,10 +14,10 @@ from minicluster.templates import rendered
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 FOLDERS = ("charts/minicluster/templates", "plugin", "tools", "benchmarks")
-#: Of files that can have a comment; some programs of the pods have none.
+#: Suffixes of files that can have a comment; some programs of the pods have no suffix.
 SUFFIXES = {".go", ".j2", ".lua", ".py", ".sh", ".tpl", ".txt", ".yaml", ""}
 MARKED = re.compile(r"(<!-- files -->\n).*?(<!-- end -->)", re.DOTALL)
-#: What may stand before the first comment: actions of a template, and lines for other programs.
+#: May come before the first comment: actions of a template, and lines for other programs.
 BEFORE = re.compile(r"(?:\s*(?:\{\{-? ?[^/\s-].*?\}\}|#!.*|# shellcheck .*))*\s*")
 TEMPLATE_COMMENT = re.compile(r"\{(?:\{-? ?/\*|#)(.*?)(?:\*/|#\})", re.DOTALL)
 LINE_COMMENT = re.compile(r"(?:#|//|--) ?")
@@ -42,7 +42,7 @@ def purpose(path: Path) -> str:
 
 
 def files(root: Path) -> list[Path]:
-    """Return the files of the map, each folder's own before those of the folders in it."""
+    """Return the files of the map, those of a folder before those of its subfolders."""
     found = [sorted((root / folder).rglob("*"), key=lambda path: (path.parent, path.name)) for folder in FOLDERS]
     return [path for paths in found for path in paths if path.suffix in SUFFIXES and path.is_file()]
 

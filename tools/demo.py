@@ -1,7 +1,7 @@
 """A MiniCluster from `helm install` to `helm uninstall`, with the commands that do it.
 
-`make demo` shows it on a control plane of its own, where pods are Running but nothing runs in them;
-`make demo CONTEXT=name` on a cluster of yours, in a namespace that it makes and removes.
+`make demo` shows it on a local control plane, where pods are Running but nothing runs in them.
+`make demo CONTEXT=name` shows it on a cluster of yours, in a namespace that it makes and removes.
 """
 
 import argparse
@@ -132,7 +132,7 @@ def your_cluster(context: str, work: Path) -> Iterator[Demo]:
     try:
         yield demo
     finally:
-        # the release first: a namespace is removed after its pods, and they may wait for their Job
+        # the release first: the namespace is removed only after its pods, which may wait for their Job
         demo.run("helm", "uninstall", "demo", "--ignore-not-found")
         demo.run("kubectl", "delete", "namespace", NAMESPACE, "--timeout=5m")
 

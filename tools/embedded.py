@@ -1,7 +1,7 @@
 """A local Kubernetes control plane for the tests and the demo.
 
-etcd, API server, controllers and scheduler are the real ones, run by an ordinary user on loopback; the Kubernetes nodes
-are kwok's: pods are scheduled, get an address and are Running, but nothing runs in them (kwok.yaml says how
+etcd, API server, controllers and scheduler are the real ones, run by an ordinary user on loopback. The Kubernetes nodes
+are simulated by kwok: pods are scheduled, get an address and are Running, but nothing runs in them (kwok.yaml says how
 to end one with an exit code).
 
     with EmbeddedCluster(Path(".tools/bin"), Path("/tmp/cluster")) as cluster:
@@ -22,14 +22,14 @@ from tools.clients import ClusterError, KubernetesCluster
 
 KWOK_CONFIG = Path(__file__).with_name("kwok.yaml")
 NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "250"}
-#: Where setpriv exists, a program of the control plane is killed when the process that started it ends.
+#: With setpriv, the kernel kills a program of the control plane when the process that started it ends.
 LEASH = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 
 class EmbeddedCluster(KubernetesCluster):
     """A cluster that starts at `with` in a few seconds and ends with it; several can run at once.
 
-    `kubeconfig` is the administrator's, `user_kubeconfig` that of "user", who may do nothing until `grant`.
+    `kubeconfig` is the administrator's, `user_kubeconfig` that of "user", who has no rights until `grant`.
     `env` is an environment in which kubectl and helm find the programs and, as administrator, the cluster.
     """
 
@@ -47,10 +47,10 @@ class EmbeddedCluster(KubernetesCluster):
 
         bin_dir has the programs that `make tools` builds. work_dir, new or empty, takes the cluster's data
         and a log of each program; it is not removed. Without nodes there are no controllers either: objects can be
-        made, and nothing acts on them. qps is how many requests a second the controllers may make,
-        and twice as many at once: Kubernetes' own 20 would be a test's time. gates are feature gates, as in
-        `NAME=true,NAME=true`; with them, the API server serves the APIs that they belong to. api_server is the
-        program of another version; the controllers' would not fit it.
+        made, and nothing acts on them. qps is how many requests a second the controllers may make (and twice as many
+        at once): with Kubernetes' default of 20 most of a test's time would be spent waiting. gates are feature gates,
+        as in `NAME=true,NAME=true`; with them, the API server also serves alpha and beta APIs. api_server is the
+        program of another version; it needs `nodes=0`, because the controllers don't fit it.
         """
         self.bin_dir = bin_dir.resolve()
         self.api_server = (api_server or bin_dir / "kube-apiserver").resolve()
@@ -118,7 +118,7 @@ class EmbeddedCluster(KubernetesCluster):
         self.wait("the service account", lambda: bool(self.kubectl("get", "serviceaccount", "default")))
 
     def _write_credentials(self, port: int) -> None:
-        certificate = self.work_dir / "apiserver.crt"  # the API server will make it
+        certificate = self.work_dir / "apiserver.crt"  # the API server makes it
         tokens = []
         for user, group, path in (
             ("admin", ",system:masters", self.kubeconfig),
@@ -131,7 +131,7 @@ class EmbeddedCluster(KubernetesCluster):
         _write_private(self.work_dir / "tokens.csv", "".join(tokens))
 
     def _start_api_server(self, port: int) -> None:
-        # sockets, for this etcd lets in whoever comes; it wants a port in any URL
+        # Unix sockets, because this etcd asks for no password; its URLs need a port all the same
         clients, peers = "unix://etcd.sock:0", "unix://etcd-peers.sock:0"
         self._run(
             "etcd",
@@ -173,7 +173,7 @@ class EmbeddedCluster(KubernetesCluster):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for whoever started them
+                start_new_session=True,  # a terminal's Ctrl-C must not end them
             )
 
     def _log(self, name: str) -> Path:
@@ -191,7 +191,7 @@ class EmbeddedCluster(KubernetesCluster):
 
     def _stop(self) -> None:
         for process in self._processes.values():
-            process.kill()  # nothing here is worth an orderly end
+            process.kill()  # no data is worth an orderly end
         for process in self._processes.values():
             process.wait()
 

@@ -46,7 +46,7 @@ def version(root: Path) -> str:
 
 
 def notes(root: Path, wanted: str) -> str:
-    """Return a version's part of the changelog. Raises PublishError when it is not that of the files, or is empty."""
+    """Return a version's part of the changelog. Raises PublishError if it is empty, or if the files differ from it."""
     if version(root) != wanted:
         raise PublishError(f"the version is {version(root)}, not {wanted}: run `python tools/release.py set {wanted}`")
     changes = (root / CHANGELOG).read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def _up_to_next(changes: str) -> str:
 
 
 def set_version(root: Path, new: str, date: datetime.date) -> None:
-    """Write a version into the files that have or name it; the changelog's Unreleased part becomes that version's.
+    """Write a version into the files that have or name it; the changelog's Unreleased part gets it as its title.
 
     Raises PublishError and writes nothing when the version is malformed or exists, or when nothing is Unreleased.
     """

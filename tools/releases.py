@@ -1,4 +1,4 @@
-"""A MiniCluster as a Helm release: what tests, benchmarks and tools do with it and see of it."""
+"""A MiniCluster as a Helm release, for tests, benchmarks and tools: they change it and look at its objects."""
 
 import json
 import time
@@ -11,11 +11,11 @@ from tools.clients import CHART, Done, Helm, KubernetesCluster, ProcessError, un
 
 #: Where Flux is in the pods of a release with the chart's defaults.
 MOUNT = "/mnt/flux"
-#: Kinds of which the chart, or what it starts, makes objects.
+#: Kinds of the objects that the chart makes, or that these make.
 KINDS = "jobs,pods,services,configmaps,secrets,serviceaccounts,roles,rolebindings"
 JOB_NAME = "batch.kubernetes.io/job-name"
 INDEX = "batch.kubernetes.io/job-completion-index"
-#: Seconds for what needs an image, a pod and a broker.
+#: Seconds for a step that needs an image, a pod and a broker.
 PATIENCE = 120.0
 
 
@@ -25,7 +25,7 @@ def index_of(pod: Mapping[str, Any]) -> int:
 
 
 def is_live(pod: Mapping[str, Any]) -> bool:
-    """Say whether a pod has not failed and is not about to go."""
+    """Say whether a pod has neither failed nor been deleted."""
     return "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] != "Failed"
 
 
@@ -66,7 +66,7 @@ class Release:
         return done
 
     def refuse(self, *args: object, command: str = "upgrade", **values: Any) -> str:
-        """Return what a person sees of an upgrade (or install) that must fail. Raises ProcessError otherwise."""
+        """Return both outputs of an upgrade (or install) that must fail. Raises ProcessError otherwise."""
         done = self.run(command, *args, values=values)
         if not done.code or "Traceback" in done.both:
             raise ProcessError(f"helm {command} {self.name} should have been refused: {done.both}")
@@ -97,13 +97,13 @@ class Release:
         return found
 
     def items(self, kinds: str = KINDS, *args: object) -> list[dict[str, Any]]:
-        """Return the objects in the namespace, but for those that any namespace has."""
+        """Return the objects in the namespace, without those that every namespace has."""
         found = self.cluster.get(kinds, "--namespace", self.namespace, *args)["items"]
         given = (("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt"))
         return [o for o in found if (o["kind"], o["metadata"]["name"]) not in given]
 
     def objects(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """Return the chart's objects by kind and name, without what the cluster writes to them."""
+        """Return the chart's objects by kind and name, without the fields that the cluster writes."""
         found = {(o["kind"], o["metadata"]["name"]): o for o in self.items("jobs,services,configmaps,secrets")}
         for item in found.values():
             item["metadata"].pop("managedFields", None)
@@ -123,17 +123,17 @@ class Release:
         return self.conditions()[kind]
 
     def pods(self, index: int | None = None) -> list[dict[str, Any]]:
-        """Return the cluster's pods, those that ended too, by index and age."""
+        """Return the cluster's pods, including those that have ended, by index and age."""
         found = self.items("pods", f"--selector={JOB_NAME}={self.name}")
         found.sort(key=lambda pod: (index_of(pod), pod["metadata"]["creationTimestamp"]))
         return [pod for pod in found if index in (None, index_of(pod))]
 
     def live_pods(self) -> dict[int, dict[str, Any]]:
-        """Return by index the pods that did not fail and are not about to go."""
+        """Return by index the pods that have neither failed nor been deleted."""
         return {index_of(pod): pod for pod in self.pods() if is_live(pod)}
 
     def running(self, size: int, seconds: float = 30) -> dict[int, str]:
-        """Wait until there are so many pods and all run; return their UIDs by index. Raises ClusterError."""
+        """Wait until there are ``size`` pods and all run; return their UIDs by index. Raises ClusterError."""
 
         def ready() -> bool:
             pods = self.live_pods()
@@ -143,7 +143,7 @@ class Release:
         return {index: pod["metadata"]["uid"] for index, pod in self.live_pods().items()}
 
     def pod(self, index: int) -> str:
-        """Return the name of the pod of an index that runs and is not about to go; "" when there is none."""
+        """Return the name of the pod of an index that runs and was not deleted; "" when there is none."""
         found = [pod for pod in self.pods(index) if is_live(pod) and pod["status"]["phase"] == "Running"]
         return str(found[-1]["metadata"]["name"]) if found else ""
 
@@ -182,7 +182,7 @@ class FluxRelease(Release):
         return [state["terminated"]["exitCode"] for state in states]
 
     def created(self, index: int) -> int:
-        """Return how many pods of an index were ever made."""
+        """Return how many pods of an index have been made so far."""
         events = self.items("events", "--field-selector=reason=SuccessfulCreate")
         return sum(f"pod: {self.name}-{index}-" in event["message"] for event in events)
 
@@ -204,7 +204,7 @@ class FluxRelease(Release):
         return self.flux(0, "resource", "list", "-n", "-s", "up", "-o", "{ranks}").strip()
 
     def wait_for(self, ranks: str, seconds: float = PATIENCE) -> float:
-        """Return after how many seconds exactly these ranks are up."""
+        """Wait until exactly these ranks are up; return after how many seconds."""
         begin = time.monotonic()
         until(lambda: self.up() == ranks, seconds, f"ranks {ranks}")
         return time.monotonic() - begin

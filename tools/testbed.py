@@ -1,4 +1,4 @@
-"""The real cluster and the images of the pods' tests and of chaos, as the environment names them (CONTRIBUTING.md)."""
+"""The real cluster and the images for the pods' tests and for chaos, from the environment (CONTRIBUTING.md)."""
 
 import json
 import os
@@ -21,7 +21,7 @@ SCHEDULERS = ("sched-simple", "Fluxion")
 
 
 def kubernetes() -> KubernetesCluster:
-    """Return the cluster; its commands find helm, kubectl and minicluster of this repository first."""
+    """Return the cluster; its commands use helm, kubectl and minicluster of this repository."""
     path = os.pathsep.join([str(BIN), str(Path(sys.executable).parent), os.environ["PATH"]])
     return KubernetesCluster(
         {**os.environ, "PATH": path, "KUBECONFIG": os.environ[KUBECONFIG], "HELM_PLUGINS": str(ROOT)},
@@ -64,7 +64,7 @@ def new_volume() -> Iterator[str]:
     kubernetes().kubectl("delete", "persistentvolume", name, "--ignore-not-found", "--wait=false")
 
 
-#: What volumes and claims of the tests have.
+#: Fields of the volumes and claims of the tests, which no storage class makes.
 BY_HAND: dict[str, Any] = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
 
 
@@ -116,7 +116,7 @@ def tolerations(node: str) -> list[dict[str, Any]]:
 
 
 def choose_scheduler(values: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
-    """Return values that choose a scheduler, where they leave it open."""
+    """Return values with a scheduler, unless they choose one themselves."""
     flux = values.get("flux", {})
     if scheduler == "Fluxion" or "scheduler" in flux or "brokerConfig" in flux:
         return {**values}
@@ -124,12 +124,12 @@ def choose_scheduler(values: Mapping[str, Any], scheduler: str) -> dict[str, Any
 
 
 def views() -> list[str]:
-    """Return the view images that the environment names, the one for most tests first; none for the chart's."""
+    """Return the view images from the environment, first the one for most tests; none: the chart's default."""
     return os.environ.get("MINICLUSTER_TEST_VIEW_IMAGE", "").split()
 
 
 def images() -> dict[str, Any]:
-    """Return the values that choose the images, where the environment names others than the chart's."""
+    """Return the values with the images from the environment, or else the chart's defaults."""
     values: dict[str, Any] = {"containers": [{"image": os.environ.get("MINICLUSTER_TEST_IMAGE", "ubuntu:noble")}]}
     return {**values, "flux": {"container": {"image": views()[0]}}} if views() else values
 
@@ -137,7 +137,7 @@ def images() -> dict[str, Any]:
 def values_of(
     values: Mapping[str, Any], runner: Mapping[str, Any], mode: str = "auto", scheduler: str = "Fluxion"
 ) -> dict[str, Any]:
-    """Return values whose containers are sidecars, with the runner, the images, the view's mode and the scheduler."""
+    """Return values with a runner, images, the view's mode and a scheduler; their other containers are sidecars."""
     base = images()
     values = choose_scheduler(values, scheduler)
     sidecars = [{"image": base["containers"][0]["image"], **sidecar} for sidecar in values.get("containers", ())]

@@ -1,7 +1,7 @@
 """The front door: post-renders when Helm calls it, else runs the command line; turns errors into exit codes.
 
 Here, and nowhere else, an error becomes one line on standard error and an exit code, never a traceback.
-Little is imported before the door is open: Ctrl-C may come during an import.
+Most imports are inside functions, so that Ctrl-C during an import is handled too.
 """
 
 import gc
@@ -33,14 +33,14 @@ def main() -> None:
 def post_render() -> None:
     """Render the stream on standard input, and exit. Helm 4 gets an error as a manifest: it throws standard error away.
 
-    Helm's user waits for the whole process, so what only costs time is left out.
+    Helm's user waits for the whole process, so it skips what only costs time.
     """
-    gc.disable()  # 5 ms: what is made lives to the end
+    gc.disable()  # saves 5 ms: all objects live to the end
     with front_door(tell_helm if "HELM_PLUGIN_NAME" in os.environ else streams.say):
         from minicluster.render import postrender  # noqa: PLC0415 - see the top
 
         streams.write(postrender.render(streams.read(sys.stdin.buffer), seed=None, allow_random=True))
-    os._exit(0)  # all is written, and Python takes 10 ms to take itself apart
+    os._exit(0)  # all is written; this saves the 10 ms in which Python frees its objects
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ def message(error: BaseException) -> str:
         case OSError():
             text = error.strerror or type(error).__name__
             return " ".join(f"{error.filename}: {text}".split()) if error.filename else text
-    # not its text: that may be about a certificate
+    # without the error's own text, which may quote a certificate
     return f"{type(error).__name__} at {_origin(error)}, a bug in minicluster: report it with your input"
 
 
@@ -130,5 +130,5 @@ def error_document(text: str) -> bytes:
         "kind": "Error",
         "metadata": {"name": ["error"], "annotations": annotations},
     }
-    # no escapes: what can't be printed is escaped already, and YAML knows no surrogates
+    # no escapes: the message has none but printable characters, and YAML can't read JSON's surrogate pairs
     return json.dumps(document, ensure_ascii=False).encode() + b"\n"

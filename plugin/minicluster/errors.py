@@ -2,7 +2,7 @@
 
 #: Characters of the longest message.
 MOST = 2000
-#: Ends a message of the post-renderer under Helm 4, which adds words of its own.
+#: The end of a message of the post-renderer under Helm 4, which adds words of its own after it.
 END = " [the rest of this line is Helm's]"
 
 
@@ -53,7 +53,7 @@ class StatusError(MiniClusterError):
 
 
 class StateError(MiniClusterError):
-    """A MiniCluster is not in a state for what is asked of it."""
+    """A MiniCluster's state doesn't allow what a command asks for."""
 
 
 class ToolError(MiniClusterError):
@@ -65,7 +65,7 @@ class KubernetesError(MiniClusterError):
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether Kubernetes doesn't let this user do that."""
+        """Whether this user has no right to do that."""
         raise NotImplementedError
 
 

@@ -19,7 +19,7 @@ from minicluster.errors import KubernetesError, ToolError
 #: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
 KUBECTL_SECONDS = 60.0
 GET_SECONDS = 30.0
-#: … also when its deadline is near
+#: Seconds that a kubectl has at least, even when the deadline is near
 SHORTEST = 1.0
 HELM_SECONDS = 300.0
 #: Lines of kubectl that explain nothing: its log, warnings, and that a command in a pod failed.
@@ -31,7 +31,7 @@ INSTALL = {
 
 
 class CommandError(ToolError, KubernetesError):
-    """A command failed; ``reason`` is what it says itself."""
+    """A command failed; ``reason`` is the command's own message."""
 
     def __init__(self, command: str, reason: str) -> None:
         """Make the message of a command, such as `kubectl get pods`, and a reason."""
@@ -40,22 +40,22 @@ class CommandError(ToolError, KubernetesError):
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether Kubernetes doesn't let this user do that."""
+        """Whether this user has no right to do that."""
         return re.search(r"\(Forbidden\)|is forbidden:", self.reason) is not None
 
 
 @dataclass(frozen=True)
 class Kubernetes:
-    """A namespace of the cluster of a kubeconfig's context; what is empty is the kubeconfig's own choice."""
+    """A context of the kubeconfig and a namespace; an empty one is the kubeconfig's current one."""
 
     context: str = ""
     namespace: str = ""
-    is_apart: bool = False  #: whether a terminal's Ctrl-C is not for the commands, which then go on to their ends
-    limit: float | None = None  #: seconds after which no kubectl is waited for
-    deadline: float | None = None  #: the same by the monotonic clock
+    is_apart: bool = False  #: whether a terminal's Ctrl-C doesn't reach the commands, so that they run to their end
+    limit: float | None = None  #: seconds that all calls of kubectl have together
+    deadline: float | None = None  #: when these are over, by the monotonic clock
 
     def within(self, seconds: float | None) -> "Kubernetes":
-        """Return the same, to be asked for so many seconds from now."""
+        """Return the same with a deadline, in that many seconds; None sets none."""
         return self if seconds is None else replace(self, limit=seconds, deadline=time.monotonic() + seconds)
 
     @property
@@ -117,22 +117,22 @@ class Stream:
     """A kubectl that runs until it ends, or is closed. One thread reads it."""
 
     def __init__(self, words: Sequence[str], *, has_input: bool, apart: bool) -> None:
-        """Start a command line; with ``apart`` a terminal's Ctrl-C is not for it."""
+        """Start a command line; with ``apart`` a terminal's Ctrl-C doesn't reach it."""
         pipe, stdin = subprocess.PIPE, subprocess.PIPE if has_input else subprocess.DEVNULL
         self._words = words
         self._process = subprocess.Popen(  # noqa: S603 - words, no shell
             words, bufsize=0, stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=apart
         )
-        self.exit_code: int | None = None  #: once it has ended
-        self.stderr = b""  #: then
+        self.exit_code: int | None = None  #: None until it has ended
+        self.stderr = b""  #: read when it has ended
 
     def fileno(self) -> int:
-        """Return the descriptor that can be read when something came."""
+        """Return the descriptor of standard output, for a selector."""
         assert self._process.stdout  # noqa: S101 - a pipe
         return self._process.stdout.fileno()
 
     def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
-        """Wait until something came here or to another socket; tell whether it did within the time."""
+        """Wait for output, or for data on the socket ``wake``; return whether there is any within the time."""
         with selectors.DefaultSelector() as selector:
             selector.register(self, selectors.EVENT_READ)
             if wake:
@@ -140,7 +140,7 @@ class Stream:
             return bool(selector.select(seconds))
 
     def read(self) -> bytes | None:
-        """Return what came on standard output; None at the end."""
+        """Return new standard output; None at the end."""
         assert self._process.stdout and self._process.stderr  # noqa: S101 - pipes
         data: bytes = self._process.stdout.read(1 << 16)
         if data:
@@ -162,13 +162,13 @@ class Stream:
             yield rest
 
     def write(self, data: bytes) -> None:
-        """Write to standard input; where nobody reads that any more, the end is about to be read."""
+        """Write to standard input. A failure is ignored: the command has ended, and ``read`` is about to find that."""
         with suppress(OSError):
             while self._process.stdin and data:
                 data = data[self._process.stdin.write(data) :]
 
     def error(self) -> CommandError | None:
-        """Return why a command failed that has ended, None for one that did not."""
+        """Return why the command failed; None if it didn't, or hasn't ended."""
         if not self.exit_code:
             return None
         command = _name("kubectl", self._words[1:])
@@ -179,7 +179,7 @@ class Stream:
         self._process.kill()
 
     def close(self) -> None:
-        """End the command, and leave nothing of it."""
+        """End the command, and release its pipes and its process."""
         with self._process:
             self.end()
 
@@ -213,7 +213,7 @@ def run(
 
 
 def _name(tool: str, words: Sequence[str]) -> str:
-    """Return a command with its subcommand, and what that is about."""
+    """Return a tool, its subcommand and the next word, such as `kubectl get pods`."""
     named = list(dropwhile(_is_option, words))[:2]
     return " ".join([tool, *takewhile(lambda word: not _is_option(word), named)])
 
@@ -229,7 +229,7 @@ def _program(tool: str) -> str:
 
 
 def reason(stderr: str) -> str:
-    """Return what a tool says of its failure: after `Error:` all of it, else the last line that explains something."""
+    """Return a tool's reason for its failure: the text after `Error:`, else the last line that explains something."""
     _, _, error = f"\n{stderr}".partition("\nError: ")
     lines = [line for line in stderr.splitlines() if line.strip() and not NOISE.match(line)]
     return error.strip() or (lines[-1].removeprefix("error: ") if lines else "")

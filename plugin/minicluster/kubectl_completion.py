@@ -10,7 +10,7 @@ from minicluster import streams
 from minicluster.cli import COMPLETE, front_door
 from minicluster.errors import one_line
 
-#: Directives by the kind of what click finds: without an entry, no file names are offered
+#: Directive by the kind of click's candidates; for other kinds the shell offers no file names
 DIRECTIVES = {"file": 0, "dir": 16}
 NO_FILES = 4
 

@@ -28,7 +28,7 @@ class _Open:
 
 
 class _Document:
-    """A document up to an event."""
+    """A document, as far as its events were read."""
 
     def __init__(self) -> None:
         self.stack = [_Open(None)]
@@ -54,7 +54,7 @@ def check(data: bytes | str, parser: Any) -> None:
 
 
 def checked(data: bytes | str, parser: Any) -> Iterator[Any]:
-    """Yield the events of a stream as far as they are checked. Raises YAMLError, as ``check`` does."""
+    """Yield the events of a stream, and check each. Raises YAMLError, as ``check`` does."""
     document = _Document()
     for event in yaml.parse(data, Loader=parser):
         yield event

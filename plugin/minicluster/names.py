@@ -1,6 +1,6 @@
-"""What Kubernetes takes for a name (RFC 1123)."""
+"""Patterns of the names that Kubernetes accepts (RFC 1123)."""
 
 LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
-#: Characters of a label, of which Services, hosts and namespaces have one.
+#: The most characters of a label, such as the name of a Service, a host or a namespace.
 MAX_NAME = 63

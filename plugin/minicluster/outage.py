@@ -20,7 +20,7 @@ class Outage:
         return self._since is not None
 
     def is_forgiven(self, seconds: float) -> bool:
-        """Note a failure, and say whether the first one was no longer ago, so that another attempt is due."""
+        """Note a failure. Return whether to try again: the first failure was at most ``seconds`` ago."""
         now = time.monotonic()
         if self._since is None:
             self._since = now

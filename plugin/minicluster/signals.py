@@ -1,4 +1,4 @@
-"""Handlers of signals that are set for a while."""
+"""Signal handlers that are set for a while."""
 
 import signal
 from collections.abc import Callable, Iterable, Iterator
@@ -8,7 +8,7 @@ from types import FrameType
 
 @contextmanager
 def handled(numbers: Iterable[int], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Let a handler have some signals; then their former handlers have them again. For the main thread."""
+    """Set a handler for some signals, and restore the former handlers at the end. Only for the main thread."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield

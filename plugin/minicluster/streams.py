@@ -1,4 +1,4 @@
-"""Standard streams, and files that are written with a mode: what can't be read or written is an error with a name."""
+"""Standard streams, and files that are written with a mode; an error names what can't be read or written."""
 
 import os
 import select
@@ -38,7 +38,7 @@ def write(data: bytes) -> None:
 
 @contextmanager
 def until_unread() -> Iterator[None]:
-    """End the process quietly, as SIGPIPE does, as soon as nobody reads standard output: also while nothing is written.
+    """End the process quietly, as SIGPIPE does, as soon as nobody reads standard output, even if nothing is written.
 
     For the main thread.
     """
@@ -51,7 +51,7 @@ def until_unread() -> Iterator[None]:
 
     def watch(main: int) -> None:
         poll = select.poll()
-        poll.register(1, 0)  # of its errors
+        poll.register(1, 0)  # 0: only its errors are reported
         poll.poll()
         signal.pthread_kill(main, signal.SIGPIPE)
 
@@ -74,11 +74,11 @@ def read(source: IO[bytes]) -> bytes:
 
 
 def write_file(path: Path, data: bytes, mode: int) -> None:
-    """Write a new file with a mode, in place of one that is there. Raises OutputError."""
+    """Write a file with a mode; an existing file is replaced. Raises OutputError."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise OutputError(f"{path} exists and is not a regular file: give the path of a file")
     try:
-        # an existing file may be readable by others: it is replaced
+        # not overwritten: others may be able to read the existing file
         path.unlink(missing_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             os.fchmod(file.fileno(), mode)
@@ -88,7 +88,7 @@ def write_file(path: Path, data: bytes, mode: int) -> None:
 
 
 def open_closed() -> None:
-    """Give a closed standard stream a descriptor that fails when it is used; else a file would get its number."""
+    """Give a closed standard stream a descriptor that fails when it is used; else the next file gets its number."""
     for number, name, mode, other in (
         (0, "stdin", "r", os.O_WRONLY),
         (1, "stdout", "w", os.O_RDONLY),
@@ -103,7 +103,7 @@ def open_closed() -> None:
 
 
 def discard_unwritten() -> None:
-    """Drop what could not be written: Python would try once more as it exits, and print a complaint."""
+    """Drop output that could not be written: Python would try again at its exit, and print an error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

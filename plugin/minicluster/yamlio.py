@@ -18,7 +18,7 @@ import yaml
 from minicluster import limits
 
 _TAG = "tag:yaml.org,2002:"
-#: Widest line that libyaml can be told not to break.
+#: The greatest line width that libyaml accepts, so that it breaks no line.
 _WIDTH = 2**31 - 1
 
 
@@ -33,7 +33,7 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
         return True
 
 
-#: A string that begins so is a string to all readers: no number, date, merge key, null or indicator does.
+#: A string that begins so is a string to all readers: a number, date, merge key, null or indicator begins otherwise.
 _PLAIN = re.compile(r"[A-Za-z/]")
 #: Except these words, in upper or lower case.
 _WORDS = {"y", "yes", "n", "no", "on", "off", "true", "false", "null", "nan", "inf"}
@@ -53,12 +53,12 @@ def _style(text: str) -> str | None:
 _Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar(f"{_TAG}str", text, style=_style(text)))
 
 
-#: Characters of a text of which the YAML is kept: many manifests of a stream have the same programs.
+#: The YAML of a longer text is cached: many manifests of a stream have the same programs.
 _LONG = 200
 
 
 def dump_manifest(manifest: Mapping[str, Any]) -> bytes:
-    """Return a manifest as YAML, as ``dump`` does, in less time when others had the same long texts in ``data``.
+    """Return a manifest as YAML, as ``dump`` does, but with a cache for the long texts in ``data``.
 
     ``data``, if there is any, is its last field.
     """

@@ -24,7 +24,7 @@ LOOKS = {
 }
 #: Prints the size of MPI's world and its ranks.
 WORLD = "from mpi4py.MPI import COMM_WORLD as w; print(w.size, w.gather(w.rank)) if w.rank == 0 else w.gather(w.rank)"
-NO_PMIX = "minicluster: -o pmi=pmix can't be had, "
+NO_PMIX = "minicluster: -o pmi=pmix does not work, "
 
 
 def up(release: Install, values: dict[str, Any], **runner: Any) -> FluxRelease:

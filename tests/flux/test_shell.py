@@ -21,7 +21,7 @@ ONE = first_core(ALL)
 COUNT = len(os.sched_getaffinity(0))
 #: Where a view has the plugins of Flux's shell
 PLUGINS = "lib/flux/shell/plugins"
-NO_PMIX = "minicluster: -o pmi=pmix can't be had, "
+NO_PMIX = "minicluster: -o pmi=pmix does not work, "
 
 
 def shown(cluster: Cluster, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:

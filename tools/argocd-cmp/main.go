@@ -1,4 +1,4 @@
-// Argo CD's argocd-cmp-server as it is, and the part of its repo-server that talks to it: for the tests of
+// Runs Argo CD's argocd-cmp-server, and the part of its repo-server that talks to it, for the tests of
 // gitops/argocd/plugin.yaml.
 //
 //	argocd-cmp serve --config-dir-path DIR   the server; Argo CD's environment variables name its socket and its folder
@@ -7,7 +7,7 @@
 //	argocd-cmp parameters SOCKET REPO PATH   stream it too; print the parameters that the plugin announces, as JSON
 //	argocd-cmp check FILE…                   fail for an Application or ApplicationSet that has a field of no meaning
 //
-// What has the prefix ARGOCD_APP_, ARGOCD_ENV_, KUBE_ or PARAM_ in the environment is sent along, as a repo-server does.
+// As a repo-server does, it sends the variables of the environment that begin with ARGOCD_APP_, ARGOCD_ENV_, KUBE_ or PARAM_.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Argo CD's own for a request of its repo-server.
+// Argo CD's own timeout for a request of its repo-server.
 const timeout = 60 * time.Second
 
 func main() {
@@ -120,7 +120,7 @@ func ask(what, socket, repo, path string) error {
 	return fmt.Errorf("%s: generate, match or parameters?", what)
 }
 
-// answer waits for the response to what was sent, and shows it.
+// answer waits for the response to the files that were sent, and prints it.
 func answer[T any](sent error, receive func() (T, error), show func(T)) error {
 	if sent != nil {
 		return sent

@@ -2,9 +2,10 @@
 
     MINICLUSTER_TEST_KUBECONFIG=$KUBECONFIG python -m tools.chaos --seconds 300 --seed 7
 
-Cluster and images are those of the pods' tests (CONTRIBUTING.md). The MiniCluster keeps Flux's state on a claim, a
-folder of the Kubernetes nodes. At the end the program prints a report. It exits with 1 when a waiting job was lost,
-when a job ran twice outside of the documented window, when the number of nodes is wrong, or when something leaked.
+Cluster and images are those of the pods' tests (CONTRIBUTING.md). The MiniCluster keeps Flux's state on a claim, which
+is a folder of the Kubernetes nodes. At the end the program prints a report. It exits with 1 when a waiting job was
+lost, when a job ran twice outside of the documented window, when the number of nodes is wrong, or when something
+leaked.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The resources that pods hold, and those that grew."""
+"""Measures the resources that pods hold, and finds those that grew."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,7 +6,7 @@ from tools.releases import FluxRelease
 
 
 def footprint(cluster: FluxRelease, size: int) -> list[dict[str, int]]:
-    """Return what each pod holds: files of the cluster; open files and memory (KiB) of its broker; processes."""
+    """Return the resources of each pod: the cluster's files, its broker's open files and memory (KiB), processes."""
     script = (
         "p=$(/mnt/flux/bin/flux getattr broker.pid); find /mnt/flux -xdev -type f | wc -l; ls /proc/$p/fd | wc -l;"
         " sed -n 's/^VmRSS:[^0-9]*//p' /proc/$p/status; ls -d /proc/[0-9]* | wc -l"

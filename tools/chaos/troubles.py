@@ -35,8 +35,8 @@ class Chaos:
     release: FluxRelease
     jobs: Jobs
     chance: random.Random
-    nodes: Sequence[str] = ()  #: of Kubernetes, that may be drained
-    apiserver: int | None = None  #: its process
+    nodes: Sequence[str] = ()  #: Kubernetes nodes that may be drained
+    apiserver: int | None = None  #: its process id
     fragile: Sequence[str] = ()  #: a node that may be lost, the command that takes it away, the one that brings it back
     kills: list[Span] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
@@ -112,7 +112,7 @@ class Chaos:
             self.release.cluster.kubectl("uncordon", node)
 
     def drain_rank(self) -> None:
-        """Drain a rank in Flux, as a person does, and undrain it a while later, at the end at the latest."""
+        """Drain a rank in Flux, as a person does, and undrain it a while later; `settle` undrains it if that fails."""
         rank = str(self.chance.randrange(self.size))
         self.flux("resource", "drain", rank, "chaos")
         self.drained.add(rank)
@@ -131,7 +131,7 @@ class Chaos:
         self.release.kubectl("exec", pod, "--", f"{MOUNT}/bin/flux", *words)
 
     def lose_node(self) -> None:
-        """Take a node away with all that is on it, and bring it back once Kubernetes has given its pods up."""
+        """Take a node away with its pods, and bring it back once Kubernetes has given up these pods."""
         node, take, bring = self.fragile
         lead = self.release.pod(0)
         on_it = {p["metadata"]["name"] for p in self.release.pods() if p["spec"].get("nodeName") == node}
@@ -146,7 +146,7 @@ class Chaos:
             self.wait_for_lead(lead)
 
     def running(self) -> set[str]:
-        """Return the names of the pods that run, as far as Kubernetes knows."""
+        """Return the names of the pods that Kubernetes calls Running."""
         return {p["metadata"]["name"] for p in self.release.pods() if p["status"]["phase"] == "Running"}
 
     def stop_api(self) -> None:
@@ -159,7 +159,7 @@ class Chaos:
             os.kill(self.apiserver, signal.SIGCONT)
 
     def attempt(self, name: str, do: Callable[[], None]) -> bool:
-        """Do something that an earlier trouble may have made impossible; say whether it succeeded."""
+        """Do something that an earlier trouble may prevent; return whether it succeeded."""
         try:
             do()
         except MISSED as error:
@@ -184,14 +184,14 @@ class Chaos:
             time.sleep(self.chance.uniform(0, 5))  # so that some troubles overlap
 
     def wait_for_lead(self, old: str) -> None:
-        """Wait for the next lead, and note how long there was none: meanwhile, troubles test only the back-off."""
+        """Wait for the next lead, and note how long there was none. More troubles would only test the back-off."""
         begin = time.monotonic()
         self.wait(lambda: self.release.pod(0) not in ("", old) and self.answers())
         self.outages.append(time.monotonic() - begin)
         say(f"the lead is back after {self.outages[-1]:.1f} s")
 
     def answers(self) -> bool:
-        """Say whether the lead takes jobs."""
+        """Return whether the lead takes jobs."""
         return bool(self.release.flux(0, "queue", "status"))
 
     def settle(self) -> float:
@@ -216,7 +216,7 @@ class Chaos:
             time.sleep(0.5)
 
     def whole(self) -> None:
-        """Raise AssertionError while something is missing, or has work."""
+        """Raise AssertionError while a node is missing or drained, or there are jobs."""
         assert self.release.up() == f"0-{SIZE - 1}"
         assert self.release.flux(0, "jobs", "-n", "-o", "{id}") == ""
         assert self.release.flux(0, "resource", "status", "-n", "-s", "drain", "-o", "{ranks}").strip() == ""
@@ -224,7 +224,7 @@ class Chaos:
 
     @staticmethod
     def tried(do: Callable[[], object]) -> bool:
-        """Do something; say whether it succeeded."""
+        """Do something; return whether it succeeded."""
         try:
             do()
         except MISSED:

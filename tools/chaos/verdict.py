@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-#: Seconds of work that a kill of the lead can undo: kvs.checkpoint-period in broker.toml, and 2 for the clock.
+#: Seconds of work that a kill of the lead can undo: kvs.checkpoint-period in broker.toml, and 2 for clock differences.
 WINDOW = 7.0
 
 
 @dataclass(frozen=True)
 class Span:
-    """From when to when, in seconds of the clock."""
+    """A begin and an end, in seconds of the clock."""
 
     begin: float
     end: float
@@ -18,7 +18,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Ended:
-    """What Flux says of a job."""
+    """How a job ended, as Flux says."""
 
     result: str
     ran: bool
@@ -32,8 +32,8 @@ def verdict(
 ) -> tuple[dict[str, int], list[str]]:
     """Return counts and faults.
 
-    ``submitted`` has the time at which each job was accepted, ``starts`` when it noted that it started, ``known`` what
-    Flux says of it at the end, ``kills`` when leads were killed without grace.
+    ``submitted`` has the time at which each job was accepted, ``starts`` the times at which it started, ``known`` how
+    it ended as Flux says, and ``kills`` the times in which leads were killed without grace.
     """
     faults: list[str] = []
     counts: Counter[str] = Counter(jobs=len(submitted))
@@ -56,7 +56,7 @@ def verdict(
 
 
 def _in_window(moment: float, kills: Iterable[Span]) -> bool:
-    """Say whether a kill of the lead can have undone what happened then."""
+    """Return whether a kill of the lead may have undone an event at this moment."""
     return any(kill.begin - WINDOW <= moment <= kill.end for kill in kills)
 
 

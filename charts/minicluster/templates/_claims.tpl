@@ -11,8 +11,8 @@
 {{- end }}
 
 {{/*
-The claims that the release makes, by name, as JSON: the fields of the volume, its place in the values, and what the
-live claim has. The brokers' pods share a claim; the services' pod is one.
+The claims that the release makes, as JSON, by name. Each has the volume's fields (asked), its place in the values, the
+live claim, and whether several pods share it: the brokers do, and the services have only one pod.
 */}}
 {{- define "minicluster.claims" -}}
 {{- $root := . -}}{{- $claims := dict -}}
@@ -35,7 +35,10 @@ live claim has. The brokers' pods share a claim; the services' pod is one.
 {{- toJson $claims -}}
 {{- end }}
 
-{{/* Access modes of a claim as JSON: as asked, as the live claim has them, or what its pods need. Arguments: root, claim. */}}
+{{/*
+Access modes of a claim as JSON: those of the values, else of the live claim, else what its pods need. Arguments: root,
+claim.
+*/}}
 {{- define "minicluster.accessModes" -}}
 {{- $claim := last . -}}
 {{- $several := and $claim.shared (gt (include "minicluster.maxSize" (first .) | int64) 1) -}}
@@ -43,7 +46,10 @@ live claim has. The brokers' pods share a claim; the services' pod is one.
 {{- $claim.asked.accessModes | default (dig "spec" "accessModes" $needed $claim.live) | toJson -}}
 {{- end }}
 
-{{/* What the post-renderer compares with the live claims (plugin/minicluster/render/claims.py), as JSON; "" without one. */}}
+{{/*
+The live claims and what the values ask of them, as JSON, for the post-renderer (plugin/minicluster/render/claims.py);
+"" if there are none.
+*/}}
 {{- define "minicluster.liveClaims" -}}
 {{- $found := list -}}
 {{- range $name, $claim := include "minicluster.claims" . | fromJson }}

@@ -1,5 +1,5 @@
 {{/*
-A container of the values as Kubernetes has it. Arguments: root, container, kind (runner, sidecar, agent or service).
+The manifest of one container of the values. Arguments: root, container, kind (runner, sidecar, agent or service).
 The chart's shell programs start the runner and each container with a command; others run their image's entrypoint.
 */}}
 {{- define "minicluster.container" -}}
@@ -17,7 +17,7 @@ command: [/bin/sh, {{ printf "%s/configmap/start.sh" $home | quote }}, entrypoin
 command: [/bin/sh, {{ printf "%s/%s" $home (first $program) | quote }}, {{ range rest $program }}{{ . }}, {{ end }}{{ $c.name | quote }}, {{ $role }}]
 {{- end }}
 {{- if or (eq $kind "sidecar") (eq $kind "agent") }}
-# makes it a sidecar: it ends with the runner, and its own end doesn't end the pod
+# makes the container a sidecar: it ends with the runner, and its own end doesn't end the pod
 restartPolicy: Always
 {{- end }}
 {{- range $field := list "workingDir" "resources" "securityContext" }}
@@ -28,7 +28,7 @@ restartPolicy: Always
 {{- $ports := $c.ports | default list }}
 {{- $brokerPort := include "minicluster.brokerPort" $root | float64 }}
 {{- if and (eq $kind "runner") $root.Values.pod.hostNetwork (not (has $brokerPort $ports)) }}
-{{- /* the scheduler then places no two brokers on a Kubernetes node, not even those of two MiniClusters */}}
+{{- /* so the scheduler never places two brokers on one Kubernetes node, not even of two MiniClusters */}}
 {{- $ports = append $ports $brokerPort }}
 {{- end }}
 {{- with $ports }}
@@ -56,10 +56,10 @@ lifecycle: {{- include "minicluster.yaml" . | nindent 2 }}
 startupProbe:
   exec:
     command: [/bin/sh, {{ printf "%s/configmap/ready.sh" $home | quote }}]
-  # a process of the kubelet costs a third of a broker's start: not while the Kubernetes node starts its pods
+  # a probe costs a third of a broker's start: none runs while the Kubernetes node starts its pods
   initialDelaySeconds: 3
   periodSeconds: 1
-  # it polls in the container, for 50 s
+  # one probe polls for 50 s, in the container
   timeoutSeconds: 60
   # a broker waits for the others without a limit: the probe must never end it
   failureThreshold: 2147483647
@@ -67,7 +67,10 @@ startupProbe:
 {{- include "minicluster.mounts" . }}
 {{- end }}
 
-{{/* The agent as a container of the values. It runs as the runner's user, who owns the broker's socket. */}}
+{{/*
+The agent's container as JSON, with the fields of a container of the values. It runs as the runner's user, who owns the
+broker's socket.
+*/}}
 {{- define "minicluster.agentContainer" -}}
 {{- $runner := fromJson (include "minicluster.runner" .) -}}
 {{- $agent := pick $runner "image" "imagePullPolicy" "pullAlways" -}}
@@ -81,7 +84,7 @@ startupProbe:
 {{- toJson $agent -}}
 {{- end }}
 
-{{/* "true" when the chart's shell programs start a container. */}}
+{{/* "true" when the chart's shell programs start a container. Arguments: container, kind. */}}
 {{- define "minicluster.wrapped" -}}
 {{- $commands := .container.commands | default dict -}}
 {{- or (eq .kind "runner") (eq .kind "agent") (and (not .container.noWrapEntrypoint) (or (not (empty .container.command)) (not (empty $commands.script)))) -}}

@@ -1,12 +1,12 @@
-{{/* What the Deployment that follows the queue has in common with its ConfigMap. */}}
+{{/* Helpers for the Deployment that follows the queue, and for its ConfigMap. */}}
 
-{{/* Labels that select its pod. */}}
+{{/* Labels that select the pod that follows the queue. */}}
 {{- define "minicluster.followSelector" -}}
 {{ include "minicluster.selector" . }}
 app.kubernetes.io/component: follow
 {{- end }}
 
-{{/* The values by which it knows the root, as YAML: without the certificate, which it reads in the Secret. */}}
+{{/* The root's values for that pod, as YAML. They lack the certificate: the pod reads it from the Secret. */}}
 {{- define "minicluster.rootValues" -}}
 {{- $values := omit .Values "global" | deepCopy -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" . | int64) -}}

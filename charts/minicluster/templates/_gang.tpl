@@ -2,27 +2,30 @@
 Gangs: how a pod names its PodGroup, how many pods start together, and which changes are refused.
 */}}
 
+{{/* The pod label that names the PodGroup of scheduler-plugins; nothing for another kind of gang. */}}
 {{- define "minicluster.gangLabels" -}}
 {{- if eq .Values.gang.kind "coscheduling" }}
 scheduling.x-k8s.io/pod-group: {{ include "minicluster.name" . | quote }}
 {{- end }}
 {{- end }}
 
+{{/* The pod annotation that names the PodGroup of Volcano; nothing for another kind of gang. */}}
 {{- define "minicluster.gangAnnotations" -}}
 {{- if eq .Values.gang.kind "volcano" }}
 scheduling.k8s.io/group-name: {{ include "minicluster.name" . | quote }}
 {{- end }}
 {{- end }}
 
+{{/* How many pods start together: minSize, else the smallest size that the cluster can have. */}}
 {{- define "minicluster.gangSize" -}}
 {{- $least := ternary .Values.autoscaling.min .Values.size .Values.autoscaling.enabled -}}
 {{- .Values.minSize | default $least | int64 -}}
 {{- end }}
 
 {{/*
-Policy of the PodGroup by which Kubernetes' own scheduler starts the pods: gang (together) or basic (one by one); "" when
-there is none. Kubernetes 1.36, where it has PodGroups, may make a gang of any Job whose pods have none, and then forbids
-to change its size: a basic one keeps the Job elastic. A live cluster keeps the PodGroup of its install.
+Policy of the PodGroup for Kubernetes' own scheduler: gang (the pods start together) or basic (one by one); "" without a
+PodGroup. Kubernetes 1.36 with PodGroups may make a gang of any Job that has none, and then refuses to change its size.
+A basic PodGroup keeps the Job elastic. A live cluster keeps the PodGroup of its install.
 */}}
 {{- define "minicluster.schedulingPolicy" -}}
 {{- $policy := ternary "gang" "basic" (eq .Values.gang.kind "kubernetes") -}}
@@ -41,7 +44,7 @@ to change its size: a basic one keeps the Job elastic. A live cluster keeps the 
 {{- if .Capabilities.APIVersions.Has "scheduling.k8s.io/v1alpha2/PodGroup" }}true{{ end -}}
 {{- end }}
 
-{{/* How many pods start together under Kubernetes' own scheduler. In v1alpha2 it is immutable. */}}
+{{/* How many pods start together under Kubernetes' own scheduler. In v1alpha2 the live number is immutable. */}}
 {{- define "minicluster.minCount" -}}
 {{- $size := include "minicluster.gangSize" . | int64 -}}
 {{- if eq (include "minicluster.podGroups" .) "v1alpha2" -}}
@@ -51,7 +54,10 @@ to change its size: a basic one keeps the Job elastic. A live cluster keeps the 
 {{- $size -}}
 {{- end }}
 
-{{/* Fails where Kubernetes would refuse a change after the rest of it was applied, or remove a new PodGroup. */}}
+{{/*
+Fails if Kubernetes would refuse a new size after other objects have changed, or if the old PodGroup is still being
+deleted.
+*/}}
 {{- define "minicluster.refuseGangChange" -}}
 {{- $job := fromJson (include "minicluster.liveJob" .) -}}
 {{- $api := printf "scheduling.k8s.io/%s" (include "minicluster.podGroups" .) -}}

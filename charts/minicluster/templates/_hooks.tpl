@@ -1,4 +1,7 @@
-{{/* The hooks of a container: those of the values, and that of the runner, which tells the entrypoint of a stop. */}}
+{{/*
+The hooks of a container: those of the values, and for the runner one that tells the entrypoint of a stop. Arguments:
+root, container, kind.
+*/}}
 {{- define "minicluster.hooks" -}}
 {{- $given := .container.lifeCycle | default dict -}}
 {{- $leadOnly := list "/bin/sh" "-c" `[ "$JOB_COMPLETION_INDEX" != 0 ] || exec /bin/sh -c "$1"` "sh" -}}
@@ -23,7 +26,7 @@ preStop:
 {{- end }}
 {{- end }}
 
-{{/* "true" when pod.template has a preStop hook for the runner: a hook can have one action only. */}}
+{{/* "true" when pod.template has a preStop hook for the runner. The chart then adds none: a hook has only one action. */}}
 {{- define "minicluster.ownPreStop" -}}
 {{- $own := false -}}
 {{- range dig "spec" "containers" list .Values.pod.template }}

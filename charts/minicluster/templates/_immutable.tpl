@@ -16,7 +16,7 @@ The immutable values as a flat map of path to text, as JSON. The post-renderer c
 {{- end -}}
 {{- range $values.containers }}{{ range .volumes }}{{ include "minicluster.immutableClaim" . }}{{ end }}{{ end -}}
 {{- include "minicluster.immutableClaim" $values.state -}}
-{{- /* as one text: in a map of paths, {gang: {}} is no other than {basic: {}} */ -}}
+{{- /* one text: as paths, {gang: {}} and {basic: {}} would be the same */ -}}
 {{- $_ := set $values.job "template" (toJson $values.job.template) -}}
 {{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
 {{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
@@ -25,13 +25,16 @@ The immutable values as a flat map of path to text, as JSON. The post-renderer c
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
 {{- end }}
 
-{{/* Leaves of a volume what is immutable: that the release makes its claim, not how large or with which metadata. */}}
+{{/*
+Changes a volume in place, so that only its immutable part is recorded: that it has a claim of the release, but not the
+claim's capacity or metadata.
+*/}}
 {{- define "minicluster.immutableClaim" -}}
 {{- if .capacity }}{{ $_ := set . "capacity" "a claim of the release" }}{{ end -}}
 {{- range list "labels" "annotations" "keep" }}{{ $_ := unset $ . }}{{ end -}}
 {{- end }}
 
-{{/* A line `path: text` for each leaf of a value; long texts as their digest. Arguments: path, value. */}}
+{{/* A line `path: text` for each leaf of a value. A digest stands for a long text. Arguments: path, value. */}}
 {{- define "minicluster.flatten" -}}
 {{- $path := first . -}}{{- $value := last . -}}
 {{- if and (kindIs "map" $value) $value }}
@@ -65,11 +68,12 @@ token. A live cluster keeps the agent of its install.
 {{- end -}}
 {{- end }}
 
+{{/* What the agent of a new cluster does, by the values: none, metrics or autoscaling. */}}
 {{- define "minicluster.requestedAgent" -}}
 {{- if .Values.autoscaling.enabled }}autoscaling{{ else if .Values.metrics.enabled }}metrics{{ else }}none{{ end -}}
 {{- end }}
 
-{{/* Fails where an upgrade asks for what a live cluster can't become. The post-renderer compares the values. */}}
+{{/* Fails if an upgrade asks for what a live cluster can't change. The post-renderer compares the values. */}}
 {{- define "minicluster.refuseChange" -}}
 {{- if ne (include "minicluster.installedValues" .) "{}" -}}
 {{- include "minicluster.refuseLiveChange" . -}}
@@ -78,11 +82,12 @@ token. A live cluster keeps the agent of its install.
 {{- end -}}
 {{- end }}
 
+{{/* The end of an error message: what the user can do about an immutable value. */}}
 {{- define "minicluster.anotherWay" -}}
 uninstall {{ .Release.Name }} first, or install under another name
 {{- end }}
 
-{{/* An upgrade that finds no Job of its name would make a second cluster, or run finished work again. */}}
+{{/* Fails if an upgrade finds no Job of its name, where it would make a second cluster or run finished work again. */}}
 {{- define "minicluster.refuseNewJob" -}}
 {{- $root := . -}}
 {{- $name := include "minicluster.name" . -}}
@@ -92,14 +97,14 @@ uninstall {{ .Release.Name }} first, or install under another name
 {{- fail (printf "nameOverride can't change on the live MiniCluster %s: the new name is %s; %s" .metadata.name $name (include "minicluster.anotherWay" $root)) }}
 {{- end }}
 {{- end }}
-{{- /* with cleanup a Job that has ended is gone */ -}}
+{{- /* with cleanup, Kubernetes removes the Job when it has ended */ -}}
 {{- $owner := dig "metadata" "annotations" "meta.helm.sh/release-name" "" (include "minicluster.liveConfigMap" . | fromJson) -}}
 {{- if and .Values.cleanup (eq $owner .Release.Name) }}
 {{- fail (printf "the Job of %s has ended and was cleaned up, and an upgrade would run its work again: uninstall %s first, or set cleanup to false" $name .Release.Name) }}
 {{- end }}
 {{- end }}
 
-{{/* A live cluster keeps its Job, its agent and its certificate. */}}
+{{/* Fails if the live Job is being deleted, or if the upgrade turns on the agent or changes the certificate. */}}
 {{- define "minicluster.refuseLiveChange" -}}
 {{- $name := include "minicluster.name" . -}}
 {{- $installed := fromJson (include "minicluster.installedValues" .) -}}

@@ -1,5 +1,6 @@
 {{/*
-The fields of job.template. It has no field that the chart writes: the post-renderer refuses those.
+The fields of job.template for the Job's spec, as YAML. Fields that the chart writes itself are left out; the
+post-renderer refuses them.
 */}}
 {{- define "minicluster.jobFields" -}}
 {{- $own := (include "minicluster.constants" . | fromJson).ownJobFields -}}

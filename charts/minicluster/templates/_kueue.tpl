@@ -1,7 +1,8 @@
 {{/*
-Kueue: what it reads of the Job, and what may not change on a Job that it has admitted.
+Kueue: the labels and annotations that it reads on the Job, and what can't change once it has admitted the Job.
 */}}
 
+{{/* Labels of the Job for Kueue: its queue and its priority class. */}}
 {{- define "minicluster.kueueLabels" -}}
 {{- with .Values.kueue.queueName }}
 kueue.x-k8s.io/queue-name: {{ . | quote }}
@@ -11,6 +12,7 @@ kueue.x-k8s.io/priority-class: {{ . | quote }}
 {{- end }}
 {{- end }}
 
+{{/* The annotation of the Job by which Kueue lets it change its size; nothing without kueue.elastic. */}}
 {{- define "minicluster.kueueAnnotations" -}}
 {{- if .Values.kueue.elastic }}
 kueue.x-k8s.io/elastic-job: "true"
@@ -18,8 +20,8 @@ kueue.x-k8s.io/elastic-job: "true"
 {{- end }}
 
 {{/*
-Fails where Kueue would restart all pods, or refuse the Job after the rest of the upgrade was applied. A Job that waits
-for Kueue is suspended, and may change.
+Fails if Kueue would restart all pods, or would refuse the Job after other objects have changed. A Job that waits for
+Kueue is suspended, and may change.
 */}}
 {{- define "minicluster.refuseKueueChange" -}}
 {{- $job := fromJson (include "minicluster.liveJob" .) -}}
@@ -42,7 +44,9 @@ for Kueue is suspended, and may change.
 {{- end -}}
 {{- end }}
 
-{{/* Whether Kueue made a Job elastic: it then put a gate into the pod template. Argument: the Job. */}}
+{{/*
+"true" when Kueue made a Job elastic, else "". Kueue then adds a scheduling gate to the pod template. Argument: the Job.
+*/}}
 {{- define "minicluster.canGrowInKueue" -}}
 {{- range dig "spec" "template" "spec" "schedulingGates" list . -}}
 {{- if eq .name "kueue.x-k8s.io/elastic-job" }}true{{ end -}}

@@ -11,7 +11,7 @@ Helm gives all templates of a chart the same root, so each object is read once p
 {{- if not (hasKey $root "lookups") }}{{ $_ := set $root "lookups" dict }}{{ end -}}
 {{- $key := printf "%s/%s" $kind $name -}}
 {{- if not (hasKey $root.lookups $key) }}
-{{- /* of what is not a name there is no object, and asking for one is an error */}}
+{{- /* no object can have another name, and Kubernetes answers such a request with an error */}}
 {{- $found := dict }}
 {{- if regexMatch "^[-.0-9a-z]*$" $name }}{{ $found = lookup $version $kind $root.Release.Namespace $name }}{{ end }}
 {{- $_ := set $root.lookups $key (toJson $found) }}
@@ -19,10 +19,12 @@ Helm gives all templates of a chart the same root, so each object is read once p
 {{- get $root.lookups $key -}}
 {{- end }}
 
+{{/* The Job of this release as JSON; "{}" when there is none. */}}
 {{- define "minicluster.liveJob" -}}
 {{- include "minicluster.lookup" (list . "batch/v1" "Job" (include "minicluster.name" .)) -}}
 {{- end }}
 
+{{/* The ConfigMap of this release as JSON; "{}" when there is none. */}}
 {{- define "minicluster.liveConfigMap" -}}
 {{- include "minicluster.lookup" (list . "v1" "ConfigMap" (printf "%s-config" (include "minicluster.name" .))) -}}
 {{- end }}
@@ -52,20 +54,20 @@ finds it in a label, later upgrades in an annotation.
 {{- end -}}
 {{- end }}
 
-{{/* Number of pods: `size`. A live cluster that scales itself keeps its own. */}}
+{{/* Number of pods: `size`. A live cluster with autoscaling keeps its own. */}}
 {{- define "minicluster.completions" -}}
 {{- $job := fromJson (include "minicluster.liveJob" .) -}}
 {{- if .Values.autoscaling.enabled }}{{ dig "spec" "completions" .Values.size $job | int64 }}{{ else }}{{ int64 .Values.size }}{{ end -}}
 {{- end }}
 
 {{/*
-The immutable part of the live Job's spec, as JSON; "" when there is none. It is rendered as it is: a newer chart's pod
-template, or another choice by Kubernetes version, is for the next Job.
+The immutable part of the live Job's spec, as JSON; "" when there is none. It is rendered unchanged: a newer chart, or a
+newer Kubernetes, changes only the next Job.
 */}}
 {{- define "minicluster.liveSpec" -}}
 {{- if ne (include "minicluster.installedValues" .) "{}" -}}
 {{- $spec := (fromJson (include "minicluster.liveJob" .)).spec -}}
-{{- /* a manifest that has what the API server adds could make no new Job */ -}}
+{{- /* the API server adds these; it refuses a new Job that has them */ -}}
 {{- $metadata := omit ($spec.template.metadata | default dict) "creationTimestamp" -}}
 {{- $_ := set $metadata "labels" (omit ($metadata.labels | default dict) "controller-uid" "job-name" "batch.kubernetes.io/controller-uid" "batch.kubernetes.io/job-name") -}}
 {{- $_ := set $spec.template "metadata" $metadata -}}
@@ -75,7 +77,10 @@ template, or another choice by Kubernetes version, is for the next Job.
 {{- end -}}
 {{- end }}
 
-{{/* Selector and template of the live pod of the services, as JSON; "" when there is none, or the services change. */}}
+{{/*
+Selector and pod template of the live services, as JSON; "" when there are none, or when the values of the services
+change.
+*/}}
 {{- define "minicluster.liveServices" -}}
 {{- if ne (include "minicluster.installedValues" .) "{}" -}}
 {{- $name := printf "%s-services" (include "minicluster.name" .) -}}
@@ -87,6 +92,7 @@ template, or another choice by Kubernetes version, is for the next Job.
 {{- end -}}
 {{- end }}
 
+{{/* The digest of the values of the services, by which an upgrade finds that they changed. */}}
 {{- define "minicluster.servicesDigest" -}}
 {{- toJson .Values.services | sha256sum -}}
 {{- end }}

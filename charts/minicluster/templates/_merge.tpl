@@ -1,5 +1,6 @@
 {{/*
-Merges a fragment over a value, such as `pod.template`: maps by key, lists of named items by name. The fragment replaces anything else.
+A value with a fragment, such as `pod.template`, merged over it, as JSON under the key `value`. Maps are merged by key
+and lists of named items by name; the fragment replaces anything else. Arguments: value, fragment.
 */}}
 {{- define "minicluster.merge" -}}
 {{- $base := first . -}}{{- $over := last . -}}

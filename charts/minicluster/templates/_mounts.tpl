@@ -1,4 +1,7 @@
-{{/* What a container mounts: the cluster's own files, the view, and its own volumes. */}}
+{{/*
+The volume mounts of a container: the cluster's own files, the view, and the container's volumes. Arguments: root,
+container, kind.
+*/}}
 {{- define "minicluster.mounts" -}}
 {{- $root := .root -}}
 {{- $home := $root.Values.flux.container.mountPath -}}
@@ -61,7 +64,7 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
-{{/* "true" when the runner gets a /dev/shm from the chart: the values mount none there, and hostIPC is off. */}}
+{{/* "true" when the chart mounts /dev/shm in the runner: the values mount nothing there, and hostIPC is off. */}}
 {{- define "minicluster.sharedMemory" -}}
 {{- $runner := fromJson (include "minicluster.runner" .) -}}
 {{- $paths := list -}}
@@ -74,7 +77,10 @@ volumeMounts:
 {{- not $own -}}
 {{- end }}
 
-{{/* "true" when the runner gets a directory for munged's socket, which not every user can create: the values mount none. */}}
+{{/*
+"true" when the chart mounts a directory for munged's socket, which not every user can create: the values mount nothing
+there.
+*/}}
 {{- define "minicluster.mungeFolder" -}}
 {{- $runner := fromJson (include "minicluster.runner" .) -}}
 {{- $own := false -}}

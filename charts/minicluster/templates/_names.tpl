@@ -1,14 +1,19 @@
 {{/* Names, labels and default images. Each is made here only. */}}
 
-{{/* The cluster's name. The post-renderer refuses what is not a name; no manifest breaks before it can. */}}
+{{/*
+The cluster's name. A character that no name has becomes "-", so the manifests are still valid when the post-renderer
+refuses the name.
+*/}}
 {{- define "minicluster.name" -}}
 {{- regexReplaceAll "[^-.0-9A-Za-z]" (.Values.nameOverride | default .Release.Name) "-" -}}
 {{- end }}
 
+{{/* Name of the headless Service, which is also the brokers' subdomain. */}}
 {{- define "minicluster.service" -}}
 {{- .Values.network.headlessName | default (include "minicluster.name" .) -}}
 {{- end }}
 
+{{/* Labels that every object of this cluster has. */}}
 {{- define "minicluster.selector" -}}
 app.kubernetes.io/name: minicluster
 app.kubernetes.io/instance: {{ include "minicluster.name" . | quote }}
@@ -38,7 +43,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* The runner, which is the container that runs Flux, as JSON. An only container needs no runFlux. */}}
+{{/* The runner, which is the container that runs Flux, as JSON. A single container needs no runFlux. */}}
 {{- define "minicluster.runner" -}}
 {{- $runner := first .Values.containers -}}
 {{- range .Values.containers }}{{ if .runFlux }}{{ $runner = . }}{{ end }}{{ end -}}
@@ -52,18 +57,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toJson $sidecars -}}
 {{- end }}
 
+{{/* Name of the runner. */}}
 {{- define "minicluster.runnerName" -}}
 {{- (fromJson (include "minicluster.runner" .)).name | default (include "minicluster.name" .) -}}
 {{- end }}
 
+{{/* Image of a container of the values. */}}
 {{- define "minicluster.image" -}}
 {{- .image | default "ubuntu:noble" -}}
 {{- end }}
 
+{{/* Pull policy of a container of the values, or of the view. */}}
 {{- define "minicluster.pullPolicy" -}}
 {{- if .pullAlways }}Always{{ else }}{{ .imagePullPolicy | default "IfNotPresent" }}{{ end -}}
 {{- end }}
 
+{{/* Image of the Flux view: that of the values, else the default for flux.arch. */}}
 {{- define "minicluster.viewImage" -}}
 {{- $arm := eq .Values.flux.arch "arm" -}}
 {{- .Values.flux.container.image | default (printf "ghcr.io/converged-computing/flux-view-ubuntu:%s" (ternary "arm-jammy" "tag-noble" $arm)) -}}
@@ -79,12 +88,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.pod.serviceAccountName | default (printf "%s-agent" (include "minicluster.name" .)) -}}
 {{- end }}
 
-{{/* A text in which Kubernetes doesn't expand $(NAME). */}}
+{{/* A text with each $ doubled, so that Kubernetes doesn't expand $(NAME) in it. */}}
 {{- define "minicluster.literal" -}}
 {{- replace "$" "$$" . -}}
 {{- end }}
 
-{{/* A NetworkPolicy rule by which everyone may connect to some ports; nothing without a port. */}}
+{{/* A NetworkPolicy rule that lets everyone connect to a list of ports; nothing for an empty list. */}}
 {{- define "minicluster.openPorts" -}}
 {{- with . -}}
 - ports:

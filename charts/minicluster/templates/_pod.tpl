@@ -1,6 +1,6 @@
 {{/*
-The pod template of the brokers: what is in it, scheduling, affinity. It must not depend on size, on the chart's version or on what is in the
-configuration, because Kubernetes refuses to change it on a live Job.
+The pod template of the brokers: containers, scheduling, affinity. It must not depend on size, on the chart's version or
+on what is in the configuration, because Kubernetes refuses to change it on a live Job.
 */}}
 {{- define "minicluster.podTemplate" -}}
 {{- $runner := fromJson (include "minicluster.runner" .) -}}
@@ -93,7 +93,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* The pods prefer one zone, and a Kubernetes node for each. */}}
+{{/* Affinity of the brokers' pods: the nodes of the values; the pods prefer to share a zone, and to have a Kubernetes node each. */}}
 {{- define "minicluster.affinity" -}}
 {{- if or .Values.pod.nodeAffinity (not .Values.network.disableAffinity) -}}
 affinity:

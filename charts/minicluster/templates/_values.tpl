@@ -1,26 +1,26 @@
 {{/* How the chart writes a value as YAML, which defaults unset values have, and the constants. */}}
 
 {{/*
-A value as YAML. Some readers take U+0085, U+2028 and U+2029 as line breaks, which can end a text of several lines, and of
-control characters toYaml makes nothing at all. A value that contains one is written as JSON with escapes in their place.
+A value as YAML. Some readers take U+0085, U+2028 and U+2029 for line breaks, which can end a text of several lines, and
+toYaml returns nothing for a control character. A value with one of these is written as JSON with escapes.
 */}}
 {{- define "minicluster.yaml" -}}
 {{- $json := toJson . -}}
 {{- if regexMatch "[\u007f-\u009f\ufffe\uffff]|\\\\u202[89]" $json -}}
-{{- /* %+q escapes all that is not ASCII, and the quotes and backslashes of JSON, which are undone */ -}}
+{{- /* %+q escapes what is not ASCII; it also escapes JSON's quotes and backslashes, which is undone here */ -}}
 {{- printf "%+q" $json | trimPrefix "\"" | trimSuffix "\"" | replace "\\\"" "\"" | replace "\\\\" "\\" -}}
 {{- else }}{{ toYaml . }}{{ end -}}
 {{- end }}
 
 {{/*
-Gives unset values their defaults. Helm drops what a user sets to null, and `--reuse-values` lacks the fields that are
-new in the chart; both mean unset. Each template that makes an object begins with this one.
+Sets the defaults of unset values, in place. Helm drops a value that the user sets to null, and `--reuse-values` lacks
+the fields that a newer chart adds. Each template of an object calls this first.
 */}}
 {{- define "minicluster.defaults" -}}
 {{- include "minicluster.fill" (list .Values (.Files.Get "files/defaults.json" | fromJson)) -}}
 {{- end }}
 
-{{/* What templates and post-renderer share (plugin/minicluster/render/constants.py), as JSON. */}}
+{{/* The constants that templates and post-renderer share (plugin/minicluster/render/constants.py), as JSON. */}}
 {{- define "minicluster.constants" -}}
 {{- .Files.Get "files/constants.json" -}}
 {{- end }}
@@ -30,6 +30,7 @@ new in the chart; both mean unset. Each template that makes an object begins wit
 {{- (include "minicluster.constants" . | fromJson).brokerPort | int64 -}}
 {{- end }}
 
+{{/* Sets the missing keys of a map to their defaults, in place, at all levels. Arguments: map, defaults. */}}
 {{- define "minicluster.fill" -}}
 {{- $values := first . -}}
 {{- range $key, $default := last . }}

@@ -1,8 +1,8 @@
-{{/* What is chosen by the version of Kubernetes. A live cluster keeps what was chosen at its install. */}}
+{{/* Choices by the version of Kubernetes. A live cluster keeps the choices of its install. */}}
 
 {{/*
-Whether the cluster supports a feature: yes, no, or unknown. It is unknown offline (helm template, GitOps), where the
-portable choice is made. Arguments: root, feature.
+Whether the cluster supports a feature: yes, no, or unknown. It is unknown offline (helm template, GitOps); the chart
+then makes the portable choice. Arguments: root, feature.
 */}}
 {{- define "minicluster.supports" -}}
 {{- $root := first . -}}
@@ -18,9 +18,8 @@ portable choice is made. Arguments: root, feature.
 {{- end }}
 
 {{/*
-Version of the API of Kubernetes' own PodGroups; "" when a cluster serves none. v1alpha2 is that of Kubernetes 1.36, where
-the size of a gang is immutable. A cluster serves one only with the feature gate GenericWorkload. Offline, the later one
-counts.
+API version of Kubernetes' own PodGroups; "" when the cluster does not serve them: they need the feature gate
+GenericWorkload. Kubernetes 1.36 has v1alpha2, with gangs of an immutable size. Offline, the newer version counts.
 */}}
 {{- define "minicluster.podGroups" -}}
 {{- $served := .Capabilities.APIVersions -}}
@@ -32,7 +31,7 @@ counts.
 {{- end -}}
 {{- end }}
 
-{{/* How the view comes into the pods: none, image or copy. */}}
+{{/* How pods get the view: image (it is mounted), copy, or none. */}}
 {{- define "minicluster.viewMode" -}}
 {{- $installed := fromJson (include "minicluster.installedValues" .) -}}
 {{- $mode := .Values.flux.container.mode -}}
@@ -45,15 +44,15 @@ counts.
 {{- end }}
 
 {{/*
-"true" when the view is copied although Kubernetes can mount images: whether a Kubernetes node's runtime can, neither
-Kubernetes' version nor anything that a user of one namespace may read tells.
+"true" when the view is copied although Kubernetes can mount images. The container runtimes of the Kubernetes nodes must
+be able to, too, and nothing that a user of one namespace may read says whether they are.
 */}}
 {{- define "minicluster.mayMountImages" -}}
 {{- $chosen := and (eq .Values.flux.container.mode "auto") (not (fromJson (include "minicluster.installedValues" .))) -}}
 {{- and $chosen (eq (include "minicluster.viewMode" .) "copy") (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "yes") -}}
 {{- end }}
 
-{{/* Fails where the values need a newer Kubernetes. */}}
+{{/* Fails if the values need a newer Kubernetes. */}}
 {{- define "minicluster.refuseVersion" -}}
 {{- $version := .Capabilities.KubeVersion.Version -}}
 {{- if eq (include "minicluster.supports" (list . "sidecars")) "no" }}
@@ -71,7 +70,7 @@ Kubernetes' version nor anything that a user of one namespace may read tells.
 {{- end }}
 {{- $asked := and (eq .Values.flux.container.mode "image") (not .Values.flux.container.disable) (not (fromJson (include "minicluster.installedValues" .))) }}
 {{- if and $asked (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "no") }}
-{{- /* such a Kubernetes drops the volume: the pods would start without a view */}}
+{{- /* this Kubernetes would drop the volume, and the pods would start without a view */}}
 {{- fail (printf "flux.container.mode=image needs Kubernetes %s, this is %s: use auto or copy" (include "minicluster.since" "imageVolumesOnSomeNodes") $version) }}
 {{- end }}
 {{- if and .Values.flux.minimalService (eq (include "minicluster.supports" (list . "minimalService")) "no") }}

@@ -27,7 +27,7 @@
     claimName: {{ . | quote }}
 {{- end }}
 {{- if eq (include "minicluster.sharedMemory" .) "true" }}
-# a container runtime gives 64 MB: too little for MPI and NCCL
+# the container runtime's own /dev/shm has 64 MB: too little for MPI and NCCL
 - name: minicluster-shm
   emptyDir:
     medium: Memory
@@ -36,7 +36,7 @@
     {{- end }}
 {{- end }}
 {{- if eq (include "minicluster.agent" .) "autoscaling" }}
-# only the agent mounts it
+# only the agent mounts this token
 - name: minicluster-token
   projected:
     sources:
@@ -57,6 +57,7 @@
 {{- end }}
 {{- end }}
 
+{{/* The volume of the ConfigMap, which has the programs and the configuration. */}}
 {{- define "minicluster.configVolume" -}}
 - name: minicluster-config
   configMap:
@@ -64,7 +65,7 @@
     defaultMode: 0555
 {{- end }}
 
-{{/* The volumes of containers, each name once. Arguments: root, containers. */}}
+{{/* The volumes of a list of containers, each name once. Arguments: root, containers. */}}
 {{- define "minicluster.volumes" -}}
 {{- $volumes := dict -}}
 {{- $root := first . -}}
@@ -103,6 +104,7 @@
 {{- end }}
 {{- end }}
 
+{{/* The `items` of a volume, from a map of key to path; nothing for an empty map. */}}
 {{- define "minicluster.items" -}}
 {{- with . -}}
 items:

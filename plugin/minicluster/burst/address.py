@@ -19,7 +19,7 @@ class Address:
     port: int
 
     def __str__(self) -> str:
-        """Return it as a ZeroMQ endpoint has it."""
+        """Return HOST:PORT, as in a ZeroMQ endpoint."""
         return f"{self.host}:{self.port}"
 
     @classmethod
@@ -38,7 +38,7 @@ def has_port(text: str) -> bool:
 
 
 def service_port(root: MiniClusterModel, service: Mapping[str, Any]) -> int:
-    """Return the port of the lead from outside: that of its Service, else what the values say of it."""
+    """Return the port by which the lead is reached from outside: its Service's, else that of the values."""
     ports = service.get("spec", {}).get("ports", [{}])
     if service.get("spec", {}).get("type") == "LoadBalancer":
         return BROKER_PORT

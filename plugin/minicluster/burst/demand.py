@@ -1,7 +1,7 @@
-"""What the root's queue needs of its bursts, as a program on the lead says it (lead/sent/burst_need.py).
+"""What the root's queue needs of its bursts: a program on the lead reports it (lead/sent/burst_need.py).
 
-A thread keeps the conversation with the lead. When that breaks, or the lead is replaced, nothing is known until the
-next one answers.
+A thread talks to the lead. If the conversation breaks, or the lead is replaced, the need is unknown until a lead
+answers again.
 """
 
 import math
@@ -23,50 +23,50 @@ from minicluster.live.lookup import Cluster
 from minicluster.live.telling import describe, ended, question
 from minicluster.render.model import MiniClusterModel
 
-#: The program and the modules that it imports, which are sent too: any root will do
+#: The program and the modules that it imports. All are sent, so that it works with a root of any version
 PROGRAM = ("burst_need", "offers", "state", "need", "pending", "changes")
-#: Seconds until the next attempt, at first and at most; until the root's Job is read again
+#: Seconds until the next attempt, at first and at most; seconds until the root's Job is read again
 RETRY, MOST_RETRY, LOOK = 1.0, 10.0, 30.0
 
 
 class Offer(NamedTuple):
-    """Hosts of consecutive ranks that the queue may have."""
+    """Hosts of consecutive ranks that the queue may use."""
 
     first: int
     registered: int
-    size: int = 0  #: that are there, or start
-    most: int = 0  #: that may be there
+    size: int = 0  #: hosts that run or start
+    most: int = 0  #: the most hosts that it may have
 
 
 class BurstNeed(NamedTuple):
     """What the queue needs of a burst."""
 
-    need: int  #: hosts that jobs have, or that waiting jobs would have
-    held: int  #: hosts that jobs have
-    since: float  #: when a job began to wait that needs more hosts than the size, by our clock; infinite: there is none
+    need: int  #: hosts that running jobs use, or waiting jobs would use
+    held: int  #: hosts that running jobs use
+    since: float  #: when a job that needs more hosts than the size began to wait, by our clock; infinite without one
     online: frozenset[int]  #: indexes of the hosts that have joined
     waiting: int  #: jobs of the whole queue
 
 
 def offer_of_root(root: MiniClusterModel, job: Mapping[str, Any]) -> Offer:
-    """Return what a root has, and how far it grows by itself; ``job`` is empty where it isn't known."""
+    """Return the root's own hosts, and how many its autoscaler may make; ``job`` is empty if it isn't known."""
     size = int(job.get("spec", {}).get("completions", root.size))
     return Offer(0, root.max_size, size, max(size, int(root.autoscaling.get("max", 0))))
 
 
 class Demand:
-    """Tells what is needed of each burst, and learns what each may give."""
+    """Tells the lead what each burst offers, and knows what the queue needs of it."""
 
     def __init__(self, root: MiniClusterModel, kubernetes: Kubernetes, bursts: Mapping[str, Offer]) -> None:
         """Take the bursts by name, the preferred ones first."""
         self.error: Exception | None = None  #: why it has stopped: the root has ended, or a bug
         self._root, self._kubernetes = root, kubernetes
         self._offers = {"": offer_of_root(root, {}), **bursts}
-        self._number = 0  #: of the newest offers
-        self._numbers = dict.fromkeys(self._offers, 0)  #: of the offers in which a burst's own was new
+        self._number = 0  #: number of the newest offers
+        self._numbers = dict.fromkeys(self._offers, 0)  #: by burst: number of the offers that last changed its own
         self._answers: dict[str, BurstNeed] = {}
         self._answered = -1
-        self.changes = 0  #: how often something new was known
+        self.changes = 0  #: how often the answers changed
         self._changed = threading.Condition()
         self._stopped = threading.Event()
         self._stream: Stream | None = None
@@ -75,7 +75,7 @@ class Demand:
         self.thread = threading.Thread(target=self._run, name="minicluster-demand", daemon=True)
 
     def stop(self, error: Exception | None = None) -> None:
-        """End all who wait."""
+        """End the thread, and wake all that wait."""
         with self._changed:
             self.error = self.error or error
             self._stopped.set()
@@ -108,12 +108,12 @@ class Demand:
             return self._answers.get(name) if self._answered >= self._numbers[name] else None
 
     def wait(self, seconds: float, seen: int) -> None:
-        """Return when more is known than at that count of ``changes``, when it has stopped, or after some seconds."""
+        """Wait until ``changes`` is no longer ``seen``, it has stopped, or the seconds are over."""
         with self._changed:
             self._changed.wait_for(lambda: self.changes != seen or self.has_stopped, seconds)
 
     def sleep(self, seconds: float) -> None:
-        """Return after so many seconds, or when it has stopped."""
+        """Wait until the seconds are over, or it has stopped."""
         self._stopped.wait(seconds)
 
     def _send(self) -> None:
@@ -165,7 +165,7 @@ class Demand:
         self._changed.notify_all()
 
     def _talk(self) -> Iterator[dict[str, Any]]:
-        """Yield the answers of the lead that is there. Raises MiniClusterError when that ends."""
+        """Yield the answers of the present lead. Raises MiniClusterError when the conversation ends."""
         lead, read = self._find_lead(), time.monotonic()
         words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT))
         with closing(self._kubernetes.stream(*words, has_input=True)) as stream:
@@ -185,7 +185,7 @@ class Demand:
             except BrokenError as error:
                 raise stream.error() or error from None
             finally:
-                with self._changed:  # who offers meanwhile must not write to what is about to be closed
+                with self._changed:  # another thread that offers must not write to a stream that is being closed
                     self._conversation = self._stream = None
 
     def _find_lead(self) -> Lead:
@@ -195,7 +195,7 @@ class Demand:
         job, lead = cluster.read_job(), cluster.read_lead()
         end = end_of(name, job)
         if end:
-            way = "what is left of its bursts goes by `helm uninstall`"
+            way = "`helm uninstall` removes what is left of its bursts"
             self.stop(BurstError(f"{ended(name, end, lead)}; {way}"))
         if end or not lead or not lead.is_ready:
             raise BurstError(

@@ -14,7 +14,7 @@ from minicluster.cluster.job import end_of
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import to_idset
 
-#: Seconds for which a burst that failed is left alone, at first and at most; after which its Job is read again
+#: Seconds for which a burst that failed is left alone, at first and at most; seconds until its Job is read again
 REST, MOST_REST, LOOK = 15.0, 900.0, 30.0
 
 
@@ -25,16 +25,16 @@ class Follower:
     """
 
     def __init__(self, request: BurstRequest, policy: BurstLimits, how: How, demand: Demand) -> None:
-        """Ask nothing yet."""
+        """Send no request yet."""
         self.request, self.policy, self.how, self.demand = request, policy, how, demand
         self.name, self.thread = request.burst.name, threading.Thread(target=self._run, daemon=True)
         self._windows = Windows()
-        self._is_clean = False  #: whether no shrink of ours, or of a process before us, is half done
+        self._is_clean = False  #: whether no shrink is half done, by this process or a former one
         self._size: int | None = None  #: of its Job; None while that isn't known
         self._looked = -math.inf  #: when that was read
-        self._rest, self._rested = REST, -math.inf  #: for how long it is left alone next; when that was over last
-        self._missing = math.inf  #: since when hosts have not joined
-        self._is_late = False  #: whether they count only once they have joined
+        self._rest, self._rested = REST, -math.inf  #: how long it is left alone next; when that last ended
+        self._missing = math.inf  #: since when hosts are missing in Flux
+        self._is_late = False  #: whether its hosts count only once they have joined
         self._why = f"{self.name} is scaling down"
 
     def _run(self) -> None:
@@ -54,7 +54,7 @@ class Follower:
                 self._leave_alone(str(error))
 
     def _leave_alone(self, why: str) -> None:
-        """Let others give what the queue needs, for a while."""
+        """Leave the burst alone for a while, so that others give what the queue needs."""
         if time.monotonic() - self._rested > MOST_REST:
             self._rest = REST
         streams.say(f"{self.name}: {why}: the next attempt is in {self._rest:g} s")
@@ -65,7 +65,7 @@ class Follower:
         self._rest, self._rested = min(2 * self._rest, MOST_REST), time.monotonic()
 
     def _step(self, now: float) -> float:
-        """Do what is to be done now; return the seconds after which there may be more. Raises MiniClusterError."""
+        """Do what is due now; return the seconds until the next step. Raises MiniClusterError."""
         if self._size is None or now - self._looked > LOOK:
             self._look()
         self._offer()
@@ -106,7 +106,7 @@ class Follower:
         if end:
             streams.say(f"{self.name}: its Job has ended: {': '.join(filter(None, end))}: removing it")
             install.uninstall(self.request, self.how.seconds)
-            # the next one may end at once, too
+            # the burst's next Job may end at once too
             raise BurstError("its Job had ended")
         size = min(int(job.get("spec", {}).get("completions", 0)), self.request.burst.size)
         if self._size != size:
@@ -114,7 +114,7 @@ class Follower:
         self._size, self._looked = size, time.monotonic()
 
     def _check_joined(self, answer: BurstNeed, now: float) -> float:
-        """Say when all hosts have joined. Those that don't in time count only once they have joined.
+        """Say when all hosts have joined. Hosts that don't join in time count only once they have joined.
 
         Return the seconds until the next check.
         """
@@ -153,7 +153,7 @@ class Follower:
     def _shrink(self, size: int) -> None:
         """Make the burst smaller, or remove it, unless a job runs where it shrinks. Raises MiniClusterError."""
         old, request, burst = self._size or 0, self.request, self.request.burst
-        # all above, not only those that were seen: somebody may have made it larger meanwhile
+        # all registered ranks above the size: somebody may have made the burst larger meanwhile
         ranks = range(burst.first + size, burst.first + burst.size)
         self._size = size
         self._offer()

@@ -17,23 +17,23 @@ from minicluster.render.model import MiniClusterModel
 from minicluster.render.wanted import Wanted, problems
 from minicluster.signals import handled
 
-#: What ends it; the second one does so at once.
+#: Signals that end it; the second one ends it at once.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class FollowRequest(NamedTuple):
-    """What is to follow, and how."""
+    """The bursts that follow the queue, and how."""
 
     root: MiniClusterModel
     kubernetes: Kubernetes  #: of the root
-    bursts: Sequence[tuple[Wanted, Kubernetes]]  #: and where each is to run; the preferred ones first
+    bursts: Sequence[tuple[Wanted, Kubernetes]]  #: each with the place where it runs; the preferred ones first
     how: How
     backlog: float  #: seconds
     idle: float
 
 
 def check(request: FollowRequest) -> list[tuple[BurstRequest, BurstLimits]]:
-    """Return the bursts and their limits. Raises BurstError for what can't be."""
+    """Return the bursts and their limits. Raises BurstError if they are impossible."""
     _check_contexts([request.kubernetes, *(target for _, target in request.bursts)])
     found = []
     for wanted, target in request.bursts:
@@ -72,7 +72,7 @@ def follow(request: FollowRequest) -> None:
     def end(*_: Any) -> None:
         if demand.has_stopped:
             raise KeyboardInterrupt
-        streams.say("ending as soon as what has begun is done")
+        streams.say("ending: what has begun is finished first")
         demand.stop()
 
     with handled(SIGNALS, end):

@@ -1,4 +1,4 @@
-"""A burst that is a release is installed, waited for, and removed when its jobs have ended."""
+"""Installs a burst that is a release, waits until it has joined, and removes it when its jobs have ended."""
 
 import json
 import re
@@ -25,14 +25,14 @@ T = TypeVar("T")
 class How:
     """How a burst is installed."""
 
-    address: str | None  #: where it reaches the lead; None: what the root says
+    address: str | None  #: where it reaches the lead; None: the root's own address
     chart: str
-    files: Sequence[str]  #: of values of the burst's own, which count more
+    files: Sequence[str]  #: values files of the user, which override the computed values
     seconds: float  #: for its hosts to join, and for its removal
 
 
 def prepare(request: BurstRequest, address: str | None, size: int) -> tuple[dict[str, Any], Address]:
-    """Return the values of a burst that is a release, and the lead's address. Raises BurstError for another burst."""
+    """Return the values of a burst that is a release, and the lead's address. Raises BurstError for machines."""
     lead = root.find_address(request, address)
     made = plan.values(request.root, request.burst, size, lead)
     plan.member(request.root, request.burst, made)
@@ -47,12 +47,12 @@ def prepare(request: BurstRequest, address: str | None, size: int) -> tuple[dict
 def install(request: BurstRequest, values: Mapping[str, Any], certificate: str, how: How, old: int = 0) -> None:
     """Install the burst, or change its size.
 
-    The first ``old`` hosts are there already: they stay drained where we drained them. Raises ToolError when Helm or
+    The first ``old`` hosts run already; those of them that we drained stay drained. Raises ToolError when Helm or
     kubectl fails.
     """
     target = request.target
-    # first: ranks of brokers that were killed are still drained, and a root that can't be asked must be known before
-    # anything is made
+    # ranks whose brokers were killed are still drained; this comes first, so that a root that doesn't answer is an
+    # error before anything is made
     request.undrain(plan.OURS, range(old, request.burst.size))
     secret = plan.secret(request.root, request.burst, certificate)
     is_new = not target.get("secret", secret["metadata"]["name"])
@@ -62,14 +62,14 @@ def install(request: BurstRequest, values: Mapping[str, Any], certificate: str, 
     try:
         upgrade(request, values, how)
     except ToolError:
-        # pods of a Job that was made still need it
+        # if the Job was made, its pods still need the Secret
         if is_new and not target.get("job", request.burst.name):
             target.kubectl("delete", "secret", secret["metadata"]["name"])
         raise
 
 
 def upgrade(request: BurstRequest, values: Mapping[str, Any], how: How) -> None:
-    """Make the burst's release as the values say. Raises ToolError."""
+    """Install or upgrade the burst's release. Raises ToolError."""
     own = [word for file in how.files for word in ("--values", file)]
     name, post_renderer = request.burst.name, ("--post-renderer", "minicluster")
     words = ("upgrade", "--install", name, how.chart, "--values", "-", *own, *post_renderer)
@@ -77,9 +77,9 @@ def upgrade(request: BurstRequest, values: Mapping[str, Any], how: How) -> None:
 
 
 def wait(request: BurstRequest, size: int, seconds: float) -> None:
-    """Wait until the hosts of an installed burst have joined: so many, where its Job doesn't say.
+    """Wait until the hosts of an installed burst have joined. ``size`` is their number if there is no Job.
 
-    Raises BurstError when they can't join, or haven't within the time, with what the first pod that hasn't says.
+    Raises BurstError when they can't join, or not within the time; it names the first missing host and quotes its pod.
     """
     burst, root, target = request.burst, request.root.name, request.target
     size = int(target.get("job", burst.name).get("spec", {}).get("completions", size))
@@ -169,7 +169,7 @@ def remove(request: BurstRequest, seconds: float) -> None:
 
 
 def uninstall(request: BurstRequest, seconds: float) -> None:
-    """Remove the burst's release and its Secret, within so many seconds. Raises ToolError."""
+    """Remove the burst's release and its Secret, within some seconds. Raises ToolError."""
     # together with its pods, so that none of them is left when it is installed again
     helm.uninstall(request.target, request.burst.name, seconds)
     request.target.kubectl("delete", "secret", plan.secret_name(request.burst), "--ignore-not-found")
@@ -186,7 +186,7 @@ def _check_release(target: Kubernetes, name: str) -> None:
 
 
 def until(found: Callable[[], T], seconds: float) -> T:
-    """Return the first true value, asking each second; after so many seconds the last value."""
+    """Ask each second; return the first true value, or the last value when the seconds are over."""
     end = time.monotonic() + seconds
     while not (value := found()) and time.monotonic() < end:
         time.sleep(1)

@@ -174,7 +174,7 @@ def _differing(given: Any, defaults: Any) -> Any:
 
 
 def needs(made: Mapping[str, Any]) -> list[str]:
-    """Return the objects that must exist in the burst's namespace before its pods can run; not the certificate's."""
+    """Return the objects that must exist in the burst's namespace before its pods can run, but for the certificate."""
     pod, flux, found = made.get("pod", {}), made.get("flux", {}), []
     for container in made.get("containers", []):
         for volume in container.get("volumes", {}).values():
@@ -191,6 +191,6 @@ def needs(made: Mapping[str, Any]) -> list[str]:
 
 
 def drained(drains: Iterable[str], reason: str) -> list[int]:
-    """Return the ranks whose drain has a reason that begins so; each line is an idset, ``|`` and the reason."""
+    """Return the ranks whose drain has a reason that begins with ``reason``; each line is `IDSET|REASON`."""
     lines = [line.partition("|") for line in drains]
     return sorted({rank for ranks, _, why in lines if why.startswith(reason) for rank in parse_idset(ranks)})

@@ -1,4 +1,4 @@
-"""The root of a burst as it is found: its values, its certificate, where its lead is, and what Flux says there."""
+"""The root of a burst, as it is found: its values, its certificate, its lead's address, and what Flux says there."""
 
 import json
 from base64 import b64decode
@@ -54,11 +54,11 @@ class BurstRequest:
         self.flux("resource", "drain", "--update", ranks, plan.OURS + why)
 
     def undrain(self, reason: str, indexes: range) -> None:
-        """Undrain those hosts of the burst whose drain has a reason that begins so: jobs may run there again."""
+        """Undrain the hosts whose drain has a reason that begins with ``reason``, so that jobs run there again."""
         found = self._drained(reason, indexes)
         try:
             if found:
-                # before 0.81 flux has no `undrain --update`, which leaves out what is not drained
+                # Flux has `undrain --update`, which skips hosts that are not drained, only since 0.81
                 self.flux("resource", "undrain", to_idset(found))
         except ToolError:
             # somebody undrained one of them meanwhile
@@ -67,7 +67,7 @@ class BurstRequest:
             self.undrain(reason, indexes)
 
     def _drained(self, reason: str, indexes: range) -> list[int]:
-        """Return those ranks of the burst whose drain has a reason that begins so."""
+        """Return the ranks of these hosts whose drain has a reason that begins with ``reason``."""
         drains = self.flux("resource", "drain", "-n", "-o", "{ranks}|{reason}")
         ranks = range(self.burst.first + indexes.start, self.burst.first + indexes.stop)
         return [rank for rank in plan.drained(drains.splitlines(), reason) if rank in ranks]
@@ -86,7 +86,7 @@ def read(release: str, kubernetes: Kubernetes, values: bytes | None) -> MiniClus
     found = _release_values(release, kubernetes) if values is None else parse_values(values)
     name = str(found.get("nameOverride") or release)
     if values is None and not found.get("maxSize"):
-        # its size at the install, which may have changed since
+        # maxSize is the size at the install, which may have changed since
         annotations = kubernetes.get("job", name).get("metadata", {}).get("annotations", {})
         found["maxSize"] = int(json.loads(annotations.get(IMMUTABLE, "{}")).get("maxSize") or 0) or None
     return load({"metadata": {"name": name, "namespace": kubernetes.namespace}, "spec": found})
@@ -116,9 +116,9 @@ def _release_values(release: str, kubernetes: Kubernetes) -> dict[str, Any]:
 
 
 def find_address(request: BurstRequest, given: str | None) -> Address:
-    """Return where the lead is reached from outside: as given, as the root's values have it, else as its Service says.
+    """Return the lead's address from outside: the given one, else that of the root's values, else of its Service.
 
-    Kubernetes isn't asked for HOST:PORT, nor for the Service of a root that has none. Raises BurstError.
+    Asks Kubernetes only for what the address lacks. Raises BurstError.
     """
     root, kubernetes = request.root, request.kubernetes
     expose = root.flux["bursting"]["expose"]
@@ -137,10 +137,10 @@ def find_address(request: BurstRequest, given: str | None) -> Address:
 
 
 def find_certificate(request: BurstRequest, lead: Address) -> str:
-    """Return the root's certificate, which the lead has answered to.
+    """Return the root's certificate, and try it at the lead's address.
 
-    Raises BurstError when another one is needed at that address. When nothing answers there is only a warning: this
-    machine may not reach what the burst reaches.
+    Raises BurstError when the program there has another certificate. If nothing answers, there is only a warning: the
+    burst may reach an address that this machine doesn't.
     """
     certificate = _certificate(request)
     match probe.ask(str(lead), certificate):

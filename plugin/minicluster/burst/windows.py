@@ -14,8 +14,8 @@ class BurstLimits:
 
     min: int
     max: int
-    backlog: float  #: one job that needs more hosts must have waited for so long
-    idle: float  #: fewer hosts must have been enough for so long
+    backlog: float  #: to grow, a job that needs more hosts must have waited this long
+    idle: float  #: to shrink, fewer hosts must have been enough this long
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Seen:
     """What the queue needs of a burst at one time."""
 
     now: float
-    need: int  #: hosts that jobs have, or that waiting jobs would have
-    held: int  #: hosts that jobs have
-    age: float = 0.0  #: seconds for which a job has waited that needs more hosts than there are; 0: there is none
+    need: int  #: hosts that running jobs use, or waiting jobs would use
+    held: int  #: hosts that running jobs use
+    age: float = 0.0  #: seconds that a job which needs more hosts has waited; 0 without one
 
 
 class BurstDecision(NamedTuple):
@@ -37,13 +37,13 @@ class BurstDecision(NamedTuple):
 
 @dataclass
 class Windows:
-    """Remembers what was needed. A new one only waits for its windows again."""
+    """Remembers what was needed. After a restart only the windows begin again."""
 
-    #: Since when so many hosts are needed; the first entry is from before the idle window, once that is over
+    #: When the need changed, and to how many hosts; the first entry is the need at the begin of the idle window
     past: list[tuple[float, int]] = field(default_factory=list)
 
     def forget(self) -> None:
-        """Begin anew: what the queue needs was not known for a while."""
+        """Begin anew, because the need was unknown for a while."""
         self.past.clear()
 
     def decide(self, policy: BurstLimits, seen: Seen, size: int) -> BurstDecision:

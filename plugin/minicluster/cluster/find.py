@@ -25,7 +25,7 @@ class Objects(Protocol):
 
 
 class Found(NamedTuple):
-    """What there is of a MiniCluster."""
+    """The objects that were found of a MiniCluster."""
 
     name: str  #: its own
     pods: dict[int, Pod]  #: by index
@@ -57,7 +57,7 @@ def find_by_name(objects: Objects, name: str) -> Found | None:
     if found:
         job = read_job(found)
     elif pods:
-        # no answer at all: the user may not read jobs
+        # found is None when the user may not read jobs
         job = job_of_pods(pods) if found is not None else None
     else:
         config = _readable(objects.get, "configmap", f"{name}-config")

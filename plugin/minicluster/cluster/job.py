@@ -10,7 +10,7 @@ from minicluster.cluster import words
 from minicluster.cluster.pods import Pod
 from minicluster.render.constants import IMMUTABLE, KUEUE_QUEUE
 
-#: Annotation of the Job that says who suspended it, and how its text begins when its agent did (pod/agent/suspend.py)
+#: Annotation of the Job that says who suspended it, and its first words if the agent did (pod/agent/suspend.py)
 SUSPENDED = "minicluster/suspended"
 IDLE = "idle for "
 #: State of a Job by its condition; the first two are set while pods still leave (Kubernetes 1.31)
@@ -27,11 +27,11 @@ class KubernetesJob:
     namespace: str
     created: datetime
     size: int
-    max_size: int | None  #: None when nothing says it any more
+    max_size: int | None  #: None when it is no longer known
     lead_address: str  #: of the cluster that this one's brokers join; "" when they join their own lead
     has_socket: bool  #: whether Flux can be asked
     is_suspended: bool
-    why_suspended: str  #: "" when nobody left a word
+    why_suspended: str  #: "" when nothing says it
     queue: str  #: Kueue's, "" without
     uid: str
     end: tuple[str, str] | None  #: how it ended (Complete, Failed, Gone) or ends (Ending), and why
@@ -92,7 +92,7 @@ def read_deleted_job(config: Mapping[str, Any]) -> KubernetesJob | None:
 
 
 def job_of_pods(pods: Mapping[int, Pod]) -> KubernetesJob | None:
-    """Return the deleted Job whose pods end; None for pods that go on without one."""
+    """Return the deleted Job whose pods end; None if a pod runs on."""
     if not all(pod.is_leaving or pod.has_ended for pod in pods.values()):
         return None
     some = next(iter(pods.values()))
@@ -118,13 +118,13 @@ def _without_object(
 
 
 def policy_of(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the autoscaler's policy, by a MiniCluster's ConfigMap; None while it is off."""
+    """Return the autoscaler's policy from a MiniCluster's ConfigMap; None while it is off."""
     policy: dict[str, Any] | None = json.loads(config.get("data", {}).get("agent.json", "{}")).get("policy")
     return policy
 
 
 def read_name(release: str, objects: Mapping[str, Any]) -> str | None:
-    """Return the name of the MiniCluster that a release made, by a list of objects; None when none is of it."""
+    """Return the name of a release's MiniCluster from a list of objects; None if none belongs to the release."""
     for item in objects["items"]:
         metadata = item["metadata"]
         if metadata.get("annotations", {}).get("meta.helm.sh/release-name") == release:

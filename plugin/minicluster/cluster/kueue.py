@@ -11,7 +11,7 @@ FAILED_TO_START = "FailedToStart"
 
 
 def why_held(queue: str, workloads: Mapping[str, Any]) -> str:
-    """Return why a Job is suspended, by the list of its Workloads as kubectl prints it."""
+    """Return why a Job is suspended, from the list of its Workloads as kubectl prints it."""
     active = [one for one in workloads.get("items", ()) if "Finished" not in _true(one)]
     told = "; ".join(dict.fromkeys(_reasons(active[-1]))) if active else _failed_start(workloads)
     return f"Kueue's queue {queue}: {told or 'it has not looked at the Job yet'}"

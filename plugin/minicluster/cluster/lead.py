@@ -13,7 +13,7 @@ class Lead:
 
     pod: Pod
     uid: str
-    home: str  #: folder of Flux and our files in it
+    home: str  #: folder of Flux and of our files, in the container that runs Flux
     exit_code: int | None  #: once it has ended
 
     @property
@@ -56,7 +56,7 @@ def _exit_code(pod: Mapping[str, Any], runner: str) -> int | None:
 
 
 def code_of_work(how: str, lead: Lead | None) -> int | None:
-    """Return the exit code of the work of a MiniCluster that has ended so; None when nothing tells it."""
+    """Return the exit code of the work of a MiniCluster that has ended; None when it is unknown."""
     code = lead.exit_code if lead else None
     if how == "Complete":
         return 0

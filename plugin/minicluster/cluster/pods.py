@@ -15,7 +15,7 @@ RUNNER = "kubectl.kubernetes.io/default-container"
 FAILURES, IGNORED = "batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count"
 #: Exit codes of pods that were told to stop, and killed: the Job's podFailurePolicy replaces them
 REPLACED = (85, 137)
-#: Containers that wait for these have no problem
+#: Reasons for which a container waits without a problem
 STARTING = ("", "PodInitializing", "ContainerCreating")
 
 
@@ -34,8 +34,8 @@ class Pod:
     is_ready: bool
     runner: str  #: name of the container that runs Flux
     failing: Mapping[str, str]  #: name of each other container that fails, and how
-    failures: int = 0  #: of the pods of this index with this one, where Kubernetes counts them
-    ended: datetime | None = None  #: when its runner did
+    failures: int = 0  #: failed pods of this index, with this one; 0 if Kubernetes doesn't count them
+    ended: datetime | None = None  #: when its runner ended
     is_replaced: bool = True  #: whether the Job replaces it if it has failed; else it ends the Job
 
     @property
@@ -44,7 +44,7 @@ class Pod:
         return f"{self.phase}: {self.reason}" if self.reason else self.phase
 
     def exec_words(self, *options: str) -> tuple[str, ...]:
-        """Return the words of kubectl that run a command, which follows, in the container that runs Flux."""
+        """Return the words by which kubectl runs a command in the container that runs Flux; the command follows."""
         return ("exec", self.name, f"--container={self.runner}", *options, "--")
 
     def back_off(self, now: datetime) -> float:
@@ -102,14 +102,14 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
 
 
 def _failures(annotations: Mapping[str, str]) -> int:
-    """Return how many pods of an index have failed with this one; 0 where Kubernetes doesn't count them."""
+    """Return how many pods of an index have failed, with this one; 0 if Kubernetes doesn't count them."""
     if FAILURES not in annotations:
         return 0
     return 1 + int(annotations[FAILURES]) + int(annotations.get(IGNORED, "0"))
 
 
 def _end(status: Mapping[str, Any], runner: str) -> Mapping[str, Any]:
-    """Return how and when the runner ended; nothing while it has not."""
+    """Return how and when the runner ended; an empty map while it runs."""
     states = {container["name"]: container["state"] for container in status.get("containerStatuses", [])}
     end: Mapping[str, Any] = states.get(runner, {}).get("terminated", {})
     return end

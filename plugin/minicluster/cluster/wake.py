@@ -1,4 +1,4 @@
-"""A MiniCluster that its agent suspended, because it was idle, is resumed."""
+"""Resumes a MiniCluster that its agent suspended because it was idle."""
 
 import json
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from minicluster.cluster.job import SUSPENDED, read_job
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
 
-#: The agent's name in managedFields. It gives up what it finds there under this name, so it also cleans up after us
+#: The agent's name in managedFields. The agent gives up all entries of this name, so it also cleans up after us
 MANAGER = "minicluster-agent"
-#: A Job's controller writes to it at the same time
+#: Attempts: the Job's controller may change the Job at the same time
 TRIES = 5
 
 
@@ -21,7 +21,7 @@ class Api(Protocol):
         """Return the Job with its managedFields; an empty map when there is none."""
 
     def patch(self, change: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Merge a change into the Job, as MANAGER, and return it; None when its resourceVersion is another by now."""
+        """Merge a change into the Job, as MANAGER, and return the Job; None if its resourceVersion has changed."""
 
 
 def is_asleep(job: Mapping[str, Any]) -> bool:
@@ -39,7 +39,7 @@ def was_woken(job: Mapping[str, Any]) -> bool:
 
 
 def wake(api: Api) -> None:
-    """Resume a Job that sleeps; leave others as they are. No client owns `suspend` then, so Helm may set it.
+    """Resume a Job that sleeps; leave others as they are. Afterwards no client owns `suspend`, so Helm may set it.
 
     Raises StateError when others change it again and again.
     """
@@ -67,7 +67,7 @@ class ByKubectl:
     """The Job, asked for by kubectl. Each method raises CommandError."""
 
     def __init__(self, kubernetes: Kubernetes, name: str) -> None:
-        """Ask nothing yet."""
+        """Send no request yet."""
         self._kubernetes, self._name = kubernetes, name
 
     def get(self) -> Mapping[str, Any]:

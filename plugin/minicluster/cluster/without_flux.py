@@ -7,12 +7,12 @@ from minicluster.cluster.find import Found
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 
-#: Ends the reason of a lead that failed
+#: The end of the reason when a lead failed
 REPLACED = "; Kubernetes replaces it, or ends the Job"
 
 
 def state_without_flux(found: Found, now: datetime) -> tuple[str, str] | None:
-    """Return the cluster's state, and why, where Flux can't be asked; None where the lead is there to be asked."""
+    """Return the cluster's state, and why, if it is known without Flux; None if the lead can be asked."""
     name, pods, job = found
     if job and job.is_suspended and not job.end:
         return "Suspended", _why_suspended(name, job)
@@ -35,7 +35,7 @@ def _why_suspended(name: str, job: KubernetesJob) -> str:
 
 
 def _state_by_pod(lead: Pod, job: KubernetesJob | None, now: datetime) -> tuple[str, str] | None:
-    """Return the cluster's state, and why, by the pod of the lead; None where it is there to be asked."""
+    """Return the cluster's state, and why, from the lead's pod; None if the lead can be asked."""
     if lead.phase == "Succeeded":
         return "Complete", f"the lead's pod {lead.name} ended with exit code 0"
     if lead.phase == "Failed":

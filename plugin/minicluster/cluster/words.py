@@ -1,4 +1,4 @@
-"""What Kubernetes, a pod's log and a lead that does not answer say, in words for people."""
+"""Plain reasons from what Kubernetes, a pod's log, or a lead that does not answer says."""
 
 import re
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ REASONS = {
     "BackoffLimitExceeded": "its pods failed more than backoffLimit times",
     "DeadlineExceeded": "deadlineSeconds are over",
 }
-#: Lines of a log that Flux and we write around the work's own
+#: Lines of a log that are Flux's or ours, not the work's
 AROUND = re.compile(r"minicluster: |flux-\w+: |\d+\.\d+s: flux-shell|(<\d+>)?[\w.-]+\.[a-z]+\[\d+\]: |FLUXTIME")
 OURS = re.compile(r"minicluster: (.*(?:failed with exit code|did not start|died|there is no |can't be|is set and ).*)")
 WORK = re.compile(r"minicluster: the job failed with exit code (\d+)")
-#: Exit code of what was killed by SIGKILL
+#: Exit code of a process that SIGKILL ended
 KILLED = "137"
 MEMORY = "killed, most often for want of memory: see resources.limits.memory"
 #: Characters of a log's line
@@ -45,7 +45,7 @@ def of_log(lines: Iterable[str]) -> str:
     return f"the work failed with exit code {code}" + (f": {own[-1][:MOST]}" if own else "")
 
 
-#: What a shell, kubectl, Python and Flux say before, and after, a lead's broker runs
+#: Messages of a shell, kubectl, Python and Flux when a lead's broker does not run yet, and when it has ended
 BEFORE = re.compile(r"(: not found|No such file or directory|Errno \d+|Connection refused|flux_open|Function not impl)")
 AFTER = re.compile(
     r"completed pod|stopped state|container not (found|running)|is not running|pod does not exist|\(NotFound\)"
@@ -53,7 +53,7 @@ AFTER = re.compile(
 
 
 def of_silence(message: str) -> str:
-    """Return the state of a cluster whose lead gave this answer, Starting or Ending; "" where it doesn't tell."""
+    """Return the state of a cluster, Starting or Ending, from its lead's error message; "" if that doesn't tell."""
     if AFTER.search(message):
         return "Ending"
     return "Starting" if BEFORE.search(message) else ""

@@ -1,4 +1,4 @@
-"""The command line of ``minicluster`` outside Helm: a module for each command, which has it as ``command``."""
+"""The command line of ``minicluster`` outside Helm: one module for each command, with a function ``command``."""
 
 from typing import Any
 

@@ -158,14 +158,14 @@ def _request(
     root_namespace: str,
     root_values: IO[bytes] | None,
 ) -> BurstRequest:
-    """Return what is asked for. Raises BurstError for a root or a burst that doesn't exist."""
+    """Return the root and the burst that the options name. Raises BurstError if one doesn't exist."""
     kubernetes = Kubernetes(root_context, root_namespace)
     cluster = root.read(release, kubernetes, streams.read(root_values) if root_values else None)
     return BurstRequest(cluster, kubernetes, plan.find(cluster, name), target)
 
 
 def _release_values(request: BurstRequest, address: str | None, size: int | None) -> tuple[dict[str, Any], Address]:
-    """Return the values of a burst that is a release, and the lead's address. Raises BurstError for another burst."""
+    """Return the values of a burst that is a release, and the lead's address. Raises BurstError for machines."""
     made, lead = install.prepare(request, address, request.burst.size if size is None else size)
     for need in plan.needs(made):
         streams.say(f"the burst's namespace needs the {need}")

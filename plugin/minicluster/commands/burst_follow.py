@@ -20,7 +20,7 @@ class BurstArgument(click.ParamType):  # type: ignore[type-arg]  # older version
     name = "burst"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Wanted:
-        """Return what a word says."""
+        """Return the burst that a word describes."""
         try:
             return parse(str(value))
         except SpecError as error:

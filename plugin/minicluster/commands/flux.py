@@ -21,7 +21,7 @@ class Words(click.Command):
         return super().parse_args(ctx, own)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return the usage, with what follows."""
+        """Return the usage, with the flux command at its end."""
         return [*super().collect_usage_pieces(ctx), "-- FLUX-COMMAND..."]
 
 
@@ -32,11 +32,11 @@ class Words(click.Command):
 def command(ctx: click.Context, name: str, namespace: str, context: str, no_wait: bool) -> int:
     """Run a flux command in a MiniCluster.
 
-    It runs on the lead, and its exit code becomes that of this command. On a terminal it has a terminal. Otherwise it
-    has the standard streams of this command and gets its signals. After the first Ctrl-C `flux run` warns; the second
-    cancels the job.
+    It runs on the lead, and its exit code becomes that of this command. On a terminal it gets a terminal too. Otherwise
+    it uses the standard streams of this command and gets its signals. After the first Ctrl-C `flux run` warns; the
+    second cancels the job.
 
-    A MiniCluster that starts or sleeps is waited for, at most ten minutes.
+    If the MiniCluster starts or sleeps, the command waits for it, at most ten minutes.
 
     \b
     Examples:

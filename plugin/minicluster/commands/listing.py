@@ -1,4 +1,4 @@
-"""``minicluster list``: the MiniClusters that are there."""
+"""``minicluster list``: the MiniClusters of a namespace, or of all."""
 
 import json
 from datetime import UTC, datetime

@@ -69,7 +69,7 @@ def values(text: str, path: type[str] | click.Path = str) -> Option:
 
 
 def _names(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:
-    """Return the names of the MiniClusters that are there, for a shell that completes one."""
+    """Return the names of the live MiniClusters, for a shell that completes NAME."""
     where = Kubernetes(context.params.get("context") or "", context.params.get("namespace") or "")
     words = ("get", "jobs", f"--selector={MADE_BY_CHART}", "--output=name", "--request-timeout=3s")
     try:
@@ -84,7 +84,7 @@ cluster = click.argument("name", shell_complete=_names)
 
 
 def of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what names a MiniCluster that is there: NAME, `--namespace`, `--context`."""
+    """Add the argument and options that name a live MiniCluster: NAME, `--namespace`, `--context`."""
     where = namespace("Its namespace; by default the current one.")
     return cluster(where(context()(function)))
 

@@ -13,7 +13,7 @@ from minicluster.errors import ToolError
 from minicluster.release import helm
 
 NAME = "minicluster"
-#: The first line of what this command wrote.
+#: The first line of a plugin.yaml that this command wrote.
 MARK = "# Written by `minicluster plugin install`.\n"
 
 
@@ -53,7 +53,7 @@ def uninstall() -> None:
 def manifest(python: str) -> str:
     """Return the plugin.yaml of a plugin that runs this package by an interpreter.
 
-    Helm splits a command at spaces, and not its arguments. Raises ToolError for a path that Helm can't take.
+    Helm splits a command at spaces, but not its arguments. Raises ToolError for a path that Helm can't take.
     """
     if "$" in python:
         raise ToolError(f"Helm reads the $ in {python} as a variable: install the package in another folder")
@@ -74,7 +74,7 @@ def manifest(python: str) -> str:
 
 
 def _folder() -> Path:
-    """Return the folder of our plugin, there or not. Raises ToolError where another's would be in its way."""
+    """Return the folder of our plugin, which may not exist yet. Raises ToolError if another plugin has its name."""
     if helm.run("version", "--template={{.Version}}").startswith(b"v3."):
         raise ToolError(
             "helm is Helm 3, which needs no plugin: `--post-renderer minicluster` works while minicluster is in PATH"

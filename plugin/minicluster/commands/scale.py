@@ -16,7 +16,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | None]:
-        """Return the number in a tuple: click takes None for what is not given."""
+        """Return the number in a tuple: click takes a bare None for a missing argument."""
         if value == "auto":
             return (None,)
         if not (value.isascii() and value.isdigit() and int(value)):

@@ -30,7 +30,7 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
     number of pods. NAME is the release's name, or its nameOverride.
 
     A node is up, drained (up, takes no jobs), missing (below the size, lost or still starting) or not started
-    (above the size, up to maxSize). Cores that jobs have on drained nodes count as allocated; others there don't count.
+    (above the size, up to maxSize). Of a drained node, only the cores that jobs use count, as allocated.
 
     \b
     Keys of the JSON; those from "flux" on are null until the lead's broker answers:
@@ -67,7 +67,7 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
 
 
 def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
-    """Print the status, once or again and again. Raises StatusError where nothing was shown before."""
+    """Print the status, once or repeatedly. Raises StatusError if the first look fails."""
     shown = False
     while True:
         text, error = _look(kubernetes, name, output)
@@ -86,7 +86,7 @@ def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
 
 
 def _look(kubernetes: Kubernetes, name: str, output: str) -> tuple[str, StatusError | None]:
-    """Return what is to be printed, or the error."""
+    """Return the text to print, or the error."""
     try:
         found = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
     except StatusError as error:

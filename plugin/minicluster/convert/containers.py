@@ -1,4 +1,4 @@
-"""The fields of containers: what flux-operator ignored, defaulted, or did otherwise in each kind of them."""
+"""The fields of containers: those that flux-operator ignored, gave a default, or used in another way."""
 
 import re
 
@@ -47,7 +47,7 @@ def drop_users(spec: Part) -> None:
 
 
 def rename_snippets(spec: Part) -> None:
-    """Give snippets that flux-operator's documentation spells otherwise the names of its API."""
+    """Rename snippets that flux-operator's documentation calls by other names than its API."""
     for container in every_container(spec):
         commands = container.at("commands")
         commands.rename("preWorker", "workerPre")
@@ -152,7 +152,7 @@ def _needed_cores(spec: Part, tasks: int, size: int) -> int:
 
 
 def convert_work(spec: Part) -> None:
-    """Give the runner the command or script that flux-operator's shell made of it."""
+    """Give the runner the command or script that flux-operator's shell made of its text."""
     for runner in runners(spec):
         if runner.text("commands.script"):
             runner.at("commands").fields["script"] = shell_text.script(runner, "commands.script")
@@ -204,7 +204,7 @@ def convert_services(spec: Part) -> None:
 
 
 def expand_environment(spec: Part) -> None:
-    """Make `$$` the `$` that Kubernetes makes of it, and warn of `$(NAME)`, which is not expanded here."""
+    """Turn `$$` into `$`, as Kubernetes does, and warn of `$(NAME)`, which is not expanded here."""
     for container in every_container(spec):
         environment = container.at("environment")
         for key, value in environment.fields.items():

@@ -1,4 +1,4 @@
-"""The fields of a spec but those of its containers: what flux-operator ignored, defaulted, or did otherwise."""
+"""The fields of a spec outside its containers: those that flux-operator ignored, gave a default, or used otherwise."""
 
 from minicluster.convert.part import Part, runners
 from minicluster.convert.shell_text import heredoc, warn_of_expansion
@@ -10,7 +10,7 @@ UNSUPPORTED = {
     "fluxRestful": "no RESTful server is built in: docs/http-api.md has one",
     "flux.installRoot": "Flux is found in PATH, or in the view",
 }
-#: Fields whose 0 is unset to flux-operator, and the warning where it is a value here
+#: Fields whose 0 means unset to flux-operator, each with a warning if 0 is a value here
 ZEROS = {
     "maxSize": "",
     "minSize": "",
@@ -20,7 +20,7 @@ ZEROS = {
 }
 #: Maps whose empty texts, lists and maps are unset to flux-operator
 SPARSE = ("flux.container", "flux.bursting", "flux.scheduler")
-#: Fields that are kept and do something else here
+#: Fields that are kept, but have another effect here
 DIFFERENT = {
     "cleanup": "removes the Job with its pods: the release stays until `helm uninstall`",
     "archive.path": "is also written here when the cluster ends: flux-operator only restored from it",
@@ -63,10 +63,10 @@ def drop_zeros(spec: Part) -> None:
 
 
 def write_defaults(spec: Part) -> None:
-    """Write out the defaults of flux-operator's that are not the chart's.
+    """Write out flux-operator's defaults where the chart has others.
 
-    A default of its API holds only when the object around the field is given: without `flux` there is no
-    connect timeout.
+    A default of its API applies only if the object around the field is given: without `flux` there is no connect
+    timeout.
     """
     if "strict" not in spec.at("logging").fields:
         spec.make("logging").fields["strict"] = False
@@ -106,7 +106,7 @@ def convert_pod(spec: Part) -> None:
 
 
 def warn_of_differences(spec: Part) -> None:
-    """Warn of what is kept and does something else here."""
+    """Warn of fields that are kept, but have another effect here."""
     for path, warning in DIFFERENT.items():
         if spec.get(path):
             spec.warn(path, warning)
@@ -134,7 +134,7 @@ def convert_flux(spec: Part) -> None:
 
 
 def _drop_work(spec: Part) -> None:
-    """Drop what the lead of a cluster does: one that joins another has none."""
+    """Drop the lead's work: a cluster that joins another has no lead."""
     why = "all pods of a cluster that joins another are workers"
     spec.drop("interactive", why)
     for runner in runners(spec):

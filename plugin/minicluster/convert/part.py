@@ -100,7 +100,7 @@ def every_container(spec: Part) -> list[Part]:
 
 
 def runners(spec: Part) -> list[Part]:
-    """Return the container that runs Flux: the only one, or each that says so; the schema refuses several."""
+    """Return the container that runs Flux: the only one, or each with runFlux; the schema refuses several."""
     containers = spec.items("containers")
     return containers if len(containers) == 1 else [one for one in containers if one.get("runFlux")]
 

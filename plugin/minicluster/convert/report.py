@@ -1,4 +1,4 @@
-"""What a person is told of a conversion: warnings, and the comment at the head of the values."""
+"""The report of a conversion: warnings, and the comment at the head of the values."""
 
 from dataclasses import dataclass, field
 

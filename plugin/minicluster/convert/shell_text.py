@@ -1,4 +1,4 @@
-"""Commands, batches and scripts, which flux-operator put into a bash script: the texts that mean the same here."""
+"""Commands, batches and scripts, which flux-operator put into a bash script, become texts that mean the same here."""
 
 import re
 from typing import Any
@@ -10,9 +10,9 @@ EXPANSION = re.compile(r"(?s)\\.|(\$[\w{(@*#?$!-]|`)")
 #: What a backslash escapes inside double quotes, and in the text of a heredoc
 QUOTED_ESCAPE = re.compile(r'\\([$`"\\\n])')
 HEREDOC_ESCAPE = re.compile(r"\\([$`\\])")
-#: What is expanded, with its operators and quotes
+#: An expansion, with the operators and quotes in it
 SPAN = re.compile(r"\$\([^()]*\)|\$\{[^}]*\}|`[^`]*`")
-#: What means something to a shell, and flux-operator passed to the program
+#: Operators of a shell that flux-operator passed to the program as words
 OPERATOR = re.compile(r"[;&|<>()]+|(?<!\S)[#~]|\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}|\\(?=[^$`\"\\\n])")
 
 
@@ -30,8 +30,8 @@ def warn_of_expansion(part: Part, path: str, text: Any) -> None:
 def command(runner: Part) -> str | list[str]:
     """Return the command as flux-operator's shell read it: between double quotes, then split at blanks.
 
-    A shell's operators were words of the program there, so the command becomes a list of words. Quotes break it
-    there, so the text stays, and a shell reads it as it was meant.
+    A shell's operators became words of the program there, so such a command becomes a list of words. Double quotes
+    broke the command there, so such a text stays, and a shell reads it as it was meant.
     """
     text = runner.text("command")
     plain = SPAN.sub("", QUOTED_ESCAPE.sub("", text))
@@ -62,7 +62,7 @@ def command(runner: Part) -> str | list[str]:
 
 
 def _double_quoted(text: str) -> str:
-    """Return what a shell makes of a text between double quotes; one inside it ends the quotes or begins them."""
+    """Return what a shell makes of a text between double quotes; a quote inside it ends or begins the quoting."""
     return re.sub(r"\\([$`\"\\\n])|\"", lambda match: (match[1] or "").replace("\n", ""), text)
 
 

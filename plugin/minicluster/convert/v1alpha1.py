@@ -18,7 +18,7 @@ OF_THE_CLASS = ("driver", "attributes", "secret", "secretNamespace", "annotation
 
 
 def convert_spec(spec: Part) -> None:
-    """Make a spec one of v1alpha2, but for its volumes."""
+    """Turn a spec into one of v1alpha2, except its volumes."""
     if not spec.text("network.headlessName"):
         spec.make("network").fields["headlessName"] = "flux-service"
         spec.note("network.headlessName", "v1alpha1's default, the chart's is the cluster's name")
@@ -66,7 +66,7 @@ def _convert_sidecar(sidecar: Part) -> None:
 def _convert_work(spec: Part, runner: Part) -> None:
     command = runner.text("command")
     if command and not re.search("[\"']", command) and not runner.get("batch"):
-        # it was an argument there, in which nothing is expanded
+        # v1alpha1 passed it as an argument, in which nothing is expanded
         runner.fields["command"] = re.sub(r"([$`\\])", r"\\\1", command)
     if not (command or spec.get("interactive") or runner.get("diagnostics")):
         runner.warn("", "has no command: v1alpha1 then ran its RESTful server, here the cluster idles")
@@ -92,7 +92,7 @@ def convert_volumes(spec: Part) -> None:
 
 
 def _convert_volume(volume: Part, definition: Part) -> None:
-    """Give a volume the host's folder that it was defined by, or a claim. Raises ConvertError for other storage."""
+    """Give a volume the host's folder of its definition, or a claim. Raises ConvertError for other storage."""
     if definition.fields.get("storageClass", "hostpath") == "hostpath":
         volume.fields["hostPath"] = definition.fields.get("path")
         volume.warn("", "is the host's folder itself: v1alpha1 made a claim and a volume")
@@ -107,7 +107,7 @@ def _convert_volume(volume: Part, definition: Part) -> None:
 
 
 def _make_claim(volume: Part, definition: Part) -> None:
-    """Let the release make the claim. The volume was made from the definition too: here the storage class makes it."""
+    """Let the release make the claim. v1alpha1 also made the volume; here the storage class makes it."""
     claim = {
         "capacity": definition.get("capacity") or CAPACITY,
         "storageClass": definition.get("storageClass"),
@@ -120,4 +120,4 @@ def _make_claim(volume: Part, definition: Part) -> None:
     volume.warn("", "is a new volume here, which the storage class makes: v1alpha1 made it from the values")
     for key in OF_THE_CLASS:
         if definition.get(key):
-            definition.warn(key, "is dropped: it is for whoever sets up the storage class")
+            definition.warn(key, "is dropped: it belongs in the storage class")

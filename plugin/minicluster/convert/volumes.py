@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from minicluster.convert.part import Map, Part
 
-#: Sources of a volume in flux-operator's order, of which the first that is set counts; and the fields of each
+#: Sources of a volume, each with its fields; of several that are set, flux-operator used the first in this order
 SOURCES = {
     "csiDriver": ("csiDriverAttributes",),
     "secretName": (),

@@ -17,20 +17,20 @@ SILENCE = 30.0
 class Channel(Protocol):
     """A command that runs in a pod; one thread reads it."""
 
-    exit_code: int | None  #: once the command has ended
-    stderr: bytes  #: what came so far
+    exit_code: int | None  #: None until the command has ended
+    stderr: bytes  #: standard error so far
 
     def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
-        """Wait until something came here or to another socket; tell whether it did within the time."""
+        """Wait for output, or for data on the socket ``wake``; return whether there is any within the time."""
 
     def read(self) -> bytes | None:
-        """Return what came on standard output, which may be nothing; None at the end."""
+        """Return new standard output, which may be empty; None at the end."""
 
     def write(self, data: bytes) -> None:
         """Write to the command's standard input."""
 
     def close(self) -> None:
-        """Leave the command, which sees the end of its standard input."""
+        """Close the command's standard input, and leave it."""
 
 
 class BrokenError(MiniClusterError):
@@ -38,10 +38,10 @@ class BrokenError(MiniClusterError):
 
 
 class Conversation:
-    """What is said over one channel, where BOOT runs. Each method raises BrokenError, and what the channel raises."""
+    """Messages and replies over a channel, where BOOT runs. Each method raises BrokenError, or the channel's error."""
 
     def __init__(self, channel: Channel, program: str) -> None:
-        """Send the program, which `first_line` returns."""
+        """Send the program: a line that `first_line` returns."""
         self._channel, self._rest = channel, b""
         channel.write(program.encode())
 
@@ -55,7 +55,7 @@ class Conversation:
         self._channel.write("".join(json.dumps(message) + "\n" for message in messages).encode())
 
     def replies(self, wake: socket.socket | None = None, seconds: float | None = None) -> list[dict[str, Any]]:
-        """Wait for something, here or on another socket, which is emptied; return the replies that came."""
+        """Wait for replies, or for data on ``wake``, which is emptied; return the replies."""
         seconds = SILENCE if seconds is None else seconds
         if not self._channel.wait(wake, seconds):
             raise BrokenError(f"the lead was silent for {seconds:g} s")
@@ -66,7 +66,7 @@ class Conversation:
             data = self._channel.read()
             if data is None:
                 if b"\n" in self._rest:
-                    break  # the next call tells the end
+                    break  # the next call raises
                 raise BrokenError(f"the lead's program ended: {_last_line(self._channel)}")
             self._rest += data
         *lines, self._rest = self._rest.split(b"\n")

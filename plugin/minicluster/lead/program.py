@@ -1,4 +1,4 @@
-"""How our programs get to the lead, whose Flux runs them: by its input, so no image, view or ConfigMap has them."""
+"""How our programs get to the lead: as the input of its `flux python`, so no image, view or ConfigMap has them."""
 
 import json
 from functools import cache
@@ -14,19 +14,19 @@ for name, text in json.loads(sys.stdin.readline()):
     module = sys.modules.setdefault(name, types.ModuleType(name))
     exec(compile(text, name, "exec"), vars(module))
 """
-#: What `flux python -c` runs, on one line: it takes the program from the first line of its standard input. More input
-#: may follow once the program has said something: until then this line's reader might take it
+#: The code for `flux python -c`, on one line. It reads the program from the first line of its standard input. Send
+#: nothing else until the program has written something: the reader of this line could take it
 BOOT = f"exec({_BOOT!r})"
 
 
 @cache
 def first_line(program: str, *modules: str) -> str:
-    """Return the line with a program and the modules that it imports, each after those that it imports itself."""
+    """Return the line with a program and the modules that it imports; a module comes after those that it imports."""
     return json.dumps([*((name, _text(name)) for name in modules), ("__main__", _text(program))]) + "\n"
 
 
 def remote() -> str:
-    """Return the line with what answers requests about jobs and nodes."""
+    """Return the line with the program that answers requests about jobs and nodes."""
     return first_line("remote", "described", "waiting")
 
 

@@ -13,7 +13,7 @@ QUESTION = (
     'printf "[" && cat "$MINICLUSTER_HOME/minicluster/agent.json" && printf "," && '
     '"$MINICLUSTER_HOME/bin/flux" python -c "$0" && printf "]"'
 )
-#: What runs it in the lead's pod
+#: The words that run it in the lead's pod
 WORDS = ("sh", "-c", QUESTION, BOOT)
 
 #: Returns what QUESTION prints in a pod, or raises SilentError
@@ -37,7 +37,7 @@ class Answer:
 
 
 def standard_input() -> str:
-    """Return what QUESTION reads."""
+    """Return the standard input of QUESTION."""
     return first_line("waiting")
 
 

@@ -1,1 +1,1 @@
-"""What the commands for people do with a MiniCluster that runs, through kubectl and Helm."""
+"""How the commands work on a live MiniCluster, through kubectl and Helm."""

@@ -28,7 +28,7 @@ FLUX = (
 
 
 def document(snapshot: StatusSnapshot) -> dict[str, Any]:
-    """Return all that is shown of a MiniCluster. The keys are the same with and without an answer of the lead."""
+    """Return the status of a MiniCluster. The keys are the same with and without an answer of the lead."""
     found: dict[str, Any] = {
         "name": snapshot.name,
         "namespace": next(one.namespace for one in (snapshot.job, *snapshot.pods.values()) if one),
@@ -70,7 +70,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         "state": "Running" if reached else "Starting",
         "why": _line(flux.get("queue_problem", "")) if reached else starts,
         "flux": flux["version"],
-        # pods of an older version don't say it
+        # programs of an older version don't say it
         "scheduler": flux.get("scheduler"),
         "autoscaling": {"min": policy["min"], "max": policy["max"]} if policy else None,
         "quorum": {"needed": needed, "reached": reached},

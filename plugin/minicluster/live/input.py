@@ -1,16 +1,16 @@
-"""Our standard input for a command that may have to be run once more, and then has it again from its begin."""
+"""Our standard input for a command that may have to run again, and then reads all of it again."""
 
 import os
 import sys
 import threading
 from contextlib import suppress
 
-#: Bytes of a pipe that are kept
+#: The most bytes of a pipe that are kept
 MOST = 1 << 20
 
 
 class Input:
-    """Our standard input. What comes through a pipe is kept; a file is read again; a terminal goes on."""
+    """Our standard input. The data of a pipe is kept, a file is read again, and a terminal just goes on."""
 
     def __init__(self) -> None:
         """Read nothing yet."""
@@ -23,13 +23,13 @@ class Input:
         self._reader = threading.Thread(target=self._read, daemon=True)
 
     def rewind(self) -> bool:
-        """Let the next command have all of it again; say whether that can be."""
+        """Let the next command read all of it again; return whether that is possible."""
         if self._begin is not None:
             os.lseek(0, self._begin, os.SEEK_SET)
         return self._is_whole
 
     def descriptor(self) -> int | None:
-        """Return what has all of it, for the caller to close, as the standard input of a command; None is our own."""
+        """Return a descriptor with all of it, for a command's standard input; None: our own. The caller closes it."""
         if not self._is_pipe:
             return None
         theirs, ours = os.pipe()
@@ -57,7 +57,7 @@ class Input:
             self._close()
 
     def _write(self, data: bytes) -> None:
-        """Write to the command; one that has ended reads no more."""
+        """Write to the command, unless it has ended."""
         while data and self._target >= 0:
             try:
                 data = data[os.write(self._target, data) :]

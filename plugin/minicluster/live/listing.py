@@ -21,7 +21,7 @@ COLUMNS = ("name", "release", "size", "ready", "state", "scheduler", "age")
 
 
 def find_all(kubernetes: Kubernetes, everywhere: bool, now: datetime) -> list[Row]:
-    """Return what is shown of each MiniCluster, by namespace and name. Raises StateError."""
+    """Return a row for each MiniCluster, by namespace and name. Raises StateError."""
     where = ["--all-namespaces"] if everywhere else []
     with refusals():
         jobs = kubernetes.get("jobs", f"--selector={MADE_BY_CHART}", *where)
@@ -36,7 +36,7 @@ def find_all(kubernetes: Kubernetes, everywhere: bool, now: datetime) -> list[Ro
 
 
 def _row(item: Mapping[str, Any], leads: Mapping[tuple[str, str], Pod], now: datetime) -> Row | None:
-    """Return what is shown of a Job; None when it isn't a MiniCluster's."""
+    """Return the row of a Job; None when it isn't a MiniCluster's."""
     job = read_job(item)
     if job is None:
         return None
@@ -56,7 +56,7 @@ def _row(item: Mapping[str, Any], leads: Mapping[tuple[str, str], Pod], now: dat
 
 
 def _scheduler(immutable: Mapping[str, str]) -> str | None:
-    """Return the scheduler that the values ask for; None where the view, or a broker.toml of theirs, decides."""
+    """Return the scheduler that the values ask for; None if the view or flux.brokerConfig decides."""
     if immutable.get("flux.brokerConfig"):
         return None
     if immutable.get("flux.scheduler.simple") == "true":

@@ -1,22 +1,22 @@
-"""The lines of a log that is read more than once, each once."""
+"""Passes each line of a log once, though the log is read more than once."""
 
 import re
 
-#: Before each line: the second, its fraction, the time zone
+#: The time before each line: the second, its fraction, the time zone
 STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|[-+]\d\d:\d\d) ")
 
 
 class NewLines:
-    """Tells the lines that are new from those that were there before; each begins with its time."""
+    """Finds the lines that it has not seen before, by the time at the begin of each."""
 
     def __init__(self) -> None:
         """Know no line yet."""
         self._last, self._note = ("", ""), ""
 
     def text(self, line: str) -> str | None:
-        """Return the text of a line without its time; None for one that was there before."""
+        """Return the text of a line without its time; None for one that was seen before."""
         found = STAMP.match(line)
-        # what the kubelet says itself has no time
+        # the kubelet's own messages have no time
         time = (found[1], (found[2] or "").ljust(9, "0")) if found else self._last
         if time <= self._last and (found or line == self._note):
             return None

@@ -1,4 +1,4 @@
-"""The log of the lead by `kubectl logs`, also over the end of its pod."""
+"""The log of the lead, by `kubectl logs`; it goes on when another pod replaces the lead."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -17,7 +17,7 @@ Say = Callable[[str], None]
 
 
 def show(kubernetes: Kubernetes, name: str, container: str) -> None:
-    """Print the log of the lead that is there, or was the last one. Raises StateError when there is none."""
+    """Print the log of the present lead, or else of the last one. Raises StateError when there is none."""
     cluster = find_cluster(kubernetes, name)
     with refusals():
         lead = cluster.read_lead()
@@ -39,7 +39,7 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
         end = end_of(name, job)
         if lead and (log is None or log.uid != lead.uid):
             if log:
-                # what came after the connection broke
+                # the old pod's last lines, from after the connection broke
                 log.copy(follow=True)
                 say(f"the lead was replaced: the log goes on with pod {lead.pod.name}")
             log = _PrintedLog(kubernetes, lead, container)
@@ -53,7 +53,7 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
 
 
 class _PrintedLog:
-    """The log of one pod, of which no line is printed twice."""
+    """The log of one pod; it prints no line twice."""
 
     def __init__(self, kubernetes: Kubernetes, lead: Lead, container: str) -> None:
         self.uid = lead.uid
@@ -61,9 +61,9 @@ class _PrintedLog:
         self._new = NewLines()
 
     def copy(self, *, follow: bool) -> None:
-        """Print the lines that were not printed before, as far as the connection goes.
+        """Print the lines that were not printed before, until the connection ends.
 
-        With ``follow`` a pod that is gone, or has not begun, has no lines. Raises StateError.
+        With ``follow`` it is no error if the pod is gone, or has not begun. Raises StateError.
         """
         words = ("logs", self._pod, f"--container={self._container}", "--timestamps", f"--follow={str(follow).lower()}")
         with closing(self._kubernetes.stream(*words)) as output:

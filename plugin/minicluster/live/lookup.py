@@ -1,4 +1,4 @@
-"""A MiniCluster is found once, through kubectl; then it is read whenever it may have changed."""
+"""Finds a MiniCluster through kubectl, once; then its Job and its lead are read whenever they may have changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ class Cluster:
     name: str  #: its own
 
     def within(self, seconds: float | None) -> "Cluster":
-        """Return the same, to be asked for so many seconds from now."""
+        """Return the same with a deadline, in that many seconds; None sets none."""
         return replace(self, kubernetes=self.kubernetes.within(seconds))
 
     def read_job(self) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class Cluster:
 
 
 def find(kubernetes: Kubernetes, name: str) -> Found:
-    """Return what there is of a MiniCluster, by its own name or its release's. Raises StatusError."""
+    """Return the objects of a MiniCluster, by its own name or its release's. Raises StatusError."""
     try:
         found = by_name.find(kubernetes, name)
     except CommandError as error:
@@ -53,7 +53,7 @@ def find_cluster(kubernetes: Kubernetes, name: str) -> Cluster:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Make one line of what Kubernetes refuses, with the way out. Raises StateError."""
+    """Turn an error of kubectl into one line with the way out. Raises StateError."""
     try:
         yield
     except CommandError as error:

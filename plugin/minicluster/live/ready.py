@@ -1,4 +1,4 @@
-"""The lead that can take commands. A MiniCluster that starts is waited for; one that sleeps is woken first."""
+"""Finds the lead that can take commands: waits for a MiniCluster that starts, and wakes one that sleeps."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,8 +20,8 @@ PATIENCE = 600.0
 def find_ready_lead(kubernetes: Kubernetes, name: str, say: Say, *, waits: bool = True) -> Lead:
     """Return the lead of a MiniCluster that has its quorum.
 
-    One that starts, sleeps, or is in a queue of Kueue is waited for. Raises StateError, StatusError; at once with
-    ``waits`` false.
+    Waits for a MiniCluster that starts, sleeps, or is in a queue of Kueue. Raises StateError, StatusError; without
+    ``waits`` at once.
     """
     return _find(kubernetes, name, lambda lead: lead.is_ready, say if waits else None)
 
@@ -35,7 +35,7 @@ def _find(kubernetes: Kubernetes, name: str, is_there: Callable[[Lead], bool], s
     check_name(name)
     with refusals():
         lead = Cluster(kubernetes, name).read_lead()
-    # one request where all is well
+    # mostly this one request is enough
     if lead and is_there(lead):
         return lead
     cluster = find_cluster(kubernetes, name)
@@ -55,6 +55,6 @@ def _find(kubernetes: Kubernetes, name: str, is_there: Callable[[Lead], bool], s
 
 
 def _comes(job: Mapping[str, Any]) -> bool:
-    """Say whether a MiniCluster will have a lead without somebody who resumes it."""
+    """Return whether a MiniCluster will have a lead without a person who resumes it."""
     found = read_job(job)
     return bool(found and (not found.is_suspended or found.is_asleep or found.queue))

@@ -1,4 +1,4 @@
-"""A command in the lead's pod, with this terminal, these streams and these signals, and its own exit code."""
+"""Runs a command in the lead's pod with our terminal or streams, our signals, and the command's exit code."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from minicluster.kubectl import CommandError, Kubernetes, reason
 from minicluster.live.input import Input
 from minicluster.signals import handled
 
-#: Gets a signal; says whether that is all, and the command needn't have it
+#: Gets a signal; returns whether it has dealt with it, so that the command doesn't get it
 Told = Callable[[int], bool]
 #: Comes before the process id, so that a signal finds the command
 MARK = b"minicluster-process "
@@ -28,7 +28,7 @@ KILL = 'kill -s "$1" "$2"'
 FAILED = re.compile(rb"(?:\A|(?<=\n))command terminated with exit code \d+\n?\Z")
 #: Seconds that the pod has to take a signal
 SIGNAL_SECONDS = 10.0
-#: After so many Ctrl-C the command is left alone
+#: The number of Ctrl-C after which the command is left alone
 PATIENCE = 3
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
@@ -38,8 +38,8 @@ def run(
 ) -> int:
     """Run a command in the lead's container, and return its exit code. Raises StateError when it can't be run.
 
-    On a terminal the command has a terminal too, and Ctrl-C is a key there. Else it has our standard streams, and gets
-    the signals that we get, but for those that ``told`` says are done with.
+    On a terminal the command has a terminal too, and Ctrl-C is a key there. Otherwise it has our standard streams, and
+    gets our signals, except those that ``told`` has dealt with.
     """
     pod = lead.pod
     if sys.stdin.isatty() and sys.stdout.isatty():
@@ -59,7 +59,7 @@ class _Terminal:
         with subprocess.Popen(self._words, stderr=subprocess.PIPE) as process:  # noqa: S603 - words, no shell
 
             def pass_on(number: int, _frame: FrameType | None) -> None:
-                # in a terminal Ctrl-C is for kubectl, which makes it a key
+                # on a terminal kubectl gets Ctrl-C itself, and passes it on as a key
                 if number != signal.SIGINT and not self._told(number):
                     process.send_signal(number)
 
@@ -80,9 +80,9 @@ class _Piped:
         self._early: list[int] = []  #: signals that came before there was a process
 
     def run(self, stdin: int | None) -> int:
-        # before the process begins: a signal that ends us would leave it alone
+        # before the process begins: a signal that ended us would leave the process behind
         with handle_signals(self._signal):
-            # a session of its own: Ctrl-C is for the command in the pod, and kubectl would leave that alone
+            # a session of its own: Ctrl-C would end kubectl, and leave the command in the pod behind
             self._process = process = subprocess.Popen(  # noqa: S603 - words, no shell
                 self._words, stdin=stdin, stderr=subprocess.PIPE, start_new_session=True
             )
@@ -112,7 +112,7 @@ class _Piped:
             _write(sys.stderr.buffer, data[: len(data) - len(held)])
 
     def _signal(self, number: int, _frame: FrameType | None) -> None:
-        """Pass a signal on to the command in the pod; leave it alone when it can't be reached."""
+        """Pass a signal on to the command in the pod; end only kubectl if the command can't be reached."""
         process = self._process
         if process is None:
             self._early.append(number)
@@ -124,7 +124,7 @@ class _Piped:
             process.send_signal(number)
 
     def _is_told(self, process: subprocess.Popen[bytes], number: int) -> bool:
-        """Send a signal to the command in the pod, which may be about to begin."""
+        """Send a signal to the command in the pod, which may not have begun yet; return whether it got it."""
         end = time.monotonic() + SIGNAL_SECONDS
         # no lock: another signal may come meanwhile
         while not self._id and process.poll() is None and time.monotonic() < end:
@@ -141,8 +141,8 @@ class _Piped:
 
 
 def handle_signals(handler: Callable[[int, FrameType | None], None]) -> AbstractContextManager[None]:
-    """Let a handler have the signals that end a program."""
-    # nohup, or a shell's &, makes us ignore some: then that stays
+    """Set a handler for the signals that end a program."""
+    # nohup, or a shell's &, makes us ignore some: we still do
     return handled((number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN), handler)
 
 
@@ -153,7 +153,7 @@ def _write(stream: IO[bytes], data: bytes) -> None:
 
 
 def _code(code: int, said: bytes) -> int:
-    """Return the exit code of a kubectl that spoke for itself. Raises StateError when the command didn't run."""
+    """Return the exit code of a kubectl. Raises StateError if kubectl says that the command didn't run."""
     text = said.decode(errors="replace")
     why = reason(text)
     if code > 0 and why:

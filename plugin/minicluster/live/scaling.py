@@ -1,4 +1,4 @@
-"""The size of a MiniCluster is changed: by Helm, or where it scales itself by a request to its autoscaler."""
+"""Changes the size of a MiniCluster: by Helm, or by a request to its autoscaler."""
 
 import time
 from collections.abc import Callable
@@ -46,12 +46,12 @@ def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | 
         say(f"{name}: size {was} -> {size}")
     if size is not None and seconds is not None:
         most = found.max_size if found else size
-        # an autoscaler may make more
+        # an autoscaler may have added more nodes
         _wait(cluster, {"key": "", "online": [size, most], "more": bool(policy)}, seconds, say)
 
 
 def _ask(kubernetes: Kubernetes, name: str, size: int | None, policy: dict[str, Any], say: Say) -> None:
-    """Request a size of the autoscaler, which refuses what it may not. Raises StateError."""
+    """Ask the autoscaler for a size. Raises StateError when it refuses."""
     lead = find_ready_lead(kubernetes, name, say)
     words = (f"{lead.home}/bin/minicluster-scale", "auto" if size is None else str(size))
     try:
@@ -69,7 +69,7 @@ def _ask(kubernetes: Kubernetes, name: str, size: int | None, policy: dict[str, 
 
 
 def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None:
-    """Wait until so many nodes are in Flux, also over the loss of a lead. Raises StateError after so many seconds."""
+    """Wait until the nodes are in Flux, even if the lead is replaced. Raises StateError when the seconds are over."""
     name, end = cluster.name, time.monotonic() + seconds
     while True:
         left = end - time.monotonic()
@@ -81,11 +81,11 @@ def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None
         lead = find_ready_lead(cluster.kubernetes, name, say)
         if _watch(cluster.kubernetes, lead, question, end, lambda up: say(f"{name}: {up} nodes up")):
             return
-        time.sleep(RETRY)  # its pod may be on its way out
+        time.sleep(RETRY)  # the lead's pod may be about to end
 
 
 def _watch(kubernetes: Kubernetes, lead: Lead, question: Message, end: float, tell: Callable[[int], None]) -> bool:
-    """Ask which brokers are online, and tell whether they became what is wanted within the time."""
+    """Ask which brokers are online; return whether the wanted ones were within the time."""
     words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT))
     with closing(kubernetes.stream(*words, has_input=True)) as stream:
         conversation = Conversation(stream, remote())

@@ -1,4 +1,4 @@
-"""A MiniCluster at one time: what Kubernetes has of it, and what its lead answers unless the state is clear without."""
+"""A MiniCluster at one time: its objects in Kubernetes, and its lead's answer unless the state is clear without it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,19 +22,19 @@ LINES = 50
 
 @dataclass(frozen=True)
 class StatusSnapshot:
-    """A MiniCluster at one time: what Kubernetes said of it, and what Flux did unless the lead gave no answer."""
+    """A MiniCluster at one time: its objects in Kubernetes, and the lead's answer if there is one."""
 
     name: str
     now: datetime
     pods: Mapping[int, Pod]  #: by index
     job: KubernetesJob | None  #: None when the user may not read jobs
     answer: Answer | None
-    state: str = ""  #: without an answer
+    state: str = ""  #: set when there is no answer
     why: str = ""
 
     @property
     def size(self) -> int:
-        """Pods that the Job has; without a Job, up to the highest index."""
+        """The Job's number of pods; without a Job, the highest index and one."""
         if self.job:
             return self.job.size
         there = [pod.index for pod in self.pods.values() if not (pod.has_ended or pod.is_leaving)]
@@ -42,7 +42,7 @@ class StatusSnapshot:
 
     @property
     def max_size(self) -> int | None:
-        """Hosts of this cluster in Flux's configuration; None when neither the Job nor the lead says it."""
+        """Own hosts in Flux's configuration; None when neither the Job nor the lead says how many."""
         if self.job:
             return self.job.max_size
         return self.answer.settings["max_size"] if self.answer else None
@@ -66,7 +66,7 @@ def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> StatusSna
 
 
 def why_failed(kubernetes: Kubernetes, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
-    """Return the end of a Job; of one that failed with what the log of its pod says, if the user may read that."""
+    """Return how a Job ended, and why. If it failed, the reason is from its pod's log, if the user may read that."""
     pod = job.failed_pod or (lead.name if lead and lead.phase == "Failed" else "")
     if not (job.end and job.end[0] == "Failed" and pod):
         return job.end
@@ -81,7 +81,7 @@ def why_failed(kubernetes: Kubernetes, job: KubernetesJob, lead: Pod | None) -> 
 
 
 def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
-    """Return a MiniCluster by what Kubernetes has of it, and by the lead's answer unless the state is clear."""
+    """Return a MiniCluster from its objects, and from the lead's answer unless the state is clear without it."""
     name, pods, job = found
     known = state_without_flux(found, now)
     if known:

@@ -1,4 +1,4 @@
-"""The job that a flux command submits and follows: what becomes of it when the command is told to stop, or loses it."""
+"""Runs a flux command on the lead; a job that it follows is cancelled with it, or followed again after a sleep."""
 
 import json
 import signal
@@ -21,7 +21,7 @@ from minicluster.live.run import handle_signals, run
 FOLLOWING = ("run", "alloc")
 #: The user attribute by which the job is found again
 MARK = "user.minicluster-client"
-#: Seconds that the lead has to find or cancel it; by which clocks and the queue's times may differ
+#: Seconds that the lead has to find or cancel it; the most seconds between our clock and the queue's times
 SECONDS, SLACK = 20.0, 60.0
 Say = Callable[[str], None]
 
@@ -29,7 +29,7 @@ Say = Callable[[str], None]
 def run_flux(kubernetes: Kubernetes, name: str, words: Sequence[str], say: Say, *, waits: bool) -> int:
     """Run a flux command on the lead, and return its exit code. Raises StateError, StatusError.
 
-    With ``waits`` a MiniCluster that starts or sleeps is waited for.
+    With ``waits`` it waits for a MiniCluster that starts or sleeps.
     """
     lead = find_ready_lead(kubernetes, name, say, waits=waits)
     if words[0] not in FOLLOWING:
@@ -41,7 +41,7 @@ class _Following:
     """A flux command that follows a job of its own."""
 
     def __init__(self, kubernetes: Kubernetes, lead: Lead, say: Say) -> None:
-        # Ctrl-C on a terminal is not for what is asked of the lead then
+        # apart: Ctrl-C on a terminal must not end our questions to the lead
         self._kubernetes = Kubernetes(kubernetes.context, kubernetes.namespace, is_apart=True)
         self._lead, self._stdin, self._say = lead, Input(), say
         self._name = lead.cluster
@@ -58,7 +58,7 @@ class _Following:
                 break
             job = self._ask("find")
             if job and job["began"] is not None and job["began"] > time.monotonic() - end:
-                break  # what it has printed would come twice
+                break  # its output so far would be printed twice
             if not self._stdin.rewind():
                 raise StateError(f"its input is lost{': ' + self._goes_on(job) if job else '; run the command again'}")
             self._say(f"job {job['id']} goes on" if job else "the job was not submitted: running the command again")
@@ -68,9 +68,9 @@ class _Following:
         return code
 
     def _run(self, words: Sequence[str]) -> tuple[int, StateError | None]:
-        """Return the exit code, or why the command could not be run. A job that is left behind is cancelled."""
+        """Return the exit code, or why the command could not be run. Cancels a job that the command leaves behind."""
         code, error = 0, None
-        # no second Ctrl-C may end us before that
+        # a second Ctrl-C must not end us before the job is cancelled
         with handle_signals(lambda *_: None):
             try:
                 code = run(self._kubernetes, self._lead, self._lead.flux_words(*words), self._stdin, self._told)
@@ -82,9 +82,9 @@ class _Following:
         return code, error
 
     def _told(self, number: int) -> bool:
-        """Say whether a signal is done with: a job that waits can't be told anything, and is cancelled."""
+        """Return whether a signal needs no more: a job that waits gets no signals, so it is cancelled."""
         self._was_told = True
-        # flux asks for a second Ctrl-C, and then cancels the job itself
+        # after Ctrl-C flux asks for a second one, and then cancels the job itself
         return number != signal.SIGINT and bool(self._try("stop").get("cancelled"))
 
     def _cancel(self) -> None:
@@ -110,7 +110,7 @@ class _Following:
         return found
 
     def _goes_on(self, job: dict[str, Any]) -> str:
-        """Return what is to be said of a job that is left alone."""
+        """Return what the user can do about a job that goes on."""
         flux = f"`minicluster flux {self._name} --"
         if job:
             name = job["id"]
@@ -118,7 +118,7 @@ class _Following:
         return f"what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
 
     def _fell_asleep(self) -> bool:
-        """Say whether the lead went because the MiniCluster was suspended while it was idle."""
+        """Return whether the lead is gone because the MiniCluster was suspended when it was idle."""
         with refusals():
             cluster = Cluster(self._kubernetes, self._name)
             lead = cluster.read_lead()

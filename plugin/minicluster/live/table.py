@@ -1,4 +1,4 @@
-"""The table that ``minicluster status`` prints for people, made of its document."""
+"""The table that ``minicluster status`` prints for people, from its document."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 #: Columns of the labels, and of the whole table
 LABEL, WIDTH = 13, 80
-#: Names of jobs that wait for the same
+#: The most names of jobs in a row of the waiting ones
 MOST_JOBS = 3
 
 
@@ -113,7 +113,7 @@ def _grid(*rows: tuple[str, Mapping[str, int], Sequence[str]]) -> Iterator[str]:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds in the two greatest units that count.
+    """Return seconds as a text of at most two units.
 
     >>> duration(59), duration(3600), duration(93784)
     ('59s', '1h', '1d2h')

@@ -1,4 +1,4 @@
-"""What is said of a MiniCluster whose lead can't be used now, and of one that has ended."""
+"""Messages about a MiniCluster whose lead can't be used now, and about one that has ended."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,20 +19,20 @@ from minicluster.live.lookup import Cluster
 
 
 def question(kubernetes: Kubernetes) -> Question:
-    """Return what asks a lead by kubectl."""
+    """Return a function that asks a lead by kubectl."""
 
     def asked(pod: Pod) -> str:
         try:
             return snapshot.ask_lead(kubernetes, pod)
         except (StatusError, SilentError) as error:
-            # what is asked at the deadline is cut off
+            # the deadline cuts a question off
             raise (LateError if kubernetes.is_late else SilentError)(str(error)) from None
 
     return asked
 
 
 def describe(asked: Question, name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str]:
-    """Return the state of a MiniCluster, and why; how far the quorum is, is asked of the lead."""
+    """Return the state of a MiniCluster, and why. The lead is asked how many brokers the quorum lacks."""
     found = Found(name, {0: lead.pod} if lead else {}, read_job(job))
     if lead and lead.pod.is_leaving and not (found.job and found.job.is_suspended):
         return "Starting", f"the lead's pod {lead.pod.name} was told to stop; Kubernetes replaces it when it has ended"
@@ -48,7 +48,7 @@ def describe(asked: Question, name: str, job: Mapping[str, Any], lead: Lead | No
 
 
 def teller(asked: Question, name: str, say: Callable[[str], None]) -> Callable[[Mapping[str, Any], Lead | None], None]:
-    """Return a function that says the state of a MiniCluster, of its Job and its lead, when it is a new one."""
+    """Return a function that takes a MiniCluster's Job and lead, and says its state when that has changed."""
     told = ""
 
     def tell(job: Mapping[str, Any], lead: Lead | None) -> None:
@@ -57,7 +57,7 @@ def teller(asked: Question, name: str, say: Callable[[str], None]) -> Callable[[
             state = ": ".join(filter(None, describe(asked, name, job, lead)))
         except LateError:
             return
-        # the seconds of a back-off are no news
+        # only the seconds of a back-off differ: that is no news
         news = re.sub(r"\d+ s$", "", state)
         if news != told:
             say(f"{name}: {state}")
@@ -74,7 +74,7 @@ def ended(name: str, end: tuple[str, str], lead: Lead | None) -> str:
 
 
 def end_in_words(cluster: Cluster, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
-    """Return how a MiniCluster ended, and why, also by the log of the pod that failed; None while it lives."""
+    """Return how a MiniCluster ended, and why, from the failed pod's log too; None while it lives."""
     end, found = end_of(cluster.name, job), read_job(job) if job else None
     if end and end[0] == "Failed" and found:
         return snapshot.why_failed(cluster.kubernetes, found, lead.pod if lead else None)

@@ -18,7 +18,7 @@ Say = Callable[[str], None]
 def wait(cluster: Cluster, until: Until, say: Say) -> int:
     """Return 0 at the quorum; at the end, which may come first, the exit code of the work.
 
-    One that was suspended because it was idle is woken for the quorum. ``say`` gets each state on the way.
+    To reach the quorum, a MiniCluster that was suspended because it was idle is woken. ``say`` gets each new state.
     Raises StateError at the deadline, and at an end without an exit code.
     """
     end, lead = look_for(cluster, _is_ready if until == "quorum" else None, say)
@@ -38,9 +38,9 @@ def _is_ready(lead: Lead) -> bool:
 def look_for(
     cluster: Cluster, is_there: Callable[[Lead], bool] | None, say: Say
 ) -> tuple[tuple[str, str] | None, Lead | None]:
-    """Wait for a lead of some kind, or for the end; return the end if that came first, and the lead.
+    """Wait until ``is_there`` accepts the lead, or for the end; return the end if that came first, and the lead.
 
-    One that was suspended because it was idle is woken for its lead. Raises StateError at the deadline.
+    With ``is_there`` a MiniCluster that was suspended because it was idle is woken. Raises StateError at the deadline.
     """
     kubernetes, name = cluster.kubernetes, cluster.name
     tell = teller(question(kubernetes), name, say)
@@ -55,4 +55,4 @@ def look_for(
                 wake(ByKubectl(kubernetes, name))
         else:
             tell(job, lead)
-    raise AssertionError  # looks ends by an error
+    raise AssertionError  # looks only ends with an error

@@ -1,4 +1,4 @@
-"""A MiniCluster is looked at whenever it may have changed: kubectl watches, nobody asks again and again."""
+"""Reads a MiniCluster whenever it may have changed: kubectl watches it, so nothing asks again and again."""
 
 import selectors
 import time
@@ -13,22 +13,22 @@ from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.live.lookup import Cluster, refusals
 from minicluster.outage import Outage
 
-#: Seconds after which it is looked at anyway; until Kubernetes is asked again; after which it is given up
+#: Seconds: until it is read in any case; until Kubernetes is asked again after an error; until we give up
 LOOK, RETRY, PATIENCE = 30.0, 1.0, 300.0
 
 
 class Look(NamedTuple):
-    """A MiniCluster as it is."""
+    """A MiniCluster at one time."""
 
     job: dict[str, Any]  #: empty when there is none
     lead: Lead | None
 
 
 def looks(cluster: Cluster) -> Iterator[Look]:
-    """Yield a MiniCluster as it is, and again when its Job or its lead's pod may have changed, and after LOOK.
+    """Yield a MiniCluster at once, whenever its Job or its lead's pod may have changed, and after LOOK seconds.
 
-    An outage of the API server is bridged. Raises StateError at the deadline, and when Kubernetes
-    refuses or is away for too long.
+    It goes on after an outage of the API server. Raises StateError at the deadline, when Kubernetes refuses, and when
+    the outage takes too long.
     """
     kubernetes = cluster.kubernetes
     outage = Outage()
@@ -47,12 +47,12 @@ def looks(cluster: Cluster) -> Iterator[Look]:
 
 @contextmanager
 def _bridged(outage: Outage, kubernetes: Kubernetes) -> Iterator[None]:
-    """Forgive what fails because Kubernetes is away. Raises CommandError for a refusal, or after PATIENCE."""
+    """Ignore errors while Kubernetes is away. Raises CommandError for a refusal, or after PATIENCE."""
     try:
         yield
     except CommandError as error:
         if kubernetes.is_late:
-            return  # it was cut off
+            return  # the deadline cut it off
         if not outage.is_on and not error.is_forbidden:
             streams.say(f"{error.reason}: trying again for {PATIENCE:g} s")
         if error.is_forbidden or not outage.is_forgiven(PATIENCE):
@@ -60,13 +60,13 @@ def _bridged(outage: Outage, kubernetes: Kubernetes) -> Iterator[None]:
 
 
 def _watch(cluster: Cluster) -> Iterator[None]:
-    """Yield at the changes that two watches tell, until one of them ends. Raises CommandError when it failed."""
+    """Yield at each change that two watches report, until one of them ends. Raises CommandError when it failed."""
     kubernetes, end = cluster.kubernetes, cluster.kubernetes.deadline
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         for which in (("job", cluster.name), ("pods", f"--selector={labels_of_lead(cluster.name)}")):
             stream = stack.enter_context(closing(kubernetes.stream("get", *which, "--watch", "--output=name")))
             selector.register(stream, selectors.EVENT_READ)
-        is_first = True  # which is due also when there is no time
+        is_first = True  # the first look is due even when no time is left
         while True:
             left = LOOK if is_first or end is None else min(LOOK, end - time.monotonic())
             for key, _ in selector.select(max(0.0, left)):
@@ -80,7 +80,7 @@ def _watch(cluster: Cluster) -> Iterator[None]:
 
 
 def _has_ended(watch: Any) -> bool:
-    """Read a watch, and say whether it ended. Raises CommandError for one that failed, unless what it saw is gone."""
+    """Read a watch; return whether it ended. Raises CommandError if it failed, unless its object is gone."""
     if watch.read() is not None:
         return False
     error = watch.error()

@@ -2,12 +2,12 @@
 
 - ``start``: how each container starts, and what it needs before its broker or its command
 - ``work``: the lead's work, and what jobs run in
-- ``leave``: how a pod stops, what becomes of its jobs, and what a killed lead leaves to repair
+- ``leave``: how a pod stops, what happens to its jobs, and how the next lead repairs what a killed one left
 - ``agent``: the autoscaler and the metrics
 - ``view``: the copy of the Flux view, and the environment to use Flux
 - ``queue``: what Flux knows of nodes and jobs, for the other Python programs
 
-In a pod they lie in one folder and find each other by file name, so no two have the same name.
+In a pod they are in one folder and find each other by file name, so no two have the same name.
 """
 
 from collections.abc import Mapping

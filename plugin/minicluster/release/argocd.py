@@ -60,7 +60,7 @@ def _parameters(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _fits(value: Any, field: str) -> bool:
-    """Tell whether a value is what Argo CD has in a field of a parameter: strings without NUL and surrogates."""
+    """Tell whether a value has the type of a parameter's field; its strings have no NUL and no surrogates."""
     texts = {"string": [value], "array": value, "map": value.values() if isinstance(value, dict) else value}[field]
     return isinstance(value, dict if field == "map" else list if field == "array" else str) and all(
         isinstance(text, str) and not re.search("[\0\ud800-\udfff]", text) for text in texts

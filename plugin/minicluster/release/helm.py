@@ -1,4 +1,4 @@
-"""What Helm makes of a release, and the chart that the package carries."""
+"""Renders and removes releases by Helm, and finds the chart that the package carries."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from minicluster.errors import END, ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.names import SUBDOMAIN
 
-#: In a clone the repository's own, by a link.
+#: The package's chart; in a clone it is a link to that of the repository.
 CHART = (Path(__file__).parent.parent / "chart").resolve()
 #: The oldest Kubernetes that the chart supports: its manifests suit any later one.
 OLDEST = "1.27"
@@ -28,7 +28,7 @@ def version() -> str:
 
 
 def run(*words: str) -> bytes:
-    """Return what Helm prints, where no cluster is needed; its warnings go to standard error. Raises ToolError."""
+    """Return what a Helm command without a cluster prints; its warnings go to standard error. Raises ToolError."""
     done = kubectl.run("helm", words, seconds=kubectl.HELM_SECONDS)
     with suppress(OSError):
         sys.stderr.write(done.stderr.decode(errors="replace"))
@@ -36,7 +36,7 @@ def run(*words: str) -> bytes:
 
 
 def explain(error: ToolError) -> str:
-    """Return what a Helm that failed has to say, without its own words around a message of the post-renderer."""
+    """Return why Helm failed, without Helm's own words around a message of the post-renderer."""
     said, ours, _ = str(error).partition(END)
     if ours:
         return said.partition("error on minicluster: ")[2] or said
@@ -49,7 +49,7 @@ def explain(error: ToolError) -> str:
 
 
 def uninstall(kubernetes: Kubernetes, release: str, seconds: float, *options: str) -> None:
-    """Remove a release together with its pods, within so many seconds. Raises ToolError."""
+    """Remove a release together with its pods, within some seconds. Raises ToolError."""
     timeout = f"{max(1, math.ceil(seconds))}s"
     words = ("uninstall", release, "--cascade", "foreground", "--wait", "--timeout", timeout, *options)
     kubernetes.helm(*words, seconds=seconds + kubectl.HELM_SECONDS)
@@ -63,14 +63,14 @@ class OfflineRelease:
     namespace: str
     values: Sequence[str]
     chart: str = str(CHART)
-    kube_version: str | None = None  #: of the cluster: the chart uses what that has; None: any version will do
+    kube_version: str | None = None  #: the chart uses this version's features; None: those that any version has
 
 
 def template(release: OfflineRelease) -> bytes:
     """Return what `helm template` makes of a release: the same with any Helm, and without a cluster.
 
-    Offline, each Helm assumes a Kubernetes version of its own; here it is the oldest that the chart supports, or the
-    one that was asked for. Raises ToolError.
+    Offline, each version of Helm assumes another version of Kubernetes. Here that is the release's, else the oldest
+    that the chart supports. Raises ToolError.
     """
     if len(release.name) > MAX_NAME or not re.fullmatch(SUBDOMAIN, release.name):
         raise ToolError(

@@ -1,4 +1,4 @@
-"""Rendered manifests, as a stream or for a repository: there one file an object, and no Secret."""
+"""Rendered manifests, as a stream, or as files for a repository: one for each object, and no Secret."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def render(release: helm.OfflineRelease, seed: bytes | None) -> list[Manifest]:
 def parse(stream: bytes) -> Iterator[Manifest]:
     """Yield the objects of a rendered stream. Raises ManifestError for one without a kind or a name.
 
-    Helm 3 and 4 differ in the white space at the end of a document, so that goes.
+    White space at the end of a document is removed, because it differs between Helm 3 and 4.
     """
     for chunk in split(stream):
         text = re.sub(rb"\A---[ \t]*\r?\n", b"", chunk).strip() + b"\n"
@@ -50,13 +50,13 @@ def parse(stream: bytes) -> Iterator[Manifest]:
 
 
 def join(objects: Sequence[Manifest]) -> bytes:
-    """Return the objects as one stream, what pods mount before the pods."""
+    """Return the objects as one stream; the objects that pods mount come first."""
     ordered = sorted(objects, key=lambda one: one.kind not in ("ConfigMap", "Secret"))
     return b"".join(b"---\n" + one.text for one in ordered)
 
 
 def self_removing_job(objects: Sequence[Manifest]) -> str | None:
-    """Return what is wrong with a Job that removes itself when it has ended: the next sync creates it again."""
+    """Return the problem of a Job that is removed when it has ended, which the next sync creates again; else None."""
     for one in objects:
         if one.kind == "Job" and "ttlSecondsAfterFinished" in _map(one.document, "spec"):
             return f"the Job {one.name} is removed when it has ended, and the next sync runs it again: drop cleanup"
@@ -115,7 +115,7 @@ def _has(path: Path, mark: bytes) -> bool:
 
 
 def _text(document: Any, *path: str) -> str:
-    """Return a string in a document that can be in a file's name. Raises ManifestError when there is none."""
+    """Return the string at a path in a document. Raises ManifestError when there is none, or none for a file's name."""
     value = document
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None

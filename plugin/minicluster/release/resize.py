@@ -1,4 +1,4 @@
-"""The size of a release of the chart is changed by Helm, with the chart and the post-renderer of this package.
+"""Changes the size of a release by Helm, with the chart and the post-renderer of this package.
 
 Both have one version. A newer chart leaves the pods of a live MiniCluster as they are (docs/architecture.md, 21).
 """
@@ -15,7 +15,7 @@ CHART = "minicluster"
 def resize(kubernetes: Kubernetes, release: str, size: int) -> None:
     """Change the size, and keep all other values. Raises ToolError when Helm or the chart refuses."""
     try:
-        # the upgrade of another chart's release would remove what else that made
+        # if the release is of another chart, an upgrade with ours would remove that chart's other objects
         chart = json.loads(kubernetes.helm("get", "metadata", release, "--output=json"))["chart"]
         if chart != CHART:
             raise ToolError(

@@ -1,1 +1,1 @@
-"""What Helm calls: a stream of manifests and a MiniCluster in, ConfigMap and Secret out."""
+"""The post-renderer that Helm calls: it turns the MiniCluster of a stream into a ConfigMap and a Secret."""

@@ -16,9 +16,9 @@ from minicluster.render.model import MiniClusterModel
 
 #: Where a broker of a pod listens; the interfaces of a Kubernetes node have names of their own.
 INTERFACE = "eth0"
-#: Children of a broker when no topology is asked for: with more hosts the tree gets another level.
+#: Children of a broker when the values set no topology: with more hosts the tree gets another level.
 FANOUT = 256
-#: Seconds that jobs have to end, and a broker, of a grace period of 30 s or more.
+#: Seconds for jobs to end, and then for the broker, of a grace period of 30 s or more.
 KILL, ENDS = 8, 7
 #: The policy of Fluxion that starts most jobs and lets a job wait for nodes that are not up; its fcfs fails the job.
 QUEUE_POLICY = "easy"
@@ -58,24 +58,24 @@ def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
     network = cluster.spec["network"]
     domain = f"{cluster.service}.{cluster.namespace}.svc.{network['clusterDomain']}"
     tables: dict[str, Any] = {
-        # root, as in another container of the pod, may look and administer, though Flux takes no jobs of it
+        # root, for example in another container of the pod, may look and administer; Flux takes no jobs from it
         "access": {"allow-guest-user": True, "allow-root-owner": True},
         "bootstrap": {
             "curve_cert": f"{cluster.state}/curve/curve.cert",
             "default_port": BROKER_PORT,
             "default_bind": f"tcp://{interface(cluster)}:%p",
-            # the dot ends the name: no search domain is tried while the name isn't there yet
+            # the final dot keeps the resolver from trying search domains while the name does not exist yet
             "default_connect": f"tcp://%h.{domain}.:%p",
             "hosts": bootstrap(cluster),
         },
-        # a container sees more of a Kubernetes node than it may use: R is right, detection isn't
+        # Flux must not detect resources itself: a container sees more of a Kubernetes node than it may use
         "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
     }
-    # a job that can never run is refused when it is submitted. R has all hosts that may ever join, so a job waits for
-    # those that may come. Flux asks its scheduler (flux-config-ingest(5))
+    # Flux asks its scheduler, and refuses a job that can never run when it is submitted (flux-config-ingest(5)). R has
+    # all hosts that may ever join, so a job may wait for hosts that come later
     tables["ingest"] = {"validator": {"plugins": ["jobspec", "feasibility"]}}
     if cluster.state_claim:
-        # a kill loses what is younger (flux-config-kvs(5))
+        # a kill loses what was written since the last checkpoint (flux-config-kvs(5))
         tables["kvs"] = {"checkpoint-period": "5s"}
     scheduler = cluster.flux["scheduler"]
     if scheduler["simple"]:
@@ -98,14 +98,14 @@ def bootstrap(cluster: MiniClusterModel) -> list[dict[str, str]]:
     hostlists = [part.hostlist for part in table(cluster)]
     if not cluster.joins:
         return [{"host": hostlist} for hostlist in hostlists]
-    # each host once: an older Flux drops what a second entry says of it
+    # each host once: an older Flux ignores a second entry of a host
     lead, hostlists[0] = split(hostlists[0])
     others = [{"host": hostlist} for hostlist in hostlists if hostlist]
     return [{"host": lead, "connect": f"tcp://{lead_address(cluster)}"}, *others]
 
 
 def lead_address(cluster: MiniClusterModel) -> str:
-    """Return where a burst reaches its lead, as HOST:PORT."""
+    """Return the address by which a burst reaches its lead, as HOST:PORT."""
     lead = cluster.flux["bursting"]["leadBroker"]
     return f"{lead['address']}:{lead.get('port', BROKER_PORT)}"
 
@@ -141,10 +141,10 @@ def start_words(path: str) -> list[str]:
 
 
 def grace(cluster: MiniClusterModel) -> tuple[int, int, int]:
-    """Return the parts of a pod's grace period, in seconds: work goes on, work is ended, the broker is ended."""
+    """Return the parts of a pod's grace period, in seconds: jobs run on, jobs are ended, the broker is ended."""
     seconds = int(cluster.spec["pod"]["terminationGracePeriodSeconds"])
     archive = cluster.spec["archive"]
-    # the last two numbers are for a period that is too short: the dump of an archive then gets half of it
+    # the last two numbers are for too short a period: the dump of an archive then gets half of it
     ends, least, part = (int(archive["dumpSeconds"]), 4, 3) if archive["path"] else (ENDS, 2, 2)
     leave = max(seconds - KILL - ends, seconds // least)
     kill = min(KILL, (seconds - leave + 1) // part)

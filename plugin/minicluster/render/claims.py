@@ -1,7 +1,7 @@
-"""The claims that a release makes and finds already there: from an upgrade, or kept by an earlier release.
+"""Refuses changes of claims that exist already: on an upgrade, or because an earlier release kept them.
 
-The spec of a PersistentVolumeClaim is immutable, but for a larger request. The API server would refuse it when half of
-the release is applied.
+The spec of a PersistentVolumeClaim is immutable, except for a larger request. The API server would refuse a change only
+when half of the release is applied.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from minicluster.render.quantity import to_number
 
 
 class Claim(NamedTuple):
-    """What a claim has, or what the values ask for: a value that is None, or an empty list, asks for nothing."""
+    """The fields of a claim, or those that the values ask for; None and an empty list ask for nothing."""
 
     capacity: str
     storage_class: str | None
@@ -26,7 +26,7 @@ class LiveClaim(NamedTuple):
     place: str  #: in the values, e.g. ``containers[0].volumes.data`` or ``state``
     was: Claim
     asked: Claim
-    deleted: bool  #: it stays until the last pod that uses it has ended
+    deleted: bool  #: whether it was deleted; it stays until the last pod that uses it has ended
 
 
 def load(found: object) -> list[LiveClaim]:
@@ -52,7 +52,7 @@ def _claim(fields: Mapping[str, Any]) -> Claim:
 
 
 def refuse(claim: LiveClaim) -> None:
-    """Raise SpecError where the values ask for what the claim can't become."""
+    """Raise SpecError if the values ask for what the claim can't change."""
     was, asked = claim.was, claim.asked
     if claim.deleted:
         raise SpecError(f"{claim.place}: the claim {claim.name} is being deleted: wait until it is gone")

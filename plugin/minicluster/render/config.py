@@ -1,7 +1,7 @@
 """The ConfigMap and the Secret of a cluster.
 
-The ConfigMap has the programs of ``pod/`` as they are, the settings, and each text of the user in a file of its own:
-nothing of the user's is pasted into a line that a shell reads.
+The ConfigMap has the programs of ``pod/`` unchanged, the settings, and each text of the user in a file of its own: no
+text of the user becomes part of a line that a shell reads.
 """
 
 import json
@@ -27,7 +27,7 @@ MAX_DATA = 1_048_576
 
 
 def documents(cluster: MiniClusterModel, keypair: curve.Keypair) -> Iterator[dict[str, Any]]:
-    """Yield the ConfigMap, and the Secret unless the certificate is in one of the user's.
+    """Yield the ConfigMap, and the Secret unless a Secret of the user has the certificate.
 
     Raises SpecError or CurveError for what can't be rendered.
     """
@@ -62,7 +62,7 @@ def _metadata(cluster: MiniClusterModel, suffix: str) -> dict[str, Any]:
 
 
 def _data(cluster: MiniClusterModel) -> dict[str, str]:
-    """Return the files by name: the programs, the settings, and those of the user that are not empty."""
+    """Return the files by name: the programs, the settings, and the user's texts that are not empty."""
     data = {**_programs(), "broker.toml": broker.config(cluster), "settings.sh": settings.shell(cluster)}
     data["agent.json"] = json.dumps(settings.agent(cluster), indent=2) + "\n"
     commands = cluster.runner.get("commands", {})

@@ -1,4 +1,4 @@
-"""What the post-renderer shares with the chart's templates, most of it in the chart's files/constants.json."""
+"""The constants that the post-renderer shares with the chart's templates, most of them in files/constants.json."""
 
 import json
 from pathlib import Path

@@ -20,7 +20,7 @@ def random_keypair() -> tuple[bytes, bytes]:
 
 
 def seeded_keypair(seed: bytes, cluster: MiniClusterModel) -> tuple[bytes, bytes]:
-    """Return the key pair that ``seed`` means for this cluster: HKDF-SHA256 (RFC 5869), one block."""
+    """Return the key pair that follows from ``seed`` for this cluster: HKDF-SHA256 (RFC 5869), one block."""
     import hashlib  # noqa: PLC0415
     import hmac  # noqa: PLC0415
 
@@ -47,8 +47,8 @@ def keys(certificate: str) -> tuple[bytes, bytes]:
 def certificate(cluster: MiniClusterModel, keypair: Keypair) -> str | None:
     """Return the text of the certificate; None when an existing Secret has it.
 
-    The user's own comes first, then that of the live release, then one of new keys.
-    Raises CurveError when the user's is not a certificate; the error does not show it.
+    The user's certificate comes first, then that of the live release, then one of new keys.
+    Raises CurveError when the user's text is not a certificate; the error does not show it.
     """
     given: str = cluster.flux["curveCert"]
     if cluster.flux["curveCertSecret"]:

@@ -1,6 +1,6 @@
 """The defaults of the values: the chart's own, so that a document and a values file mean the same.
 
-They are read from the copy of values.yaml that the templates read too: JSON is read sooner than YAML.
+They are read from the JSON copy of values.yaml that the templates read too: JSON is parsed faster than YAML.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""What a text in the values must look like, by the name of its ``format`` in the schema.
+"""The formats of texts in the values, by the name of their ``format`` in the schema.
 
-A pattern in the schema would be checked by Helm, which shows it to the user. Helm leaves formats alone, so that the
-post-renderer refuses the text in words. Editors show the name.
+Helm would check a pattern in the schema itself, and show the pattern to the user. It doesn't check formats, so the
+post-renderer can refuse a text in plain words. Editors show a format's name.
 """
 
 import re
@@ -19,7 +19,7 @@ _UNSIGNED = r"\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-
 _SUBDOMAIN = "[a-z0-9]([-.a-z0-9]*[a-z0-9])?"
 _ATTRIBUTE = r"(policy=(low|high)|(node_centric|node_exclusive|set_stop_on_1_matches)=(true|false))"
 _MATCH = ("first", "firstnodex", "high", "hinode", "hinodex", "lonode", "lonodex", "low")
-# the host of a registry has a dot, a port or capitals, or is localhost; what follows has lower case only
+# a registry's host may have dots, a port and capitals; the parts after it have lower case only
 _HOST = r"([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(:[0-9]+)?"
 _PART = r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*"
 _IMAGE = rf"({_HOST}/)?{_PART}(/{_PART})*(:[A-Za-z0-9_][-A-Za-z0-9_.]{{0,127}})?(@[A-Za-z0-9+._-]+:[0-9a-fA-F]{{32,}})?"
@@ -87,5 +87,5 @@ def has(name: str, text: str) -> bool:
 
 
 def want(name: str, text: str) -> str:
-    """Return what a text of another format must do, in words that follow `must`."""
+    """Return what a text that breaks a format must do, in words that follow `must`."""
     return FORMATS["text" if re.search(f"[{CONTROL}]", text) else name].want

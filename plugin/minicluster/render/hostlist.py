@@ -9,12 +9,12 @@ from typing import NamedTuple
 from minicluster.errors import SpecError
 from minicluster.render.model import MiniClusterModel
 
-#: Hosts that are written out one by one at most.
+#: The most hosts that are written out one by one.
 MOST = 1_000_000
 
 
 class Hosts(NamedTuple):
-    """Hosts of consecutive ranks; ``cores`` and ``gpus`` of each, None where they are the cluster's own."""
+    """Hosts of consecutive ranks, with the ``cores`` and ``gpus`` of each; None: as the cluster's own hosts."""
 
     hostlist: str
     cores: int | None = None

@@ -1,4 +1,4 @@
-"""A hand-over document becomes a MiniCluster: checked against the schema, with defaults, without contradictions."""
+"""Turns a hand-over document into a MiniCluster: checked against the schema, with defaults, without contradictions."""
 
 import json
 import re
@@ -68,9 +68,9 @@ def _metadata(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refusals(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield the contradictions; those of a live cluster only where a mutable value has a part in them.
+    """Yield the contradictions, without those that a live cluster has had since its install.
 
-    What a live cluster was installed with, it can't get rid of, even if a newer version refuses it.
+    Its immutable values can't change, even if a newer version of minicluster refuses them.
     """
     known: set[str] = set()
     if cluster.installed:
@@ -88,7 +88,7 @@ def _is_label(name: Any) -> TypeGuard[str]:
     return isinstance(name, str) and bool(re.fullmatch(LABEL, name))
 
 
-#: Fields that flux-operator's documentation and its API spell differently: the documentation's name, the API's.
+#: Fields with two names, the one in flux-operator's documentation and the one in its API.
 ALIASES = {"preWorker": "workerPre", "preBroker": "brokerPre"}
 
 
@@ -112,7 +112,7 @@ def _rename(source: dict[str, Any], alias: str, target: dict[str, Any], name: st
 
 
 def _spec(given: Any) -> Any:
-    """Return the values of a hand-over document, which are JSON where the chart wrote them. Raises SpecError."""
+    """Return the values of a hand-over document: JSON in a text from the chart, or a map. Raises SpecError."""
     if not isinstance(given, str):
         return {} if given is None else given
     try:

@@ -9,7 +9,7 @@ from minicluster.render.upgrade import Installed
 
 
 class Given(NamedTuple):
-    """What a cluster is made of; ``spec`` has every key of the chart's values.yaml."""
+    """The inputs of a cluster; ``spec`` has every key of the chart's values.yaml."""
 
     name: str
     namespace: str
@@ -81,7 +81,7 @@ class MiniClusterModel(Given):
     def bursts(self) -> list[Mapping[str, Any]]:
         """The clusters that may join the root, each with a name and a size, which is the root's maxSize when unset."""
         bursting = self.flux["bursting"]
-        # not `size`: it changes while the host table can't, and it differs between root and burst
+        # not `size`, which may change while the host table can't, and which differs between root and burst
         size = bursting["leadBroker"].get("size", 1) if self.joins else self.max_size
         return [
             c | {"name": c.get("name") or f"burst-{n}", "size": c.get("size", size)}

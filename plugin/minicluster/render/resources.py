@@ -1,4 +1,4 @@
-"""What the nodes of the cluster have, cores and GPUs: the resource set R (RFC 20)."""
+"""The cores and GPUs of the cluster's nodes: the resource set R (RFC 20)."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,14 @@ from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import to_number
 
 GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
-#: CPUs or GPUs that no node has: whoever writes 4G for them made a slip.
+#: More CPUs or GPUs than any node has: such a number, as 4G, is a slip.
 TOO_MANY = 2**31
-#: In the place of an idset of cores, the cores of the lead's node. resources.sh replaces it.
+#: Stands for an idset of cores: those that Flux finds on the lead's node. resources.sh replaces it.
 OWN = "own"
 
 
 class NodeRange(NamedTuple):
-    """Nodes of consecutive ranks; ``cores`` and ``gpus`` of each, cores None where the node itself tells."""
+    """Nodes of consecutive ranks, with the ``cores`` and ``gpus`` of each; cores None: those that Flux finds there."""
 
     ranks: str  #: an idset
     hosts: str  #: a hostlist
@@ -28,7 +28,7 @@ class NodeRange(NamedTuple):
 
 
 def nodes(cluster: MiniClusterModel) -> Iterator[NodeRange]:
-    """Yield what R has, in the order of the ranks."""
+    """Yield the nodes of R, in the order of their ranks."""
     own_cores, own_gpus = cores(cluster.runner), gpus(cluster.runner)
     first = 0
     for part in table(cluster):
@@ -43,7 +43,7 @@ def nodes(cluster: MiniClusterModel) -> Iterator[NodeRange]:
 
 
 def resource_set(cluster: MiniClusterModel) -> str:
-    """Return R as JSON, over all hosts that may ever join; its cores are OWN where a node itself tells."""
+    """Return R as JSON, over all hosts that may ever join, with OWN for cores that Flux finds on the node."""
     found = list(nodes(cluster))
     execution = {
         "R_lite": [{"rank": part.ranks, "children": _children(part)} for part in found],
@@ -60,7 +60,7 @@ def _children(part: NodeRange) -> dict[str, str]:
 
 
 def cores(runner: Mapping[str, Any]) -> int | None:
-    """Return the cores of a node in R: ``cores``, else the CPU limit or request; None when the node itself tells."""
+    """Return the cores of a node in R: ``cores``, else the CPU limit or request; None for those that Flux finds."""
     if runner.get("cores"):
         return int(runner["cores"])
     given = runner.get("resources", {})
@@ -75,13 +75,13 @@ def gpus(runner: Mapping[str, Any]) -> int:
 
 
 def requested_cpus(runner: Mapping[str, Any]) -> Decimal:
-    """Return the CPUs that a container requests, as Kubernetes sees it: its limit where there is no request."""
+    """Return the CPUs that a container requests; as in Kubernetes, that is its limit if it has no request."""
     given = runner.get("resources", {})
     return _number("cpu", given.get("requests", {}).get("cpu", given.get("limits", {}).get("cpu", 0)))
 
 
 def whole_cpus(runner: Mapping[str, Any]) -> int | None:
-    """Return the CPUs that a container requests; None for none, or for a fraction."""
+    """Return the CPUs that a container requests; None if it requests none, or a fraction."""
     asked = requested_cpus(runner)
     return int(asked) if asked and asked == int(asked) else None
 

@@ -43,15 +43,15 @@ def problems(spec: Any) -> Iterator[str]:
 
 
 def _at(document: Any, path: Iterable[str | int]) -> Any:
-    """Return what stands at a path."""
+    """Return the value at a path."""
     for key in path:
         document = document[key]
     return document
 
 
-#: A word of so few characters is part of too many others.
+#: The most characters of a word that is too short to look for in the known names.
 SHORT = 3
-#: Names that people know from elsewhere, and the fields that they mean.
+#: Names that people know from Kubernetes, and the fields that they mean.
 BROUGHT = {
     "env": "environment",
     "volumeMounts": "volumes",
@@ -87,7 +87,7 @@ def _meant(unknown: str, known: Iterable[str], at_top: bool) -> str | None:
 
 
 def _sentence(place: list[str | int], value: Any, keyword: str, rules: Mapping[str, Any]) -> str:
-    """Return in one line which value is wrong, and what would be right: it breaks ``rules[keyword]``."""
+    """Return a line that says which value is wrong, and what would be right. The value breaks ``rules[keyword]``."""
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in place).lstrip(".")
     if keyword == "additionalProperties":
         known = rules.get("properties", {})
@@ -132,6 +132,6 @@ def _want(value: Any, keyword: str, rules: Mapping[str, Any]) -> str:  # noqa: P
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it: as JSON, with what can't be seen escaped, the beginning of a long one."""
+    """Return a value for a message: as JSON, with invisible characters escaped, and cut if it is long."""
     text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -53,7 +53,7 @@ def _flag(value: object) -> str:
 
 
 def _needs_fluxion(cluster: MiniClusterModel) -> str:
-    """Return the first value that only Fluxion can do, as `name value`; "" for none."""
+    """Return the first value that needs Fluxion, as `name value`; "" for none."""
     scheduler = cluster.flux["scheduler"]
     asked = [f"flux.scheduler.{key} {scheduler[key]}" for key in ("queuePolicy", "matchPolicy") if scheduler[key]]
     return asked[0] if asked and not scheduler["simple"] else ""
@@ -67,7 +67,7 @@ def _joined_lead(cluster: MiniClusterModel) -> str:
 
 
 def _environment(cluster: MiniClusterModel) -> list[str]:
-    """Return lines that export flux.environment once, so that what a snippet or a job sets later stays."""
+    """Return lines that export flux.environment only once, so that it doesn't override what a snippet or job sets."""
     exports = [f"  export {key}={shlex.quote(value)}" for key, value in sorted(cluster.flux["environment"].items())]
     return ['if [ -z "${MINICLUSTER_ENVIRONMENT:-}" ]; then', *exports, "  export MINICLUSTER_ENVIRONMENT=set", "fi"]
 
@@ -86,7 +86,7 @@ POLICY = {
 
 
 def agent(cluster: MiniClusterModel) -> dict[str, Any]:
-    """Return the agent's settings: the Job that it watches, and its policy; without one it leaves the size alone."""
+    """Return the agent's settings: its Job and its policy; without a policy it leaves the size alone."""
     metrics, scaling = cluster.spec["metrics"], cluster.autoscaling
     return {
         "name": cluster.name,

@@ -1,7 +1,7 @@
 """The stream of YAML documents that Helm hands to a post-renderer.
 
-Documents are cut out as text, and only those that can be a MiniCluster are parsed. All others leave the stream byte for
-byte as they came.
+The stream is split as text, and only a document that can be a MiniCluster is parsed. All others pass through byte for
+byte.
 """
 
 import re
@@ -19,7 +19,7 @@ GROUP = "post-renderer-required.add--post-renderer-minicluster"
 VERSION = "v1"
 KIND = "MiniCluster"
 
-#: Bytes of a stream without a MiniCluster that are read: a parser takes seconds for some megabytes
+#: The most bytes that are checked of a stream without a MiniCluster: a parser takes seconds for some megabytes
 CHECKED = 1 << 18
 
 # A line that starts with `---` at the margin separates documents, also within a block scalar, whose own lines are
@@ -95,9 +95,9 @@ def _check_unique(document: Mapping[str, Any], seen: set[tuple[str, str]]) -> No
 
 
 def _check_yaml(data: bytes) -> None:
-    """Raise StreamError for a stream that isn't Kubernetes manifests; one without a MiniCluster may pass.
+    """Raise StreamError for a stream that isn't Kubernetes manifests; a MiniCluster is not needed.
 
-    Of a long stream the begin is looked at: whoever takes it reads the rest.
+    Only the begin of a long stream is checked: Helm parses all of it.
     """
     begin = data[:CHECKED]
     try:
@@ -110,6 +110,6 @@ def _check_yaml(data: bytes) -> None:
 
 
 def _is_at_end(error: yaml.YAMLError, data: bytes) -> bool:
-    """Say whether an error is where data ends: its last line, or half of a character."""
+    """Tell whether an error is at the end of data, which may be cut within a line or a character."""
     mark = getattr(error, "problem_mark", None)
     return mark.line >= data.count(b"\n") if mark else getattr(error, "position", 0) >= len(data) - 4

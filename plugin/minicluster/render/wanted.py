@@ -1,4 +1,4 @@
-"""A burst that is to follow the queue, as users write it: NAME[:MIN-MAX][@[CONTEXT/]NAMESPACE]."""
+"""A burst that follows the queue, as users write it: NAME[:MIN-MAX][@[CONTEXT/]NAMESPACE]."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from minicluster.names import LABEL, MAX_NAME
 
 
 class Wanted(NamedTuple):
-    """A burst with its limits and its place; None for what is not given."""
+    """A burst with its limits and its place; None for a part that is not given."""
 
     name: str
     min: int  #: hosts
@@ -18,12 +18,12 @@ class Wanted(NamedTuple):
     namespace: str | None
 
     def most(self, registered: int) -> int:
-        """Return the largest size, in hosts, of a burst with so many hosts."""
+        """Return the largest size, in hosts, of a burst with ``registered`` hosts."""
         return registered if self.max is None else self.max
 
 
 def parse(text: str) -> Wanted:
-    """Return what a text says. Raises SpecError when it is not a burst.
+    """Return the burst that a text describes. Raises SpecError when it is not one.
 
     >>> parse("burst-0:1-4@cloud/jobs")
     Wanted(name='burst-0', min=1, max=4, context='cloud', namespace='jobs')
@@ -40,7 +40,7 @@ def parse(text: str) -> Wanted:
 
 
 def problems(bursts: Sequence[Wanted], registered: Mapping[str, int]) -> Iterator[str]:
-    """Yield what is wrong with bursts of a root that has registered so many hosts for each name."""
+    """Yield what is wrong with some bursts; ``registered`` has the root's number of hosts for each name."""
     names = [one.name for one in bursts]
     for one in bursts:
         if one.name not in registered:

@@ -32,7 +32,7 @@ def submit(cluster: MiniClusterModel) -> list[str]:
     """
     verb = _verb(cluster)
     debug = ["-vvv"] if cluster.spec["logging"]["debug"] else []
-    # `flux run` prints no id and shows the output, as it comes; --watch keeps it back until there is much of it
+    # `flux run` prints no id, and shows the output as it comes; `flux submit --watch` shows it in large pieces
     watch = debug if is_run(cluster) else [*(debug or ["--quiet"]), "--watch"]
     return [*prefix(cluster), *verb, *_task_flags(cluster), *_mark(cluster), *watch]
 
@@ -69,7 +69,7 @@ def only_submit(flags: str) -> str:
 
 
 def flags(cluster: MiniClusterModel) -> list[str]:
-    """Return the flags of the job that runs the work; none without work, or where the user's own words submit it.
+    """Return the flags of the job that runs the work; none without work, or if flux.submitCommand is the user's own.
 
     Raises SpecError for an open quote.
     """
@@ -89,7 +89,7 @@ def _task_flags(cluster: MiniClusterModel) -> list[str]:
 
 
 def _mark(cluster: MiniClusterModel) -> list[str]:
-    """Return the flag by which a lead knows the cluster's own work: in a queue that was kept, and after a stop."""
+    """Return the flag that marks the cluster's own work: a lead must find it in a kept queue, and after a stop."""
     again = cluster.keeps_state or cluster.spec["pod"]["onStop"] == "requeue"
     return ["--setattr=user.minicluster.work=1"] if again else []
 
@@ -105,7 +105,7 @@ def _words(name: str, text: str) -> list[str]:
 
 
 def files(cluster: MiniClusterModel) -> dict[str, str]:
-    """Return the files of the work by name, "" for one that is not used. Raises SpecError for a wrong batch."""
+    """Return the texts of the work's files by name, "" for an unused one. Raises SpecError for a wrong batch."""
     runner = cluster.runner
     command = runner.get("command", "")
     if runner.get("batch"):

@@ -1,4 +1,4 @@
-"""The stream of a command that runs in a pod: words in, bytes out, an exit code at last."""
+"""The streams of a command that runs in a pod, and its exit code; connections to a port of a pod."""
 
 import json
 import select
@@ -14,7 +14,7 @@ from minicluster.sdk.exceptions import ApiError
 
 #: Channels of Kubernetes' protocol (v4.channel.k8s.io, v5.channel.k8s.io)
 STDIN, STDOUT, STDERR, ERROR = range(4)
-#: Seconds in which a frame arrives, or is taken, as a whole
+#: Seconds in which a whole frame must be received or sent
 FRAME = 30.0
 
 
@@ -37,15 +37,15 @@ class PodChannel:
     def __init__(self, websocket: Any) -> None:
         """Take over a connected WebSocket of the `websocket` package."""
         self._websocket = websocket
-        # a frame that has begun must end
+        # so that a frame that has begun ends, or the connection counts as lost
         websocket.settimeout(FRAME)
         self.exit_code: int | None = None
         self.stderr = b""
 
     def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
-        """Wait until something came here or to another socket; tell whether it did within the time."""
+        """Wait for output, or for data on the socket ``wake``; return whether there is any within the time."""
         own = self._websocket.sock
-        # TLS may hold frames that the socket doesn't show any more
+        # TLS may hold frames that were read from the socket already
         if own is None or own.fileno() < 0 or (isinstance(own, ssl.SSLSocket) and own.pending()):
             return True
         poll = select.poll()
@@ -55,7 +55,7 @@ class PodChannel:
         return bool(poll.poll(None if seconds is None else seconds * 1000))
 
     def read(self) -> bytes | None:
-        """Return what came on standard output, which may be nothing; None at the end. Raises LostError."""
+        """Return new standard output, which may be empty; None at the end. Raises LostError."""
         try:
             kind, frame = self._websocket.recv_data_frame(control_frame=True)
         except (OSError, WebSocketException) as error:
@@ -81,7 +81,7 @@ class PodChannel:
             raise LostError(f"the connection to the pod broke: {error}") from None
 
     def close(self) -> None:
-        """Leave the command, which sees the end of its standard input."""
+        """Close the command's standard input, and leave it."""
         _close(self._websocket)
 
 
@@ -95,11 +95,11 @@ class PodSocket:
 
     @property
     def error(self) -> str:
-        """Why the pod gave no connection, such as that nothing listens there; "" when it did."""
+        """Why the pod refused the connection, for example because nothing listens there; "" if it did not."""
         return str(self._forward.error(self._port) or "")
 
     def recv(self, size: int, /) -> bytes:
-        """Return what came, nothing at the end."""
+        """Return new data; nothing at the end."""
         data: bytes = self._socket.recv(size)
         return data
 
@@ -108,19 +108,19 @@ class PodSocket:
         self._socket.sendall(data)
 
     def close(self) -> None:
-        """Close it; the client leaves its WebSocket open where the pod closed first."""
+        """Close it, and its WebSocket, which the client leaves open if the pod closed first."""
         self._socket.close()
         _close(self._forward.websocket)
 
 
 def _close(websocket: Any) -> None:
-    """Close a WebSocket, also where the other side did so first: then `close` leaves the socket open."""
+    """Close a WebSocket and its socket: if the other side closed first, `close` alone leaves the socket open."""
     websocket.close(timeout=1)
     websocket.shutdown()
 
 
 def exit_code(status: bytes) -> int:
-    """Return the exit code in the Status that Kubernetes sends at the end. Raises LostError where it has none."""
+    """Return the exit code in the Status that Kubernetes sends at the end. Raises LostError if it has none."""
     found = json.loads(status)
     if found.get("status") == "Success":
         return 0

@@ -1,4 +1,4 @@
-"""What the SDK asks of Kubernetes, through the `kubernetes` client; objects are maps, as in JSON."""
+"""The SDK's requests to Kubernetes, through the `kubernetes` client; objects are maps, as in JSON."""
 
 import functools
 import json
@@ -19,16 +19,16 @@ from minicluster.outage import Outage
 from minicluster.sdk.channel import LostError, PodChannel, PodSocket
 from minicluster.sdk.exceptions import ApiError, WaitTimeoutError
 
-#: Seconds for an answer; for which one watch lasts; after which a wait gives an API server up that doesn't answer
+#: Seconds for an answer; seconds that one watch lasts; seconds without an answer until a wait gives up
 ANSWER, WATCH, PATIENCE = 30.0, 30.0, 300.0
-#: Seconds until a server that did not answer is asked again
+#: Seconds until an API server that did not answer is asked again
 RETRY = 1.0
 Object = Mapping[str, Any]
 
 
 @contextmanager
 def errors(what: str, passing: type[ApiError] = ApiError) -> Iterator[None]:
-    """Make ApiError of what the client raises, ``passing`` of what says that something is not there."""
+    """Turn errors of the client into ApiError, or into ``passing`` if the object doesn't exist."""
     try:
         yield
     except ApiException as error:
@@ -41,7 +41,7 @@ def errors(what: str, passing: type[ApiError] = ApiError) -> Iterator[None]:
 
 
 def read_error(error: ApiException) -> tuple[int, str]:
-    """Return HTTP's status and Kubernetes' message; those of a stream are in the text of its error."""
+    """Return HTTP's status and Kubernetes' message; for a stream both are in the text of the error."""
     text = error.body if isinstance(error.body, str) else str(error.reason)
     handshake = re.search(r"Handshake status (\d+) ([^-+]*)", text)
     status = int(handshake[1]) if handshake else error.status or 0
@@ -53,7 +53,7 @@ def read_error(error: ApiException) -> tuple[int, str]:
 
 
 class KubeClient:
-    """A namespace of a cluster; "" is the kubeconfig's own choice, in a pod the pod's own."""
+    """A namespace of a cluster; "" is the current one of the kubeconfig, or in a pod that of the pod."""
 
     def __init__(self, context: str, namespace: str) -> None:
         """Read the kubeconfig, or in a pod its service account. Raises ApiError when there is neither."""
@@ -70,7 +70,7 @@ class KubeClient:
         self._settings = settings
 
     def get(self, kind: str, name: str) -> Object | None:
-        """Return an object, by its kind as kubectl has it; None when there is none. Raises ApiError."""
+        """Return an object, by kubectl's name of its kind; None when there is none. Raises ApiError."""
         try:
             return self._ask(f"get {kind} {name}", self._call("read", kind), name)
         except ApiError as error:
@@ -100,10 +100,10 @@ class KubeClient:
         return found
 
     def job_changes(self, name: str, seconds: float | None, stop: threading.Event | None = None) -> Iterator[Object]:
-        """Yield a Job as it is, and again when it may have changed; an empty map while there is none.
+        """Yield a Job at once, and whenever it may have changed; an empty map while there is none.
 
-        Raises WaitTimeoutError after so many seconds, ApiError when Kubernetes refuses, or was not to be reached for
-        too long. Ends when ``stop`` is set.
+        Raises WaitTimeoutError when the seconds are over, ApiError when Kubernetes refuses, or can't be reached for too
+        long. Ends when ``stop`` is set.
         """
         stop = stop or threading.Event()
         end = None if seconds is None else time.monotonic() + seconds
@@ -139,7 +139,7 @@ class KubeClient:
         return client.CoreV1Api(client.ApiClient(self._settings))
 
     def run(self, pod: str, container: str, words: Sequence[str], *, stdin: bool = False) -> PodChannel:
-        """Start a command in a container. Raises ApiError; LostError when the pod is not there to be asked."""
+        """Start a command in a container. Raises ApiError; LostError when there is no such pod or container."""
         with errors(f"exec in pod {pod} in {self.namespace}", passing=LostError):
             started = stream.stream(
                 self._streams().connect_get_namespaced_pod_exec,
@@ -165,25 +165,25 @@ class KubeClient:
         return PodSocket(forward, port)
 
     def log(self, pod: str, container: str, *, follow: bool) -> Any:
-        """Return the answer with a container's log, whose lines begin with their times. Raises ApiError."""
+        """Return the response with a container's log, whose lines begin with their times. Raises ApiError."""
         with errors(f"log of pod {pod} in {self.namespace}"):
             return self._core.read_namespaced_pod_log(
                 pod, self.namespace, container=container, follow=follow, timestamps=True, _preload_content=False
             )
 
     def close(self) -> None:
-        """Close the connections that nobody uses now; what is asked later opens others."""
+        """Close the unused connections; a later request opens new ones."""
         self._api.rest_client.pool_manager.clear()
 
     def __str__(self) -> str:
-        """Name the namespace, and the context that was asked for."""
+        """Name the namespace, and the context if one was given."""
         return f"namespace {self.namespace}" + (f" of context {self.context}" if self.context else "")
 
 
 def _configuration(context: str) -> tuple[client.Configuration, str]:
-    """Return how the API server is reached, and the namespace of the context. Raises ApiError."""
+    """Return the client's settings, and the namespace of the context. Raises ApiError."""
     settings = client.Configuration()
-    # read now: the package remembers the environment as it was when it was imported
+    # read now: the package kubernetes has only the KUBECONFIG from the time of its import
     file = os.environ.get("KUBECONFIG") or None
     try:
         contexts, active = config.list_kube_config_contexts(file)

@@ -32,12 +32,12 @@ Progress = Callable[[str], None]
 class MiniCluster:
     """A MiniCluster that runs, or starts; `create` or `connect` make one.
 
-    A context manager: what it created is deleted at the end, what it connected to is left as it is. All methods may be
-    called from any thread, and raise `ApiError` when Kubernetes refuses or can't be reached.
+    As a context manager it deletes at the end a MiniCluster that it created, but not one that it connected to. All
+    methods may be called from any thread, and raise `ApiError` when Kubernetes refuses or can't be reached.
     """
 
     def __init__(self, kube: KubeClient, name: str, *, is_own: bool) -> None:
-        """Take a MiniCluster that is there. Raises NotFoundError."""
+        """Take an existing MiniCluster. Raises NotFoundError."""
         job = find_job(kube, name)
         self.name: str = job["metadata"]["name"]  #: of the MiniCluster
         self.release: str = release_of(job)  #: of Helm
@@ -66,7 +66,7 @@ class MiniCluster:
 
     @classmethod
     def connect(cls, name: str, namespace: str = "", *, context: str = "") -> Self:
-        """Find a MiniCluster that is there, by its release's name or its own. Raises NotFoundError."""
+        """Find an existing MiniCluster, by its release's name or its own. Raises NotFoundError."""
         return cls(KubeClient(context, namespace), name, is_own=False)
 
     def submit(self, command: str | Sequence[str], **options: Unpack[JobOptions]) -> JobFuture:
@@ -87,20 +87,20 @@ class MiniCluster:
         return submission.future
 
     def executor(self, **options: Unpack[JobOptions]) -> CommandExecutor:
-        """Return an executor of commands; ``options`` are those of `submit`, for each of its jobs."""
+        """Return an executor of commands; each of its jobs has these ``options`` of `submit`."""
         return CommandExecutor(self.submit, options)
 
     def jobs(self, *, ended: bool = False, timeout: float | None = 60) -> list[Job]:
-        """Return the jobs in the queue, the oldest first; with ``ended`` those that are over too.
+        """Return the jobs in the queue, the oldest first; with ``ended`` also the jobs that have ended.
 
         Raises WaitTimeoutError, EndedError.
         """
         return jobs_of(self._ask(Question("list", ended), timeout))
 
     def flux(self, *words: str, timeout: float | None = 300) -> Result:
-        """Run a flux command on the lead to its end, as soon as there is one. Its exit code may be other than 0.
+        """Wait for the lead, and run a flux command there to its end. A failure is no error: see its exit code.
 
-        Raises WaitTimeoutError when there is no lead in that time, EndedError.
+        Raises WaitTimeoutError when no lead is ready within ``timeout``, EndedError.
         """
         lead = wait_for_lead(self._kube, self.name, timeout)
         return finish(self._kube.run(lead.pod.name, lead.pod.runner, lead.flux_words(*words)))
@@ -108,7 +108,7 @@ class MiniCluster:
     def logs(self, container: str = "", *, follow: bool = False) -> Iterator[str]:
         """Yield the lines of the lead's log, or of another container of its pod.
 
-        With ``follow`` also those to come until the MiniCluster ends, from a lead that replaces this one too.
+        With ``follow`` it yields new lines until the MiniCluster ends, also from a lead that replaces this one.
         """
         return logs(self._kube, self.name, container, follow=follow)
 
@@ -117,9 +117,9 @@ class MiniCluster:
     ) -> None:
         """Change the size; with ``wait`` return when that many nodes are in Flux.
 
-        While autoscaling does it, ``size`` is the least that its agent is asked for; None withdraws that. ``progress``
-        gets how many nodes are up, from another thread.
-        Raises ReleaseError when the chart refuses, ArgumentError when the agent does, WaitTimeoutError.
+        With autoscaling, ``size`` is a request for at least that many nodes; None withdraws it. ``progress`` gets the
+        number of nodes that are up, from another thread.
+        Raises ReleaseError when the chart refuses, ArgumentError when the autoscaler does, WaitTimeoutError.
         """
         if size is not None and (not isinstance(size, int) or size < 1):
             raise ArgumentError(f"size={size!r}: give a whole number, 1 or more; delete() removes the MiniCluster")
@@ -166,10 +166,10 @@ class MiniCluster:
         timeout: float | None = None,
         progress: Progress | None = None,
     ) -> int | None:
-        """Wait for the quorum, or the end where that comes first. For the quorum a MiniCluster that sleeps is woken.
+        """Wait for the quorum or the end, whichever is first. To reach the quorum it wakes a sleeping MiniCluster.
 
-        ``progress`` gets each new state on the way, as `minicluster wait` prints it. Returns None at the quorum, at the
-        end the exit code of the work.
+        ``progress`` gets each new state, as `minicluster wait` prints it. Returns None at the quorum, and at the end
+        the exit code of the work.
         Raises WaitTimeoutError; EndedError when it was deleted, or failed without an exit code.
         """
         if until not in ("quorum", "end"):
@@ -198,7 +198,7 @@ class MiniCluster:
         release.uninstall(self._kube, self.release, timeout)
 
     def close(self) -> None:
-        """Leave the MiniCluster as it is; futures of jobs that are not over raise ClosedError, and the jobs go on."""
+        """Leave the MiniCluster as it is. Its jobs go on, but the futures of unfinished jobs raise ClosedError."""
         self._session.close(f"{self.name} was closed before this was over")
         self._kube.close()
 
@@ -207,7 +207,7 @@ class MiniCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Delete what was created here, leave what was connected to."""
+        """Delete the MiniCluster if it was created here; otherwise only leave it."""
         if self._is_own:
             self.delete()
         else:

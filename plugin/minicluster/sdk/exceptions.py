@@ -1,4 +1,4 @@
-"""What the SDK raises: each message is one line that names the value, what is wrong and the way out.
+"""The SDK's errors: each message is one line that names the value, what is wrong and the way out.
 
 ::
 
@@ -24,7 +24,7 @@ from minicluster.sdk.finished import FinishedJob
 
 
 class SdkError(MiniClusterError):
-    """Base of all that the SDK raises."""
+    """Base of all errors of the SDK."""
 
 
 class ArgumentError(SdkError, ValueError):
@@ -36,7 +36,7 @@ class NotFoundError(SdkError):
 
 
 class ApiError(SdkError, KubernetesError):
-    """Kubernetes refuses a request, or can't be reached; ``status`` is HTTP's, 0 where there was no answer."""
+    """Kubernetes refuses a request, or can't be reached; ``status`` is HTTP's, 0 if there was no answer."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         """Keep the status."""
@@ -45,12 +45,12 @@ class ApiError(SdkError, KubernetesError):
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether Kubernetes doesn't let this user do that."""
+        """Whether this user has no right to do that."""
         return self.status == 403
 
     @property
     def is_passing(self) -> bool:
-        """Whether the same request may work a little later."""
+        """Whether the same request may succeed a little later."""
         return self.status in (0, 408, 429) or self.status >= 500
 
 
@@ -67,7 +67,7 @@ class ClosedError(SdkError, RuntimeError):
 
 
 class WaitTimeoutError(SdkError, TimeoutError):
-    """What was waited for did not happen in time."""
+    """A wait took longer than its timeout."""
 
 
 class JobError(SdkError):
@@ -80,7 +80,7 @@ class JobFailed(JobError):  # noqa: N818 - what happened
     def __init__(self, job: FinishedJob) -> None:
         """Keep the job."""
         last = next((line.strip() for line in reversed(job.stderr.splitlines()) if line.strip()), "")
-        # Flux's shell says the same there
+        # the last line may be the same reason, from Flux's shell
         is_new = job.reason.rpartition(": ")[2] not in last
         super().__init__(f"job {job.id} failed: {job.reason}" + (f": {last}" if last and is_new else ""))
         self.job = job
@@ -91,7 +91,7 @@ class JobFailed(JobError):  # noqa: N818 - what happened
 
     @property
     def exit_code(self) -> int:
-        """The job's exit code; 128 and the signal's number where one killed it; 1 where it never ran."""
+        """The job's exit code; 128 plus the signal's number if a signal killed it; 1 if it never ran."""
         return self.job.exit_code
 
     @property
@@ -105,4 +105,4 @@ class JobRefused(JobError):  # noqa: N818 - what happened
 
 
 class JobLost(JobError):  # noqa: N818 - what happened
-    """The lead went, and its state with it."""
+    """Flux no longer has the job: the lead's state was lost."""

@@ -19,7 +19,7 @@ class CommandExecutor(Executor):
     """
 
     def __init__(self, submit: Callable[..., JobFuture], options: JobOptions) -> None:
-        """Keep what submits, and the options of each job."""
+        """Keep the function that submits, and the options of each job."""
         self._submit, self._options = submit, options
         self._futures: set[JobFuture] = set()
         self._lock = threading.Lock()
@@ -28,7 +28,7 @@ class CommandExecutor(Executor):
     def submit(  # type: ignore[override]  # a command in place of a callable
         self, command: str | Sequence[str], /, *arguments: object, **options: Unpack[JobOptions]
     ) -> JobFuture:
-        """Submit a command with arguments; options are those of `MiniCluster.submit`, and win over the executor's.
+        """Submit a command with arguments; options are those of `MiniCluster.submit`, and override the executor's.
 
         Raises ArgumentError, ClosedError after `shutdown`.
         """
@@ -44,7 +44,7 @@ class CommandExecutor(Executor):
     def map(  # type: ignore[override]  # a command in place of a callable
         self, command: str | Sequence[str], /, *arguments: Iterable[object], **limits: Any
     ) -> Iterator[FinishedJob]:
-        """Submit a job for each argument, or for the arguments of several lists in parallel; yield them in that order.
+        """Submit a job for each argument, or each tuple of arguments from several lists; yield them in that order.
 
         ``limits`` are those of `Executor.map`, such as ``timeout``. Raises what the futures raise.
         """
@@ -52,7 +52,7 @@ class CommandExecutor(Executor):
         return jobs
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more jobs; wait for those that are there, or cancel them first, those that run too."""
+        """Take no more jobs; wait for those submitted. With ``cancel_futures`` cancel them first, even running ones."""
         with self._lock:
             self._is_closed = True
             futures = list(self._futures)

@@ -10,8 +10,8 @@ class FinishedJob:
     """A job that is over."""
 
     id: str  #: Flux's, as `flux jobs` shows it
-    exit_code: int  #: 128 and the signal's number where one killed it; 1 where it never ran
-    pieces: tuple[tuple[str, str], ...] = ()  #: of its output: ``stdout`` or ``stderr``, and the text
+    exit_code: int  #: 128 plus the signal's number if a signal killed it; 1 if it never ran
+    pieces: tuple[tuple[str, str], ...] = ()  #: its output in order: each ``stdout`` or ``stderr``, and a text
     reason: str = ""  #: why it failed, "" for one that did not
 
     @property
@@ -21,17 +21,17 @@ class FinishedJob:
 
     @property
     def stdout(self) -> str:
-        """What it wrote to standard output, all tasks together."""
+        """Its standard output, of all tasks together."""
         return "".join(text for stream, text in self.pieces if stream == "stdout")
 
     @property
     def stderr(self) -> str:
-        """What it wrote to standard error, and what Flux's shell said of it."""
+        """Its standard error, with the messages of Flux's shell."""
         return "".join(text for stream, text in self.pieces if stream == "stderr")
 
 
 def finished(name: str, end: Mapping[str, Any]) -> FinishedJob:
-    """Return how a job ended, by its wait status and its exception."""
+    """Return how a job ended, from its wait status and its exception."""
     status, exception = end["status"], end["exception"]
     code, reason = 1, "it never ran"
     if status is not None:

@@ -1,4 +1,4 @@
-"""A local port that leads to a port of the lead, whichever pod that is."""
+"""Forwards a local port to a port of the lead, even when another pod becomes the lead."""
 
 import contextlib
 import select
@@ -11,17 +11,17 @@ from typing import Any, Protocol
 
 from minicluster.sdk.exceptions import ApiError, ArgumentError, SdkError
 
-#: Seconds that an answer may take to end after the client wrote its last
+#: Seconds that an answer may go on after the client has stopped writing
 GRACE = 30.0
-#: Seconds in which a pod says that nothing listens on a port; for which `error` waits for connections that begin
+#: Seconds in which a pod reports that nothing listens on a port; seconds that `error` waits for connections that begin
 REFUSAL, PATIENCE = 1.0, 5.0
 
 
 class Socket(Protocol):
-    """What a connection needs of a socket."""
+    """The methods of a socket that a connection uses."""
 
     def recv(self, size: int, /) -> bytes:
-        """Return what came, nothing at the end."""
+        """Return new data; nothing at the end."""
 
     def sendall(self, data: bytes, /) -> object:
         """Write all."""
@@ -35,7 +35,7 @@ class PodConnection(Socket, Protocol):
 
     @property
     def error(self) -> str:
-        """Why the pod gave no connection, known at the end of what it sends; "" when it did."""
+        """Why the pod refused the connection, known when it has sent all; "" if it did not."""
 
 
 class PortForward:
@@ -61,12 +61,12 @@ class PortForward:
 
     @property
     def error(self) -> SdkError | None:
-        """Why the last connection that failed did. Connections that have just begun are waited for, for a moment."""
+        """Why the last connection that failed did so. Waits a moment for connections that have just begun."""
         self._server.settle()
         return self._server.error
 
     def close(self) -> None:
-        """Listen no longer; connections that are there go on."""
+        """Stop listening; open connections go on."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -89,7 +89,7 @@ class _Server(socketserver.ThreadingTCPServer):
         self.connect = connect
         self.error: SdkError | None = None
         self._changed = threading.Condition()
-        self._beginning = 0  #: connections of which it is not known whether they work
+        self._beginning = 0  #: connections that may yet fail
         super().__init__(("127.0.0.1", local_port), _Connection)
 
     def get_request(self) -> tuple[socket.socket, Any]:
@@ -100,13 +100,13 @@ class _Server(socketserver.ThreadingTCPServer):
         return found
 
     def has_begun(self) -> None:
-        """Take note that a connection works, or that `error` says why it does not."""
+        """Note that a connection works, or has failed and set `error`."""
         with self._changed:
             self._beginning -= 1
             self._changed.notify_all()
 
     def settle(self) -> None:
-        """Wait a moment for the connections that begin, also for one that is not accepted yet."""
+        """Wait a moment for the connections that begin, even for one that is not accepted yet."""
         end = time.monotonic() + PATIENCE
         with self._changed:
             while time.monotonic() < end and (self._beginning or self._is_called()):
@@ -136,7 +136,7 @@ class _Connection(socketserver.BaseRequestHandler):
             back = threading.Thread(target=self._answer, args=(pod, begun), daemon=True)
             back.start()
             _copy(self.request, pod)
-            # Kubernetes' stream has no end in one direction alone
+            # Kubernetes' stream can't be closed in one direction only
             back.join(GRACE)
         timer.cancel()
         begun()
@@ -152,7 +152,7 @@ class _Connection(socketserver.BaseRequestHandler):
 
 
 class _Once:
-    """Calls a function, and never again."""
+    """Calls a function at most once."""
 
     def __init__(self, function: Callable[[], None]) -> None:
         self._function, self._lock, self._was_called = function, threading.Lock(), False
@@ -165,7 +165,7 @@ class _Once:
 
 
 def _copy(source: Socket, target: Socket, began: Callable[[], None] = lambda: None) -> None:
-    """Copy until the end; tell when something has come."""
+    """Copy until the end; call ``began`` when data has come."""
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
             began()

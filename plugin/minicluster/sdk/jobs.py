@@ -1,4 +1,4 @@
-"""Jobs as a client sees them: what is submitted, the future of each, and how it ended."""
+"""Jobs of the SDK: their options, their state in the queue, and their futures."""
 
 import shlex
 import threading
@@ -28,7 +28,7 @@ class Job:
 
 
 class JobOptions(TypedDict, total=False):
-    """What `MiniCluster.submit` takes beside the command."""
+    """The options of `MiniCluster.submit`."""
 
     nodes: int  #: without ``tasks``: whole nodes, with a task each
     tasks: int  #: 1 by default, or one for each node
@@ -111,7 +111,7 @@ class JobFuture(Future[FinishedJob]):
 
     @property
     def waits(self) -> str:
-        """Why the job waits, if it has waited for some seconds; "" before, and when it waits no more."""
+        """Why the job waits, once it has waited for some seconds; "" before, and when it no longer waits."""
         return "" if self._started or self.done() else self._waits
 
     def wait_for_id(self, timeout: float | None = None) -> str:
@@ -130,11 +130,11 @@ class JobFuture(Future[FinishedJob]):
         return self._started and not self.done()
 
     def cancel(self) -> bool:
-        """Cancel the job, also one that runs. Returns False when it is over."""
+        """Cancel the job, even if it runs. Returns False if it has ended."""
         with self._cancelling:
             if self.cancelled():
                 return True
-            # it was never marked as running, so that this works until it is over
+            # the future is never marked as running, so that this works until the job has ended
             if not super().cancel():
                 return False
             self.set_running_or_notify_cancel()
@@ -142,20 +142,20 @@ class JobFuture(Future[FinishedJob]):
         return True
 
     def accept(self, name: str) -> None:
-        """Take note of the id."""
+        """Note the id."""
         self._id = name
         self._accepted.set()
 
     def wait_for(self, reason: str) -> None:
-        """Take note of why the job waits."""
+        """Note why the job waits."""
         self._waits = reason
 
     def start(self) -> None:
-        """Take note that the job runs."""
+        """Note that the job runs."""
         self._started = True
 
     def end(self, job: FinishedJob) -> None:
-        """Give the result, or JobFailed."""
+        """Set the result, or JobFailed."""
         with self._cancelling:
             if self.done():
                 return
@@ -165,7 +165,7 @@ class JobFuture(Future[FinishedJob]):
                 self.set_result(job)
 
     def fail(self, error: SdkError) -> None:
-        """Give an error."""
+        """Set an error."""
         with self._cancelling:
             if not self.done():
                 self.set_exception(error)

@@ -1,4 +1,4 @@
-"""The log of the lead, also over the end of its pod."""
+"""The log of the lead; it goes on when another pod replaces the lead."""
 
 import logging
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from minicluster.sdk.leads import find_lead, leads
 
 
 def logs(kube: KubeClient, name: str, container: str, *, follow: bool) -> Iterator[str]:
-    """Yield the lines of a container of the lead; with ``follow`` those to come too, of the leads to come too.
+    """Yield the lines of a container of the lead; with ``follow`` also new lines, and those of later leads.
 
     Raises ApiError, ArgumentError.
     """
@@ -38,7 +38,7 @@ def logs(kube: KubeClient, name: str, container: str, *, follow: bool) -> Iterat
 
 
 class _PodLog:
-    """The log of one pod, of which no line is yielded twice."""
+    """The log of one pod; it yields no line twice."""
 
     def __init__(self, kube: KubeClient, lead: Lead, container: str) -> None:
         self.uid = lead.uid
@@ -46,21 +46,21 @@ class _PodLog:
         self._new = NewLines()
 
     def lines(self, *, follow: bool) -> Iterator[str]:
-        """Yield the lines that were not yielded before, as far as the connection goes.
+        """Yield the lines that were not yielded before, until the connection ends.
 
-        Raises ApiError; ArgumentError for a container that the pod hasn't.
+        Raises ApiError; ArgumentError for a container that the pod doesn't have.
         """
         try:
             with closing(self._kube.log(self._pod, self._container, follow=follow)) as answer:
                 for line in _lines(answer):
-                    if STAMP.match(line) is None:  # the kubelet's own words
+                    if STAMP.match(line) is None:  # a message of the kubelet
                         logging.getLogger(__name__).warning("log of pod %s: %s", self._pod, line)
                     elif (text := self._new.text(line)) is not None:
                         yield text
         except ApiError as error:
             if "is not valid for pod" in str(error):
                 raise ArgumentError(f"container={self._container!r}: {error}") from None
-            # its pod may be gone, or not have begun
+            # no error if the pod is gone, or has not begun
             if not error.is_passing and error.status not in (400, 404):
                 raise
         except (HTTPError, OSError):

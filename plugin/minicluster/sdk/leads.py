@@ -27,7 +27,7 @@ def find_job(kube: KubeClient, name: str) -> Object:
 
 
 def find_lead(kube: KubeClient, name: str) -> Lead | None:
-    """Return the pod of index 0, the newest that there is; None when there is none. Raises ApiError."""
+    """Return the newest pod of index 0; None when there is none. Raises ApiError."""
     return read_lead(kube.select("pods", labels_of_lead(name)))
 
 
@@ -35,7 +35,7 @@ class JobOf:
     """The Job of a MiniCluster, for `wake`. Each method raises ApiError."""
 
     def __init__(self, kube: KubeClient, name: str) -> None:
-        """Ask nothing yet."""
+        """Send no request yet."""
         self._kube, self._name = kube, name
 
     def get(self) -> Object:
@@ -61,11 +61,11 @@ def leads(  # noqa: PLR0913 - names that its callers have
     wakes: bool = False,
     tell: Callable[[Object, Lead | None], None] = lambda _job, _lead: None,
 ) -> Iterator[Lead]:
-    """Yield the lead as it is, and again when it may have changed, while the MiniCluster lives.
+    """Yield the lead at once, and whenever it may have changed, while the MiniCluster lives.
 
     With ``wakes`` a MiniCluster that was suspended because it was idle is resumed. ``tell`` gets its Job and its lead,
-    unless that is ready.
-    Raises EndedError at its end, WaitTimeoutError after so many seconds, ClosedError when ``stop`` is set.
+    unless the lead is ready.
+    Raises EndedError at its end, WaitTimeoutError when the seconds are over, ClosedError when ``stop`` is set.
     """
     for job in kube.job_changes(name, seconds, stop):
         end = end_of(name, job)

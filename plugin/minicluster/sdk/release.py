@@ -1,4 +1,4 @@
-"""The release of a MiniCluster: what Helm does for the SDK, with this package's chart and post-renderer."""
+"""The SDK's calls of Helm: they install, resize and remove a release with this package's chart and post-renderer."""
 
 import shutil
 import sys
@@ -23,7 +23,7 @@ def install(kube: KubeClient, release: str, values: Mapping[str, Any], chart: st
     """Install the chart. Raises ReleaseError."""
     _check_post_renderer()
     words = ("install", release, chart or str(helm.CHART), "--values", "-", "--post-renderer", "minicluster")
-    # Helm 4 takes no marker before an empty map
+    # Helm 4 refuses a marker before an empty map
     _helm(kube, *words, stdin=yamlio.dump(dict(values)).decode().removeprefix("---"))
 
 

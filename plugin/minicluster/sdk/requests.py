@@ -1,4 +1,4 @@
-"""What is asked of remote.py: each request knows its message, after a lost connection too, and reads its replies."""
+"""Requests to remote.py: each knows its message, also after a lost connection, and reads its replies."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -13,18 +13,18 @@ Message = dict[str, Any]
 
 
 class LeadRequest(Protocol):
-    """Something asked of the lead."""
+    """A request to the lead."""
 
     key: str
 
     def message(self) -> Message | None:
-        """Return what is to be sent to a program that does not know this request; None when nothing is."""
+        """Return the message for a program that does not have this request yet; None if there is nothing to send."""
 
     def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
-        """Read a reply; return what is to be sent then, or None when this was the last reply."""
+        """Read a reply; return messages to send then, or None when this was the last reply."""
 
     def fail(self, error: SdkError) -> None:
-        """Give up."""
+        """End the request with an error."""
 
 
 class Question:
@@ -41,7 +41,7 @@ class Question:
         return self._message
 
     def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
-        """Give the answer."""
+        """Set the answer."""
         if "up" in reply:
             if self._tell:
                 self._tell(reply["up"])
@@ -68,7 +68,7 @@ class Submission:
         self._job, self._was_sent = job, False
 
     def message(self) -> Message | None:
-        """Submit the job, look for one whose id has not come back, follow or cancel one that is known."""
+        """Return the message: submit the job, look for it if its id is unknown, or follow or cancel it by its id."""
         name, is_cancelled, again = self.future.id, self.future.cancelled(), self._was_sent
         if is_cancelled and not again:
             return None
@@ -78,7 +78,7 @@ class Submission:
         return {"key": self.key, "submit": self._job, "again": again, "drop": is_cancelled}
 
     def cancellation(self) -> list[Message]:
-        """Return what cancels the job now; nothing as long as its id is not known."""
+        """Return the message that cancels the job; none while its id is unknown."""
         return [{"key": self.key, "cancel": self.future.id}] if self.future.id else []
 
     def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
@@ -105,7 +105,7 @@ class Submission:
         self.future.fail(error)
 
 
-#: What helps, see docs/reliability.md
+#: The way out of a lost job: docs/reliability.md
 KEEP = "state.claimName keeps the queue, but for the last seconds before a kill; submit the job again"
 
 

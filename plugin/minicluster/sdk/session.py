@@ -1,7 +1,7 @@
-"""The one conversation that a client has with the lead: a thread that submits, and follows all jobs to their ends.
+"""A client's conversation with the lead: one thread submits all jobs, and follows them to their ends.
 
-remote.py runs on the lead as long as the connection holds. When that breaks, or the lead is replaced, the next one is
-told all that is still open.
+remote.py runs on the lead as long as the connection holds. If the connection breaks, or the lead is replaced, the next
+remote.py gets all open requests.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from minicluster.sdk.channel import LostError
 from minicluster.sdk.exceptions import ApiError, ClosedError, SdkError
 from minicluster.sdk.requests import LeadRequest, Message
 
-#: Seconds in which a lead that was reached must answer; until the next attempt
+#: Seconds of failures until the open requests fail; seconds until the next attempt
 PATIENCE, RETRY = 300.0, 1.0
 
 
 class Session:
-    """A thread that talks to the lead while there is something to be asked."""
+    """A thread that talks to the lead while there are open requests."""
 
     def __init__(self, connect: Callable[[threading.Event], Channel]) -> None:
         """Make it; ``connect`` waits for a lead and starts `flux python -c BOOT` there, or raises SdkError."""
@@ -34,13 +34,13 @@ class Session:
         self._changed = threading.Condition()
         self._is_connected = False
         self._stop = threading.Event()
-        # made with the thread: most clients that only look never talk
+        # made with the thread: a client that only reads Kubernetes needs neither
         self._reader: socket.socket | None = None
         self._waker: socket.socket | None = None
         self._thread = threading.Thread(target=self._run, name="minicluster-session", daemon=True)
 
     def send(self, request: LeadRequest) -> None:
-        """Ask something. Raises ClosedError."""
+        """Send a request. Raises ClosedError."""
         with self._changed:
             if self._stop.is_set():
                 raise ClosedError("the MiniCluster was closed: connect to it again")
@@ -50,17 +50,17 @@ class Session:
                 self._reader.setblocking(False)
                 self._thread.start()
             self._open[request.key] = request
-            # else it is sent as soon as there is a connection
+            # without a connection it is sent as soon as there is one
             self._say([request.message()] if self._is_connected else [])
 
     def say(self, request: LeadRequest, messages: list[Message]) -> None:
-        """Send more of a request that is still open."""
+        """Send more messages of an open request."""
         with self._changed:
             if request.key in self._open and self._is_connected:
                 self._say(messages)
 
     def close(self, reason: str) -> None:
-        """End; whatever is still open fails."""
+        """End; all open requests fail."""
         with self._changed:
             if self._stop.is_set():
                 return
@@ -77,7 +77,7 @@ class Session:
     def _wake(self) -> None:
         self._changed.notify_all()
         if self._waker:
-            with contextlib.suppress(OSError):  # it is full, and the thread will wake anyway; or the thread has ended
+            with contextlib.suppress(OSError):  # full: the thread wakes anyway; or closed: the thread has ended
                 self._waker.send(b"!")
 
     def _fail(self, error: SdkError) -> None:
@@ -89,7 +89,7 @@ class Session:
             request.fail(error)
 
     def _run(self) -> None:
-        """Talk until the end."""
+        """Talk until the session is closed; then close the sockets."""
         with contextlib.ExitStack() as sockets:
             for one in (self._reader, self._waker):
                 if one:
@@ -97,7 +97,7 @@ class Session:
             self._talk()
 
     def _talk(self) -> None:
-        """Connect whenever something is open."""
+        """Connect whenever there are open requests."""
         outage = Outage()
         while self._wait_for_work():
             try:
@@ -114,7 +114,7 @@ class Session:
             except SdkError as error:
                 self._fail(error)
             except Exception as error:
-                # the thread lives on, or all who come later would wait for ever
+                # the thread must live on: without it later requests would wait forever
                 logging.getLogger(__name__).exception("the conversation with the lead broke")
                 self._fail(SdkError(f"the SDK has an error of its own, please report it: {error!r}"))
                 self._stop.wait(RETRY)
@@ -127,20 +127,20 @@ class Session:
         return not self._stop.is_set()
 
     def _begin(self, channel: Channel) -> Conversation:
-        """Start remote.py, and ask all that is open. Raises ApiError, BrokenError."""
+        """Start remote.py, and send all open requests. Raises ApiError, BrokenError."""
         conversation = Conversation(channel, remote())
         conversation.begin(self._reader, self._stop)
         with self._changed:
             self._is_connected = True
             messages = {key: request.message() for key, request in self._open.items()}
-            # those that have nothing to say were cancelled before they were sent
+            # requests without a message were cancelled before they were sent
             self._open = {key: request for key, request in self._open.items() if messages[key]}
             self._outbox.clear()
             self._say(list(messages.values()))
         return conversation
 
     def _converse(self, conversation: Conversation) -> None:
-        """Send what is to be sent and give out the replies, until the end. Raises ApiError, BrokenError."""
+        """Send messages and pass replies to their requests, until it is closed. Raises ApiError, BrokenError."""
         while not self._stop.is_set():
             with self._changed:
                 messages = list(self._outbox)

@@ -128,7 +128,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 BEGINS = "b0 follows the queue in namespace there: 0 to 4 hosts"
-ENDS = ["ending as soon as what has begun is done", "ended: the bursts stay as they are"]
+ENDS = ["ending: what has begun is finished first", "ended: the bursts stay as they are"]
 #: Calls that install and remove
 SECRET = "kubectl apply --server-side --force-conflicts"
 REMOVED = ["helm uninstall b0", "kubectl delete secret b0-root-curve --ignore-not-found"]
@@ -378,7 +378,7 @@ def test_burst_follow_ends_with_the_root(world: World, change: dict[str, Any], w
     world.follow(play, ends=True)
     assert world.result
     assert world.result.exit_code == 1
-    assert world.lines()[-1] == f"{why}; what is left of its bursts goes by `helm uninstall`"
+    assert world.lines()[-1] == f"{why}; `helm uninstall` removes what is left of its bursts"
     assert world["done"] == []
 
 

@@ -69,7 +69,7 @@ CASES: dict[str, Case] = {
         [
             NEW,
             *(
-                f"volumes.v.{key} is dropped: it is for whoever sets up the storage class"
+                f"volumes.v.{key} is dropped: it belongs in the storage class"
                 for key in ("driver", "attributes", "secret", "secretNamespace", "annotations")
             ),
         ],

@@ -1,1 +1,1 @@
-"""Programs of ours that run on the lead, with the Python of its Flux view: they are sent as text."""
+"""Programs that are sent to the lead as text, and run there with the Python of its Flux view."""

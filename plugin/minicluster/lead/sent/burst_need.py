@@ -1,12 +1,14 @@
 """Runs on the lead for `minicluster burst follow`: says how many hosts of each burst the queue needs.
 
-Reads offers and writes answers, each a JSON object on a line. It answers an offer, a change in Flux, and once a period.
+Reads offers and writes answers, each a JSON object on a line. It answers each offer and each change in Flux, and once
+a period.
 
-- An offer has a ``number``, and ``groups``: the root first, then its bursts, the preferred ones first. Of each it has
-  the ``first`` rank, how many hosts are ``registered``, the ``size`` now, and ``most``, the size that may be had.
-- An answer repeats the ``number``, and has how many jobs are ``waiting``, and of each group the `Need`.
+- An offer has a ``number``, and ``groups``: the root first, then its bursts, the preferred ones first. A group has its
+  ``first`` rank, the number of ``registered`` hosts, its ``size`` now, and ``most``, the largest size it may have.
+- An answer repeats the ``number``, and has the number of ``waiting`` jobs, and the `Need` of each group.
 
-``ready`` comes first. Sent by burst/demand.py, with the modules that it imports; ends with its standard input.
+The first answer is ``ready``. burst/demand.py sends the program with the modules that it imports. It ends with its
+standard input.
 Runs with the view's Python, 3.8 or later.
 """
 
@@ -35,31 +37,31 @@ class Group(NamedTuple):
 
     first: int
     registered: int
-    size: int  #: hosts that are there, or start
-    most: int  #: hosts that may be there
+    size: int  #: hosts that run or start
+    most: int  #: the most hosts that it may have
 
     def ranks(self, count: int) -> range:
         """Return the ranks of the first hosts."""
         return range(self.first, self.first + count)
 
     def count(self, ranks: Container[int]) -> int:
-        """Return how many hosts from the first on are enough to have those of some ranks."""
+        """Return how many hosts, from the first on, include all of some ranks."""
         return next((n for n in range(self.registered, 0, -1) if self.first + n - 1 in ranks), 0)
 
 
 class GroupNeed(NamedTuple):
     """What the queue needs of a group; its indexes count from 0."""
 
-    need: int  #: hosts that jobs have, or that waiting jobs would have
-    held: int  #: hosts that jobs have
-    age: float  #: seconds for which a job has waited that needs more hosts than the size; 0: there is none
+    need: int  #: hosts that running jobs use, or waiting jobs would use
+    held: int  #: hosts that running jobs use
+    age: float  #: seconds that a job which needs more hosts than the size has waited; 0 without one
     online: str  #: indexes of the hosts that have joined
 
 
 def usable_ranks(nodes: Nodes, groups: Iterable[Group]) -> list[int]:
-    """Return the ranks that jobs may have: those that are there, then those that may come, each in the groups' order.
+    """Return the ranks that jobs may use: first the hosts that run, then those that may come, in the groups' order.
 
-    A host that others drained is not usable. One that we drained is there once its pod has started again.
+    A host that others drained is not usable. A host that we drained is usable once its pod has started again.
     """
     ours = {rank for rank, reason in nodes.drained.items() if reason.startswith(OWN_REASON)}
     there, may_come = [], []
@@ -102,7 +104,7 @@ class Answers:
     """Answers the newest offer."""
 
     def __init__(self, handle: Any, changes: Changes) -> None:
-        """Take a handle, and what tells of changes."""
+        """Take a handle, and the changes that Flux reports."""
         self.handle, self.changes = handle, changes
         self.pending = Pending(handle, self._allowed)
         self.offer: dict[str, Any] = {}
@@ -111,7 +113,7 @@ class Answers:
         self.ends = False
 
     def read(self, *_: Any) -> None:
-        """Take the offers that came on standard input; nothing is its end."""
+        """Take the offers that came on standard input; without any, it has ended."""
         data = os.read(0, 1 << 16)
         self.ends = not data
         *lines, self.rest = (self.rest + data).split(b"\n")
@@ -130,7 +132,7 @@ class Answers:
         sys.stdout.flush()
 
     def _allowed(self, jobspec: Mapping[str, Any]) -> frozenset[int] | None:
-        """Return the ranks that a job's constraints allow; None for any, and where only the scheduler can say."""
+        """Return the ranks that a job's constraints allow; None for all, or if only the scheduler knows."""
         constraints = jobspec.get("attributes", {}).get("system", {}).get("constraints")
         if not constraints:
             return None
@@ -141,7 +143,7 @@ class Answers:
 
 
 def allowed_ranks(handle: Any, constraints: str) -> frozenset[int] | None:
-    """Return the ranks that match constraints (RFC 31), None where Flux's Python doesn't know them. Raises OSError."""
+    """Return the ranks that match constraints (RFC 31), None if Flux's Python can't tell. Raises OSError."""
     from flux.resource import ResourceSet
 
     resources = ResourceSet(handle.rpc("resource.status", nodeid=0).get()["R"])

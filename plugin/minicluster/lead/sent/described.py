@@ -1,4 +1,4 @@
-"""What remote.py makes of a job that is asked for, and says of one that is there.
+"""How remote.py turns a request into a jobspec, and describes a job of the queue.
 
 A module of that program: runs with the view's Python, 3.8 or later.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from flux.job import JobspecV1
 
-#: The user attribute of a job that has the key of its request
+#: The user attribute of a job with the key of its request
 MARK = "minicluster-sdk"
 
 
@@ -57,7 +57,7 @@ def text_of(event: Any) -> list[tuple[str, str]]:
 def why(ids: list[Any], handle: Any) -> list[str]:
     """Return why jobs wait, "" for one that does not."""
     try:
-        from waiting import reasons  # with the programs of the lead's pod
+        from waiting import reasons  # it needs programs of the lead's pod
 
         found = reasons(handle, ids) if ids else {}
     except (ImportError, OSError):
@@ -66,7 +66,7 @@ def why(ids: list[Any], handle: Any) -> list[str]:
 
 
 def shown(job: Any, waits: str) -> dict[str, Any]:
-    """Return what a list has of a job."""
+    """Return what a list shows of a job."""
     return {
         "id": job.id.f58,
         "name": job.name,

@@ -1,8 +1,8 @@
-"""mine.py KEY AGE stop|cancel|find: what to do with the job that `minicluster flux` has submitted with a key.
+"""mine.py KEY AGE stop|cancel|find: finds or cancels the job that `minicluster flux` has submitted with a key.
 
-AGE is the greatest number of seconds for which it can have been there. ``stop`` cancels it while it waits, ``cancel``
-also when it runs. Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``began``, how many seconds
-ago it began to run, null before; {} without a job.
+AGE is the greatest number of seconds since the job was submitted. ``stop`` cancels the job if it waits, ``cancel`` also
+if it runs. Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``began``, how many seconds ago it
+began to run (null before that); {} if there is no such job.
 Given to `flux python -c` by jobs.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import flux
 from flux.job import JobID, JobList, cancel, job_kvs_lookup
 
-#: The user attribute of a job that has the key
+#: The user attribute of a job with the key
 MARK = "minicluster-client"
 WAITING = ("DEPEND", "PRIORITY", "SCHED")
 
@@ -34,7 +34,7 @@ def find(handle: Any, key: str, age: float, states: list[str]) -> Any:
 
 
 def main(key: str, age: str, action: str) -> dict[str, Any]:
-    """Do it, and return what is printed. Raises OSError."""
+    """Do the action, and return the object to print. Raises OSError."""
     handle = flux.Flux()
     job = find(handle, key, float(age), ["pending", "running"] + (["inactive"] if action == "find" else []))
     if job is None:

@@ -2,15 +2,15 @@
 
 Reads requests and writes replies, each a JSON object on a line. A request has a ``key``, which its replies repeat:
 
-- ``submit``: a job; ``again`` where Flux may have it already, ``drop`` where it is to be submitted no more;
-- ``watch``: the id of a job that an earlier program has submitted; ``cancel``: the same, and the job is cancelled;
-- ``list``: whether ended jobs count;
-- ``online``: wait until the first so many ranks, of so many, are the online ones, with ``more`` among others; at each
-  change it says how many are ``up``.
+- ``submit``: a job. With ``again`` Flux may have it already; with ``drop`` it is looked for, but not submitted;
+- ``watch``: the id of a job that an earlier program has submitted. ``cancel``: the same, and the job is cancelled;
+- ``list``: whether to list ended jobs too;
+- ``online``: the list [N, MAX]. Waits until, of the ranks below MAX, the first N and no others are online; with
+  ``more``, others may be. At each change it replies how many are ``up``.
 
-A job is answered by its ``id``, why it ``waits`` when that changes, ``started``, and ``end`` at last; by ``lost`` if
-Flux has no such job; by ``error`` if Flux refuses it. ``ready`` comes first, and ``alive`` each few seconds, so that a
-client knows a dead connection.
+The replies about a job are its ``id``, why it ``waits`` (when that changes), ``started``, and at last ``end``; ``lost``
+if Flux has no such job; ``error`` if Flux refuses it. The first reply is ``ready``. A reply ``alive`` comes every few
+seconds, so that a client notices a dead connection.
 
 Sent with described.py and waiting.py; ends with its standard input. Runs with the view's Python, 3.8 or later.
 """
@@ -50,7 +50,7 @@ class Watched:
         """Start to follow it."""
         self.handle, self.key, self.job = handle, key, job
         self.end: dict[str, Any] = {"status": None, "exception": None, "output": []}
-        self.waits: str | None = ""  # why, as the client knows it; None once it waits no more
+        self.waits: str | None = ""  # the reason that the client knows; None once it no longer waits
         event_watch_async(handle, job).then(self._event)
 
     def _event(self, future: Any) -> None:
@@ -80,16 +80,16 @@ class Watched:
 
 
 class FluxRequests:
-    """What the client's requests ask of Flux."""
+    """Does the client's requests in Flux."""
 
     def __init__(self, handle: Any) -> None:
-        """Keep the handle, and what is asked through it."""
+        """Keep the handle, and the requests that wait for its answers."""
         self.handle = handle
         self.earlier: dict[str, Any] | None = None
-        self.kept: list[Any] = []  # what waits for Flux must not be collected
+        self.kept: list[Any] = []  # Python must not collect what waits for Flux
 
     def do(self, request: dict[str, Any]) -> None:
-        """Do what a request says."""
+        """Do one request."""
         for name, action in (
             ("submit", self._submit),
             ("watch", self._watch),
@@ -104,7 +104,7 @@ class FluxRequests:
                     refuse(request["key"], error)
 
     def _submit(self, key: str, job: dict[str, Any], request: dict[str, Any]) -> None:
-        """Submit a job, unless it is there already, or isn't wanted any more."""
+        """Submit a job, unless Flux has it already, or the client has dropped it."""
         if request["again"] and key in self._earlier():
             self._follow(key, self._earlier()[key])
         elif request["drop"]:
@@ -145,11 +145,11 @@ class FluxRequests:
 
     def _cancel(self, key: str, name: str, request: dict[str, Any]) -> None:
         if not request.get("again") or self._watch(key, name, request):
-            # that it is over already is no error: its end is on the way
+            # no error if the job is over already: its end is on the way
             cancel_async(self.handle, JobID(name), "cancelled by a client of the SDK").then(lambda _: None)
 
     def tell_reasons(self, *_: Any) -> None:
-        """Say why the jobs wait that wait, and that the program lives."""
+        """Say that the program lives, and why the waiting jobs wait."""
         reply(alive=True)
         waiting = [one for one in self.kept if isinstance(one, Watched) and one.waits is not None]
         for one, reason in zip(waiting, why([one.job for one in waiting], self.handle)):
@@ -179,7 +179,7 @@ class FluxRequests:
 
 
 def read_requests(handle: Any, jobs: FluxRequests) -> Any:
-    """Return a watcher of standard input that does what comes there, and ends the program with it."""
+    """Return a watcher that does each request on standard input, and ends the program when there are no more."""
     rest = [b""]
 
     def readable(*_: Any) -> None:

@@ -1,7 +1,7 @@
-"""Why each job that waits does so; as a program it prints that with the summary of the pod's own state.py, as JSON.
+"""Why each waiting job waits; as a program it prints that with the summary of the pod's own state.py, as JSON.
 
-A client sends it to the lead (ask.py, and sdk/session.py as a module of remote.py). It uses the programs of the lead's
-pod. Runs with the view's Python, 3.8 or later.
+lead/question.py sends it to the lead, and lead/program.py does as a module of remote.py. It uses the programs of the
+lead's pod. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, os.path.join(os.environ.get("MINICLUSTER_HOME", ""), "minicluster"))  # noqa: PTH118 - a text
 
-#: Jobs that are looked at, the first in the queue
+#: The most jobs that are looked at, from the first in the queue
 MOST = 200
 ATTRIBUTES = ["priority", "urgency", "dependencies", "annotations", "queue"]
 
@@ -35,9 +35,9 @@ def queue_problem(handle: Any, name: str = "") -> str:
 
 
 def reasons(handle: Any, ids: Iterable[int] | None = None) -> dict[int, str]:
-    """Return why jobs wait, by their ids: the first in the queue, or those that are asked for.
+    """Return why jobs wait, by their ids: the first in the queue, or those of ``ids``.
 
-    Raises OSError; ImportError where the pod's programs are not there.
+    Raises OSError; ImportError if the pod lacks our programs.
     """
     from state import jobs, nodes
 
@@ -86,7 +86,7 @@ def _of_resources(handle: Any, job: Mapping[str, Any], there: Nodes, queue: str)
 
 
 def of_request(request: Request, there: Nodes) -> tuple[str, bool]:
-    """Return why resources keep a job waiting, and whether no nodes that come or are free later can change that."""
+    """Return why a job waits for resources, and whether that is final: no node that comes or is freed can change it."""
     from state import subtract
 
     able = {rank: pair for rank, pair in there.all.items() if _count(request, {rank: pair})}
@@ -110,7 +110,7 @@ def of_request(request: Request, there: Nodes) -> tuple[str, bool]:
 
 
 def _count(request: Request, pairs: Mapping[int, tuple[int, int]]) -> int:
-    """Return how many of a request's chunks some nodes take, by the cores and GPUs of each."""
+    """Return how many of a request's chunks fit on some nodes, by the cores and GPUs of each."""
     total = 0
     for pair in pairs.values():
         fits = [room // each for room, each in zip(pair, (request.cores, request.gpus)) if each]

@@ -1,8 +1,8 @@
 """agent.py SETTINGS: beside the lead's broker, scales the cluster by the needs of the queue and serves metrics.
 
 SETTINGS is a JSON file. The agent reads it at each look, so an upgrade takes effect without a restart. It looks at Flux
-when something has changed there, and once a period. Kubernetes is asked once a period, and when the size is to change.
-Each decision is a line on stderr, and each change of the size an event of the Job.
+when something has changed there, and once a period. It asks Kubernetes once a period, and before it changes the size.
+It writes each decision to stderr, and records each change of the size as an event of the Job.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -46,16 +46,18 @@ class Agent:
         self.server = metrics.MetricsServer()
         self.once = Once()
         self.job: dict[str, Any] = {}  #: as Kubernetes had it last
-        self.cpu: float | None = None  #: use, in runners' requests; None when it is unknown or does not count
+        self.cpu: float | None = None  #: CPU use as a number of runners' requests; None if unknown or not wanted
         self.quota = Quota()  #: of Kueue
         self.expires = -math.inf  #: when Kubernetes is asked again
-        self.idle, self.idle_left = suspend.Idle(), math.inf  #: how many seconds the cluster may be idle yet
-        self.retry = RETRY  #: seconds after which Kubernetes is asked again when it fails
+        self.idle, self.idle_left = suspend.Idle(), math.inf  #: seconds until an idle cluster is suspended
+        self.retry = RETRY  #: seconds until Kubernetes is asked again after it failed
 
     def look(self, now: float) -> tuple[float, float]:
         """Look at Flux and act, at a time of the monotonic clock.
 
-        Return the seconds until the next look: if something changes before, and if nothing does. Raises OSError.
+        Return the seconds until the next look: the least, if something changes, and the most, if nothing does.
+
+        Raises OSError.
         """
         settings = json.loads(self.file.read_text(encoding="utf-8"))
         period = float(settings["period"])
@@ -66,7 +68,7 @@ class Agent:
         if policy:
             try:
                 wait = self._scale(settings, policy, nodes, waiting, now)
-                # until the end of a window nothing new can come of a look
+                # while a window is open, another look can't change the decision
                 least, most = 0.0 if wait == math.inf else wait, min(wait, self.expires - now, self.idle_left)
                 self.retry = RETRY
             except KubeError as error:
@@ -102,7 +104,7 @@ class Agent:
         waiting: list[dict[str, Any]],
         now: float,
     ) -> float:
-        """Bring the cluster to its size; return the seconds after which it grows, infinite unless it waits for that."""
+        """Bring the cluster to its size; return the seconds until it grows, infinite if it is not about to."""
         kube = Kube(server(), settings["namespace"], settings["name"])
         scheduled = now >= self.expires
         if scheduled:
@@ -120,7 +122,7 @@ class Agent:
         if admitted < self.size:
             decision = Decision(admitted, f"Kueue has no quota for {gated} of its pods")
         if not scheduled and (decision.size != snapshot.size or not self.idle_left):
-            # it acts only on what Kubernetes has now
+            # it acts only on the present Job
             self._read(kube, settings, policy)
             snapshot, decision = self._decide(policy, nodes, own, waiting, now)
         self.snapshot = snapshot
@@ -156,20 +158,20 @@ class Agent:
     def _suspend(self, kube: Kube, policy: Policy, own: int, now: float) -> None:
         job = suspend.suspend(self.handle, kube, self.job, policy, own)
         if job:
-            # whoever resumes it meanwhile has new pods: these ones get no more jobs
+            # these pods get no more jobs; if somebody resumes the Job, new pods run them
             self.job, self.expires = job, now + policy.period
-            # who resumes it while these pods end begins a new window
+            # if the Job is resumed while these pods end, the idle window begins again
             self.idle = suspend.Idle()
             self._tell(kube, "Idle", f"suspended: idle for {policy.suspend:g} s")
 
     def _watch_last_jobs(self, kube: Kube) -> None:
-        """Resume a cluster that a job reaches while its pods end."""
+        """Resume the cluster if a job is submitted while its pods end."""
         if suspend.use(self.handle).active and suspend.resume(kube):
             self._tell(kube, "Woken", "resumed: a job came while the pods ended")
 
     def _read(self, kube: Kube, settings: dict[str, Any], policy: Policy) -> None:
         job = kube.get_job()
-        # somebody resumed it by another way than `minicluster`
+        # somebody resumed the Job without `minicluster`, which removes the annotation
         is_stale = suspend.has_slept(job) and not suspend.is_asleep(job)
         self.job = kube.resume(job, {suspend.SUSPENDED: None}) if is_stale else kube.drop_field_ownership(job)
         self.cpu = self._cpu(kube, settings) if policy.cpu_target else None
@@ -178,13 +180,13 @@ class Agent:
         self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
     ) -> Snapshot:
         size = self.size
-        # jobs may need hosts of bursts, too
+        # jobs may need hosts of bursts too
         need = queue_need(nodes, size, policy.max, self.pending.requests(waiting, now))
         cpu = None if self.cpu is None else self.cpu / size
         return Snapshot(now, size, nodes.first(own), need, len(waiting), state.requested_size(self.handle), cpu)
 
     def _resize(self, kube: Kube, snapshot: Snapshot, decision: Decision) -> None:
-        """Change the size. A cluster shrinks only when no job can start on what goes."""
+        """Change the size. A cluster shrinks only when no job can start on the nodes that leave."""
         # a size that was set by hand may be larger than Flux's table of hosts
         leaving = [rank for rank in range(decision.size, snapshot.size) if rank in snapshot.nodes.all]
         drains.drain(self.handle, leaving)
@@ -209,7 +211,7 @@ class Agent:
             log(f"the event was not recorded: {error}")
 
     def _cpu(self, kube: Kube, settings: dict[str, Any]) -> float | None:
-        """Return how many runners the CPU use would fill, in terms of their request; None when it is unknown."""
+        """Return the CPU use as a number of runners' requests; None when it is unknown."""
         try:
             used = kube.cpu(settings["container"])
         except KubeError as error:

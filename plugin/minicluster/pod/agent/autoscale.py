@@ -1,4 +1,4 @@
-"""How large the cluster should be: pure functions of a snapshot. The agent takes it and acts on the decision.
+"""How large the cluster should be: pure functions of a snapshot. The agent takes snapshots, and acts on the decisions.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -29,7 +29,7 @@ class Policy:
     step_down: int = 0
     cpu_target: int = 0  #: percent of the request; 0: CPU use does not count
     suspend: float = 0  #: seconds after which an idle cluster is suspended; 0: never
-    period: float = 0  #: seconds between two steps, where ``step_up`` or ``step_down`` limits them
+    period: float = 0  #: seconds between two steps, if ``step_up`` or ``step_down`` limits them
 
 
 def parse_policy(policy: Mapping[str, Any], period: float) -> Policy:
@@ -51,7 +51,7 @@ class Snapshot:
     cpu: float | None = None  #: use as a part of the request
 
     def wishes(self, policy: Policy) -> dict[str, int]:
-        """Return the size that each reason wishes."""
+        """Return the size that each reason asks for."""
         found = {"queue": self.need.size, "asked": self.requested, "min": policy.min}
         if policy.cpu_target and self.cpu is not None:
             ratio = round(self.cpu * 100) / policy.cpu_target  # whole percents, as in HorizontalPodAutoscaler
@@ -69,12 +69,12 @@ class Decision(NamedTuple):
 
 @dataclass
 class Autoscaler:
-    """Remembers since when the cluster is too small or too large. A new one only waits for its windows again."""
+    """Remembers since when the cluster is too small or too large. After a restart only the windows begin again."""
 
-    too_small: dict[str, float] = field(default_factory=dict)  #: reason to since when it wishes a larger size
+    too_small: dict[str, float] = field(default_factory=dict)  #: by reason: since when it asks for a larger size
     too_large: float | None = None  #: since when
-    idle: dict[int, float] = field(default_factory=dict)  #: rank to since when it has no job
-    stepped: float = -math.inf  #: when the size was changed last
+    idle: dict[int, float] = field(default_factory=dict)  #: by rank: since when it has no job
+    stepped: float = -math.inf  #: when the size last changed
 
     def decide(self, policy: Policy, snapshot: Snapshot) -> Decision:
         """Return what to do now."""
@@ -91,7 +91,7 @@ class Autoscaler:
         return Decision(size, "nothing to do")
 
     def _grow(self, policy: Policy, snapshot: Snapshot, wishes: Mapping[str, int]) -> Decision:
-        """Return the largest size that has been wished for long enough."""
+        """Return the largest size that a reason has asked for long enough."""
         size, now = snapshot.size, snapshot.now
         left = {reason: since + policy.backlog - now for reason, since in self.too_small.items()}
         ripe = [reason for reason, seconds in left.items() if seconds <= 0]
@@ -122,7 +122,7 @@ class Autoscaler:
         now, size = snapshot.now, snapshot.size
         self.too_small = {reason: self.too_small.get(reason, now) for reason, wish in wishes.items() if wish > size}
         if "queue" in self.too_small:
-            # one job must have waited: many that each wait a moment are no reason to grow
+            # a single job must have waited that long: many jobs that each wait a moment are no reason to grow
             self.too_small["queue"] = snapshot.need.since
         too_large = max(wishes.values()) < size
         self.too_large = (self.too_large if self.too_large is not None else now) if too_large else None

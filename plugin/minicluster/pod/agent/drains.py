@@ -1,4 +1,4 @@
-"""Nodes that get no more jobs, and those that do again.
+"""Drains nodes that are about to leave, and undrains those that stay.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -11,19 +11,19 @@ from typing import Any, Collection
 from offers import undrain
 from state import Nodes, to_idset
 
-#: Why the agent drains nodes; its new life, or a new lead, undoes what it drained
+#: The reason of the agent's drains. After a restart, the agent or a new lead undrains these nodes
 REASON = "minicluster: scaling down"
 
 
 def drain(handle: Any, ranks: Collection[int]) -> None:
-    """Let no more jobs start on ranks, for REASON. A rank that is drained already keeps its reason. Raises OSError."""
+    """Let no more jobs start on ranks, with REASON. A drained rank keeps its own reason. Raises OSError."""
     if ranks:
         targets = {"targets": to_idset(ranks), "reason": REASON, "mode": "update"}
         handle.rpc("resource.drain", targets, nodeid=0).get()
 
 
 def undrain_ours(handle: Any, nodes: Nodes, size: int, own: float = math.inf) -> None:
-    """Let jobs start again on the ranks that were drained for REASON: those below ``size``, and those of bursts.
+    """Undrain the ranks that were drained with REASON, if they are below ``size`` or belong to bursts.
 
     The first ``own`` ranks are the cluster's own. Raises OSError.
     """

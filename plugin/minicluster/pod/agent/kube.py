@@ -21,9 +21,9 @@ TIMEOUT = 10.0  # seconds
 #: Name of the agent in the Job's managedFields
 MANAGER = "minicluster-agent"
 MERGE = "application/merge-patch+json"
-#: In the API server's refusal of a new size of a Job that is a gang
+#: Words in the API server's refusal to change the size of a gang
 GANG = "gang-scheduled PodGroup"
-#: Label of a Job in a queue of Kueue, and the gate in the pod template of one whose size Kueue lets change
+#: Label of a Job in a queue of Kueue, and the scheduling gate of a Job whose size Kueue lets change
 QUEUE = "kueue.x-k8s.io/queue-name"
 ELASTIC = "kueue.x-k8s.io/elastic-job"
 
@@ -64,7 +64,7 @@ class Kube:
         return job
 
     def resize(self, job: Mapping[str, Any], size: int) -> dict[str, Any]:
-        """Change the size of the Job, and return it. Raises KubeError, also if others changed it since it was read."""
+        """Change the size of the Job, and return it. Raises KubeError, also if others have changed the Job since."""
         if is_fixed_by_kueue(job):
             raise KubeError("Kueue would restart all pods: its feature gate ElasticJobsViaWorkloadSlices is off")
         return self._change(job, {}, {"completions": size, "parallelism": size})
@@ -90,7 +90,7 @@ class Kube:
                 why = "Kubernetes made a gang of the Job and fixes its size: docs/kueue.md has the way out"
                 raise KubeError(why) from None
             raise
-        # it has changed even if this fails; the next period tries again
+        # the Job has changed even if this fails; the next period tries again
         with contextlib.suppress(KubeError):
             after = self.drop_field_ownership(after)
         return after
@@ -98,8 +98,8 @@ class Kube:
     def drop_field_ownership(self, job: dict[str, Any]) -> dict[str, Any]:
         """Remove the agent from the Job's managedFields, and return the Job. Raises KubeError.
 
-        Otherwise an upgrade by Helm 4 would conflict with the agent's size. The Job's controller reacts to a new size
-        with a change of its own, which can come before this one: a few tries.
+        Otherwise an upgrade by Helm 4 would conflict with the agent's size. It may take a few tries: the Job's
+        controller reacts to a new size with a change of its own, which can come first.
         """
         for last in (False, False, False, True):
             metadata = job["metadata"]

@@ -16,7 +16,7 @@ def log(text: str) -> None:
 
 @dataclass
 class Once:
-    """Writes what is new."""
+    """Logs a line only when it is new."""
 
     logged: dict[str, str] = field(default_factory=dict)  #: the last line about each subject
 

@@ -18,7 +18,7 @@ STATES = ("depend", "priority", "sched", "run", "cleanup")
 
 @dataclass(frozen=True)
 class Scrape:
-    """What a scrape shows; the queue's wait in seconds."""
+    """The figures of a scrape; the queue's wait is in seconds."""
 
     size: int
     max_size: int
@@ -28,7 +28,7 @@ class Scrape:
 
 
 def text(values: Scrape, wishes: Mapping[str, int]) -> str:
-    """Return the metrics; ``wishes`` has the size that each of the autoscaler's reasons wishes, {} without one."""
+    """Return the metrics; ``wishes`` has the size that each of the autoscaler's reasons asks for; {}: none scales."""
     return "".join(_lines(values, wishes))
 
 
@@ -69,7 +69,7 @@ def _metric(name: str, about: str, values: Mapping[str, float], kind: str = "gau
 
 
 class DualStackServer(ThreadingHTTPServer):
-    """Listens on all addresses of the pod, of both IP families or of the only one."""
+    """Listens on all addresses of the pod, of one IP family or both."""
 
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 

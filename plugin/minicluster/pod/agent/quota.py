@@ -1,6 +1,6 @@
-"""How much of an elastic Job Kueue admits, by the pods that it keeps gated: pure, the agent takes the numbers.
+"""How much of an elastic Job Kueue admits, by the number of pods that it keeps gated; the agent counts them.
 
-Kueue admits a new size as a whole: while there is no quota for all of it, none of its new pods starts.
+Kueue admits a new size as a whole: unless there is quota for all of it, none of its new pods starts.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -9,22 +9,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-#: Seconds for which Kueue may take to admit pods
+#: Seconds that Kueue may take to admit pods
 PATIENCE = 15.0
-#: Seconds after which more than was admitted is tried again
+#: Seconds until the agent again asks for more than Kueue has admitted
 RETRY = 300.0
 
 
 @dataclass
 class Quota:
-    """Remembers what was refused; all times in seconds of a monotonic clock."""
+    """Remembers which size Kueue refused; all times in seconds of a monotonic clock."""
 
     limit: float = math.inf  #: the largest size to ask for
     since: float | None = None  #: since when pods have been gated
-    again: float = math.inf  #: when more is tried
+    again: float = math.inf  #: when the limit ends
 
     def look(self, now: float, size: int, gated: int) -> int:
-        """Return the size to have: ``size``, or halfway to what was admitted when pods have been gated for too long."""
+        """Return the size to have: ``size``, or if pods have been gated for too long, halfway to the admitted size."""
         if now >= self.again:
             self.limit = self.again = math.inf
         if not gated:

@@ -1,6 +1,6 @@
-"""Scale to zero: since when a cluster is idle, and what suspends its Job then, or resumes it.
+"""Scale to zero: finds that a cluster is idle, suspends its Job, and resumes it.
 
-A suspended Job has no pods. The queue is on a claim, so that it is there when somebody wakes the cluster.
+A suspended Job has no pods. The queue is on a claim, so it is still there when somebody wakes the cluster.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -15,21 +15,21 @@ from autoscale import Policy, Snapshot
 from kube import Kube, KubeError
 from state import nodes
 
-#: Annotation of the Job that says who suspended it, and how its text begins when the agent did
+#: Annotation of the Job that says who suspended it, and its first words if the agent did
 SUSPENDED = "minicluster/suspended"
 IDLE = "idle for "
 
 
 class Use(NamedTuple):
-    """What Flux has to do."""
+    """The work that Flux has."""
 
     active: int  #: jobs that have not ended: held, depending, waiting and running ones
     newest: int  #: id of the last job, 0 before the first one
-    runs: bool  #: whether the quorum was reached
+    runs: bool  #: whether the quorum was reached, so that jobs run
 
 
 def use(handle: Any) -> Use:
-    """Ask Flux what it has to do. Raises OSError."""
+    """Ask Flux for the work that it has. Raises OSError."""
     # not job-list, which learns of a new job a moment later
     stats = handle.rpc("job-manager.stats-get", {}, nodeid=0).get()
     runs = handle.rpc("state-machine.get").get()["state"] == "run"
@@ -38,7 +38,7 @@ def use(handle: Any) -> Use:
 
 @dataclass
 class Idle:
-    """Remembers since when nothing needs the cluster. A new one begins its window again."""
+    """Remembers since when nothing needs the cluster. After a restart the window begins again."""
 
     since: float | None = None
     newest: int = 0
@@ -67,10 +67,10 @@ def has_slept(job: Mapping[str, Any]) -> bool:
 
 
 def suspend(handle: Any, kube: Kube, job: Mapping[str, Any], policy: Policy, own: int) -> dict[str, Any] | None:
-    """Suspend a Job, which has its least size when it wakes; return it, or None when a job has come meanwhile.
+    """Suspend the Job; it wakes with its least size. Return it, or None if a flux job was submitted meanwhile.
 
-    No job starts meanwhile, also not on hosts of bursts, which come after the cluster's ``own`` ones: what comes now
-    waits in the queue. Raises KubeError, OSError; then jobs start as before.
+    Until then all nodes are drained, also those of bursts, whose ranks come after the ``own`` ones: a job that is
+    submitted now waits in the queue. Raises KubeError, OSError; jobs then start as before.
     """
     size, after = int(job["spec"]["completions"]), None
     drains.drain(handle, [rank for rank in nodes(handle).all if not size <= rank < own])
@@ -84,7 +84,7 @@ def suspend(handle: Any, kube: Kube, job: Mapping[str, Any], policy: Policy, own
 
 
 def resume(kube: Kube) -> bool:
-    """Resume the Job unless somebody has, or has suspended it for another reason; say so. Raises KubeError."""
+    """Resume the Job, unless somebody has, or it is suspended for another reason; return whether. Raises KubeError."""
     for tries_left in (2, 1, 0):
         job = kube.get_job()
         if not is_asleep(job):
@@ -92,7 +92,7 @@ def resume(kube: Kube) -> bool:
         try:
             kube.resume(job, {SUSPENDED: None})
         except KubeError:
-            # the Job's controller writes to it, too
+            # the Job's controller may have changed it at the same time
             if not tries_left:
                 raise
         else:

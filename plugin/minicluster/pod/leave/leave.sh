@@ -1,13 +1,13 @@
 # shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
 # What a pod does when it is told to stop. For the entrypoint.
 
-# On SIGTERM: running jobs get time to end, then the broker is stopped. Whatever its exit code is, the Job replaces
-# this pod.
+# On SIGTERM: running jobs get time to end, then the broker is stopped. The Job replaces this pod, whatever the broker's
+# exit code is.
 on_stop() {
-  # a second signal changes nothing; ignored by '', it would be ignored by the children too
+  # ignores a second signal; with '' in place of : the children would ignore it too
   trap : TERM INT
   if [ -z "$mc_has_started" ]; then
-    # the snippet that was interrupted has not failed
+    # on_exit must not report the interrupted snippet as failed
     # shellcheck disable=SC2034 # for process.sh
     mc_snippet=
     exit "$RETRY"
@@ -17,28 +17,28 @@ on_stop() {
   stop
 }
 
-# Accepts no more jobs and waits for those that run, within the grace period.
+# Lets no more jobs start, and waits for those that run, within the grace period.
 leave() {
   read -r now _ </proc/uptime
-  # the grace period began with the hook; on a full disk its file is empty
+  # the grace period began when the hook wrote its file, which is empty if the disk is full
   { read -r told <"$mc_told_to_stop"; } 2>/dev/null || told=
   case $told in '' | *[!0-9.]*) told=$now ;; esac
-  # the next life of this container, if there is one, is not told to stop
+  # if this container starts again, it is not told to stop
   rm -f "$mc_told_to_stop"
   uri=$(broker_uri) || stop_without_socket || return 0
   seconds=$((mc_leave_seconds + mc_kill_seconds + 1 - ${now%.*} + ${told%.*}))
-  # the queue is lost with a lead that does not keep it
+  # if the lead leaves and keeps no state, the queue is lost
   if [ "$mc_role" = worker ] || [ -n "$mc_archive$mc_state_volume" ]; then queue=kept; else queue=lost; fi
   if [ "$mc_role" = lead ]; then archive=$mc_archive; else archive=; fi
-  # its errors are printed unless the instance has ended meanwhile: then no broker can answer
+  # leave.py's errors are printed, unless the instance has ended meanwhile: then no broker can answer it
   FLUX_URI=$uri timeout "$((seconds > 1 ? seconds : 1))" "$mc_flux" python "$mc_files/leave.py" "$mc_role" \
     "$told" "$now" "$mc_leave_seconds" "$mc_kill_seconds" "$mc_end_seconds" "$mc_state/run" "$mc_on_stop" "$queue" "$archive" \
     >&3 2>"$mc_state/run/leave" ||
     [ -e "$mc_state/run/exit-code" ] || [ -e "$mc_state/run/ended" ] || cat "$mc_state/run/leave" >&3
 }
 
-# Tells a broker that has no socket yet to stop, again and again: it misses a signal while it starts. Fails when it has
-# ended; sets uri when it has got a socket.
+# Tells a broker that has no socket yet to stop, again and again: it misses signals while it starts. Fails when the
+# broker has ended; sets uri when it has a socket.
 stop_without_socket() {
   tries=50
   while [ -n "$mc_child" ] && { read -r _ _ state _ <"/proc/$mc_child/stat"; } 2>/dev/null && [ "$state" != Z ]; do

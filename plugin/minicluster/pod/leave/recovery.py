@@ -1,4 +1,4 @@
-"""Repairs what a kill of the lead leaves behind in the scheduler, where the queue was kept.
+"""Repairs the scheduler of a kept queue after the last lead was killed.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -16,14 +16,14 @@ from need import Room
 from pending import Pending
 from state import core_set, jobs, modules, nodes, waiting_jobs
 
-#: In Flux's reason for a stopped queue, when its scheduler has given up
+#: Words in Flux's reason for a stopped queue, when its scheduler has given up
 OFFLINE = "Scheduler is offline"
-#: Seconds after the start in which that can happen, at least
+#: Seconds after the start for which the scheduler is watched, at least
 WATCH = 15.0
-#: Seconds for which a job may wait that idle nodes have room for; doubled each time, so many times for a job
+#: Seconds for which a job may wait although idle nodes have room for it, doubled each time; the most tries for a job
 PATIENCE, TRIES = 10.0, 4
 NOTE = "minicluster: the lead was killed while Flux gave this job its nodes: submit it again"
-#: The schedulers' modules, in an order in which they can be removed
+#: The schedulers' modules, in the order in which they can be removed
 SCHEDULERS = ("sched-simple", "sched-fluxion-qmanager", "sched-fluxion-feasibility", "sched-fluxion-resource")
 
 
@@ -33,7 +33,7 @@ def scheduler_is_offline(handle: Any) -> bool:
 
 
 def queue_status(handle: Any, name: str = "") -> dict[str, Any]:
-    """Return the status of a queue; nothing for "" where all queues have names."""
+    """Return the status of a queue; an empty map for "" if all queues have names."""
     try:
         found = handle.rpc("job-manager.queue-status", {"name": name} if name else {}, nodeid=0).get()
     except OSError:
@@ -44,8 +44,8 @@ def queue_status(handle: Any, name: str = "") -> dict[str, Any]:
 def cancel_half_started(handle: Any) -> None:
     """Cancel the jobs whose resources are in the KVS, but not in their eventlog.
 
-    Flux writes first the one, then the other. A kill in between leaves a job that Flux 0.88 refuses to schedule
-    ("already allocated"), and then it schedules no other job either.
+    Flux writes them to the KVS first. A kill in between leaves a job that Flux 0.88 refuses to schedule ("already
+    allocated"), and after that it schedules no other job either.
     """
     for job in jobs(handle, "sched", []):
         if flux.kvs.exists(handle, f"{JobID(job['id']).kvs}.R"):
@@ -55,8 +55,8 @@ def cancel_half_started(handle: Any) -> None:
 def leaked_cores(handle: Any) -> set[tuple[int, int]]:
     """Return the cores, as (rank, core), that Fluxion holds for no job; none with another scheduler.
 
-    Flux fails the jobs that ran when the lead was killed while the scheduler starts, which then never learns that they
-    ended (flux-core issue 6121).
+    While the scheduler starts, Flux fails the jobs that ran when the lead was killed. The scheduler never learns that
+    they ended (flux-core issue 6121).
     """
     query = {"criteria": "sched-now=allocated", "format": "rv1_nosched"}
     try:
@@ -85,7 +85,7 @@ def no_ranks_by_constraints(jobspec: Mapping[str, Any]) -> frozenset[int] | None
 def restart_scheduler(handle: Any, why: str) -> None:
     """Make the scheduler ask Flux again which resources are allocated and which jobs wait. Raises OSError."""
     print(f"minicluster: {why} after the last lead was killed: the scheduler starts again", flush=True)
-    # all modules of Fluxion: to restart its qmanager alone crashes the broker when there are jobs
+    # all modules of Fluxion: if there are jobs, a restart of the qmanager alone crashes the broker
     loaded = [module for module in SCHEDULERS if module in modules(handle)]
     failed = ""
     for verb, names in (("remove", loaded), ("load", loaded[::-1])):
@@ -93,13 +93,13 @@ def restart_scheduler(handle: Any, why: str) -> None:
             done = subprocess.run(["flux", "module", verb, name], capture_output=True, text=True, check=False)
             if done.returncode:
                 failed = f"the scheduler can't start again: flux module {verb} {name}: {done.stderr.strip()}"
-    # at the end: what can be loaded is
+    # only now: all modules that can be loaded are
     if failed:
         raise OSError(failed)
 
 
 def recover(handle: Any) -> None:
-    """Watch the scheduler for WATCH seconds and while a job waits for nothing, and repair what is wrong.
+    """Watch the scheduler for WATCH seconds, and for as long as a job waits beside idle nodes; repair what is wrong.
 
     Raises OSError.
     """

@@ -1,8 +1,9 @@
 """Jobs that may run again: how they are marked, and how rank 0 submits them once more when their pod is told to stop.
 
-A leaving pod asks before it ends a job (leave.py); a thread on the lead answers (undrainer.py). The copy waits in the
-queue until the job has ended without success; Flux ends it when the job succeeds. Several pods may ask for the same
-job, and ask again. One thread answers all of them, and looks for the copy first, so there is one copy.
+A leaving pod asks for a copy before it ends a job (leave.py); a thread on the lead answers (undrainer.py). The copy
+waits in the queue until the job has ended without success. If the job succeeds, Flux ends the copy. Several pods may
+ask for a copy of one job, even repeatedly. One thread answers all of them, and looks for a copy first, so there is only
+one.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -44,7 +45,7 @@ def is_interactive(jobspec: Mapping[str, Any]) -> bool:
 
 
 def may_run_again(jobspec: Mapping[str, Any] | None, on_stop: str) -> bool:
-    """Return whether a job goes back to the queue, by its own attribute or else by pod.onStop. Raises ValueError."""
+    """Return whether a job goes back to the queue: by its own attribute, else by pod.onStop. Raises ValueError."""
     if not jobspec:
         return False
     wish = own_attributes(jobspec).get("requeue")
@@ -56,7 +57,7 @@ def may_run_again(jobspec: Mapping[str, Any] | None, on_stop: str) -> bool:
 
 
 def warning(jobspec: Mapping[str, Any]) -> tuple[int, float] | None:
-    """Return the signal that a job gets first, and how many seconds before it is cancelled. Raises ValueError."""
+    """Return the signal that a job gets as a warning, and how many seconds before its end. Raises ValueError."""
     wish = own_attributes(jobspec).get("signal")
     if wish is None:
         return None
@@ -70,10 +71,10 @@ def warning(jobspec: Mapping[str, Any]) -> tuple[int, float] | None:
 
 
 def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int) -> dict[str, Any]:
-    """Return the jobspec of a job's copy. Only the original has the job's environment."""
+    """Return the jobspec of a job's copy. Only the original jobspec has the job's environment."""
     attributes = jobspec["attributes"]
     name = JobID(job).f58plain
-    # those on other jobs and on times were satisfied before the job started
+    # dependencies on other jobs and on times were satisfied before the job started
     kept = [each for each in attributes["system"].get("dependencies") or [] if each["scheme"] == "singleton"]
     system = {
         **attributes["system"],
@@ -106,15 +107,15 @@ def resubmit(handle: Any, job: Mapping[str, Any]) -> int:
     if not (jobspec and original):
         raise FileNotFoundError("its jobspec is gone")
     copy = int(submit(handle, json.dumps(copy_of(jobspec, original, job["id"])), job["urgency"]))
-    # answers when the copy is listed: the next to have the lock must see it
+    # this returns when the copy is listed: the next request must find it
     job_list_id(handle, copy, ["dependencies"]).get_job()
     return copy
 
 
 def make_copies(handle: Any, wanted: Iterable[int]) -> dict[str, dict[str, str]]:
-    """Submit the copies that are missing; return by job's name all copies, and why there is none. Raises OSError."""
+    """Submit the missing copies; return by job's name all copies, and the errors of the others. Raises OSError."""
     names = {JobID(job).f58plain for job in wanted}
-    # before the running jobs: a copy waits for as long as its job runs
+    # before the running jobs are listed: a copy waits only as long as its job runs
     copies = {name: JobID(copy).f58plain for name, copy in waiting_copies(handle) if name in names}
     errors: dict[str, str] = {}
 
@@ -124,7 +125,7 @@ def make_copies(handle: Any, wanted: Iterable[int]) -> dict[str, dict[str, str]]
         except OSError as error:
             errors[name] = str(error)
 
-    # a job that is ending already has its copy, or somebody else ends it
+    # only jobs that run: one that is already ending has its copy, or somebody else ends it
     for job in jobs(handle, "run", ["urgency"]):
         name = JobID(job["id"]).f58plain
         if name in names and name not in copies:
@@ -150,7 +151,7 @@ def serve() -> None:
 
 
 def ask_for_copies(handle: Any, wanted: Iterable[int]) -> dict[str, str]:
-    """Have rank 0 make copies of running jobs; return those there are, by job's name. Errors are printed."""
+    """Ask rank 0 to make copies of running jobs; return the copies by job's name. Errors are printed."""
     try:
         found = _answer(handle, {"jobs": list(wanted)})
     except OSError as error:
@@ -162,7 +163,7 @@ def ask_for_copies(handle: Any, wanted: Iterable[int]) -> dict[str, str]:
 
 
 def _answer(handle: Any, request: Mapping[str, Any]) -> Any:
-    """Return what the service answers, once it has started. Raises OSError."""
+    """Return the service's answer, once it has started. Raises OSError."""
     end = time.monotonic() + PATIENCE
     answer = None
     while answer is None:
@@ -171,7 +172,7 @@ def _answer(handle: Any, request: Mapping[str, Any]) -> Any:
 
 
 def _ask(handle: Any, request: Mapping[str, Any], last: bool) -> Any:
-    """Return what the service answers, None when it has not started and this is not the last time. Raises OSError."""
+    """Return the service's answer; None if it has not started yet, unless this is the last try. Raises OSError."""
     try:
         return handle.rpc(TOPIC, request, nodeid=0).get()
     except OSError as error:

@@ -1,7 +1,7 @@
 #!/bin/sh
-# stop.sh [TEXT]: preStop hook of the runner. Leaves the time of the stop, in seconds of this machine's uptime, for the
-# entrypoint: a signal is lost on a process 1 that has no handler yet, and ends one that the container runtime still
-# starts. Then it runs the user's own hook.
+# stop.sh [TEXT]: preStop hook of the runner. Writes the time of the stop, in seconds of this machine's uptime, to a
+# file for the entrypoint. A signal alone is not enough: process 1 ignores it until it has a handler, and while the
+# container runtime still starts the container, the signal ends it. Then this runs the user's own hook.
 set -u
 
 read -r now _ </proc/uptime

@@ -1,8 +1,8 @@
 """undrainer.py [kept]: on the lead, undrains the ranks that we drained once their pods are gone.
 
-So a pod that comes back gets jobs at once. Drains of others stay. Meanwhile a thread puts the jobs of leaving pods back
-into the queue. job.sh starts it when the first pod leaves. Where the queue was kept (``kept``) it starts with the lead,
-and first repairs what a kill can leave behind. It ends with the lead's broker.
+So a pod that comes back gets jobs at once. Drains of others stay. Another thread puts the jobs of leaving pods back
+into the queue. job.sh starts this program when the first pod leaves. With a kept queue (``kept``) it starts with the
+lead, and repairs what a kill can leave behind. It ends with the lead's broker.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -20,7 +20,7 @@ from recovery import recover
 from requeue import serve
 from state import OWN_REASON, Nodes, parse_idset, unused_nodes
 
-#: Seconds after which it looks without a change
+#: The most seconds between two looks
 PERIOD = 60.0
 
 
@@ -31,9 +31,9 @@ def gone_ranks(found: Nodes) -> list[int]:
 
 
 def replaced_ranks(handle: Any) -> list[int]:
-    """Return the ranks that we drained under a previous lead: pods were told to stop, or the agent was scaling down.
+    """Return the ranks that we drained under a previous lead, because they left or the agent was scaling down.
 
-    Their pods are new ones: a broker ends with its lead, and one that was told to stop does not start again.
+    They have new pods: a broker ends with its lead, and a pod that was told to stop does not start again.
     """
     begin = float(handle.attr_get("broker.starttime"))
     drains = handle.rpc("resource.status", nodeid=0).get()["drain"].items()
@@ -42,19 +42,19 @@ def replaced_ranks(handle: Any) -> list[int]:
 
 
 def fail(args: threading.ExceptHookArgs) -> None:
-    """End the program when a thread fails: one without requeue would look whole."""
+    """End the program when a thread fails: without its threads it would seem to work."""
     print(args.exc_value, file=sys.stderr, flush=True)
     os._exit(1)
 
 
 def main(kept: bool) -> None:
-    """Recover where the queue was kept, then undrain whenever a rank goes offline. Raises OSError."""
+    """With a kept queue recover first; then undrain whenever a rank goes offline. Raises OSError."""
     handle = flux.Flux()
     threading.excepthook = fail
     threading.Thread(target=serve, daemon=True).start()
     if kept:
         undrain(handle, replaced_ranks(handle))
-        # it may take long
+        # in a thread: it may take long
         threading.Thread(target=lambda: recover(flux.Flux()), daemon=True).start()
     changes = Changes(flux.Flux(), ["nodes"])
     while True:

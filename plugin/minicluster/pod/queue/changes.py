@@ -1,4 +1,4 @@
-"""Tells the agent that Flux has changed: a job begins to wait for nodes, a node comes or goes, a size is requested.
+"""Wakes the agent when Flux has changed: a job begins to wait for nodes, a node comes or goes, a size is requested.
 
 Flux streams such events. The agent only learns that something has changed, and then looks at all of Flux.
 Runs with the Python of the Flux view, 3.8 or later.
@@ -16,19 +16,19 @@ from state import REQUESTED_SIZE
 
 #: Topic and payload of each stream
 STREAMS = {
-    # by its event `priority` a job begins to wait for nodes (RFC 21)
+    # after its event `priority` a job waits for nodes (RFC 21)
     "jobs": ("job-manager.events-journal", {"allow": {"priority": 1}}),
     "nodes": watch_nodes(),
     "size": watch_kvs(REQUESTED_SIZE),
 }
 #: Seconds for which more changes may follow the first one: jobs are often submitted together
 SETTLE = 0.05
-#: Seconds between two looks, at least, and how much longer than the CPU time of a look: that is 5 % of a core at most
+#: The least seconds between two looks, and how many times as long as a look's CPU time: so 5 % of a core at most
 PAUSE, PAUSE_FACTOR = 0.25, 20
 
 
 def pause_after(used: float) -> float:
-    """Return the seconds to the next look, at least, after one that used so many seconds of CPU."""
+    """Return the least seconds until the next look, after one that used ``used`` seconds of CPU."""
     return max(PAUSE, PAUSE_FACTOR * used)
 
 
@@ -36,7 +36,7 @@ class Changes:
     """What has changed in Flux since the last wait."""
 
     def __init__(self, handle: Any, names: Iterable[str] = STREAMS) -> None:
-        """Take a handle of its own, on which nothing else is asked, and names of streams. Open no stream yet."""
+        """Take a handle that nothing else uses, and the names of streams. Open no stream yet."""
         self.handle = handle
         self.names = frozenset(names)
         self.streams: dict[str, Any] = {}
@@ -58,14 +58,14 @@ class Changes:
         self.changed = False
 
     def _open(self) -> None:
-        """Open the streams that are not open: Flux ends them when it unloads a module, and may not have it yet."""
+        """Open the closed streams: Flux ends a stream when it unloads its module, or has not loaded the module yet."""
         for name in self.names - self.streams.keys():
             stream = self.handle.rpc(*STREAMS[name], 0, constants.FLUX_RPC_STREAMING)
             self.streams[name] = stream.then(self._event, name)
 
     def _event(self, stream: Any, name: str) -> None:
         try:
-            Future.get(stream)  # not RPC.get, which parses what came
+            Future.get(stream)  # not RPC.get, which would parse the reply
         except OSError:
             del self.streams[name]
             return
@@ -73,13 +73,13 @@ class Changes:
         self.wake()
 
     def wake(self) -> None:
-        """Take what happens now as a change."""
+        """Note a change."""
         self.changed = True
         if self.stops:
             self.handle.reactor_stop()
 
     def _run(self, seconds: float, stops: bool) -> None:
-        """Take events for so many seconds; with ``stops``, up to the first one."""
+        """Take events for some seconds; with ``stops``, up to the first one."""
         end = time.monotonic() + seconds
         self.stops = stops
         # a timer may be early: it counts from the reactor's own time, which stands still between two runs

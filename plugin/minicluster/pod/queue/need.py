@@ -14,19 +14,19 @@ from state import OWN_REASON, Nodes, subtract
 
 @dataclass(frozen=True)
 class Request:
-    """What a job asks for: chunks of cores and GPUs, each on a node of its own (``apart``) or wherever they fit."""
+    """A job's request: chunks of cores and GPUs, each on a node of its own (``apart``), or anywhere."""
 
     chunks: int
     cores: int
     gpus: int
     apart: bool = False
     exclusive: bool = False  #: whole nodes
-    since: float = 0  #: when it was seen first that the job waits
+    since: float = 0  #: when the job was first seen to wait
     ranks: frozenset[int] | None = None  #: where it may run; None: anywhere
 
 
 def parse_resources(resources: Iterable[Mapping[str, Any]]) -> Request:
-    """Return what the resources of a jobspec (RFC 14, 25) ask for: nodes of slots, or slots."""
+    """Return the request in the resources of a jobspec (RFC 14, 25): nodes with slots, or slots alone."""
     nodes, slots, cores, gpus, exclusive = 0, 1, 0, 0, False
     level = list(resources)
     while level:
@@ -50,26 +50,26 @@ def parse_resources(resources: Iterable[Mapping[str, Any]]) -> Request:
 
 
 def _least(count: Any) -> int:
-    """Return the least of a count: a number, a range ``{min, max}``, or a text such as ``2-4`` or ``3+``."""
+    """Return the least number that a count allows: a number, a range ``{min, max}``, or a text as ``2-4`` or ``3+``."""
     if isinstance(count, Mapping):
         return int(count["min"])
     return int(str(count).split("-")[0].split(",")[0].split(":")[0].rstrip("+"))
 
 
 class Room:
-    """Room for jobs on some ranks: nodes that are there, and nodes that may come."""
+    """Room for jobs on some ranks: nodes that run, and nodes that may come."""
 
     def __init__(self, nodes: Nodes, ranks: Iterable[int]) -> None:
         """Take the ranks in the order in which jobs are to fill them."""
         self.whole = {rank: nodes.all[rank] for rank in ranks if rank in nodes.all}
         self.free = {rank: subtract(pair, nodes.used.get(rank, (0, 0))) for rank, pair in self.whole.items()}
-        self.since: dict[int, float] = {}  #: rank that a job was placed on to the least `since` of such jobs
+        self.since: dict[int, float] = {}  #: by rank: the least `since` of the jobs that were placed on it
 
     def place(self, request: Request) -> bool:
         """Place a job on as few new ranks as possible; return False when even an empty cluster has no room for it."""
         chosen = self._fit(request, self.free)
         if chosen is None:
-            # it waits until running jobs have ended, and then takes the first ranks
+            # the job waits until running jobs have ended, and then takes the first ranks
             later = self._fit(request, self.whole)
             if later is None:
                 return False
@@ -121,10 +121,10 @@ NOTHING = Need(0)
 def queue_need(nodes: Nodes, size: int, most: int, pending: Iterable[Request]) -> Need:
     """Return the size that the queue needs. While jobs wait it is never less than ``size``.
 
-    When no job waits, it is one more than the highest rank in use. Jobs that not even ``most`` nodes and the hosts of
-    bursts that have joined could run don't count. Reads ``pending`` only until the result is certain.
+    When no job waits, it is one more than the highest rank in use. A job doesn't count if even ``most`` nodes, and the
+    hosts of bursts that have joined, have no room for it. Reads ``pending`` only until the result is certain.
     """
-    # a node that others drained has no room; one that we drained ourselves takes jobs again once its pod has started
+    # a node that others drained has no room; a node that we drained takes jobs again once its pod has started
     broken = {rank for rank, reason in nodes.drained.items() if rank < size and not reason.startswith(OWN_REASON)}
     own = [rank for rank in sorted(nodes.all) if rank < most and rank not in broken]
     joined = [rank for rank in sorted(nodes.online - nodes.drained.keys()) if rank >= most]

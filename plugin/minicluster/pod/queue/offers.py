@@ -1,6 +1,6 @@
-"""What a Flux offers, and what an older one has in its place: no other module knows versions.
+"""Services of Flux that differ between its versions: no other module depends on the version.
 
-Each is found by the Flux that is there. The least version is in entrypoint.sh.
+Each function finds what the present Flux has. The oldest version that we support is in entrypoint.sh.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Collection, Mapping
 
 
 def watch_kvs(key: str) -> tuple[str, Mapping[str, Any]]:
-    """Return topic and payload of a stream that begins with the value of a key, and tells each change."""
+    """Return topic and payload of a stream with the value of a key, now and after each change."""
     from flux import constants
 
     flags = constants.FLUX_KVS_WATCH | constants.FLUX_KVS_WAITCREATE
@@ -20,9 +20,9 @@ def watch_kvs(key: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def watch_nodes() -> tuple[str, Mapping[str, Any]]:
-    """Return topic and payload of a stream that tells that nodes come or go.
+    """Return topic and payload of a stream with an event whenever a node comes or goes.
 
-    flux-core 0.72 has a service that also tells that they are drained or undrained, and a module for the service.
+    flux-core 0.72 has a service, with a Python module, whose stream also has drains and undrains.
     """
     has_journal = find_spec("flux.resource.journal") is not None
     return ("resource.journal", {}) if has_journal else ("groups.get", {"name": "broker.online"})
@@ -40,15 +40,15 @@ def list_modules(handle: Any) -> list[dict[str, Any]]:
 
 
 def undrain(handle: Any, ranks: Collection[int]) -> None:
-    """Let jobs start again on ranks, drained ones or not. Raises OSError."""
+    """Undrain ranks; some may not be drained. Raises OSError."""
     if ranks and not _undrain(handle, ranks, {"mode": "update"}):
-        # an older Flux doesn't know the mode, and without it one rank that isn't drained fails the request
+        # an older Flux lacks the mode, and refuses a request with a rank that isn't drained
         for rank in ranks:
             _undrain(handle, [rank], {})
 
 
 def _undrain(handle: Any, ranks: Collection[int], how: Mapping[str, str]) -> bool:
-    """Undrain ranks; return False where Flux finds the request wrong. Raises OSError."""
+    """Undrain ranks; return False if Flux refuses the request as invalid. Raises OSError."""
     try:
         handle.rpc("resource.undrain", {"targets": ",".join(map(str, ranks)), **how}, nodeid=0).get()
     except OSError as error:

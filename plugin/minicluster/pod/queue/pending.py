@@ -1,4 +1,4 @@
-"""What the waiting jobs ask for. Each jobspec is looked up once.
+"""The requests of the waiting jobs. Each jobspec is looked up once.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, Mapping
 
 from need import Request, parse_resources
 
-#: Returns the ranks that the constraints of a jobspec (RFC 31) allow, None for any
+#: Returns the ranks that the constraints of a jobspec (RFC 31) allow, None for all
 Allowed = Callable[[Mapping[str, Any]], "frozenset[int] | None"]
 
 
@@ -23,7 +23,7 @@ class Pending:
         self.known: dict[int, Request] = {}  #: by the id of a waiting job
 
     def requests(self, waiting: list[dict[str, Any]], now: float) -> Iterator[Request]:
-        """Yield what the waiting jobs ask for. Raises OSError."""
+        """Yield the requests of the waiting jobs. Raises OSError."""
         from flux.job import job_kvs_lookup
 
         active = {job["id"] for job in waiting}

@@ -1,4 +1,4 @@
-"""What Flux knows of the cluster. As a program it prints that as JSON; the pods' other programs import it.
+"""Reads what Flux knows of the cluster. As a program it prints a summary as JSON; the pods' other programs import it.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -16,7 +16,7 @@ from offers import list_modules
 
 #: KVS key of the size that minicluster-scale requests
 REQUESTED_SIZE = "minicluster.size"
-#: The reason of each drain of ours begins with this
+#: The reasons of our drains begin with this
 OWN_REASON = "minicluster: "
 #: How a job can have ended (job-list.job-stats)
 RESULTS = ("successful", "failed", "canceled", "timeout")
@@ -67,10 +67,10 @@ def core_set(resources: str | Mapping[str, Any] | None) -> set[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes that are registered in Flux, also those that have never joined."""
+    """The nodes that are registered in Flux, even those that have never joined."""
 
     all: Mapping[int, tuple[int, int]]  #: rank to cores and GPUs
-    used: Mapping[int, tuple[int, int]]  #: rank to cores and GPUs that jobs have
+    used: Mapping[int, tuple[int, int]]  #: rank to cores and GPUs that jobs use
     online: frozenset[int]
     drained: Mapping[int, str]  #: rank to reason
 
@@ -93,7 +93,7 @@ def nodes(handle: Any) -> Nodes:
 
 
 def unused_nodes(handle: Any) -> Nodes:
-    """Ask Flux for its nodes, but not the scheduler for what jobs have, which takes longer. Raises OSError."""
+    """Ask Flux for its nodes, but not the scheduler for what jobs use: that takes longer. Raises OSError."""
     status = handle.rpc("resource.status", nodeid=0).get()
     drain = status["drain"].items()
     return Nodes(
@@ -167,7 +167,7 @@ def totals(pairs: Iterable[tuple[int, int]]) -> dict[str, int]:
 
 
 def noted(name: str) -> str:
-    """Return a text that the lead's scripts left in a file, "" for none."""
+    """Return a text that the lead's scripts wrote to a file, "" for none."""
     try:
         return Path(os.environ.get("MINICLUSTER_HOME", ""), "config/run", name).read_text(encoding="utf-8").strip()
     except OSError:

@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
-# The state of Flux that outlives a lead: an archive, or a folder on a claim. For the entrypoint.
+# Keeps Flux's state when the lead ends: in an archive, or in a folder on a claim. For the entrypoint.
 
-# Restores the state from the archive, and has Flux dump it at the end to a new file beside the last good one.
+# Restores the state from the archive. At the end Flux dumps it to a new file beside the last good one.
 use_archive() {
   [ -n "$mc_archive" ] || return 0
   [ -z "${mc_archive%/*}" ] || mkdir -p "${mc_archive%/*}"
@@ -9,7 +9,7 @@ use_archive() {
     mc_start_words="$mc_start_words -o-Scontent.restore=\"\$mc_archive\""
     say "the state of $(date -r "$mc_archive" '+%Y-%m-%d %H:%M:%S %Z') is restored from $mc_archive"
   fi
-  # there until a dump is complete
+  # this file exists until a dump is complete
   begun=$mc_archive.begun
   if [ -e "$begun" ]; then
     warn "a lead that began at $(date -r "$begun" '+%Y-%m-%d %H:%M:%S %Z') saved no state: its jobs are lost"

@@ -1,15 +1,15 @@
 #!/bin/sh
 # shellcheck disable=SC2154 # mc_* come from settings.sh and environment.sh
 # container.sh NAME sidecar|lead|service|agent: runs the command of a container other than the runner. A sidecar first
-# waits for the broker of its pod, and gets the environment to use it. A lead is a sidecar of the lead only, like the
-# agent.
+# waits for the broker of its pod, and gets the environment to use it. `lead` is a sidecar that runs on the lead only,
+# as the agent does.
 set -eu
 
-# All pods have the same containers. Where there is nothing to do, only this shell runs: it waits for the end of the pod,
-# reading a FIFO to which nobody writes.
+# All pods have the same containers. In a pod where the container has nothing to do, only this shell runs. It waits for
+# the end of the pod, by reading a FIFO to which nobody writes.
 idle() {
   trap 'exit 0' TERM INT
-  # told before there was a handler
+  # the stop may have come before the trap was set
   [ ! -e "$MINICLUSTER_HOME/told-to-stop" ] || exit 0
   rm -f "$1"
   mkfifo "$1"
@@ -36,7 +36,7 @@ main() {
   # shellcheck source=/dev/null
   . "$mc_files/process.sh"
   if [ "$2" != service ]; then
-    # a folder of its own: each container may have another user, and any of them may start first
+    # a folder of its own: the containers may have different users, and start in any order
     # shellcheck source=home.sh
     . "$mc_files/home.sh"
     find_home "$MINICLUSTER_HOME/.own-$mc_container"
@@ -52,7 +52,7 @@ main() {
   run_snippet "$mc_container.post.sh"
   [ -z "$mc_stopped" ] || exit 0
   [ "$mc_result" = 0 ] || warn "$mc_container: the command failed with exit code $mc_result"
-  # a sidecar that ended well stays until the runner ends: Kubernetes would start it again
+  # a sidecar whose command succeeded sleeps until the runner ends: Kubernetes would start it again
   case "$2 $mc_result" in
   'sidecar 0' | 'agent 0')
     run sleep infinity
@@ -71,7 +71,7 @@ wait_for_broker() {
     fi
     run sleep 0.2
   done
-  # the socket exists before the broker's modules are loaded; an image that can't run the view does not wait for them
+  # the socket exists before the broker's modules are loaded; only an image that can run the view's flux waits for them
   "$mc_flux" --version >/dev/null 2>&1 || return 0
   run "$mc_flux" python -c 'import flux; flux.Flux().rpc("state-machine.wait").get()'
 }

@@ -5,7 +5,7 @@
 #   lead    the exit code of the job, or of a snippet that failed
 #   worker  0 once the instance has ended by itself, or the exit code of a snippet that failed
 #   both    85 when told to stop, or when the broker died: the Job replaces the pod
-# On a Kubernetes node whose pods all start at once each process costs: few are started before the broker.
+# It starts few processes before the broker: on a Kubernetes node whose pods all start at once, each one costs time.
 set -eu
 
 # shellcheck source=shell.sh
@@ -16,7 +16,7 @@ RETRY=85
 mc_broker_errors=$MINICLUSTER_HOME/config/run/broker-errors mc_has_started=
 
 main() {
-  # flux puts the view's modules into PYTHONPATH: the job gets the image's own back
+  # flux puts the view's modules into PYTHONPATH; the work gets back the image's own
   MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
   export MINICLUSTER_PYTHONPATH
   for file in environment time process home secrets network resources archive leave; do
@@ -27,7 +27,7 @@ main() {
   mkdir -p "$mc_state/run" "$mc_state/curve" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$MINICLUSTER_HOME/bin"
   trap on_stop TERM INT
   trap on_exit EXIT
-  # told before there was a handler
+  # the stop may have come before the trap was set
   [ ! -e "$mc_told_to_stop" ] || exit "$RETRY"
   find_home "$mc_state"
   prepare
@@ -50,7 +50,7 @@ main() {
   "$mc_role"
 }
 
-# Makes the files that the pod's programs expect, and removes those that an earlier life of this container left.
+# Makes the files that the pod's programs expect, and removes those from before a restart of this container.
 prepare() {
   set --
   for file in stopping ready working launcher ended exit-code unbound undrainer.problem; do
@@ -84,7 +84,8 @@ lead() {
   run_snippet broker-pre.sh
   use_archive
   use_state_volume
-  # only the broker of rank 0 can write its log to a file; by versions, one of these levels keeps that small
+  # only the broker of rank 0 can write its log to a file; which of these levels keeps the file small depends on Flux's
+  # version
   [ -z "$mc_quiet" ] ||
     mc_start_words="$mc_start_words -o-Slog-level=6 -o-Slog-forward-level=3 -o-Slog-filename=\"\$mc_broker_errors\""
   run_broker sh "$mc_files/job.sh"
@@ -127,7 +128,7 @@ worker() {
       show_errors
       warn "the broker ended with exit code $mc_code and starts again in $pause s$hint"
     fi
-    # a broker that can't start must not spin
+    # a broker that can't start must not be restarted without a pause
     run sleep "$pause"
     pause=$((pause < 8 ? pause * 2 : 8))
   done
@@ -170,7 +171,8 @@ show_errors() {
   : >"$mc_broker_errors"
 }
 
-# The broker of a burst waits for its lead in silence, also when the address or the certificate is wrong.
+# Warns when the broker of a burst gets no answer from its lead: by itself, the broker waits silently, even if the
+# address or the certificate is wrong.
 warn_while_alone() {
   sleep 60
   case " $(FLUX_URI=$(broker_uri) "$mc_flux" uptime 2>/dev/null) " in

@@ -1,14 +1,14 @@
 # shellcheck shell=sh # shell_path is in shell.sh
-# HOME, USER, SHELL and TMPDIR, which programs expect and a user or an image may lack.
+# Sets HOME, USER, SHELL and TMPDIR, which programs expect, and which a user or an image may lack.
 
-# with FOLDER: sets SHELL, USER, HOME and TMPDIR where they are missing or unusable, and makes folders below FOLDER. The
-# user may have any uid, no passwd entry and no writable file system. The image may lack bash, which the broker takes
-# for its user's shell and which the lead's rc scripts call by name.
+# with FOLDER: sets SHELL, USER, HOME and TMPDIR if they are missing or unusable, and makes folders below FOLDER. The
+# user may have any uid, no passwd entry and no writable file system. The image may lack bash, which is the broker's
+# default for its user's shell, and which the lead's rc scripts call by name.
 find_home() {
   [ -x "${SHELL:-}" ] || SHELL=$(shell_path)
   export SHELL
   if ! id -un >/dev/null 2>&1; then
-    # workflow tools need a name
+    # workflow tools need a user name
     USER=${USER:-flux}
     LOGNAME=${LOGNAME:-$USER}
     export USER LOGNAME

@@ -1,9 +1,9 @@
 # shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
-# The IP family that the broker binds to: IPv6 in a pod that has no other. For the entrypoint.
+# Chooses the IP family that the broker binds to: IPv6 in a pod that has only IPv6. For the entrypoint.
 
-# with FOLDER, /proc/net: in a pod that has IPv6 only, the broker reads a copy of broker.toml with enable_ipv6. Flux
-# binds to IPv4 by default; with enable_ipv6 it can't bind to an interface that has only IPv4
-# (flux-config-bootstrap(5)). A broker.toml that names enable_ipv6 stays as it is.
+# with FOLDER, /proc/net: in a pod that has only IPv6, the broker reads a copy of broker.toml with enable_ipv6. That is
+# not the default, because with enable_ipv6 Flux can't bind to an interface that has only IPv4
+# (flux-config-bootstrap(5)). A broker.toml that names enable_ipv6 is used as it is.
 choose_ip_family() {
   has_only_ipv6 "$1" || return 0
   case $(cat "$mc_files/broker.toml") in *enable_ipv6*) return 0 ;; esac
@@ -13,10 +13,10 @@ enable_ipv6 = true' "$mc_files/broker.toml" >"$mc_state/etc/flux/broker.toml"
   mc_start_words="$mc_start_words -o--config-path=\"\$mc_state/etc/flux/broker.toml\""
 }
 
-# with FOLDER: IPv4 has no route, and an interface other than lo has a global address (scope 00) of IPv6.
+# with FOLDER: succeeds if IPv4 has no route, and an interface other than lo has a global IPv6 address (scope 00).
 has_only_ipv6() {
   [ -r "$1/route" ] && [ -r "$1/if_inet6" ] || return 1
-  # the first line is a heading; without any table of routes it is missing too
+  # the first line is a heading, which is missing if there is no table of routes
   if { read -r _ && read -r _; } <"$1/route"; then return 1; fi
   while read -r _ _ _ scope _ interface; do
     [ "$scope" != 00 ] || [ "$interface" = lo ] || return 0

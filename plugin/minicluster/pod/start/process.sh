@@ -1,29 +1,29 @@
 # shellcheck shell=sh disable=SC2034,SC2154,SC3040,SC3041 # settings and results are of others; bash by test
-# What the main process of every container does: passes signals on, runs the user's snippets, prints what fails.
-# For scripts that called become_bash.
+# Functions for the main process of every container: pass signals on, run the user's snippets, report what fails.
+# For scripts that have called become_bash.
 
 mc_child='' mc_stopped='' mc_snippet=''
-# exit code of the work, once it is done; whether a snippet that fails after that changes nothing
+# exit code of the work, once it is done; whether to ignore a snippet that fails after that
 mc_result='' mc_harmless=''
 
-# a copy of stderr: a snippet that ends the shell does so while its own output is still redirected
+# a copy of stderr, because a snippet may end the shell while its own output is still redirected
 exec 3>&2
 say() { [ -n "$mc_quiet" ] || warn "$*"; }
 warn() { printf 'minicluster: %s\n' "$*" >&3; }
 
-# On a signal to stop: passes it to the child.
+# On a signal to stop: passes it on to the child.
 stop() {
   mc_stopped=1
   [ -z "$mc_child" ] || kill -TERM "$mc_child" 2>/dev/null || true
 }
 
-# Runs a child to its end. Sets mc_code to its exit code, 0 when the pod was told to stop before.
+# Runs a child to its end, and sets mc_code to its exit code. Does nothing, with code 0, if the pod was told to stop.
 run() {
   mc_code=0
   [ -z "$mc_stopped" ] || return 0
   "$@" 3>&- &
   mc_child=$!
-  # a signal that came since then found no child
+  # a signal that came before mc_child was set found no child
   [ -z "$mc_stopped" ] || kill -TERM "$mc_child" 2>/dev/null || true
   # a trapped signal ends wait before the child has ended
   while :; do
@@ -34,12 +34,13 @@ run() {
   mc_child=
 }
 
-# Runs a text of the user in this shell, so that its exports last. With logging.quiet its output is hidden unless it fails.
+# Runs a snippet of the user in this shell, so that its exports last. With logging.quiet its output is shown only if it
+# fails.
 run_snippet() {
   [ -e "$mc_files/$1" ] || return 0
   mc_snippet=$1
   if [ -z "$mc_strict" ]; then set +eu; elif [ -n "${BASH_VERSION:-}" ]; then set -E -o pipefail; fi
-  # for on_exit; a pod of services has no folder of its own
+  # the output, for on_exit; the services' pod has no folder for it
   mc_said=$MINICLUSTER_HOME/.said-${mc_container:-runner}
   (: >"$mc_said") 2>/dev/null || mc_said=/dev/null
   # shellcheck source=/dev/null
@@ -49,8 +50,8 @@ run_snippet() {
   mc_snippet=
 }
 
-# For `trap … EXIT`. A strict snippet that fails, or one that calls exit, ends the shell at once: this prints which one
-# it was, and turns an exit 0 before the work is done into a failure.
+# For `trap … EXIT`. A strict snippet that fails, or one that calls exit, ends the shell at once. This prints the
+# snippet's name, and turns an exit 0 before the work is done into a failure.
 on_exit() {
   code=$?
   trap - EXIT
@@ -66,7 +67,7 @@ on_exit() {
   exit 1
 }
 
-# Exits with a code of the user's work. 85 and 137 become 1: the Job would replace the pod.
+# Exits with a code of the user's work. 85 and 137 become 1: for these the Job would replace the pod.
 exit_with() {
   case $1 in
   85 | 137)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# quorum.sh NAME SECONDS: the test of a release (`helm test`). NAME resolves while the lead is ready, which it is once
-# it has its quorum. Polls for up to SECONDS.
+# quorum.sh NAME SECONDS: the test of a release (`helm test`). The lead is ready once it has its quorum, and then NAME
+# resolves. Polls for up to SECONDS.
 set -eu
 
 resolves() {

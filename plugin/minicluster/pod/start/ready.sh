@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC2154 # mc_joins comes from settings.sh
-# Startup probe: the lead is ready when it has its quorum, a worker when its broker has a socket. One probe waits for
-# that: on a Kubernetes node whose pods all start at once, a new process in each container each second would cost more
+# Startup probe: the lead is ready when it has its quorum, a worker when its broker has a socket. One run of the probe
+# waits for that: on a Kubernetes node whose pods all start at once, a new process in each container each second would cost more
 # than Flux.
 set -u
 

@@ -1,7 +1,8 @@
 # shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
-# What Flux may use of the nodes: the resource set R, and whether tasks are bound to CPUs. For the entrypoint.
+# Decides what Flux may use of the nodes: the resource set R, and whether tasks are bound to CPUs. For the entrypoint.
 
-# Writes R (RFC 20) over all hosts that may ever join. Flux uses the lead's; a worker's has to be one of the same hosts.
+# Writes R (RFC 20) over all hosts that may ever join. Flux uses the R of the lead; that of a worker must have the same
+# hosts.
 make_resources() {
   mc_ids=
   while :; do
@@ -12,7 +13,7 @@ make_resources() {
   printf '%s\n' "$mc_resource_set" >"$mc_state/etc/flux/system/R"
 }
 
-# Sets mc_ids to an idset (RFC 22) of as many cores as Flux finds on the lead's node, from 0 on.
+# Sets mc_ids to an idset (RFC 22), from 0 on, with as many cores as Flux finds on the lead's node.
 own_cores() {
   mc_ids=0
   [ "$mc_role" = lead ] || return 0
@@ -25,8 +26,8 @@ own_cores() {
   [ "$mc_count" = 1 ] || mc_ids=0-$((mc_count - 1))
 }
 
-# Flux binds tasks to CPUs that it numbers from 0 in each pod. A pod owns the CPUs of these numbers only when it may
-# run on exactly as many as it requests: an exclusive cpuset, or the whole Kubernetes node. minicluster.lua reads
+# Decides whether Flux binds tasks to CPUs, which it numbers from 0 in each pod. A pod has these CPUs for itself only if
+# it may run on exactly as many as it requests: an exclusive cpuset, or the whole Kubernetes node. minicluster.lua reads
 # the file.
 choose_affinity() {
   case $mc_affinity in
@@ -47,7 +48,7 @@ count_cpus() {
   count_ids "$mc_list"
 }
 
-# with LIST, such as 0-2,5: sets mc_count to how many numbers it has.
+# with LIST, such as 0-2,5: sets mc_count to the number of its members.
 count_ids() {
   mc_count=0 mc_list=$1,
   while [ -n "$mc_list" ]; do

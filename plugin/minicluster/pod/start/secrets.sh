@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2154 # mc_* come from environment.sh
-# The pod's private copies of its Secrets, and munged, which needs one. For the entrypoint.
+# Makes private copies of the pod's Secrets, and starts munged. For the entrypoint.
 
-# with FILE: Flux and munge accept a key only when it belongs to their user and nobody else can read it.
+# with FILE: copies a key. Flux and munge accept it only if it belongs to their user and nobody else can read it.
 copy_secret() {
   [ -d "$mc_state/${1%/*}" ] || mkdir -p "$mc_state/${1%/*}"
   [ ! -e "$mc_state/$1" ] || rm -f "$mc_state/$1"
@@ -16,7 +16,7 @@ start_munge() {
     exit_with 127
   fi
   copy_secret munge/munge.key
-  # where clients look for munged: a volume of the chart or of the user
+  # clients look for munged in this folder, which is a volume of the chart or of the user
   mkdir -p /run/munge 2>/dev/null || true
   # --force: munged calls a pod's volumes insecure because every container can write to them. Its warnings are
   # printed only when it does not start.

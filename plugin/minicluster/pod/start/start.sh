@@ -1,11 +1,11 @@
 #!/bin/sh
-# start.sh PROGRAM [WORD…]: starts one of our programs from a copy of the ConfigMap's files as they are now. The files of
-# a live ConfigMap change: with a new size, or when newer manifests are applied. An old program must not meet new ones.
+# start.sh PROGRAM [WORD…]: starts one of our programs from a copy of the ConfigMap's files. The files of a live
+# ConfigMap change, with a new size or when newer manifests are applied, and an old program must not meet new files.
 set -eu
 
 files=$MINICLUSTER_HOME/minicluster
 if ! [ -e "$files" ]; then
-  # the containers of a pod start at the same time, each with a copy; all use the one that is linked first
+  # the containers of a pod start at the same time, and each makes a copy; all use the copy that is linked first
   copy=$MINICLUSTER_HOME/.files-${2:-}
   [ ! -e "$copy" ] || rm -rf "$copy"
   (umask 022 && mkdir "$copy" && cp "$MINICLUSTER_HOME"/configmap/* "$copy")

@@ -1,20 +1,20 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # settings come from settings.sh and go to the script that sources this
-# The environment of Flux: where the view has it, its paths and its variables. The other scripts source it; people and jobs do so by flux-view.sh.
-# MINICLUSTER_HOME is set on the container.
+# The environment of Flux: where the view has it, its paths and its variables. The other scripts source it; people and
+# jobs source flux-view.sh. The container sets MINICLUSTER_HOME.
 
 mc_files=$MINICLUSTER_HOME/minicluster
 mc_state=$MINICLUSTER_HOME/config
 mc_run=$mc_state/run/flux
 mc_rc_bin=$mc_state/rc-bin
-# made by stop.sh
+# stop.sh writes this file
 mc_told_to_stop=$MINICLUSTER_HOME/told-to-stop
 mc_socket_uri=local://$mc_run/local
 
 # shellcheck source=/dev/null
 . "$mc_files/settings.sh"
 
-# Of the view only flux is in PATH: its bin/ has a Python and more that must not hide the image's own. The broker's
-# substitute for a missing bash is not for jobs.
+# Only flux of the view is in PATH: the view's bin/ also has a Python and other programs that must not hide the image's
+# own. The broker's substitute for a missing bash is removed: jobs must not use it.
 PATH=${PATH%":$mc_rc_bin"}
 case ":$PATH:" in
 *":$MINICLUSTER_HOME/bin:"*) ;;
@@ -25,8 +25,8 @@ export PATH
 # with LIST FOLDER: sets mc_list to the list of folders, with this one appended unless it has it.
 append_folder() { case ":$1:" in *":$2:"*) mc_list=$1 ;; *) mc_list=${1:+$1:}$2 ;; esac; }
 
-# In a Spack view Fluxion has a prefix of its own: this tells Flux where its modules, commands and start-up files are.
-# A Flux that has `flux modprobe` reads modprobe/, an older one runs rc1.d/ of FLUX_RC_EXTRA; each ignores the other's.
+# In a Spack view Fluxion has a prefix of its own: this tells Flux where Fluxion's modules, commands and start-up files
+# are. A Flux with `flux modprobe` reads modprobe/; an older one runs rc1.d/ of FLUX_RC_EXTRA.
 find_fluxion() {
   append_folder "${FLUX_MODULE_PATH_PREPEND:-}" "$mc_view/lib/flux/modules"
   FLUX_MODULE_PATH_PREPEND=$mc_list
@@ -41,7 +41,7 @@ find_fluxion() {
 
 if [ -n "$mc_view" ]; then
   mc_flux=$mc_view/bin/flux
-  # for Flux's own Python commands: a Spack view has their modules apart from its Python
+  # for Flux's own Python commands: in a Spack view their modules are not where its Python looks
   for mc_python in "$mc_view"/lib/python3*/site-packages; do
     FLUX_PYTHONPATH_PREPEND=${mc_python_path:-$mc_python}
   done

@@ -1,7 +1,7 @@
-"""Copies a Flux view without what running Flux does not need: ``view.py DESTINATION FOLDER…``.
+"""Copies the parts of a Flux view that running Flux needs: ``view.py DESTINATION FOLDER…``.
 
-Most files of a Spack view are for those who build software with it, and each file of the software has a link in the
-view. A file system takes longer for a new file or link than for what is in it, so few are made. Runs with the Python of
+Most files of a Spack view only serve to build software with it, and the view has a link to each file of the software.
+To create a file or link takes a file system longer than to write its data, so this creates few. Runs with the Python of
 the view, 3.8 or later.
 """
 
@@ -37,7 +37,7 @@ ELF_MAGIC = b"\x7fELF\x02" + (b"\x01" if sys.byteorder == "little" else b"\x02")
 
 
 def parts(file: int, size: int) -> list[tuple[int, int]]:
-    """Return what is copied of an open file, as (begin, end): all but the debug information (DWARF) of a program."""
+    """Return the parts of an open file to copy, as (begin, end): all but the debug information (DWARF) of a program."""
     head = os.pread(file, ELF.size, 0)
     if len(head) < ELF.size or not head.startswith(ELF_MAGIC):
         return [(0, size)]
@@ -66,23 +66,23 @@ def copy_file(source: str, target: str) -> None:
                 if not sent:
                     raise OSError(f"{source} became shorter")
                 at += sent
-        # what is left out may be the end
+        # the part that is left out may be the end
         written.truncate(status.st_size)
         os.fchmod(written.fileno(), status.st_mode)
         os.utime(written.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 class Folder(NamedTuple):
-    """What is copied of a folder."""
+    """The parts of a folder to copy."""
 
     path: str
-    links: dict[str, str]  #: what each leads to, by its name
+    links: dict[str, str]  #: by name: the target of a link
     files: list[str]
     folders: list[Folder]
 
 
 def read(path: str, roots: tuple[str, ...]) -> Folder:
-    """Read a folder below one of the roots, those that are copied. Raises OSError."""
+    """Read a folder below one of the roots, which are the folders to copy. Raises OSError."""
     found = Folder(path, {}, [], [])
     with os.scandir(path) as entries:
         for entry in entries:
@@ -103,7 +103,7 @@ def read(path: str, roots: tuple[str, ...]) -> Folder:
 
 
 def repeated(folder: Folder, roots: tuple[str, ...]) -> str | None:
-    """Return the folder that this one repeats with a link for each entry; None where it differs from all others."""
+    """Return the folder to whose entries this one has a link each, and nothing else; None if there is none."""
     if folder.files or folder.folders:
         return None
     targets = [os.path.normpath(os.path.join(folder.path, target)) for target in folder.links.values()]
@@ -119,7 +119,7 @@ def repeated(folder: Folder, roots: tuple[str, ...]) -> str | None:
 
 
 def write(folder: Folder, target: str) -> None:
-    """Write what is copied of a folder. Raises OSError."""
+    """Write the copy of a folder. Raises OSError."""
     os.mkdir(target)
     for name, link in folder.links.items():
         os.symlink(link, f"{target}/{name}")

@@ -1,4 +1,4 @@
-"""In a queue that was kept: cancels the cluster's own work that a previous lead submitted. This lead submits it again.
+"""Cancels the cluster's own work that a previous lead submitted to a kept queue. This lead submits it again.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """

@@ -1,4 +1,4 @@
-"""Prints the environment for `diagnostics`: of a variable that may be a secret, the name only.
+"""Prints the environment for `diagnostics`, without the values of variables that may be secrets.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """

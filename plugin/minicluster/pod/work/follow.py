@@ -1,7 +1,7 @@
 """follow.py CODE: on the lead, waits for the copies of the cluster's own work that leaving pods put into the queue.
 
-Prints their output, and ends with the exit code of the whole work: CODE, with which the work ended, if it has no copy,
-otherwise the largest of its jobs that are not continued by another.
+Prints their output, and ends with the exit code of the whole work. Without a copy that is CODE, with which the work
+ended. Otherwise it is the largest exit code of its jobs that have no copy.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -31,7 +31,7 @@ def own_work(handle: Any, states: str) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def exit_code(job: dict[str, Any]) -> int:
-    """Return the exit code of a job that has ended, as a shell has it; 1 if it ended before it started."""
+    """Return the exit code of a job that has ended, as a shell gives it; 1 if it never started."""
     status = job.get("waitstatus", 1 << 8)
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
@@ -42,13 +42,13 @@ def result(handle: Any, code: int) -> int:
     continued = {name for _, name in ended if name}
     if not continued:
         return code
-    # Flux ends the copy of a job that succeeded after all
+    # not the copies that Flux ended because their job succeeded after all
     found = [job for job, _ in ended if job.get("exception_type") != "dependency"]
     return max((exit_code(job) for job in found if JobID(job["id"]).f58plain not in continued), default=0)
 
 
 def main(code: int) -> int:
-    """Show each copy until there is none, and return the exit code of the work. Raises OSError."""
+    """Show the output of each copy until none is left, and return the exit code of the work. Raises OSError."""
     handle = flux.Flux()
     shown: set[int] = set()
     while True:

@@ -1,20 +1,20 @@
 #!/bin/sh
 # shellcheck disable=SC2034,SC2154 # mc_* come from settings.sh, some are for eval
-# Initial program of the lead's broker, started once the quorum is there: does the work of the runner, waits for its
-# end and writes its exit code. Without work it waits for `flux shutdown`.
+# Initial program of the lead's broker, started once the quorum is reached: runs the runner's work, waits for its end
+# and writes its exit code. Without work it waits for `flux shutdown`.
 set -eu
 # shellcheck source=environment.sh
 . "$MINICLUSTER_HOME/minicluster/environment.sh"
-# after it: a bash that only the broker has is no longer in PATH
+# after environment.sh, which removes the broker's substitute for bash from PATH
 # shellcheck source=shell.sh
 . "$mc_files/shell.sh"
 # shellcheck source=time.sh
 . "$mc_files/time.sh"
 
 main() {
-  # an instance that a job starts has other hosts
+  # instances that jobs start have other hosts
   unset FLUX_FAKE_HOSTNAME
-  # the image's own again, without what flux put before it
+  # the image's own PYTHONPATH, without the part that flux has added
   PYTHONPATH=$MINICLUSTER_PYTHONPATH
   export PYTHONPATH
   [ -n "$PYTHONPATH" ] || unset PYTHONPATH
@@ -30,8 +30,8 @@ main() {
 
 say() { [ -n "$mc_quiet" ] || printf 'minicluster: %s\n' "$*" >&2; }
 
-# Prints which scheduler runs, and leaves Fluxion's version to state.py: only the log has it. A policy that only Fluxion
-# has is an error without it.
+# Prints which scheduler runs, and writes Fluxion's version, which only the log has, to a file for state.py. Fails if a
+# value needs Fluxion and there is none.
 check_scheduler() {
   fluxion=$("$mc_flux" dmesg | sed -n 's/.*sched-fluxion-qmanager.*: version //p')
   echo "$fluxion" >"$mc_state/run/fluxion"
@@ -45,9 +45,9 @@ check_scheduler() {
   fi
 }
 
-# The undrainer starts when the first pod leaves: Python at once would slow the start. With a queue that was kept it
-# starts at once, because drains are kept too. Where it fails it starts again. Its failure is said once, and left to
-# state.py.
+# Runs the undrainer. It starts when the first pod leaves, because one more Python would slow the start. With a kept
+# queue it starts at once, because drains are kept too. If it fails, it starts again; the failure is printed once, and
+# written to a file for state.py.
 undrain_nodes() {
   problem=$mc_state/run/undrainer.problem said=
   if [ -n "$mc_archive$mc_state_volume" ]; then set -- kept; else
@@ -62,19 +62,19 @@ undrain_nodes() {
   done
 }
 
-# Whether the instance has ended, or ends.
+# Succeeds if the instance has ended, or is about to.
 is_over() { [ -e "$mc_state/run/exit-code" ] || ! timeout 10 "$mc_flux" getattr rank >/dev/null 2>&1; }
 
 # with FUNCTION: runs it as the work, timed, and ends with its exit code.
 work() {
   [ -z "$mc_timed" ] || begin=$(centiseconds)
   : >"$mc_state/run/working"
-  # not behind || or if: there, a shell goes on after a command that fails in the function
+  # not as a part of || or if: there, set -e has no effect in the function
   set +e
   (set -e && "$@")
   code=$?
   set -e
-  # pods that left may have put the work back into the queue
+  # leaving pods may have put the work back into the queue
   if [ "$code" != 0 ] && [ "$mc_on_stop" = requeue ] && [ ! -e "$mc_state/run/stopping" ]; then
     set -- "$code"
     code=0
@@ -84,12 +84,12 @@ work() {
   finish "$code"
 }
 
-# with EXIT-CODE: ends the instance, and tells the workers that they need not come back.
+# with EXIT-CODE: ends the instance, and tells the workers not to start their brokers again.
 finish() {
   trap '' HUP
-  # a lead that was told to stop has no result: the one that replaces it does the work again
+  # a lead that was told to stop has no result: the next lead does the work again
   [ ! -e "$mc_state/run/stopping" ] || exit "$1"
-  # a command also fails when the broker dies under it, which is no result of the work either
+  # no result either if the command failed because its broker died
   [ "$1" = 0 ] || ! is_over || exit "$1"
   echo "$1" >"$mc_state/run/exit-code"
   [ "$mc_hosts_count" = 1 ] ||
@@ -105,14 +105,14 @@ idle() {
   done
 }
 
-# The command, one set of tasks.
+# Submits the command, which runs as one set of tasks.
 submit() {
   cancel_previous_work
   say "$mc_submit_words"
   run_task "$mc_submit_words"
 }
 
-# A queue that was kept may have this work already: it must not run twice.
+# A kept queue may have this work already, and the work must not run twice.
 cancel_previous_work() {
   [ -n "$mc_archive$mc_state_volume" ] || return 0
   "$mc_flux" python "$mc_files/cancel_previous_work.py" || {
@@ -121,11 +121,11 @@ cancel_previous_work() {
   }
 }
 
-# The command, as the instance's program: it submits its own jobs.
+# Runs the command on the lead: it submits its own jobs.
 launch() {
   offer_bindings
   say "$mc_prefix_words launcher"
-  # has its process id while it runs, for leave.py
+  # while the launcher runs, this file has its process id, for leave.py
   running=$mc_state/run/launcher
   code=0
   run_task "sh -c 'echo \$\$ >\"\$0\" && exec \"\$@\"' \"\$running\" $mc_prefix_words" || code=$?
@@ -133,7 +133,7 @@ launch() {
   return "$code"
 }
 
-# For a launcher's `import flux`: appends Flux's bindings, and nothing else of the view, to the image's own modules.
+# Lets a launcher `import flux`: appends Flux's bindings, and nothing else of the view, to PYTHONPATH.
 offer_bindings() {
   for bindings in "$mc_view"/lib/flux/python3*; do
     [ -n "$mc_view" ] && [ -d "$bindings" ] && command -v python3 >/dev/null || return 0
@@ -146,8 +146,8 @@ offer_bindings() {
   done
 }
 
-# with WORDS, quoted: runs them with the task's words appended: a shell and the file of the command, or a script that
-# names its interpreter. Never the text as an argument, where Flux would expand {{id}}.
+# with WORDS, quoted: runs them with the words of the task appended: a shell and the file of the command, or a script
+# that names its interpreter. The text itself is never an argument: Flux would expand {{id}} in it.
 run_task() {
   file=$mc_files/command
   [ -e "$file" ] || file=$mc_files/script
@@ -158,7 +158,8 @@ run_task() {
   fi
 }
 
-# The lines of a batch script, each a job; fails when one of them fails. A script of the user may name its interpreter.
+# Submits the batch script, whose lines are one job each; fails when one of them fails. A script of the user may name
+# its interpreter.
 batch() {
   script=$mc_state/run/batch
   read -r first <"$mc_files/batch" || true

@@ -1,5 +1,5 @@
--- Flux's shell reads this on each node of each job (FLUX_SHELL_RC_PATH, flux-shell-initrc(5)): what Flux can't know of a
--- pod. The job's own options have priority.
+-- Options of Flux's shell that suit a pod. The shell reads this file on each node of each job (FLUX_SHELL_RC_PATH,
+-- flux-shell-initrc(5)). The job's own options have priority.
 
 local home = os.getenv("MINICLUSTER_HOME")
 if not home then return end
@@ -10,13 +10,13 @@ local function exists(path)
     return file ~= nil
 end
 
--- All pods of a Kubernetes node number their CPUs from 0: bound by these numbers, the tasks of all pods would share the
+-- All pods of a Kubernetes node number their CPUs from 0: if tasks were bound to these, all pods would share the
 -- same CPUs.
 if shell.options["cpu-affinity"] == nil and exists(home .. "/config/run/unbound") then
     shell.options["cpu-affinity"] = "off"
 end
 
--- The image's PYTHONPATH, without the modules that flux puts before it for its own commands.
+-- Tasks get the image's PYTHONPATH, without the modules that flux puts before it for its own commands.
 local modules = os.getenv("FLUX_PYTHONPATH_PREPEND")
 local path = shell.getenv("PYTHONPATH")
 if modules and path == modules then
@@ -25,7 +25,7 @@ elseif modules and path and path:sub(1, #modules + 1) == modules .. ":" then
     shell.setenv("PYTHONPATH", path:sub(#modules + 2))
 end
 
--- An older flux puts its own bindings after them.
+-- An older flux also adds its own bindings, after these modules.
 local first = (shell.getenv("PYTHONPATH") or ""):match("^[^:]*/lib/flux/python3%.%d+")
 local own = ":" .. (os.getenv("MINICLUSTER_PYTHONPATH") or "") .. ":"
 if first and not own:find(":" .. first .. ":", 1, true) then
@@ -33,7 +33,7 @@ if first and not own:find(":" .. first .. ":", 1, true) then
     if path == "" then shell.unsetenv("PYTHONPATH") else shell.setenv("PYTHONPATH", path) end
 end
 
--- And without the bindings of Flux, which job.sh appends for a launcher.
+-- Tasks don't get the bindings of Flux either, which job.sh appends for a launcher.
 local bindings = shell.getenv("MINICLUSTER_BINDINGS")
 path = shell.getenv("PYTHONPATH")
 if bindings and path == bindings then
@@ -43,8 +43,8 @@ elseif bindings and path and path:sub(-#bindings - 1) == ":" .. bindings then
 end
 shell.unsetenv("MINICLUSTER_BINDINGS")
 
--- Instances that the job starts (batch, alloc, flux start) do the same for the programs in them: their brokers start
--- by flux-broker of this folder.
+-- Instances that the job starts (batch, alloc, flux start) do the same for their programs: flux-broker of this folder
+-- starts their brokers.
 local folder = home .. "/minicluster"
 local commands = shell.getenv("FLUX_EXEC_PATH_PREPEND")
 if not commands or commands == "" then
@@ -53,23 +53,23 @@ elseif commands:sub(1, #folder) ~= folder then
     shell.setenv("FLUX_EXEC_PATH_PREPEND", folder .. ":" .. commands)
 end
 
--- For -o pmi=pmix: in a Spack view flux-pmix has a prefix of its own, where Flux doesn't look for plugins. Its older
--- layout has a folder pmix/ for the plugin.
+-- For -o pmi=pmix: in a Spack view flux-pmix has a prefix of its own, where Flux doesn't look for plugins. An older
+-- flux-pmix has its plugin in a folder pmix/.
 local function find_pmix()
     for folder in plugin.searchpath:gmatch("[^:]+") do
-        -- the default initrc has loaded it
+        -- the default initrc has loaded the plugin
         if exists(folder .. "/pmix.so") then return end
     end
     for _, name in ipairs({"pmix.so", "pmix/pmix.so"}) do
         local file = home .. "/view/lib/flux/shell/plugins/" .. name
         if exists(file) then
             if pcall(plugin.load, file) then return end
-            -- only the loader knows the reason: Flux's own message has an errno of something else
+            -- only the loader knows the reason: the errno in Flux's own message is unrelated
             local _, problem = package.loadlib(file, "*")
-            shell.die("minicluster: -o pmi=pmix can't be had, put libpmix into the image: " .. tostring(problem))
+            shell.die("minicluster: -o pmi=pmix does not work, put libpmix into the image: " .. tostring(problem))
         end
     end
-    shell.die("minicluster: -o pmi=pmix can't be had, this Flux has no flux-pmix: use a view that has it")
+    shell.die("minicluster: -o pmi=pmix does not work, this Flux has no flux-pmix: use a view that has it")
 end
 
 for method in tostring(shell.options.pmi or ""):gmatch("[^,]+") do

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# Wall time for the FLUXTIME lines, without /usr/bin/time, which images may lack.
+# Measures wall time for the FLUXTIME lines, without /usr/bin/time, which images may lack.
 
 # Prints the time since the machine started, in 1/100 s.
 centiseconds() {

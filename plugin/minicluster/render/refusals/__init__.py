@@ -1,4 +1,4 @@
-"""What no schema can say of a spec: values that contradict each other, each in a sentence."""
+"""Refusals that no schema can express: values that contradict each other, each in a sentence."""
 
 from collections.abc import Iterator
 from itertools import chain

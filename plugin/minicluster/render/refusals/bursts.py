@@ -41,7 +41,7 @@ def bursts(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def _without_secret(cluster: MiniClusterModel, bursts: Iterable[Wanted]) -> Iterator[str]:
-    """Yield the bursts whose context nothing has."""
+    """Yield the bursts whose context is in no kubeconfig."""
     if cluster.flux["bursting"]["follow"]["kubeconfigSecret"]:
         return
     for one in bursts:

@@ -11,19 +11,19 @@ from minicluster.render.resources import cores as cores_of
 
 #: Fields of the container that runs Flux only.
 RUNNERS = ("launcher", "batch", "batchRaw", "diagnostics", "cores", "logs", "runFlux")
-#: Probes of a container, and those of their kinds that need a port.
+#: Probes of a container, and the kinds of probes that need a port.
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 PORTS = {"httpGet", "tcpSocket", "grpc"}
 #: Vendors of GPUs, whose names for them begin with a domain.
 VENDORS = ("nvidia", "amd", "intel")
-#: CPUs of a node that Linux can run.
+#: The most CPUs of a node that Linux supports.
 MOST_CORES = 8192
 #: How the names of the cluster's own variables begin.
 OWN_VARIABLES = ("mc_", "MINICLUSTER_")
 
 
 def runners(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield when it is not exactly one of several containers that runs Flux."""
+    """Yield if, of several containers, not exactly one runs Flux."""
     count = len(cluster.spec["containers"])
     marked = sum(bool(container.get("runFlux")) for container in cluster.spec["containers"])
     if count > 1 and not marked:
@@ -61,7 +61,7 @@ def _other(place: str, container: Mapping[str, Any]) -> Iterator[str]:
 
 
 def lead_only(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what can't run on the lead only."""
+    """Yield containers that can't run on the lead only, and their probes that would fail on workers."""
     template = cluster.spec["pod"]["template"].get("spec") or {}
     merged = template.get("initContainers") if isinstance(template, dict) else None
     named = {c.get("name"): c for c in merged if isinstance(c, dict)} if isinstance(merged, list) else {}
@@ -153,7 +153,7 @@ def cores(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def work(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what contradicts itself in the work that the runner gives to Flux."""
+    """Yield contradictions in the work that the runner gives to Flux."""
     runner = cluster.runner
     commands, command = runner.get("commands", {}), runner.get("command")
     work = command or commands.get("script")

@@ -1,4 +1,4 @@
-"""Refusals of the cluster's own work where it asks for nodes or cores that no scheduler could ever give."""
+"""Refusals of work that could never run: it asks for more nodes or cores than the cluster can have."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -20,7 +20,7 @@ OTHERS = ("--cores", "--tasks-per-node", "--tasks-per-core", "--gpus-per-node", 
 
 
 class Shape(NamedTuple):
-    """What a job asks for; nodes 0: any, tasks 0: one for each node, cores: of a task."""
+    """What a job asks for: nodes (0: any), tasks (0: one for each node), and the cores of a task."""
 
     nodes: int
     tasks: int
@@ -34,7 +34,7 @@ class Shape(NamedTuple):
 
 
 def shape(words: Sequence[str]) -> Shape | None:
-    """Return what the flags of a job ask for; None where they say it in a way that is not known here.
+    """Return what the flags of a job ask for; None if one of them counts in a way that is not known here.
 
     >>> shape(["-N", "1", "-n4", "--cores-per-task=2"])
     Shape(nodes=1, tasks=4, cores=2)
@@ -56,7 +56,7 @@ def shape(words: Sequence[str]) -> Shape | None:
 def impossible(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield why the work of the cluster could never run."""
     words = work.flags(cluster)
-    # a broker.toml of the user's may name other resources, and the work of a live cluster is older than its new size
+    # a user's broker.toml may name other resources; the work of a live cluster was submitted for its former size
     asked = None if cluster.flux["brokerConfig"] or cluster.installed or not words else shape(words)
     if not asked:
         return
@@ -82,7 +82,7 @@ def impossible(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def _able(cluster: MiniClusterModel, cores: int) -> int:
-    """Return how many nodes have so many cores, or tell themselves how many they have."""
+    """Return how many nodes have at least ``cores`` cores, or may have them: only Flux finds how many they have."""
     return sum(count(part.hosts) for part in nodes(cluster) if part.cores is None or part.cores >= cores)
 
 

@@ -1,4 +1,4 @@
-"""Refusals of Flux's own settings: scheduler, certificate, view, bursting, and a broker.toml of the user's."""
+"""Refusals of Flux's own settings: scheduler, certificate, view, bursting, and the user's own broker.toml."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ def scheduler(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def submission(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield a flag that the command which runs the work doesn't have."""
+    """Yield a flag that `flux run` lacks, if that runs the work."""
     flag = work.only_submit(cluster.flux["optionFlags"])
     if flag and work.kind(cluster) == "submit" and work.is_run(cluster):
         yield f"flux.optionFlags has {flag}, and `flux run` has no such flag: set flux.submitCommand to flux submit"
@@ -77,7 +77,7 @@ def _clusters(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def hidden_by_broker_config(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield the values that a broker.toml of the user's own would silently override."""
+    """Yield the values that the user's own broker.toml would silently override."""
     if not cluster.flux["brokerConfig"]:
         return
     scheduler, network, bursting = cluster.flux["scheduler"], cluster.spec["network"], cluster.flux["bursting"]

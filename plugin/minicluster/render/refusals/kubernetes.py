@@ -1,7 +1,7 @@
-"""Refusals of what Kubernetes defines, such as a security context or `job.template`: unknown fields, wrong types.
+"""Refusals of parts that Kubernetes defines, such as a security context or `job.template`: unknown fields, wrong types.
 
-The API server would refuse the same, but only when half of a release is installed. With Helm 3 it drops unknown
-fields without an error.
+The API server would refuse them too, but only when half of a release is installed. With Helm 3 it drops unknown fields
+without an error.
 
 ``kubernetes.json`` has all types of a Job, with their fields and the type of each, from the OpenAPI documents
 (/openapi/v2) of the API servers from 1.29 to the version that it names. ``KIND since 1.33`` is a field that older ones

@@ -1,4 +1,4 @@
-"""Refusals of fields of the pod, and of what excludes a queue that is kept."""
+"""Refusals of fields of the pod, and of values that contradict a kept queue."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def fields(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def on_stop(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what excludes jobs that run again after a stop."""
+    """Yield values with which jobs can't run again after a stop."""
     if cluster.spec["pod"]["onStop"] != "requeue":
         return
     if not cluster.spec["pod"]["terminationGracePeriodSeconds"]:
@@ -37,7 +37,7 @@ def on_stop(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def kept_state(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what excludes a queue that is kept."""
+    """Yield values that contradict a kept queue."""
     state = cluster.spec["state"]
     field = "state.claimName" if state["claimName"] else "state.capacity"
     if state["claimName"] and state["capacity"]:

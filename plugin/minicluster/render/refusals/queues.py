@@ -1,4 +1,4 @@
-"""Refusals of what Kueue, a gang and a suspended Job exclude."""
+"""Refusals of values that contradict Kueue, a gang, or a suspended Job."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,9 @@ from minicluster.render.refusals import kubernetes
 PRIORITY = "kueue.x-k8s.io/priority-class"
 #: Annotations by which Kueue starts fewer pods than the Job asks for.
 PARTIAL = ("kueue.x-k8s.io/job-min-parallelism", "kueue.x-k8s.io/job-completions-equal-parallelism")
-#: From this version on Kubernetes lets the size of its gangs change.
+#: The first version of Kubernetes whose gangs can change their size.
 RESIZABLE = (1, 37)
-#: How a gang scheduler finds the PodGroup of a pod, by kind: the map of the pod, the key.
+#: Where a gang scheduler finds the name of a pod's PodGroup, by kind of gang: the map of the pod, and the key.
 GROUP = {
     "volcano": ("annotations", "scheduling.k8s.io/group-name"),
     "coscheduling": ("labels", "scheduling.x-k8s.io/pod-group"),
@@ -40,7 +40,7 @@ def job_metadata(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def queue(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what Kueue would undo, or answer by a restart of all pods."""
+    """Yield values that Kueue would undo, or for which it would restart all pods."""
     name = cluster.queue
     if not name:
         return
@@ -57,7 +57,7 @@ def queue(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def gang(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield values of a gang scheduler that lack their other half."""
+    """Yield values of a gang scheduler that lack another value, or that are set twice."""
     kind, pod = cluster.spec["gang"]["kind"], cluster.spec["pod"]
     if cluster.spec["gang"]["queue"] and kind != "volcano":
         yield "gang.queue is set and gang.kind is not volcano, which alone has queues: drop gang.queue"
@@ -73,7 +73,7 @@ def gang(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def _native_gang(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what excludes a gang of Kubernetes' own."""
+    """Yield values that contradict a gang of Kubernetes' own scheduler."""
     for place, part, field in (
         ("pod.template", cluster.spec["pod"]["template"], "schedulingGroup"),
         ("job.template", cluster.spec["job"]["template"], "scheduling"),

@@ -8,7 +8,7 @@ from minicluster.render.constants import BROKER_PORT
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.resources import requested_cpus
 
-#: Pods of an Indexed Job (Kubernetes' validation of a Job).
+#: The most pods of an Indexed Job (Kubernetes' validation of a Job).
 MOST_PODS = 100_000
 
 
@@ -40,7 +40,7 @@ def _burst_sizes(cluster: MiniClusterModel) -> dict[str, int]:
 
 
 def autoscaling(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what the agent can't work with, and limits of the size that exclude each other."""
+    """Yield values with which the agent can't work, and limits of the size that contradict each other."""
     scaling, metrics = cluster.autoscaling, cluster.spec["metrics"]
     if scaling or metrics["enabled"]:
         if cluster.joins:
@@ -80,7 +80,7 @@ def autoscaling(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def scale_to_zero(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what a cluster that is suspended when it is idle lacks, or excludes."""
+    """Yield what is missing for a cluster that is suspended when idle, and what contradicts that."""
     seconds = cluster.spec["autoscaling"]["suspendAfterSeconds"]
     if not seconds:
         return

@@ -1,4 +1,4 @@
-"""Refusals of volumes: their sources, their paths, and mounts over what is there."""
+"""Refusals of volumes: their sources, their paths, and mounts that would hide other files."""
 
 import posixpath
 from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ def volumes(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def _claim(place: str, capacity: Any, modes: list[str] | None, pods: int) -> Iterator[str]:
-    """Yield what no claim of so many pods can have."""
+    """Yield what a claim of ``pods`` pods can't have."""
     if capacity and not to_number(capacity):
         yield f"{place}.capacity is {capacity}: a claim has some size; give e.g. 1Gi"
     if modes and "ReadWriteOncePod" in modes and len(modes) > 1:
@@ -57,7 +57,7 @@ def _claim(place: str, capacity: Any, modes: list[str] | None, pods: int) -> Ite
 
 
 def _own_paths(cluster: MiniClusterModel, group: str) -> tuple[list[str], list[str]]:
-    """Return the paths of the cluster's own volumes: those that are taken, and those that are taken with all below."""
+    """Return the paths that the cluster uses itself: single folders, and folders with all below them."""
     trees = [f"{cluster.mount}/{name}" for name in FOLDERS]
     if group == "containers" and not cluster.flux["container"]["disable"]:
         trees += VIEW
