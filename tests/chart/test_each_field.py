@@ -196,7 +196,7 @@ def rendered(helm: Helm, values: dict[str, Any]) -> tuple[Any, Any]:
             documents += config.documents(load(document), lambda: (b"p" * 40, b"s" * 40))
             continue
         if document["kind"] == "Job":
-            recorded = document["metadata"]["annotations"].pop("minicluster/frozen")
+            recorded = document["metadata"]["annotations"].pop("minicluster/immutable")
         documents.append(document)
     return documents, recorded
 

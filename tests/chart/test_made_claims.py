@@ -131,7 +131,7 @@ def test_the_job_records_a_claim_without_its_size(helm4: Helm) -> None:
         fields = {"capacity": size, **more}
         values = {**volume(**fields), "state": {"capacity": size}}
         found: dict[str, str] = json.loads(
-            job(helm4.template(values=values))["metadata"]["annotations"]["minicluster/frozen"]
+            job(helm4.template(values=values))["metadata"]["annotations"]["minicluster/immutable"]
         )
         return found
 

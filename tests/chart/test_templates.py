@@ -191,5 +191,5 @@ def test_a_number_is_recorded_the_same_from_a_file_and_from_the_command_line(hel
     file = helm.template(values=given)
     options = ["--set", "tasks=1000000", "--set", "containers[0].securityContext.runAsUser=1000660000"]
     line = helm.template(*options)
-    recorded = [job(text)["metadata"]["annotations"]["minicluster/frozen"] for text in (file, line)]
+    recorded = [job(text)["metadata"]["annotations"]["minicluster/immutable"] for text in (file, line)]
     assert recorded[0] == recorded[1]

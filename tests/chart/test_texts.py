@@ -1,6 +1,7 @@
 """Any text of the values reaches the objects unchanged."""
 
 import json
+import shlex
 
 import pytest
 from hypothesis import given, settings
@@ -28,6 +29,8 @@ def check_texts(helm: Helm, texts: list[str]) -> None:
     """Render texts in each field that can have one, and compare them in the objects."""
     environment = {f"V{index}": text for index, text in enumerate(texts)}
     lines = [text for text in texts if "\n" not in text and "\t" not in text]
+    # a quote that is not closed is refused
+    words = [shlex.quote(text) for text in lines]
     values = {
         "containers": [
             {
@@ -37,12 +40,12 @@ def check_texts(helm: Helm, texts: list[str]) -> None:
                     "init": texts[0],
                     "pre": texts[-1],
                     "brokerPre": "\n".join(texts),
-                    "prefix": lines[0] if lines else "",
+                    "prefix": words[0] if words else "",
                 },
                 "workingDir": f"/{lines[-1]}" if lines else "",
             }
         ],
-        "flux": {"environment": environment, "optionFlags": lines[-1] if lines else ""},
+        "flux": {"environment": environment, "optionFlags": words[-1] if words else ""},
         "pod": {"annotations": {f"a/v{index}": text for index, text in enumerate(texts)}},
     }
     text = helm.template(values=values)

@@ -249,7 +249,7 @@ def test_a_unicode_line_break_does_not_break_a_map_that_the_chart_extends(helm: 
     job = made["Job", "flux-sample"]
     own = {"minicluster/suspended": "the value suspend", "kueue.x-k8s.io/elastic-job": "true"}
     annotations = job["metadata"]["annotations"]
-    assert json.loads(annotations.pop("minicluster/frozen"))
+    assert json.loads(annotations.pop("minicluster/immutable"))
     assert annotations.pop("minicluster/version")
     assert annotations == text | own
     template = job["spec"]["template"]

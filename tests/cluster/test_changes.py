@@ -205,7 +205,7 @@ def test_an_upgrade_keeps_the_view_mode_when_its_value_is_dropped(release: Relea
     release.upgrade()
     assert release.running(1) == uids
     assert (
-        json.loads(release.get("job")["metadata"]["annotations"]["minicluster/frozen"])["flux.container.mode"] == mode
+        json.loads(release.get("job")["metadata"]["annotations"]["minicluster/immutable"])["flux.container.mode"] == mode
     )
 
 

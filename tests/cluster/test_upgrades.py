@@ -175,7 +175,7 @@ def test_what_is_installed_anew_is_of_the_version_that_installs(
     assert after.files["new.sh"]
     assert "mc_silent=" in after.files["settings.sh"]
     assert after.spec["template"]["spec"]["enableServiceLinks"] is True
-    assert json.loads(after.frozen)["flux.novelty"] == "calm"
+    assert json.loads(after.immutable)["flux.novelty"] == "calm"
     assert after.certificate == before.certificate
     # later upgrades keep the new version
     assert release.run("upgrade", MODES[0], "--set", "size=3").code == 0

@@ -68,7 +68,7 @@ class State:
 
     job: str
     spec: dict[str, Any]
-    frozen: str
+    immutable: str
     pods: dict[int, str]
     services: list[str]
     certificate: str
@@ -84,7 +84,7 @@ class State:
         return State(
             job=job["metadata"]["uid"],
             spec={key: value for key, value in job["spec"].items() if key not in mutable},
-            frozen=job["metadata"]["annotations"]["minicluster/frozen"],
+            immutable=job["metadata"]["annotations"]["minicluster/immutable"],
             pods=pods,
             services=services_pods(release),
             certificate=release.certificate(),
@@ -96,7 +96,7 @@ class State:
         after = State.of(release, size)
         both = min(size, len(self.pods))
         assert {i: after.pods[i] for i in range(both)} == {i: self.pods[i] for i in range(both)}
-        for name in ("job", "spec", "frozen", "services", "certificate"):
+        for name in ("job", "spec", "immutable", "services", "certificate"):
             assert getattr(after, name) == getattr(self, name), name
         assert {f: t for f, t in after.files.items() if f not in SIZED} == {
             f: t for f, t in self.files.items() if f not in (*SIZED, "quorum.sh")

@@ -70,7 +70,7 @@ def job(size: int = 4, created: str = CREATED, end: tuple[str, str] | None = Non
             "name": "mini",
             "namespace": "lab",
             "creationTimestamp": created,
-            "annotations": {"minicluster/frozen": json.dumps({"maxSize": "8", **frozen})},
+            "annotations": {"minicluster/immutable": json.dumps({"maxSize": "8", **frozen})},
         },
         "spec": {"completions": size},
         "status": {"conditions": [{"type": "Failed", "status": "False"}, *([condition] if condition else [])]},

@@ -124,13 +124,13 @@ def test_any_manifest_is_read_or_refused_in_one_line(metadata: str, kind: str, v
 
 @many
 @given(metadata=TEXT, frozen=TEXT)
-@example("{annotations: {minicluster/frozen: '['}}", "1")
+@example("{annotations: {minicluster/immutable: '['}}", "1")
 @example("~", "{}")
 def test_any_manifest_in_the_output_folder_is_compared_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, metadata: str, frozen: str
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
-    job = b"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {minicluster/frozen: '{\"a\": 1}'}}\n"
+    job = b"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {minicluster/immutable: '{\"a\": 1}'}}\n"
     new = list(manifests.parse(job))
     text = f"kind: Job\nmetadata: {metadata}\n{frozen}: 1\n"
     (folder / "job-a.yaml").write_bytes(text.encode(errors="surrogatepass"))

@@ -93,7 +93,7 @@ uninstall {{ .Release.Name }} first, or install under another name
 {{- $name := include "minicluster.name" . -}}
 {{- range (include "minicluster.lookup" (list . "batch/v1" "Job" "") | fromJson).items }}
 {{- $annotations := .metadata.annotations | default dict }}
-{{- if and (eq (get $annotations "meta.helm.sh/release-name") $root.Release.Name) (hasKey $annotations "minicluster/frozen") }}
+{{- if and (eq (get $annotations "meta.helm.sh/release-name") $root.Release.Name) (hasKey $annotations "minicluster/immutable") }}
 {{- fail (printf "nameOverride can't change on the live MiniCluster %s: the new name is %s; %s" .metadata.name $name (include "minicluster.anotherWay" $root)) }}
 {{- end }}
 {{- end }}

@@ -39,7 +39,7 @@ Helm gives all templates of a chart the same root, so each object is read once p
 {{/* The immutable values that the live cluster was installed with, from its Job: a flat map of path to text, as JSON. */}}
 {{- define "minicluster.installedValues" -}}
 {{- $job := fromJson (include "minicluster.liveJob" .) -}}
-{{- dig "metadata" "annotations" "minicluster/frozen" "{}" $job -}}
+{{- dig "metadata" "annotations" "minicluster/immutable" "{}" $job -}}
 {{- end }}
 
 {{/*

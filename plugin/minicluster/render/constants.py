@@ -8,7 +8,7 @@ FILE = Path(__file__).parent.parent / "chart" / "files" / "constants.json"
 _CONSTANTS: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 
 #: Annotation of the Job with the immutable values: a flat map as JSON. Live releases have it under this name.
-IMMUTABLE = "minicluster/frozen"
+IMMUTABLE = "minicluster/immutable"
 #: The port on which brokers listen.
 BROKER_PORT: int = _CONSTANTS["brokerPort"]
 #: Label of a Job with the name of its LocalQueue of Kueue.

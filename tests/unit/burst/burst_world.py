@@ -130,7 +130,7 @@ def look(world: dict[str, Any], words: list[str], line: str) -> None:
             "name": words[3],
             "namespace": "here",
             "creationTimestamp": "2030-01-01T11:00:00Z",
-            "annotations": {"minicluster/frozen": json.dumps({"maxSize": "2"})},
+            "annotations": {"minicluster/immutable": json.dumps({"maxSize": "2"})},
         }
         end({"metadata": metadata, "spec": spec, "status": status})
     if line.startswith("kubectl get pods") and "job-name=flux" in line:

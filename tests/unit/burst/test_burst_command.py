@@ -24,7 +24,7 @@ VALUES = {
     "flux": {"bursting": {"clusters": [{"name": "b0", "size": 2}], "expose": {"type": "NodePort"}}},
 }
 HOSTLIST = {"size": 1, "maxSize": 1, "flux": {"bursting": {"hostlist": "flux-0,vm-[0-1]"}}}
-JOB = {"metadata": {"annotations": {"minicluster/frozen": json.dumps({"maxSize": "4"})}}}
+JOB = {"metadata": {"annotations": {"minicluster/immutable": json.dumps({"maxSize": "4"})}}}
 SERVICE = {"spec": {"type": "NodePort", "ports": [{"port": 8050, "nodePort": 30001}]}}
 
 
@@ -39,7 +39,7 @@ def pod(name: str, index: int = 0, phase: str = "Running", **status: Any) -> dic
 
 def burst_job(completions: int, **status: Any) -> dict[str, Any]:
     metadata = {"namespace": "jobs", "creationTimestamp": "2026-11-21T10:00:00Z"}
-    annotations = {"minicluster/frozen": '{"maxSize": "2"}'}
+    annotations = {"minicluster/immutable": '{"maxSize": "2"}'}
     spec = {"completions": completions}
     return {"metadata": {**metadata, "annotations": annotations}, "spec": spec, "status": status}
 

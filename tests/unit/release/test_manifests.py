@@ -21,7 +21,7 @@ def an_object(kind: str, name: str = "a", **fields: Any) -> str:
 
 
 def job(chart: str = "minicluster-1", /, **frozen: str) -> list[Manifest]:
-    annotations = {"minicluster/frozen": json.dumps(frozen)}
+    annotations = {"minicluster/immutable": json.dumps(frozen)}
     metadata = {"name": "a", "labels": {"helm.sh/chart": chart}, "annotations": annotations}
     return of(json.dumps({"kind": "Job", "metadata": metadata}))
 

@@ -396,8 +396,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     # queues
     (
-        {"jobAnnotations": {"minicluster/frozen": "{}"}},
-        "jobAnnotations has minicluster/frozen: the chart writes what begins with minicluster/; choose another name",
+        {"jobAnnotations": {"minicluster/immutable": "{}"}},
+        "jobAnnotations has minicluster/immutable: the chart writes what begins with minicluster/; choose another name",
     ),
     (
         {"jobAnnotations": {"kueue.x-k8s.io/job-min-parallelism": "1"}},

@@ -33,7 +33,7 @@ TERM_PART = 5 / 8
 OVER = "the pod's grace period is over"
 #: Seconds that the lead's work has to write its exit code, once its jobs have ended
 EXIT_CODE_TIME = 5.0
-#: The end of a broker, which starts a Python too, takes at most so many times as long as the start of this program
+#: A broker, whose end starts a Python too, takes at most this many times as long to end as this program to start
 SLOWNESS = 3.0
 
 
@@ -57,7 +57,7 @@ def uptime() -> float:
 
 
 def times(now: float, told: float, begun: float, parts: tuple[float, float, float]) -> Times:
-    """Return what is left, at an uptime, of the grace period's parts. A slow machine's broker gets more of it."""
+    """Return the rest of the grace period's parts at an uptime. On a slow machine the broker gets more of it."""
     _, kill, end = parts
     grace = sum(parts)
     end = min(max(end, SLOWNESS * (now - begun)), max(end, grace / 2))
