@@ -204,9 +204,8 @@ def test_an_upgrade_keeps_the_view_mode_when_its_value_is_dropped(release: Relea
     release.values = {}
     release.upgrade()
     assert release.running(1) == uids
-    assert (
-        json.loads(release.get("job")["metadata"]["annotations"]["minicluster/immutable"])["flux.container.mode"] == mode
-    )
+    immutable = json.loads(release.get("job")["metadata"]["annotations"]["minicluster/immutable"])
+    assert immutable["flux.container.mode"] == mode
 
 
 @pytest.mark.any_helm
