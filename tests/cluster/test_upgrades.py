@@ -61,13 +61,14 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
         'FORMER: Mapping[str, str] = {"flux.connectTimeout": "5s", ',
     )
     # the later version refuses a value that live releases have
-    no_more = "if cluster.flux['optionFlags'] == '-N 9':\n        yield 'flux.optionFlags is -N 9: no more'\n    if"
+    refusal = "yield 'flux.optionFlags is -o verbose=9: no more'"
+    no_more = f"if cluster.flux['optionFlags'] == '-o verbose=9':\n        {refusal}\n    if"
     own = 'cluster.flux["curveCert"] and'
     change("plugin/minicluster/render/refusals/flux.py", f"if {own}", f"{no_more} {own}")
     change("plugin/minicluster/pod/leave/leave.py", "def main(", "def other(")
     change("plugin/minicluster/render/settings.py", '"mc_quiet"', '"mc_silent"')
     change("plugin/minicluster/render/broker.py", '"tbon.topo"', '"tbon.tree"')
-    change("plugin/minicluster/render/settings.py", '"idle":', '"lazy": 0, "idle":')
+    change("plugin/minicluster/render/settings.py", "in POLICY.items()}", 'in POLICY.items()} | {"lazy": 0}')
     (root / "plugin/minicluster/pod/start/new.sh").write_text("#!/bin/sh\n")
     return Version(root).install()
 
@@ -169,7 +170,7 @@ def test_what_is_installed_anew_is_of_the_version_that_installs(
     before = State.of(release, 2)
     release.kubectl("delete", "job", "mc")
     use(release, later, connected)
-    assert lines_with(release.refuse(MODES[1]), "MiniCluster mc: flux.optionFlags is -N 9: no more")
+    assert lines_with(release.refuse(MODES[1]), "MiniCluster mc: flux.optionFlags is -o verbose=9: no more")
     assert release.run("upgrade", MODES[1], "--set", "flux.optionFlags=").code == 0
     after = State.of(release, 2)
     assert after.files["new.sh"]

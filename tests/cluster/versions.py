@@ -28,7 +28,7 @@ VALUES: dict[str, Any] = {
     ],
     "services": [{"name": "db", "image": "busybox", "command": "sleep inf"}],
     # the exported text looks like a setting
-    "flux": {"environment": {"TEXT": "a\nmc_size=7\n'\"\n"}, "optionFlags": "-N 9"},
+    "flux": {"environment": {"TEXT": "a\nmc_size=7\n'\"\n"}, "optionFlags": "-o verbose=9"},
     "pod": {"labels": {"team": "a"}, "annotations": {"b/c": "d"}},
 }
 #: The files that contain the size.
@@ -119,6 +119,6 @@ def sized(text: str, old: int, new: int) -> str:
     """Return settings of the older version with another size."""
     return (
         text.replace(f"mc_size={old}\n", f"mc_size={new}\n", 1)
-        .replace(f"-Sbroker.quorum={old} ", "" if new == VALUES["maxSize"] else f"-Sbroker.quorum={new} ")
+        .replace(f"-o-Sbroker.quorum={old} ", "" if new == VALUES["maxSize"] else f"-o-Sbroker.quorum={new} ")
         .replace(f"-N {old} -n 3", f"-N {new} -n 3" if new <= 3 else "-n 3")
     )
