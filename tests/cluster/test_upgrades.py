@@ -92,9 +92,8 @@ def installed(release: Release, older: Version, connected: Helm) -> Iterator[Cal
     return install
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("which", ["now", "later"])
-def test_a_live_cluster_goes_on_as_it_is(
+@pytest.mark.parametrize(("which", "mode"), [("now", MODES[0]), ("later", MODES[1])])
+def test_an_upgrade_with_another_version_restarts_nothing(
     installed: Callable[..., Release], connected: Helm, request: pytest.FixtureRequest, mode: str, which: str
 ) -> None:
     release = installed()
@@ -113,7 +112,7 @@ def test_a_live_cluster_goes_on_as_it_is(
 
 
 @pytest.mark.parametrize("which", ["now", "later"])
-def test_one_that_scales_itself(
+def test_an_upgrade_changes_the_policy_of_an_older_autoscaler(
     installed: Callable[..., Release], connected: Helm, request: pytest.FixtureRequest, which: str
 ) -> None:
     release = installed(**SCALED)
@@ -132,7 +131,7 @@ def test_one_that_scales_itself(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_its_version_can_not_is_refused(
+def test_a_value_that_the_live_version_lacks_is_refused(
     installed: Callable[..., Release], connected: Helm, later: Version, mode: str
 ) -> None:
     release = installed()
@@ -149,7 +148,7 @@ def test_what_its_version_can_not_is_refused(
     assert lines_with(release.refuse(mode, flux={"novelty": "loud"}), "flux.novelty can't change")
 
 
-def test_services_that_change_are_made_anew(installed: Callable[..., Release], connected: Helm, later: Version) -> None:
+def test_changed_services_get_a_new_pod(installed: Callable[..., Release], connected: Helm, later: Version) -> None:
     release = installed()
     before = State.of(release, 2)
     use(release, later, connected)
@@ -163,7 +162,7 @@ def test_services_that_change_are_made_anew(installed: Callable[..., Release], c
     assert "db.command" not in after.files
 
 
-def test_what_is_installed_anew_is_of_the_version_that_installs(
+def test_a_job_made_anew_has_the_version_of_the_upgrade(
     installed: Callable[..., Release], connected: Helm, later: Version
 ) -> None:
     release = installed()
@@ -183,7 +182,7 @@ def test_what_is_installed_anew_is_of_the_version_that_installs(
     after.stays(release, 3)
 
 
-def test_a_job_that_is_being_deleted_is_waited_for(release: Release) -> None:
+def test_an_upgrade_is_refused_while_the_job_is_being_deleted(release: Release) -> None:
     release.install(size=1)
     uids = release.running(1)
     release.kubectl("patch", "job", "mc", "--type=merge", "--patch", '{"metadata":{"finalizers":["a.b/c"]}}')

@@ -65,7 +65,7 @@ CHANGES: list[Any] = [
 
 @pytest.mark.parametrize("runner", [{}, {"batch": True}, {"launcher": True}], ids=["submit", "batch", "launcher"])
 @pytest.mark.parametrize(("before", "after"), CHANGES)
-def test_of_one_version_all_that_may_change_does(
+def test_an_upgrade_with_the_same_version_changes_all_mutable_values(
     cluster_of: Cluster, before: dict[str, Any], after: dict[str, Any], runner: dict[str, Any]
 ) -> None:
     containers = [{**SPEC["containers"][0], **runner}, SPEC["containers"][1]]
@@ -74,7 +74,7 @@ def test_of_one_version_all_that_may_change_does(
     assert files(cluster_of(asked, **handed(held))) == files(cluster_of(asked))
 
 
-def test_what_another_version_has_stays(cluster_of: Cluster) -> None:
+def test_an_upgrade_keeps_the_files_of_another_version(cluster_of: Cluster) -> None:
     held = files(cluster_of({**SPEC, **SCALED}))
     held |= {"leave.py": "other", "new.sh": "new", "broker.toml": "other", "side.new": "n", "quorum.sh": "old"}
     held |= {"side.command": "other"}
@@ -99,7 +99,7 @@ def test_what_another_version_has_stays(cluster_of: Cluster) -> None:
     assert made.keys() == held.keys()
 
 
-def test_the_agent_gets_the_policy_that_it_knows(cluster_of: Cluster) -> None:
+def test_the_live_agent_gets_only_policy_keys_that_it_knows(cluster_of: Cluster) -> None:
     held = files(cluster_of({**SPEC, **SCALED}))
     settings = {"size": 2, "period": 10, "policy": None, "policy_keys": ["min", "max", "backlog", "idle"], "new": 1}
     held["agent.json"] = json.dumps(settings)
@@ -113,7 +113,7 @@ def test_the_agent_gets_the_policy_that_it_knows(cluster_of: Cluster) -> None:
 
 
 @pytest.mark.parametrize("gone", ["settings.sh", "agent.json", None])
-def test_files_that_somebody_removed_are_made_anew(cluster_of: Cluster, gone: str | None) -> None:
+def test_an_upgrade_makes_all_files_anew_if_a_needed_one_is_gone(cluster_of: Cluster, gone: str | None) -> None:
     held = {file: "old" for file in files(cluster_of(SPEC)) if gone and file != gone}
     assert files(cluster_of(SPEC, **handed(held))) == files(cluster_of(SPEC))
 
@@ -121,7 +121,7 @@ def test_files_that_somebody_removed_are_made_anew(cluster_of: Cluster, gone: st
 @pytest.mark.parametrize(
     "text", ["x", "e30=", base64.b64encode(b"[1]").decode(), 7, ["a"], handed(was=[1])["installed"]]
 )
-def test_what_the_chart_did_not_write_is_refused(cluster_of: Cluster, text: Any) -> None:
+def test_a_record_that_the_chart_did_not_write_is_refused(cluster_of: Cluster, text: Any) -> None:
     with pytest.raises(SpecError) as caught:
         cluster_of(SPEC, installed=text)
     assert str(caught.value) == "installed is not what the chart writes: leave it out"
@@ -151,7 +151,7 @@ def test_what_the_chart_did_not_write_is_refused(cluster_of: Cluster, text: Any)
         ),
     ],
 )
-def test_what_can_not_change_is_refused(
+def test_a_change_of_an_immutable_value_is_refused(
     cluster_of: Cluster, was: dict[str, str], asked: dict[str, str], message: str | None
 ) -> None:
     if message is None:
@@ -163,7 +163,7 @@ def test_what_can_not_change_is_refused(
     assert str(caught.value).endswith(WAY)
 
 
-def test_what_it_was_installed_with_is_not_refused_later(cluster_of: Cluster) -> None:
+def test_a_contradiction_of_the_install_is_not_refused_later(cluster_of: Cluster) -> None:
     bad: dict[str, Any] = {"maxSize": 4, "flux": {"curveCert": "x", "curveCertSecret": "y"}}
     with pytest.raises(SpecError, match="are both set"):
         cluster_of(bad)
@@ -179,7 +179,7 @@ def test_what_it_was_installed_with_is_not_refused_later(cluster_of: Cluster) ->
             cluster_of({**bad, **values}, **handed())
 
 
-def test_a_default_of_then_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_former_default_counts_as_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upgrade, "FORMER", {"a": "old"})
     defaults = {"a": "new", "b": "new"}
     assert list(upgrade.changes({"a": "old"}, {"a": "new"}, defaults)) == []
@@ -190,7 +190,7 @@ def test_a_default_of_then_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("older", sorted(OLDER.glob("*.tar.gz")), ids=lambda path: path.name)
-def test_a_default_that_is_another_now_is_known(older: Path) -> None:
+def test_each_default_that_has_changed_since_a_release_is_in_former(older: Path) -> None:
     with tarfile.open(older) as archive:
         text = archive.extractfile("charts/minicluster/values.yaml")
         assert text
@@ -200,7 +200,7 @@ def test_a_default_that_is_another_now_is_known(older: Path) -> None:
     assert others.items() <= upgrade.FORMER.items(), "add them to FORMER"
 
 
-def test_paths_and_texts() -> None:
+def test_values_are_recorded_by_path_and_text() -> None:
     value = {"a": {"b": [1, {"c": True}], "d": {}, "e": [], "n": None}, "long": "é" * 33, "f": 1.5, "g": "1"}
     assert dict(upgrade.flat(value)) == {
         "a.b[0]": "1",
@@ -213,7 +213,7 @@ def test_paths_and_texts() -> None:
     }
 
 
-def test_all_defaults_have_a_text() -> None:
+def test_each_default_is_recorded_by_path_and_text() -> None:
     found = dict(upgrade.flat(defaults.values()))
     assert found["flux.logLevel"] == "6"
     assert found["containers[0].image"] == "ubuntu:noble"
