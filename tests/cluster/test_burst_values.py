@@ -35,7 +35,7 @@ def test_the_notes_show_the_node_port_of_the_lead_once_it_is_known(release: Rele
     assert lines_with(release.install(**bursting(type="NodePort")).out, "get service") == [ask]
     port = release.get("service", "mc-lead")["spec"]["ports"][0]["nodePort"]
     notes = release.upgrade().out
-    assert f"\n  port {port} of any node\n" in notes
+    assert f"\n  port {port} of any Kubernetes node\n" in notes
     places = f"--root-namespace {release.namespace} --context CONTEXT"
     assert lines_with(notes, "minicluster burst") == [
         f"  minicluster burst install mc {name} {places}" for name in ("b0", "b1")
@@ -47,7 +47,7 @@ def test_the_notes_show_the_node_port_of_the_lead_once_it_is_known(release: Rele
 
 
 def test_the_notes_show_a_chosen_node_port_at_once(release4: Release) -> None:
-    assert "\n  port 30093 of any node\n" in release4.install(**bursting(type="NodePort", nodePort=30093)).out
+    assert "\n  port 30093 of any Kubernetes node\n" in release4.install(**bursting(type="NodePort", nodePort=30093)).out
 
 
 def test_the_notes_and_bursts_get_the_address_of_the_load_balancer(release4: Release) -> None:

@@ -91,7 +91,7 @@ def test_claims_grow_and_the_state_claim_outlives_the_release(offered: Release) 
     text = release.refuse(command="install", **values(accessModes=["ReadWriteMany"], capacity="2Gi"))
     assert lines_with(text, "state.accessModes is ReadWriteMany, the claim mc-state has ReadWriteOnce: ")
     text = release.refuse(command="install", **values(storageClass="other", capacity="2Gi"))
-    assert lines_with(text, f"state.storageClass is other, the claim mc-state has {CLASS}: that can't change; ")
+    assert lines_with(text, f"state.storageClass is other, the claim mc-state has {CLASS}: that is immutable; ")
     release.values = {}
     release.install(maxSize=3, state={"capacity": "3Gi"})
     assert claims(release) == {"mc-state": (first["mc-state"][0], "3Gi", CLASS)}

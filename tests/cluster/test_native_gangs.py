@@ -76,7 +76,7 @@ def test_a_job_that_kubernetes_made_a_gang_keeps_its_size(release4: Release, as_
     assert lines_with(
         release4.refuse(size=4),
         f"size can't change from 3 to 4: the MiniCluster mc is a gang, the PodGroup {group['metadata']['name']}, whose "
-        "size Kubernetes fixes before version 1.37; uninstall mc first, or install under another name",
+        "size is immutable before Kubernetes 1.37; uninstall mc first, or install under another name",
     )
     release4.upgrade(deadlineSeconds=1000)
     release4.running(3)
