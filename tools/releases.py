@@ -135,12 +135,15 @@ class Release:
     def running(self, size: int, seconds: float = 30) -> dict[int, str]:
         """Wait until there are ``size`` pods and all run; return their UIDs by index. Raises ClusterError."""
 
+        pods: dict[int, dict[str, Any]] = {}
+
         def ready() -> bool:
+            nonlocal pods
             pods = self.live_pods()
             return set(pods) == set(range(size)) and all(p["status"]["phase"] == "Running" for p in pods.values())
 
         self.cluster.wait(f"{size} running pods", ready, seconds)
-        return {index: pod["metadata"]["uid"] for index, pod in self.live_pods().items()}
+        return {index: pod["metadata"]["uid"] for index, pod in pods.items()}
 
     def pod(self, index: int) -> str:
         """Return the name of the pod of an index that runs and was not deleted; "" when there is none."""
