@@ -134,7 +134,6 @@ class Release:
 
     def running(self, size: int, seconds: float = 30) -> dict[int, str]:
         """Wait until there are ``size`` pods and all run; return their UIDs by index. Raises ClusterError."""
-
         pods: dict[int, dict[str, Any]] = {}
 
         def ready() -> bool:
