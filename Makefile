@@ -103,8 +103,9 @@ POD_TOOLS := $(addprefix $(BIN)/,helm helm3 kubectl)
 test: setup tools ## run all tests that can run on this machine; ARGS="…" goes to pytest, here and below
 	MINICLUSTER_TEST_TOOLS=built $(PYTEST) $(ARGS)
 
+# the tests of scripts wait for a third of their time, so there are two workers for each processor
 unit: setup ## run the unit tests, and those of the pods' scripts: no Go, no Flux
-	$(PYTEST) tests/unit tests/scripts $(ARGS)
+	$(PYTEST) -n $$((2 * $$(getconf _NPROCESSORS_ONLN))) tests/unit tests/scripts $(ARGS)
 
 chart: setup $(CHART_TOOLS) ## run the chart's tests, with both Helms
 	$(PYTEST) tests/chart $(ARGS)
