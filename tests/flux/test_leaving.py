@@ -181,7 +181,9 @@ def test_a_launcher_gets_the_same_grace_period_as_a_job(make: Make, in_time: boo
     assert cluster.lead.wait() == (3 if in_time else RETRY)
     lines = cluster.lead.log.splitlines()
     if in_time:
-        assert lines == ["job", "minicluster: the job failed with exit code 3"]
+        # a module of Flux 0.88 may complain at its own end, in a line between these
+        ours = [line for line in lines if line == "job" or line.startswith("minicluster: ")]
+        assert ours == ["job", "minicluster: the job failed with exit code 3"]
     else:
         # the job went on until the launcher had ended
         told = "minicluster: the launcher is told to stop: the pod's grace period is over"
