@@ -55,8 +55,7 @@ def _helm(name: str, factory: pytest.TempPathFactory) -> Helm:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test with both Helms, or with Helm 4 alone where `any_helm` says that they make no difference."""
-    own = any("helm" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
-    if "helm" in metafunc.fixturenames and not own:
+    if "helm" in metafunc.fixturenames:
         both = ["helm", "helm3"]
         names = both[:1] if metafunc.definition.get_closest_marker("any_helm") else both
         metafunc.parametrize("helm", names, indirect=True, scope="session")

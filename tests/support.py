@@ -16,6 +16,8 @@ from tools.clients import BIN, CHART, ROOT, Done, Helm, values_text
 __all__ = ["BIN", "CHART", "ROOT", "Done", "Helm", "values_text"]
 
 PACKAGE = ROOT / "plugin" / "minicluster"
+#: The Python files of what is not a test
+SOURCES = sorted(path for folder in ("plugin", "tools", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 SEED = b"a seed of the tests, 32 bytes long"
 GROUP = "post-renderer-required.add--post-renderer-minicluster"
 #: A certificate that no cluster uses.

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from tools.clients import ClusterError, KubernetesCluster, until
+from tools.clients import ClusterError, KubernetesCluster
 
 KWOK_CONFIG = Path(__file__).with_name("kwok.yaml")
 NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "250"}
@@ -100,8 +100,7 @@ class EmbeddedCluster(KubernetesCluster):
             self._check_alive()
             return ready()
 
-        # each look starts a kubectl: on two cores more of them slow the control plane down
-        until(alive_and_ready, seconds, what, pause=0.2)
+        super().wait(what, alive_and_ready, seconds)
 
     def _start(self) -> None:
         self.work_dir.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from goldens import GOLDEN, check, differing
-from minicluster.render import postrender, schema
+from minicluster.render import postrender, schema, upgrade
 from support import ROOT, SEED, Helm, load_all
 
 FOLDER = ROOT / "values-examples"
@@ -78,19 +78,12 @@ def defaults(helm4: Helm) -> str:
     return render(helm4, "flux-sample", "{}")
 
 
-def fields_of(values: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of the fields that values set; those of all containers are one."""
-    if isinstance(values, dict) and values:
-        for key, value in values.items():
-            yield from fields_of(value, f"{path}.{key}" if path else key)
-    elif path == "containers":
-        for value in values:
-            yield from fields_of(value, path)
-    else:
-        yield path
+def fields_of(values: dict[str, Any]) -> set[str]:
+    """Return the paths of the fields that values set; those of all containers are one."""
+    return {re.sub(r"\[\d+\]", "", path) for path, _ in upgrade.flat(values)}
 
 
-SPECIAL = [name for name in NAMES if not COMMON.issuperset(fields_of(values_of(name)))]
+SPECIAL = [name for name in NAMES if not fields_of(values_of(name)) <= COMMON]
 
 
 def named_by(values: Any) -> Iterator[str]:

@@ -10,25 +10,23 @@ import pytest
 import yaml
 from pod_jobs import QUIET, UNTIL_TOLD
 from real_cluster import IN_PODS, Install
-from support import ROOT
+from support import ROOT, Helm
 
 from tools.clients import until
 from tools.releases import FluxRelease
 
 pytestmark = IN_PODS
 FOUR = {"size": 4, **QUIET}
-BOTH_HELMS = pytest.mark.parametrize("helm", ["helm", "helm3"])
 BOTH_MODES = pytest.mark.parametrize("mode", ["image", "copy"])
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 
 
-@BOTH_HELMS
 @BOTH_MODES
-def test_a_command_runs_to_completion_with_its_output_in_the_log(release: Install, helm: str, mode: str) -> None:
+def test_a_command_runs_to_completion_with_its_output_in_the_log(release: Install, helm: Helm, mode: str) -> None:
     begin = time.monotonic()
-    cluster = release({**FOUR, "tasks": 4}, {"command": "echo hello world"}, helm=helm, mode=mode)
+    cluster = release({**FOUR, "tasks": 4}, {"command": "echo hello world"}, helm=helm.name, mode=mode)
     assert cluster.wait_for_end() == {"SuccessCriteriaMet": "SuccessPolicy", "Complete": "SuccessPolicy"}
-    print(f"{helm}, {mode}: {time.monotonic() - begin:.1f} s from helm install to Complete")
+    print(f"{helm.name}, {mode}: {time.monotonic() - begin:.1f} s from helm install to Complete")
     assert cluster.log(0) == "hello world\n" * 4
     # Kubernetes deletes a worker that has not ended when the lead has
     assert all(cluster.log(index) == "" for index in (1, 2, 3) if cluster.pods(index))
@@ -88,15 +86,14 @@ def test_a_cluster_without_a_command_idles_until_shutdown(release: Install, mode
     assert "Complete" in cluster.wait_for_end()
 
 
-@BOTH_HELMS
-def test_the_size_can_change_while_a_job_runs(release: Install, helm: str) -> None:
+def test_the_size_can_change_while_a_job_runs(release: Install, helm: Helm) -> None:
     values = {"size": 2, "maxSize": 4, "tasks": 0, **QUIET}
-    cluster = release(values, {"command": UNTIL_TOLD}, helm=helm)
+    cluster = release(values, {"command": UNTIL_TOLD}, helm=helm.name)
     cluster.wait_for("0-1")
     first = cluster.uids()
     for size, ranks in ((4, "0-3"), (3, "0-2")):
         cluster.upgrade("--set", f"size={size}")
-        print(f"{helm}: {ranks} {cluster.wait_for(ranks):.1f} s after helm upgrade")
+        print(f"{helm.name}: {ranks} {cluster.wait_for(ranks):.1f} s after helm upgrade")
         until(partial(has_pods, cluster, size))
         assert cluster.uids()[:2] == first
     assert cluster.conditions() == {}
@@ -130,9 +127,8 @@ def test_the_restricted_example_runs_in_a_restricted_namespace(release: Install,
     assert cluster.log(0) == "12345\n"
 
 
-@BOTH_HELMS
-def test_helm_test_succeeds_once_the_cluster_is_up(release: Install, helm: str) -> None:
-    cluster = release({"size": 2}, helm=helm)
+def test_helm_test_succeeds_once_the_cluster_is_up(release: Install, helm: Helm) -> None:
+    cluster = release({"size": 2}, helm=helm.name)
     assert re.search(r"Phase:\s+Succeeded", cluster.ok("test"))
     assert cluster.up() == "0-1"
 

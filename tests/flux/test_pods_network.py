@@ -4,8 +4,8 @@ import json
 from functools import partial
 from typing import Any
 
-import pytest
 from real_cluster import IN_PODS, Install
+from support import Helm
 
 from tools import testbed
 from tools.clients import until
@@ -16,7 +16,6 @@ pytestmark = IN_PODS
 
 QUIET = {"logging": {"quiet": True}}
 ONE_CORE = {"cores": 1}
-BOTH_HELMS = pytest.mark.parametrize("helm", ["helm", "helm3"])
 
 
 def waits_for_a_port(cluster: FluxRelease) -> bool:
@@ -73,11 +72,10 @@ QUOTA = {
 }
 
 
-@BOTH_HELMS
-def test_helm_test_runs_under_a_quota_and_leaves_nothing(release: Install, helm: str) -> None:
+def test_helm_test_runs_under_a_quota_and_leaves_nothing(release: Install, helm: Helm) -> None:
     resources = {"cpu": "100m", "memory": "256Mi"}
     runner = {**ONE_CORE, "resources": {"requests": resources, "limits": resources}}
-    cluster = release(QUIET, runner, helm=helm)
+    cluster = release(QUIET, runner, helm=helm.name)
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(QUOTA))
     cluster.wait_for("0")
     assert "Succeeded" in cluster.ok("test")

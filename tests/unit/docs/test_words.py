@@ -3,7 +3,7 @@
 import ast
 from collections import Counter
 
-from support import PACKAGE, ROOT
+from support import PACKAGE, SOURCES
 
 #: Modules that may have the name of another: Python's own, and those of a room that says what each of them is.
 SHARED_NAMES = {"__init__.py", "__main__.py"}
@@ -18,8 +18,7 @@ def repeated(names: list[str]) -> dict[str, int]:
 
 
 def test_no_two_classes_have_the_same_name() -> None:
-    sources = [path.read_text() for room in ("plugin", "tools", "benchmarks") for path in (ROOT / room).rglob("*.py")]
-    nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
+    nodes = [node for path in SOURCES for node in ast.walk(ast.parse(path.read_text()))]
     classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
     assert len(classes) > 100
     assert repeated(classes) == {}

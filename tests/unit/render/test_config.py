@@ -2,11 +2,13 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
 import pytest
 import yaml
+from autoscale import Policy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster import yamlio
@@ -189,6 +191,10 @@ def test_the_settings_of_the_agent_follow_the_spec(
     cluster = cluster_of({"size": 2, "maxSize": 8, **spec})
     text = rendered(cluster)["ConfigMap"]["data"]["agent.json"]
     assert json.loads(text) == AGENT | expected
+
+
+def test_the_agent_knows_each_key_of_the_policy() -> None:
+    assert {*render_settings.POLICY, "period"} == {field.name for field in fields(Policy)}
 
 
 def test_objects_have_the_name_labels_and_annotations_of_the_document(cluster_of: Make) -> None:
