@@ -5,60 +5,60 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from quick import QuickCluster
 from simulated import new_namespace, started
 from support import BIN, CHART, Helm
 
-from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickCluster]:
     """Start a cluster for each worker of pytest."""
     with started(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
-def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickCluster]:
     """Start the API server of `make kubernetes VERSION=…`, alone; in `make test` it is that of the cluster."""
     other = os.environ.get("MINICLUSTER_TEST_KUBERNETES")
     if not other:
         yield request.getfixturevalue("cluster")
         return
     folder = tmp_path_factory.mktemp("api") / "work"
-    with EmbeddedCluster(BIN, folder, nodes=0, api_server=Path(other) / "bin" / "kube-apiserver") as api:
+    with QuickCluster(BIN, folder, nodes=0, api_server=Path(other) / "bin" / "kube-apiserver") as api:
         yield api
 
 
 @pytest.fixture
-def namespace(cluster: EmbeddedCluster) -> Iterator[str]:
-    """Make a namespace in which pods can start, and remove its objects at the end."""
+def namespace(cluster: QuickCluster) -> Iterator[str]:
+    """Make a namespace in which pods can start, and end its pods at the end."""
     name = new_namespace(cluster)
     yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    cluster.empty(name)
 
 
 @pytest.fixture(scope="module")
-def connected(helm: Helm, cluster: EmbeddedCluster) -> Helm:
+def connected(helm: Helm, cluster: QuickCluster) -> Helm:
     """Both Helms, with the cluster, as its administrator."""
     return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
 
 
 @pytest.fixture(scope="module")
-def user(helm: Helm, cluster: EmbeddedCluster) -> Helm:
+def user(helm: Helm, cluster: QuickCluster) -> Helm:
     """Both Helms, as a user whose only rights are those that a test grants in a namespace."""
     return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.user_kubeconfig)})
 
 
 @pytest.fixture
-def release(connected: Helm, cluster: EmbeddedCluster, namespace: str) -> Release:
+def release(connected: Helm, cluster: QuickCluster, namespace: str) -> Release:
     """A release that is not yet installed."""
     return Release(connected, cluster, namespace)
 
 
 @pytest.fixture
-def release4(helm4: Helm, cluster: EmbeddedCluster, namespace: str) -> Release:
+def release4(helm4: Helm, cluster: QuickCluster, namespace: str) -> Release:
     """A release of Helm 4, for tests in which Helm makes no difference."""
     return Release(Helm("helm", helm4.home, {"KUBECONFIG": str(cluster.kubeconfig)}), cluster, namespace)
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from quick import QuickCluster
 from support import BIN
 
-from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl")
@@ -16,16 +16,16 @@ _numbers = itertools.count()
 
 
 @contextmanager
-def started(folder: Path, gates: str = "") -> Iterator[EmbeddedCluster]:
+def started(folder: Path, gates: str = "") -> Iterator[QuickCluster]:
     """Run a cluster until the end of the block; skip the test where a program is missing."""
     missing = [name for name in PROGRAMS if not (BIN / name).exists()]
     if missing:
         pytest.skip(f"{', '.join(missing)} missing: run `make tools`")
-    with EmbeddedCluster(BIN, folder / "work", gates=gates) as cluster:
+    with QuickCluster(BIN, folder / "work", gates=gates) as cluster:
         yield cluster
 
 
-def new_namespace(cluster: EmbeddedCluster, **labels: str) -> str:
+def new_namespace(cluster: QuickCluster, **labels: str) -> str:
     """Make a namespace in which pods can start, and return its name."""
     name = f"test-{next(_numbers)}"
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})

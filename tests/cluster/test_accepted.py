@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from quick import QuickCluster
 from support import ROOT, load_all
 
 from tools.clients import ProcessError
-from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 
@@ -56,7 +56,7 @@ def test_an_example_installs_and_its_pods_start(release4: Release, example: Path
 
 
 @pytest.mark.parametrize("golden", sorted((ROOT / "tests/chart/golden").glob("*.yaml")), ids=lambda path: path.stem)
-def test_kubernetes_accepts_the_objects_of_a_golden_file(cluster: EmbeddedCluster, golden: Path) -> None:
+def test_kubernetes_accepts_the_objects_of_a_golden_file(cluster: QuickCluster, golden: Path) -> None:
     documents = load_all(golden.read_text())
     for document in documents:
         document["metadata"]["namespace"] = "default"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from autoscaled import ON, SCALES, agent, resize, size
 from kube import MANAGER, KubeError
+from quick import QuickCluster
 from simulated import new_namespace
 from support import Helm
 
-from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 pytestmark = pytest.mark.any_helm
@@ -161,9 +161,7 @@ def test_metrics_without_autoscaling_create_no_service_account(release4: Release
     assert (named(release4), account(release4)) == (set(), "")
 
 
-def test_a_user_who_may_not_create_roles_installs_autoscaling_without_rbac(
-    user: Helm, cluster: EmbeddedCluster
-) -> None:
+def test_a_user_who_may_not_create_roles_installs_autoscaling_without_rbac(user: Helm, cluster: QuickCluster) -> None:
     """The ClusterRole `admin` is enough; with `edit`, an administrator makes the Role."""
     namespace = new_namespace(cluster)
     cluster.grant(namespace, "edit")
@@ -177,7 +175,7 @@ def test_a_user_who_may_not_create_roles_installs_autoscaling_without_rbac(
     cluster.grant(namespace, "admin")
     release.install(**SCALES)
     assert may(release, "patch", "jobs/mc") == "yes"
-    cluster.kubectl("delete", "namespace", namespace, "--wait=false")
+    cluster.empty(namespace)
 
 
 def test_uninstall_leaves_nothing_of_the_agent(release: Release) -> None:

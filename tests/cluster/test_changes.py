@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from minicluster.release.helm import version
+from quick import QuickCluster
 from simulated import end, new_namespace
 from support import CHART, Helm, deep, lines_with, nested
 
-from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 Copy = Callable[..., Path]
@@ -23,14 +23,14 @@ WAY = "uninstall mc first, or install under another name"
 
 
 @pytest.fixture(scope="module")
-def live(connected: Helm, cluster: EmbeddedCluster) -> Iterator[Release]:
+def live(connected: Helm, cluster: QuickCluster) -> Iterator[Release]:
     """Return a release that no test changes."""
     namespace = new_namespace(cluster)
     release = Release(connected, cluster, namespace)
     release.install(**CHANGE)
     release.running(2)
     yield release
-    cluster.kubectl("delete", "namespace", namespace, "--wait=false")
+    cluster.empty(namespace)
 
 
 def runner(**fields: Any) -> dict[str, Any]:

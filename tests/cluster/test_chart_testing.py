@@ -5,9 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from quick import QuickCluster
 from support import BIN, CHART, ROOT, Helm, Process, tool
-
-from tools.embedded import EmbeddedCluster
 
 pytestmark = pytest.mark.any_helm
 
@@ -15,7 +14,7 @@ VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 
 
 @pytest.fixture
-def environment(helm: Helm, cluster: EmbeddedCluster, tmp_path: Path) -> dict[str, str]:
+def environment(helm: Helm, cluster: QuickCluster, tmp_path: Path) -> dict[str, str]:
     """Return the environment of ct: `helm` is one of the two Helms, KUBECONFIG the cluster's."""
     if not tool("ct"):
         pytest.skip("ct is missing: run `make tools`")
@@ -32,7 +31,7 @@ def test_ct_lint_passes(environment: dict[str, str]) -> None:
     assert "All charts linted successfully" in done.stdout
 
 
-def test_ct_install_passes(environment: dict[str, str], cluster: EmbeddedCluster, tmp_path: Path) -> None:
+def test_ct_install_passes(environment: dict[str, str], cluster: QuickCluster, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with (
         log.open("wb") as out,

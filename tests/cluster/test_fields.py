@@ -7,9 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from quick import QuickCluster
 from support import PACKAGE
-
-from tools.embedded import EmbeddedCluster
 
 FIELDS = PACKAGE / "render" / "kubernetes.json"
 #: It contains the type of pod.template.
@@ -96,7 +95,7 @@ def text_of(known: Fields, version: str) -> str:
     return f'{{"version": {json.dumps(version)}, "types": {{\n{types}\n}}}}\n'
 
 
-def test_the_list_of_kubernetes_fields_matches_the_api_server(api: EmbeddedCluster, update_golden: bool) -> None:
+def test_the_list_of_kubernetes_fields_matches_the_api_server(api: QuickCluster, update_golden: bool) -> None:
     document = json.loads(api.kubectl("get", "--raw", "/openapi/v2"))
     found, version = fields(document), ".".join(map(str, minor(document["info"]["version"])))
     file = json.loads(FIELDS.read_text(encoding="utf-8"))

@@ -5,8 +5,8 @@ import re
 
 import pytest
 from kueue_beside import CRDS
+from quick import QuickCluster
 
-from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 pytestmark = [
@@ -16,7 +16,7 @@ pytestmark = [
 
 
 @pytest.mark.xdist_group("kueue")
-def test_the_coscheduling_definition_accepts_the_pod_group(release: Release, cluster: EmbeddedCluster) -> None:
+def test_the_coscheduling_definition_accepts_the_pod_group(release: Release, cluster: QuickCluster) -> None:
     definition = CRDS / "scheduling.x-k8s.io_podgroups.yaml"
     cluster.kubectl("apply", "--server-side", "--filename", definition)
     cluster.kubectl("wait", "crd/podgroups.scheduling.x-k8s.io", "--for=condition=Established")

@@ -14,12 +14,12 @@ from kueue_beside import LOCAL_QUEUE
 from minicluster.kubectl import Kubernetes
 from minicluster.live.document import document
 from minicluster.live.snapshot import take_snapshot
+from quick import QuickCluster
 from quota import PATIENCE, Quota
 from simulated import end
 from support import Helm, lines_with
 
 from tools.clients import TooLateError
-from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 pytestmark = [pytest.mark.xdist_group("kueue"), pytest.mark.any_helm]
@@ -29,7 +29,7 @@ QUEUED: dict[str, Any] = {"maxSize": 8, "containers": [CPU], "kueue": {"queueNam
 
 
 @pytest.fixture(scope="module")
-def queues(cluster: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+def queues(cluster: QuickCluster) -> Iterator[QuickCluster]:
     """Return the cluster with Kueue."""
     if why := kueue_beside.missing():
         pytest.skip(why)
@@ -37,7 +37,7 @@ def queues(cluster: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
         yield cluster
 
 
-def new_release(helm: Helm, cluster: EmbeddedCluster, cpus: int, flavor: dict[str, Any] | None = None) -> Release:
+def new_release(helm: Helm, cluster: QuickCluster, cpus: int, flavor: dict[str, Any] | None = None) -> Release:
     return Release(helm, cluster, kueue_beside.new_queue(cluster, cpus, flavor), values=dict(QUEUED))
 
 
@@ -68,7 +68,7 @@ def status(release: Release, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_kueue_admits_a_minicluster_once_its_queue_has_room(
-    helm4: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+    helm4: Helm, queues: QuickCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = new_release(_of(helm4, queues), queues, 3)
     first.install(size=2)
@@ -99,7 +99,7 @@ FLAVOR = {
     ids=["no fields", "fields of the user"],
 )
 def test_upgrades_keep_the_fields_that_kueue_set_and_restart_nothing(
-    helm: Helm, queues: EmbeddedCluster, pod: dict[str, Any]
+    helm: Helm, queues: QuickCluster, pod: dict[str, Any]
 ) -> None:
     release = new_release(_of(helm, queues), queues, 2, FLAVOR)
     release.install(size=2, pod=pod)
@@ -144,7 +144,7 @@ def test_upgrades_keep_the_fields_that_kueue_set_and_restart_nothing(
 
 
 def test_a_preempted_minicluster_starts_again(
-    helm4: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+    helm4: Helm, queues: QuickCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     low = new_release(_of(helm4, queues), queues, 2)
     low.install(size=2, **with_priority(low, "low"))
@@ -178,7 +178,7 @@ def running(release: Release, size: int) -> dict[int, str]:
 
 
 def test_an_elastic_minicluster_changes_its_size_without_a_restart(
-    helm: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+    helm: Helm, queues: QuickCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = new_release(_of(helm, queues), queues, 3)
     release.install(size=1, kueue=ELASTIC)
@@ -203,7 +203,7 @@ def test_an_elastic_minicluster_changes_its_size_without_a_restart(
 
 
 def test_an_elastic_minicluster_that_grew_starts_again_after_a_suspension(
-    helm4: Helm, queues: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+    helm4: Helm, queues: QuickCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = new_release(_of(helm4, queues), queues, 2)
     release.install(size=1, kueue=ELASTIC)
@@ -223,7 +223,7 @@ def test_an_elastic_minicluster_that_grew_starts_again_after_a_suspension(
     running(release, 2)
 
 
-def test_autoscaling_in_a_kueue_queue_requires_an_elastic_job(helm4: Helm, queues: EmbeddedCluster) -> None:
+def test_autoscaling_in_a_kueue_queue_requires_an_elastic_job(helm4: Helm, queues: QuickCluster) -> None:
     release = new_release(_of(helm4, queues), queues, 3)
     text = release.refuse(command="install", size=1, autoscaling={"enabled": True})
     assert lines_with(text, f"autoscaling is on and the Job is in Kueue's queue {LOCAL_QUEUE}, which restarts all pods")
@@ -236,7 +236,7 @@ def test_autoscaling_in_a_kueue_queue_requires_an_elastic_job(helm4: Helm, queue
 
 @pytest.mark.parametrize("quota", [1, 3, 4])
 def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
-    helm4: Helm, queues: EmbeddedCluster, tmp_path: Path, quota: int
+    helm4: Helm, queues: QuickCluster, tmp_path: Path, quota: int
 ) -> None:
     release = new_release(_of(helm4, queues), queues, quota)
     release.install(size=1, autoscaling={"enabled": True}, kueue=ELASTIC)
@@ -265,7 +265,7 @@ def wait_gated(release: Release, pod: Kube, count: int) -> None:
     release.cluster.wait("the gates", lambda: pod.gated() == count)
 
 
-def _of(helm: Helm, cluster: EmbeddedCluster) -> Helm:
+def _of(helm: Helm, cluster: QuickCluster) -> Helm:
     return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from quick import QuickCluster
 
-from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\d+)$", re.MULTILINE)
@@ -18,7 +18,7 @@ FULL: dict[str, Any] = {
 }
 
 
-def reads(cluster: EmbeddedCluster) -> Counter[str]:
+def reads(cluster: QuickCluster) -> Counter[str]:
     """Return how often single objects were read, by resource."""
     found: Counter[str] = Counter()
     for text, count in REQUESTS.findall(cluster.kubectl("get", "--raw", "/metrics")):
@@ -32,7 +32,7 @@ def reads(cluster: EmbeddedCluster) -> Counter[str]:
     ("values", "resources"), [({}, ["jobs"]), (FULL, ["jobs", "deployments"])], ids=["plain", "full"]
 )
 def test_an_upgrade_reads_each_object_once(
-    release: Release, cluster: EmbeddedCluster, values: dict[str, Any], resources: list[str]
+    release: Release, cluster: QuickCluster, values: dict[str, Any], resources: list[str]
 ) -> None:
     release.install(size=1, **values)
     before = reads(cluster)

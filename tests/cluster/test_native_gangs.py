@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from kube import GANG
+from quick import QuickCluster
 from simulated import started
 from support import Helm, lines_with
 
 from tools.clients import ProcessError, run
-from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 pytestmark = [pytest.mark.xdist_group("gangs"), pytest.mark.any_helm]
@@ -23,7 +23,7 @@ ONE_PER_NODE = [{"resources": {"requests": {"cpu": 40}}}]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickCluster]:
     with started(tmp_path_factory.mktemp("cluster"), GATES) as cluster:
         yield cluster
 
@@ -55,7 +55,7 @@ def test_a_minicluster_without_a_gang_stays_elastic_where_kubernetes_makes_gangs
 
 
 def test_a_user_with_the_role_edit_installs_where_kubernetes_makes_gangs(
-    user: Helm, release4: Release, cluster: EmbeddedCluster
+    user: Helm, release4: Release, cluster: QuickCluster
 ) -> None:
     cluster.grant(release4.namespace)
     release4.helm = user
@@ -83,7 +83,7 @@ def test_a_job_that_kubernetes_made_a_gang_keeps_its_size(release4: Release, as_
 
 
 @pytest.fixture
-def too_few_nodes(cluster: EmbeddedCluster) -> Iterator[Callable[[], None]]:
+def too_few_nodes(cluster: QuickCluster) -> Iterator[Callable[[], None]]:
     """Leave three nodes to new pods; the function that it returns brings the fourth back."""
     cluster.kubectl("cordon", "node-3")
     yield lambda: cluster.kubectl("uncordon", "node-3")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from newcomer import VERSION, User, need_wheels
+from quick import QuickCluster
 from support import tool
 
 from tools.clients import ProcessError, until
-from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 
@@ -53,7 +53,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(params=["helm", "helm3"])
-def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: EmbeddedCluster) -> User:
+def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: QuickCluster) -> User:
     """A user of one of the Helms, with a cluster, who installed the post-renderer as documented."""
     if not tool(request.param):
         pytest.skip(f"{request.param} is missing: run `make tools`")

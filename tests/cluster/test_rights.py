@@ -33,7 +33,7 @@ def test_a_restricted_namespace_admits_the_example(connected: Helm, release: Rel
     release.cluster.wait(
         "a refusal", lambda: "violates PodSecurity" in release.cluster.kubectl("events", "--namespace", namespace)
     )
-    release.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
+    release.cluster.empty(namespace)
 
 
 @pytest.mark.any_helm
@@ -42,7 +42,7 @@ def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Rele
     baseline = Release(connected, release.cluster, namespace)
     baseline.install(size=2)
     baseline.running(2)
-    release.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
+    release.cluster.empty(namespace)
 
 
 def test_an_install_reads_nothing_outside_its_namespace(user: Helm, release: Release) -> None:
