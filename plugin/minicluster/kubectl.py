@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
@@ -184,19 +184,24 @@ class Stream:
             self.end()
 
 
-def run(
+def run(  # noqa: PLR0913 - most have a default
     tool: str,
     words: Sequence[str],
     *,
     stdin: str = "",
     seconds: float,
     apart: bool = False,
+    env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run kubectl or Helm to its end. Raises CommandError when it fails or takes too long, ToolError without it."""
-    command = _name(tool, words)
+    """Run kubectl or Helm to its end, with ``env`` added to its environment.
+
+    Raises CommandError when it fails or takes too long, ToolError when it is missing.
+    """
+    command, environment = _name(tool, words), {**os.environ, **(env or {})}
     try:
         done = subprocess.run(  # noqa: S603 - words, no shell
-            [_program(tool), *words],
+            [_program(tool, environment), *words],
+            env=environment,
             input=stdin.encode(),
             capture_output=True,
             timeout=seconds,
@@ -218,9 +223,9 @@ def _name(tool: str, words: Sequence[str]) -> str:
     return " ".join([tool, *takewhile(lambda word: not _is_option(word), named)])
 
 
-def _program(tool: str) -> str:
+def _program(tool: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the path of a tool; Helm names itself in HELM_BIN to its plugins. Raises ToolError."""
-    named = os.environ.get("HELM_BIN") if tool == "helm" else None
+    named = environment.get("HELM_BIN") if tool == "helm" else None
     found = shutil.which(named or tool)
     if found is None:
         missing = f"HELM_BIN is {named}: there is no such program" if named else f"there is no {tool} in PATH"

@@ -6,6 +6,8 @@ import click
 
 from minicluster import streams
 from minicluster.commands import options
+from minicluster.release import adopt, helm
+from minicluster.release.caller import Caller
 from minicluster.render import postrender
 
 
@@ -18,11 +20,14 @@ from minicluster.render import postrender
 def command(source: IO[bytes], seed: bytes | None, random_curve: bool) -> None:
     """Render the output of `helm template`, reproducibly.
 
-    The output is read from FILE, or from standard input.
+    The output is read from FILE, or from standard input. A MiniCluster of flux-operator in it becomes what the chart
+    makes of it, see docs/migrating.md.
 
     \b
     Examples:
       helm template flux-sample charts/minicluster --set flux.curveCertSecret=my-curve | minicluster render
       helm template flux-sample charts/minicluster | minicluster render --curve-seed-file seed > manifests.yaml
     """
-    streams.write(postrender.render(streams.read(source), seed, random_curve))
+    caller = Caller(version=("--kube-version", helm.OLDEST))
+    data = adopt.adopt(streams.read(source), caller, streams.say)
+    streams.write(postrender.render(data, seed, random_curve))

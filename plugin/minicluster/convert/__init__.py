@@ -12,7 +12,7 @@ from typing import Any
 from minicluster.convert import containers, fields, snippets, v1alpha1, volumes
 from minicluster.convert.part import Part
 from minicluster.convert.read import Document, read
-from minicluster.convert.report import Report, ValuesFile, values_file
+from minicluster.convert.report import Report, ValuesFile
 from minicluster.errors import ConvertError
 from minicluster.render import config
 from minicluster.render.load import load
@@ -77,8 +77,7 @@ def _convert(document: Document) -> ValuesFile:
         whole.note("nameOverride", f"a release's name has at most {MAX_RELEASE} characters")
     _check(document)
     warnings = [f"MiniCluster {document.name}: {' '.join(warning.split())}" for warning in report.warnings]
-    text = values_file(release, document.name, document.namespace, document.spec, report.notes)
-    return ValuesFile(document.name, text, warnings)
+    return ValuesFile(document.name, document.namespace, release, document.spec, report.notes, warnings)
 
 
 def _check(document: Document) -> None:

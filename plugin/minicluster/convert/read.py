@@ -9,8 +9,8 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import ConvertError
+from minicluster.render.stream import OPERATOR
 
-GROUP = "flux-framework.org"
 VERSIONS = ("v1alpha1", "v1alpha2")
 
 
@@ -32,7 +32,7 @@ def read(data: bytes) -> tuple[list[Document], list[str]]:
         raise ConvertError(f"the file is not YAML: {yamlio.problem(error)}") from None
     clusters = [d for d in documents if _is_cluster(d)]
     if not clusters:
-        raise ConvertError(f"there is no MiniCluster of {GROUP} in the file: give the one for flux-operator")
+        raise ConvertError(f"there is no MiniCluster of {OPERATOR} in the file: give the one for flux-operator")
     return [_document(d) for d in clusters], [_title(d) for d in documents if not _is_cluster(d)]
 
 
@@ -51,10 +51,10 @@ def _is_cluster(document: Any) -> bool:
     if not isinstance(document, dict) or document.get("kind") != "MiniCluster":
         return False
     group, _, version = str(document.get("apiVersion")).partition("/")
-    if group != GROUP:
+    if group != OPERATOR:
         return False
     if version not in VERSIONS:
-        known = " or ".join(f"{GROUP}/{known}" for known in VERSIONS)
+        known = " or ".join(f"{OPERATOR}/{known}" for known in VERSIONS)
         raise ConvertError(f"{_title(document)} has the apiVersion {document['apiVersion']}: give {known}")
     return True
 

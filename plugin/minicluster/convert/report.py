@@ -1,6 +1,7 @@
 """The report of a conversion: warnings, and the comment at the head of the values."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from minicluster import yamlio
 
@@ -17,16 +18,20 @@ class Report:
 
 @dataclass(frozen=True)
 class ValuesFile:
-    """A values file, and what its reader must know."""
+    """The values of a MiniCluster, and what their reader must know."""
 
     name: str
-    text: str
+    namespace: str  #: "" for none
+    release: str  #: the name by which the MiniCluster can be installed
+    values: dict[str, Any]
+    notes: list[str]
     warnings: list[str]
 
-
-def values_file(release: str, name: str, namespace: str, values: dict[str, object], notes: list[str]) -> str:
-    """Return values as a file that begins with the command that installs them, and with the notes."""
-    where = f" -n {namespace}" if namespace else ""
-    command = f"helm install {release} charts/minicluster{where} -f {name}-values.yaml --post-renderer minicluster"
-    body = yamlio.dump(values).decode().removeprefix("---\n")
-    return "".join(f"# {line}\n" for line in [command, *notes]) + body
+    @property
+    def text(self) -> str:
+        """The values as a file that begins with the command that installs them, and with the notes."""
+        where = f" -n {self.namespace}" if self.namespace else ""
+        file = f"{self.name}-values.yaml"
+        command = f"helm install {self.release} charts/minicluster{where} -f {file} --post-renderer minicluster"
+        body = yamlio.dump(self.values).decode().removeprefix("---\n")
+        return "".join(f"# {line}\n" for line in [command, *self.notes]) + body

@@ -65,19 +65,22 @@ class OfflineRelease:
     chart: str = str(CHART)
     kube_version: str | None = None  #: the chart uses this version's features; None: those that any version has
 
+    @property
+    def version(self) -> list[str]:
+        """Helm's options for the version: offline, each version of Helm assumes another one of Kubernetes."""
+        abilities = ["--api-versions", "batch/v1/Job"] if self.kube_version else []
+        return ["--kube-version", self.kube_version or OLDEST, *abilities]
+
 
 def template(release: OfflineRelease) -> bytes:
     """Return what `helm template` makes of a release: the same with any Helm, and without a cluster.
 
-    Offline, each version of Helm assumes another version of Kubernetes. Here that is the release's, else the oldest
-    that the chart supports. Raises ToolError.
+    The version of Kubernetes is the release's, else the oldest that the chart supports. Raises ToolError.
     """
     if len(release.name) > MAX_NAME or not re.fullmatch(SUBDOMAIN, release.name):
         raise ToolError(
             f"{release.name!r} can't be a release's name: use a-z, 0-9, - and ., at most {MAX_NAME} characters, "
             "the first and the last a letter or digit"
         )
-    version = ["--kube-version", release.kube_version or OLDEST]
-    abilities = ["--api-versions", "batch/v1/Job"] if release.kube_version else []
     names = [f"--namespace={release.namespace}", "--", release.name, release.chart]
-    return run("template", "--skip-tests", *version, *abilities, *release.values, *names)
+    return run("template", "--skip-tests", *release.version, *release.values, *names)

@@ -9,9 +9,10 @@ from typing import Any
 
 import yaml
 
-from minicluster import yamlio
+from minicluster import streams, yamlio
 from minicluster.errors import ManifestError
-from minicluster.release import helm
+from minicluster.release import adopt, helm
+from minicluster.release.caller import Caller
 from minicluster.render import defaults, postrender, upgrade
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.stream import split
@@ -34,7 +35,9 @@ class Manifest:
 
 def render(release: helm.OfflineRelease, seed: bytes | None) -> list[Manifest]:
     """Return the objects of a release; new certificates come from the seed. Raises MiniClusterError."""
-    return list(parse(postrender.render(helm.template(release), seed, allow_random=False)))
+    caller = Caller(release=release.name, environment={"HELM_NAMESPACE": release.namespace}, version=release.version)
+    data = adopt.adopt(helm.template(release), caller, streams.say)
+    return list(parse(postrender.render(data, seed, allow_random=False)))
 
 
 def parse(stream: bytes) -> Iterator[Manifest]:

@@ -18,6 +18,8 @@ from minicluster.errors import StreamError
 GROUP = "post-renderer-required.add--post-renderer-minicluster"
 VERSION = "v1"
 KIND = "MiniCluster"
+#: Group of flux-operator's MiniClusters
+OPERATOR = "flux-framework.org"
 
 #: The most bytes that are checked of a stream without a MiniCluster: a parser takes seconds for some megabytes
 CHECKED = 1 << 18
@@ -36,6 +38,11 @@ def split(data: bytes) -> Iterator[bytes]:
             start = marker.start()
     if start < len(data):
         yield data[start:]
+
+
+def may_have_others(data: bytes) -> bool:
+    """Tell whether a stream, or a document, names flux-operator's group, without reading it."""
+    return OPERATOR.encode() in data
 
 
 def parse(chunk: bytes) -> dict[str, Any] | None:
