@@ -193,10 +193,7 @@ def run(  # noqa: PLR0913 - most have a default
     apart: bool = False,
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run kubectl or Helm to its end, with ``env`` added to its environment.
-
-    Raises CommandError when it fails or takes too long, ToolError when it is missing.
-    """
+    """Run kubectl or Helm to its end, with ``env`` too. Raises CommandError when it fails or is late, or ToolError."""
     command, environment = _name(tool, words), {**os.environ, **(env or {})}
     try:
         done = subprocess.run(  # noqa: S603 - words, no shell

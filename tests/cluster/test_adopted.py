@@ -90,8 +90,14 @@ def _charts() -> list[Any]:
 @pytest.mark.parametrize("chart", _charts())
 def test_a_published_chart_installs(release: Release, chart: Path) -> None:
     other = Release(release.helm, release.cluster, release.namespace, chart=chart)
+    if "kind: MiniCluster" not in release.helm.ok("template", "mc", chart):
+        pytest.skip("it has no MiniCluster")
     other.install()
-    job = other.get("job")
-    other.running(job["spec"]["completions"])
+    size = other.get("job")["spec"]["completions"]
+    # those with GPUs wait for a node that has some
+    other.cluster.wait(f"{size} pods", lambda: len(other.pods()) == size)
+    uids = {pod["metadata"]["uid"] for pod in other.pods()}
     other.upgrade()
+    assert {pod["metadata"]["uid"] for pod in other.pods()} == uids
     other.uninstall()
+    assert [one for one in other.items() if one["kind"] == "Job"] == []

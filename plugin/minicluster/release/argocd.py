@@ -10,12 +10,12 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import SpecError
-from minicluster.release.helm import OfflineRelease
+from minicluster.release.helm import CHART, OfflineRelease
 
 #: The values file by which Argo CD discovers a folder.
 VALUES = "minicluster-values.yaml"
 #: The parameters of an Application, and the field that holds the value of each.
-PARAMETERS = {"name": "string", "values-files": "array", "set": "map", "kube-version": "string"}
+PARAMETERS = {"name": "string", "chart": "string", "values-files": "array", "set": "map", "kube-version": "string"}
 
 
 def release(environ: Mapping[str, str], folder: Path) -> OfflineRelease:
@@ -24,12 +24,14 @@ def release(environ: Mapping[str, str], folder: Path) -> OfflineRelease:
     root = folder.resolve()
     for _ in PurePosixPath(environ.get("ARGOCD_APP_SOURCE_PATH", ".")).parts:
         root = root.parent
-    files = [_inside(root, folder, file) for file in given.get("values-files") or [VALUES]]
+    chart = given.get("chart")
+    files = [_inside(root, folder, file) for file in given.get("values-files") or ([] if chart else [VALUES])]
     sets = [f"--set-json={key}={_json(key, text)}" for key, text in sorted(given.get("set", {}).items())]
     return OfflineRelease(
         name=given.get("name") or _variable(environ, "ARGOCD_APP_NAME"),
         namespace=_variable(environ, "ARGOCD_APP_NAMESPACE"),
         values=[*(f"--values={file}" for file in files), *sets],
+        chart=str(_inside(root, folder, f"{chart}/Chart.yaml", "chart").parent) if chart else str(CHART),
         kube_version=given.get("kube-version"),
     )
 
@@ -67,13 +69,14 @@ def _fits(value: Any, field: str) -> bool:
     )
 
 
-def _inside(root: Path, folder: Path, file: str) -> Path:
-    """Return the path of a values file. Raises SpecError when it is missing, or outside the repository."""
+def _inside(root: Path, folder: Path, file: str, parameter: str = "values-files") -> Path:
+    """Return the path of a file. Raises SpecError when it is missing, or outside the repository."""
     path = (folder / file).resolve()
+    kind = "values file" if parameter == "values-files" else "file"
     if not path.is_relative_to(root):
-        raise SpecError(f"the values file {file} is not in the repository: give a path in it")
+        raise SpecError(f"the {kind} {file} is not in the repository: give a path in it")
     if not path.is_file():
-        raise SpecError(f"the values file {file} is missing: add it, or name another in the parameter values-files")
+        raise SpecError(f"the {kind} {file} is missing: add it, or name another in the parameter {parameter}")
     return path
 
 

@@ -38,6 +38,24 @@ def test_an_application_without_parameters_has_the_default_release(release: Any,
         assert release(ARGOCD_APP_PARAMETERS=nothing) == wanted
 
 
+def test_an_application_names_another_chart_of_the_repository(release: Any, folder: Path) -> None:
+    chart = folder.parents[1] / "charts" / "lammps"
+    chart.mkdir(parents=True)
+    with pytest.raises(
+        SpecError, match=r"the file \.\./\.\./charts/lammps/Chart.yaml is missing: add it, or name another in"
+    ):
+        release({"name": "chart", "string": "../../charts/lammps"})
+    (chart / "Chart.yaml").touch()
+    made = release({"name": "chart", "string": "../../charts/lammps"})
+    assert made == helm.OfflineRelease("app", "team", [], str(chart))
+    made = release(
+        {"name": "chart", "string": "../../charts/lammps"}, {"name": "values-files", "array": ["../team.yaml"]}
+    )
+    assert made.values == [f"--values={folder.parent / 'team.yaml'}"]
+    with pytest.raises(SpecError, match=r"the file \.\./\.\./\.\./Chart.yaml is not in the repository"):
+        release({"name": "chart", "string": "../../.."})
+
+
 def test_an_application_passes_its_parameters_to_the_release(release: Any, folder: Path) -> None:
     made = release(
         {"name": "name", "string": "other"},
@@ -83,7 +101,7 @@ def test_an_application_passes_its_parameters_to_the_release(release: Any, folde
         ),
         (
             {"name": "values", "array": ["a"]},
-            "the parameter 'values' is unknown: there are name, values-files, set, kube-version",
+            "the parameter 'values' is unknown: there are name, chart, values-files, set, kube-version",
         ),
         ({"name": "set", "string": "a"}, "the parameter set has no map: give it as `map:`"),
         ({"name": "set", "map": {"a": "{"}}, "the parameter set has '{' for a, which is not YAML: put it in quotes"),
