@@ -127,6 +127,14 @@ def as_container_sees(value: str) -> str:
     return re.sub(r"\$\$|\$\([^)]*\)", lambda match: "$" if match[0] == "$$" else match[0], value)
 
 
+def chart_of_others(folder: Path, template: str) -> Path:
+    """Write a chart of one template, and return its folder."""
+    (folder / "templates").mkdir(parents=True)
+    (folder / "Chart.yaml").write_text("{apiVersion: v2, name: other, version: 1.2.3}")
+    (folder / "templates" / "all.yaml").write_text(template)
+    return folder
+
+
 def deep(base: Any, over: Mapping[str, Any]) -> Any:
     """Return maps merged key by key."""
     merged = dict(base)

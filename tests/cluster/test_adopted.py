@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support import Helm
+from support import Helm, chart_of_others
 
 from tools.clients import Done
 from tools.releases import Release
@@ -17,13 +17,11 @@ VALUES = {"size": 2, "maxSize": 3, "containers": [{"image": "ubuntu:noble", "com
 @pytest.fixture
 def other(release: Release, tmp_path: Path) -> Release:
     """Return a release of another chart, whose values are the spec of its MiniCluster."""
-    folder = tmp_path / "other"
-    (folder / "templates").mkdir(parents=True)
-    (folder / "Chart.yaml").write_text("{apiVersion: v2, name: other, version: 1.2.3}")
-    (folder / "templates" / "all.yaml").write_text(
+    template = (
         "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: mc}\nspec: {{ toJson .Values }}\n"
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\n"
     )
+    folder = chart_of_others(tmp_path / "other", template)
     return Release(release.helm, release.cluster, release.namespace, chart=folder)
 
 

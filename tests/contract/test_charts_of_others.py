@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from minicluster.release import caller
-from support import CHART, ROOT, Helm, by_name, lines_with, load_all, one
+from support import CHART, ROOT, Helm, by_name, chart_of_others, lines_with, load_all, one
 
 POST = ("--post-renderer", "minicluster")
 CASES = ROOT / "tests" / "unit" / "convert" / "cases"
@@ -32,11 +32,7 @@ metadata: {name: after}
 
 @pytest.fixture
 def chart(tmp_path: Path) -> Path:
-    folder = tmp_path / "other"
-    (folder / "templates").mkdir(parents=True)
-    (folder / "Chart.yaml").write_text("{apiVersion: v2, name: other, version: 1.2.3}")
-    (folder / "templates" / "all.yaml").write_text(TEMPLATE)
-    return folder
+    return chart_of_others(tmp_path / "other", TEMPLATE)
 
 
 def document(spec: Any = None, version: str = "v1alpha2", **metadata: Any) -> dict[str, Any]:
