@@ -23,13 +23,20 @@ LONG = "é\n'$HOME' `id` \"x\" " * 6
         ([{"name": "app"}], "app"),
         ([SIDECAR, {"name": "app", "runFlux": True}], "app"),
         ([{"runFlux": True}, SIDECAR], "minicluster"),
+        ([{"name": "app", "runFlux": False}], "app"),
+        ([{**SIDECAR, "runFlux": False}, {"name": "app"}], "app"),
+        ([{"name": "app"}, {**SIDECAR, "runFlux": False}], "app"),
+        ([SIDECAR, {"name": "app", "runFlux": True}, {**SIDECAR, "name": "web", "runFlux": False}], "app"),
     ],
 )
 def test_chart_and_post_renderer_choose_the_same_runner(helm4: Helm, containers: list[Any], name: str) -> None:
     text = helm4.template(values={"nameOverride": "minicluster", "containers": containers})
-    found = cluster(text)
-    assert pod(text)["metadata"]["annotations"][RUNNER] == name
-    assert found.runner.get("name") or found.name == name
+    found, made = cluster(text), pod(text)
+    assert made["metadata"]["annotations"][RUNNER] == name
+    assert (found.runner.get("name") or found.name) == name
+    sidecars = [one["name"] for one in containers if one.get("name", name) != name]
+    assert [one["name"] for one in found.sidecars] == sidecars
+    assert [one["name"] for one in made["spec"].get("initContainers", []) if one["name"] != "flux-view"] == sidecars
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,11 @@ NO_EFFECT = {
     "containers.0.runFlux": "the only container is the runner",
     "pod.restartPolicy": "has one value",
     "containers.0.commands.runFluxAsRoot": "flux-operator's; one user runs everything",
-    "containers.0.fluxUser.name": "flux-operator's; one user runs everything",
-    "containers.0.fluxUser.uid": "flux-operator's; one user runs everything",
+    **{
+        f"containers.0.{user}.{key}": "flux-operator's; one user runs everything"
+        for user in ("fluxUser", "fluxuser")
+        for key in ("name", "uid")
+    },
 }
 #: Fields that may change on a live cluster, so the Job does not record them; the certificate is compared elsewhere.
 MUTABLE = {
@@ -218,6 +221,7 @@ def base(helm4: Helm) -> Base:
 ELSEWHERE = (
     "pod.restartPolicy",
     "flux.leadBroker.",
+    "flux.bursting.leadBroker.hostlist",
     "containers.0.commands.servicePre",
     "containers.0.noWrapEntrypoint",
     "containers.0.leadOnly",
@@ -256,8 +260,15 @@ def test_an_alias_of_a_field_renders_the_same(helm4: Helm, base: Base) -> None:
     clusters = JOINS["flux"]["bursting"]["clusters"]
     alias = {"flux": {"leadBroker": LEAD, "bursting": {"clusters": clusters}}}
     assert base(JOINS)[0] == rendered(helm4, alias)[0]
-    commands = [{"preBroker": "x", "preWorker": "y"}, {"brokerPre": "x", "workerPre": "y"}]
+    commands = [
+        {"preCommand": "w", "preBroker": "x", "preWorker": "y"},
+        {"pre": "w", "brokerPre": "x", "workerPre": "y"},
+    ]
     assert base(runner(commands=commands[0]))[0] == base(runner(commands=commands[1]))[0]
+    lead, hosts = {"name": "root", "address": "192.0.2.1"}, {"hostlist": "root-[0-3],vm-a-[001-003]"}
+    aliases = [{"leadBroker": lead | hosts}, {"bursting": {"leadBroker": lead | hosts}}]
+    documents = [rendered(helm4, {"flux": flux})[0] for flux in (*aliases, {"bursting": {"leadBroker": lead} | hosts})]
+    assert documents[0] == documents[1] == documents[2]
 
 
 def test_the_fields_listed_as_exceptions_exist() -> None:

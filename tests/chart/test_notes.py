@@ -114,3 +114,40 @@ def test_the_notes_warn_of_more_cores_than_cpus(helm4: Helm, cores: Any, limit: 
 )
 def test_the_notes_warn_of_an_elastic_job_without_a_queue(helm4: Helm, values: dict[str, Any], warned: bool) -> None:
     assert any("kueue.elastic is true without" in line for line in notes(helm4, values)) == warned
+
+
+FROM_THE_GUIDE: list[tuple[dict[str, Any], list[str]]] = [
+    (
+        {"containers": [{"commands": {"preCommand": "a", "preWorker": "b"}}]},
+        [
+            "commands.preCommand is another name of commands.pre.",
+            "commands.preWorker is another name of commands.workerPre.",
+        ],
+    ),
+    (
+        {"containers": [{"fluxuser": {"uid": 1002, "name": "flux"}}]},
+        [
+            "fluxUser and commands.runFluxAsRoot have no effect: everything runs as the pod's user "
+            "(pod.securityContext)."
+        ],
+    ),
+    (
+        {"flux": {"leadBroker": {**LEAD, "hostlist": "root-0,b-[01-02]"}}},
+        [
+            "flux.leadBroker is another name of flux.bursting.leadBroker.",
+            "flux.leadBroker.hostlist is another name of flux.bursting.hostlist.",
+        ],
+    ),
+    (
+        {"flux": {"bursting": {"leadBroker": {**LEAD, "hostlist": "root-0"}}}},
+        ["flux.bursting.leadBroker.hostlist is another name of flux.bursting.hostlist."],
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "warnings"), FROM_THE_GUIDE, ids=str)
+def test_the_notes_warn_once_of_each_name_of_the_guide(
+    helm4: Helm, values: dict[str, Any], warnings: list[str]
+) -> None:
+    found = [line for line in notes(helm4, values) if line.startswith("WARNING: ")]
+    assert found == [f"WARNING: {warning}" for warning in warnings]

@@ -53,6 +53,10 @@ REFUSED: list[Any] = [
         {"kind": "MiniCluster", "spec": {}},
         "- at '/kind': value must be 'absent: this is a MiniCluster, of which `minicluster convert FILE` makes values'",
     ),
+    (
+        runner(preCommand="x"),
+        "- at '/containers/0/preCommand': value must be 'absent: write it as commands.pre'",
+    ),
     ({"spec": {}}, "- at '/spec': value must be 'absent: drop the line `spec:`, and indent what is below it less'"),
 ]
 

@@ -43,17 +43,31 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* The runner, which is the container that runs Flux, as JSON. A single container needs no runFlux. */}}
+{{/*
+The place of the runner in containers: the only container, or the one with `runFlux: true`; where none has it, the only
+one that doesn't say `runFlux: false`. The post-renderer has the same rule (may_run_flux in
+plugin/minicluster/render/model.py), and refuses several runners and none.
+*/}}
+{{- define "minicluster.runnerPlace" -}}
+{{- $marked := list -}}{{- $open := list -}}
+{{- range $place, $container := .Values.containers -}}
+{{- if $container.runFlux }}{{ $marked = append $marked $place }}
+{{- else if not (kindIs "bool" $container.runFlux) }}{{ $open = append $open $place }}
+{{- end -}}
+{{- end -}}
+{{- first (concat $marked $open (list 0)) -}}
+{{- end }}
+
+{{/* The runner, which is the container that runs Flux, as JSON. */}}
 {{- define "minicluster.runner" -}}
-{{- $runner := first .Values.containers -}}
-{{- range .Values.containers }}{{ if .runFlux }}{{ $runner = . }}{{ end }}{{ end -}}
-{{- $runner | toJson -}}
+{{- index .Values.containers (include "minicluster.runnerPlace" . | int) | toJson -}}
 {{- end }}
 
 {{/* The other containers of the brokers' pods, as JSON. */}}
 {{- define "minicluster.sidecars" -}}
+{{- $runner := include "minicluster.runnerPlace" . | int -}}
 {{- $sidecars := list -}}
-{{- if gt (len .Values.containers) 1 }}{{ range .Values.containers }}{{ if not .runFlux }}{{ $sidecars = append $sidecars . }}{{ end }}{{ end }}{{ end -}}
+{{- range $place, $container := .Values.containers }}{{ if ne $place $runner }}{{ $sidecars = append $sidecars $container }}{{ end }}{{ end -}}
 {{- toJson $sidecars -}}
 {{- end }}
 

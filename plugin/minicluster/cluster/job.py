@@ -55,7 +55,7 @@ def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         size=int(spec["completions"]),
         max_size=int(immutable["maxSize"]),
-        lead_address=immutable.get("flux.bursting.leadBroker.address", ""),
+        lead_address=immutable.get("flux.bursting.leadBroker.address") or immutable.get("flux.leadBroker.address", ""),
         has_socket=immutable.get("flux.disableSocket") != "true",
         is_suspended=spec.get("suspend", False),
         why_suspended=metadata["annotations"].get(SUSPENDED, ""),

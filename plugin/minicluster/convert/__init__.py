@@ -9,7 +9,7 @@ when there is nothing to do about it. docs/migrating.md lists them all.
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.convert import containers, fields, snippets, v1alpha1, volumes
+from minicluster.convert import containers, fields, others, snippets, v1alpha1, volumes
 from minicluster.convert.part import Part
 from minicluster.convert.read import Document, read
 from minicluster.convert.report import Report, ValuesFile
@@ -54,13 +54,13 @@ def convert(data: bytes) -> tuple[list[ValuesFile], list[str]]:
 
     Raises MiniClusterError for what can't be carried over.
     """
-    documents, others = read(data)
+    documents, objects = read(data)
     values = [_convert(document) for document in documents]
     names = [one.name for one in values]
     for name in names:
         if names.count(name) > 1:
             raise ConvertError(f"two MiniClusters are named {name}: give each a file of its own")
-    return values, [f"{title} is not a MiniCluster: apply it as before" for title in others]
+    return values, others.remarks(objects, names)
 
 
 def _convert(document: Document) -> ValuesFile:

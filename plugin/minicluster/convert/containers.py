@@ -6,6 +6,7 @@ from minicluster.convert import shell_text
 from minicluster.convert.part import Part, every_container, runners, sidecars
 from minicluster.errors import SpecError
 from minicluster.render import resources
+from minicluster.render.load import ALIASES
 from minicluster.render.refusals import fit
 
 IMAGE = "ghcr.io/rse-ops/accounting:app-latest"
@@ -50,8 +51,8 @@ def rename_snippets(spec: Part) -> None:
     """Rename snippets that flux-operator's documentation calls by other names than its API."""
     for container in every_container(spec):
         commands = container.at("commands")
-        commands.rename("preWorker", "workerPre")
-        commands.rename("preBroker", "brokerPre")
+        for alias, name in ALIASES.items():
+            commands.rename(alias, name)
 
 
 def move_capabilities(spec: Part) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.convert.report import Report
+from minicluster.render.model import may_run_flux
 
 Map = dict[str, Any]
 
@@ -100,12 +101,17 @@ def every_container(spec: Part) -> list[Part]:
 
 
 def runners(spec: Part) -> list[Part]:
-    """Return the container that runs Flux: the only one, or each with runFlux; the schema refuses several."""
+    """Return the container that runs Flux, or each that may: the post-renderer refuses several."""
     containers = spec.items("containers")
-    return containers if len(containers) == 1 else [one for one in containers if one.get("runFlux")]
+    return [containers[place] for place in _runners(containers)]
 
 
 def sidecars(spec: Part) -> list[Part]:
     """Return the other containers of the brokers' pods."""
     containers = spec.items("containers")
-    return [] if len(containers) == 1 else [one for one in containers if not one.get("runFlux")]
+    runners = _runners(containers)
+    return [one for place, one in enumerate(containers) if place not in runners]
+
+
+def _runners(containers: list[Part]) -> list[int]:
+    return may_run_flux([container.fields for container in containers])

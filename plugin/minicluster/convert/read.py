@@ -24,8 +24,8 @@ class Document:
     spec: dict[str, Any]  #: a copy, without null
 
 
-def read(data: bytes) -> tuple[list[Document], list[str]]:
-    """Return the MiniClusters in a stream, and kind and name of each other object. Raises ConvertError."""
+def read(data: bytes) -> tuple[list[Document], list[Any]]:
+    """Return the MiniClusters in a stream, and the other objects. Raises ConvertError."""
     try:
         documents = [d for chunk in yamlio.load_all(data) for d in _items(chunk)]
     except yaml.YAMLError as error:
@@ -33,7 +33,7 @@ def read(data: bytes) -> tuple[list[Document], list[str]]:
     clusters = [d for d in documents if _is_cluster(d)]
     if not clusters:
         raise ConvertError(f"there is no MiniCluster of {OPERATOR} in the file: give the one for flux-operator")
-    return [_document(d) for d in clusters], [_title(d) for d in documents if not _is_cluster(d)]
+    return [_document(d) for d in clusters], [d for d in documents if not _is_cluster(d)]
 
 
 def _items(document: Any) -> Iterator[Any]:
@@ -55,11 +55,12 @@ def _is_cluster(document: Any) -> bool:
         return False
     if version not in VERSIONS:
         known = " or ".join(f"{OPERATOR}/{known}" for known in VERSIONS)
-        raise ConvertError(f"{_title(document)} has the apiVersion {document['apiVersion']}: give {known}")
+        raise ConvertError(f"{title(document)} has the apiVersion {document['apiVersion']}: give {known}")
     return True
 
 
-def _title(document: Any) -> str:
+def title(document: Any) -> str:
+    """Return kind and name of an object."""
     if not isinstance(document, dict):
         return "a document"
     return f"{document.get('kind') or 'an object'} {_metadata(document).get('name') or 'without a name'}"

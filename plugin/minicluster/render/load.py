@@ -89,7 +89,7 @@ def _is_label(name: Any) -> TypeGuard[str]:
 
 
 #: Fields with two names, the one in flux-operator's documentation and the one in its API.
-ALIASES = {"preWorker": "workerPre", "preBroker": "brokerPre"}
+ALIASES = {"preCommand": "pre", "preWorker": "workerPre", "preBroker": "brokerPre"}
 
 
 def _resolve_aliases(spec: dict[str, Any]) -> None:
@@ -100,6 +100,20 @@ def _resolve_aliases(spec: dict[str, Any]) -> None:
     flux = spec.get("flux", {})
     if "leadBroker" in flux:
         _rename(flux, "leadBroker", flux.setdefault("bursting", {}), "leadBroker", place="flux.")
+    _resolve_hostlist(flux.get("bursting", {}))
+
+
+def _resolve_hostlist(bursting: dict[str, Any]) -> None:
+    """Take over the hostlist of leadBroker. Raises SpecError when there is another one."""
+    lead = bursting.get("leadBroker", {})
+    # it stays there: an empty leadBroker would mean that this cluster is a root
+    if found := lead.get("hostlist"):
+        if bursting.setdefault("hostlist", found) not in ("", found):
+            raise SpecError(
+                "flux.bursting.leadBroker.hostlist and flux.bursting.hostlist differ: they are two names of one field; "
+                "give one of them"
+            )
+        bursting["hostlist"] = found
 
 
 def _rename(source: dict[str, Any], alias: str, target: dict[str, Any], name: str, place: str = "") -> None:

@@ -1,6 +1,6 @@
 """The MiniCluster: its values with all defaults, and the names, paths and parts that follow from them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,6 +19,18 @@ class Given(NamedTuple):
     certificate: str  #: of the live release, "" without one
     installed: Installed | None = None  #: what the live cluster that this one upgrades was installed with
     kubernetes: str = ""  #: version of the Kubernetes cluster, "" when Helm talks to none
+
+
+def may_run_flux(containers: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the places of the containers that may be the runner; valid values have exactly one.
+
+    The runner is the only container, or the one with ``runFlux: true``; where none has it, the only one that doesn't
+    say ``runFlux: false``. The chart's `minicluster.runnerPlace` has the same rule.
+    """
+    if len(containers) == 1:
+        return [0]
+    marked = [place for place, container in enumerate(containers) if container.get("runFlux")]
+    return marked or [place for place, container in enumerate(containers) if container.get("runFlux") is not False]
 
 
 class MiniClusterModel(Given):
@@ -44,7 +56,7 @@ class MiniClusterModel(Given):
     def runner(self) -> Mapping[str, Any]:
         """The container that runs Flux."""
         containers: list[Mapping[str, Any]] = self.spec["containers"]
-        return containers[0] if len(containers) == 1 else next(c for c in containers if c.get("runFlux"))
+        return containers[may_run_flux(containers)[0]]
 
     @cached_property
     def sidecars(self) -> list[Mapping[str, Any]]:

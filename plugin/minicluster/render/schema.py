@@ -63,7 +63,7 @@ BROUGHT = {
     "name": "nameOverride",
 }
 #: Fields of flux-operator's older API, and where they are here.
-FORMER = {"preCommand": "commands.pre", "fluxLogLevel": "flux.logLevel", "fluxOptionFlags": "flux.optionFlags"}
+FORMER = {"fluxLogLevel": "flux.logLevel", "fluxOptionFlags": "flux.optionFlags"}
 
 
 def _meant(unknown: str, known: Iterable[str], at_top: bool) -> str | None:

@@ -137,6 +137,18 @@ Size         2 of at most 8
 Pods         0-1: Running
 """,
     ),
+    "joins another, by the other name of the field": (
+        job(size=2, **{"flux.leadBroker.address": "lead.example"}),
+        FOUR[:2],
+        None,
+        """\
+MiniCluster  mini, namespace lab, age 12m50s
+State        Running: its brokers join the cluster of lead.example: see the
+             status of that cluster
+Size         2 of at most 8
+Pods         0-1: Running
+""",
+    ),
     "the lead is replaced": (
         job(size=2),
         [pod(0, ended(85), deletionTimestamp=CREATED), pod(1)],

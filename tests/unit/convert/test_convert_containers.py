@@ -117,9 +117,10 @@ CASES: dict[str, Case] = {
         ],
     ),
     "snippets with other names": (
-        app(commands={"preWorker": "a", "preBroker": "b"}),
-        app(commands={"workerPre": "a", "brokerPre": "b"}),
+        app(commands={"preCommand": "c", "preWorker": "a", "preBroker": "b"}),
+        app(commands={"pre": "c", "workerPre": "a", "brokerPre": "b"}),
         [
+            "containers[0].commands.preCommand is called pre here",
             "containers[0].commands.preWorker is called workerPre here",
             "containers[0].commands.preBroker is called brokerPre here",
         ],
@@ -131,6 +132,24 @@ CASES: dict[str, Case] = {
             "services[0].command is dropped: flux-operator ran the image's entrypoint in services",
             "services[0].commands.init is dropped: flux-operator did not run it in services",
             "services[0].runFlux is dropped: it is for the containers of the brokers' pods",
+        ],
+    ),
+    "the runner by its guide: the others say that they are not": (
+        {
+            "containers": [
+                {"image": "i", "name": "s", "runFlux": False, "command": "y", "batch": True},
+                {"image": "i", "name": "n", "command": "x", "batch": True, "batchRaw": True},
+            ]
+        },
+        {
+            "containers": [
+                {"image": "i", "name": "s", "runFlux": False, "command": "y"},
+                {"image": "i", "command": "x", "batch": True, "batchRaw": True},
+            ]
+        },
+        [
+            "containers[1].name is dropped: flux-operator gave this container the cluster's name",
+            "containers[0].batch is dropped: it is for the container that runs Flux",
         ],
     ),
     "a script that no sidecar ran": (

@@ -148,6 +148,25 @@ CASES: dict[str, Case] = {
         },
         ["flux.leadBroker is flux.bursting.leadBroker here", "flux.leadBroker.hostlist is flux.bursting.hostlist here"],
     ),
+    "the host list of a lead, as its guide has it": (
+        {
+            "flux": {
+                "leadBroker": {"name": "r", "address": "h", "port": 30093, "hostlist": "r-[0-3],b-[001-003]"},
+            }
+        },
+        {
+            "flux": {
+                "bursting": {
+                    "leadBroker": {"name": "r", "address": "h", "port": 30093},
+                    "hostlist": "r-[0-3],b-[001-003]",
+                },
+            },
+        },
+        [
+            "flux.leadBroker is flux.bursting.leadBroker here",
+            "flux.leadBroker.hostlist is flux.bursting.hostlist here",
+        ],
+    ),
 }
 
 

@@ -1,5 +1,9 @@
 """How a MiniCluster is read, and how its values are written."""
 
+import json
+from typing import Any
+
+import pytest
 import yaml
 from conversion import ONE, V1ALPHA2, converted, document
 from minicluster import yamlio
@@ -40,6 +44,42 @@ def test_convert_writes_yaml_anchors_out() -> None:
     (values,), _ = convert(f"{data}  flux: {{environment: *e}}\n".encode())
     assert "*" not in values.text
     assert values.text.count("A: b") == 2
+
+
+NAMED = {"batch.kubernetes.io/job-name": "a"}
+LEAD = {"batch.kubernetes.io/job-completion-index": "0"}
+SELECTORS: list[tuple[Any, str, dict[str, str]]] = [
+    ({"job-index": "0"}, "job-index", NAMED | LEAD),
+    ({"job-name": "b", "job-index": 0}, "job-index", {"job-name": "b"} | LEAD),
+    ({"hpa-selector": "b", "tier": "x"}, "hpa-selector", {"tier": "x", "batch.kubernetes.io/job-name": "b"}),
+    ({"app": "flux-operator"}, "app", NAMED),
+    ({"app.kubernetes.io/name": "a", "job-index": "0"}, "app.kubernetes.io/name, job-index", NAMED | LEAD),
+]
+
+
+def remark(selector: Any, *names: str) -> list[str]:
+    """Return what is said of a Service beside MiniClusters."""
+    service = {"kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": selector}}
+    return convert(yaml.safe_dump_all([*(document(ONE, name=name) for name in names), service]).encode())[1]
+
+
+@pytest.mark.parametrize(("selector", "labels", "here"), SELECTORS, ids=str)
+def test_convert_names_the_selector_of_a_service_by_labels_that_only_flux_operator_sets(
+    selector: Any, labels: str, here: dict[str, str]
+) -> None:
+    assert remark(selector, "a") == [
+        f"Service web selects pods by {labels}, as only flux-operator labels them: apply it with the selector "
+        f"{json.dumps(here)}"
+    ]
+
+
+def test_convert_does_not_guess_which_of_several_clusters_a_service_selects() -> None:
+    assert remark({"job-index": "0"}, "a", "b")[0].endswith(f"{json.dumps(NAMED | LEAD)}".replace('"a"', '"NAME"'))
+
+
+@pytest.mark.parametrize("selector", [{"job-name": "a"}, {"app": "web"}, {"app.kubernetes.io/name": "b"}, {}, None, []])
+def test_convert_leaves_other_services_as_they_are(selector: Any) -> None:
+    assert remark(selector, "a") == ["Service web is not a MiniCluster: apply it as before"]
 
 
 def test_a_name_too_long_for_a_release_becomes_a_name_override() -> None:

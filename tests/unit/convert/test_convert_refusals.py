@@ -34,7 +34,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"flux": {"optionFlags": "'"}} | ONE, 'flux.optionFlags is "\'": No closing quotation; close the quote'),
     (
         {"containers": [{"image": "i"}, {"image": "i"}]},
-        "none of the 2 containers has runFlux: true: set it on the one that runs Flux",
+        "containers[0] and containers[1] could each run Flux: set runFlux: true on the one that does",
     ),
 ]
 

@@ -43,7 +43,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (runner(env={}), "containers[0].env is not a field; did you mean environment?"),
     (runner(volumeMounts=[]), "containers[0].volumeMounts is not a field; did you mean volumes?"),
     (runner(args=["x"]), "containers[0].args is not a field; did you mean command?"),
-    (runner(preCommand="x"), "containers[0].preCommand is not a field; did you mean commands.pre?"),
+    (runner(preCommand="x"), "containers[0].preCommand must be absent: write it as commands.pre"),
     (runner(fluxLogLevel=7), "containers[0].fluxLogLevel is not a field; did you mean flux.logLevel?"),
     ({"fluxOptionFlags": "x"}, "fluxOptionFlags is not a field; did you mean flux.optionFlags?"),
     ({"replicas": 2}, "replicas is not a field; did you mean size?"),
@@ -247,10 +247,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (runner(command=["a\x01"]), r'containers[0].command[0] is "a\u0001": must have no control characters'),
     # lists
     ({"containers": []}, "containers is []: must have at least 1 item"),
-    ({"containers": [{}, {}]}, "none of the 2 containers has runFlux: true: set it on the one that runs Flux"),
+    (
+        {"containers": [{}, {}]},
+        "containers[0] and containers[1] could each run Flux: set runFlux: true on the one that does",
+    ),
     (
         {"containers": [{"runFlux": True}, {"name": "a", "runFlux": True}]},
-        "2 of the 2 containers have runFlux: true: leave it on the one that runs Flux",
+        "containers[0] and containers[1] have runFlux: true, and only one can run Flux: leave it on that one",
     ),
     (
         {"containers": [{"runFlux": True}, {}]},

@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
+from minicluster.render import broker
+from minicluster.render.hostlist import registered
 from minicluster.render.load import load
 
 LEAD = {"name": "root", "address": "10.0.0.1", "size": 3}
 RUNNER: dict[str, Any] = {"image": "a", "runFlux": True}
+HOSTLIST = "flux-sample-[0-3],gffw-compute-a-[001-003]"
 HOST = "it is for the container that runs Flux"
 
 
@@ -81,8 +84,19 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "flux.bursting.leadBroker.size is 100001: a Job has at most 100000 pods; lower it",
     ),
     # containers
-    ({"containers": [{"name": "a"}, {"name": "b"}]}, "none of the 2 containers has runFlux: true: "),
-    ({"containers": [RUNNER, {**RUNNER, "name": "b"}]}, "2 of the 2 containers have runFlux: true: "),
+    (
+        {"containers": [{"name": "a"}, {"name": "b", "runFlux": False}, {"name": "c"}]},
+        "containers[0] and containers[2] could each run Flux: set runFlux: true on the one that does",
+    ),
+    (
+        {"containers": [{"name": "a", "runFlux": False}, {"name": "b", "runFlux": False}]},
+        "containers[0] and containers[1] have runFlux: false, so none runs Flux: set runFlux: true on the one that "
+        "does",
+    ),
+    (
+        {"containers": [RUNNER, {**RUNNER, "name": "b"}, {"name": "c"}]},
+        "containers[0] and containers[1] have runFlux: true, and only one can run Flux: leave it on that one",
+    ),
     (
         {"containers": [RUNNER, {"image": "b"}]},
         "containers[1] has no name: give it one; only the runner needs none",
@@ -668,7 +682,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(
         (
             bursting(leadBroker={k: v for k, v in LEAD.items() if k != key}, hostlist="root-0"),
-            f"flux.bursting.leadBroker has no {key}: name, address and size are needed",
+            f"flux.bursting.leadBroker has no {key}: name and address are needed",
+        )
+        for key in ("name", "address")
+    ),
+    *(
+        (
+            bursting(leadBroker={k: v for k, v in LEAD.items() if k != key}, clusters=[{"name": "mc"}]),
+            f"flux.bursting.leadBroker has no {key}: name, address and size are needed, or a hostlist in place of size",
         )
         for key in LEAD
     ),
@@ -746,6 +767,23 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"flux": {"leadBroker": LEAD, "bursting": {"leadBroker": LEAD}}},
         "flux.leadBroker and leadBroker are both set: they are two names of one field; give one of them",
     ),
+    (
+        bursting(leadBroker={**LEAD, "hostlist": "root-[0-2],a-0"}, hostlist="root-[0-2],b-0"),
+        "flux.bursting.leadBroker.hostlist and flux.bursting.hostlist differ: they are two names of one field; give "
+        "one of them",
+    ),
+    (
+        bursting(leadBroker={"hostlist": "root-0"}),
+        "flux.bursting.leadBroker has no name: name and address are needed",
+    ),
+    (
+        bursting(leadBroker={**LEAD, "hostlist": "root-0"}, clusters=[{"name": "mc"}]),
+        "flux.bursting has hostlist and clusters: give one of them",
+    ),
+    (
+        runner(commands={"preCommand": "a", "pre": "b"}),
+        "preCommand and pre are both set: they are two names of one field; give one of them",
+    ),
 ]
 
 
@@ -778,13 +816,29 @@ def test_valid_autoscaling_values_are_accepted(spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alias", "name"), [("preWorker", "workerPre"), ("preBroker", "brokerPre")], ids=["worker", "broker"]
+    ("alias", "name"),
+    [("preCommand", "pre"), ("preWorker", "workerPre"), ("preBroker", "brokerPre")],
+    ids=["both", "worker", "broker"],
 )
 def test_an_alias_of_a_command_means_the_same(alias: str, name: str) -> None:
     # the field itself may be there, empty
     for own in ({}, {name: ""}):
         document = {"metadata": {"name": "mc"}, "spec": runner(command="a", commands={alias: "echo", **own})}
         assert load(document).runner["commands"] == {name: "echo"}
+
+
+@pytest.mark.parametrize("beside", [{}, {"hostlist": HOSTLIST}, {"hostlist": ""}], ids=["", "twice", "empty"])
+@pytest.mark.parametrize("place", ["flux", "bursting"])
+def test_the_hostlist_of_a_lead_broker_is_the_host_table(place: str, beside: dict[str, Any]) -> None:
+    # as flux-operator's guide has it, without size
+    lead = {"name": "flux-sample", "address": "24.123.50.123", "port": 30093, "hostlist": HOSTLIST}
+    flux = {"leadBroker": lead, "bursting": beside} if place == "flux" else {"bursting": {"leadBroker": lead} | beside}
+    cluster = load({"metadata": {"name": "burst"}, "spec": {"flux": flux}})
+    assert broker.bootstrap(cluster) == [
+        {"host": "flux-sample-0", "connect": "tcp://24.123.50.123:30093"},
+        {"host": "flux-sample-[1-3],gffw-compute-a-[001-003]"},
+    ]
+    assert registered(cluster) == 7
 
 
 @pytest.mark.parametrize(

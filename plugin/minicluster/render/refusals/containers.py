@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minicluster.names import MAX_NAME
-from minicluster.render.model import MiniClusterModel
+from minicluster.render.model import MiniClusterModel, may_run_flux
 from minicluster.render.quantity import to_number
 from minicluster.render.resources import GPUS, gpus
 from minicluster.render.resources import cores as cores_of
@@ -24,12 +24,15 @@ OWN_VARIABLES = ("mc_", "MINICLUSTER_")
 
 def runners(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield if, of several containers, not exactly one runs Flux."""
-    count = len(cluster.spec["containers"])
-    marked = sum(bool(container.get("runFlux")) for container in cluster.spec["containers"])
-    if count > 1 and not marked:
-        yield f"none of the {count} containers has runFlux: true: set it on the one that runs Flux"
-    elif count > 1 and marked > 1:
-        yield f"{marked} of the {count} containers have runFlux: true: leave it on the one that runs Flux"
+    containers = cluster.spec["containers"]
+    found = may_run_flux(containers)
+    places = " and ".join(f"containers[{place}]" for place in found or range(len(containers)))
+    if not found:
+        yield f"{places} have runFlux: false, so none runs Flux: set runFlux: true on the one that does"
+    elif len(found) > 1 and containers[found[0]].get("runFlux"):
+        yield f"{places} have runFlux: true, and only one can run Flux: leave it on that one"
+    elif len(found) > 1:
+        yield f"{places} could each run Flux: set runFlux: true on the one that does"
 
 
 def others(cluster: MiniClusterModel) -> Iterator[str]:

@@ -47,8 +47,7 @@ def bursting(cluster: MiniClusterModel) -> Iterator[str]:
         yield "flux.bursting has hostlist and clusters: give one of them"
     if cluster.joins and cluster.spec["archive"]["path"]:
         yield "archive.path and flux.bursting.leadBroker are both set: the lead cluster has the state; drop the path"
-    for key in [key for key in ("name", "address", "size") if cluster.joins and not lead.get(key)]:
-        yield f"flux.bursting.leadBroker has no {key}: name, address and size are needed"
+    yield from _lead(cluster)
     if cluster.is_multi_cluster and topology not in ("", "kary:0"):
         yield f"flux.topology is {topology} with bursting: every broker must reach rank 0 directly; drop it"
     yield from _clusters(cluster)
@@ -57,6 +56,16 @@ def bursting(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"flux.bursting.hostlist is {bursting['hostlist']}: its first host must be that of the lead, {first}"
     if not bursting["expose"]["type"] and (bursting["expose"]["nodePort"] or bursting["expose"]["annotations"]):
         yield "flux.bursting.expose has a port or annotations and no type: give NodePort or LoadBalancer"
+
+
+def _lead(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield what a burst doesn't say of its lead; a hostlist has the root's hosts, so the size isn't needed then."""
+    bursting = cluster.flux["bursting"]
+    needed, way = ["name", "address"], "name and address are needed"
+    if not bursting["hostlist"]:
+        needed, way = [*needed, "size"], "name, address and size are needed, or a hostlist in place of size"
+    for key in [key for key in needed if cluster.joins and not bursting["leadBroker"].get(key)]:
+        yield f"flux.bursting.leadBroker has no {key}: {way}"
 
 
 def _clusters(cluster: MiniClusterModel) -> Iterator[str]:

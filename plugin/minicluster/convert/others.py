@@ -1,0 +1,47 @@
+"""What is said of the objects beside the MiniClusters: apply them as before, or a Service with another selector."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from minicluster.convert.read import title
+
+#: Kubernetes' own labels of the pods of an Indexed Job; the second since Kubernetes 1.28
+JOB, INDEX = "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"
+
+
+def remarks(objects: Sequence[Any], names: Sequence[str]) -> list[str]:
+    """Return a sentence for each object; ``names`` are those of the MiniClusters."""
+    return [_remark(one, names) for one in objects]
+
+
+def _remark(document: Any, names: Sequence[str]) -> str:
+    selector = _selector(document)
+    gone = {key: value for key, value in selector.items() if _is_of_operator(key, value, names)}
+    if not gone:
+        return f"{title(document)} is not a MiniCluster: apply it as before"
+    kept = {key: value for key, value in selector.items() if key not in gone}
+    if not kept.keys() & {JOB, "job-name"}:
+        only = names[0] if len(names) == 1 else "NAME"
+        kept[JOB] = str(gone.get("hpa-selector") or gone.get("app.kubernetes.io/name") or only)
+    if "job-index" in gone:
+        kept[INDEX] = str(gone["job-index"])
+    return (
+        f"{title(document)} selects pods by {', '.join(gone)}, as only flux-operator labels them: "
+        f"apply it with the selector {json.dumps(kept)}"
+    )
+
+
+def _selector(document: Any) -> Mapping[str, Any]:
+    """Return the labels by which a Service selects pods; none for any other object."""
+    spec = document.get("spec") if isinstance(document, dict) and document.get("kind") == "Service" else None
+    selector = spec.get("selector") if isinstance(spec, dict) else None
+    return selector if isinstance(selector, dict) else {}
+
+
+def _is_of_operator(key: Any, value: Any, names: Sequence[str]) -> bool:
+    """Tell whether only flux-operator gives pods this label."""
+    return key in ("job-index", "hpa-selector") or (key, value) in (
+        ("app", "flux-operator"),
+        *(("app.kubernetes.io/name", name) for name in names),
+    )
