@@ -1,15 +1,17 @@
 """The log of the lead, by `kubectl logs`; it goes on when another pod replaces the lead."""
 
-from collections.abc import Callable
-from contextlib import closing
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 
 from minicluster import streams
 from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
-from minicluster.kubectl import Kubernetes
+from minicluster.kubectl import Kubernetes, Stream
 from minicluster.live.loglines import NewLines
-from minicluster.live.lookup import find_cluster, refusals
+from minicluster.live.lookup import Cluster, find_cluster, refusals
 from minicluster.live.telling import describe, end_in_words, ended, question, teller
 from minicluster.live.watch import looks
 
@@ -32,7 +34,12 @@ def show(kubernetes: Kubernetes, name: str, container: str) -> None:
 def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
     """Print the log of the lead, and of those that replace it, until the MiniCluster ends. Raises StateError."""
     cluster = find_cluster(kubernetes, name)
-    name = cluster.name
+    say(ended(cluster.name, *print_to_end(cluster, container, say)))
+
+
+def print_to_end(cluster: Cluster, container: str, say: Say) -> tuple[tuple[str, str], Lead | None]:
+    """Print the same, and return the end and the lead. Raises StateError, also at the deadline."""
+    kubernetes, name = cluster.kubernetes, cluster.name
     log: _PrintedLog | None = None
     tell = teller(question(kubernetes), name, say)
     for job, lead in looks(cluster):
@@ -46,10 +53,10 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
         if log and lead and lead.pod.phase != "Pending":
             log.copy(follow=not end)
         if end:
-            say(ended(name, end_in_words(cluster, job, lead) or end, lead))
-            return
+            return end_in_words(cluster, job, lead) or end, lead
         if not lead or lead.pod.phase != "Running":
             tell(job, lead)
+    raise AssertionError  # looks only ends with an error
 
 
 class _PrintedLog:
@@ -66,16 +73,31 @@ class _PrintedLog:
         With ``follow`` it is no error if the pod is gone, or has not begun. Raises StateError.
         """
         words = ("logs", self._pod, f"--container={self._container}", "--timestamps", f"--follow={str(follow).lower()}")
-        with closing(self._kubernetes.stream(*words)) as output:
+        with closing(self._kubernetes.stream(*words)) as output, _until_deadline(self._kubernetes, output):
             for line in output.lines():
                 text = self._new.text(line.decode(errors="surrogateescape"))
                 if text is not None:
                     streams.write(text.encode(errors="surrogateescape"))
             error = output.error()
-        if error is None:
+        if error is None or self._kubernetes.is_late:
             return
         if error.is_forbidden:
             with refusals():
                 raise error
         if not follow or "is not valid for pod" in error.reason:
             raise StateError(f"there is no log: {error.reason}")
+
+
+@contextmanager
+def _until_deadline(kubernetes: Kubernetes, output: Stream) -> Iterator[None]:
+    """End a stream at the deadline, if there is one."""
+    if kubernetes.deadline is None:
+        yield
+        return
+    timer = threading.Timer(max(0.0, kubernetes.deadline - time.monotonic()), output.end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

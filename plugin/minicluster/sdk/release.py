@@ -7,24 +7,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from minicluster import yamlio
 from minicluster.errors import ToolError
 from minicluster.kubectl import Kubernetes
-from minicluster.release import helm
+from minicluster.release import helm, oneshot
 from minicluster.release import resize as by_helm
 from minicluster.sdk.client import KubeClient
 from minicluster.sdk.exceptions import ReleaseError
 
 #: Seconds that Helm waits for the pods of a release that it removes
-REMOVAL = 600
+REMOVAL = helm.REMOVAL
 
 
 def install(kube: KubeClient, release: str, values: Mapping[str, Any], chart: str = "") -> None:
     """Install the chart. Raises ReleaseError."""
     _check_post_renderer()
     words = ("install", release, chart or str(helm.CHART), "--values", "-", "--post-renderer", "minicluster")
-    # Helm 4 refuses a marker before an empty map
-    _helm(kube, *words, stdin=yamlio.dump(dict(values)).decode().removeprefix("---"))
+    with _errors():
+        _kubernetes(kube).helm(*words, stdin=helm.values_text(values))
+
+
+def install_oneshot(kube: KubeClient, asked: oneshot.Oneshot) -> None:
+    """Install the chart for one run; a failure leaves nothing. Raises ReleaseError."""
+    _check_post_renderer()
+    with _errors():
+        oneshot.install(_kubernetes(kube), asked)
 
 
 def resize(kube: KubeClient, release: str, size: int) -> None:
@@ -38,11 +44,6 @@ def uninstall(kube: KubeClient, release: str, seconds: float = REMOVAL) -> None:
     """Remove the release, if it is there, and wait until its pods are gone. Raises ReleaseError."""
     with _errors():
         helm.uninstall(_kubernetes(kube), release, seconds, "--ignore-not-found")
-
-
-def _helm(kube: KubeClient, *words: str, stdin: str = "") -> None:
-    with _errors():
-        _kubernetes(kube).helm(*words, stdin=stdin)
 
 
 def _kubernetes(kube: KubeClient) -> Kubernetes:
