@@ -1,14 +1,16 @@
-"""`minicluster run` on a real API server. In its pods nothing runs, so there is no log: `end` ends the work."""
+"""`minicluster run` on a real API server. In its pods nothing runs: `end` ends the work."""
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from minicluster.sdk import EndedError, MiniCluster, ReleaseError, WaitTimeoutError
+from minicluster.sdk import ArgumentError, EndedError, MiniCluster, ReleaseError, Result, WaitTimeoutError, single_run
 from simulated import end
 from support import BIN, Done, Helm, Process
 
@@ -16,13 +18,21 @@ from tools.releases import Release
 
 Start = Callable[..., Process]
 pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+#: No kubelet has a log here: this one says that its pod has printed a line
+KUBECTL = f"""#!/bin/sh
+case " $* " in *" logs "*) echo '2030-01-01T12:00:01.5Z out'; exit ;; esac
+exec {BIN}/kubectl "$@"
+"""
 WORK = ("--", "sh", "-c", 'echo "a  $B"')
 
 
 @pytest.fixture
-def start(connected: Helm, release: Release) -> Iterator[Start]:
+def start(connected: Helm, release: Release, tmp_path: Path) -> Iterator[Start]:
     """Starts `minicluster run` in the release's namespace, with each Helm."""
-    environment = connected.environment | {"HELM_BIN": connected.name}
+    (tmp_path / "kubectl").write_text(KUBECTL)
+    (tmp_path / "kubectl").chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{connected.environment['PATH']}"
+    environment = connected.environment | {"HELM_BIN": connected.name, "PATH": path}
     started: list[Process] = []
 
     def start(*words: str, name: str = "mc") -> Process:
@@ -61,7 +71,7 @@ def test_run_ends_with_the_code_of_the_work_and_leaves_nothing(release: Release,
     assert files["command"] == "exec sh -c 'echo \"a  $B\"'\n"
     end(release, 0, code)
     ended = done(process)
-    assert (ended.code, ended.out) == (code, "")
+    assert (ended.code, ended.out) == (code, "out\n")
     assert f"minicluster: installed mc in namespace {release.namespace}\n" in ended.err
     assert f"minicluster: mc has ended (exit code {code}): " in ended.err
     assert release.items() == []
@@ -75,7 +85,7 @@ def test_a_signal_removes_the_release(release: Release, start: Start, number: in
     release.running(2)
     process.send_signal(number)
     ended = done(process)
-    assert (ended.code, ended.out) == (128 + number, "")
+    assert ended.code == 128 + number
     assert ended.err.splitlines()[-1] == "minicluster: removing mc"
     assert release.items() == []
 
@@ -83,7 +93,7 @@ def test_a_signal_removes_the_release(release: Release, start: Start, number: in
 @pytest.mark.any_helm
 def test_a_signal_during_the_install_leaves_nothing(release: Release, start: Start) -> None:
     process = start(*WORK)
-    secret = f"--selector=owner=helm"
+    secret = "--selector=owner=helm"
     release.cluster.wait("the release", lambda: bool(release.items("secrets", secret)))
     process.send_signal(signal.SIGINT)
     assert done(process).code == 128 + signal.SIGINT
@@ -165,7 +175,7 @@ def test_two_runs_at_once_have_names_of_their_own(release: Release, start: Start
 
 
 @pytest.mark.any_helm
-def test_a_killed_run_leaves_a_release_that_its_deadline_ends(release: Release, start: Start, connected: Helm) -> None:
+def test_a_killed_run_leaves_a_release_that_its_deadline_ends(release: Release, start: Start) -> None:
     process = start("--timeout", "12s", *WORK)
     release.cluster.wait("the Job", lambda: bool(release.items("jobs")))
     release.running(1)
@@ -185,6 +195,52 @@ def test_a_killed_run_leaves_a_release_that_its_deadline_ends(release: Release, 
 @pytest.mark.any_helm
 def test_the_timeout_ends_a_run_and_removes_it(release: Release, start: Start) -> None:
     ended = done(start("--timeout", "8s", *WORK))
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (1, "out\n")
     assert f"minicluster: mc in namespace {release.namespace}: gave up after 8 s\n" in ended.err
+    assert release.items() == []
+
+
+@pytest.fixture
+def _sdk(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a Python that uses the SDK, with each Helm."""
+    monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
+    for name, value in connected.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(single_run, "logs", lambda *_, **__: iter(["out", "more"]))
+
+
+@pytest.mark.usefixtures("_sdk")
+def test_the_sdk_runs_a_command_and_leaves_nothing(release: Release) -> None:
+    values = {"containers": [{"name": "side", "image": "s"}, {"image": "m", "runFlux": True}]}
+    with ThreadPoolExecutor() as pool:
+        states: list[str] = []
+        future = pool.submit(
+            MiniCluster.run, "work 'a b'", release.namespace, values, name="mc", nodes=2, progress=states.append
+        )
+        release.cluster.wait("the Job", lambda: bool(release.items("jobs")))
+        release.running(2)
+        assert release.get("configmap", "mc-config")["data"]["command"] == "exec work 'a b'\n"
+        end(release, 0, 7)
+        assert future.result(60) == Result(7, "out\nmore\n", "")
+    assert release.items() == []
+
+
+@pytest.mark.any_helm
+@pytest.mark.usefixtures("_sdk")
+def test_an_sdk_run_that_fails_leaves_nothing(release: Release) -> None:
+    with pytest.raises(ReleaseError, match="size is 4, maxSize 2: lower size"):
+        MiniCluster.run("work", release.namespace, {"maxSize": 2}, nodes=4)
+    with pytest.raises(ReleaseError, match=r"run-\w{5} has nothing to run"):
+        MiniCluster.run(namespace=release.namespace)
+    unknown: Any = {"cores": 4}
+    with pytest.raises(ArgumentError, match="cores is not an option of a run: there are image, nodes, "):
+        MiniCluster.run("work", release.namespace, **unknown)
+    with pytest.raises(WaitTimeoutError):
+        MiniCluster.run("work", release.namespace, timeout=6)
+    with ThreadPoolExecutor() as pool:
+        future = pool.submit(MiniCluster.run, "work", release.namespace, name="mc")
+        release.cluster.wait("the Job", lambda: bool(release.items("jobs")))
+        release.ok("uninstall")
+        with pytest.raises(EndedError, match="Gone"):
+            future.result(60)
     assert release.items() == []

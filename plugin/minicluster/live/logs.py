@@ -1,15 +1,13 @@
 """The log of the lead, by `kubectl logs`; it goes on when another pod replaces the lead."""
 
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 
 from minicluster import streams
 from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
-from minicluster.kubectl import Kubernetes, Stream
+from minicluster.kubectl import Kubernetes
 from minicluster.live.loglines import NewLines
 from minicluster.live.lookup import Cluster, find_cluster, refusals
 from minicluster.live.telling import describe, end_in_words, ended, question, teller
@@ -68,36 +66,21 @@ class _PrintedLog:
         self._new = NewLines()
 
     def copy(self, *, follow: bool) -> None:
-        """Print the lines that were not printed before, until the connection ends.
+        """Print the lines that were not printed before, until the connection ends, or at the deadline.
 
         With ``follow`` it is no error if the pod is gone, or has not begun. Raises StateError.
         """
         words = ("logs", self._pod, f"--container={self._container}", "--timestamps", f"--follow={str(follow).lower()}")
-        with closing(self._kubernetes.stream(*words)) as output, _until_deadline(self._kubernetes, output):
-            for line in output.lines():
+        with closing(self._kubernetes.stream(*words)) as output:
+            for line in output.lines(self._kubernetes.deadline):
                 text = self._new.text(line.decode(errors="surrogateescape"))
                 if text is not None:
                     streams.write(text.encode(errors="surrogateescape"))
             error = output.error()
-        if error is None or self._kubernetes.is_late:
+        if error is None:
             return
         if error.is_forbidden:
             with refusals():
                 raise error
         if not follow or "is not valid for pod" in error.reason:
             raise StateError(f"there is no log: {error.reason}")
-
-
-@contextmanager
-def _until_deadline(kubernetes: Kubernetes, output: Stream) -> Iterator[None]:
-    """End a stream at the deadline, if there is one."""
-    if kubernetes.deadline is None:
-        yield
-        return
-    timer = threading.Timer(max(0.0, kubernetes.deadline - time.monotonic()), output.end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

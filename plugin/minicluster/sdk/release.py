@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from minicluster.errors import ToolError
+from minicluster.errors import SpecError, ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.release import helm, oneshot
 from minicluster.release import resize as by_helm
@@ -27,10 +27,17 @@ def install(kube: KubeClient, release: str, values: Mapping[str, Any], chart: st
 
 
 def install_oneshot(kube: KubeClient, asked: oneshot.Oneshot) -> None:
-    """Install the chart for one run; a failure leaves nothing. Raises ReleaseError."""
+    """Install the chart for one run; `remove_oneshot` follows in any case. Raises ReleaseError."""
     _check_post_renderer()
     with _errors():
         oneshot.install(_kubernetes(kube), asked)
+
+
+def remove_oneshot(kube: KubeClient, asked: oneshot.Oneshot) -> None:
+    """Remove what there is of that release. Raises ReleaseError."""
+    with _errors():
+        if oneshot.is_there(_kubernetes(kube), asked):
+            helm.uninstall(_kubernetes(kube), asked.name, REMOVAL)
 
 
 def resize(kube: KubeClient, release: str, size: int) -> None:
@@ -56,6 +63,8 @@ def _errors() -> Iterator[None]:
         yield
     except ToolError as error:
         raise ReleaseError(helm.explain(error)) from None
+    except SpecError as error:
+        raise ReleaseError(str(error)) from None
 
 
 def _check_post_renderer() -> None:
