@@ -65,7 +65,7 @@ def test_run_ends_with_the_code_of_the_work_and_leaves_nothing(release: Release,
     release.running(2)
     spec = release.get("job")["spec"]
     container = spec["template"]["spec"]["containers"][0]
-    assert (spec["completions"], spec["activeDeadlineSeconds"], container["image"]) == (2, 300, "a")
+    assert (spec["completions"], spec["activeDeadlineSeconds"], container["image"]) == (2, 310, "a")
     assert container["resources"] == {"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}
     files = release.get("configmap", "mc-config")["data"]
     assert files["command"] == "exec sh -c 'echo \"a  $B\"'\n"
@@ -108,7 +108,10 @@ def test_keep_leaves_a_release_that_has_ended(release: Release, start: Start) ->
     end(release, 0, 7)
     ended = done(process)
     assert ended.code == 7
-    assert ended.err.splitlines()[-1] == "minicluster: mc stays: `helm uninstall mc` removes it"
+    assert (
+        ended.err.splitlines()[-1]
+        == f"minicluster: mc stays: `helm uninstall mc --namespace {release.namespace}` removes it"
+    )
     assert releases(release) == ["mc"]
 
 
@@ -176,7 +179,7 @@ def test_two_runs_at_once_have_names_of_their_own(release: Release, start: Start
 
 @pytest.mark.any_helm
 def test_a_killed_run_leaves_a_release_that_its_deadline_ends(release: Release, start: Start) -> None:
-    process = start("--timeout", "12s", *WORK)
+    process = start("--timeout", "10s", *WORK)
     release.cluster.wait("the Job", lambda: bool(release.items("jobs")))
     release.running(1)
     process.kill()

@@ -59,9 +59,8 @@ def command(ctx: click.Context, /, name: str, namespace: str, context: str, keep
     run = Oneshot(name=name or made_up_name(), command=words, **asked)
     # apart: Ctrl-C on a terminal must not end Helm and kubectl
     where = Kubernetes(context, namespace, is_apart=True)
-    with streams.until_unread():
-        try:
-            with stoppable(streams.say):
-                return run_once(where, run, streams.say, keeps=keep)
-        except Stopped as stopped:
-            raise SystemExit(128 + stopped.number) from None
+    try:
+        with stoppable(streams.say):
+            return run_once(where, run, streams.say, keeps=keep)
+    except Stopped as stopped:
+        return 128 + stopped.number

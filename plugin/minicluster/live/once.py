@@ -4,8 +4,10 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 
+from minicluster import streams
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError, StatusError, ToolError
 from minicluster.kubectl import Kubernetes
@@ -16,13 +18,10 @@ from minicluster.live.run import SIGNAL_SECONDS, handle_signals
 from minicluster.live.wait import look_for, wait
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
-from minicluster.signals import handled
 
 Say = Callable[[str], None]
 #: Seconds for which a pod may fail to start: a registry may be away for a moment
 PATIENCE = 60.0
-#: Sent when nobody reads our output any more; Windows has none
-UNREAD = [signal.SIGPIPE] if hasattr(signal, "SIGPIPE") else []
 
 
 class Stopped(KeyboardInterrupt):
@@ -38,7 +37,7 @@ class Stopped(KeyboardInterrupt):
 def stoppable(say: Say) -> Iterator[None]:
     """Raise Stopped at the first signal that ends a program, and at the third Ctrl-C. For the main thread.
 
-    What happens after the first one, the removal, is not disturbed by others.
+    The same when nobody reads our output any more. Signals after the first don't disturb the removal.
     """
     count = interrupts = 0
 
@@ -51,7 +50,7 @@ def stoppable(say: Say) -> Iterator[None]:
         if number == signal.SIGINT:
             say("still removing: one more Ctrl-C leaves the rest behind")
 
-    with handle_signals(stop), handled(UNREAD, stop):
+    with handle_signals(stop), streams.until_unread(stop):
         yield
 
 
@@ -82,7 +81,7 @@ class StartWatch:
 def run_once(kubernetes: Kubernetes, asked: Oneshot, say: Say, *, keeps: bool) -> int:
     """Install a release, print its lead's log until the work has ended, remove it; return the work's exit code.
 
-    With ``keeps`` a release whose work has ended stays. Whatever is raised, the release is removed: StateError at the
+    With ``keeps`` a release whose work has ended stays; else it is removed, whatever is raised: StateError at the
     deadline, for a lead that can't start, and for an end without an exit code; ToolError, SpecError for a refusal.
     """
     return _Run(kubernetes, asked, say).run(keeps=keeps)
@@ -97,19 +96,21 @@ class _Run:
         self._is_installed = self._has_ended = False
 
     def run(self, *, keeps: bool) -> int:
-        name = self._asked.name
+        name, words = self._asked.name, oneshot.install_words(self._asked)
         try:
-            oneshot.install(self._kubernetes, self._asked)
+            oneshot.install(self._kubernetes, self._asked, words)
             self._is_installed = True
             self._say(f"installed {name} in {self._kubernetes}")
-            cluster = find_cluster(self._timed, name)
-            self._print_to_end(cluster)
+            cluster = find_cluster(self._kubernetes, name)
+            self._print_to_end(replace(cluster, kubernetes=self._timed))
             self._has_ended = True
             return wait(cluster, "end", self._say)
         finally:
             if self._has_ended and keeps:
-                self._say(f"{name} stays: `helm uninstall {name}` removes it")
+                self._say(f"{name} stays: {self._way_out}")
             else:
+                if self._is_installed and not self._has_ended:
+                    self._say(f"removing {name}")
                 self._remove()
 
     def _print_to_end(self, cluster: Cluster) -> None:
@@ -128,8 +129,6 @@ class _Run:
 
     def _remove(self) -> None:
         """Cancel the work and remove the release. A failure is only told; only the third Ctrl-C stops it."""
-        if self._is_installed and not self._has_ended:
-            self._say(f"removing {self._asked.name}")
         try:
             self._try_to_remove()
         except Stopped as stopped:
@@ -160,5 +159,10 @@ class _Run:
             return  # the pods' own stop cancels them
 
     def _say_left(self, why: str) -> None:
-        name = self._asked.name
-        self._say(f"{name} is left in {self._kubernetes}: {why}: `helm uninstall {name}` removes it")
+        self._say(f"{self._asked.name} is left in {self._kubernetes}: {why}: {self._way_out}")
+
+    @property
+    def _way_out(self) -> str:
+        where = {"--namespace": self._kubernetes.namespace, "--kube-context": self._kubernetes.context}
+        options = "".join(f" {option} {value}" for option, value in where.items() if value)
+        return f"`helm uninstall {self._asked.name}{options}` removes it"

@@ -16,6 +16,8 @@ from minicluster.render.stream import parse, split
 
 #: Label of the release, by which no other release is removed in its place
 MARK = "minicluster-run"
+#: Seconds by which the Job's deadline is later than ours: it is for a client that was killed, and takes the log away
+SLACK = 10
 LETTERS = string.ascii_lowercase + string.digits
 #: The log has only what the work prints, unless the user's values say otherwise
 BASE = {"logging": {"quiet": True}}
@@ -47,7 +49,7 @@ class Oneshot:
 
 def cluster_values(asked: Oneshot) -> dict[str, Any]:
     """Return the values that are not of a container, by their paths."""
-    seconds = None if asked.seconds is None else max(1, math.ceil(asked.seconds))
+    seconds = None if asked.seconds is None else math.ceil(asked.seconds) + SLACK
     found = {"size": asked.nodes, "tasks": asked.tasks, "deadlineSeconds": seconds}
     # a Job that is removed as soon as it has ended takes the exit code with it
     return {"cleanup": False, **{path: value for path, value in found.items() if value is not None}}
@@ -63,17 +65,25 @@ def runner_values(asked: Oneshot, index: int) -> dict[str, Any]:
     return {f"containers[{index}].{path}": value for path, value in found.items() if value}
 
 
-def install(kubernetes: Kubernetes, asked: Oneshot) -> None:
-    """Install the release. Raises ToolError, after which a part may be there; SpecError without anything to run."""
+def install_words(asked: Oneshot) -> list[str]:
+    """Return the words by which Helm installs the release, without a cluster.
+
+    Raises ToolError for values and names that Helm refuses, SpecError when there is nothing to run.
+    """
     helm.check_name(asked.name)
     for word in asked.command:
-        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise SpecError(f"the word {word!r} of the command is not UTF-8, and values are: put it into a file")
     own = {**cluster_values(asked), **runner_values(asked, _runner(asked))}
     values = ("--values", "-", *_given(asked), *_words(own))
-    words = ("install", asked.name, str(helm.CHART), *values, "--labels", f"{MARK}={asked.key}")
+    label = ("--labels", f"{MARK}={asked.key}")
+    return ["install", asked.name, str(helm.CHART), *values, *label, "--post-renderer", "minicluster"]
+
+
+def install(kubernetes: Kubernetes, asked: Oneshot, words: Sequence[str]) -> None:
+    """Install the release. Raises ToolError, after which a part of it may be there."""
     try:
-        kubernetes.helm(*words, "--post-renderer", "minicluster", stdin=helm.values_text(_base(asked)))
+        kubernetes.helm(*words, stdin=helm.values_text(_base(asked)))
     except ToolError as error:
         raise ToolError(helm.explain(error)) from None
 

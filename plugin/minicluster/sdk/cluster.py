@@ -78,7 +78,7 @@ class MiniCluster:
         *,
         context: str = "",
         timeout: float | None = None,
-        progress: Progress = lambda _: None,
+        progress: Progress | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
         """Run a command in a MiniCluster of its own, which is removed; return its exit code, and the log as `stdout`.

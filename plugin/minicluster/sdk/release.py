@@ -26,18 +26,21 @@ def install(kube: KubeClient, release: str, values: Mapping[str, Any], chart: st
         _kubernetes(kube).helm(*words, stdin=helm.values_text(values))
 
 
-def install_oneshot(kube: KubeClient, asked: oneshot.Oneshot) -> None:
-    """Install the chart for one run; `remove_oneshot` follows in any case. Raises ReleaseError."""
+@contextmanager
+def installed_once(kube: KubeClient, asked: oneshot.Oneshot) -> Iterator[None]:
+    """Install the chart for one run, and remove at the end what there is of it. Raises ReleaseError."""
     _check_post_renderer()
+    kubernetes = _kubernetes(kube)
     with _errors():
-        oneshot.install(_kubernetes(kube), asked)
-
-
-def remove_oneshot(kube: KubeClient, asked: oneshot.Oneshot) -> None:
-    """Remove what there is of that release. Raises ReleaseError."""
-    with _errors():
-        if oneshot.is_there(_kubernetes(kube), asked):
-            helm.uninstall(_kubernetes(kube), asked.name, REMOVAL)
+        words = oneshot.install_words(asked)
+    try:
+        with _errors():
+            oneshot.install(kubernetes, asked, words)
+        yield
+    finally:
+        with _errors():
+            if oneshot.is_there(kubernetes, asked):
+                helm.uninstall(kubernetes, asked.name, REMOVAL)
 
 
 def resize(kube: KubeClient, release: str, size: int) -> None:

@@ -18,6 +18,9 @@ from minicluster.sdk.lead_log import logs
 from minicluster.sdk.leads import find_job, wait_for
 from minicluster.sdk.status import ask_lead
 
+#: Gets a line for people
+Progress = Callable[[str], None]
+
 
 class RunOptions(TypedDict, total=False):
     """The options of `MiniCluster.run`; what is not given is as in the values."""
@@ -43,31 +46,30 @@ def asked_for(
     return Oneshot(command=words, values=values or {}, seconds=timeout, **options)
 
 
-def run(kube: KubeClient, asked: Oneshot, progress: Callable[[str], None]) -> Result:
+def run(kube: KubeClient, asked: Oneshot, progress: Progress | None) -> Result:
     """Install a release, wait until its work has ended, and remove it; return the exit code and the lead's log.
 
     Raises ReleaseError, ApiError, WaitTimeoutError; EndedError when it can't start, or fails without an exit code.
     """
     end = None if asked.seconds is None else time.monotonic() + asked.seconds
-    try:
-        release.install_oneshot(kube, asked)
+    with release.installed_once(kube, asked):
         name = find_job(kube, asked.name)["metadata"]["name"]
         seconds = None if end is None else max(0.0, end - time.monotonic())
         code = wait_for(kube, name, "end", seconds, _teller(kube, name, progress))
         return Result(code or 0, "".join(f"{line}\n" for line in logs(kube, name, "", follow=False)), "")
-    finally:
-        release.remove_oneshot(kube, asked)
 
 
-def _teller(kube: KubeClient, name: str, progress: Callable[[str], None]) -> Callable[[Object, Lead | None], None]:
+def _teller(kube: KubeClient, name: str, progress: Progress | None) -> Callable[[Object, Lead | None], None]:
     """Return a function that says the state when it has changed. It raises EndedError for a lead that can't start."""
-    tell, check = teller(partial(ask_lead, kube), name, progress), StartWatch(name)
+    tell = teller(partial(ask_lead, kube), name, progress) if progress else None
+    is_ready = StartWatch(name)
 
     def told(job: Object, lead: Lead | None) -> None:
-        tell(job, lead)
+        if tell:
+            tell(job, lead)
         try:
             if lead:
-                check(lead)
+                is_ready(lead)
         except StateError as error:
             raise EndedError(str(error)) from None
 

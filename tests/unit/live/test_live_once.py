@@ -21,11 +21,13 @@ printf '%s\\n' "$2" >>"$folder/helm.asked"
 case $2 in
 install) touch "$folder/release"; [ ! -e "$folder/refusal" ] || { cat "$folder/refusal" >&2; exit 1; } ;;
 list) [ ! -e "$folder/release" ] || echo mini ;;
-uninstall) [ ! -e "$folder/slow" ] || exec sleep 60; rm "$folder/release" ;;
+uninstall) [ ! -e "$folder/stuck" ] || { echo 'Error: not now' >&2; exit 1; }
+  [ ! -e "$folder/slow" ] || exec sleep 60; rm "$folder/release" ;;
 esac"""
 RUN = ("run", "--name", "mini", "--namespace", "lab")
 WORK = ("--", "work")
 INSTALLED = "installed mini in namespace lab"
+WAY_OUT = "`helm uninstall mini --namespace lab` removes it"
 STAMP = "2030-01-01T12:00:01.5Z"
 
 
@@ -71,7 +73,7 @@ def test_run_without_a_log_still_ends_with_the_code_of_the_work(kubectl: Kubectl
     assert done.err.splitlines()[1:] == [
         f"minicluster: {refusal}: ask for a Role that allows it",
         "minicluster: mini has ended (exit code 7): Failed: PodFailurePolicy: said why",
-        "minicluster: mini stays: `helm uninstall mini` removes it",
+        f"minicluster: mini stays: {WAY_OUT}",
     ]
     assert (kubectl.folder / "release").exists()
 
@@ -80,6 +82,14 @@ def test_run_removes_what_a_failed_install_left(kubectl: Kubectl) -> None:
     (kubectl.folder / "refusal").write_text("Error: INSTALLATION FAILED: no quota\n")
     assert kubectl.run(*RUN, *WORK) == Done(1, "", say("helm install mini: INSTALLATION FAILED: no quota"))
     assert not (kubectl.folder / "release").exists()
+
+
+def test_a_removal_that_fails_leaves_the_exit_code_of_the_work(kubectl: Kubectl) -> None:
+    kubectl.has(**ends(kubectl, 7))
+    (kubectl.folder / "stuck").touch()
+    done = kubectl.run(*RUN, *WORK)
+    last = f"mini is left in namespace lab: helm uninstall mini: not now: {WAY_OUT}"
+    assert (done.code, done.err.splitlines()[-1]) == (7, f"minicluster: {last}")
 
 
 def test_the_timeout_ends_a_log_that_says_nothing(kubectl: Kubectl) -> None:
@@ -94,15 +104,19 @@ def test_the_timeout_ends_a_log_that_says_nothing(kubectl: Kubectl) -> None:
     assert not (kubectl.folder / "release").exists()
 
 
-def test_ctrl_c_cancels_the_work_and_removes_the_release(kubectl: Kubectl) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_cancels_the_work_and_removes_the_release(kubectl: Kubectl, number: int) -> None:
     kubectl.tool("cat", '/bin/cat "$@"; case $1 in */logs) exec sleep 300 ;; esac')
     (kubectl.folder / "logs").write_text(f"{STAMP} out\n")
     kubectl.flux('echo "$@" >>"${0%/*}/cancelled"')
     with kubectl.start(*RUN, *WORK) as process:
         assert process.stdout.readline() == "out\n"
-        process.send_signal(signal.SIGINT)
+        # it ended nobody's reading: a command has not read its input
+        process.send_signal(signal.SIGPIPE)
+        time.sleep(0.5)
+        process.send_signal(number)
         _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (128 + signal.SIGINT, say(INSTALLED, "removing mini"))
+    assert (process.returncode, err) == (128 + number, say(INSTALLED, "removing mini"))
     assert (kubectl.folder / "home/bin/cancelled").read_text() == "cancel --all\n"
     assert not (kubectl.folder / "release").exists()
 
@@ -122,7 +136,7 @@ def test_the_third_ctrl_c_leaves_the_release_and_says_so(kubectl: Kubectl) -> No
     assert process.returncode == 128 + signal.SIGINT
     waits = "still removing: one more Ctrl-C leaves the rest behind"
     assert "".join(lines) == say(INSTALLED, "removing mini", waits)
-    assert err == say("mini is left in namespace lab: stopped: `helm uninstall mini` removes it")
+    assert err == say(f"mini is left in namespace lab: stopped: {WAY_OUT}")
 
 
 def test_run_ends_when_its_reader_is_gone(kubectl: Kubectl) -> None:

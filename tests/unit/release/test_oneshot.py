@@ -26,8 +26,8 @@ def test_a_made_up_name_is_a_label_and_new_each_time() -> None:
         ({}, {}),
         ({"nodes": 4, "tasks": 16}, {"size": 4, "tasks": 16}),
         ({"tasks": 0}, {"tasks": 0}),
-        ({"seconds": 0.2}, {"deadlineSeconds": 1}),
-        ({"seconds": 90.5}, {"deadlineSeconds": 91}),
+        ({"seconds": 0.2}, {"deadlineSeconds": 11}),
+        ({"seconds": 90.5}, {"deadlineSeconds": 101}),
     ],
 )
 def test_options_become_values_of_the_cluster(asked: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ def test_install_gives_helm_the_exact_words_and_the_values_in_their_order(monkey
     fake = FakeHelm(monkeypatch)
     words = ["lmp", 'a  "b"', "$HOME,{x}", "é"]
     asked = Oneshot("mine", words, nodes=2, files=["f.yaml"], sets=["a=b"], key="k")
-    oneshot.install(Kubernetes("", "lab"), asked)
+    oneshot.install(Kubernetes("", "lab"), asked, oneshot.install_words(asked))
     given = ("--values=f.yaml", "--set=a=b")
     size = ("--set-json=cleanup=false", "--set-json=size=2")
     assert rendered == [[*given, *size]]
@@ -92,8 +92,9 @@ def test_install_gives_helm_the_exact_words_and_the_values_in_their_order(monkey
 def test_the_users_logging_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeHelm(monkeypatch)
     values = {"logging": {"quiet": False, "timed": True}, "size": 3, "containers": [{"command": "work"}]}
-    oneshot.install(Kubernetes(), Oneshot(values=values))
-    assert oneshot._base(Oneshot(values=values))["logging"] == {"quiet": False, "timed": True}
+    asked = Oneshot(values=values)
+    oneshot.install(Kubernetes(), asked, oneshot.install_words(asked))
+    assert oneshot._base(asked)["logging"] == {"quiet": False, "timed": True}
     assert "quiet: false" in fake.stdin
     assert "size: 3" in fake.stdin
     assert not [word for word in fake.calls[0] if "command" in word]
@@ -109,17 +110,13 @@ def test_the_users_logging_wins(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"name": "Bad_Name", "command": ["a"]}, ToolError, "'Bad_Name' can't be a release's name"),
     ],
 )
-def test_what_can_not_run_is_refused_before_helm_installs(
-    monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    fake = FakeHelm(monkeypatch)
+def test_what_can_not_run_is_refused(asked: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        oneshot.install(Kubernetes(), Oneshot(**{"name": "mine", **asked}))
-    assert fake.calls == []
+        oneshot.install_words(Oneshot(**{"name": "mine", **asked}))
 
 
 def test_the_error_of_an_install_leaves_out_the_words_of_helm(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "INSTALLATION FAILED: error on minicluster: size is 4, maxSize 2 [the rest of this line is Helm's]: x"
     FakeHelm(monkeypatch, CommandError("helm install", said))
     with pytest.raises(ToolError, match=r"^size is 4, maxSize 2$"):
-        oneshot.install(Kubernetes(), Oneshot(command=["a"]))
+        oneshot.install(Kubernetes(), Oneshot(), [])
