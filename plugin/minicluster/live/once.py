@@ -109,8 +109,6 @@ class _Run:
             if self._has_ended and keeps:
                 self._say(f"{name} stays: {self._way_out}")
             else:
-                if self._is_installed and not self._has_ended:
-                    self._say(f"removing {name}")
                 self._remove()
 
     def _print_to_end(self, cluster: Cluster) -> None:
@@ -140,6 +138,7 @@ class _Run:
     def _try_to_remove(self) -> None:
         try:
             if self._is_installed and not self._has_ended:
+                self._say(f"removing {self._asked.name}")
                 self._cancel()
             if oneshot.is_there(self._kubernetes, self._asked):
                 self._is_installed = True

@@ -99,7 +99,9 @@ def is_there(kubernetes: Kubernetes, asked: Oneshot) -> bool:
 
 def _base(asked: Oneshot) -> dict[str, Any]:
     logging = asked.values.get("logging") or {}
-    return {**BASE, **asked.values, "logging": {**BASE["logging"], **logging}}
+    # the chart refuses what is no map
+    both = {**BASE["logging"], **logging} if isinstance(logging, Mapping) else logging
+    return {**asked.values, "logging": both}
 
 
 def _words(values: Mapping[str, Any]) -> list[str]:
@@ -126,7 +128,7 @@ def _containers(asked: Oneshot) -> list[Any]:
     """Return the containers of the values; Helm reads files, and what is set. Raises ToolError."""
     if not (asked.files or asked.sets):
         found = asked.values.get("containers")
-        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        return [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
     words = [*_given(asked), *_words(cluster_values(asked))]
     rendered = helm.template(helm.OfflineRelease(asked.name, "default", words))
     document = next(filter(None, map(parse, split(rendered))))

@@ -98,6 +98,7 @@ def test_the_users_logging_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "quiet: false" in fake.stdin
     assert "size: 3" in fake.stdin
     assert not [word for word in fake.calls[0] if "command" in word]
+    assert oneshot._base(Oneshot(values={"logging": True})) == {"logging": True}
 
 
 @pytest.mark.parametrize(
