@@ -150,10 +150,12 @@ class Stream:
             self.exit_code = self._process.wait()
         return None
 
-    def lines(self) -> Iterator[bytes]:
-        """Yield the lines of standard output, each with its end, until the command ends."""
+    def lines(self, deadline: float | None = None) -> Iterator[bytes]:
+        """Yield the lines of standard output, each with its end, until the command ends, or the deadline is over."""
         rest = b""
-        while (data := self.read()) is not None:
+        while self.wait(None, None if deadline is None else max(0.0, deadline - time.monotonic())):
+            if (data := self.read()) is None:
+                break
             *lines, rest = (rest + data).splitlines(keepends=True)
             if rest.endswith(b"\n"):
                 lines, rest = [*lines, rest], b""

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import IO
 
 from minicluster.errors import OutputError, UsageError, one_line
-from minicluster.signals import handled
+from minicluster.signals import Handler, handled
 
 
 def program() -> str:
@@ -36,30 +36,38 @@ def write(data: bytes) -> None:
         raise OutputError(f"standard output can't be written: {error.strerror}") from None
 
 
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
 @contextmanager
-def until_unread() -> Iterator[None]:
+def until_unread(end: Handler = _end) -> Iterator[None]:
     """End the process quietly, as SIGPIPE does, as soon as nobody reads standard output, even if nothing is written.
 
-    For the main thread.
+    ``end`` is a handler that raises something else for that. For the main thread.
     """
     if not hasattr(select, "poll"):  # Windows
         yield
         return
+    is_unread = threading.Event()
 
-    def end(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+    def handle(number: int, frame: FrameType | None) -> None:
+        # a command that ends before it has read its input gives us the same signal
+        if is_unread.is_set():
+            end(number, frame)
 
     def watch(main: int) -> None:
         poll = select.poll()
         poll.register(1, 0)  # 0: only its errors are reported
         poll.poll()
+        is_unread.set()
         signal.pthread_kill(main, signal.SIGPIPE)
 
-    with handled([signal.SIGPIPE], end):
+    with handled([signal.SIGPIPE], handle):
         threading.Thread(target=watch, args=(threading.get_ident(),), daemon=True).start()
         try:
             yield
-        except SystemExit:
+        except (SystemExit, KeyboardInterrupt):
             discard_unwritten()
             raise
 

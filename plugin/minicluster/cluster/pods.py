@@ -17,6 +17,18 @@ FAILURES, IGNORED = "batch.kubernetes.io/job-index-failure-count", "batch.kubern
 REPLACED = (85, 137)
 #: Reasons for which a container waits without a problem
 STARTING = ("", "PodInitializing", "ContainerCreating")
+#: Reasons for which a container doesn't start, and most often never will
+STUCK = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "ImageInspectError",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "CrashLoopBackOff",
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,11 @@ class Pod:
             return 0
         whole = min(600, 10 << min(self.failures - 1, 6))
         return max(0.0, whole - (now - self.ended).total_seconds())
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a container doesn't start, for instance because its image can't be pulled."""
+        return self.phase == "Pending" and self.reason in STUCK
 
     @property
     def has_ended(self) -> bool:

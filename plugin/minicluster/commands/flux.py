@@ -8,24 +8,17 @@ from minicluster.kubectl import Kubernetes
 from minicluster.live.submitted import run_flux
 
 
-class Words(click.Command):
-    """A command whose words after ``--`` are another program's."""
+class FluxWords(options.Words):
+    """The words after ``--`` are a flux command."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the words after the first ``--``; what comes before is our own."""
-        at = args.index("--") if "--" in args else len(args)
-        own, words = args[:at], args[at + 1 :]
-        if not words and not ctx.resilient_parsing and not {"-h", "--help"} & set(own):
-            raise click.UsageError(f"put -- before the flux command: {ctx.command_path} NAME -- jobs", ctx)
-        ctx.meta["minicluster.words"] = words
-        return super().parse_args(ctx, own)
+    words = "-- FLUX-COMMAND..."
 
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return the usage, with the flux command at its end."""
-        return [*super().collect_usage_pieces(ctx), "-- FLUX-COMMAND..."]
+    def missing(self, ctx: click.Context) -> str:
+        """Return what to say when there are none."""
+        return f"put -- before the flux command: {ctx.command_path} NAME -- jobs"
 
 
-@click.command("flux", cls=Words)
+@click.command("flux", cls=FluxWords)
 @options.of_cluster
 @options.no_wait
 @click.pass_context
@@ -45,4 +38,4 @@ def command(ctx: click.Context, name: str, namespace: str, context: str, no_wait
       minicluster flux flux-sample -- batch -N4 < script.sh
       minicluster flux flux-sample -- jobs -a
     """
-    return run_flux(Kubernetes(context, namespace), name, ctx.meta["minicluster.words"], streams.say, waits=not no_wait)
+    return run_flux(Kubernetes(context, namespace), name, ctx.meta[options.WORDS], streams.say, waits=not no_wait)

@@ -1,7 +1,7 @@
 """Options that several commands have, and the types of their values."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,35 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions hav
         if not parts or "".join(number + unit for number, unit in parts) != value:
             self.fail(f"{value!r} is not a duration: write it with units, as 90s, 5m or 1h30m.", param, ctx)
         return sum(float(number) * UNITS[unit] for number, unit in parts)
+
+
+#: Where `Words` leaves them in the context of click
+WORDS = "minicluster.words"
+
+
+class Words(click.Command):
+    """A command whose words after ``--`` are another program's."""
+
+    #: How the usage shows them
+    words = ""
+
+    def missing(self, _ctx: click.Context) -> str:
+        """Return what to say when there are none; "" if they may be missing."""
+        return ""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words after the first ``--``; what comes before is our own."""
+        at = args.index("--") if "--" in args else len(args)
+        own, words = args[:at], args[at + 1 :]
+        missing = "" if words or ctx.resilient_parsing or {"-h", "--help"} & set(own) else self.missing(ctx)
+        if missing:
+            raise click.UsageError(missing, ctx)
+        ctx.meta[WORDS] = words
+        return super().parse_args(ctx, own)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the usage, with these words at its end."""
+        return [*super().collect_usage_pieces(ctx), self.words]
 
 
 def _seed(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> bytes | None:
@@ -58,9 +87,9 @@ def context(text: str = "The context of the kubeconfig; by default the current o
     return click.option("--context", default="", help=text)
 
 
-def namespace(text: str, default: str | None = "") -> Option:
+def namespace(text: str, default: str | None = "", names: Sequence[str] = ("-n", "--namespace")) -> Option:
     """Return `-n`, `--namespace`."""
-    return click.option("-n", "--namespace", default=default, show_default=bool(default), help=text)
+    return click.option(*names, default=default, show_default=bool(default), help=text)
 
 
 def values(text: str, path: type[str] | click.Path = str) -> Option:

@@ -9,7 +9,7 @@ from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
 from minicluster.live.loglines import NewLines
-from minicluster.live.lookup import find_cluster, refusals
+from minicluster.live.lookup import Cluster, find_cluster, refusals
 from minicluster.live.telling import describe, end_in_words, ended, question, teller
 from minicluster.live.watch import looks
 
@@ -32,7 +32,12 @@ def show(kubernetes: Kubernetes, name: str, container: str) -> None:
 def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
     """Print the log of the lead, and of those that replace it, until the MiniCluster ends. Raises StateError."""
     cluster = find_cluster(kubernetes, name)
-    name = cluster.name
+    say(ended(cluster.name, *print_to_end(cluster, container, say)))
+
+
+def print_to_end(cluster: Cluster, container: str, say: Say) -> tuple[tuple[str, str], Lead | None]:
+    """Print the same, and return the end and the lead. Raises StateError, also at the deadline."""
+    kubernetes, name = cluster.kubernetes, cluster.name
     log: _PrintedLog | None = None
     tell = teller(question(kubernetes), name, say)
     for job, lead in looks(cluster):
@@ -46,10 +51,10 @@ def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
         if log and lead and lead.pod.phase != "Pending":
             log.copy(follow=not end)
         if end:
-            say(ended(name, end_in_words(cluster, job, lead) or end, lead))
-            return
+            return end_in_words(cluster, job, lead) or end, lead
         if not lead or lead.pod.phase != "Running":
             tell(job, lead)
+    raise AssertionError  # looks only ends with an error
 
 
 class _PrintedLog:
@@ -61,13 +66,13 @@ class _PrintedLog:
         self._new = NewLines()
 
     def copy(self, *, follow: bool) -> None:
-        """Print the lines that were not printed before, until the connection ends.
+        """Print the lines that were not printed before, until the connection ends, or at the deadline.
 
         With ``follow`` it is no error if the pod is gone, or has not begun. Raises StateError.
         """
         words = ("logs", self._pod, f"--container={self._container}", "--timestamps", f"--follow={str(follow).lower()}")
         with closing(self._kubernetes.stream(*words)) as output:
-            for line in output.lines():
+            for line in output.lines(self._kubernetes.deadline):
                 text = self._new.text(line.decode(errors="surrogateescape"))
                 if text is not None:
                     streams.write(text.encode(errors="surrogateescape"))

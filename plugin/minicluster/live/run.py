@@ -16,7 +16,7 @@ from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes, reason
 from minicluster.live.input import Input
-from minicluster.signals import handled
+from minicluster.signals import Handler, handled
 
 #: Gets a signal; returns whether it has dealt with it, so that the command doesn't get it
 Told = Callable[[int], bool]
@@ -140,7 +140,7 @@ class _Piped:
         return done.returncode == 0
 
 
-def handle_signals(handler: Callable[[int, FrameType | None], None]) -> AbstractContextManager[None]:
+def handle_signals(handler: Handler) -> AbstractContextManager[None]:
     """Set a handler for the signals that end a program."""
     # nohup, or a shell's &, makes us ignore some: we still do
     return handled((number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN), handler)

@@ -3,12 +3,13 @@
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from minicluster import kubectl
+from minicluster import kubectl, yamlio
 from minicluster.errors import END, ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.names import SUBDOMAIN
@@ -19,6 +20,8 @@ CHART = (Path(__file__).parent.parent / "chart").resolve()
 OLDEST = "1.27"
 #: Characters of a release's name, as Helm checks it (pkg/chart/common/util, ValidateReleaseName).
 MAX_NAME = 53
+#: Seconds that Helm waits for the pods of a release that it removes
+REMOVAL = 600.0
 
 
 def version() -> str:
@@ -48,11 +51,26 @@ def explain(error: ToolError) -> str:
     return said
 
 
+def values_text(values: Mapping[str, Any]) -> str:
+    """Return values for `--values -`."""
+    # Helm 4 refuses a marker before an empty map
+    return yamlio.dump(dict(values)).decode().removeprefix("---")
+
+
 def uninstall(kubernetes: Kubernetes, release: str, seconds: float, *options: str) -> None:
     """Remove a release together with its pods, within some seconds. Raises ToolError."""
     timeout = f"{max(1, math.ceil(seconds))}s"
     words = ("uninstall", release, "--cascade", "foreground", "--wait", "--timeout", timeout, *options)
     kubernetes.helm(*words, seconds=seconds + kubectl.HELM_SECONDS)
+
+
+def check_name(name: str) -> None:
+    """Raise ToolError for what can't be a release's name."""
+    if len(name) > MAX_NAME or not re.fullmatch(SUBDOMAIN, name):
+        raise ToolError(
+            f"{name!r} can't be a release's name: use a-z, 0-9, - and ., at most {MAX_NAME} characters, the first and "
+            "the last a letter or digit"
+        )
 
 
 @dataclass(frozen=True)
@@ -77,10 +95,6 @@ def template(release: OfflineRelease) -> bytes:
 
     The version of Kubernetes is the release's, else the oldest that the chart supports. Raises ToolError.
     """
-    if len(release.name) > MAX_NAME or not re.fullmatch(SUBDOMAIN, release.name):
-        raise ToolError(
-            f"{release.name!r} can't be a release's name: use a-z, 0-9, - and ., at most {MAX_NAME} characters, "
-            "the first and the last a letter or digit"
-        )
+    check_name(release.name)
     names = [f"--namespace={release.namespace}", "--", release.name, release.chart]
     return run("template", "--skip-tests", *release.version, *release.values, *names)

@@ -25,6 +25,7 @@ from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions
+from minicluster.sdk.single_run import RunOptions
 
 __all__ = [
     "ApiError",
@@ -45,6 +46,7 @@ __all__ = [
     "PortForward",
     "ReleaseError",
     "Result",
+    "RunOptions",
     "SdkError",
     "WaitTimeoutError",
 ]

@@ -5,22 +5,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Self, Unpack
 
-from minicluster.cluster.job import end_of, policy_of, read_job, release_of
-from minicluster.cluster.lead import code_of_work
+from minicluster.cluster.job import policy_of, read_job, release_of
 from minicluster.lead.conversation import Channel
 from minicluster.lead.program import BOOT
 from minicluster.live.telling import teller
-from minicluster.sdk import release
+from minicluster.sdk import release, single_run
 from minicluster.sdk.channel import Result, finish
 from minicluster.sdk.client import KubeClient
-from minicluster.sdk.exceptions import ArgumentError, EndedError, WaitTimeoutError
+from minicluster.sdk.exceptions import ArgumentError, WaitTimeoutError
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PodConnection, PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
 from minicluster.sdk.lead_log import logs
-from minicluster.sdk.leads import find_job, find_lead, leads, wait_for_lead
+from minicluster.sdk.leads import find_job, wait_for, wait_for_lead
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import Session
+from minicluster.sdk.single_run import RunOptions
 from minicluster.sdk.status import ask_lead, status
 
 __all__ = ["MiniCluster"]
@@ -68,6 +68,27 @@ class MiniCluster:
     def connect(cls, name: str, namespace: str = "", *, context: str = "") -> Self:
         """Find an existing MiniCluster, by its release's name or its own. Raises NotFoundError."""
         return cls(KubeClient(context, namespace), name, is_own=False)
+
+    @classmethod
+    def run(  # noqa: PLR0913 - names that `create` and `wait` have
+        cls,
+        command: str | Sequence[str] = (),
+        namespace: str = "",
+        values: Mapping[str, Any] | None = None,
+        *,
+        context: str = "",
+        timeout: float | None = None,
+        progress: Progress | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Result:
+        """Run a command in a MiniCluster of its own, which is removed; return its exit code, and the log as `stdout`.
+
+        Without a ``command`` the ``values`` have one. ``options``: see `RunOptions`. ``timeout`` is for all of it.
+        Raises ReleaseError, WaitTimeoutError; EndedError when it can't start, or fails without an exit code.
+        """
+        words = words_of(command) if command else ()
+        asked = single_run.asked_for(words, values, timeout, options)
+        return single_run.run(KubeClient(context, namespace), asked, progress)
 
     def submit(self, command: str | Sequence[str], **options: Unpack[JobOptions]) -> JobFuture:
         """Submit a job, and return its future. ``options``: see `JobOptions`.
@@ -175,22 +196,7 @@ class MiniCluster:
         if until not in ("quorum", "end"):
             raise ArgumentError(f"until={until!r}: give 'quorum' or 'end'")
         tell = teller(partial(ask_lead, self._kube), self.name, progress) if progress else lambda _job, _lead: None
-        try:
-            for lead in leads(self._kube, self.name, timeout, wakes=until == "quorum", tell=tell):
-                if until == "quorum" and lead.is_ready:
-                    return None
-        except EndedError:
-            return self._exit_code()
-        return None
-
-    def _exit_code(self) -> int:
-        """Return the exit code of a MiniCluster that has ended. Raises EndedError when there is none."""
-        job = self._kube.get("job", self.name) or {}
-        how, why = end_of(self.name, job) or ("", "")
-        code = code_of_work(how, find_lead(self._kube, self.name))
-        if code is None:
-            raise EndedError(f"{self.name} in {self._kube} has ended: {how}: {why}")
-        return code
+        return wait_for(self._kube, self.name, until, timeout, tell)
 
     def delete(self, timeout: float = release.REMOVAL) -> None:
         """Uninstall the release, and return when its pods are gone. Raises ReleaseError."""

@@ -2,11 +2,11 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from minicluster.cluster.find import own_name
 from minicluster.cluster.job import end_of, read_job
-from minicluster.cluster.lead import Lead, labels_of_lead, read_lead
+from minicluster.cluster.lead import Lead, code_of_work, labels_of_lead, read_lead
 from minicluster.cluster.wake import MANAGER, is_asleep, wake
 from minicluster.errors import StateError
 from minicluster.sdk.client import KubeClient, Object
@@ -84,6 +84,36 @@ def leads(  # noqa: PLR0913 - names that its callers have
 def wait_for_lead(kube: KubeClient, name: str, seconds: float | None, stop: threading.Event | None = None) -> Lead:
     """Return the lead as soon as it is ready; a MiniCluster that sleeps is woken. Raises what `leads` raises."""
     return next(lead for lead in leads(kube, name, seconds, stop, wakes=True) if lead.is_ready)
+
+
+def wait_for(
+    kube: KubeClient,
+    name: str,
+    until: Literal["quorum", "end"],
+    seconds: float | None,
+    tell: Callable[[Object, Lead | None], None],
+) -> int | None:
+    """Return None at the quorum, and at the end the exit code of the work. To reach the quorum it wakes.
+
+    Raises WaitTimeoutError; EndedError when there is no exit code.
+    """
+    try:
+        for lead in leads(kube, name, seconds, wakes=until == "quorum", tell=tell):
+            if until == "quorum" and lead.is_ready:
+                return None
+    except EndedError:
+        if end := end_of(name, kube.get("job", name) or {}):
+            return _exit_code(kube, name, *end)
+        raise
+    return None
+
+
+def _exit_code(kube: KubeClient, name: str, how: str, why: str) -> int:
+    """Return the exit code of a MiniCluster that has ended. Raises EndedError when there is none."""
+    code = code_of_work(how, find_lead(kube, name))
+    if code is None:
+        raise EndedError(f"{name} in {kube} has ended: {how}: {why}")
+    return code
 
 
 def _wake(kube: KubeClient, name: str) -> None:

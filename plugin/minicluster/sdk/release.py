@@ -7,24 +7,40 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from minicluster import yamlio
-from minicluster.errors import ToolError
+from minicluster.errors import SpecError, ToolError
 from minicluster.kubectl import Kubernetes
-from minicluster.release import helm
+from minicluster.release import helm, oneshot
 from minicluster.release import resize as by_helm
 from minicluster.sdk.client import KubeClient
 from minicluster.sdk.exceptions import ReleaseError
 
 #: Seconds that Helm waits for the pods of a release that it removes
-REMOVAL = 600
+REMOVAL = helm.REMOVAL
 
 
 def install(kube: KubeClient, release: str, values: Mapping[str, Any], chart: str = "") -> None:
     """Install the chart. Raises ReleaseError."""
     _check_post_renderer()
     words = ("install", release, chart or str(helm.CHART), "--values", "-", "--post-renderer", "minicluster")
-    # Helm 4 refuses a marker before an empty map
-    _helm(kube, *words, stdin=yamlio.dump(dict(values)).decode().removeprefix("---"))
+    with _errors():
+        _kubernetes(kube).helm(*words, stdin=helm.values_text(values))
+
+
+@contextmanager
+def installed_once(kube: KubeClient, asked: oneshot.Oneshot) -> Iterator[None]:
+    """Install the chart for one run, and remove at the end what there is of it. Raises ReleaseError."""
+    _check_post_renderer()
+    kubernetes = _kubernetes(kube)
+    with _errors():
+        words = oneshot.install_words(asked)
+    try:
+        with _errors():
+            oneshot.install(kubernetes, asked, words)
+        yield
+    finally:
+        with _errors():
+            if oneshot.is_there(kubernetes, asked):
+                helm.uninstall(kubernetes, asked.name, REMOVAL)
 
 
 def resize(kube: KubeClient, release: str, size: int) -> None:
@@ -40,11 +56,6 @@ def uninstall(kube: KubeClient, release: str, seconds: float = REMOVAL) -> None:
         helm.uninstall(_kubernetes(kube), release, seconds, "--ignore-not-found")
 
 
-def _helm(kube: KubeClient, *words: str, stdin: str = "") -> None:
-    with _errors():
-        _kubernetes(kube).helm(*words, stdin=stdin)
-
-
 def _kubernetes(kube: KubeClient) -> Kubernetes:
     return Kubernetes(kube.context, kube.namespace)
 
@@ -55,6 +66,8 @@ def _errors() -> Iterator[None]:
         yield
     except ToolError as error:
         raise ReleaseError(helm.explain(error)) from None
+    except SpecError as error:
+        raise ReleaseError(str(error)) from None
 
 
 def _check_post_renderer() -> None:

@@ -168,6 +168,18 @@ WRONG: list[tuple[str, int, str]] = [
      "and --namespace"),
     ("$M burst values a b --root-values values", 1, "kubectl get service: the answer is not JSON: Expecting value: "
      "line 1 column 1 (char 0)"),
+    ("$M run", 2, "there is nothing to run: give a command after --, or values with one"),
+    ("$M run hostname", 2, "Got unexpected extra argument (hostname); see `minicluster run --help`"),
+    ("$M run -N 0 -- a", 2, "Invalid value for '-N' / '--nodes': 0 is not in the range x>=1; see `minicluster run "
+     "--help`"),
+    ("$M run --timeout 5 -- a", 2, "Invalid value for '--timeout': '5' is not a duration: write it with units, as 90s, "
+     "5m or 1h30m; see `minicluster run --help`"),
+    ("$M run -f no -- a", 2, "Invalid value for '-f' / '--values': Path 'no' does not exist; see `minicluster run "
+     "--help`"),
+    ("$M run --name Bad_Name -- a", 1, "'Bad_Name' can't be a release's name: use a-z, 0-9, - and ., at most 53 "
+     "characters, the first and the last a letter or digit"),
+    ("HELM_BIN=$PWD/bin/loud $M run --set a=b -- a", 1, "helm template: it is \"so\""),
+    ("HELM_BIN=$PWD/bin/loud $M run --name a -- b", 1, "helm install a: it is \"so\""),
     ("$M convert - 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
     ("$M convert /proc/self/mem", 2, "/proc/self/mem can't be read: Input/output error"),
     ("$M 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),

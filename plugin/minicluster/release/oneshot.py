@@ -1,0 +1,136 @@
+"""A release for one run of a command: its name, its values, its install and its removal."""
+
+import json
+import math
+import secrets
+import string
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from minicluster.errors import SpecError, ToolError
+from minicluster.kubectl import Kubernetes
+from minicluster.release import helm
+from minicluster.render.stream import parse, split
+
+#: Label of the release, by which no other release is removed in its place
+MARK = "minicluster-run"
+#: Seconds by which the Job's deadline is later than ours: it is for a client that was killed, and takes the log away
+SLACK = 10
+LETTERS = string.ascii_lowercase + string.digits
+#: The log has only what the work prints, unless the user's values say otherwise
+BASE = {"logging": {"quiet": True}}
+
+
+def made_up_name() -> str:
+    """Return a name for a release that most likely no other has."""
+    return "run-" + "".join(secrets.choice(LETTERS) for _ in range(5))
+
+
+@dataclass(frozen=True)
+class Oneshot:
+    """What is asked of a run; None and "" leave a value as the chart or the user's values have it."""
+
+    name: str = field(default_factory=made_up_name)
+    command: Sequence[str] = ()  #: the exact words
+    image: str = ""
+    nodes: int | None = None
+    tasks: int | None = None
+    cpu: str = ""
+    memory: str = ""
+    gpus: int | None = None
+    seconds: float | None = None  #: for all of it
+    values: Mapping[str, Any] = field(default_factory=dict)
+    files: Sequence[str] = ()  #: values files, which override ``values``
+    sets: Sequence[str] = ()  #: KEY=VALUE, as Helm takes it; they override everything else
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)  #: of this run alone
+
+
+def cluster_values(asked: Oneshot) -> dict[str, Any]:
+    """Return the values that are not of a container, by their paths."""
+    seconds = None if asked.seconds is None else math.ceil(asked.seconds) + SLACK
+    found = {"size": asked.nodes, "tasks": asked.tasks, "deadlineSeconds": seconds}
+    # a Job that is removed as soon as it has ended takes the exit code with it
+    return {"cleanup": False, **{path: value for path, value in found.items() if value is not None}}
+
+
+def runner_values(asked: Oneshot, index: int) -> dict[str, Any]:
+    """Return the values of the runner, which is a container of an index, by their paths."""
+    found: dict[str, Any] = {"image": asked.image, "command": list(asked.command)}
+    for name, amount in (("cpu", asked.cpu), ("memory", asked.memory)):
+        found |= {f"resources.limits.{name}": amount, f"resources.requests.{name}": amount}
+    # Kubernetes takes the limit of an extended resource as its request
+    found[r"resources.limits.nvidia\.com/gpu"] = "" if asked.gpus is None else str(asked.gpus)
+    return {f"containers[{index}].{path}": value for path, value in found.items() if value}
+
+
+def install_words(asked: Oneshot) -> list[str]:
+    """Return the words by which Helm installs the release, without a cluster.
+
+    Raises ToolError for values and names that Helm refuses, SpecError when there is nothing to run.
+    """
+    helm.check_name(asked.name)
+    for word in asked.command:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise SpecError(f"the word {word!r} of the command is not UTF-8, and values are: put it into a file")
+    own = {**cluster_values(asked), **runner_values(asked, _runner(asked))}
+    values = ("--values", "-", *_given(asked), *_words(own))
+    label = ("--labels", f"{MARK}={asked.key}")
+    return ["install", asked.name, str(helm.CHART), *values, *label, "--post-renderer", "minicluster"]
+
+
+def install(kubernetes: Kubernetes, asked: Oneshot, words: Sequence[str]) -> None:
+    """Install the release. Raises ToolError, after which a part of it may be there."""
+    try:
+        kubernetes.helm(*words, stdin=helm.values_text(_base(asked)))
+    except ToolError as error:
+        raise ToolError(helm.explain(error)) from None
+
+
+def is_there(kubernetes: Kubernetes, asked: Oneshot) -> bool:
+    """Return whether this run has a release, even one that was not fully installed. Raises ToolError.
+
+    A release of its name may be from before: then the install was refused.
+    """
+    states = ("--deployed", "--failed", "--pending", "--uninstalling")
+    return bool(kubernetes.helm("list", "--short", *states, f"--selector={MARK}={asked.key}").split())
+
+
+def _base(asked: Oneshot) -> dict[str, Any]:
+    logging = asked.values.get("logging") or {}
+    # the chart refuses what is no map
+    both = {**BASE["logging"], **logging} if isinstance(logging, Mapping) else logging
+    return {**asked.values, "logging": both}
+
+
+def _words(values: Mapping[str, Any]) -> list[str]:
+    """Return the options by which Helm merges values by their paths, also into a list of the user's."""
+    return [f"--set-json={path}={json.dumps(value, ensure_ascii=False)}" for path, value in values.items()]
+
+
+def _given(asked: Oneshot) -> list[str]:
+    return [*(f"--values={file}" for file in asked.files), *(f"--set={text}" for text in asked.sets)]
+
+
+def _runner(asked: Oneshot) -> int:
+    """Return the index of the runner in the user's containers. Raises SpecError when there is nothing to run."""
+    containers = _containers(asked)
+    index = next((n for n, one in enumerate(containers) if one.get("runFlux")), 0)
+    runner = containers[index] if containers else {}
+    has_work = runner.get("command") or (runner.get("commands") or {}).get("script") or runner.get("diagnostics")
+    if not asked.command and not has_work:
+        raise SpecError(f"{asked.name} has nothing to run: give a command after --, or values with one")
+    return index
+
+
+def _containers(asked: Oneshot) -> list[Any]:
+    """Return the containers of the values; Helm reads files, and what is set. Raises ToolError."""
+    if not (asked.files or asked.sets):
+        found = asked.values.get("containers")
+        return [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
+    words = [*_given(asked), *_words(cluster_values(asked))]
+    rendered = helm.template(helm.OfflineRelease(asked.name, "default", words))
+    document = next(filter(None, map(parse, split(rendered))))
+    containers: list[Any] = json.loads(document["spec"])["containers"]
+    return containers
