@@ -29,7 +29,7 @@ def minicluster(connected: Helm, release: Release) -> Command:
 def test_the_commands_work_from_before_the_install_to_the_end(minicluster: Command, release: Release) -> None:
     assert minicluster("list") == Done(0, "", f"minicluster: no MiniClusters in namespace {release.namespace}\n")
     nothing = f"minicluster: there is no MiniCluster mc in namespace {release.namespace}: see `minicluster list -A` and"
-    for command in ("wait", "logs", "status", "shell"):
+    for command in ("wait", "logs", "status", "shell", "jobs"):
         assert minicluster(command, "mc") == Done(1, "", f"{nothing} give its -n\n")
 
     release.install(**TWO, nameOverride="other", flux={"scheduler": {"simple": True}})
@@ -64,7 +64,8 @@ def test_the_commands_work_from_before_the_install_to_the_end(minicluster: Comma
 
 
 def test_wait_for_the_end_exits_with_the_code_of_the_work(minicluster: Command, release: Release) -> None:
-    release.install(**TWO)
+    runner = {"image": "ubuntu:noble", "volumes": {"data": {"path": "/data", "emptyDir": True}}}
+    release.install(**TWO, containers=[runner], report={"path": "/data/jobs.jsonl"})
     release.running(2)
     done: list[Done] = []
     thread = threading.Thread(target=lambda: done.append(minicluster("wait", "mc", "--for", "end")))
@@ -76,6 +77,9 @@ def test_wait_for_the_end_exits_with_the_code_of_the_work(minicluster: Command, 
     for words in (("flux", "mc", "--", "jobs"), ("scale", "mc", "3")):
         assert "minicluster: mc has ended" in minicluster(*words).err
     assert minicluster("list").out.splitlines()[1].split()[4] == "Failed"
+    said = minicluster("jobs", "mc").err
+    assert said.startswith("minicluster: mc is Failed: the container mc ")
+    assert said.endswith("; the report of its jobs is in /data/jobs.jsonl, on a volume of its pods\n")
     release.ok("uninstall")
     assert minicluster("wait", "mc").code == 1
 
@@ -119,7 +123,7 @@ def test_each_command_needs_exactly_the_rights_in_the_documentation(user: Helm, 
     grant("get", "list", of="pods,jobs.batch")
     assert minicluster("list").code == 0
     assert "cannot list resource" in refused("list", "-A")
-    for words in (("flux", "mc", "--", "jobs"), ("shell", "mc")):
+    for words in (("flux", "mc", "--", "jobs"), ("shell", "mc"), ("jobs", "mc")):
         # an exec is a `create`, or a `get` where it is a WebSocket
         assert re.search(r'cannot (create|get) resource "pods/exec"', refused(*words))
     assert 'resource "pods/log"' in refused("logs", "mc")

@@ -59,6 +59,8 @@ def start(words: list[str]) -> int:
     Path(path).unlink(missing_ok=True)
     if "content.dump" in attributes and (HERE / "dump").exists():
         shutil.copy(HERE / "dump", attributes["content.dump"])
+    if "broker.rc3_path" in attributes:
+        subprocess.run(["sh", "-c", attributes["broker.rc3_path"]], check=False)
     if told:
         return 0
     return code if code >= 0 else 128 - code
@@ -93,6 +95,8 @@ def main(words: list[str]) -> int:
         return start(rest)
     elif verb in ("run", "submit"):
         return submit(rest)
+    elif verb == "config":
+        print("true")
     elif verb == "R":
         print('{"version": 1, "execution": {"R_lite": [{"rank": "0", "children": {"core": "0-3"}}]}}')
     elif verb == "python" and rest[0] == "-m":

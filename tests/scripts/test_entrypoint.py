@@ -283,7 +283,7 @@ def test_a_pod_that_is_told_to_stop_runs_leave_py_and_is_replaced(make: Make, sh
     [call] = pod.calls("python", "leave.py")
     told, begun = call.words[3:5]
     assert told == begun
-    assert call.words[2:] == [role, told, begun, "25", "8", "7", str(pod.run_folder), "cancel", queue, ""]
+    assert call.words[2:] == [role, told, begun, "25", "8", "7", str(pod.run_folder), "cancel", queue, "", ""]
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
     if shell != "busybox":  # its timeout is always its own
         assert (pod.root / "limits").read_text().split()[-1] == "34"
@@ -291,12 +291,14 @@ def test_a_pod_that_is_told_to_stop_runs_leave_py_and_is_replaced(make: Make, sh
 
 
 def test_a_lead_with_a_kept_queue_tells_leave_py_to_requeue_jobs(make: Make, tmp_path: Path) -> None:
-    pod = make({**QUIET, "archive": {"path": str(tmp_path / "state.tgz")}, "pod": {"onStop": "requeue"}})
+    archive, report = str(tmp_path / "state.tgz"), str(tmp_path / "jobs.jsonl")
+    values = {"archive": {"path": archive}, "report": {"path": report}, "pod": {"onStop": "requeue"}}
+    pod = make({**QUIET, **values}, {"volumes": {"data": {"path": str(tmp_path), "emptyDir": True}}})
     process = pod.start()
     until((pod.run_folder / "ready").exists)
     assert process.stop() == RETRY
     [call] = pod.calls("python", "leave.py")
-    assert call.words[5:] == ["7", "8", "15", str(pod.run_folder), "requeue", "kept", str(tmp_path / "state.tgz")]
+    assert call.words[5:] == ["7", "8", "15", str(pod.run_folder), "requeue", "kept", archive, report]
 
 
 def uptime() -> float:

@@ -196,6 +196,7 @@ FILTERS = {
     "pending": {"depend", "priority", "sched"},
     "running": {"run", "cleanup"},
     "priority": {"priority"},
+    "inactive": {"completed", "failed", "canceled", "timeout"},
     "active": {"depend", "priority", "sched", "run", "cleanup"},
 }
 
@@ -222,6 +223,16 @@ def _lookup(handle: FakeFlux, number: int, keys: list[str], original: bool = Fal
     job = next((job for job in handle.jobs if job["id"] == number), {})
     found = job.get("original" if original and "original" in job else "jobspec")
     return None if found is None else {"jobspec": found}
+
+
+class JobKVSLookup:
+    """The jobspecs of several jobs; those that are gone are left out."""
+
+    def __init__(self, handle: FakeFlux, ids: list[int], keys: list[str]) -> None:
+        self.found = {number: _lookup(handle, number, keys) for number in ids}
+
+    def data(self) -> list[dict[str, Any]]:
+        return [{"id": number, **found} for number, found in self.found.items() if found]
 
 
 def _submit(handle: FakeFlux, jobspec: str, urgency: int) -> int:
@@ -307,6 +318,7 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
         "flux.job": {
             "JobList": JobList,
             "JobID": JobID,
+            "JobKVSLookup": JobKVSLookup,
             "job_kvs_lookup": _lookup,
             "cancel": _cancel,
             "kill": _kill,

@@ -19,7 +19,7 @@ OURS = "minicluster: "
 #: Values that a burst does not get: the root's sizes, its work, its state, and what only its lead reads.
 ROOTS = (
     *("nameOverride", "size", "maxSize", "minSize", "tasks", "interactive", "archive", "state", "services", "global"),
-    *("autoscaling", "metrics", "agent"),
+    *("report", "autoscaling", "metrics", "agent"),
 )
 ROOTS_FLUX = ("submitCommand", "optionFlags", "scheduler", "minimalService", "curveCert", "curveCertSecret", "bursting")
 ROOTS_NETWORK = ("headlessName", "clusterDomain")

@@ -15,7 +15,9 @@ REASONS = {
     "DeadlineExceeded": "deadlineSeconds are over",
 }
 #: Lines of a log that are Flux's or ours, not the work's
-AROUND = re.compile(r"minicluster: |flux-\w+: |\d+\.\d+s: flux-shell|(<\d+>)?[\w.-]+\.[a-z]+\[\d+\]: |FLUXTIME")
+AROUND = re.compile(
+    r"minicluster(-jobs?)?: |flux-\w+: |\d+\.\d+s: flux-shell|(<\d+>)?[\w.-]+\.[a-z]+\[\d+\]: |FLUXTIME"
+)
 OURS = re.compile(r"minicluster: (.*(?:failed with exit code|did not start|died|there is no |can't be|is set and ).*)")
 WORK = re.compile(r"minicluster: the job failed with exit code (\d+)")
 #: Exit code of a process that SIGKILL ended

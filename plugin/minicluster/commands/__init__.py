@@ -11,6 +11,7 @@ from minicluster.commands import (
     chart,
     convert,
     flux,
+    jobs,
     keygen,
     listing,
     logs,
@@ -53,6 +54,6 @@ def group(context: click.Context) -> None:
 
 
 burst.command.add_command(burst_follow.command)
-LIVE = (burst, flux, listing, logs, run, scale, shell, status, wait)
+LIVE = (burst, flux, jobs, listing, logs, run, scale, shell, status, wait)
 for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
     group.add_command(module.command)

@@ -11,7 +11,7 @@ from minicluster.cluster.pods import Pod, read_pod
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kubectl import Kubernetes
 from minicluster.live.lookup import refusals
-from minicluster.live.table import duration
+from minicluster.live.table import duration, in_columns
 from minicluster.render.constants import IMMUTABLE
 
 Row = dict[str, Any]
@@ -70,14 +70,9 @@ def table(rows: Iterable[Row], everywhere: bool) -> str:
     """Return the rows as kubectl would print them."""
     columns = ("namespace", *COLUMNS) if everywhere else COLUMNS
     cells = [[column.upper() for column in columns], *([_cell(row, column) for column in columns] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "".join(_line(line, widths) for line in cells)
+    return in_columns(cells)
 
 
 def _cell(row: Row, column: str) -> str:
     value = row[column]
     return "-" if value is None else duration(value) if column == "age" else str(value)
-
-
-def _line(cells: Iterable[str], widths: Iterable[int]) -> str:
-    return "   ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() + "\n"

@@ -125,3 +125,10 @@ def duration(seconds: float) -> str:
         if count or parts:
             parts.append(f"{count}{unit}" if count else "")
     return "".join(parts[:2]) or "0s"
+
+
+def in_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of cells as kubectl would print them."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "".join(f"{line.rstrip()}\n" for line in lines)

@@ -26,6 +26,8 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_hosts_count": registered(cluster),
         "mc_resource_set": resources.resource_set(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
+        "mc_report_path": cluster.spec["report"]["path"],
+        "mc_report_log": _flag(cluster.spec["report"]["log"]),
         "mc_state_volume": _flag(cluster.state_claim),
         "mc_leave_seconds": leave,
         "mc_kill_seconds": kill,

@@ -35,6 +35,7 @@ def test_a_burst_has_the_pods_of_the_root_without_its_work(cluster_of: Clusters)
         "batch": True,
         "logs": "/logs",
         "environment": {"A": "b"},
+        "volumes": {"a": {"path": "/a", "claimName": "c"}},
         "commands": {"init": "init", "brokerPre": "lead", "workerPre": "worker", "prefix": "time"},
         "runFlux": True,
     }
@@ -47,6 +48,7 @@ def test_a_burst_has_the_pods_of_the_root_without_its_work(cluster_of: Clusters)
         "services": [{"name": "db"}],
         "containers": [runner, {"name": "monitor", "image": "monitor"}],
         "archive": {"path": "/a/state.tgz"},
+        "report": {"path": "/a/jobs"},
         "flux": {
             "curveCert": CERTIFICATE,
             "optionFlags": "-o x",
@@ -69,6 +71,7 @@ def test_a_burst_has_the_pods_of_the_root_without_its_work(cluster_of: Clusters)
                 "cores": 4,
                 "logs": "/logs",
                 "environment": {"A": "b"},
+                "volumes": {"a": {"path": "/a", "claimName": "c"}},
                 "commands": {"init": "init", "workerPre": "worker"},
                 "runFlux": True,
             },

@@ -1,6 +1,7 @@
 """A pod that is told to stop: what it does in Flux before its broker ends."""
 
 import errno
+import json
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ class Pod:
         self.monkeypatch, self.folder, self.clock = monkeypatch, folder, Clock()
         self.kill, self.end = KILL, END
         self.late = self.slow = 0.0  #: seconds since the stop, and since the start of Python
-        self.archive = ""
+        self.archive = self.report = ""
         self.flux = FakeFlux(dict.fromkeys(range(4), (4, 0)), set(range(4)))
 
     def at(self, seconds: float, what: Any) -> None:
@@ -40,7 +41,7 @@ class Pod:
         self.flux.rank = 0 if role == "lead" else 1
         now = self.clock.now
         times = (now - self.late, now - self.slow, SECONDS, self.kill, self.end)
-        words = (role, *times, self.folder, on_stop, *(lost or ("kept",)), self.archive)
+        words = (role, *times, self.folder, on_stop, *(lost or ("kept",)), self.archive, self.report)
         run_program(self.monkeypatch, self.flux, "leave.py", *words, clock=self.clock)
 
     @property
@@ -379,6 +380,25 @@ def test_a_dump_that_fails_leaves_the_archive(
     pod.leave("lead")
     assert (archive.read_text(), pod.done) == ("good", ["queue stop"])
     assert capsys.readouterr().out == "minicluster: the queue is dumped at the broker's end only: no room\n"
+
+
+def test_the_lead_reports_its_jobs_before_they_end(pod: Pod, tmp_path: Path) -> None:
+    pod.report = str(tmp_path / "reports" / "jobs.jsonl")
+    pod.flux.run(1, "1", jobspec={"attributes": {"user": {"a": "b"}}})
+    pod.leave("lead")
+    found = json.loads(Path(pod.report).read_text())
+    assert (found["id"], found["state"], found["ranks"], found["user"]) == ("f1", "run", "1", {"a": "b"})
+    assert pod.cancelled == [1]
+
+
+def test_a_report_that_can_not_be_written_stops_nothing(
+    pod: Pod, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    pod.report = str(tmp_path / "file" / "jobs.jsonl")
+    pod.leave("lead")
+    said = f"minicluster: the report of the jobs failed: [Errno 17] File exists: '{tmp_path}/file'\n"
+    assert (pod.done, capsys.readouterr().out) == (["queue stop"], said)
 
 
 @pytest.mark.parametrize("topic", ["state-machine.get", "resource.drain", "resource.status"])

@@ -42,7 +42,7 @@ def leave(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ca
 
     def run(role: str = "worker", on_stop: str = "cancel", *lost: str, clock: Clock | None = None) -> Clock:
         clock = clock or Clock()
-        words = (role, clock.now, clock.now, SECONDS, KILL, 7, tmp_path, on_stop, *(lost or ("kept",)), "")
+        words = (role, clock.now, clock.now, SECONDS, KILL, 7, tmp_path, on_stop, *(lost or ("kept",)), "", "")
         # it keeps the functions of the Flux that it was imported with
         monkeypatch.delitem(sys.modules, "again", raising=False)
         run_program(monkeypatch, flux, "leave.py", *words, clock=clock)

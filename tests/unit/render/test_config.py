@@ -241,6 +241,8 @@ SETTINGS = {
     "mc_hosts_count": "1",
     "mc_resource_set": resource_set("0", "flux-sample-0"),
     "mc_archive": "",
+    "mc_report_path": "",
+    "mc_report_log": "",
     "mc_state_volume": "",
     "mc_leave_seconds": "15",
     "mc_kill_seconds": "8",
@@ -320,6 +322,11 @@ def runner(**fields: Any) -> dict[str, Any]:
                 ({"dumpSeconds": 60}, 300, "232", "8", "60"),
                 ({"dumpSeconds": 60}, 40, "10", "8", "22"),
             )
+        ),
+        ({"report": {"log": True}}, {"mc_report_log": "1"}),
+        (
+            {"report": {"path": "/d/jobs"}, **runner(volumes={"d": {"path": "/d", "hostPath": "/d"}})},
+            {"mc_report_path": "/d/jobs"},
         ),
         ({"state": {"claimName": "queue"}}, {"mc_state_volume": "1"}),
         *(

@@ -71,6 +71,7 @@ FOLLOWED: list[tuple[dict[str, Any], str]] = [
         "context, or write b0@NAMESPACE for this cluster",
     ),
 ]
+ROOMY = {"a": {"path": "/a", "claimName": "c"}}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"size": 4, "maxSize": 2}, "size is 4, maxSize 2: lower size, or install with a larger maxSize"),
     ({"size": 2, "minSize": 3}, "minSize is 3, size 2: minSize can't be above size; lower minSize"),
@@ -676,6 +677,43 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"state": {"capacity": 1, "accessModes": ["ReadOnlyMany"]}},
         "state.accessModes is ReadOnlyMany: the lead writes to the claim; use ReadWriteMany",
+    ),
+    # the report of the jobs
+    *(
+        (
+            {"report": {key: value}, **bursting(leadBroker=LEAD, hostlist="root-0")},
+            f"report.{key} and flux.bursting.leadBroker are both set: the lead cluster has the jobs; drop it",
+        )
+        for key, value in (("path", "/a/b"), ("log", True))
+    ),
+    (
+        {"report": {"log": True}, "logging": {"quiet": True}},
+        "report.log and logging.quiet are both true: a quiet log is the job's output alone; set report.path",
+    ),
+    *(
+        (
+            {"report": {"path": path}, **runner(volumes={"d": {"path": "/data", "emptyDir": True}})},
+            f"report.path is {path}, on no volume of the runner: the file is lost with the pod; mount a volume there",
+        )
+        for path in ("/tmp/jobs", "/database/jobs", "/data/../jobs")
+    ),
+    *(
+        (
+            {"report": {"path": path}, **runner(volumes={"d": {"path": "/data", "emptyDir": True}})},
+            f"report.path is {path}, a folder: name a file in it",
+        )
+        for path in ("/data", "/data/", "/data/x/")
+    ),
+    *(
+        (
+            {"report": {"path": "/a/b/jobs"}, **runner(volumes={**ROOMY, "b": {"path": "/a/b", **source}})},
+            "report.path is /a/b/jobs, and the volume at /a/b is read-only: name a file on another one",
+        )
+        for source in ({"secretName": "s"}, {"configMapName": "s"}, {"claimName": "c", "readOnly": True})
+    ),
+    (
+        {"report": {"path": "/a/x"}, "archive": {"path": "/a//x"}, **runner(volumes=ROOMY)},
+        "report.path and archive.path are both /a/x: name two files",
     ),
     # bursting
     (bursting(hostlist="mc-0", clusters=[{"size": 1}]), "flux.bursting has hostlist and clusters: give one of them"),

@@ -1,10 +1,10 @@
-"""leave.py lead|worker TOLD BEGUN LEAVE KILL END FOLDER ON_STOP kept|lost ARCHIVE: a leaving pod lets its jobs end.
+"""leave.py lead|worker TOLD BEGUN LEAVE KILL END FOLDER ON_STOP kept|lost ARCHIVE REPORT: a pod lets its jobs end.
 
 TOLD and BEGUN are seconds of the machine's uptime: when the pod was told to stop, and when this program was started.
 LEAVE, KILL and END are the parts of the grace period, in seconds: jobs may go on, jobs are ended, the broker ends.
-A worker drains its own rank; the lead stops the queue, and dumps it to ARCHIVE unless that is empty. Jobs that still
-run after LEAVE are told to stop, a launcher before them. FOLDER/stopping is created before: what ends after that did
-not end by itself. FOLDER/launcher has the process id of a launcher that runs.
+A worker drains its own rank; the lead stops the queue, dumps it to ARCHIVE and reports its jobs to REPORT, unless these
+are empty. Jobs that still run after LEAVE are told to stop, a launcher before them. FOLDER/stopping is created before:
+what ends after that did not end by itself. FOLDER/launcher has the process id of a launcher that runs.
 Jobs that may run again, all with ON_STOP `requeue`, first get a copy in the queue, unless the queue is `lost` with the
 pod (again.py).
 Runs with the Python of the Flux view, 3.8 or later.
@@ -25,6 +25,7 @@ import flux
 from again import Requeue
 from flux.job import JobID, cancel
 from flux.job import kill as send
+from job_report import write
 from rank import REASON, is_idle, leave_rank, running_jobs, stop_joining
 
 POLL = 0.5  # seconds
@@ -33,6 +34,8 @@ TERM_PART = 5 / 8
 OVER = "the pod's grace period is over"
 #: Seconds that the lead's work has to write its exit code, once its jobs have ended
 EXIT_CODE_TIME = 5.0
+#: Most seconds for the attributes of jobs in a report that the broker's end is to replace
+EARLY = 2.0
 #: A broker, whose end starts a Python too, takes at most this many times as long to end as this program to start
 SLOWNESS = 3.0
 
@@ -49,6 +52,7 @@ class Paths(NamedTuple):
 
     folder: Path
     archive: str  #: "" for none
+    report: str  #: the same
 
 
 def uptime() -> float:
@@ -167,6 +171,8 @@ def main(handle: Any, role: str, left: Times, paths: Paths, requeue: Requeue) ->
         stop_queue(handle)
         if paths.archive:
             dump(paths.archive, left.leave + left.kill)
+        if paths.report and (why := write(handle, min(EARLY, left.leave / 2), paths.report)):
+            print(f"minicluster: the report of the jobs failed: {why}", flush=True)
     else:
         leave_rank(handle, rank)
     seconds, kill = left.leave - (time.monotonic() - begin), left.kill
@@ -189,11 +195,11 @@ def main(handle: Any, role: str, left: Times, paths: Paths, requeue: Requeue) ->
 
 
 if __name__ == "__main__":
-    role, told, begun, leave, kill, end, folder, on_stop, queue, archive = sys.argv[1:]
+    role, told, begun, leave, kill, end, folder, on_stop, queue, *files = sys.argv[1:]
     left = times(uptime(), float(told), float(begun), (float(leave), float(kill), float(end)))
     try:
         handle = flux.Flux()
-        main(handle, role, left, Paths(Path(folder), archive), Requeue(handle, on_stop, queue == "lost"))
+        main(handle, role, left, Paths(Path(folder), *files), Requeue(handle, on_stop, queue == "lost"))
     except OSError as error:
         # the instance has ended meanwhile, or the lead is gone
         sys.exit(f"minicluster: the broker can't be asked about its jobs: {error}")

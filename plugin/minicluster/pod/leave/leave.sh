@@ -29,11 +29,11 @@ leave() {
   seconds=$((mc_leave_seconds + mc_kill_seconds + 1 - ${now%.*} + ${told%.*}))
   # if the lead leaves and keeps no state, the queue is lost
   if [ "$mc_role" = worker ] || [ -n "$mc_archive$mc_state_volume" ]; then queue=kept; else queue=lost; fi
-  if [ "$mc_role" = lead ]; then archive=$mc_archive; else archive=; fi
+  if [ "$mc_role" = lead ]; then archive=$mc_archive report=$mc_report_path; else archive='' report=''; fi
   # leave.py's errors are printed, unless the instance has ended meanwhile: then no broker can answer it
   FLUX_URI=$uri timeout "$((seconds > 1 ? seconds : 1))" "$mc_flux" python "$mc_files/leave.py" "$mc_role" \
     "$told" "$now" "$mc_leave_seconds" "$mc_kill_seconds" "$mc_end_seconds" "$mc_state/run" "$mc_on_stop" "$queue" "$archive" \
-    >&3 2>"$mc_state/run/leave" ||
+    "$report" >&3 2>"$mc_state/run/leave" ||
     [ -e "$mc_state/run/exit-code" ] || [ -e "$mc_state/run/ended" ] || cat "$mc_state/run/leave" >&3
 }
 

@@ -128,6 +128,11 @@ def jobs(handle: Any, states: str, attributes: list[str]) -> list[dict[str, Any]
     return sorted(found, key=lambda job: job["id"])
 
 
+def exit_code(status: int) -> int:
+    """Return the exit code of a job's wait status, as a shell gives it."""
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
 def job_counts(handle: Any) -> dict[str, int]:
     """Return how many jobs are in each state, and how many ended in each way. Raises OSError."""
     stats = handle.rpc("job-list.job-stats", {}).get()

@@ -19,7 +19,7 @@ main() {
   # flux puts the view's modules into PYTHONPATH; the work gets back the image's own
   MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
   export MINICLUSTER_PYTHONPATH
-  for file in environment time process home secrets network resources archive leave; do
+  for file in environment time process home secrets network resources archive report leave; do
     # shellcheck source=/dev/null
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done
@@ -53,7 +53,7 @@ main() {
 # Makes the files that the pod's programs expect, and removes those from before a restart of this container.
 prepare() {
   set --
-  for file in stopping ready working launcher ended exit-code unbound undrainer.problem; do
+  for file in stopping ready working launcher ended exit-code unbound undrainer.problem report report.problem; do
     [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
   done
   [ $# = 0 ] || rm -f "$@"
@@ -84,12 +84,14 @@ lead() {
   run_snippet broker-pre.sh
   use_archive
   use_state_volume
+  use_report
   # only the broker of rank 0 can write its log to a file; which of these levels keeps the file small depends on Flux's
   # version
   [ -z "$mc_quiet" ] ||
     mc_start_words="$mc_start_words -o-Slog-level=6 -o-Slog-forward-level=3 -o-Slog-filename=\"\$mc_broker_errors\""
   run_broker sh "$mc_files/job.sh"
   keep_archive
+  print_report
   if [ -e "$mc_state/run/exit-code" ]; then
     read -r mc_result <"$mc_state/run/exit-code"
     [ "$mc_result" = 0 ] || warn "the job failed with exit code $mc_result"

@@ -7,7 +7,6 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import Any, Iterator
@@ -15,7 +14,7 @@ from typing import Any, Iterator
 import flux
 from flux.job import JobID
 from requeue import lookup, own_attributes
-from state import jobs
+from state import exit_code, jobs
 
 #: How the jobs of the work can have ended, as filters of a query
 RESULTS = ("completed", "failed", "canceled", "timeout")
@@ -30,12 +29,6 @@ def own_work(handle: Any, states: str) -> Iterator[tuple[dict[str, Any], str]]:
             yield job, own.get("continues", "")
 
 
-def exit_code(job: dict[str, Any]) -> int:
-    """Return the exit code of a job that has ended, as a shell gives it; 1 if it never started."""
-    status = job.get("waitstatus", 1 << 8)
-    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
-
-
 def result(handle: Any, code: int) -> int:
     """Return the exit code of the work. Raises OSError."""
     ended = [pair for states in RESULTS for pair in own_work(handle, states)]
@@ -44,7 +37,9 @@ def result(handle: Any, code: int) -> int:
         return code
     # not the copies that Flux ended because their job succeeded after all
     found = [job for job, _ in ended if job.get("exception_type") != "dependency"]
-    return max((exit_code(job) for job in found if JobID(job["id"]).f58plain not in continued), default=0)
+    last = [job for job in found if JobID(job["id"]).f58plain not in continued]
+    # one that never started failed with 1
+    return max((exit_code(job.get("waitstatus", 1 << 8)) for job in last), default=0)
 
 
 def main(code: int) -> int:

@@ -4,7 +4,19 @@ from collections.abc import Iterator
 from itertools import chain
 
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.refusals import bursts, containers, fit, flux, job, kubernetes, pod, queues, sizes, volumes
+from minicluster.render.refusals import (
+    bursts,
+    containers,
+    fit,
+    flux,
+    job,
+    kubernetes,
+    pod,
+    queues,
+    report,
+    sizes,
+    volumes,
+)
 
 #: Each yields the refusals of one kind.
 CHECKS = (
@@ -25,6 +37,7 @@ CHECKS = (
     sizes.autoscaling,
     sizes.scale_to_zero,
     pod.kept_state,
+    report.report,
     job.template,
     queues.job_metadata,
     queues.queue,

@@ -1,0 +1,135 @@
+"""The jobs of a MiniCluster: from the lead's queue while it runs, else from the report in the log of the last lead."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+from minicluster.cluster.find import Found
+from minicluster.cluster.pods import Pod
+from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
+from minicluster.errors import StateError, one_line
+from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.lead.program import BOOT, first_line
+from minicluster.live.lookup import find, refusals
+from minicluster.live.snapshot import EXEC_SECONDS
+from minicluster.live.table import duration, in_columns
+from minicluster.render.constants import IMMUTABLE
+
+Row = dict[str, Any]
+#: How the lines of a report begin in a log, and the line before them, which has their number (pod/start/report.sh). The
+#: end of a job's output may be before it on its line
+LINE, COUNT = "minicluster-job: ", re.compile(r"minicluster-jobs: (\d+)$")
+#: Prints the jobs. Takes BOOT, and a program on its standard input
+ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0"'
+#: The most characters of a name or a list of nodes
+MOST = 40
+
+
+def find_jobs(kubernetes: Kubernetes, name: str, say: Callable[[str], None]) -> list[Row]:
+    """Return the jobs of a MiniCluster, by their ids. Raises StateError if they can't be known, StatusError."""
+    found = find(kubernetes, name)
+    state = state_without_flux(found, datetime.now(UTC))
+    if state is None:
+        try:
+            return _ask(kubernetes, found.pods[0])
+        except CommandError as error:
+            if error.is_forbidden:
+                with refusals():
+                    raise
+            state = state_of_silent_lead(found.pods[0], error.reason)
+    rows, count = _read_log(kubernetes, found.pods.get(0))
+    if count is None:
+        raise StateError(f"{found.name} is {': '.join(filter(None, state))}; {_where(kubernetes, found)}")
+    if count > len(rows):
+        say(f"the log of the lead has {len(rows)} of the {count} jobs of its report")
+    return rows
+
+
+def _ask(kubernetes: Kubernetes, lead: Pod) -> list[Row]:
+    """Return the jobs in the lead's queue. Raises CommandError."""
+    program = first_line("job_report", "offers", "state")
+    words = lead.exec_words("--stdin")
+    text = kubernetes.kubectl(*words, "sh", "-c", ASK, BOOT, stdin=program, seconds=EXEC_SECONDS)
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def _read_log(kubernetes: Kubernetes, lead: Pod | None) -> tuple[list[Row], int | None]:
+    """Return the jobs in the log of a lead, as `reported` does. Raises StateError for a user who may not read it."""
+    if lead is None:
+        return [], None
+    with closing(kubernetes.stream("logs", lead.name, f"--container={lead.runner}")) as output:
+        found = reported(line.decode(errors="replace") for line in output.lines())
+        error = output.error()
+    if error and error.is_forbidden:
+        with refusals():
+            raise error
+    return found
+
+
+def reported(lines: Iterable[str]) -> tuple[list[Row], int | None]:
+    """Return the jobs of the last report in a log, and how many it is about; None if there is no report."""
+    rows: list[Row] = []
+    count: int | None = None
+    for line in lines:
+        text = line.rstrip("\r\n")
+        begin = COUNT.search(text)
+        if text.startswith(LINE) and count is not None:
+            row = _row(text.removeprefix(LINE))
+            rows += [row] if row and len(rows) < count else []
+        elif begin:
+            rows, count = [], int(begin[1])
+    return rows, count
+
+
+def _row(text: str) -> Row | None:
+    """Return the job in a line; None for a line that is not ours."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and {"id", "state", "result", "t_run"} <= found.keys() else None
+
+
+def _where(kubernetes: Kubernetes, found: Found) -> str:
+    """Return, in words, where the jobs are reported that can't be shown."""
+    with refusals():
+        job = kubernetes.get("job", found.name)
+    values = json.loads(job.get("metadata", {}).get("annotations", {}).get(IMMUTABLE, "{}"))
+    path = values.get("report.path", "")
+    if path:
+        # a digest stands for a long text
+        file = "the file of report.path" if path.startswith("sha256:") else path
+        return f"the report of its jobs is in {file}, on a volume of its pods"
+    if values.get("report.log") == "true":
+        return "its log has no report of its jobs: the lead did not end by itself, or the log's begin is gone"
+    return "its jobs are known while its lead runs, and later with report.log or report.path"
+
+
+def table(rows: Iterable[Mapping[str, Any]], now: float) -> str:
+    """Return jobs as a table for people; ``now`` in seconds since the epoch."""
+    head = ["ID", "NAME", "NODES", "STATUS", "EXIT CODE", "START", "DURATION"]
+    return in_columns([head, *(_cells(row, now) for row in rows)])
+
+
+def _cells(row: Mapping[str, Any], now: float) -> list[str]:
+    begin, end, code = row["t_run"], row.get("t_cleanup") or row.get("t_inactive"), row.get("exit_code")
+    if end is None and row["state"] == "RUN":
+        end = now
+    return [
+        _short(row["id"]),
+        _short(row.get("name") or "-"),
+        _short(row.get("nodes") or "-"),
+        _short(row["result"] or row["state"]),
+        "-" if code is None else str(code),
+        datetime.fromtimestamp(begin, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if begin else "-",
+        duration(max(0.0, end - begin)) if begin and end else "-",
+    ]
+
+
+def _short(value: object) -> str:
+    """Return a text on one line, fit for a terminal; a long one loses its end."""
+    text = one_line(str(value))
+    return text if len(text) <= MOST else f"{text[: MOST - 3]}..."

@@ -1,0 +1,131 @@
+"""The report of the jobs: what is said of each job, and the files that it is written to."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import job_report
+import pytest
+from fake_flux import FakeFlux, run_program
+from hypothesis import given
+from hypothesis import strategies as st
+
+NOTHING = dict.fromkeys(
+    (
+        *("result", "exit_code", "nodes", "ranks", "t_submit", "t_run", "t_cleanup", "t_inactive"),
+        *("ntasks", "urgency", "queue"),
+    )
+)
+ENDED = {
+    "t_submit": 1.5,
+    "t_run": 2.25,
+    "t_cleanup": 3.0,
+    "t_inactive": 4.0,
+    "ntasks": 4,
+    "urgency": 16,
+    "queue": "batch",
+}
+
+
+@pytest.fixture
+def flux() -> FakeFlux:
+    return FakeFlux({0: (1, 0)}, {0})
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (
+            {"name": "a", "state": 64, "result": 1, "waitstatus": 0, "nodelist": "mc-[0-1]", "ranks": "[0-1]", **ENDED},
+            {"name": "a", "state": "INACTIVE", "result": "COMPLETED", "exit_code": 0, "nodes": "mc-[0-1]", **ENDED}
+            | {"ranks": "0-1"},
+        ),
+        ({"state": 64, "result": 2, "waitstatus": 3 << 8}, {"state": "INACTIVE", "result": "FAILED", "exit_code": 3}),
+        ({"state": 64, "result": 4, "waitstatus": 15}, {"state": "INACTIVE", "result": "CANCELED", "exit_code": 143}),
+        ({"state": 64, "result": 8, "waitstatus": 14}, {"state": "INACTIVE", "result": "TIMEOUT", "exit_code": 142}),
+        # cancelled before it ran
+        ({"state": 64, "result": 4, "t_run": 0.0}, {"state": "INACTIVE", "result": "CANCELED"}),
+        ({"state": 8, "urgency": 0, "nodelist": "", "ranks": ""}, {"state": "SCHED", "urgency": 0}),
+        ({"state": 16, "ranks": "3"}, {"state": "RUN", "ranks": "3"}),
+        # a state of a later Flux
+        ({"state": 128}, {"state": "128"}),
+    ],
+)
+def test_a_job_is_described_by_the_answer_of_flux(job: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = job_report.record({"id": 7, **job}, "f8", {"a": 1})
+    assert found == {"id": "f8", "number": 7, "name": "", **NOTHING, "user": {"a": 1}, **expected}
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(name=TEXTS, user=st.dictionaries(TEXTS, TEXTS))
+def test_a_job_is_one_line_whatever_its_texts_have(name: str, user: dict[str, str]) -> None:
+    line = json.dumps(job_report.record({"id": 1, "state": 64, "name": name}, "f1", user))
+    assert line.isascii()
+    assert len(line.splitlines()) == 1
+    assert (json.loads(line)["name"], json.loads(line)["user"]) == (name, user)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, *words: object) -> object:
+    """Run the program, and return its exit code."""
+    limits: list[float] = []
+    monkeypatch.setattr(signal, "setitimer", lambda _, seconds: limits.append(seconds))
+    with pytest.raises(SystemExit) as end:
+        run_program(monkeypatch, flux, "job_report.py", *words)
+    return (end.value.code, *limits)
+
+
+def test_the_report_is_written_to_both_files(monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, tmp_path: Path) -> None:
+    flux.submit(2, jobspec={"attributes": {"system": {}}})
+    flux.submit(1, state="completed", jobspec={"attributes": {"system": {}, "user": {"tag": "é\n"}}})
+    path = tmp_path / "reports" / "jobs.jsonl"
+    assert run(monkeypatch, flux, tmp_path, "7", path) == (0, 60)
+    text = path.read_text()
+    assert [(job["id"], job["user"]) for job in map(json.loads, text.splitlines())] == [
+        ("f1", {"tag": "é\n"}),
+        ("f2", {}),
+    ]
+    assert (tmp_path / "report").read_text() == text
+    assert sorted(file.name for file in tmp_path.rglob("*")) == ["jobs.jsonl", "report", "reports"]
+    # an older report is replaced as a whole
+    flux.jobs.clear()
+    assert run(monkeypatch, flux, tmp_path, "7", path) == (0, 60)
+    assert path.read_text() == ""
+
+
+@pytest.mark.parametrize(("end", "limit"), [("15", 7.5), ("3", 2)])
+def test_a_lead_that_was_told_to_stop_has_less_time(
+    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, tmp_path: Path, end: str, limit: float
+) -> None:
+    (tmp_path / "stopping").touch()
+    assert run(monkeypatch, flux, tmp_path, end) == (0, limit)
+
+
+def test_a_report_without_time_leaves_the_attributes_out(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(job_report.BATCH + 1):
+        flux.submit(number, jobspec={"attributes": {"user": {"n": number}}})
+    program = run_program(monkeypatch, flux, "job_report.py")
+    times = iter([0.0, 0.0, 2.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(times))
+    users = [json.loads(line)["user"] for line in program["report"](flux, 1.0).splitlines()]
+    assert users == [*({"n": number} for number in range(job_report.BATCH)), None]
+
+
+def test_a_file_that_can_not_be_written_is_an_error_of_one_line(
+    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    code, _ = run(monkeypatch, flux, tmp_path, "7", tmp_path / "file" / "jobs")  # type: ignore[misc]
+    assert code == f"[Errno 17] File exists: '{tmp_path}/file'"
+    # the log has it
+    assert (tmp_path / "report").exists()
+
+
+def test_the_lead_prints_its_jobs_when_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flux.submit(3, jobspec={"attributes": {}})
+    run_program(monkeypatch, flux, "job_report.py")
+    assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["f3"]
