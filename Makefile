@@ -100,8 +100,9 @@ PYTEST = $(WITH) pytest -n auto --dist loadgroup
 CHART_TOOLS := $(addprefix $(BIN)/,helm helm3 helm-docs)
 POD_TOOLS := $(addprefix $(BIN)/,helm helm3 kubectl)
 
+# tests wait for a part of their time, so there are three workers for two processors
 test: setup tools ## run all tests that can run on this machine; ARGS="…" goes to pytest, here and below
-	MINICLUSTER_TEST_TOOLS=built $(PYTEST) $(ARGS)
+	MINICLUSTER_TEST_TOOLS=built $(PYTEST) -n $$(((3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2)) $(ARGS)
 
 # the tests of scripts wait for a third of their time, so there are two workers for each processor
 unit: setup ## run the unit tests, and those of the pods' scripts: no Go, no Flux

@@ -101,10 +101,8 @@ class Kubernetes:
 
     def pods(self, job: str, index: int | None = None) -> list[dict[str, Any]]:
         """Return the pods of an Indexed Job, or of one of its indexes, without those that are being deleted."""
-        labels = f"batch.kubernetes.io/job-name={job}"
-        if index is not None:
-            labels += f",batch.kubernetes.io/job-completion-index={index}"
-        pods = self.select("pods", labels)["items"]
+        of_index = "" if index is None else f",batch.kubernetes.io/job-completion-index={index}"
+        pods = self.select("pods", f"batch.kubernetes.io/job-name={job}{of_index}")["items"]
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def __str__(self) -> str:
@@ -196,11 +194,11 @@ def run(  # noqa: PLR0913 - most have a default
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run kubectl or Helm to its end, with ``env`` too. Raises CommandError when it fails or is late, or ToolError."""
-    command, environment = _name(tool, words), {**os.environ, **(env or {})}
+    command, env = _name(tool, words), {**os.environ, **(env or {})}
     try:
         done = subprocess.run(  # noqa: S603 - words, no shell
-            [_program(tool, environment), *words],
-            env=environment,
+            [_program(tool, env), *words],
+            env=env,
             input=stdin.encode(),
             capture_output=True,
             timeout=seconds,

@@ -82,7 +82,8 @@ def test_run_ends_with_the_code_of_the_work_and_leaves_nothing(release: Release,
 def test_a_signal_removes_the_release(release: Release, start: Start, number: int) -> None:
     process = start("-N", "2", *WORK)
     release.cluster.wait("the Job", lambda: bool(release.items("jobs")))
-    release.running(2)
+    assert process.stderr
+    assert process.stderr.readline().startswith("minicluster: installed mc in ")
     process.send_signal(number)
     ended = done(process)
     assert ended.code == 128 + number

@@ -108,6 +108,18 @@ def test_warnings_come_to_the_terminal_or_pipe_of_helm(helm: Helm, chart: Path, 
     assert (tmp_path / "log").read_text() == ""
 
 
+def test_a_service_that_selects_by_labels_of_flux_operator_is_named(helm4: Helm, chart: Path) -> None:
+    spec = {"selector": {"job-name": "lammps", "job-index": "0"}}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "lead"}, "spec": spec}
+    (chart / "templates" / "service.yaml").write_text(yaml.safe_dump(service))
+    values = yaml.safe_dump({"document": document()})
+    words = ["template", "mine", chart, *POST, "--values", "-"]
+    assert lines_with(helm4.run(*words, stdin=values).err, "minicluster:") == [
+        "minicluster: warning: Service lead selects pods by job-index, as only flux-operator labels them: apply it "
+        'with the selector {"job-name": "lammps", "batch.kubernetes.io/job-completion-index": "0"}'
+    ]
+
+
 def test_a_minicluster_that_is_kept_stays_for_flux_operator(helm: Helm, chart: Path) -> None:
     given = document(annotations={"minicluster/keep": "true"})
     found = by_name(template(helm, chart, given))

@@ -16,10 +16,15 @@ def remarks(objects: Sequence[Any], names: Sequence[str]) -> list[str]:
 
 
 def _remark(document: Any, names: Sequence[str]) -> str:
+    return selector_remark(document, names) or f"{title(document)} is not a MiniCluster: apply it as before"
+
+
+def selector_remark(document: Any, names: Sequence[str]) -> str:
+    """Return what to change in a Service that selects pods by labels that only flux-operator sets; "" for any other."""
     selector = _selector(document)
     gone = {key: value for key, value in selector.items() if _is_of_operator(key, value, names)}
     if not gone:
-        return f"{title(document)} is not a MiniCluster: apply it as before"
+        return ""
     kept = {key: value for key, value in selector.items() if key not in gone}
     if not kept.keys() & {JOB, "job-name"}:
         only = names[0] if len(names) == 1 else "NAME"

@@ -5,13 +5,14 @@ objects, and calls the post-renderer itself: so an upgrade keeps the certificate
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import yaml
 
 from minicluster import kubectl, yamlio
-from minicluster.convert import ValuesFile, convert
+from minicluster.convert import ValuesFile, convert, others
 from minicluster.errors import StreamError, ToolError
 from minicluster.release import helm
 from minicluster.release.caller import Caller
@@ -22,6 +23,7 @@ KEEP = "minicluster/keep"
 #: An annotation of the Job: what runs otherwise than with flux-operator, a line each
 CONVERTED = "minicluster/converted"
 HOOK = "helm.sh/hook"
+_SERVICE = re.compile(rb"^kind:[ \t]*[\"']?Service\b", re.MULTILINE)
 
 Say = Callable[[str], object]
 
@@ -36,9 +38,11 @@ def adopt(data: bytes, caller: Caller, say: Say) -> bytes:
 
 def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
     seen: set[tuple[str, str]] = set()
+    services = []
     for chunk in split(data):
         metadata = _metadata(chunk)
         if metadata is None:
+            services += [chunk] if _SERVICE.search(chunk) else []
             yield chunk
             continue
         one = convert(chunk)[0][0]
@@ -53,6 +57,15 @@ def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
             say(f"warning: {warning}")
         for made in split(_template(one, namespace, caller)):
             yield _with_warnings(made, one.warnings)
+    for remark in _remarks(services, [name for _, name in seen]):
+        say(f"warning: {remark}")
+
+
+def _remarks(services: Sequence[bytes], names: Sequence[str]) -> Iterator[str]:
+    """Yield what to change in Services that select no pods any more."""
+    for chunk in services if names else ():
+        with suppress(yaml.YAMLError):  # Helm names the template
+            yield from filter(None, [others.selector_remark(yamlio.load(chunk), names)])
 
 
 def _metadata(chunk: bytes) -> Mapping[str, Any] | None:
