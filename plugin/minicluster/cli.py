@@ -36,7 +36,9 @@ def post_render() -> None:
     Helm's user waits for the whole process, so it skips what only costs time.
     """
     gc.disable()  # saves 5 ms: all objects live to the end
-    with front_door(tell_helm if "HELM_PLUGIN_NAME" in os.environ else streams.say):
+    # another plugin, such as helm diff, may have run Helm 3
+    is_plugin = os.environ.get("HELM_PLUGIN_NAME") == "minicluster"
+    with front_door(tell_helm if is_plugin else streams.say):
         from minicluster.render import postrender, stream  # noqa: PLC0415 - see the top
 
         data = streams.read(sys.stdin.buffer)

@@ -55,8 +55,9 @@ def test_the_post_renderers_certificate_is_random() -> None:
     assert first != second
 
 
-def test_a_post_renderer_error_is_one_line_and_exit_code_1() -> None:
-    assert minicluster(stdin=WRONG) == Done(1, "", f"minicluster: {MESSAGE}\n")
+@pytest.mark.parametrize("plugin", [{}, {"HELM_PLUGIN_NAME": "diff"}], ids=["helm", "helm diff"])
+def test_a_post_renderer_error_is_one_line_and_exit_code_1(plugin: dict[str, str]) -> None:
+    assert minicluster(stdin=WRONG, **plugin) == Done(1, "", f"minicluster: {MESSAGE}\n")
 
 
 def test_an_error_under_helm_4_is_a_document_that_helm_shows() -> None:
