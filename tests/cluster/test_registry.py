@@ -17,6 +17,9 @@ from support import tool
 from tools.clients import ProcessError, until
 from tools.releases import Release
 
+# the worker of test_packages.py builds the packages
+pytestmark = pytest.mark.xdist_group("packages")
+
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

@@ -19,6 +19,8 @@ import yaml
 from newcomer import OFFLINE, VERSION, User, build, need_wheels
 from support import BIN, CHART, PACKAGE, ROOT, Done, Helm, by_name, lines_with, one
 
+# one worker builds the packages, and installs them
+pytestmark = pytest.mark.xdist_group("packages")
 POST = ("--post-renderer", "minicluster")
 NAMED = ("--set", "flux.curveCertSecret=x")
 AGAIN = "then: helm plugin uninstall minicluster, and install it again"

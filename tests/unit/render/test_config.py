@@ -432,18 +432,26 @@ def test_a_command_that_is_a_list_is_an_exact_argv(cluster_of: Make, shell: str,
 FILES = {**config.SNIPPETS, "script": "script"}
 
 
-@pytest.mark.parametrize("key", [*FILES, "command"])
-@given(text=TEXTS)
+@pytest.mark.parametrize("work", ["script", "command"])
+@given(texts=st.tuples(*[TEXTS] * len(FILES)))
 @settings(max_examples=40)
-def test_a_command_or_snippet_of_the_user_becomes_a_file_unchanged(cluster_of: Make, key: str, text: str) -> None:
-    spec = runner(command=text) if key == "command" else runner(commands={key: text})
-    files, without = data(cluster_of(spec)), data(cluster_of())
-    file = FILES.get(key, key)
-    assert files.pop(file, "") == text
-    if key in ("script", "command") and text:
+def test_a_command_or_snippet_of_the_user_becomes_a_file_unchanged(
+    cluster_of: Make, work: str, texts: tuple[str, ...]
+) -> None:
+    given_texts = dict(zip(FILES, texts, strict=True))
+    text = given_texts["script"]
+    if work == "command":
+        commands = {key: given_texts[key] for key in config.SNIPPETS}
+        files = data(cluster_of(runner(command=text, commands=commands)))
+        assert files.pop("command", "") == text
+    else:
+        files = data(cluster_of(runner(commands=given_texts)))
+        assert files.pop("script", "") == text
+    assert {key: files.pop(FILES[key], "") for key in config.SNIPPETS} == {k: given_texts[k] for k in config.SNIPPETS}
+    if text:
         files["settings.sh"] = files["settings.sh"].replace("interpreter=1", "interpreter=''")
         files["settings.sh"] = files["settings.sh"].replace("mc_work=submit", "mc_work=idle")
-    assert files == without
+    assert files == data(cluster_of())
 
 
 @pytest.mark.parametrize("text", NASTY)
