@@ -32,7 +32,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg]  # older versions have n
         """Return the sizes in their order."""
         parts = str(value).split(",")
         if not all(re.fullmatch("[1-9][0-9]{0,5}", part) for part in parts) or len(set(parts)) < len(parts):
-            self.fail(f"{value!r} are no sizes: write different numbers with commas, as 2,4,8.", param, ctx)
+            self.fail(f"{value!r} is not a list of sizes: write different numbers with commas, as 2,4,8.", param, ctx)
         return [int(part) for part in parts]
 
 

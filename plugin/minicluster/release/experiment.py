@@ -44,7 +44,9 @@ def plan(asked: Oneshot, size: int) -> Experiment:
     if problem:
         raise SpecError(problem)
     values["flux"]["curveCert"] = ""
-    words = [*work.flags(cluster), *_command(cluster)]
+    # a copy of a run that lost its node would run beside the next one
+    once = ["--setattr=user.minicluster.requeue=0"] if cluster.spec["pod"]["onStop"] == "requeue" else []
+    words = [*work.flags(cluster), *once, *_command(cluster)]
     return Experiment(replace(one, is_idle=True), values, words)
 
 

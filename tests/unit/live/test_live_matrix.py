@@ -270,8 +270,8 @@ def test_a_plot_is_drawn_with_matplotlib(lab: Lab) -> None:
         *(
             (
                 ("--sizes", sizes, "--output", "x"),
-                f"Invalid value for '--sizes': '{sizes}' are no sizes: write different numbers with commas, as 2,4,8; "
-                "see `minicluster run --help`",
+                f"Invalid value for '--sizes': '{sizes}' is not a list of sizes: write different numbers with commas, "
+                "as 2,4,8; see `minicluster run --help`",
             )
             for sizes in ("0", "2,", "a", "2,2", "2 4")
         ),
