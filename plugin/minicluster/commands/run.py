@@ -1,5 +1,8 @@
 """``minicluster run``: a command in a MiniCluster of its own, which ends with it."""
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -8,7 +11,9 @@ from minicluster import streams
 from minicluster.commands import options
 from minicluster.errors import UsageError
 from minicluster.kubectl import Kubernetes
-from minicluster.live.once import Stopped, run_once, stoppable
+from minicluster.live.matrix import Matrix, run_matrix
+from minicluster.live.once import run_once
+from minicluster.live.temporary import Stopped, stoppable
 from minicluster.release.oneshot import Oneshot, made_up_name
 
 
@@ -16,6 +21,19 @@ class WordsOfWork(options.Words):
     """The words after ``--`` are the work; values may have it instead."""
 
     words = "[-- COMMAND...]"
+
+
+class Sizes(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
+    """Sizes of MiniClusters, such as 2,4,8."""
+
+    name = "sizes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        """Return the sizes in their order."""
+        parts = str(value).split(",")
+        if not all(re.fullmatch("[1-9][0-9]{0,5}", part) for part in parts) or len(set(parts)) < len(parts):
+            self.fail(f"{value!r} is not a list of sizes: write different numbers with commas, as 2,4,8.", param, ctx)
+        return [int(part) for part in parts]
 
 
 @click.command("run", cls=WordsOfWork)
@@ -39,8 +57,30 @@ class WordsOfWork(options.Words):
     help="The most time for the start and the work, such as 90s or 5m; by default no limit.",
 )
 @click.option("--keep", is_flag=True, help="Leave the release when the work has ended.")
+@click.option("--sizes", type=Sizes(), metavar="N,N,...", help="Run the command at each of these sizes.")
+@click.option(
+    "--iterations", type=click.IntRange(min=1), help="How often it runs at each of the sizes; by default once."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder of the results of --sizes; runs that it has a record of are skipped.",
+)
 @click.pass_context
-def command(ctx: click.Context, /, name: str, namespace: str, context: str, keep: bool, **asked: Any) -> int:
+def command(
+    ctx: click.Context,
+    /,
+    name: str,
+    namespace: str,
+    context: str,
+    keep: bool,
+    sizes: Sequence[int] | None,
+    iterations: int | None,
+    output: Path | None,
+    **asked: Any,
+) -> int:
     """Run a command in a MiniCluster of its own.
 
     Installs a release, prints the log of its lead, and removes it when the work has ended. The exit code is that of
@@ -48,19 +88,44 @@ def command(ctx: click.Context, /, name: str, namespace: str, context: str, keep
 
     The words after -- are the command; no shell reads them. Without them, the values have the command.
 
+    With --sizes and --output it runs several times, each time as a job of its own. Each size has a MiniCluster. What
+    the jobs print, when they ran and how they ended goes into the folder, and nothing to standard output. The exit code
+    is 0 if all runs have ended with 0, else 1. The same command again runs what has no record yet.
+
     \b
     Examples:
       minicluster run --image lammps:latest -N 4 -n 16 -- lmp -in in.lj
       minicluster run -f values.yaml --timeout 1h
+      minicluster run --image lammps:latest --sizes 2,4,8 --iterations 5 --output results -- lmp -in in.lj
     """
     words = ctx.meta[options.WORDS]
     if not (words or asked["files"] or asked["sets"]):
         raise UsageError("there is nothing to run: give a command after --, or values with one")
+    _check(sizes, iterations, output, keep=keep, nodes=asked["nodes"])
     run = Oneshot(name=name or made_up_name(), command=words, **asked)
     # apart: Ctrl-C on a terminal must not end Helm and kubectl
     where = Kubernetes(context, namespace, is_apart=True)
     try:
         with stoppable(streams.say):
+            if sizes and output:
+                return run_matrix(where, run, Matrix(sizes, iterations or 1, output), streams.say)
             return run_once(where, run, streams.say, keeps=keep)
     except Stopped as stopped:
+        if output:
+            streams.say(f"{output} has the runs that have ended: the same command goes on with the others")
         return 128 + stopped.number
+
+
+def _check(
+    sizes: Sequence[int] | None, iterations: int | None, output: Path | None, *, keep: bool, nodes: int | None
+) -> None:
+    """Raise UsageError for options that make no sense together."""
+    if sizes and not output:
+        raise UsageError("--sizes needs --output: name the folder for the results")
+    if not sizes and (output or iterations):
+        option = "--output" if output else "--iterations"
+        raise UsageError(f"{option} needs --sizes: give the sizes to run at, such as 2,4,8")
+    if sizes and nodes:
+        raise UsageError("--sizes has the numbers of nodes: drop --nodes")
+    if sizes and keep:
+        raise UsageError("--keep is for a single run: with --sizes each MiniCluster is removed before the next")

@@ -34,7 +34,7 @@ def find_jobs(kubernetes: Kubernetes, name: str, say: Callable[[str], None]) -> 
     state = state_without_flux(found, datetime.now(UTC))
     if state is None:
         try:
-            return _ask(kubernetes, found.pods[0])
+            return ask(kubernetes, found.pods[0])
         except CommandError as error:
             if error.is_forbidden:
                 with refusals():
@@ -48,7 +48,7 @@ def find_jobs(kubernetes: Kubernetes, name: str, say: Callable[[str], None]) -> 
     return rows
 
 
-def _ask(kubernetes: Kubernetes, lead: Pod) -> list[Row]:
+def ask(kubernetes: Kubernetes, lead: Pod) -> list[Row]:
     """Return the jobs in the lead's queue. Raises CommandError."""
     program = first_line("job_report", "offers", "state")
     words = lead.exec_words("--stdin")

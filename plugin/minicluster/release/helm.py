@@ -30,9 +30,9 @@ def version() -> str:
     return next(line.removeprefix("version:").strip() for line in lines if line.startswith("version:"))
 
 
-def run(*words: str) -> bytes:
+def run(*words: str, stdin: str = "") -> bytes:
     """Return what a Helm command without a cluster prints; its warnings go to standard error. Raises ToolError."""
-    done = kubectl.run("helm", words, seconds=kubectl.HELM_SECONDS)
+    done = kubectl.run("helm", words, stdin=stdin, seconds=kubectl.HELM_SECONDS)
     with suppress(OSError):
         sys.stderr.write(done.stderr.decode(errors="replace"))
     return done.stdout
@@ -90,11 +90,12 @@ class OfflineRelease:
         return ["--kube-version", self.kube_version or OLDEST, *abilities]
 
 
-def template(release: OfflineRelease) -> bytes:
+def template(release: OfflineRelease, stdin: str = "") -> bytes:
     """Return what `helm template` makes of a release: the same with any Helm, and without a cluster.
 
-    The version of Kubernetes is the release's, else the oldest that the chart supports. Raises ToolError.
+    ``stdin`` are the values of `--values -`. The version of Kubernetes is the release's, else the oldest that the chart
+    supports. Raises ToolError.
     """
     check_name(release.name)
     names = [f"--namespace={release.namespace}", "--", release.name, release.chart]
-    return run("template", "--skip-tests", *release.version, *release.values, *names)
+    return run("template", "--skip-tests", *release.version, *release.values, *names, stdin=stdin)

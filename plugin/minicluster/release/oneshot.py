@@ -44,6 +44,7 @@ class Oneshot:
     values: Mapping[str, Any] = field(default_factory=dict)
     files: Sequence[str] = ()  #: values files, which override ``values``
     sets: Sequence[str] = ()  #: KEY=VALUE, as Helm takes it; they override everything else
+    is_idle: bool = False  #: whether the MiniCluster leaves its command out, for clients that submit it
     key: str = field(default_factory=lambda: uuid.uuid4().hex)  #: of this run alone
 
 
@@ -74,10 +75,14 @@ def install_words(asked: Oneshot) -> list[str]:
     for word in asked.command:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise SpecError(f"the word {word!r} of the command is not UTF-8, and values are: put it into a file")
-    own = {**cluster_values(asked), **runner_values(asked, _runner(asked))}
-    values = ("--values", "-", *_given(asked), *_words(own))
     label = ("--labels", f"{MARK}={asked.key}")
-    return ["install", asked.name, str(helm.CHART), *values, *label, "--post-renderer", "minicluster"]
+    return ["install", asked.name, str(helm.CHART), *_value_words(asked), *label, "--post-renderer", "minicluster"]
+
+
+def resolve(asked: Oneshot) -> dict[str, Any]:
+    """Return the hand-over document of the release, without a cluster. Raises ToolError, SpecError."""
+    release = helm.OfflineRelease(asked.name, "default", _value_words(asked))
+    return _document(helm.template(release, helm.values_text(_base(asked))))
 
 
 def install(kubernetes: Kubernetes, asked: Oneshot, words: Sequence[str]) -> None:
@@ -109,6 +114,14 @@ def _words(values: Mapping[str, Any]) -> list[str]:
     return [f"--set-json={path}={json.dumps(value, ensure_ascii=False)}" for path, value in values.items()]
 
 
+def _value_words(asked: Oneshot) -> list[str]:
+    index = _runner(asked)
+    own = {**cluster_values(asked), **runner_values(asked, index)}
+    # the one option that overrides the user's --set
+    idle = [f"--set-string=containers[{index}].command="] if asked.is_idle else []
+    return ["--values", "-", *_given(asked), *_words(own), *idle]
+
+
 def _given(asked: Oneshot) -> list[str]:
     return [*(f"--values={file}" for file in asked.files), *(f"--set={text}" for text in asked.sets)]
 
@@ -131,6 +144,9 @@ def _containers(asked: Oneshot) -> list[Any]:
         return [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
     words = [*_given(asked), *_words(cluster_values(asked))]
     rendered = helm.template(helm.OfflineRelease(asked.name, "default", words))
-    document = next(filter(None, map(parse, split(rendered))))
-    containers: list[Any] = json.loads(document["spec"])["containers"]
+    containers: list[Any] = json.loads(_document(rendered)["spec"])["containers"]
     return containers
+
+
+def _document(rendered: bytes) -> dict[str, Any]:
+    return next(filter(None, map(parse, split(rendered))))

@@ -1,0 +1,102 @@
+"""A job on the lead: submitted once, its output copied to a file, and what Flux knows of it when it has ended."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import IO, Any
+
+from minicluster.cluster.lead import Lead
+from minicluster.errors import StateError
+from minicluster.kubectl import CommandError
+from minicluster.live.lookup import Cluster, refusals
+from minicluster.live.once import StartWatch
+from minicluster.live.reported import Row, ask
+from minicluster.live.snapshot import EXEC_SECONDS
+from minicluster.live.telling import ended
+from minicluster.live.wait import look_for
+from minicluster.outage import Outage
+
+Say = Callable[[str], None]
+#: Runs a command with one stream for its output and its errors: those of kubectl stay apart
+MERGED = ("sh", "-c", 'exec "$@" 2>&1', "sh")
+#: Seconds for which a lead may not answer; seconds until it is asked again
+PATIENCE, RETRY = 300.0, 0.5
+
+
+def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say) -> tuple[Row, list[Any]]:
+    """Submit a job, copy its output until it has ended, and return what the report says of it, and its events.
+
+    A connection that breaks is made again, and the output copied anew. Raises StateError for a job that is refused or
+    lost, for a MiniCluster that ends or can't start, and at the deadline.
+    """
+    lead = _ready_lead(cluster, say)
+    try:
+        said = cluster.kubernetes.kubectl(*lead.pod.exec_words(), *lead.flux_words("submit", *words))
+    except CommandError as error:
+        _check_time(cluster)
+        raise StateError(f"the job of {cluster.name} can't be submitted: {error.reason}") from None
+    # as the report has it, whatever the locale of the lead
+    name, outage = said.strip().replace("ƒ", "f"), Outage()
+    while True:
+        _copy(cluster, lead, name, output)
+        _check_time(cluster)
+        try:
+            found = _ask(cluster, lead, name)
+        except CommandError as error:
+            if not outage.is_on and not error.is_forbidden:
+                say(f"{error.reason}: trying again for {PATIENCE:g} s")
+            if error.is_forbidden or not outage.is_forgiven(PATIENCE):
+                with refusals():
+                    raise
+        else:
+            outage.end()
+            if found:
+                return found
+        time.sleep(RETRY)
+        lead = _ready_lead(cluster, say)
+
+
+def _ready_lead(cluster: Cluster, say: Say) -> Lead:
+    end, lead = look_for(cluster, StartWatch(cluster.name), say)
+    if lead is None or end:
+        raise StateError(ended(cluster.name, end or ("Gone", ""), lead))
+    return lead
+
+
+def _copy(cluster: Cluster, lead: Lead, name: str, output: IO[bytes]) -> None:
+    """Copy the output of a job from its begin, until it ends, the connection breaks, or the deadline is over."""
+    output.seek(0)
+    output.truncate()
+    kubernetes = cluster.kubernetes
+    words = (*lead.pod.exec_words(), *MERGED, *lead.flux_words("job", "attach", name))
+    with closing(kubernetes.stream(*words)) as stream:
+        while stream.wait(None, _left(cluster)) and (data := stream.read()) is not None:
+            output.write(data)
+            output.flush()
+
+
+def _left(cluster: Cluster) -> float | None:
+    end = cluster.kubernetes.deadline
+    return None if end is None else max(0.0, end - time.monotonic())
+
+
+def _check_time(cluster: Cluster) -> None:
+    """Raise StateError at the deadline."""
+    if cluster.kubernetes.is_late:
+        raise StateError(f"{cluster.name} in {cluster.kubernetes}: gave up after {cluster.kubernetes.limit:g} s")
+
+
+def _ask(cluster: Cluster, lead: Lead, name: str) -> tuple[Row, list[Any]] | None:
+    """Return a job that has ended, and its events; None while it runs.
+
+    Raises CommandError; StateError if the lead does not know the job.
+    """
+    job = next((row for row in ask(cluster.kubernetes, lead.pod) if row["id"] == name), None)
+    if job is None:
+        raise StateError(f"job {name} of {cluster.name} is lost: the lead was replaced, and its queue was not kept")
+    if job["state"] != "INACTIVE":
+        return None
+    words = lead.flux_words("job", "eventlog", "--format=json", name)
+    text = cluster.kubernetes.kubectl(*lead.pod.exec_words(), *words, seconds=EXEC_SECONDS)
+    return job, [json.loads(line) for line in text.splitlines()]

@@ -1,0 +1,108 @@
+"""A release that is removed after its use, also when a signal ends the use."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+
+from minicluster import streams
+from minicluster.errors import StatusError, ToolError
+from minicluster.kubectl import Kubernetes
+from minicluster.live.lookup import Cluster, find_cluster
+from minicluster.live.run import PATIENCE as INTERRUPTS
+from minicluster.live.run import SIGNAL_SECONDS, handle_signals
+from minicluster.release import helm, oneshot
+from minicluster.release.oneshot import Oneshot
+
+Say = Callable[[str], None]
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal told us to stop."""
+
+    def __init__(self, number: int, *, is_last: bool) -> None:
+        """Keep the signal's number, and whether the removal is given up, too."""
+        super().__init__(number)
+        self.number, self.is_last = number, is_last
+
+
+@contextmanager
+def stoppable(say: Say) -> Iterator[None]:
+    """Raise Stopped at the first signal that ends a program, and at the third Ctrl-C. For the main thread.
+
+    The same when nobody reads our output any more. Signals after the first don't disturb the removal.
+    """
+    count = interrupts = 0
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        nonlocal count, interrupts
+        count += 1
+        interrupts += number == signal.SIGINT
+        if count == 1 or interrupts == INTERRUPTS:
+            raise Stopped(number, is_last=interrupts == INTERRUPTS)
+        if number == signal.SIGINT:
+            say("still removing: one more Ctrl-C leaves the rest behind")
+
+    with handle_signals(stop), streams.until_unread(stop):
+        yield
+
+
+class TemporaryRelease:
+    """A release from its install to its removal."""
+
+    def __init__(self, kubernetes: Kubernetes, asked: Oneshot, say: Say) -> None:
+        """Install nothing yet. The time that it has begins here. Raises ToolError, SpecError for a refusal."""
+        self._kubernetes, self._asked, self._say = kubernetes, asked, say
+        self._timed, self._words = kubernetes.within(asked.seconds), oneshot.install_words(asked)
+        self._is_installed = False
+        self.has_ended = False  #: whether its work has, so that there is nothing to cancel
+
+    def install(self) -> Cluster:
+        """Install it, and return its MiniCluster, whose deadline is that of the release. Raises ToolError."""
+        oneshot.install(self._kubernetes, self._asked, self._words)
+        self._is_installed = True
+        self._say(f"installed {self._asked.name} in {self._kubernetes}")
+        return replace(find_cluster(self._kubernetes, self._asked.name), kubernetes=self._timed)
+
+    def remove(self) -> None:
+        """Cancel the work and remove the release. A failure is only told; only the third Ctrl-C stops it."""
+        try:
+            self._try_to_remove()
+        except Stopped as stopped:
+            if stopped.is_last:
+                self._say_left("stopped")
+                raise
+            self.remove()
+
+    def _try_to_remove(self) -> None:
+        try:
+            if self._is_installed and not self.has_ended:
+                self._say(f"removing {self._asked.name}")
+                self._cancel()
+            if oneshot.is_there(self._kubernetes, self._asked):
+                self._is_installed = True
+                helm.uninstall(self._kubernetes, self._asked.name, helm.REMOVAL)
+        except ToolError as error:
+            if self._is_installed:
+                self._say_left(helm.explain(error))
+
+    def _cancel(self) -> None:
+        """Cancel all jobs, if there is a lead that can do that: pods that are told to stop would wait for them."""
+        try:
+            lead = find_cluster(self._kubernetes, self._asked.name).read_lead()
+            if lead and lead.is_ready:
+                words = (*lead.pod.exec_words(), *lead.flux_words("cancel", "--all"))
+                self._kubernetes.kubectl(*words, seconds=SIGNAL_SECONDS)
+        except (ToolError, StatusError):
+            return  # the pods' own stop cancels them
+
+    def _say_left(self, why: str) -> None:
+        self._say(f"{self._asked.name} is left in {self._kubernetes}: {why}: {self.way_out}")
+
+    @property
+    def way_out(self) -> str:
+        """Return, in words, the command that removes it."""
+        where = {"--namespace": self._kubernetes.namespace, "--kube-context": self._kubernetes.context}
+        options = "".join(f" {option} {value}" for option, value in where.items() if value)
+        return f"`helm uninstall {self._asked.name}{options}` removes it"

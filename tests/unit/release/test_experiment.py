@@ -1,0 +1,108 @@
+"""What a matrix runs at one size."""
+
+import json
+from typing import Any
+
+import pytest
+from minicluster.errors import SpecError
+from minicluster.release import helm
+from minicluster.release.experiment import plan
+from minicluster.release.oneshot import Oneshot, install_words
+from minicluster.render import defaults
+from minicluster.render.stream import GROUP
+
+WORDS = ("lmp", "-in", "a b")
+
+
+def asked_for(monkeypatch: pytest.MonkeyPatch, runner: dict[str, Any], asked: Oneshot, **values: Any) -> Oneshot:
+    """Return what is asked, with a Helm that renders values; it takes the size from its words."""
+
+    def template(release: helm.OfflineRelease, stdin: str = "") -> bytes:
+        assert stdin in ("", "\nlogging:\n  quiet: true\n")
+        own = [word.removeprefix("--set-json=").partition("=") for word in release.values if "set-json" in word]
+        given = {name: json.loads(value) for name, _, value in own}
+        command = {"command": given["containers[0].command"]} if "containers[0].command" in given else {}
+        sizes = {name: given[name] for name in ("size", "tasks") if name in given}
+        spec = {**defaults.values(), **sizes, "maxSize": sizes["size"], **values, "containers": [{**runner, **command}]}
+        spec = {key: value for key, value in spec.items() if key != "global"}
+        document = {"apiVersion": f"{GROUP}/v1", "kind": "MiniCluster", "metadata": {"name": release.name}}
+        return json.dumps({**document, "spec": json.dumps(spec)}).encode()
+
+    monkeypatch.setattr(helm, "template", template)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "runner", "words", "tasks"),
+    [
+        ({"command": WORDS}, {}, ["-N", "4", *WORDS], 0),
+        ({"command": WORDS, "tasks": 8}, {}, ["-N", "4", "-n", "8", *WORDS], 8),
+        ({"command": WORDS, "tasks": 0}, {"command": "other"}, ["-N", "4", *WORDS], 0),
+        ({}, {"command": "a | b"}, ["-N", "4", "sh", "-c", "a | b"], 0),
+        ({}, {"command": ["a", "b c"]}, ["-N", "4", "a", "b c"], 0),
+    ],
+)
+def test_a_size_has_its_values_and_its_words(
+    monkeypatch: pytest.MonkeyPatch, asked: Any, runner: Any, words: list[str], tasks: int
+) -> None:
+    one = asked_for(monkeypatch, runner, Oneshot("mc", seconds=60, files=["f.yaml"], **asked))
+    found = plan(one, 4)
+    assert (found.size, list(found.words)) == (4, words)
+    assert (found.values["tasks"], found.values["deadlineSeconds"]) == (tasks, defaults.values()["deadlineSeconds"])
+    assert (found.asked.name, found.asked.nodes, found.asked.is_idle, found.asked.seconds) == ("mc-4", 4, True, 60)
+    install = install_words(found.asked)
+    assert install[-5] == "--set-string=containers[0].command="
+    assert "--set-json=deadlineSeconds=70" in install
+
+
+def test_a_run_is_never_put_back_into_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = asked_for(monkeypatch, {}, Oneshot("mc", WORDS), pod={**defaults.values()["pod"], "onStop": "requeue"})
+    assert list(plan(one, 2).words) == ["-N", "2", "--setattr=user.minicluster.requeue=0", *WORDS]
+
+
+def test_the_values_have_tasks_and_flags_but_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    flux = {**defaults.values()["flux"], "optionFlags": "-o cpu-affinity=off -c 2", "curveCert": "secret"}
+    one = asked_for(monkeypatch, {}, Oneshot("mc", WORDS), tasks=6, flux=flux)
+    monkeypatch.setattr("minicluster.release.experiment.load", loaded)
+    found = plan(one, 2)
+    assert list(found.words) == ["-N", "2", "-n", "6", "-o", "cpu-affinity=off", "-c", "2", *WORDS]
+    assert found.values["flux"]["curveCert"] == ""
+
+
+def loaded(document: dict[str, Any]) -> Any:
+    from minicluster.render.model import MiniClusterModel  # noqa: PLC0415
+
+    return MiniClusterModel("mc", "default", {}, {}, json.loads(document["spec"]), "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "runner", "values", "message"),
+    [
+        ({}, {"command": "a", "batch": True}, {}, "the values have batch, and a matrix submits a command by itself"),
+        ({}, {"command": "a", "launcher": True}, {}, "the values have launcher, "),
+        ({}, {"commands": {"script": "a"}}, {}, "the values have commands.script, and .*: drop commands.script"),
+        ({}, {"command": "a", "commands": {"prefix": "strace"}}, {}, "the values have commands.prefix, "),
+        ({}, {"command": "a"}, {"size": 3}, "the values set size to 3, and a matrix has its own sizes"),
+        ({"tasks": 2}, {"command": "a"}, {}, "2 tasks are fewer than the 4 nodes: ask for at least 4, or 0 "),
+        ({}, {"command": "a"}, {"tasks": 3}, "3 tasks are fewer than the 4 nodes"),
+        ({}, {"command": "a"}, {"maxSize": 2}, "size is 4, maxSize 2"),
+        (
+            {},
+            {"command": "a"},
+            {"flux": {**defaults.values()["flux"], "submitCommand": "srun"}},
+            "flux.submitCommand is 'srun', and a matrix has its own: drop it",
+        ),
+        (
+            {},
+            {"command": "a"},
+            {"flux": {**defaults.values()["flux"], "submitCommand": "flux submit", "optionFlags": "--cc=1-3"}},
+            "flux.optionFlags has --cc, and a run of a matrix is one job: drop it",
+        ),
+    ],
+)
+def test_what_is_not_one_job_is_refused(
+    monkeypatch: pytest.MonkeyPatch, asked: Any, runner: Any, values: Any, message: str
+) -> None:
+    one = asked_for(monkeypatch, runner, Oneshot("mc", files=["f.yaml"], **asked), **values)
+    with pytest.raises(SpecError, match=message):
+        plan(one, 4)
