@@ -1,6 +1,7 @@
 """``minicluster copy``: which side is remote, names of all kinds, what is left out, and errors of tar and kubectl."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -286,3 +287,16 @@ def test_all_sends_the_program_that_brings_the_files_to_the_other_nodes(
     assert words[2].startswith("minicluster-")
     assert words[3:] == ["minicluster", "mini-0", "mini-1"]
     assert (pod_folder / "a 'b").read_text() == "text"
+
+
+def test_ctrl_c_gets_to_the_program_that_then_makes_flux_forget_the_files(
+    kubectl: Kubectl, here: Path, pod_folder: Path
+) -> None:
+    (here / "mine").write_text("")
+    kubectl.flux("trap 'echo forgotten; exit 130' INT; echo ready; while :; do sleep 0.1; done")
+    with kubectl.start("copy", "--all", "mine", f"mini:{pod_folder}") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "forgotten\n", "")

@@ -26,15 +26,15 @@ EXTRACT = """\
 folder=$1 key=$2
 shift 2
 said=$({ mkdir -p -- "$folder" && flux "$@" "$key" -C "$folder"; } 2>&1) && exit
-echo "${said##*
+echo "failed: ${said##*
 }" >&2
 exit 1
 """
 #: The key may come late to a node, says flux-archive(1)
 GET_ARCHIVE = ("archive", "extract", "--overwrite", "--waitcreate=60s", "-n")
 GET_FILEMAP = ("filemap", "get", "-T")
-#: A line of a node's errors, and one of flux exec about a node
-LINE = re.compile(r"(?:flux-exec: Error: rank )?(\d+): (.*)")
+#: The line of a node; that of flux exec about a node; that at the end about all ranks that ended alike
+LINES = (r"(\d+): failed: (.*)", r"flux-exec: Error: rank (\d+): (.*)", r"\[?([\d,-]+)\]?: (.*)")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -57,11 +57,16 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 def failures(text: str, hosts: list[str]) -> list[str]:
     """Return why nodes failed, from what flux exec printed: a line for all that failed alike."""
+    reasons: dict[int, str] = {}
+    for pattern in LINES:
+        for line in text.splitlines():
+            found = re.fullmatch(pattern, line)
+            if found:
+                for rank in IDset(found[1]):
+                    reasons.setdefault(rank, found[2])
     failed: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        found = LINE.fullmatch(line)
-        if found:
-            failed.setdefault(found[2], []).append(hosts[int(found[1])])
+    for rank, why in sorted(reasons.items()):
+        failed.setdefault(why, []).append(hosts[rank])
     return [f"{Hostlist(names).encode()}: {why}" for why, names in failed.items()]
 
 
@@ -73,7 +78,7 @@ def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -
         taken = run(*take, key, "-C", folder, f"./{name}")
         if taken.returncode:
             return [f"{hosts[0]}: {(taken.stderr.strip().splitlines() or ['flux failed'])[-1]}"]
-        done = run("exec", "-n", "-q", "-l", "-d", "/", "-r", ranks, "sh", "-c", EXTRACT, "sh", folder, key, *get)
+        done = run("exec", "-n", "-l", "-d", "/", "-r", ranks, "sh", "-c", EXTRACT, "sh", folder, key, *get)
         return (failures(done.stderr, hosts) or [f"flux exec: exit code {done.returncode}"]) if done.returncode else []
     finally:
         for number in SIGNALS:
@@ -88,10 +93,10 @@ def main(folder: str, name: str, key: str, begin: str, *wanted: str) -> int:
     handle = flux.Flux()
     hosts = list(Hostlist(handle.attr_get("hostlist")))
     online = set(IDset(handle.rpc("groups.get", {"name": "broker.online"}, 0).get()["members"]))
-    down = set(wanted) - {hosts[rank] for rank in online}
+    names = {hosts[rank] for rank in online}
+    down = [host for host in wanted if host not in names]
     if down:
-        said = Hostlist(sorted(down)).encode()
-        sys.stderr.write(f"{begin}: {said}: down, so the files are not there\n")
+        sys.stderr.write(f"{begin}: {Hostlist(down).encode()}: down, so the files are not there\n")
     ranks = ",".join(str(rank) for rank in sorted(online - {0}))
     failed = distribute(folder, name, key, ranks, hosts) if ranks else []
     for line in failed:
