@@ -2,7 +2,9 @@
 
 import signal
 import subprocess
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 from broker_clusters import Cluster, Make
@@ -98,6 +100,19 @@ def test_a_node_that_is_down_is_named(make: Make) -> None:
     down = "minicluster: flux-sample-2: down, so the files are not there\n"
     assert distribute(cluster, *hosts, folder="/tmp", name="file") == (0, "", down)
     assert cluster.pods[1].run("test", "-e", "/tmp/file").returncode == 0
+
+
+def test_files_on_a_volume_of_all_nodes_are_left_alone(make: Make) -> None:
+    cluster = make({"size": 2}).start().wait_for_ready()
+    # unlike /tmp, it is that of this machine in all pods
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as shared:
+        path = Path(shared, "large")
+        path.write_bytes(b"x" * 1_000_000)
+        before = path.stat()
+        assert distribute(cluster, folder=shared, name="large") == (0, "", "")
+        after = path.stat()
+        assert (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
+        assert list(Path(shared).iterdir()) == [path]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

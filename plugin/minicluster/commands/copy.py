@@ -24,7 +24,7 @@ def command(source: str, target: str, namespace: str, context: str, to_all: bool
     One of SOURCE and TARGET is NAME:PATH, a path on the lead. SOURCE is a file or a folder. If TARGET is a folder that
     exists, the copy is in it and has the name of SOURCE; otherwise TARGET is the name of the copy.
 
-    A PATH without a / at its begin is relative to the working directory of the container. The image needs tar.
+    A PATH without a / at its start is relative to the working directory of the container. The image needs tar.
 
     \b
     Examples:
@@ -34,8 +34,8 @@ def command(source: str, target: str, namespace: str, context: str, to_all: bool
     """
     (of, path), (to, place) = copy.split(source), copy.split(target)
     if bool(of) == bool(to):
-        both = "both" if of else "neither"
-        raise click.UsageError(f"{both} of {source} and {target} is NAME:PATH: exactly one has to be")
+        which = f"both {source} and {target} are" if of else f"neither {source} nor {target} is"
+        raise click.UsageError(f"{which} NAME:PATH: exactly one has to be")
     if not (path if of else place):
         raise click.UsageError(f"{source if of else target} has no path: write one after the colon")
     if to_all and (of or not place.startswith("/")):

@@ -88,8 +88,8 @@ def test_a_colon_before_any_slash_makes_a_path_remote(text: str, found: tuple[st
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("a", "b"), "neither of a and b is NAME:PATH: exactly one has to be"),
-        (("mini:a", "mini:b"), "both of mini:a and mini:b is NAME:PATH: exactly one has to be"),
+        (("a", "b"), "neither a nor b is NAME:PATH: exactly one has to be"),
+        (("mini:a", "mini:b"), "both mini:a and mini:b are NAME:PATH: exactly one has to be"),
         (("a", "mini:"), "mini: has no path: write one after the colon"),
         (("--all", "mini:/a", "b"), "--all copies into a MiniCluster: mini:/a doesn't fit"),
         (("--all", "a", "mini:b"), "--all needs a path that begins with /: mini:b doesn't fit"),

@@ -11,6 +11,8 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 import flux
@@ -21,10 +23,13 @@ from flux.idset import IDset
 #: They are mapped: what is stored stays in Flux's database, even after its archive was removed
 ARCHIVE = (("archive", "create", "--mmap", "-n"), ("archive", "remove", "-f", "-n"))
 FILEMAP = (("filemap", "map", "-T"), ("filemap", "unmap", "-T"))
-#: How a node gets them: the words after the folder and the key are those of flux. Prints the last line of an error
+#: How a node gets them: the words after the folder and the key are those of flux. Prints the last line of an error.
+#: A folder with the lead's mark is the lead's own, on a volume. There the files are already, and must not be replaced
+#: while the lead's broker has them mapped
 EXTRACT = """\
 folder=$1 key=$2
 shift 2
+[ ! -e "$folder/.$key" ] || exit 0
 said=$({ mkdir -p -- "$folder" && flux "$@" "$key" -C "$folder"; } 2>&1) && exit
 echo "failed: ${said##*
 }" >&2
@@ -74,16 +79,22 @@ def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -
     """Bring the files to ranks; return what failed."""
     has_archive = run("archive", "list", "--help").returncode == 0
     (take, forget), get = (ARCHIVE, GET_ARCHIVE) if has_archive else (FILEMAP, GET_FILEMAP)
+    mark = Path(folder, f".{key}")
     try:
+        mark.touch()
         taken = run(*take, key, "-C", folder, f"./{name}")
         if taken.returncode:
             return [f"{hosts[0]}: {(taken.stderr.strip().splitlines() or ['flux failed'])[-1]}"]
         done = run("exec", "-n", "-l", "-d", "/", "-r", ranks, "sh", "-c", EXTRACT, "sh", folder, key, *get)
         return (failures(done.stderr, hosts) or [f"flux exec: exit code {done.returncode}"]) if done.returncode else []
+    except OSError as error:
+        return [f"{hosts[0]}: {error.filename}: {error.strerror}"]
     finally:
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         run(*forget, key)
+        with suppress(OSError):
+            mark.unlink()
 
 
 def main(folder: str, name: str, key: str, begin: str, *wanted: str) -> int:
