@@ -123,7 +123,7 @@ def test_each_command_needs_exactly_the_rights_in_the_documentation(user: Helm, 
     grant("get", "list", of="pods,jobs.batch")
     assert minicluster("list").code == 0
     assert "cannot list resource" in refused("list", "-A")
-    for words in (("flux", "mc", "--", "jobs"), ("shell", "mc"), ("jobs", "mc")):
+    for words in (("flux", "mc", "--", "jobs"), ("shell", "mc"), ("jobs", "mc"), ("copy", "mc:/a", "b")):
         # an exec is a `create`, or a `get` where it is a WebSocket
         assert re.search(r'cannot (create|get) resource "pods/exec"', refused(*words))
     assert 'resource "pods/log"' in refused("logs", "mc")

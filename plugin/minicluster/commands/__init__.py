@@ -10,6 +10,7 @@ from minicluster.commands import (
     burst_follow,
     chart,
     convert,
+    copy,
     flux,
     jobs,
     keygen,
@@ -54,6 +55,6 @@ def group(context: click.Context) -> None:
 
 
 burst.command.add_command(burst_follow.command)
-LIVE = (burst, flux, jobs, listing, logs, run, scale, shell, status, wait)
+LIVE = (burst, copy, flux, jobs, listing, logs, run, scale, shell, status, wait)
 for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
     group.add_command(module.command)

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -41,12 +42,22 @@ def run(
     On a terminal the command has a terminal too, and Ctrl-C is a key there. Otherwise it has our standard streams, and
     gets our signals, except those that ``told`` has dealt with.
     """
-    pod = lead.pod
     if sys.stdin.isatty() and sys.stdout.isatty():
-        return _Terminal(kubernetes.words(*pod.exec_words("--stdin", "--tty"), *words), told).run()
-    signals = kubernetes.words(*pod.exec_words(), "sh", "-c", KILL, "sh")
-    command = kubernetes.words(*pod.exec_words("--stdin"), "sh", "-c", START, "sh", *words)
-    return _Piped(command, signals, told).run(stdin.descriptor() if stdin else None)
+        return _Terminal(kubernetes.words(*lead.pod.exec_words("--stdin", "--tty"), *words), told).run()
+    return _piped(kubernetes, lead, words, told).run(stdin.descriptor() if stdin else None)
+
+
+def run_program(kubernetes: Kubernetes, lead: Lead, words: Sequence[str], text: str) -> int:
+    """Run a command whose standard input is a text, like `run` without a terminal."""
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode())
+        file.seek(0)
+        return _piped(kubernetes, lead, words, lambda _: False).run(os.dup(file.fileno()))
+
+
+def _piped(kubernetes: Kubernetes, lead: Lead, words: Sequence[str], told: Told) -> "_Piped":
+    signals = kubernetes.words(*lead.pod.exec_words(), "sh", "-c", KILL, "sh")
+    return _Piped(kubernetes.words(*lead.pod.exec_words("--stdin"), "sh", "-c", START, "sh", *words), signals, told)
 
 
 class _Terminal:

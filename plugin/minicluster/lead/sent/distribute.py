@@ -1,0 +1,119 @@
+"""distribute.py FOLDER NAME KEY BEGIN HOST…: brings FOLDER/NAME of the lead to the same place on all nodes that are up.
+
+KEY is a new name, which Flux knows the files by meanwhile. Each message begins with BEGIN. Of the hosts, those whose
+broker is down are named. Ends with 0, or 1 when a node failed; a signal ends it, and Flux forgets the files too.
+Given to `flux python -c` by live/copy.py. Runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+import flux
+from flux.hostlist import Hostlist
+from flux.idset import IDset
+
+#: How Flux gets the files of the lead, and forgets them: since flux-core 0.60 by `archive`, before by `filemap`.
+#: They are mapped: what is stored stays in Flux's database, even after its archive was removed
+ARCHIVE = (("archive", "create", "--mmap", "-n"), ("archive", "remove", "-f", "-n"))
+FILEMAP = (("filemap", "map", "-T"), ("filemap", "unmap", "-T"))
+#: How a node gets them: the words after the folder and the key are those of flux. Prints the last line of an error.
+#: A folder with the lead's mark is the lead's own, on a volume. There the files are already, and must not be replaced
+#: while the lead's broker has them mapped
+EXTRACT = """\
+folder=$1 key=$2
+shift 2
+[ ! -e "$folder/.$key" ] || exit 0
+said=$({ mkdir -p -- "$folder" && flux "$@" "$key" -C "$folder"; } 2>&1) && exit
+echo "failed: ${said##*
+}" >&2
+exit 1
+"""
+#: The key may come late to a node, says flux-archive(1)
+GET_ARCHIVE = ("archive", "extract", "--overwrite", "--waitcreate=60s", "-n")
+GET_FILEMAP = ("filemap", "get", "-T")
+#: The line of a node; that of flux exec about a node; that at the end about all ranks that ended alike
+LINES = (r"(\d+): failed: (.*)", r"flux-exec: Error: rank (\d+): (.*)", r"\[?([\d,-]+)\]?: (.*)")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end(number: int, _frame: Any) -> NoReturn:
+    """End for a signal, with the exit code that a shell would give."""
+    raise SystemExit(128 + number)
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run flux to its end. `flux python` has put it in PATH."""
+    return subprocess.run(  # noqa: S603 - words, no shell
+        ["flux", *words],  # noqa: S607
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+
+
+def failures(text: str, hosts: list[str]) -> list[str]:
+    """Return why nodes failed, from what flux exec printed: a line for all that failed alike."""
+    reasons: dict[int, str] = {}
+    for pattern in LINES:
+        for line in text.splitlines():
+            found = re.fullmatch(pattern, line)
+            if found:
+                for rank in IDset(found[1]):
+                    reasons.setdefault(rank, found[2])
+    failed: dict[str, list[str]] = {}
+    for rank, why in sorted(reasons.items()):
+        failed.setdefault(why, []).append(hosts[rank])
+    return [f"{Hostlist(names).encode()}: {why}" for why, names in failed.items()]
+
+
+def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -> list[str]:
+    """Bring the files to ranks; return what failed."""
+    has_archive = run("archive", "list", "--help").returncode == 0
+    (take, forget), get = (ARCHIVE, GET_ARCHIVE) if has_archive else (FILEMAP, GET_FILEMAP)
+    mark = Path(folder, f".{key}")
+    try:
+        mark.touch()
+        taken = run(*take, key, "-C", folder, f"./{name}")
+        if taken.returncode:
+            return [f"{hosts[0]}: {(taken.stderr.strip().splitlines() or ['flux failed'])[-1]}"]
+        done = run("exec", "-n", "-l", "-d", "/", "-r", ranks, "sh", "-c", EXTRACT, "sh", folder, key, *get)
+        return (failures(done.stderr, hosts) or [f"flux exec: exit code {done.returncode}"]) if done.returncode else []
+    except OSError as error:
+        return [f"{hosts[0]}: {error.filename}: {error.strerror}"]
+    finally:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        run(*forget, key)
+        with suppress(OSError):
+            mark.unlink()
+
+
+def main(folder: str, name: str, key: str, begin: str, *wanted: str) -> int:
+    """Do all, and return the exit code."""
+    for number in SIGNALS:
+        signal.signal(number, end)
+    handle = flux.Flux()
+    hosts = list(Hostlist(handle.attr_get("hostlist")))
+    online = set(IDset(handle.rpc("groups.get", {"name": "broker.online"}, 0).get()["members"]))
+    names = {hosts[rank] for rank in online}
+    down = [host for host in wanted if host not in names]
+    if down:
+        sys.stderr.write(f"{begin}: {Hostlist(down).encode()}: down, so the files are not there\n")
+    ranks = ",".join(str(rank) for rank in sorted(online - {0}))
+    failed = distribute(folder, name, key, ranks, hosts) if ranks else []
+    for line in failed:
+        sys.stderr.write(f"{begin}: {line}\n")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,205 @@
+"""Copies files to and from the lead, as tar archives through `kubectl exec`, and from the lead to all nodes.
+
+`kubectl cp` does the first, but it takes *, ? and [ in names for patterns, and leaves such files out without a word.
+"""
+
+import os
+import posixpath
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, cast
+
+from minicluster import streams
+from minicluster.cluster.lead import Lead
+from minicluster.cluster.pods import read_pods
+from minicluster.errors import StateError
+from minicluster.kubectl import NOISE, CommandError, Kubernetes
+from minicluster.lead.program import BOOT, first_line
+from minicluster.live.lookup import refusals
+from minicluster.live.run import run_program
+
+Say = Callable[[str], None]
+#: Prints what the first path is, nothing if there is none; says when tar is missing, or the second path is no folder
+LOOK = """\
+command -v tar >/dev/null || echo tarless
+[ -d "$2" ] || echo homeless
+if [ -d "$1" ]; then echo folder; elif [ -e "$1" ]; then echo file; fi
+"""
+#: What GNU tar says that explains no failure
+NOTES = ("tar: Removing leading ", "tar: Exiting with failure status", "tar: Error is not recoverable")
+BROKEN = "the connection to the pod broke: run it again"
+#: The most names in a message
+SHOWN = 5
+
+
+def split(text: str) -> tuple[str, str]:
+    """Return the name and the path of NAME:PATH, or "" and a local path. For scp, too, a / before the colon decides."""
+    name, colon, path = text.partition(":")
+    return (name, path) if colon and name and "/" not in name else ("", text)
+
+
+def copy_into(kubernetes: Kubernetes, lead: Lead, source: str, path: str, say: Say) -> tuple[str, str]:
+    """Copy a local file or folder to the lead; return the folder and the name that it has there.
+
+    Raises StateError, and OSError for the local file.
+    """
+    place = _Place(kubernetes, lead, path)
+    # a folder may be given as . or ..
+    own = os.path.basename(os.path.abspath(source)) or "."  # noqa: PTH100, PTH119 - Path has no name for them
+    kind, has_parent = place.look()
+    folder, name = (place.path, own) if kind == "folder" else posixpath.split(place.path)
+    if not kind and not has_parent:
+        raise StateError(f"{path}: there is no folder {folder} on the lead: make it, or copy to one that exists")
+    left = _LeftOut()
+    with place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as process:
+        assert process.stdin  # noqa: S101 - a pipe
+        # tar may end early, and says why. GNU's format has names of any length, and any tar knows it
+        with (
+            suppress(BrokenPipeError),
+            tarfile.open(fileobj=process.stdin, mode="w|", format=tarfile.GNU_FORMAT) as archive,
+        ):
+            archive.add(os.path.realpath(source), name, filter=left.without_owner)
+    left.tell(say)
+    return folder, name
+
+
+def copy_from(kubernetes: Kubernetes, lead: Lead, path: str, target: str, say: Say) -> None:
+    """Copy a file or folder of the lead to this machine. Raises StateError, and OSError for the local file."""
+    place = _Place(kubernetes, lead, path)
+    kind, _ = place.look()
+    if not kind:
+        raise StateError(f"{path}: there is no such file or folder on the lead")
+    parent, name = posixpath.split(place.path)
+    goal = Path(target, name) if Path(target).is_dir() and name not in ("", ".", "..") else Path(target)
+    # a link is followed when it is the path itself
+    words = ("-cf", "-", "-C", place.path, ".") if kind == "folder" else ("-chf", "-", "-C", parent, f"./{name}")
+    above = 0 if kind == "folder" else 1
+    left, is_whole = _LeftOut(), True
+    with place.tar(words=words, stdout=subprocess.PIPE) as process:
+        assert process.stdout  # noqa: S101 - a pipe
+        try:
+            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+                for member in archive:
+                    _extract(archive, member, above, goal, left)
+        except tarfile.ReadError:
+            is_whole = False  # most often tar says why
+        while process.stdout.read(1 << 16):
+            pass
+    if not is_whole:
+        raise StateError(f"{path}: {BROKEN}")
+    left.tell(say)
+
+
+def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str) -> int:
+    """Bring a file or folder of the lead to all other nodes; return the exit code. Names nodes that are down."""
+    with refusals():
+        pods = read_pods(kubernetes.select("pods", f"batch.kubernetes.io/job-name={lead.cluster}"))
+    hosts = [f"{lead.cluster}-{index}" for index, pod in pods.items() if not pod.has_ended]
+    key = f"minicluster-{uuid.uuid4().hex}"
+    words = lead.flux_words("python", "-c", BOOT, folder, name, key, streams.program(), *hosts)
+    return run_program(kubernetes, lead, words, first_line("distribute"))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A path in the lead's container."""
+
+    kubernetes: Kubernetes
+    lead: Lead
+    given: str
+
+    @property
+    def path(self) -> str:
+        """The path, which is never an option of a program."""
+        path = self.given.rstrip("/") or "/"
+        return path if path.startswith("/") else f"./{path}"
+
+    def look(self) -> tuple[str, bool]:
+        """Return `folder`, `file`, or "" if nothing is there, and whether its parent exists. Raises StateError."""
+        words = ("sh", "-c", LOOK, "sh", self.path, posixpath.dirname(self.path))
+        with refusals():
+            said = self.kubernetes.kubectl(*self.lead.pod.exec_words(), *words).split()
+        pod = self.lead.pod
+        if "tarless" in said:
+            raise StateError(f"container {pod.runner} of pod {pod.name} has no tar: use an image that has it")
+        return next((kind for kind in said if kind in ("folder", "file")), ""), "homeless" not in said
+
+    @contextmanager
+    def tar(self, *options: str, words: tuple[str, ...], **pipe: int) -> Iterator[subprocess.Popen[bytes]]:
+        """Run tar there. Raises StateError if it fails."""
+        line = self.kubernetes.words(*self.lead.pod.exec_words(*options), "tar", *words)
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **pipe}
+        with tempfile.TemporaryFile() as said, subprocess.Popen(line, stderr=said, **pipes) as process:  # noqa: S603
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                if process.stdin:
+                    with suppress(OSError):  # tar has ended
+                        process.stdin.close()
+            if process.wait():
+                raise self._error(said)
+
+    def _error(self, said: IO[bytes]) -> StateError:
+        said.seek(0)
+        lines = said.read().decode(errors="replace").splitlines()
+        lines = [line for line in lines if line.strip() and not NOISE.match(line) and not line.startswith(NOTES)]
+        why = lines[0].removeprefix("error: ") if lines else BROKEN
+        way = ": ask for a Role that allows it" if CommandError("kubectl exec", why).is_forbidden else ""
+        return StateError(f"{self.given}: {why}{way}")
+
+
+@dataclass
+class _LeftOut:
+    """What is not copied: neither a file nor a folder."""
+
+    names: list[str] = field(default_factory=list)
+
+    def without_owner(self, member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        """Return a local file or folder as it is in the archive: there it belongs to the container's user."""
+        if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
+            self.names.append(member.name)
+            return None
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        return member
+
+    def tell(self, say: Say) -> None:
+        """Name some of it."""
+        more = len(self.names) - SHOWN
+        if self.names:
+            also = f" and {more} more" if more > 0 else ""
+            say(f"left out, because they are neither files nor folders: {', '.join(self.names[:SHOWN])}{also}")
+
+
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, above: int, goal: Path, left: _LeftOut) -> None:
+    """Write a member of an archive below a path. Links are left out: they could lead other members elsewhere."""
+    target = _below(goal, member.name, above)
+    if member.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+    elif member.isfile() or member.islnk():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if member.islnk():
+            shutil.copyfile(_below(goal, member.linkname, above), target)
+        else:
+            with target.open("wb") as file:
+                shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(member)), file)
+        target.chmod(member.mode & 0o777)
+    else:
+        left.names.append(member.name)
+
+
+def _below(goal: Path, name: str, above: int) -> Path:
+    parts = PurePosixPath(name).parts
+    if ".." in parts or name.startswith("/"):
+        raise StateError(f"the lead's tar names {name}, which is outside of what was asked for: look at its image")
+    return goal.joinpath(*parts[above:])

@@ -1,0 +1,302 @@
+"""``minicluster copy``: which side is remote, names of all kinds, what is left out, and errors of tar and kubectl."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
+from minicluster.live.copy import split
+from status_samples import ended, pod
+
+from tools.clients import Done
+
+NASTY = [
+    "a b",
+    "é😀",
+    "-n",
+    "--checkpoint=1",
+    "$(id)",
+    "a'b\"c",
+    "[1]*?",
+    "back\\slash",
+    "a:b",
+    "x" * 200,
+    "line\nbreak",
+]
+
+REFUSED = FORBIDDEN.format("pods/exec", "create")
+BROKEN = "the connection to the pod broke: run it again"
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path) -> Kubectl:
+    (tmp_path / "tools").mkdir()
+    return Kubectl(tmp_path / "tools")
+
+
+@pytest.fixture
+def pod_folder(tmp_path: Path) -> Path:
+    """A folder of the lead."""
+    (tmp_path / "pod").mkdir()
+    return tmp_path / "pod"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder where the command runs, and in the stand-in also those of the pod."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Return the files of a folder and their texts, and its empty folders."""
+    paths = [path for path in folder.rglob("*") if path.is_file() or not any(path.iterdir())]
+    return {str(path.relative_to(folder)): path.read_text() if path.is_file() else "/" for path in paths}
+
+
+def fill(folder: Path) -> dict[str, str]:
+    """Make files with names of all kinds, and an empty folder."""
+    for name in NASTY:
+        (folder / name).mkdir(parents=True)
+        (folder / name / name).write_text(name)
+    (folder / "empty").mkdir()
+    return tree(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("mini:/data", ("mini", "/data")),
+        ("mini:a:b", ("mini", "a:b")),
+        ("mini:", ("mini", "")),
+        ("./mini:a", ("", "./mini:a")),
+        ("a/b:c", ("", "a/b:c")),
+        (":a", ("", ":a")),
+        ("a", ("", "a")),
+    ],
+)
+def test_a_colon_before_any_slash_makes_a_path_remote(text: str, found: tuple[str, str]) -> None:
+    assert split(text) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("a", "b"), "neither a nor b is NAME:PATH: exactly one has to be"),
+        (("mini:a", "mini:b"), "both mini:a and mini:b are NAME:PATH: exactly one has to be"),
+        (("a", "mini:"), "mini: has no path: write one after the colon"),
+        (("--all", "mini:/a", "b"), "--all copies into a MiniCluster: mini:/a doesn't fit"),
+        (("--all", "a", "mini:b"), "--all needs a path that begins with /: mini:b doesn't fit"),
+    ],
+)
+def test_paths_that_do_not_fit_are_refused_in_one_line(words: tuple[str, ...], message: str, kubectl: Kubectl) -> None:
+    assert kubectl.run("copy", *words) == Done(2, "", say(f"{message}; see `minicluster copy --help`"))
+
+
+def test_a_local_file_that_does_not_exist_is_refused_before_anything_is_asked(kubectl: Kubectl) -> None:
+    assert kubectl.run("copy", "nothing", "mini:/a") == Done(1, "", say("nothing: No such file or directory"))
+    assert not (kubectl.folder / "asked").exists()
+
+
+def test_a_folder_with_names_of_all_kinds_comes_in_and_out(kubectl: Kubectl, here: Path, pod_folder: Path) -> None:
+    files = fill(here / "mine")
+    (here / "mine" / "link").symlink_to("empty")
+    (here / "mine" / "a b" / "run").write_text("")
+    (here / "mine" / "a b" / "run").chmod(0o755)
+    # a new name; then into a folder that exists
+    for target, there in ((f"{pod_folder}/new", "new"), (f"{pod_folder}/new/", "new/mine")):
+        assert kubectl.run("copy", "mine", f"mini:{target}") == Done(0, "", "")
+        copied = pod_folder / there
+        assert {name: text for name, text in tree(copied).items() if not name.startswith("mine")} == {
+            **files,
+            "a b/run": "",
+            "link": "/",
+        }
+        assert (copied / "link").readlink() == Path("empty")
+        assert os.access(copied / "a b" / "run", os.X_OK)
+    (here / "back").mkdir()
+    left = say("left out, because they are neither files nor folders: ./link")
+    for target, there in (("deep/new", "deep/new"), ("back", "back/mine")):
+        assert kubectl.run("copy", f"mini:{pod_folder}/new/mine", target) == Done(0, "", left)
+        assert tree(here / there) == {**files, "a b/run": ""}
+        assert os.access(here / there / "a b" / "run", os.X_OK)
+
+
+@pytest.mark.parametrize("name", ["--checkpoint=1", "$(id)", "[1]*?", "a:b", "line\nbreak"])
+def test_a_file_with_any_name_comes_in_and_out(kubectl: Kubectl, here: Path, pod_folder: Path, name: str) -> None:
+    (here / name).write_text("text")
+    assert kubectl.run("copy", f"./{name}", f"mini:{pod_folder}") == Done(0, "", "")
+    assert tree(pod_folder) == {name: "text"}
+    assert kubectl.run("copy", f"mini:{pod_folder}/{name}", f"{here}/back {name[:9]}") == Done(0, "", "")
+    assert (here / f"back {name[:9]}").read_text() == "text"
+
+
+def test_a_path_without_a_slash_is_relative_to_the_containers_folder_and_no_option(
+    kubectl: Kubectl, here: Path
+) -> None:
+    # the commands of the pod run where the user is
+    (here / "mine").write_text("text")
+    assert kubectl.run("copy", "mine", "mini:--version") == Done(0, "", "")
+    assert (here / "--version").read_text() == "text"
+    assert kubectl.run("copy", "mini:--version", "./-x") == Done(0, "", "")
+    assert (here / "-x").read_text() == "text"
+    (here / "sub").mkdir()
+    assert kubectl.run("copy", "--", "-x", "mini:sub") == Done(0, "", "")
+    assert (here / "sub" / "-x").read_text() == "text"
+
+
+def test_links_and_hard_links_of_the_lead_are_copied_as_files_where_that_is_safe(
+    kubectl: Kubectl, here: Path, pod_folder: Path
+) -> None:
+    (pod_folder / "one").write_text("text")
+    (pod_folder / "two").hardlink_to(pod_folder / "one")
+    (pod_folder / "away").symlink_to("/etc")
+    (here.parent / "link").symlink_to(pod_folder)
+    left = say("left out, because they are neither files nor folders: ./away")
+    # the path itself may be a link
+    assert kubectl.run("copy", f"mini:{here.parent}/link", "copied") == Done(0, "", left)
+    assert tree(here / "copied") == {"one": "text", "two": "text"}
+    (here.parent / "link to a file").symlink_to(pod_folder / "one")
+    assert kubectl.run("copy", f"mini:{here.parent}/link to a file", ".") == Done(0, "", "")
+    assert (here / "link to a file").read_text() == "text"
+
+
+def test_pipes_are_left_out(kubectl: Kubectl, here: Path, pod_folder: Path) -> None:
+    (here / "mine").mkdir()
+    for number in range(7):
+        os.mkfifo(here / "mine" / f"pipe{number}")
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("mine/socket")
+    done = kubectl.run("copy", "mine", f"mini:{pod_folder}")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("minicluster: left out, because they are neither files nor folders: mine/pipe")
+    assert done.err.endswith(" and 2 more\n")
+    assert tree(pod_folder) == {"mine": "/"}
+
+
+def test_what_belongs_to_somebody_here_belongs_to_the_containers_user_there(
+    kubectl: Kubectl, here: Path, pod_folder: Path
+) -> None:
+    (here / "mine").write_text("")
+    kubectl.tool("tar", 'cat >"$4/archive"')
+    assert kubectl.run("copy", "mine", f"mini:{pod_folder}") == Done(0, "", "")
+    listed = subprocess.run(
+        ["tar", "-tvf", pod_folder / "archive", "--numeric-owner"], capture_output=True, text=True, check=True
+    )
+    assert listed.stdout.split()[1] == "0/0"
+
+
+def test_what_is_not_there_is_named(kubectl: Kubectl, here: Path, pod_folder: Path) -> None:
+    path = f"{pod_folder}/nothing"
+    missing = f"{path}: there is no such file or folder on the lead"
+    assert kubectl.run("copy", f"mini:{path}", "a") == Done(1, "", say(missing))
+    (here / "mine").write_text("")
+    parent = f"{path}/new: there is no folder {path} on the lead: make it, or copy to one that exists"
+    assert kubectl.run("copy", "mine", f"mini:{path}/new") == Done(1, "", say(parent))
+
+
+def test_an_image_without_tar_is_named(kubectl: Kubectl, here: Path) -> None:
+    (here / "mine").write_text("")
+    kubectl.tool("sh", 'PATH=; exec /bin/sh "$@"')
+    why = "container mini of pod mini-0-x has no tar: use an image that has it"
+    assert kubectl.run("copy", "mine", "mini:/a") == Done(1, "", say(why))
+    assert kubectl.run("copy", "mini:/etc", "a") == Done(1, "", say(why))
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (
+            "echo 'tar: Removing leading x' >&2; echo 'tar: why' >&2; "
+            "echo 'tar: Exiting with failure status due to previous errors' >&2; exit 2",
+            "tar: why",
+        ),
+        (f"echo '{REFUSED}' >&2; exit 1", f"{REFUSED}: ask for a Role that allows it"),
+        ("exit 1", BROKEN),
+        ("exit 0", BROKEN),
+    ],
+    ids=["tar", "forbidden", "silent", "empty"],
+)
+def test_a_tar_that_fails_is_an_error_of_one_line(kubectl: Kubectl, here: Path, script: str, why: str) -> None:
+    (here / "mine").write_text("x" * 500_000)
+    kubectl.tool("tar", script)
+    assert kubectl.run("copy", "mini:/etc", "a") == Done(1, "", say(f"/etc: {why}"))
+    if script != "exit 0":
+        assert kubectl.run("copy", "mine", "mini:/tmp") == Done(1, "", say(f"/tmp: {why}"))
+
+
+@pytest.mark.usefixtures("here")
+def test_a_tar_that_was_cut_off_is_an_error(kubectl: Kubectl, pod_folder: Path) -> None:
+    (pod_folder / "large").write_bytes(b"x" * 100_000)
+    kubectl.tool("tar", '/bin/tar "$@" | head -c 50000')
+    why = f"{pod_folder}: {BROKEN}"
+    assert kubectl.run("copy", f"mini:{pod_folder}", "a") == Done(1, "", say(why))
+
+
+@pytest.mark.parametrize("name", ["../outside", "a/../../outside", "/outside"])
+def test_an_archive_of_the_lead_can_not_write_elsewhere(
+    kubectl: Kubectl, here: Path, pod_folder: Path, name: str
+) -> None:
+    script = f"""import io, sys, tarfile
+with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
+    archive.addfile(tarfile.TarInfo({name!r}))"""
+    (kubectl.folder / "evil.py").write_text(script)
+    kubectl.tool("tar", f"exec {sys.executable} {kubectl.folder}/evil.py")
+    done = kubectl.run("copy", f"mini:{pod_folder}", "a")
+    why = f"the lead's tar names {name}, which is outside of what was asked for: look at its image"
+    assert done == Done(1, "", say(why))
+    assert tree(here) == {}
+
+
+def test_a_local_file_that_can_not_be_written_is_an_error(kubectl: Kubectl, here: Path, pod_folder: Path) -> None:
+    (pod_folder / "one").write_text("")
+    (here / "a" / "one").mkdir(parents=True)
+    assert kubectl.run("copy", f"mini:{pod_folder}/one", "a/one/one") == Done(0, "", "")
+    done = kubectl.run("copy", f"mini:{pod_folder}", "a/one/one")
+    assert (done.code, done.err) == (1, say("a/one/one: File exists"))
+
+
+def test_copy_waits_for_the_lead_as_the_flux_command_does(kubectl: Kubectl, here: Path) -> None:
+    (here / "mine").write_text("")
+    kubectl.has(pods={"items": [lead(kubectl.folder, WAITS)]})
+    done = kubectl.run("copy", "--no-wait", "mine", "mini:/a")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert done.err.startswith("minicluster: mini is Starting: ")
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_all_sends_the_program_that_brings_the_files_to_the_other_nodes(
+    kubectl: Kubectl, here: Path, pod_folder: Path, code: int
+) -> None:
+    (here / "a 'b").write_text("text")
+    kubectl.flux(f'shift 3; printf "<%s>" "$@" >&2; grep -o "distribute.py FOLDER" | head -n 1 >&2; exit {code}')
+    worker: dict[str, Any] = pod(1)
+    gone: dict[str, Any] = pod(2, ended(1))
+    kubectl.has(pods={"items": [lead(kubectl.folder), worker, gone]})
+    done = kubectl.run("copy", "--all", "a 'b", f"mini:{pod_folder}")
+    *words, rest = done.err.removeprefix("<").split(">")
+    words = [word.removeprefix("<") for word in words]
+    assert (done.code, done.out, rest) == (code, "", "distribute.py FOLDER\n")
+    assert words[:2] == [str(pod_folder), "a 'b"]
+    assert words[2].startswith("minicluster-")
+    assert words[3:] == ["minicluster", "mini-0", "mini-1"]
+    assert (pod_folder / "a 'b").read_text() == "text"
+
+
+def test_ctrl_c_gets_to_the_program_that_then_makes_flux_forget_the_files(
+    kubectl: Kubectl, here: Path, pod_folder: Path
+) -> None:
+    (here / "mine").write_text("")
+    kubectl.flux("trap 'echo forgotten; exit 130' INT; echo ready; while :; do sleep 0.1; done")
+    with kubectl.start("copy", "--all", "mine", f"mini:{pod_folder}") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "forgotten\n", "")
