@@ -32,8 +32,9 @@ def draw(records: Sequence[Mapping[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     axes.plot(list(by_size), [median(each) for each in by_size.values()], marker="_", label="median")
-    points = [(size, seconds) for size, each in by_size.items() for seconds in each]
-    axes.scatter(*zip(*points, strict=True), color="black", s=12, label="run", zorder=3)
+    sizes = [size for size, each in by_size.items() for _ in each]
+    seconds = [one for each in by_size.values() for one in each]
+    axes.scatter(sizes, seconds, color="black", s=12, label="run", zorder=3)
     axes.set(xlabel="size, nodes", ylabel="wall time, s", xticks=list(by_size), ylim=(0, None))
     axes.legend(frameon=False)
     image = io.BytesIO()
