@@ -39,8 +39,9 @@ def stoppable(say: Say) -> Iterator[None]:
         nonlocal count, interrupts
         count += 1
         interrupts += number == signal.SIGINT
-        if count == 1 or interrupts == INTERRUPTS:
-            raise Stopped(number, is_last=interrupts == INTERRUPTS)
+        if count == 1 or interrupts >= INTERRUPTS:
+            # a later one too: Python may be about to wait for a command when the third comes
+            raise Stopped(number, is_last=interrupts >= INTERRUPTS)
         if number == signal.SIGINT:
             say("still removing: one more Ctrl-C leaves the rest behind")
 
