@@ -68,6 +68,7 @@ MUTABLE = {
             "maxStepUp",
             "maxStepDown",
             "targetCPUUtilizationPercentage",
+            "handle",
             "rbac",
         )
     ),

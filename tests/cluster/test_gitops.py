@@ -108,6 +108,17 @@ def test_a_new_size_in_git_changes_two_fields_of_the_job(synced: Synced, helm4: 
     assert configured == {".data.settings.sh", ".data.agent.json"}
 
 
+def test_a_sync_leaves_requested_replicas_alone(synced: Synced, helm4: Helm) -> None:
+    handled = {"autoscaling": {"enabled": True, "handle": True}}
+    synced.sync(synced.render(helm4, **handled))
+    synced.release.running(2)
+    synced.release.kubectl("scale", "deployment", "mc", "--replicas=4")
+    before = synced.live()["Deployment", "mc"]["spec"]
+    assert before["replicas"] == 4
+    synced.sync(synced.render(helm4, **handled, jobLabels={"a": "b"}))
+    assert synced.live()["Deployment", "mc"]["spec"] == before
+
+
 def test_a_sync_prunes_objects_that_git_no_longer_has(synced: Synced, helm4: Helm) -> None:
     services = [{"name": "db", "image": "redis"}]
     synced.sync(synced.render(helm4, services=services))

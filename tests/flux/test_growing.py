@@ -148,7 +148,7 @@ def test_the_agent_adds_nodes_for_a_job_that_needs_them(mc: Setup) -> None:
 def test_the_agent_sets_a_size_requested_by_minicluster_scale(mc: Setup) -> None:
     mc.cluster.lead.run(f"{MOUNT}/bin/minicluster-scale", "2")
     until(lambda: mc.cluster.up() == "0-1")
-    assert mc.api.events == ["size 1 -> 2: minicluster-scale requested it"]
+    assert mc.api.events == ["size 1 -> 2: 2 nodes were requested"]
 
 
 def test_the_agent_goes_on_after_the_scheduler_is_reloaded(mc: Setup) -> None:

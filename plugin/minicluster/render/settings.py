@@ -84,6 +84,7 @@ POLICY = {
     "step_up": "maxStepUp",
     "step_down": "maxStepDown",
     "cpu_target": "targetCPUUtilizationPercentage",
+    "handle": "handle",
 }
 
 

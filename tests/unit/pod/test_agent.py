@@ -38,6 +38,9 @@ class FakeKube:
     errors: dict[str, str] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
     asked: int = 0
+    name: str = "mc"
+    replicas: int = 1  #: of the Deployment
+    seen: int = 1
     suspended: bool = False
     annotations: dict[str, str] = field(default_factory=dict)
     #: how many pods Kueue admits; None: the Job is in no queue
@@ -95,6 +98,14 @@ class FakeKube:
     def event(self, _: dict[str, Any], reason: str, text: str) -> None:
         self._fail("event")
         self.events.append(f"{reason}: {text}")
+
+    def get_deployment(self) -> dict[str, Any]:
+        self._fail("deployment")
+        annotations = {"minicluster/replicas": str(self.seen)}
+        return {"metadata": {"annotations": annotations}, "spec": {"replicas": self.replicas}}
+
+    def set_replicas(self, _: dict[str, Any], replicas: int, annotations: dict[str, str]) -> None:
+        self.replicas, self.seen = replicas, int(annotations["minicluster/replicas"])
 
     def cpu(self, container: str) -> float:
         assert container == "app"
@@ -342,6 +353,52 @@ def test_the_agent_keeps_a_requested_size_until_it_is_withdrawn(mc: Setup) -> No
     mc.flux.kvs["minicluster.size"] = 0
     mc.at(150, 210)
     assert mc.kube.size == 1
+
+
+def test_the_agent_follows_the_replicas_and_writes_the_size_into_them(
+    mc: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mc.settings(policy={**POLICY, "handle": True})
+    mc.at(0)
+    mc.kube.replicas = 4
+    mc.at(10, 20)
+    assert mc.kube.size == 4
+    assert said(capsys)[-2:] == [
+        "size 1: waits: 4 nodes were requested, for less than 10 s",
+        "size 1 -> 4: 4 nodes were requested",
+    ]
+    # the queue needs more
+    mc.flux.used = dict.fromkeys(range(4), (1, 0))
+    mc.flux.submit(1, nodes=6)
+    mc.at(30, 40, 50)
+    assert (mc.kube.size, mc.kube.replicas) == (6, 6)
+    # a smaller request ends no job
+    mc.kube.replicas = 2
+    mc.flux.used, mc.flux.jobs = dict.fromkeys(range(6), (1, 0)), []
+    mc.at(60, 120, 180)
+    assert (mc.kube.size, mc.kube.replicas) == (6, 2)
+    mc.flux.used = {}
+    mc.at(190, 250, 260)
+    assert (mc.kube.size, mc.kube.replicas) == (2, 2)
+
+
+def test_the_agent_scales_by_the_queue_while_the_replicas_can_not_be_read(
+    mc: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mc.settings(policy={**POLICY, "handle": True})
+    mc.kube.errors = {"deployment": "GET: 404 not found"}
+    mc.flux.used = {0: (1, 0)}
+    mc.flux.submit(1)
+    mc.at(0, 10, 20)
+    assert mc.kube.size == 2
+    failures = [line for line in said(capsys) if "replicas" in line]
+    assert failures == ["the Deployment's replicas can't be read or changed: GET: 404 not found"]
+
+
+def test_the_agent_leaves_the_deployment_alone_without_a_handle(mc: Setup) -> None:
+    mc.kube.replicas = 5
+    mc.at(0, 10, 20)
+    assert (mc.kube.size, mc.kube.replicas) == (1, 5)
 
 
 @pytest.mark.parametrize("value", [None, "many", [3]], ids=str)

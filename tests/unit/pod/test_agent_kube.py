@@ -141,6 +141,17 @@ def test_suspend_and_resume_are_merge_patches_that_leave_no_managed_fields(pod: 
     assert {(what, kind) for what, kind, *_ in api.asked} == {(PATCH, MERGE)}
 
 
+def test_replicas_are_changed_with_the_version_that_was_read(pod: Kube, api: Api) -> None:
+    path = "/apis/apps/v1/namespaces/ns/deployments/mc"
+    api.answer(job("7"), job("8"))
+    pod.set_replicas(pod.get_deployment(), 4, {"a": "b"})
+    change = {"metadata": {"resourceVersion": "7", "annotations": {"a": "b"}}, "spec": {"replicas": 4}}
+    assert api.asked == [
+        (f"GET {path}", "application/json", f"Bearer {TOKEN}", None),
+        (f"PATCH {path}?fieldManager=minicluster-agent", MERGE, f"Bearer {TOKEN}", change),
+    ]
+
+
 MODIFIED = '{"message": "the object has been modified"}'
 
 

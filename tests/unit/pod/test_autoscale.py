@@ -218,7 +218,7 @@ def look(
 
 GROWS = "3 jobs wait for nodes"
 WAITS = f"waits: {GROWS}, for less than 10 s"
-ASKED = "waits: minicluster-scale requested it, for less than 10 s"
+ASKED = "waits: 5 nodes were requested, for less than 10 s"
 STEPPED = "waits: the last step is less than a period ago"
 IDLE = "waits: nodes have been idle for less than 60 s"
 
@@ -299,7 +299,7 @@ IDLE = "waits: nodes have been idle for less than 60 s"
         pytest.param(
             {},
             [look(1, requested=5), look(1, now=10, requested=5)],
-            (5, "minicluster-scale requested it"),
+            (5, "5 nodes were requested"),
             id="request",
         ),
         pytest.param(
@@ -308,14 +308,14 @@ IDLE = "waits: nodes have been idle for less than 60 s"
         pytest.param(
             {},
             [look(5, requested=9), look(5, now=60, requested=9)],
-            (8, "minicluster-scale requested it"),
+            (8, "9 nodes were requested"),
             id="request above max",
         ),
         # a queue that wants more, but has not waited, does not hide it; nor does it become the queue's size
         pytest.param(
             {},
             [look(1, 6, now, since=now, requested=3) for now in (0, 5, 10)],
-            (3, "minicluster-scale requested it"),
+            (3, "3 nodes were requested"),
             id="request beside the queue",
         ),
         pytest.param(

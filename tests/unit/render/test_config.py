@@ -137,13 +137,13 @@ AGENT = {
     "max_size": 8,
     "period": 10,
     "policy": None,
-    "policy_keys": ["min", "max", "backlog", "idle", "suspend", "step_up", "step_down", "cpu_target"],
+    "policy_keys": ["min", "max", "backlog", "idle", "suspend", "step_up", "step_down", "cpu_target", "handle"],
     "port": None,
     "container": "flux-sample",
     "cpu_request": 0.0,
 }
 WINDOWS = {"backlog": 1, "idle": 60, "suspend": 0}
-POLICY = {"min": 1, "max": 8, **WINDOWS, "step_up": 0, "step_down": 0, "cpu_target": 0}
+POLICY = {"min": 1, "max": 8, **WINDOWS, "step_up": 0, "step_down": 0, "cpu_target": 0, "handle": False}
 
 
 @pytest.mark.parametrize(
@@ -170,6 +170,7 @@ POLICY = {"min": 1, "max": 8, **WINDOWS, "step_up": 0, "step_down": 0, "cpu_targ
             },
             {"policy": {**POLICY, "min": 2, "max": 4, "backlog": 4, "idle": 2, "step_up": 3, "step_down": 5}},
         ),
+        ({"autoscaling": {"enabled": True, "handle": True}}, {"policy": {**POLICY, "handle": True}}),
         (
             {"autoscaling": {"enabled": True, "suspendAfterSeconds": 7}, "state": {"claimName": "c"}},
             {"policy": {**POLICY, "suspend": 7}},

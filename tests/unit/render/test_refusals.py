@@ -598,6 +598,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "autoscaling.targetCPUUtilizationPercentage is set and the runner requests no CPU: "
         "set resources.requests.cpu, of which it is a part",
     ),
+    (
+        {"autoscaling": {"handle": True}},
+        "autoscaling.handle is true and autoscaling off, so nothing reads its replicas: enable it, or set false",
+    ),
     # scale to zero
     (
         {"autoscaling": {"suspendAfterSeconds": 60}, **CLAIM},

@@ -15,7 +15,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Callable, NoReturn, TypeVar
 
 import drains
 import flux
@@ -29,7 +29,9 @@ from log import Once, log
 from need import queue_need
 from pending import Pending
 from quota import Quota
+from replicas import Replicas
 
+T = TypeVar("T")
 #: Seconds after which a request that failed is repeated; doubled each time, up to the period
 RETRY = 1.0
 
@@ -48,6 +50,7 @@ class Agent:
         self.job: dict[str, Any] = {}  #: as Kubernetes had it last
         self.cpu: float | None = None  #: CPU use as a number of runners' requests; None if unknown or not wanted
         self.quota = Quota()  #: of Kueue
+        self.replicas = Replicas()
         self.expires = -math.inf  #: when Kubernetes is asked again
         self.idle, self.idle_left = suspend.Idle(), math.inf  #: seconds until an idle cluster is suspended
         self.retry = RETRY  #: seconds until Kubernetes is asked again after it failed
@@ -97,12 +100,7 @@ class Agent:
             self.once.log(f"metrics.port {settings['port']} can't be served: {error}", "port")
 
     def _scale(
-        self,
-        settings: dict[str, Any],
-        policy: Policy,
-        nodes: state.Nodes,
-        waiting: list[dict[str, Any]],
-        now: float,
+        self, settings: dict[str, Any], policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float
     ) -> float:
         """Bring the cluster to its size; return the seconds until it grows, infinite if it is not about to."""
         kube = Kube(server(), settings["namespace"], settings["name"])
@@ -115,7 +113,13 @@ class Agent:
             self.idle_left = math.inf
             return math.inf
         own = int(settings["max_size"])
-        gated = self._gated(kube) if scheduled and is_elastic(self.job) else 0
+        if scheduled and policy.handle:
+            self._try(
+                "the Deployment's replicas can't be read or changed",
+                lambda: self.replicas.look(self.handle, kube, self.once, self.size, policy),
+            )
+        is_counted = scheduled and is_elastic(self.job)
+        gated = (self._try("pods that wait for Kueue's quota can't be counted", kube.gated) if is_counted else 0) or 0
         admitted = self.quota.look(now, self.size, gated) if scheduled else self.size
         policy = replace(policy, max=int(max(policy.min, min(policy.max, self.quota.limit))))
         snapshot, decision = self._decide(policy, nodes, own, waiting, now)
@@ -139,12 +143,15 @@ class Agent:
         """Size of the Job, as Kubernetes had it last."""
         return int(self.job["spec"]["completions"])
 
-    def _gated(self, kube: Kube) -> int:
+    def _try(self, failure: str, ask: Callable[[], T]) -> T | None:
+        """Ask Kubernetes for what the agent can do without; if it fails, log that and return None."""
         try:
-            return kube.gated()
+            found = ask()
         except KubeError as error:
-            self.once.log(f"pods that wait for Kueue's quota can't be counted: {error}", "quota")
-            return 0
+            self.once.log(f"{failure}: {error}", failure)
+            return None
+        self.once.log("", failure)
+        return found
 
     def _decide(
         self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
@@ -174,7 +181,10 @@ class Agent:
         # somebody resumed the Job without `minicluster`, which removes the annotation
         is_stale = suspend.has_slept(job) and not suspend.is_asleep(job)
         self.job = kube.resume(job, {suspend.SUSPENDED: None}) if is_stale else kube.drop_field_ownership(job)
-        self.cpu = self._cpu(kube, settings) if policy.cpu_target else None
+        used = (
+            self._try("CPU use can't be read", lambda: kube.cpu(settings["container"])) if policy.cpu_target else None
+        )
+        self.cpu = None if used is None else used / float(settings["cpu_request"])
 
     def _snapshot(
         self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
@@ -209,16 +219,6 @@ class Agent:
             kube.event(self.job, reason, line)
         except KubeError as error:
             log(f"the event was not recorded: {error}")
-
-    def _cpu(self, kube: Kube, settings: dict[str, Any]) -> float | None:
-        """Return the CPU use as a number of runners' requests; None when it is unknown."""
-        try:
-            used = kube.cpu(settings["container"])
-        except KubeError as error:
-            self.once.log(f"CPU use can't be read: {error}", "cpu")
-            return None
-        self.once.log("", "cpu")
-        return used / float(settings["cpu_request"])
 
 
 def work(agent: Agent, changes: Changes) -> NoReturn:

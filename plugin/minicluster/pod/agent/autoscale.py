@@ -28,6 +28,7 @@ class Policy:
     step_up: int = 0  #: 0: no limit
     step_down: int = 0
     cpu_target: int = 0  #: percent of the request; 0: CPU use does not count
+    handle: bool = False  #: whether the replicas of a Deployment request a size
     suspend: float = 0  #: seconds after which an idle cluster is suspended; 0: never
     period: float = 0  #: seconds between two steps, if ``step_up`` or ``step_down`` limits them
 
@@ -47,7 +48,7 @@ class Snapshot:
     nodes: Nodes
     need: Need = NOTHING  #: of the queue
     waiting: int = 0  #: jobs
-    requested: int = 0  #: by minicluster-scale; 0: nothing
+    requested: int = 0  #: by minicluster-scale or the replicas of the Deployment; 0: nothing
     cpu: float | None = None  #: use as a part of the request
 
     def wishes(self, policy: Policy) -> dict[str, int]:
@@ -133,5 +134,5 @@ class Autoscaler:
         if reason == "queue":
             return "1 job waits for nodes" if snapshot.waiting == 1 else f"{snapshot.waiting} jobs wait for nodes"
         if reason == "asked":
-            return "minicluster-scale requested it"
+            return f"{snapshot.requested} nodes were requested"
         return "autoscaling.min" if reason == "min" else f"CPU use is {snapshot.cpu or 0:.0%} of the request"

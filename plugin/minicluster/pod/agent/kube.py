@@ -1,4 +1,4 @@
-"""The agent's client of Kubernetes, with the pod's own token: its Job, events of the Job, CPU use of the pods.
+"""The agent's client of Kubernetes, with the pod's own token: its Job and its events, its Deployment, CPU use.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -39,6 +39,7 @@ class Kube:
         """Keep the addresses. The token is read for each call, because Kubernetes renews it."""
         self.server, self.namespace, self.name, self.token = server, namespace, job, token
         self.job = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}"
+        self.deployment = f"/apis/apps/v1/namespaces/{namespace}/deployments/{job}"
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
         """Call the API. Raises KubeError."""
@@ -84,7 +85,7 @@ class Kube:
         if annotations:
             metadata["annotations"] = annotations
         try:
-            after = self._patch({"metadata": metadata, "spec": spec})
+            after = self._patch(self.job, {"metadata": metadata, "spec": spec})
         except KubeError as error:
             if GANG in str(error):
                 why = "Kubernetes made a gang of the Job and fixes its size: docs/kueue.md has the way out"
@@ -108,16 +109,27 @@ class Kube:
                 break
             change = {"metadata": {"resourceVersion": metadata["resourceVersion"], "managedFields": fields}}
             try:
-                return self._patch(change)
+                return self._patch(self.job, change)
             except KubeError:
                 if last:
                     raise
                 job = self.get_job()
         return job
 
-    def _patch(self, change: Any) -> dict[str, Any]:
-        job: dict[str, Any] = self.call("PATCH", f"{self.job}?fieldManager={MANAGER}", change, MERGE)
-        return job
+    def _patch(self, path: str, change: Any) -> dict[str, Any]:
+        after: dict[str, Any] = self.call("PATCH", f"{path}?fieldManager={MANAGER}", change, MERGE)
+        return after
+
+    def get_deployment(self) -> dict[str, Any]:
+        """Return the Deployment of the Job's name. Raises KubeError."""
+        deployment: dict[str, Any] = self.call("GET", self.deployment)
+        return deployment
+
+    def set_replicas(self, deployment: Mapping[str, Any], replicas: int, annotations: Mapping[str, str]) -> None:
+        """Change the replicas. Raises KubeError, also if others have changed the Deployment since."""
+        version = deployment["metadata"]["resourceVersion"]
+        metadata = {"resourceVersion": version, "annotations": annotations}
+        self._patch(self.deployment, {"metadata": metadata, "spec": {"replicas": replicas}})
 
     def event(self, job: Mapping[str, Any], reason: str, message: str) -> None:
         """Record an event of the Job. Raises KubeError."""

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import flux
 import flux.kvs
-from state import REQUESTED_SIZE
+from state import REQUESTED_SIZE, request_size
 
 
 def fail(text: str) -> NoReturn:
@@ -38,8 +38,7 @@ def main(file: str, words: list[str]) -> None:
     word = words[0]
     if word != "auto" and not (word.isdigit() and policy["min"] <= int(word) <= policy["max"]):
         fail(f"the size is {word!r}: give a number from {policy['min']} to {policy['max']}, or auto")
-    flux.kvs.put(handle, REQUESTED_SIZE, 0 if word == "auto" else int(word))
-    flux.kvs.commit(handle)
+    request_size(handle, 0 if word == "auto" else int(word))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any, Iterable, Mapping
 
 from offers import list_modules
 
-#: KVS key of the size that minicluster-scale requests
+#: KVS key of the size that minicluster-scale, or the replicas of the Deployment, request
 REQUESTED_SIZE = "minicluster.size"
 #: The reasons of our drains begin with this
 OWN_REASON = "minicluster: "
@@ -151,13 +151,21 @@ def longest_wait(pending: Iterable[Mapping[str, Any]], now: float) -> float:
 
 
 def requested_size(handle: Any) -> int:
-    """Return the size that minicluster-scale requests; 0 for none."""
+    """Return the size that somebody requests; 0 for none."""
     import flux.kvs
 
     try:
         return int(flux.kvs.get(handle, REQUESTED_SIZE))
     except (OSError, ValueError, TypeError):
         return 0
+
+
+def request_size(handle: Any, size: int) -> None:
+    """Request a size until the next request; 0 withdraws it. Raises OSError."""
+    import flux.kvs
+
+    flux.kvs.put(handle, REQUESTED_SIZE, size)
+    flux.kvs.commit(handle)
 
 
 def subtract(all_of: tuple[int, int], used: tuple[int, int]) -> tuple[int, int]:

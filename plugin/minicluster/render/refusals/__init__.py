@@ -36,6 +36,7 @@ CHECKS = (
     pod.on_stop,
     sizes.autoscaling,
     sizes.scale_to_zero,
+    sizes.replicas,
     pod.kept_state,
     report.report,
     job.template,

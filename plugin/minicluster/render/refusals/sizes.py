@@ -79,6 +79,12 @@ def autoscaling(cluster: MiniClusterModel) -> Iterator[str]:
         )
 
 
+def replicas(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield why nothing would read the replicas that request a size."""
+    if cluster.spec["autoscaling"]["handle"] and not cluster.autoscaling:
+        yield "autoscaling.handle is true and autoscaling off, so nothing reads its replicas: enable it, or set false"
+
+
 def scale_to_zero(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what is missing for a cluster that is suspended when idle, and what contradicts that."""
     seconds = cluster.spec["autoscaling"]["suspendAfterSeconds"]
