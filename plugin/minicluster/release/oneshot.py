@@ -12,6 +12,7 @@ from typing import Any
 from minicluster.errors import SpecError, ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.release import helm
+from minicluster.render.model import may_run_flux
 from minicluster.render.stream import parse, split
 
 #: Label of the release, by which no other release is removed in its place
@@ -129,7 +130,8 @@ def _given(asked: Oneshot) -> list[str]:
 def _runner(asked: Oneshot) -> int:
     """Return the index of the runner in the user's containers. Raises SpecError when there is nothing to run."""
     containers = _containers(asked)
-    index = next((n for n, one in enumerate(containers) if one.get("runFlux")), 0)
+    # where all say that they are not, the chart refuses
+    index = next(iter(may_run_flux(containers)), 0)
     runner = containers[index] if containers else {}
     has_work = runner.get("command") or (runner.get("commands") or {}).get("script") or runner.get("diagnostics")
     if not asked.command and not has_work:

@@ -89,6 +89,12 @@ def test_install_gives_helm_the_exact_words_and_the_values_in_their_order(monkey
     assert fake.stdin == "\nlogging:\n  quiet: true\n"
 
 
+def test_the_runner_is_the_one_container_that_does_not_say_that_it_is_none() -> None:
+    containers = [{"name": "side", "runFlux": False}, {"name": "main"}, {"name": "more", "runFlux": False}]
+    words = oneshot.install_words(Oneshot(name="a", command=["x"], values={"containers": containers}))
+    assert '--set-json=containers[1].command=["x"]' in words
+
+
 def test_the_users_logging_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeHelm(monkeypatch)
     values = {"logging": {"quiet": False, "timed": True}, "size": 3, "containers": [{"command": "work"}]}
