@@ -20,31 +20,29 @@ SCALING: dict[str, Any] = {
     **QUIET,
 }
 #: The agent has no request for CPU, so only a container's use can be a part of one
-HPA: dict[str, Any] = {
-    "apiVersion": "autoscaling/v2",
-    "kind": "HorizontalPodAutoscaler",
-    "metadata": {"name": "mc"},
-    "spec": {
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "mc"},
-        "minReplicas": 1,
-        "maxReplicas": 3,
-        "metrics": [
-            {
-                "type": "ContainerResource",
-                "containerResource": {
-                    "container": "mc",
-                    "name": "cpu",
-                    "target": {"type": "Utilization", "averageUtilization": 50},
-                },
-            }
-        ],
-        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
-    },
+BY_CPU: dict[str, Any] = {
+    "minReplicas": 1,
+    "maxReplicas": 3,
+    "metrics": [
+        {
+            "type": "ContainerResource",
+            "containerResource": {
+                "container": "app",
+                "name": "cpu",
+                "target": {"type": "Utilization", "averageUtilization": 50},
+            },
+        }
+    ],
+    "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
 }
 
 
 def replicas(cluster: FluxRelease) -> int:
-    return int(cluster.get("deployment", "mc")["spec"]["replicas"])
+    return int(cluster.get("deployment")["spec"]["replicas"])
+
+
+def scale(cluster: FluxRelease, nodes: int) -> None:
+    cluster.kubectl("scale", "deployment", cluster.name, f"--replicas={nodes}")
 
 
 def settles(cluster: FluxRelease, nodes: int, seconds: float = PATIENCE) -> None:
@@ -57,11 +55,11 @@ def settles(cluster: FluxRelease, nodes: int, seconds: float = PATIENCE) -> None
 def test_kubectl_scale_grows_and_shrinks_the_cluster_and_ends_no_job(release: Install) -> None:
     cluster = release(SCALING)
     settles(cluster, 1)
-    cluster.kubectl("scale", "deployment", "mc", "--replicas=4")
+    scale(cluster, 4)
     settles(cluster, 4)
     job = submit(cluster, "--requires=rank:3", "-n1", "sh", "-c", "until [ -e /tmp/end ]; do sleep 0.2; done")
     until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", job).strip() == "RUN", PATIENCE)
-    cluster.kubectl("scale", "deployment", "mc", "--replicas=1")
+    scale(cluster, 1)
     # the request waits for the job, which is on the highest node
     until(lambda: cluster.exec(0, "/mnt/flux/bin/minicluster-scale").strip() == "1", PATIENCE)
     assert (size(cluster), replicas(cluster)) == (4, 1)
@@ -72,11 +70,13 @@ def test_kubectl_scale_grows_and_shrinks_the_cluster_and_ends_no_job(release: In
 
 
 def test_a_horizontal_pod_autoscaler_on_cpu_use_grows_and_shrinks_the_cluster(release: Install) -> None:
-    cluster = release(SCALING, {"resources": {"requests": {"cpu": "200m"}}})
+    cluster = release(SCALING, {"name": "app", "resources": {"requests": {"cpu": "200m"}}})
     if "metrics.k8s.io" not in cluster.kubectl("api-versions"):
         pytest.skip("the cluster has no metrics API (metrics-server)")
     settles(cluster, 1)
-    cluster.kubectl("apply", "--filename=-", stdin=json.dumps(HPA))
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": cluster.name}
+    scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "scaler"}}
+    cluster.kubectl("apply", "--filename=-", stdin=json.dumps({**scaler, "spec": {"scaleTargetRef": target, **BY_CPU}}))
     burn = submit(cluster, "-n1", "sh", "-c", "while [ ! -e /tmp/end ]; do :; done")
     settles(cluster, 3, 3 * PATIENCE)
     cluster.flux(0, "exec", "-r", "all", "touch", "/tmp/end")
