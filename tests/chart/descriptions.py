@@ -91,6 +91,8 @@ def undescribed(part: Any, path: str = "") -> list[str]:
     """Return the fields of a schema without a description, except those that exist for their message alone."""
     if not isinstance(part, dict):
         return []
-    fields = part.get("properties", {}).items()
-    bare = [f"{path}/{name}" for name, field in fields if not {"description", "const"} & field.keys()]
-    return bare + [found for key, below in part.items() for found in undescribed(below, f"{path}/{key}")]
+    # a field may itself have the name `properties`
+    fields = part.get("properties", {})
+    bare = [f"{path}/{name}" for name, field in fields.items() if not {"description", "const"} & field.keys()]
+    below = {**{key: rest for key, rest in part.items() if key != "properties"}, **fields}
+    return bare + [found for key, one in below.items() for found in undescribed(one, f"{path}/{key}")]

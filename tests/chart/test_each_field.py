@@ -91,6 +91,7 @@ SPECIAL: dict[str, Any] = {
     "flux.scheduler.queuePolicy": "easy",
     "flux.scheduler.matchPolicy": "first",
     "gang.kind": "volcano",
+    "groups": [{"name": "x", "cores": 1}],
     "job.template": {"spec": {"managedBy": "example.com/jobs"}},
     "maxSize": 9,
     "minSize": 1,

@@ -40,6 +40,10 @@ ports:
 env:
   - name: MINICLUSTER_HOME
     value: {{ $home | quote }}
+  {{- with $root.group }}
+  - name: MINICLUSTER_GROUP
+    value: {{ . | quote }}
+  {{- end }}
   {{- range $name, $value := $c.environment }}
   - name: {{ $name | quote }}
     value: {{ include "minicluster.literal" $value | quote }}

@@ -4,7 +4,7 @@ root, container, kind.
 */}}
 {{- define "minicluster.hooks" -}}
 {{- $given := .container.lifeCycle | default dict -}}
-{{- $leadOnly := list "/bin/sh" "-c" `[ "$JOB_COMPLETION_INDEX" != 0 ] || exec /bin/sh -c "$1"` "sh" -}}
+{{- $leadOnly := list "/bin/sh" "-c" `[ "$JOB_COMPLETION_INDEX$MINICLUSTER_GROUP" != 0 ] || exec /bin/sh -c "$1"` "sh" -}}
 {{- $shell := ternary $leadOnly (list "/bin/sh" "-c") (.container.leadOnly | default false) -}}
 {{- with $given.postStartExec }}
 postStart:

@@ -21,6 +21,9 @@ The immutable values as a flat map of path to text, as JSON. The post-renderer c
 {{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
 {{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
+{{- $groups := list -}}
+{{- range include "minicluster.groups" . | fromJsonArray }}{{ $groups = append $groups (omit . "size" "minSize") }}{{ end -}}
+{{- $_ := set $values "groups" $groups -}}
 {{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
 {{- end }}

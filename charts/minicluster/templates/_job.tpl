@@ -1,3 +1,100 @@
+{{/* The Indexed Jobs: that of the cluster, and one for each group. */}}
+
+{{/* Name of the Job, which is the first part of its pods' host names. */}}
+{{- define "minicluster.jobName" -}}
+{{- include "minicluster.name" . }}{{ with .group }}-{{ . }}{{ end -}}
+{{- end }}
+
+{{/*
+Metadata and spec of an Indexed Job. Argument: the root, or for a group a root with the group's name and values (group-job.yaml).
+*/}}
+{{- define "minicluster.job" -}}
+{{- include "minicluster.refuseKueueChange" . -}}
+metadata:
+  name: {{ include "minicluster.jobName" . | quote }}
+  namespace: {{ .Release.Namespace | quote }}
+  labels: {{- merge (include "minicluster.labels" . | fromYaml) (include "minicluster.groupLabels" . | fromYaml) (include "minicluster.kueueLabels" . | fromYaml) .Values.jobLabels | include "minicluster.yaml" | nindent 4 }}
+  annotations:
+    # the immutable values: `helm upgrade` refuses to change them
+    {{- $installed := include "minicluster.installedValues" . }}
+    minicluster/immutable: {{ ternary (include "minicluster.immutableValues" .) $installed (eq $installed "{}") | quote }}
+    # the chart that created this Job, whose programs its pods run
+    minicluster/version: {{ include "minicluster.liveVersion" . | default .Chart.Version | quote }}
+    {{- if and .Values.suspend (not .group) }}
+    # `minicluster status` shows who suspended the Job
+    minicluster/suspended: the value suspend
+    {{- end }}
+    {{- range $key, $text := merge (include "minicluster.kueueAnnotations" . | fromYaml) .Values.jobAnnotations }}
+    {{ $key | quote }}: {{ $text | quote }}
+    {{- end }}
+spec:
+  {{- $live := include "minicluster.liveSpec" . }}
+  {{- if $live }}
+  # as in the live Job
+  {{- range $field, $value := fromJson $live }}
+  {{ $field }}: {{- include "minicluster.yaml" $value | nindent 4 }}
+  {{- end }}
+  {{- else }}
+  completionMode: Indexed
+  {{- with include "minicluster.jobFields" . }}
+  {{- nindent 2 (trimPrefix "\n" .) }}
+  {{- end }}
+  {{- end }}
+  {{- $size := include "minicluster.completions" . }}
+  completions: {{ $size }}
+  {{- if .Values.autoscaling.enabled }}
+  # One more than completions: no more pods start, but Kubernetes refuses a change of completions. So no upgrade and no
+  # rollback shrinks a cluster that has grown since its manifest was rendered.
+  parallelism: {{ add $size 1 }}
+  {{- else }}
+  parallelism: {{ $size }}
+  {{- end }}
+  backoffLimit: {{ int64 .Values.backoffLimit }}
+  {{- if and (not $live) (eq (include "minicluster.supports" (list . "backoffLimitPerIndex")) "yes") }}
+  # Kubernetes waits longer after each failure. With this field it counts failures by index, so that those of one
+  # pod don't delay another. The limit is still backoffLimit.
+  backoffLimitPerIndex: 2147483647
+  {{- end }}
+  activeDeadlineSeconds: {{ int64 .Values.deadlineSeconds }}
+  {{- if .Values.suspend }}
+  # never false: that would resume a Job that Kueue, or somebody else, suspended
+  suspend: true
+  {{- end }}
+  {{- if .Values.cleanup }}
+  ttlSecondsAfterFinished: 0
+  {{- end }}
+  {{- if not $live }}
+  {{- if and (not .group) (eq (include "minicluster.supports" (list . "successPolicy")) "yes") }}
+  successPolicy:
+    rules:
+      - succeededIndexes: "0"
+  {{- end }}
+  podFailurePolicy:
+    rules:
+      # an evicted, preempted or drained pod is not a failure of the job
+      - action: Ignore
+        onPodConditions:
+          - {type: DisruptionTarget, status: "True"}
+      # pods that were told to stop (85) or killed (137) are replaced; any other exit code is that of the job
+      - action: FailJob
+        onExitCodes:
+          containerName: {{ include "minicluster.runnerName" . | quote }}
+          operator: NotIn
+          values: [85, 137]
+      {{- if eq (include "minicluster.viewMode" .) "copy" }}
+      # the image is not a Flux view
+      - action: FailJob
+        onExitCodes:
+          containerName: {{ .Values.flux.container.name | quote }}
+          operator: In
+          values: [66]
+      {{- end }}
+  template:
+    {{- $template := fromYaml (include "minicluster.podTemplate" .) }}
+    {{- (include "minicluster.merge" (list $template .Values.pod.template) | fromJson).value | include "minicluster.yaml" | nindent 4 }}
+  {{- end }}
+{{- end }}
+
 {{/*
 The fields of job.template for the Job's spec, as YAML. Fields that the chart writes itself are left out; the
 post-renderer refuses them.

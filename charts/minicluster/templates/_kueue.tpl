@@ -27,7 +27,7 @@ Kueue is suspended, and may change.
 {{- $job := fromJson (include "minicluster.liveJob" .) -}}
 {{- $queue := dig "metadata" "labels" "kueue.x-k8s.io/queue-name" "" $job -}}
 {{- if and $job (not (dig "spec" "suspend" false $job)) -}}
-{{- $name := include "minicluster.name" . -}}
+{{- $name := include "minicluster.jobName" . -}}
 {{- $way := include "minicluster.anotherWay" . -}}
 {{- with .Values.kueue.queueName -}}
 {{- if ne . $queue -}}

@@ -21,7 +21,7 @@ Helm gives all templates of a chart the same root, so each object is read once p
 
 {{/* The Job of this release as JSON; "{}" when there is none. */}}
 {{- define "minicluster.liveJob" -}}
-{{- include "minicluster.lookup" (list . "batch/v1" "Job" (include "minicluster.name" .)) -}}
+{{- include "minicluster.lookup" (list . "batch/v1" "Job" (include "minicluster.jobName" .)) -}}
 {{- end }}
 
 {{/* The ConfigMap of this release as JSON; "{}" when there is none. */}}

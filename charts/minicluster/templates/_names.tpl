@@ -30,6 +30,15 @@ minicluster/domain: {{ include "minicluster.service" . | quote }}
 app.kubernetes.io/component: broker
 {{- end }}
 
+{{/* Labels that select the lead. In groups, too, a pod has the index 0. */}}
+{{- define "minicluster.leadSelector" -}}
+{{ include "minicluster.brokerSelector" . }}
+{{- if .Values.groups }}
+batch.kubernetes.io/job-name: {{ include "minicluster.name" . | quote }}
+{{- end }}
+batch.kubernetes.io/job-completion-index: "0"
+{{- end }}
+
 {{/* Labels that select the pod of the services. */}}
 {{- define "minicluster.servicesSelector" -}}
 {{ include "minicluster.selector" . }}

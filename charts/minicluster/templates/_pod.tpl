@@ -9,7 +9,7 @@ on what is in the configuration, because Kubernetes refuses to change it on a li
 {{- $pod := .Values.pod -}}
 {{- $default := dict "kubectl.kubernetes.io/default-container" (include "minicluster.runnerName" .) -}}
 metadata:
-  labels: {{- merge (include "minicluster.brokerSelector" . | fromYaml) (include "minicluster.hostSelector" . | fromYaml) (include "minicluster.gangLabels" . | fromYaml) $pod.labels | include "minicluster.yaml" | nindent 4 }}
+  labels: {{- merge (include "minicluster.brokerSelector" . | fromYaml) (include "minicluster.hostSelector" . | fromYaml) (include "minicluster.groupLabels" . | fromYaml) (include "minicluster.gangLabels" . | fromYaml) $pod.labels | include "minicluster.yaml" | nindent 4 }}
   annotations: {{- merge (include "minicluster.gangAnnotations" . | fromYaml) $pod.annotations $default | include "minicluster.yaml" | nindent 4 }}
 spec:
   subdomain: {{ include "minicluster.service" . | quote }}

@@ -63,12 +63,12 @@ def resource_set(burst: MiniClusterModel) -> str | None:
     """Return R (RFC 20) on a line; None when the cores of a host are known to Flux on that host only."""
     execution: dict[str, object] = {"R_lite": [], "starttime": 0.0, "expiration": 0.0, "nodelist": []}
     lite, nodelist = [], []
-    for ranks, hosts, cores, gpus in nodes(burst):
-        if cores is None:
+    for part in nodes(burst):
+        if part.cores is None:
             return None
-        gpu = {"gpu": to_idset(range(gpus))} if gpus else {}
-        lite.append({"rank": ranks, "children": {"core": to_idset(range(cores)), **gpu}})
-        nodelist.append(hosts)
+        gpu = {"gpu": to_idset(range(part.gpus))} if part.gpus else {}
+        lite.append({"rank": part.ranks, "children": {"core": to_idset(range(part.cores)), **gpu}})
+        nodelist.append(part.hosts)
     execution |= {"R_lite": lite, "nodelist": nodelist}
     return json.dumps({"version": 1, "execution": execution}) + "\n"
 

@@ -1,11 +1,12 @@
 """How a MiniCluster is found, by its own name or its release's, through kubectl or the SDK's client."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from minicluster.cluster.groups import GroupNodes, read_groups
 from minicluster.cluster.job import KubernetesJob, job_of_pods, read_deleted_job, read_job, read_name
-from minicluster.cluster.pods import Pod, read_pods
+from minicluster.cluster.pods import GROUP, Pod, read_pods
 from minicluster.errors import KubernetesError, StatusError
 from minicluster.names import LABEL
 
@@ -30,6 +31,7 @@ class Found(NamedTuple):
     name: str  #: its own
     pods: dict[int, Pod]  #: by index
     job: KubernetesJob | None  #: also when only its pods or its ConfigMap are left; None: the user may not read jobs
+    groups: Sequence[GroupNodes] = ()
 
 
 def find(objects: Objects, name: str) -> Found | None:
@@ -52,7 +54,8 @@ def check_name(name: str) -> None:
 
 def find_by_name(objects: Objects, name: str) -> Found | None:
     """Return a MiniCluster by its own name; None when there is none. Raises KubernetesError."""
-    pods = read_pods(objects.select("pods", broker_pods(name)))
+    items = objects.select("pods", broker_pods(name))
+    pods = read_pods(items)
     found = _readable(objects.get, "job", name)
     if found:
         job = read_job(found)
@@ -62,7 +65,11 @@ def find_by_name(objects: Objects, name: str) -> Found | None:
     else:
         config = _readable(objects.get, "configmap", f"{name}-config")
         job = read_deleted_job(config) if config else None
-    return Found(name, pods, job) if pods or job else None
+    groups: list[GroupNodes] = []
+    if job and job.groups:
+        jobs = objects.select("jobs", f"app.kubernetes.io/instance={name},{GROUP}")
+        groups += read_groups(job.groups, job.max_size or 0, jobs, items)
+    return Found(name, pods, job, groups) if pods or job else None
 
 
 def broker_pods(name: str) -> str:

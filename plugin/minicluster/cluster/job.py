@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from minicluster.cluster import words
-from minicluster.cluster.pods import Pod
+from minicluster.cluster.groups import registered
+from minicluster.cluster.pods import GROUP, Pod
 from minicluster.render.constants import IMMUTABLE, KUEUE_QUEUE
 
 #: Annotation of the Job that says who suspended it, and its first words if the agent did (pod/agent/suspend.py)
@@ -36,6 +37,7 @@ class KubernetesJob:
     uid: str
     end: tuple[str, str] | None  #: how it ended (Complete, Failed, Gone) or ends (Ending), and why
     failed_pod: str = ""  #: name of the pod by whose exit code it failed
+    groups: Mapping[str, int] = field(default_factory=dict)  #: maxSize of each group, by name
 
     @property
     def is_asleep(self) -> bool:
@@ -44,10 +46,10 @@ class KubernetesJob:
 
 
 def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
-    """Return a Job as kubectl prints it; None when it isn't a MiniCluster's."""
+    """Return a Job as kubectl prints it; None when it isn't a MiniCluster's, or is that of a group."""
     metadata, spec = job["metadata"], job["spec"]
     found = metadata.get("annotations", {}).get(IMMUTABLE)
-    if found is None:
+    if found is None or GROUP in metadata.get("labels", {}):
         return None
     immutable, conditions = json.loads(found), job.get("status", {}).get("conditions", [])
     return KubernetesJob(
@@ -63,6 +65,7 @@ def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
         uid=metadata.get("uid", ""),
         end=_end(conditions) or (ENDING if "deletionTimestamp" in metadata else None),
         failed_pod=_failed_pod(conditions),
+        groups=registered(immutable),
     )
 
 

@@ -9,6 +9,8 @@ from minicluster.render.constants import KUEUE_ELASTIC
 
 #: Label that Kubernetes gives each pod of an Indexed Job
 INDEX = "batch.kubernetes.io/job-completion-index"
+#: Label of the Job and the pods of a group
+GROUP = "minicluster/group"
 #: Annotation by which kubectl, and we, find the container that runs Flux
 RUNNER = "kubectl.kubernetes.io/default-container"
 #: Annotations with the number of pods of an index that failed before; those of the second don't count for backoffLimit
@@ -80,12 +82,13 @@ class Pod:
         return self.phase in ("Succeeded", "Failed")
 
 
-def read_pods(pods: Mapping[str, Any]) -> dict[int, Pod]:
+def read_pods(pods: Mapping[str, Any], group: str = "") -> dict[int, Pod]:
     """Return the newest pod of each index in a list from kubectl: a pod that ended may have been replaced.
 
-    Where nothing is found, kubectl prints no list.
+    Only those of one group count, by default the cluster's own. Where nothing is found, kubectl prints no list.
     """
-    found = [read_pod(item) for item in pods.get("items", ()) if INDEX in item["metadata"].get("labels", {})]
+    labels = ((item, item["metadata"].get("labels", {})) for item in pods.get("items", ()))
+    found = [read_pod(item) for item, its in labels if INDEX in its and its.get(GROUP, "") == group]
     return {pod.index: pod for pod in sorted(found, key=lambda pod: (pod.index, pod.created, not pod.is_leaving))}
 
 

@@ -13,7 +13,7 @@ REPLACED = "; Kubernetes replaces it, or ends the Job"
 
 def state_without_flux(found: Found, now: datetime) -> tuple[str, str] | None:
     """Return the cluster's state, and why, if it is known without Flux; None if the lead can be asked."""
-    name, pods, job = found
+    name, pods, job, _ = found
     if job and job.is_suspended and not job.end:
         return "Suspended", _why_suspended(name, job)
     if job and job.end:

@@ -7,31 +7,33 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
-from minicluster.live.scaling import scale
+from minicluster.live.scaling import scale, scale_group
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
-    """A number of nodes, or ``auto``, which is None."""
+    """A number of nodes, or ``auto``, which is None; GROUP=NUMBER for a group."""
 
     name = "size"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | None]:
-        """Return the number in a tuple: click takes a bare None for a missing argument."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | None, str]:
+        """Return the number and the group, "" for the cluster's own nodes."""
         if value == "auto":
-            return (None,)
-        if not (value.isascii() and value.isdigit() and int(value)):
-            self.fail(f"{value!r} is not a size: give a whole number, 1 or more, or auto", param, ctx)
-        return (int(value),)
+            return None, ""
+        group, equals, number = value.rpartition("=")
+        is_number = number.isascii() and number.isdigit() and (int(number) or group)
+        if not is_number or bool(group) != bool(equals):
+            self.fail(f"{value!r} is not a size: give a whole number, 1 or more, GROUP=NUMBER, or auto", param, ctx)
+        return int(number), group
 
 
 @click.command("scale")
 @options.of_cluster
-@click.argument("size", type=Size(), metavar="SIZE|auto")
+@click.argument("size", type=Size(), metavar="SIZE|GROUP=SIZE|auto")
 @click.option("--wait", "waits", is_flag=True, help="Return when the nodes are in Flux.")
 @click.option(
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
 )
-def command(name: str, namespace: str, context: str, size: tuple[int | None], waits: bool, timeout: float) -> None:
+def command(name: str, namespace: str, context: str, size: tuple[int | None, str], waits: bool, timeout: float) -> None:
     """Change the size of a live MiniCluster, up to its maxSize.
 
     Upgrades its release with this package's chart and keeps all other values. A MiniCluster with autoscaling still
@@ -40,6 +42,12 @@ def command(name: str, namespace: str, context: str, size: tuple[int | None], wa
     \b
     Examples:
       minicluster scale flux-sample 8 --wait
+      minicluster scale flux-sample gpu=4
       minicluster scale flux-sample auto
     """
-    scale(Kubernetes(context, namespace), name, size[0], timeout if waits else None, streams.say)
+    kubernetes, seconds = Kubernetes(context, namespace), timeout if waits else None
+    number, group = size
+    if group and number is not None:
+        scale_group(kubernetes, name, (group, number), seconds, streams.say)
+    else:
+        scale(kubernetes, name, number, seconds, streams.say)

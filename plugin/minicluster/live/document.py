@@ -1,8 +1,10 @@
 """The document that ``minicluster status -o json`` prints; its keys are in the help of the command."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections import ChainMap
+from collections.abc import Mapping, Set
+from typing import Any, NamedTuple
 
+from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.pods import Pod
 from minicluster.idset import parse_idset, to_idset
 from minicluster.lead.question import Answer
@@ -24,6 +26,7 @@ FLUX = (
     "longestWait",
     "problems",
     "bursts",
+    "groups",
 )
 
 
@@ -57,11 +60,14 @@ def _containers(pods: Mapping[int, Pod]) -> list[dict[str, str]]:
 def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     """Return the part of the document that needs the lead's answer."""
     flux, policy = answer.flux, answer.settings["policy"]
-    size, max_size = snapshot.size, snapshot.max_size or 0
     brokers = set(parse_idset(flux["online"]))
-    online = {rank for rank in brokers if rank < max_size}
-    drained = {int(rank): reason for rank, reason in flux["drained"].items() if int(rank) in online}
-    missing = {rank: _missing(snapshot.pods.get(rank)) for rank in range(size) if rank not in online}
+    own = GroupNodes("", snapshot.size, 0, snapshot.max_size or 0, snapshot.pods)
+    parts = [_ranks(each, brokers, flux["drained"]) for each in (own, *snapshot.groups)]
+    drained, missing = (
+        dict(ChainMap(*(each.drained for each in parts))),
+        dict(ChainMap(*(each.missing for each in parts))),
+    )
+    known = sum(each.max_size for each in (own, *snapshot.groups))
     needed, jobs = flux["quorum"], flux["jobs"]
     # a quorum that was reached stays reached when brokers are lost later
     reached = len(brokers) >= needed or (0 in snapshot.pods and snapshot.pods[0].is_ready)
@@ -74,12 +80,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         "scheduler": flux.get("scheduler"),
         "autoscaling": {"min": policy["min"], "max": policy["max"]} if policy else None,
         "quorum": {"needed": needed, "reached": reached},
-        "nodes": {
-            "up": len(online) - len(drained),
-            "drained": len(drained),
-            "missing": len(missing),
-            "notStarted": sum(rank not in online for rank in range(size, max_size)),
-        },
+        "nodes": {key: sum(each.counts[key] for each in parts) for key in parts[0].counts},
         "drained": _grouped(drained),
         "missing": _grouped(missing),
         "cores": _resource(flux, "cores"),
@@ -93,8 +94,34 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         "waiting": [{"jobs": each["jobs"], "reason": _line(each["reason"])} for each in flux.get("waiting", ())],
         "longestWait": flux["queue_wait"],
         "problems": [_line(problem) for problem in flux.get("problems", ())],
-        "bursts": {"registered": max(0, flux["registered"] - max_size), "up": len(brokers) - len(online)},
+        "bursts": {"registered": max(0, flux["registered"] - known), "up": sum(rank >= known for rank in brokers)},
+        "groups": [
+            {"name": each.name, "size": each.size, "maxSize": each.max_size, "nodes": part.counts}
+            for each, part in zip(snapshot.groups, parts[1:], strict=True)
+        ],
     }
+
+
+class Ranks(NamedTuple):
+    """The nodes of a group: how many are in each state, and why the drained and the missing ones are, by rank."""
+
+    counts: dict[str, int]
+    drained: dict[int, str]
+    missing: dict[int, str]
+
+
+def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str]) -> Ranks:
+    ranks = range(group.first, group.first + group.max_size)
+    online = {rank for rank in ranks if rank in brokers}
+    drained = {int(rank): reason for rank, reason in drains.items() if int(rank) in online}
+    missing = {rank: _missing(group.pods.get(rank - group.first)) for rank in ranks[: group.size] if rank not in online}
+    counts = {
+        "up": len(online) - len(drained),
+        "drained": len(drained),
+        "missing": len(missing),
+        "notStarted": sum(rank not in online for rank in ranks[group.size :]),
+    }
+    return Ranks(counts, drained, missing)
 
 
 def _missing(pod: Pod | None) -> str:

@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from minicluster.cluster.find import MADE_BY_CHART, Found
+from minicluster.cluster.groups import size_of
 from minicluster.cluster.job import read_job, release_of
-from minicluster.cluster.pods import Pod, read_pod
+from minicluster.cluster.pods import GROUP, Pod, read_pod
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kubectl import Kubernetes
 from minicluster.live.lookup import refusals
@@ -31,28 +32,37 @@ def find_all(kubernetes: Kubernetes, everywhere: bool, now: datetime) -> list[Ro
     # a pod that ended may have been replaced
     for name, pod in sorted(items, key=lambda item: (item[1].created, not item[1].is_leaving)):
         leads[pod.namespace, name] = pod
-    rows = (_row(job, leads, now) for job in jobs["items"])
+    groups = [job for job in jobs["items"] if GROUP in job["metadata"].get("labels", {})]
+    rows = (_row(job, leads, groups, now) for job in jobs["items"])
     return sorted(filter(None, rows), key=lambda row: (row["namespace"], row["name"]))
 
 
-def _row(item: Mapping[str, Any], leads: Mapping[tuple[str, str], Pod], now: datetime) -> Row | None:
-    """Return the row of a Job; None when it isn't a MiniCluster's."""
+def _row(
+    item: Mapping[str, Any], leads: Mapping[tuple[str, str], Pod], groups: Iterable[Mapping[str, Any]], now: datetime
+) -> Row | None:
+    """Return the row of a Job, with the pods of its groups; None when it isn't a MiniCluster's."""
     job = read_job(item)
     if job is None:
         return None
     name = str(item["metadata"]["name"])
     lead = leads.get((job.namespace, name))
+    its = [group for group in groups if _cluster_of(group) == (job.namespace, name)]
     known = state_without_flux(Found(name, {0: lead} if lead else {}, job), now)
     return {
         "name": name,
         "namespace": job.namespace,
         "release": release_of(item),
-        "size": job.size,
-        "ready": int(item.get("status", {}).get("ready", 0)),
+        "size": job.size + sum(size_of(group["spec"]) for group in its),
+        "ready": sum(int(each.get("status", {}).get("ready", 0)) for each in (item, *its)),
         "state": known[0] if known else "Running" if lead and lead.is_ready else "Starting",
         "scheduler": _scheduler(json.loads(item["metadata"]["annotations"][IMMUTABLE])),
         "age": max(0, int((now - job.created).total_seconds())),
     }
+
+
+def _cluster_of(group: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = group["metadata"]
+    return metadata["namespace"], metadata["labels"]["app.kubernetes.io/instance"]
 
 
 def _scheduler(immutable: Mapping[str, str]) -> str | None:

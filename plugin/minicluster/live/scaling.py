@@ -11,13 +11,37 @@ from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.conversation import SILENCE, BrokenError, Conversation, Message
 from minicluster.lead.program import BOOT, remote
-from minicluster.live.lookup import Cluster, find_cluster, refusals
+from minicluster.live.lookup import Cluster, find, find_cluster, refusals
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.wait import wait
 from minicluster.live.watch import RETRY
 from minicluster.release.resize import resize
 
 Say = Callable[[str], None]
+
+
+def scale_group(kubernetes: Kubernetes, name: str, asked: tuple[str, int], seconds: float | None, say: Say) -> None:
+    """Change a group to a size. With ``seconds`` wait until its nodes are in Flux.
+
+    Raises StateError, StatusError; ToolError when Helm or the chart refuses.
+    """
+    group, size = asked
+    found = find(kubernetes, name)
+    names = [each.name for each in found.groups]
+    if group not in names:
+        there = f"there are {', '.join(names)}" if names else "it has none"
+        raise StateError(f"{found.name} has no group {group}: {there}")
+    cluster = Cluster(kubernetes, found.name)
+    with refusals():
+        job = cluster.read_job()
+    end = end_of(found.name, job)
+    if end:
+        raise StateError(f"{found.name} has ended, so it has no size: {': '.join(filter(None, end))}")
+    one = found.groups[names.index(group)]
+    resize(kubernetes, release_of(job), size, group)
+    say(f"{found.name}, group {group}: size {one.size} -> {size}")
+    if seconds is not None:
+        _wait(cluster, {"key": "", "online": [size, one.max_size], "first": one.first, "more": False}, seconds, say)
 
 
 def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | None, say: Say) -> None:

@@ -1,11 +1,12 @@
 """A MiniCluster at one time: its objects in Kubernetes, and its lead's answer unless the state is clear without it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from minicluster.cluster import kueue, words
 from minicluster.cluster.find import Found
+from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
@@ -31,6 +32,7 @@ class StatusSnapshot:
     answer: Answer | None
     state: str = ""  #: set when there is no answer
     why: str = ""
+    groups: Sequence[GroupNodes] = ()
 
     @property
     def size(self) -> int:
@@ -82,17 +84,17 @@ def why_failed(kubernetes: Kubernetes, job: KubernetesJob, lead: Pod | None) -> 
 
 def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
     """Return a MiniCluster from its objects, and from the lead's answer unless the state is clear without it."""
-    name, pods, job = found
+    name, pods, job, groups = found
     known = state_without_flux(found, now)
     if known:
-        return StatusSnapshot(name, now, pods, job, None, *known)
+        return StatusSnapshot(name, now, pods, job, None, *known, groups)
     try:
-        return StatusSnapshot(name, now, pods, job, read_answer(ask(pods[0])))
+        return StatusSnapshot(name, now, pods, job, read_answer(ask(pods[0])), groups=groups)
     except SilentError as error:
         why = str(error)
     except ValueError as error:
         why = f"it printed no JSON: {error}"
-    return StatusSnapshot(name, now, pods, job, None, *state_of_silent_lead(pods[0], why))
+    return StatusSnapshot(name, now, pods, job, None, *state_of_silent_lead(pods[0], why), groups)
 
 
 def _ask_kueue(kubernetes: Kubernetes, job: KubernetesJob) -> str:

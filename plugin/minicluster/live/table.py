@@ -7,6 +7,8 @@ from typing import Any
 
 #: Columns of the labels, and of the whole table
 LABEL, WIDTH = 13, 80
+#: States of nodes that have one word
+SHOWN = ("up", "drained", "missing")
 #: The most names of jobs in a row of the waiting ones
 MOST_JOBS = 3
 
@@ -51,6 +53,7 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
         ("Jobs", jobs, ("pending", "running", "done")),
     )
     yield node_row
+    yield from (_row("Groups" if not number else "", _group(**each)) for number, each in enumerate(found["groups"]))
     yield from _reasons("Drained", found["drained"])
     yield from _reasons("Missing", found["missing"])
     yield from _reasons("Containers", _named(found["containers"]))
@@ -67,6 +70,13 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
     yield from (_row("Problem", problem) for problem in found["problems"])
     if found["longestWait"]:
         yield _row("Longest wait", duration(found["longestWait"]))
+
+
+def _group(name: str, size: int, maxSize: int, nodes: Mapping[str, int]) -> str:  # noqa: N803 - a key of the document
+    counts = (
+        f"{nodes[key]} {words}" for key, words in (*zip(SHOWN, SHOWN, strict=True), ("notStarted", "not started"))
+    )
+    return f"{name}: {size} of at most {maxSize}: {', '.join(counts)}"
 
 
 def _some(jobs: Sequence[str]) -> str:

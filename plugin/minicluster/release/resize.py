@@ -1,4 +1,4 @@
-"""Changes the size of a release by Helm, with the chart and the post-renderer of this package.
+"""Changes the size of a release, or of one of its groups, by Helm with the chart and the post-renderer of this package.
 
 Both have one version. A newer chart leaves the pods of a live MiniCluster as they are (docs/architecture.md, 21).
 """
@@ -12,8 +12,11 @@ from minicluster.release import helm
 CHART = "minicluster"
 
 
-def resize(kubernetes: Kubernetes, release: str, size: int) -> None:
-    """Change the size, and keep all other values. Raises ToolError when Helm or the chart refuses."""
+def resize(kubernetes: Kubernetes, release: str, size: int, group: str = "") -> None:
+    """Change the size, or that of a group, and keep all other values.
+
+    Raises ToolError when Helm or the chart refuses.
+    """
     try:
         # if the release is of another chart, an upgrade with ours would remove that chart's other objects
         chart = json.loads(kubernetes.helm("get", "metadata", release, "--output=json"))["chart"]
@@ -22,7 +25,15 @@ def resize(kubernetes: Kubernetes, release: str, size: int) -> None:
                 f"the release {release} is of the chart {chart}, around {CHART}: `helm upgrade {release} {chart} "
                 "--reuse-values` with its value for the size changes it"
             )
-        words = ("--reuse-values", "--set", f"size={size}", "--post-renderer", "minicluster")
+        change = _groups(kubernetes, release, group, size) if group else ("--set", f"size={size}")
+        words = ("--reuse-values", *change, "--post-renderer", "minicluster")
         kubernetes.helm("upgrade", release, str(helm.CHART), *words)
     except CommandError as error:
         raise ToolError(helm.explain(error)) from None
+
+
+def _groups(kubernetes: Kubernetes, release: str, group: str, size: int) -> tuple[str, str]:
+    """Return the option with all groups: Helm doesn't merge a part of a list into that of the release."""
+    values = json.loads(kubernetes.helm("get", "values", release, "--output=json"))
+    groups = [{**each, "size": size} if each["name"] == group else each for each in values["groups"]]
+    return "--set-json", f"groups={json.dumps(groups)}"

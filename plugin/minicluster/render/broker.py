@@ -29,12 +29,14 @@ MATCH_POLICY = "lonode"
 def quorum(cluster: MiniClusterModel) -> int | None:
     """Return how many brokers must be online before the work starts; None for all hosts of the table."""
     min_size: int | None = cluster.spec["minSize"]
+    of_groups = sum(group.min_size for group in cluster.groups)
     if min_size is not None:
-        return min_size
+        return min_size + of_groups
     if cluster.autoscaling:
         # a lead that comes back must not wait for nodes that were scaled away
-        return int(cluster.autoscaling["min"])
-    return None if registered(cluster) == cluster.size else cluster.size
+        return int(cluster.autoscaling["min"]) + of_groups
+    needed = cluster.size + of_groups
+    return None if registered(cluster) == needed else needed
 
 
 def config(cluster: MiniClusterModel) -> str:

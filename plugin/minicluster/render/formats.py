@@ -44,6 +44,9 @@ FORMATS = {
     "image": Format(f"({_IMAGE})?", "be an image such as ubuntu:noble or ghcr.io/org/app:1.0"),
     "label": Format(f"({LABEL})?", _LABEL),
     "filled-label": Format(LABEL, _LABEL),
+    "property": Format(
+        "[A-Za-z0-9_][-A-Za-z0-9_.=/]*", "have only letters, digits and _-.=/, and not begin with - . = /"
+    ),
     "subdomain": Format(f"({_SUBDOMAIN})?", f"have only a-z, 0-9, - and ., {_ENDS}"),
     "label-value": Format(f"({_NAME})?", f"have only letters, digits, -, _ and ., {_ENDS}"),
     "metadata-key": Format(_KEY, "be a name of at most 63 letters, digits, -, _ and ., such as app or example.com/app"),

@@ -7,18 +7,19 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from minicluster.errors import SpecError
-from minicluster.render.model import MiniClusterModel
+from minicluster.render.model import MiniClusterModel, NodeGroup
 
 #: The most hosts that are written out one by one.
 MOST = 1_000_000
 
 
 class Hosts(NamedTuple):
-    """Hosts of consecutive ranks, with the ``cores`` and ``gpus`` of each; None: as the cluster's own hosts."""
+    """Hosts of consecutive ranks, with the ``cores`` and ``gpus`` of each. None: those of their pods."""
 
     hostlist: str
     cores: int | None = None
     gpus: int | None = None
+    group: NodeGroup | None = None  #: None for the cluster's own hosts, and for those of bursts
 
 
 def hosts(name: str, size: int, first: int = 0) -> str:
@@ -114,15 +115,17 @@ def _numbers(ranges: list[tuple[int, int, int]]) -> list[str]:
 def table(cluster: MiniClusterModel) -> list[Hosts]:
     """Return the hosts in the order of their ranks.
 
-    A root's own hosts come first, all maxSize of them, then those of the clusters that may join it. A burst has the
-    table of its root, rank for rank.
+    A root's own hosts come first, all maxSize of them, then those of its groups, then those of the clusters that may
+    join it. A burst has the table of its root, rank for rank.
     """
     bursting = cluster.flux["bursting"]
     if bursting["hostlist"]:
         return [Hosts(bursting["hostlist"])]
     lead = bursting["leadBroker"]
     own = Hosts(hosts(lead["name"], lead["size"]) if cluster.joins else hosts(cluster.name, cluster.max_size))
-    return [own, *(Hosts(hosts(c["name"], c["size"]), c.get("cores"), c.get("gpus")) for c in cluster.bursts)]
+    groups = (Hosts(hosts(f"{cluster.name}-{g.name}", g.max_size), group=g) for g in cluster.groups)
+    bursts = (Hosts(hosts(c["name"], c["size"]), c.get("cores"), c.get("gpus")) for c in cluster.bursts)
+    return [own, *groups, *bursts]
 
 
 def registered(cluster: MiniClusterModel) -> int:

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 from minicluster.render.constants import KUEUE_QUEUE
 from minicluster.render.upgrade import Installed
 
+#: Fields of the runner that a group may have in their place
+RUNNER_FIELDS = ("image", "resources", "cores")
+
 
 class Given(NamedTuple):
     """The inputs of a cluster; ``spec`` has every key of the chart's values.yaml."""
@@ -31,6 +34,18 @@ def may_run_flux(containers: Sequence[Mapping[str, Any]]) -> list[int]:
         return [0]
     marked = [place for place, container in enumerate(containers) if container.get("runFlux")]
     return marked or [place for place, container in enumerate(containers) if container.get("runFlux") is not False]
+
+
+class NodeGroup(NamedTuple):
+    """Nodes unlike the cluster's own: a Job of the same release."""
+
+    place: str  #: in the values, as ``groups[0]``
+    name: str
+    size: int
+    max_size: int
+    min_size: int
+    properties: Sequence[str]  #: by which jobs choose its nodes, its name first
+    cluster: "MiniClusterModel"  #: as it would be with this group's pods alone
 
 
 class MiniClusterModel(Given):
@@ -99,6 +114,33 @@ class MiniClusterModel(Given):
             c | {"name": c.get("name") or f"burst-{n}", "size": c.get("size", size)}
             for n, c in enumerate(bursting["clusters"])
         ]
+
+    @cached_property
+    def groups(self) -> list[NodeGroup]:
+        """The groups, in the order of their ranks, which come after those of the cluster's own hosts."""
+        return [self._group(f"groups[{n}]", given) for n, given in enumerate(self.spec["groups"])]
+
+    def _group(self, place: str, given: Mapping[str, Any]) -> NodeGroup:
+        size = int(given.get("size", 1))
+        most, least = int(given.get("maxSize") or max(1, size)), int(given.get("minSize", size))
+        runner = {**self.runner, **{key: given[key] for key in RUNNER_FIELDS if key in given}}
+        if "resources" in given and "cores" not in given:
+            runner.pop("cores", None)
+        spec = {
+            **self.spec,
+            "size": max(1, size),
+            "maxSize": most,
+            "containers": [runner if one is self.runner else one for one in self.spec["containers"]],
+            "pod": {**self.spec["pod"], **given.get("pod", {})},
+            "groups": [],
+        }
+        names = list(dict.fromkeys([given["name"], *given.get("properties", ())]))
+        return NodeGroup(place, given["name"], size, most, least, names, self._replace(spec=spec))
+
+    @property
+    def all_size(self) -> int:
+        """Pods at the start, with those of the groups."""
+        return self.size + sum(group.size for group in self.groups)
 
     @cached_property
     def autoscaling(self) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """The cores and GPUs of the cluster's nodes: the resource set R (RFC 20)."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -25,19 +25,21 @@ class NodeRange(NamedTuple):
     hosts: str  #: a hostlist
     cores: int | None
     gpus: int
+    properties: Sequence[str] = ()
 
 
 def nodes(cluster: MiniClusterModel) -> Iterator[NodeRange]:
     """Yield the nodes of R, in the order of their ranks."""
-    own_cores, own_gpus = cores(cluster.runner), gpus(cluster.runner)
     first = 0
     for part in table(cluster):
         size = count(part.hostlist)
+        runner = part.group.cluster.runner if part.group else cluster.runner
         yield NodeRange(
             ranks=to_idset(range(first, first + size)),
             hosts=part.hostlist,
-            cores=own_cores if part.cores is None else part.cores,
-            gpus=own_gpus if part.gpus is None else part.gpus,
+            cores=cores(runner) if part.cores is None else part.cores,
+            gpus=gpus(runner) if part.gpus is None else part.gpus,
+            properties=part.group.properties if part.group else (),
         )
         first += size
 
@@ -45,12 +47,18 @@ def nodes(cluster: MiniClusterModel) -> Iterator[NodeRange]:
 def resource_set(cluster: MiniClusterModel) -> str:
     """Return R as JSON, over all hosts that may ever join, with OWN for cores that Flux finds on the node."""
     found = list(nodes(cluster))
-    execution = {
+    execution: dict[str, Any] = {
         "R_lite": [{"rank": part.ranks, "children": _children(part)} for part in found],
         "starttime": 0.0,
         "expiration": 0.0,
         "nodelist": [part.hosts for part in found],
     }
+    ranks: dict[str, list[str]] = {}
+    for part in found:
+        for name in part.properties:
+            ranks.setdefault(name, []).append(part.ranks)
+    if ranks:
+        execution["properties"] = {name: ",".join(parts) for name, parts in ranks.items()}
     return json.dumps({"version": 1, "execution": execution})
 
 

@@ -74,6 +74,7 @@ def _meant(unknown: str, known: Iterable[str], at_top: bool) -> str | None:
         return BROUGHT[unknown]
     parts = {
         "containers[0]": _schema()["$defs"]["container"],
+        "pod": _schema()["$defs"]["pod"],
         **{name: part for name, part in _schema()["properties"].items() if part.get("type") == "object"},
     }
     for name in (unknown, BROUGHT.get(unknown)) if at_top else ():

@@ -96,6 +96,7 @@ def agent(cluster: MiniClusterModel) -> dict[str, Any]:
         "namespace": cluster.namespace,
         "size": cluster.size,
         "max_size": cluster.max_size,
+        "groups": [{"name": g.name, "size": g.size, "max_size": g.max_size} for g in cluster.groups],
         "period": cluster.spec["agent"]["periodSeconds"],
         "policy": {key: scaling[value] for key, value in POLICY.items()} if scaling else None,
         # what the agent of this version knows: a newer chart's upgrade reads it

@@ -94,7 +94,8 @@ def immutable_values(installed: Installed, values: Mapping[str, Any], defaults: 
     result = dict(values)
     for path in installed.mutable:
         result = _with_default(result, defaults, path.split("."))
-    return result
+    groups = [{key: value for key, value in group.items() if key != "minSize"} for group in values["groups"]]
+    return result | {"groups": [group | {"size": 0} for group in groups]}
 
 
 def _with_default(values: Mapping[str, Any], defaults: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
@@ -125,7 +126,7 @@ _OF_CONTAINER = re.compile(r"([^.]+)\.(?:command|script|(?:init|pre|post)\.sh)")
 #: Programs that only other pods call. Those pods are new at each upgrade, so the programs are too.
 _NOT_OF_BROKERS = ("quorum.sh",)
 #: The mutable settings of the agent.
-_AGENT = ("size", "period", "policy", "port")
+_AGENT = ("size", "groups", "period", "policy", "port")
 _ASSIGNMENT = re.compile(r"""(mc_\w+)=((?:'[^']*'|"'"|[^\s'"])*)\n""")
 _COMMENT = re.compile(r"#.*\n")
 _QUORUM = "-o-Sbroker.quorum="

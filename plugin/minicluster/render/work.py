@@ -82,7 +82,7 @@ def _verb(cluster: MiniClusterModel) -> list[str]:
 
 
 def _task_flags(cluster: MiniClusterModel) -> list[str]:
-    tasks, size = int(cluster.spec["tasks"]), cluster.size
+    tasks, size = int(cluster.spec["tasks"]), cluster.all_size
     nodes = ["-N", str(size)] if tasks == 0 or tasks >= size else []
     count = ["-n", str(tasks)] if tasks else []
     return [*nodes, *count, *_words("flux.optionFlags", cluster.flux["optionFlags"])]

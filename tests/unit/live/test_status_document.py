@@ -38,6 +38,7 @@ def test_the_status_document_has_these_fields_and_values() -> None:
         "longestWait": 62.4,
         "problems": [],
         "bursts": {"registered": 3, "up": 2},
+        "groups": [],
     }
 
 

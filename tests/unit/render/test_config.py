@@ -135,6 +135,7 @@ AGENT = {
     "namespace": "ns",
     "size": 2,
     "max_size": 8,
+    "groups": [],
     "period": 10,
     "policy": None,
     "policy_keys": ["min", "max", "backlog", "idle", "suspend", "step_up", "step_down", "cpu_target", "handle"],

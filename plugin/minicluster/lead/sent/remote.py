@@ -5,8 +5,8 @@ Reads requests and writes replies, each a JSON object on a line. A request has a
 - ``submit``: a job. With ``again`` Flux may have it already; with ``drop`` it is looked for, but not submitted;
 - ``watch``: the id of a job that an earlier program has submitted. ``cancel``: the same, and the job is cancelled;
 - ``list``: whether to list ended jobs too;
-- ``online``: the list [N, MAX]. Waits until, of the ranks below MAX, the first N and no others are online; with
-  ``more``, others may be. At each change it replies how many are ``up``.
+- ``online``: the list [N, MAX]. Waits until, of MAX ranks from ``first`` (0) on, the first N and no others are online;
+  with ``more``, others may be. At each change it replies how many are ``up``.
 
 The replies about a job are its ``id``, why it ``waits`` (when that changes), ``started``, and at last ``end``; ``lost``
 if Flux has no such job; ``error`` if Flux refuses it. The first reply is ``ready``. A reply ``alive`` comes every few
@@ -164,10 +164,11 @@ class FluxRequests:
 
     def _online(self, key: str, ranks: list[int], request: dict[str, Any]) -> None:
         size, most = ranks
-        wanted = set(range(size))
+        own = range(request.get("first", 0), request.get("first", 0) + most)
+        wanted = set(own[:size])
 
         def changed(future: Any) -> None:
-            online = {rank for rank in flux.idset.IDset(future.get()["members"]) if rank < most}
+            online = {rank for rank in flux.idset.IDset(future.get()["members"]) if rank in own}
             reply(key=key, up=len(online))
             if wanted <= online if request.get("more") else wanted == online:
                 reply(key=key, online=True)

@@ -16,7 +16,7 @@ idle() {
   while :; do read -r _ <>"$1" || true; done
 }
 
-case $2 in lead | agent) [ "$JOB_COMPLETION_INDEX" = 0 ] || idle "$MINICLUSTER_HOME/.own-$1" ;; esac
+case $2 in lead | agent) [ "$JOB_COMPLETION_INDEX${MINICLUSTER_GROUP:-}" = 0 ] || idle "$MINICLUSTER_HOME/.own-$1" ;; esac
 
 # shellcheck source=shell.sh
 . "$MINICLUSTER_HOME/minicluster/shell.sh"

@@ -23,7 +23,9 @@ main() {
     # shellcheck source=/dev/null
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done
-  if [ "$JOB_COMPLETION_INDEX" = 0 ] && [ -z "$mc_joins" ]; then mc_role='lead'; else mc_role='worker'; fi
+  mc_group=${MINICLUSTER_GROUP:-}
+  if [ "$JOB_COMPLETION_INDEX$mc_group$mc_joins" = 0 ]; then mc_role='lead'; else mc_role='worker'; fi
+  mc_host=$mc_name${mc_group:+-$mc_group}-$JOB_COMPLETION_INDEX
   mkdir -p "$mc_state/run" "$mc_state/curve" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$MINICLUSTER_HOME/bin"
   trap on_stop TERM INT
   trap on_exit EXIT
@@ -46,7 +48,9 @@ main() {
   }
   version=
   [ "$mc_role" = worker ] || find_version
-  say "$mc_name-$JOB_COMPLETION_INDEX of $mc_size (max $mc_max_size)${version:+, Flux $version}"
+  if [ -n "$mc_group" ]; then say "$mc_host, group $mc_group of $mc_name"; else
+    say "$mc_host of $mc_size (max $mc_max_size)${version:+, Flux $version}"
+  fi
   "$mc_role"
 }
 
@@ -148,8 +152,7 @@ run_broker() {
   [ ! -e "$mc_run" ] || rm -rf "$mc_run"
   mkdir "$mc_run"
   [ -z "$mc_timed" ] || begin=$(centiseconds)
-  host=$mc_name-$JOB_COMPLETION_INDEX
-  eval "set -- $mc_start_words -o-Shostname='$host' \"\$@\""
+  eval "set -- $mc_start_words -o-Shostname='$mc_host' \"\$@\""
   shift
   unset FLUX_URI
   # shellcheck disable=SC2034 # for leave.sh
@@ -161,7 +164,7 @@ run_broker() {
 # with WORDS: becomes flux.
 start_flux() {
   # in flux-core 0.82 the attribute hostname took the place of the variable
-  FLUX_FAKE_HOSTNAME=$host PATH=$PATH:$mc_rc_bin
+  FLUX_FAKE_HOSTNAME=$mc_host PATH=$PATH:$mc_rc_bin
   export FLUX_FAKE_HOSTNAME PATH
   exec "$mc_flux" "$@"
 }

@@ -8,7 +8,7 @@ set -u
 TRIES=50 # the probe's timeout is 60 s
 
 is_ready() {
-  if [ "$JOB_COMPLETION_INDEX" = 0 ] && [ -z "$mc_joins" ]; then [ -e "$run/ready" ]; else
+  if [ "$JOB_COMPLETION_INDEX${MINICLUSTER_GROUP:-}$mc_joins" = 0 ]; then [ -e "$run/ready" ]; else
     set -- "$run"/flux/local*
     [ -e "$1" ]
   fi

@@ -9,6 +9,7 @@ from minicluster.render.refusals import (
     containers,
     fit,
     flux,
+    groups,
     job,
     kubernetes,
     pod,
@@ -48,6 +49,7 @@ CHECKS = (
     containers.cores,
     fit.impossible,
     kubernetes.fields,
+    groups.groups,
 )
 
 

@@ -1,0 +1,42 @@
+{{/* Groups: their sizes, and the values that a group's pods have in place of the cluster's. */}}
+
+{{/* The groups as a JSON list, with size and maxSize. Where maxSize is unset, a live group keeps its own. */}}
+{{- define "minicluster.groups" -}}
+{{- $installed := fromJson (include "minicluster.installedValues" .) -}}
+{{- $groups := list -}}
+{{- range $index, $given := .Values.groups }}
+{{- $group := deepCopy $given }}
+{{- if not (hasKey $group "size") }}{{ $_ := set $group "size" 1 }}{{ end }}
+{{- $most := $group.maxSize | default (get $installed (printf "groups[%d].maxSize" $index)) | default (max 1 $group.size) | int64 }}
+{{- $groups = append $groups (set $group "maxSize" $most) }}
+{{- end -}}
+{{- toJson $groups -}}
+{{- end }}
+
+{{/*
+The values of a group's Job as JSON: those of the cluster, with what the group has in their place. Its pods have no agent.
+The post-renderer has the same rule (MiniClusterModel.groups in plugin/minicluster/render/model.py). Arguments: root, group.
+*/}}
+{{- define "minicluster.groupValues" -}}
+{{- $root := first . -}}{{- $group := last . -}}
+{{- $values := deepCopy $root.Values -}}
+{{- /* a Job of 0 completions would have ended */ -}}
+{{- $_ := set $values "size" (max 1 $group.size) -}}
+{{- $_ := set $values "suspend" (or $values.suspend (eq (int64 $group.size) 0)) -}}
+{{- $_ := set $values "maxSize" $group.maxSize -}}
+{{- range $field, $value := $group.pod }}{{ $_ := set $values.pod $field $value }}{{ end -}}
+{{- $runner := index $values.containers (include "minicluster.runnerPlace" $root | int) -}}
+{{- range $field := list "image" "resources" }}
+{{- if hasKey $group $field }}{{ $_ := set $runner $field (get $group $field) }}{{ end }}
+{{- end -}}
+{{- $_ := set $values "groups" list -}}
+{{- range $feature := list "autoscaling" "metrics" }}{{ $_ := set (get $values $feature) "enabled" false }}{{ end -}}
+{{- toJson $values -}}
+{{- end }}
+
+{{/* The label of a group's Job and pods; nothing for the cluster's own. */}}
+{{- define "minicluster.groupLabels" -}}
+{{- with .group }}
+minicluster/group: {{ . | quote }}
+{{- end }}
+{{- end }}

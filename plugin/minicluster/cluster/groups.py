@@ -1,0 +1,41 @@
+"""The groups of a MiniCluster, which are nodes unlike its own, read from Kubernetes' objects. Each has a Job."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.cluster.pods import GROUP, Pod, read_pods
+
+
+@dataclass(frozen=True)
+class GroupNodes:
+    """The nodes of a group."""
+
+    name: str
+    size: int  #: pods of its Job; 0 when the Job is gone
+    first: int  #: rank of its first node
+    max_size: int
+    pods: Mapping[int, Pod]  #: by index
+
+
+def registered(immutable: Mapping[str, str]) -> dict[str, int]:
+    """Return {name: maxSize} of the groups, in the order of their ranks, from a Job's record of immutable values."""
+    found: dict[str, int] = {}
+    while name := immutable.get(f"groups[{len(found)}].name"):
+        found[name] = int(immutable[f"groups[{len(found)}].maxSize"])
+    return found
+
+
+def size_of(spec: Mapping[str, Any]) -> int:
+    """Return the number of pods of a group, from the spec of its Job, which is suspended while there are none."""
+    return 0 if spec.get("suspend") else int(spec["completions"])
+
+
+def read_groups(
+    groups: Mapping[str, int], first: int, jobs: Mapping[str, Any], pods: Mapping[str, Any]
+) -> Iterator[GroupNodes]:
+    """Yield the groups of {name: maxSize}, from lists of Jobs and pods; ``first`` is the rank of their first node."""
+    sizes = {job["metadata"].get("labels", {}).get(GROUP): size_of(job["spec"]) for job in jobs["items"]}
+    for name, most in groups.items():
+        yield GroupNodes(name, sizes.get(name, 0), first, most, read_pods(pods, name))
+        first += most

@@ -1,0 +1,64 @@
+"""Refusals of groups: names, sizes, and what a group can't be beside."""
+
+from collections.abc import Iterator
+
+from minicluster.names import MAX_NAME
+from minicluster.render.hostlist import registered
+from minicluster.render.model import MiniClusterModel, NodeGroup
+from minicluster.render.refusals import containers, kubernetes, pod, volumes
+from minicluster.render.refusals.sizes import MOST_PODS
+from minicluster.render.resources import cores
+
+#: What is checked of a group's pods as of the cluster's own.
+PODS = (containers.resources, containers.cores, pod.fields, kubernetes.fields, volumes.volumes)
+
+
+def groups(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield what is wrong with the groups, and values that can't be beside them."""
+    if not cluster.groups:
+        return
+    yield from _beside(cluster)
+    known = set[str]()
+    of_the_cluster = {refusal for check in PODS for refusal in check(cluster)}
+    for group in cluster.groups:
+        if group.name in known:
+            yield f"{group.place}.name is {group.name}, as of another group: give each a name of its own"
+        known.add(group.name)
+        yield from _sizes(cluster, group)
+        if cores(group.cluster.runner) is None:
+            yield (
+                f"the cores of {group.place}, {group.name}, are unknown, because its nodes may be unlike the lead's: "
+                f"set {group.place}.resources.limits.cpu or {group.place}.cores"
+            )
+        for refusal in (refusal for check in PODS for refusal in check(group.cluster)):
+            if refusal not in of_the_cluster:
+                yield f"in {group.place}, {group.name}: {refusal}"
+
+
+def _beside(cluster: MiniClusterModel) -> Iterator[str]:
+    bursting = cluster.flux["bursting"]
+    for name, is_set, way in (
+        ("flux.bursting.leadBroker", cluster.joins, "a burst has the nodes of one group; drop the groups"),
+        ("flux.bursting.clusters", bursting["clusters"], "a cluster with groups takes no bursts; drop one of them"),
+        ("flux.bursting.hostlist", bursting["hostlist"], "the groups make the list; drop it"),
+        ("autoscaling.enabled", cluster.autoscaling, "the autoscaler knows one group only; scale the groups by hand"),
+        ("gang.kind", cluster.spec["gang"]["kind"], "a gang is one Job; drop one of them"),
+        ("flux.minimalService", cluster.flux["minimalService"], "brokers of groups need host names; drop one of them"),
+    ):
+        if is_set:
+            yield f"groups and {name} are both set: {way}"
+    if registered(cluster) > MOST_PODS:
+        yield f"maxSize and the groups' come to {registered(cluster)} hosts: at most {MOST_PODS} can be; lower one"
+
+
+def _sizes(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
+    place, size, most = group.place, group.size, group.max_size
+    if not size and cluster.queue:
+        yield f"{place}.size is 0 and the Jobs are in Kueue's queue {cluster.queue}, which would start it: set 1"
+    if most < size:
+        yield f"{place}.size is {size}, its maxSize {most}: lower size, or install with a larger maxSize"
+    if group.min_size > size:
+        yield f"{place}.minSize is {group.min_size}, its size {size}: lower minSize"
+    last = f"{cluster.name}-{group.name}-{most - 1}"
+    if len(last) > MAX_NAME:
+        yield f"the last pod of {place} would be {last}, {len(last)} characters: {MAX_NAME} are allowed; shorten a name"

@@ -1,0 +1,107 @@
+"""Groups: Jobs of unlike pods in one release, on a real API server with the real controllers."""
+
+import json
+from typing import Any
+
+import pytest
+from support import lines_with
+
+from tools.releases import Release
+
+GROUPS: list[dict[str, Any]] = [
+    {"name": "gpu", "size": 2, "maxSize": 3, "cores": 1, "pod": {"labels": {"kind": "gpu"}}},
+    {"name": "spot", "size": 0, "maxSize": 2, "cores": 1},
+]
+CHANGE = "can't change on the live MiniCluster mc:"
+WAY = "uninstall mc first, or install under another name"
+VALUES: dict[str, Any] = {"size": 1, "maxSize": 2, "groups": GROUPS, "containers": [{"command": "sleep inf"}]}
+
+
+def sized(gpu: int, spot: int) -> list[dict[str, Any]]:
+    return [GROUPS[0] | {"size": gpu}, GROUPS[1] | {"size": spot}]
+
+
+def hosts(release: Release) -> list[str]:
+    """Return the host names of the pods that run."""
+    pods = release.items("pods")
+    return sorted(
+        pod["spec"]["hostname"]
+        for pod in pods
+        if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
+    )
+
+
+def wait_for(release: Release, *names: str) -> None:
+    release.cluster.wait(f"the hosts {names}", lambda: hosts(release) == sorted(names))
+
+
+def test_groups_are_installed_scaled_to_zero_and_back_and_removed(release: Release) -> None:
+    release.install(**VALUES)
+    wait_for(release, "mc-0", "mc-gpu-0", "mc-gpu-1")
+    uids = {pod["metadata"]["uid"] for pod in release.items("pods")}
+    release.upgrade(groups=sized(3, 2), size=2)
+    wait_for(release, "mc-0", "mc-1", "mc-gpu-0", "mc-gpu-1", "mc-gpu-2", "mc-spot-0", "mc-spot-1")
+    assert uids < {pod["metadata"]["uid"] for pod in release.items("pods")}, "a pod was replaced"
+    release.upgrade(groups=sized(0, 1))
+    wait_for(release, "mc-0", "mc-1", "mc-spot-0")
+    release.upgrade(groups=sized(1, 0))
+    wait_for(release, "mc-0", "mc-1", "mc-gpu-0")
+    release.ok("rollback", "1")
+    wait_for(release, "mc-0", "mc-gpu-0", "mc-gpu-1")
+    release.ok("uninstall", "--wait")
+    release.cluster.wait("nothing", lambda: release.items() == [])
+
+
+@pytest.mark.any_helm
+def test_what_a_group_can_not_change_is_refused_by_name(release4: Release) -> None:
+    release4.install(**VALUES)
+    for groups, message in (
+        ([GROUPS[0] | {"cores": 2}, GROUPS[1]], f"groups[0].cores {CHANGE} it is 1, asked is 2; {WAY}"),
+        (
+            [GROUPS[0] | {"maxSize": 4}, GROUPS[1]],
+            f"groups[0].maxSize {CHANGE} it is 3, asked is 4; {WAY}",
+        ),
+        ([GROUPS[0]], f"groups[1].cores {CHANGE} it is 1, asked is (unset); {WAY}"),
+        (
+            [*GROUPS, {"name": "more", "size": 1, "cores": 1}],
+            f"groups[2].cores {CHANGE} it is (unset), asked is 1; {WAY}",
+        ),
+        (sized(4, 0), "groups[0].size is 4, its maxSize 3: lower size, or install with a larger maxSize"),
+    ):
+        assert lines_with(release4.refuse(groups=groups), message)
+    assert hosts(release4) == ["mc-0", "mc-gpu-0", "mc-gpu-1"]
+
+
+@pytest.mark.any_helm
+def test_a_group_without_max_size_keeps_that_of_its_install(release4: Release) -> None:
+    release4.install(**{**VALUES, "groups": [{"name": "a", "size": 3, "cores": 1}]})
+    release4.upgrade(groups=[{"name": "a", "size": 1, "cores": 1}])
+    wait_for(release4, "mc-0", "mc-a-0")
+    release4.upgrade(groups=[{"name": "a", "size": 3, "cores": 1}])
+    wait_for(release4, "mc-0", "mc-a-0", "mc-a-1", "mc-a-2")
+
+
+@pytest.mark.any_helm
+def test_the_services_of_the_lead_select_no_pod_of_a_group(release4: Release) -> None:
+    sidecar = {"name": "web", "image": "nginx", "command": "serve", "ports": [80], "leadOnly": True}
+    runner = {"command": "sleep inf", "runFlux": True}
+    release4.install(**{**VALUES, "containers": [runner, sidecar]})
+    wait_for(release4, "mc-0", "mc-gpu-0", "mc-gpu-1")
+    selector = release4.get("service", "mc-web")["spec"]["selector"]
+    found = release4.items("pods", f"--selector={','.join(f'{key}={value}' for key, value in selector.items())}")
+    assert [pod["spec"]["hostname"] for pod in found] == ["mc-0"]
+    everywhere = release4.get("service", "mc")["spec"]["selector"]
+    found = release4.items("pods", f"--selector={','.join(f'{key}={value}' for key, value in everywhere.items())}")
+    assert len(found) == 3
+
+
+@pytest.mark.any_helm
+def test_a_group_without_pods_is_a_suspended_job(release4: Release) -> None:
+    """A Job of 0 completions would have ended."""
+    release4.install(**VALUES)
+    job = release4.get("job", "mc-gpu")
+    assert (job["spec"]["completions"], job["spec"]["parallelism"], job["spec"].get("suspend")) == (2, 2, False)
+    asleep = release4.get("job", "mc-spot")
+    assert (asleep["spec"]["completions"], asleep["spec"]["suspend"]) == (1, True)
+    record = json.loads(job["metadata"]["annotations"]["minicluster/immutable"])
+    assert record["pod.labels.kind"] == "gpu"

@@ -1,0 +1,121 @@
+"""Groups in ``minicluster status``, ``list`` and ``scale``, from samples of Kubernetes' objects."""
+
+import json
+from typing import Any
+
+import pytest
+from minicluster.cluster.find import Found, find_by_name
+from minicluster.cluster.groups import registered, size_of
+from minicluster.kubectl import Kubernetes
+from minicluster.live import listing
+from minicluster.live.document import document
+from minicluster.live.snapshot import snapshot
+from minicluster.live.table import table
+from minicluster.release.resize import resize
+from status_samples import NOW, SETTINGS, flux, job, pod
+
+RECORD = {
+    "groups[0].name": "gpu",
+    "groups[0].maxSize": "3",
+    "groups[1].name": "spot",
+    "groups[1].maxSize": "2",
+}
+
+
+def group_job(name: str, size: int, **spec: Any) -> dict[str, Any]:
+    found = job(size)
+    labels = {"minicluster/group": name, "app.kubernetes.io/instance": "mini"}
+    found["metadata"] |= {"name": f"mini-{name}", "labels": labels}
+    found["spec"] |= spec
+    return found
+
+
+def group_pod(name: str, index: int, *state: Any) -> dict[str, Any]:
+    found = pod(index, *state)
+    found["metadata"]["labels"]["minicluster/group"] = name
+    return found
+
+
+JOBS = [group_job("gpu", 2), group_job("spot", 1, suspend=True)]
+PODS = [group_pod("gpu", 0), pod(0), group_pod("gpu", 1, {"phase": "Pending"})]
+
+
+class Objects:
+    """The objects of the MiniCluster mini."""
+
+    def get(self, kind: str, _: str, /) -> Any:
+        return job(1, **RECORD) if kind == "job" else {}
+
+    def select(self, kind: str, _: str, /) -> Any:
+        return {"items": JOBS if kind == "jobs" else PODS}
+
+
+def found() -> Found:
+    mini = find_by_name(Objects(), "mini")
+    assert mini
+    return mini
+
+
+def test_a_minicluster_is_found_with_its_groups() -> None:
+    mini = found()
+    assert [one.name for one in mini.pods.values()] == ["mini-0-x"]
+    assert [(one.name, one.size, one.first, one.max_size, sorted(one.pods)) for one in mini.groups] == [
+        ("gpu", 2, 8, 3, [0, 1]),
+        ("spot", 0, 11, 2, []),
+    ]
+
+
+@pytest.mark.parametrize(("spec", "size"), [({"completions": 3}, 3), ({"completions": 1, "suspend": True}, 0)])
+def test_a_suspended_group_has_no_pods(spec: dict[str, Any], size: int) -> None:
+    assert size_of(spec) == size
+
+
+def test_groups_are_read_in_the_order_of_their_ranks() -> None:
+    assert registered({}) == {}
+    many = {f"groups[{n}].{key}": text for n in range(11) for key, text in (("name", f"g{n}"), ("maxSize", str(n)))}
+    assert list(registered(many).items()) == [(f"g{n}", n) for n in range(11)]
+
+
+def test_status_counts_each_group_and_all_nodes() -> None:
+    answer = json.dumps([SETTINGS, flux(online="0,8", registered=13, drained={"8": "hot"})])
+    status = document(snapshot(found(), NOW, lambda _: answer))
+    assert status["nodes"] == {"up": 1, "drained": 1, "missing": 1, "notStarted": 10}
+    assert status["groups"] == [
+        {"name": "gpu", "size": 2, "maxSize": 3, "nodes": {"up": 0, "drained": 1, "missing": 1, "notStarted": 1}},
+        {"name": "spot", "size": 0, "maxSize": 2, "nodes": {"up": 0, "drained": 0, "missing": 0, "notStarted": 2}},
+    ]
+    assert (status["drained"], status["missing"]) == (
+        [{"ranks": "8", "reason": "hot"}],
+        [{"ranks": "9", "reason": "Pending"}],
+    )
+    assert status["bursts"] == {"registered": 0, "up": 0}
+    assert table(status).splitlines()[6:8] == [
+        "Groups       gpu: 2 of at most 3: 0 up, 1 drained, 1 missing, 1 not started",
+        "             spot: 0 of at most 2: 0 up, 0 drained, 0 missing, 2 not started",
+    ]
+
+
+def test_list_counts_the_pods_of_groups_and_shows_no_group_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = job(1, **RECORD)
+    ready = [one | {"status": {"ready": count}} for one, count in zip((own, *JOBS), (1, 2, 0), strict=True)]
+    monkeypatch.setattr(Kubernetes, "get", lambda *words: {"items": ready if words[1] == "jobs" else []})
+    [row] = listing.find_all(Kubernetes(), everywhere=False, now=NOW)
+    assert (row["name"], row["size"], row["ready"]) == ("mini", 3, 3)
+
+
+def test_a_resize_of_a_group_gives_helm_the_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = [{"name": "gpu", "size": 2, "pod": {"labels": {"a": 'it\'s "b"'}}}, {"name": "spot"}]
+    answers = {"metadata": {"chart": "minicluster"}, "values": {"groups": groups, "size": 1}}
+    asked: list[tuple[str, ...]] = []
+
+    def helm(_: Kubernetes, *words: str) -> str:
+        asked.append(words)
+        return json.dumps(answers.get(words[1]))
+
+    monkeypatch.setattr(Kubernetes, "helm", helm)
+    resize(Kubernetes(), "mini", 4, "spot")
+    option, values = asked[-1][4:6]
+    assert (option, json.loads(values.removeprefix("groups="))) == (
+        "--set-json",
+        [groups[0], {"name": "spot", "size": 4}],
+    )

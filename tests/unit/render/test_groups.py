@@ -1,0 +1,143 @@
+"""Groups: the host table, R and the quorum of a cluster with nodes unlike its own, and what is refused."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from minicluster.errors import SpecError
+from minicluster.render import broker, hostlist, resources, settings, work
+from minicluster.render.model import MiniClusterModel
+
+Make = Callable[[dict[str, Any]], MiniClusterModel]
+GPU: dict[str, Any] = {
+    "name": "gpu",
+    "size": 2,
+    "maxSize": 4,
+    "properties": ["a100", "gpu"],
+    "resources": {"limits": {"cpu": 8, "nvidia.com/gpu": 4}},
+    "pod": {"nodeSelector": {"kind": "gpu"}},
+}
+SPOT: dict[str, Any] = {"name": "spot", "size": 0, "maxSize": 3, "cores": 2, "image": "spot:1"}
+BOTH: dict[str, Any] = {
+    "size": 1,
+    "maxSize": 2,
+    "groups": [GPU, SPOT],
+    "containers": [{"image": "own:1", "cores": 1, "resources": {"limits": {"cpu": 16}}, "command": "work"}],
+    "pod": {"nodeSelector": {"kind": "own"}, "priorityClassName": "high"},
+}
+
+
+def test_the_hosts_of_groups_follow_those_of_the_cluster(cluster_of: Make) -> None:
+    cluster = cluster_of(BOTH)
+    assert broker.bootstrap(cluster) == [
+        {"host": "flux-sample-[0-1]"},
+        {"host": "flux-sample-gpu-[0-3]"},
+        {"host": "flux-sample-spot-[0-2]"},
+    ]
+    assert hostlist.registered(cluster) == 9
+
+
+def test_each_group_has_resources_and_properties_of_its_own(cluster_of: Make) -> None:
+    execution = json.loads(resources.resource_set(cluster_of(BOTH)))["execution"]
+    assert execution["R_lite"] == [
+        {"rank": "0-1", "children": {"core": "0"}},
+        {"rank": "2-5", "children": {"core": "0-7", "gpu": "0-3"}},
+        {"rank": "6-8", "children": {"core": "0-1"}},
+    ]
+    assert execution["properties"] == {"gpu": "2-5", "a100": "2-5", "spot": "6-8"}
+    assert "properties" not in json.loads(resources.resource_set(cluster_of({})))["execution"]
+
+
+def test_a_property_of_two_groups_has_the_ranks_of_both(cluster_of: Make) -> None:
+    groups = [{**GPU, "properties": ["big"]}, {**SPOT, "properties": ["big"]}]
+    execution = json.loads(resources.resource_set(cluster_of({**BOTH, "groups": groups})))["execution"]
+    assert execution["properties"]["big"] == "2-5,6-8"
+
+
+@pytest.mark.parametrize(
+    ("more", "quorum"),
+    [
+        ({}, 3),
+        ({"groups": [{**GPU, "minSize": 0}]}, 1),
+        ({"groups": [{**GPU, "minSize": 1}, SPOT]}, 2),
+        ({"maxSize": 1, "groups": [{**GPU, "maxSize": 2}]}, None),
+        ({"size": 2, "minSize": 1}, 3),
+    ],
+    ids=str,
+)
+def test_the_quorum_counts_the_least_sizes_of_all_groups(
+    cluster_of: Make, more: dict[str, Any], quorum: int | None
+) -> None:
+    assert broker.quorum(cluster_of({**BOTH, **more})) == quorum
+
+
+def test_the_command_uses_the_nodes_of_all_groups(cluster_of: Make) -> None:
+    assert work.submit(cluster_of({**BOTH, "tasks": 6}))[:6] == ["flux", "run", "-N", "3", "-n", "6"]
+
+
+def test_the_pods_of_a_group_have_its_values_in_place_of_the_clusters(cluster_of: Make) -> None:
+    gpu, spot = (group.cluster for group in cluster_of(BOTH).groups)
+    assert (gpu.runner["image"], spot.runner["image"]) == ("own:1", "spot:1")
+    assert (gpu.spec["pod"]["nodeSelector"], spot.spec["pod"]["nodeSelector"]) == ({"kind": "gpu"}, {"kind": "own"})
+    assert gpu.spec["pod"]["priorityClassName"] == "high"
+    assert gpu.spec["groups"] == []
+
+
+def test_the_agent_and_other_programs_know_the_groups(cluster_of: Make) -> None:
+    found = settings.agent(cluster_of(BOTH))
+    assert (found["size"], found["max_size"]) == (1, 2)
+    assert found["groups"] == [
+        {"name": "gpu", "size": 2, "max_size": 4},
+        {"name": "spot", "size": 0, "max_size": 3},
+    ]
+
+
+UNKNOWN = "the cores of groups[0], spot, are unknown, because its nodes may be unlike the lead's: set "
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"groups": [GPU, GPU]}, "groups[1].name is gpu, as of another group: give each a name of its own"),
+        (
+            {"groups": [{"name": "spot", "size": 1}], "containers": [{}]},
+            f"{UNKNOWN}groups[0].resources.limits.cpu or groups[0].cores",
+        ),
+        ({"groups": [{**GPU, "size": 5}]}, "groups[0].size is 5, its maxSize 4: lower size, or install with"),
+        ({"groups": [{**GPU, "minSize": 3}]}, "groups[0].minSize is 3, its size 2: lower minSize"),
+        (
+            {"groups": [{**GPU, "name": "g" * 50}]},
+            f"the last pod of groups[0] would be flux-sample-{'g' * 50}-3, 64 characters: 63 are allowed; ",
+        ),
+        ({"groups": [{**GPU, "name": "Gpu"}]}, 'groups[0].name is "Gpu": must have only a-z, 0-9 and -, '),
+        ({"groups": [{**GPU, "properties": ["a b"]}]}, 'groups[0].properties[0] is "a b": must have only letters, '),
+        ({"groups": [{**GPU, "nodeSelector": {}}]}, "groups[0].nodeSelector is not a field"),
+        ({"groups": [{"size": 2}]}, 'groups[0] is {"size": 2}: needs name'),
+        (
+            {"groups": [{**GPU, "pod": {"restartPolicy": "Always"}}]},
+            'groups[0].pod.restartPolicy is "Always": must be one of Never',
+        ),
+        (
+            {"groups": [{**GPU, "resources": {"limits": {"cpu": 1}, "requests": {"cpu": 2}}}]},
+            "in groups[0], gpu: containers[0].resources.requests.cpu is 2, ",
+        ),
+        (
+            {"kueue": {"queueName": "q"}, "groups": [SPOT]},
+            "groups[0].size is 0 and the Jobs are in Kueue's queue q, which would start it: set 1",
+        ),
+        ({"groups": [{**GPU, "maxSize": 99_999}]}, "maxSize and the groups' come to 100001 hosts: "),
+        ({"autoscaling": {"enabled": True}}, "groups and autoscaling.enabled are both set: "),
+        ({"flux": {"minimalService": True}}, "groups and flux.minimalService are both set: "),
+        ({"flux": {"bursting": {"clusters": [{"size": 2}]}}}, "groups and flux.bursting.clusters are both set: "),
+        ({"gang": {"kind": "volcano"}, "pod": {"schedulerName": "volcano"}}, "groups and gang.kind are both set: "),
+        ({"flux": {"brokerConfig": "a = 1"}}, "groups and flux.brokerConfig are both set: "),
+    ],
+    ids=str,
+)
+def test_a_wrong_group_is_refused_in_one_line(cluster_of: Make, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        cluster_of({**BOTH, **more})
+    text = str(caught.value)
+    assert text.startswith(f"MiniCluster flux-sample: {message}")
+    assert "\n" not in text
