@@ -5,7 +5,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -25,6 +25,18 @@ def say(text: str) -> None:
     with suppress(OSError):
         sys.stderr.write(f"{program()}: {one_line(text)}\n")
         sys.stderr.flush()
+
+
+def say_once() -> Callable[[str], None]:
+    """Return a `say` that tells each text only once."""
+    said: set[str] = set()
+
+    def tell(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            say(text)
+
+    return tell
 
 
 def write(data: bytes) -> None:

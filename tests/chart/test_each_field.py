@@ -56,7 +56,7 @@ MUTABLE = {
         f"flux.bursting.follow.{key}"
         for key in ("bursts", "image", "backlogSeconds", "idleSeconds", "kubeconfigSecret")
     ),
-    *(f"flux.bursting.follow.resources.{key}" for key in ("limits", "requests", "claims")),
+    *(f"flux.bursting.follow.resources.{key}" for key in ("limits", "requests")),
     *(
         f"autoscaling.{key}"
         for key in (
@@ -99,10 +99,8 @@ SPECIAL: dict[str, Any] = {
     "state.accessModes": ["ReadWriteOnce"],
     **{key: {"runAsUser": 7} for key in ("pod.securityContext", "containers.0.securityContext")},
     "flux.container.securityContext": {"runAsUser": 7},
-    **{
-        f"{place}.resources.claims": [{"name": "x"}]
-        for place in ("containers.0", "flux.container", "agent", "flux.bursting.follow")
-    },
+    **{f"{place}.resources.claims": [{"name": "x"}] for place in ("containers.0", "flux.container", "agent")},
+    "pod.resourceClaims": [{"name": "x", "resourceClaimName": "y"}],
     "pod.resources": {"cpu": 1},
     "pod.tolerations": [{"key": "x"}],
     "pod.topologySpreadConstraints": [{"maxSkew": 1}],
@@ -111,6 +109,7 @@ SPECIAL: dict[str, Any] = {
 LEAD = {"name": "lead", "address": "a", "size": 2}
 JOINS = {"flux": {"bursting": {"leadBroker": LEAD, "clusters": [{"name": "flux-sample", "size": 8}]}}}
 SCALES = {"autoscaling": {"enabled": True}}
+CLAIMS = {"pod": {"resourceClaims": [{"name": "x", "resourceClaimName": "y"}]}}
 CLAIM = {"state": {"capacity": "1Gi"}}
 EXPOSED = {"flux": {"bursting": {"expose": {"type": "NodePort"}}}}
 ROOT = {
@@ -133,7 +132,10 @@ BESIDE: dict[str, dict[str, Any]] = {
     "autoscaling.suspendAfterSeconds": SCALES | CLAIM,
     "autoscaling.targetCPU": SCALES | runner(resources={"requests": {"cpu": 1}}),
     "autoscaling.": SCALES,
+    "agent.resources.claims": SCALES | CLAIMS,
     "agent.": SCALES,
+    "containers.0.resources.claims": CLAIMS,
+    "flux.container.resources.claims": CLAIMS,
     "gang.kind": {"pod": {"schedulerName": "s"}},
     "gang.queue": {"pod": {"schedulerName": "s"}, "gang": {"kind": "volcano"}},
     "metrics.enabled": {},
@@ -188,7 +190,7 @@ def values_with(path: str, value: Any, beside: dict[str, Any]) -> dict[str, Any]
     parts = path.split(".")
     if parts[:2] == ["containers", "0"]:
         container = beside.get("containers", [{}])[0]
-        return {"containers": [deep(container, nested(parts[2:], value))]}
+        return {**beside, "containers": [deep(container, nested(parts[2:], value))]}
     found: dict[str, Any] = deep(beside, nested(parts, value))
     return found
 
@@ -221,9 +223,11 @@ def base(helm4: Helm) -> Base:
     return of
 
 
-#: Fields that have only one value, aliases, and fields that the runner can't have; the last two are tested below.
+#: Fields that have only one value or none, aliases, and fields that the runner can't have; the last two are tested
+#: below.
 ELSEWHERE = (
     "pod.restartPolicy",
+    "flux.bursting.follow.resources.claims",
     "flux.leadBroker.",
     "flux.bursting.leadBroker.hostlist",
     "containers.0.commands.servicePre",

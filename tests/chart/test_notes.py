@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from minicluster.render import devices
+from renderings import cluster
 from support import CHART, Helm, values_text
 
 LEAD = {"name": "root", "address": "a", "size": 2}
@@ -100,6 +102,27 @@ def test_the_notes_warn_of_more_cores_than_cpus(helm4: Helm, cores: Any, limit: 
     runner = {"runFlux": True, "cores": cores, "resources": {"limits": {"cpu": limit}}}
     found = [line for line in notes(helm4, {"containers": [runner, SIDE]}) if "CPUs" in line]
     assert found == ([f"WARNING: Flux has {warning} (resources.limits.cpu)."] if warning else [])
+
+
+DEVICES: list[tuple[dict[str, Any], int]] = [
+    ({}, 0),
+    ({"limits": {"nvidia.com/mig-1g.5gb": 1, "cpu": 1, "hugepages-2Mi": "1Gi", "rdma/hca": 1}}, 0),
+    ({"limits": {"example.com/npu": 1, "nvidia.com/gpu2": 1, "smarter-devices/fuse": 1, "xrdma/hca": 1}}, 3),
+    ({"limits": {"a.b/c": 1}, "claims": [{"name": "x", "request": "r"}, {"name": "y"}, {"name": "x"}]}, 3),
+]
+
+
+@pytest.mark.parametrize("gpus", [None, 0, 2], ids=str)
+@pytest.mark.parametrize(("given", "number"), DEVICES, ids=str)
+def test_the_notes_name_the_same_uncounted_devices_as_the_post_renderer(
+    helm4: Helm, given: dict[str, Any], number: int, gpus: int | None
+) -> None:
+    claims = [{"name": name, "resourceClaimName": "c"} for name in ("x", "y")]
+    runner = {"runFlux": True, "gpus": gpus, "resources": given}
+    values = {"containers": [SIDE, runner], "pod": {"resourceClaims": claims}}
+    found = [line for line in notes(helm4, values) if line.startswith("WARNING: ")]
+    assert found == [f"WARNING: {text}." for text in devices.uncounted(cluster(helm4.template(values=values)))]
+    assert len(found) == (number if gpus is None else 0)
 
 
 @pytest.mark.parametrize(

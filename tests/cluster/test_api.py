@@ -19,7 +19,10 @@ FILES = sorted([*EXAMPLES.glob("*.yaml"), *(ROOT / "tests/chart/cases").glob("*.
 #: Examples that both Helms install: together they have each kind of object and each choice by version.
 INSTALLED = ("hello-world", "elastic", "autoscaling", "metrics", "services", "sidecar-monitor", "minimal-service")
 #: Cases that are refused by an older Kubernetes: the version that they need, and the reason.
-NEEDS = {"view-image": ((1, 35), "flux.container.mode=image needs Kubernetes 1.35, this is {}: use auto or copy")}
+NEEDS = {
+    "view-image": ((1, 35), "flux.container.mode=image needs Kubernetes 1.35, this is {}: use auto or copy"),
+    "dra": ((1, 34), "pod.resourceClaims needs Kubernetes 1.34, and this cluster, {}, serves no resource.k8s.io: "),
+}
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,12 @@ class Server:
     api: QuickCluster
     version: str
     namespace: str
+
+    @property
+    def helm_options(self) -> tuple[str, ...]:
+        """The options by which `helm template` knows as much of the API server as `helm install` does."""
+        served = ["v1/Pod", "batch/v1/Job", *(["resource.k8s.io/v1/ResourceClaimTemplate"] * (self.minor >= (1, 34)))]
+        return ("--kube-version", self.version, *(f"--api-versions={kind}" for kind in served))
 
     @property
     def minor(self) -> tuple[int, ...]:
@@ -57,7 +66,7 @@ def server(api: QuickCluster) -> Iterator[Server]:
 def test_the_api_server_accepts_the_objects_of_an_example_or_case(
     server: Server, helm4: Helm, file: Path, how: str
 ) -> None:
-    options = ("--api-versions", "batch/v1/Job", "--kube-version", server.version) if how == "live" else ()
+    options = server.helm_options if how == "live" else ()
     words = ("--namespace", server.namespace, *options)
     name = file.stem.replace(".", "-")
     needed, why = NEEDS.get(name, ((1, 0), ""))

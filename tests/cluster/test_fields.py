@@ -11,8 +11,8 @@ from quick import QuickCluster
 from support import PACKAGE
 
 FIELDS = PACKAGE / "render" / "kubernetes.json"
-#: It contains the type of pod.template.
-ROOT = "io.k8s.api.batch.v1.JobTemplateSpec"
+#: They contain the types of job.template and pod.template, and of pod.resourceClaims.
+ROOTS = ("io.k8s.api.batch.v1.JobTemplateSpec", "io.k8s.api.resource.v1.ResourceClaimSpec")
 
 
 def reference(part: Mapping[str, Any]) -> str:
@@ -48,10 +48,10 @@ Fields = dict[str, dict[str, str]]
 
 
 def fields(document: Mapping[str, Any]) -> Fields:
-    """Return the fields of the types that a Job is made of."""
+    """Return the fields of the types that a Job and a resource claim are made of; an older API server has no claims."""
     definitions = document["definitions"]
     found: Fields = {}
-    names = [ROOT]
+    names = [root for root in ROOTS if root in definitions]
     while names:
         name = names.pop()
         properties = definitions[name].get("properties")

@@ -174,7 +174,8 @@ def test_render_needs_the_namespace_in_the_document(helm4: Helm, chart: Path) ->
 
 def test_template_renders_a_chart_of_others(helm: Helm, chart: Path, seed_file: Path, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
-    values.write_text(yaml.safe_dump({"document": document()}))
+    container = {"image": "a", "command": "b", "resources": {"limits": {"example.com/npu": 1}}}
+    values.write_text(yaml.safe_dump({"document": document({"containers": [container]})}))
     words = ["template", "mine", "--chart", str(chart), "-n", "team", "-f", str(values)]
     done = subprocess.run(
         [sys.executable, "-m", "minicluster", *words, "--curve-seed-file", str(seed_file)],
@@ -184,7 +185,11 @@ def test_template_renders_a_chart_of_others(helm: Helm, chart: Path, seed_file: 
         env=helm.environment,
     )
     assert one(done.stdout, "Job")["metadata"]["namespace"] == "team"
-    assert done.stderr == ""
+    # the conversion and the post-renderer both find it
+    assert done.stderr == (
+        "minicluster: warning: MiniCluster lammps: containers[0].resources.limits.example.com/npu looks like a device, "
+        "and Flux doesn't know it: set containers[0].gpus to the number that jobs may ask for, 0 for none\n"
+    )
 
 
 def test_the_version_of_kubernetes_is_that_of_the_command(helm: Helm, chart: Path) -> None:

@@ -119,6 +119,19 @@ def test_template_warns_of_a_job_that_removes_itself(helm4: Helm, tmp_path: Path
     )
 
 
+@pytest.mark.any_helm
+def test_template_warns_of_a_device_that_flux_does_not_count(helm: Helm, tmp_path: Path) -> None:
+    limit = ("--set", r"containers[0].image=a,containers[0].resources.limits.example\.com/npu=1")
+    for folder in ((), ("--output-dir", tmp_path)):
+        done = run(helm, "template", "a", *NAMED, *limit, *folder)
+        assert (done.code, done.err) == (
+            0,
+            "minicluster: warning: MiniCluster a: containers[0].resources.limits.example.com/npu looks like a device, "
+            "and Flux doesn't know it: set containers[0].gpus to the number that jobs may ask for, 0 for none\n",
+        )
+    assert template(helm, *NAMED, *limit, "--set", "containers[0].gpus=0")
+
+
 def test_template_removes_files_of_objects_that_are_gone_and_no_others(helm4: Helm, tmp_path: Path) -> None:
     service = ("--set", "services[0].name=db,services[0].image=redis")
     template(helm4, *NAMED, *service, "--output-dir", tmp_path)

@@ -105,6 +105,39 @@ def test_tasks_are_bound_only_when_the_pod_has_its_cpus_to_itself(
     assert (pod.run_folder / "unbound").exists() is unbound
 
 
+# GPUs --------------------------------------------------------------------------------------------------------
+
+#: The MIG devices of a pod, as NVIDIA's device plugin names them.
+MIG = {"NVIDIA_VISIBLE_DEVICES": "MIG-a,MIG-b"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "variables", "noted"),
+    [
+        ("cpu", MIG, None),
+        ("nvidia.com/gpu", {}, None),
+        ("nvidia.com/gpu", {"NVIDIA_VISIBLE_DEVICES": "GPU-a,GPU-b"}, None),
+        ("nvidia.com/gpu", {"NVIDIA_VISIBLE_DEVICES": "void"}, None),
+        ("nvidia.com/mig-1g.5gb", MIG, "CUDA_VISIBLE_DEVICES\nMIG-a,MIG-b\n"),
+        ("nvidia.com/gpu", {**MIG, "CUDA_VISIBLE_DEVICES": "3,4"}, "CUDA_VISIBLE_DEVICES\n3,4\n"),
+        ("amd.com/gpu", MIG, "ROCR_VISIBLE_DEVICES\n\n"),
+        ("habana.ai/gaudi", {"HABANA_VISIBLE_MODULES": "5,4"}, "HABANA_VISIBLE_MODULES\n5,4\n"),
+        ("aws.amazon.com/neuron", {"NEURON_RT_VISIBLE_CORES": "0"}, None),
+    ],
+    ids=str,
+)
+def test_the_variable_of_the_gpus_is_noted_with_the_names_that_they_have_in_the_pod(
+    make: Make, limit: str, variables: dict[str, str], noted: str | None
+) -> None:
+    pod = make(QUIET, {"command": "true", "resources": {"limits": {limit: 2}}})
+    file = pod.run_folder / "gpus"
+    # a file of an earlier life does not count
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert pod.run(**variables) == (0, "")
+    assert (file.read_text() if file.exists() else None) == noted
+
+
 # PYTHONPATH --------------------------------------------------------------------------------------------------
 
 

@@ -58,6 +58,9 @@ spec:
     - {{ include "minicluster.container" (dict "root" $ "container" $container "kind" "agent") | nindent 6 | trim }}
     {{- end }}
   {{- end }}
+  {{- with include "minicluster.resourceClaims" . }}
+  resourceClaims: {{- nindent 4 (trim .) }}
+  {{- end }}
   containers:
     - {{ include "minicluster.container" (dict "root" . "container" $runner "kind" "runner") | nindent 6 | trim }}
   volumes:

@@ -14,7 +14,7 @@ then makes the portable choice. Arguments: root, feature.
 
 {{/* The first version of Kubernetes that has a feature by default. */}}
 {{- define "minicluster.since" -}}
-{{- get (dict "minimalService" "1.28" "sidecars" "1.29" "backoffLimitPerIndex" "1.29" "successPolicy" "1.31" "imageVolumesOnSomeNodes" "1.35" "imageVolumes" "1.36" "resizableGangs" "1.37") . -}}
+{{- get (dict "minimalService" "1.28" "sidecars" "1.29" "backoffLimitPerIndex" "1.29" "successPolicy" "1.31" "resourceClaims" "1.34" "imageVolumesOnSomeNodes" "1.35" "imageVolumes" "1.36" "resizableGangs" "1.37") . -}}
 {{- end }}
 
 {{/*
@@ -28,6 +28,21 @@ GenericWorkload. Kubernetes 1.36 has v1alpha2, with gangs of an immutable size. 
 {{- else if $served.Has "v1/Pod" }}
 {{- else if eq (include "minicluster.supports" (list . "resizableGangs")) "no" }}v1alpha2
 {{- else }}v1beta1
+{{- end -}}
+{{- end }}
+
+{{/*
+API version of resource claims: the newest that the cluster serves, "" when it serves none. Until Kubernetes 1.34 they
+need the feature gate DynamicResourceAllocation, and a beta version that is turned on.
+*/}}
+{{- define "minicluster.claimVersion" -}}
+{{- $served := .Capabilities.APIVersions -}}
+{{- if $served.Has "resource.k8s.io/v1/ResourceClaimTemplate" }}v1
+{{- else if $served.Has "resource.k8s.io/v1beta2/ResourceClaimTemplate" }}v1beta2
+{{- else if $served.Has "resource.k8s.io/v1beta1/ResourceClaimTemplate" }}v1beta1
+{{- else if $served.Has "v1/Pod" }}
+{{- else if eq (include "minicluster.supports" (list . "resourceClaims")) "no" }}v1beta1
+{{- else }}v1
 {{- end -}}
 {{- end }}
 
@@ -67,6 +82,10 @@ be able to, too, and nothing that a user of one namespace may read says whether 
 {{- if and (eq .Values.gang.kind "kubernetes") (not (include "minicluster.podGroups" .)) }}
 {{- $since := include "minicluster.since" "resizableGangs" }}
 {{- fail (printf "gang.kind is kubernetes, and this cluster, %s, serves no PodGroups of scheduling.k8s.io: they need Kubernetes %s with the feature gate GenericWorkload, or the version before with GangScheduling too; ask its administrator, or drop gang.kind" $version $since) }}
+{{- end }}
+{{- if and .Values.pod.resourceClaims (not (include "minicluster.claimVersion" .)) }}
+{{- /* without the feature, this Kubernetes would drop the claims, and the pods would start without devices */}}
+{{- fail (printf "pod.resourceClaims needs Kubernetes %s, and this cluster, %s, serves no resource.k8s.io: ask its administrator, or drop the claims" (include "minicluster.since" "resourceClaims") $version) }}
 {{- end }}
 {{- $asked := and (eq .Values.flux.container.mode "image") (not .Values.flux.container.disable) (not (fromJson (include "minicluster.installedValues" .))) }}
 {{- if and $asked (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "no") }}

@@ -182,6 +182,9 @@ def needs(made: Mapping[str, Any]) -> list[str]:
             found += [f"{kind} {volume[key]}" for key, kind in kinds.items() if volume.get(key)]
         found += [f"Secret {reference['name']}" for reference in container.get("secrets", {}).values()]
         found += [f"Secret {container['imagePullSecret']}"] if container.get("imagePullSecret") else []
+    for claim in pod.get("resourceClaims", []):
+        kinds = {"resourceClaimName": "ResourceClaim", "resourceClaimTemplateName": "ResourceClaimTemplate"}
+        found += [f"{kind} {claim[key]}" for key, kind in kinds.items() if claim.get(key)]
     found += [f"Secret {name}" for name in pod.get("imagePullSecrets", [])]
     found += [f"Secret {flux['mungeSecret']}"] if flux.get("mungeSecret") else []
     pull_secret = flux.get("container", {}).get("imagePullSecret")

@@ -29,5 +29,6 @@ def command(source: IO[bytes], seed: bytes | None, random_curve: bool) -> None:
       helm template flux-sample charts/minicluster | minicluster render --curve-seed-file seed > manifests.yaml
     """
     caller = Caller(version=("--kube-version", helm.OLDEST))
-    data = adopt.adopt(streams.read(source), caller, streams.say)
-    streams.write(postrender.render(data, seed, random_curve))
+    say = streams.say_once()
+    data = adopt.adopt(streams.read(source), caller, say)
+    streams.write(postrender.render(data, seed, random_curve, say))

@@ -14,8 +14,9 @@ from minicluster.convert.part import Part
 from minicluster.convert.read import Document, read
 from minicluster.convert.report import Report, ValuesFile
 from minicluster.errors import ConvertError
-from minicluster.render import config
+from minicluster.render import config, devices
 from minicluster.render.load import load
+from minicluster.render.model import MiniClusterModel
 
 __all__ = ["ConvertError", "ValuesFile", "convert"]
 
@@ -75,14 +76,15 @@ def _convert(document: Document) -> ValuesFile:
     if release != document.name:
         document.spec["nameOverride"] = document.name
         whole.note("nameOverride", f"a release's name has at most {MAX_RELEASE} characters")
-    _check(document)
+    report.warnings += devices.uncounted(_checked(document))
     warnings = [f"MiniCluster {document.name}: {' '.join(warning.split())}" for warning in report.warnings]
     return ValuesFile(document.name, document.namespace, release, document.spec, report.notes, warnings)
 
 
-def _check(document: Document) -> None:
-    """Raise the error that the post-renderer would."""
+def _checked(document: Document) -> MiniClusterModel:
+    """Return the cluster. Raises the error that the post-renderer would."""
     metadata: dict[str, Any] = {"name": document.name, "namespace": document.namespace}
     cluster = load({"metadata": metadata, "spec": document.spec})
     for _ in config.documents(cluster, lambda: (b"0" * 40, b"0" * 40)):
         pass
+    return cluster

@@ -36,8 +36,9 @@ class Manifest:
 def render(release: helm.OfflineRelease, seed: bytes | None) -> list[Manifest]:
     """Return the objects of a release; new certificates come from the seed. Raises MiniClusterError."""
     caller = Caller(release=release.name, environment={"HELM_NAMESPACE": release.namespace}, version=release.version)
-    data = adopt.adopt(helm.template(release), caller, streams.say)
-    return list(parse(postrender.render(data, seed, allow_random=False)))
+    say = streams.say_once()
+    data = adopt.adopt(helm.template(release), caller, say)
+    return list(parse(postrender.render(data, seed, allow_random=False, say=say)))
 
 
 def parse(stream: bytes) -> Iterator[Manifest]:

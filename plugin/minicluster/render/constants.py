@@ -15,6 +15,11 @@ BROKER_PORT: int = _CONSTANTS["brokerPort"]
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 #: Annotation of an elastic Job of Kueue, and scheduling gate of its pods beyond the quota.
 KUEUE_ELASTIC = "kueue.x-k8s.io/elastic-job"
+#: What is a GPU for Flux: extended resources, and the variable by which the runtime of these is told a task's own; ""
+#: for a runtime that has none. * stands for any text.
+GPUS: list[dict[str, Any]] = _CONSTANTS["gpus"]
+#: Extended resources that are none: network adapters, parts of a GPU, files such as /dev/fuse.
+NO_GPUS: list[str] = _CONSTANTS["noGpus"]
 #: Fields of a Job's spec that are mutable in Kubernetes while the Job lives.
 MUTABLE_JOB_FIELDS: list[str] = _CONSTANTS["mutableJobFields"]
 #: Fields of a Job's spec that the chart writes, each with the value that sets it, "" for none.

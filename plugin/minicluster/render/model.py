@@ -8,7 +8,7 @@ from minicluster.render.constants import KUEUE_QUEUE
 from minicluster.render.upgrade import Installed
 
 #: Fields of the runner that a group may have in their place
-RUNNER_FIELDS = ("image", "resources", "cores")
+RUNNER_FIELDS = ("image", "resources", "cores", "gpus")
 
 
 class Given(NamedTuple):
@@ -124,8 +124,10 @@ class MiniClusterModel(Given):
         size = int(given.get("size", 1))
         most, least = int(given.get("maxSize") or max(1, size)), int(given.get("minSize", size))
         runner = {**self.runner, **{key: given[key] for key in RUNNER_FIELDS if key in given}}
-        if "resources" in given and "cores" not in given:
-            runner.pop("cores", None)
+        # numbers that are true of the cluster's own resources only
+        for key in ("cores", "gpus") if "resources" in given else ():
+            if key not in given:
+                runner.pop(key, None)
         spec = {
             **self.spec,
             "size": max(1, size),

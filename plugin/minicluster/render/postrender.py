@@ -1,23 +1,25 @@
 """Post-rendering: a stream of manifests with its MiniClusters rendered, and everything else byte for byte."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import config, curve, stream
+from minicluster.render import config, curve, devices, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
 
-def render(data: bytes, seed: bytes | None, allow_random: bool) -> bytes:
+def render(data: bytes, seed: bytes | None, allow_random: bool, say: Callable[[str], object] = lambda _: None) -> bytes:
     """Return a stream with its MiniClusters rendered; new keys come from the seed, or at random where allowed.
 
-    Raises MiniClusterError.
+    ``say`` is told the warnings: Helm's own command has them in its notes. Raises MiniClusterError.
     """
 
     def expand(document: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
         cluster = load(document)
+        for warning in devices.uncounted(cluster):
+            say(f"warning: MiniCluster {cluster.name}: {warning}")
         return config.documents(cluster, partial(_keypair, cluster, seed, allow_random))
 
     return b"".join(stream.render(data, expand))

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
 from minicluster.idset import to_idset
+from minicluster.render import devices
 from minicluster.render.hostlist import count, table
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import to_number
 
-GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 #: More CPUs or GPUs than any node has: such a number, as 4G, is a slip.
 TOO_MANY = 2**31
 #: Stands for an idset of cores: those that Flux finds on the lead's node. resources.sh replaces it.
@@ -77,9 +77,11 @@ def cores(runner: Mapping[str, Any]) -> int | None:
 
 
 def gpus(runner: Mapping[str, Any]) -> int:
-    """Return the GPUs of a node in R, from the limits of the runner."""
-    limits = runner.get("resources", {}).get("limits", {})
-    return sum(int(_number(name, limits[name])) for name in GPUS if name in limits)
+    """Return the GPUs of a node in R: ``gpus``, else those in the limits of the runner."""
+    if "gpus" in runner:
+        return int(runner["gpus"])
+    limits = devices.limits(runner)
+    return sum(int(_number(name, number)) for name, number in limits.items() if devices.variable(name) is not None)
 
 
 def requested_cpus(runner: Mapping[str, Any]) -> Decimal:

@@ -3,7 +3,7 @@
 import shlex
 from typing import Any
 
-from minicluster.render import broker, resources, work
+from minicluster.render import broker, devices, resources, work
 from minicluster.render.hostlist import registered
 from minicluster.render.model import MiniClusterModel
 
@@ -22,6 +22,8 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_needs_fluxion": _needs_fluxion(cluster),
         "mc_affinity": cluster.flux["affinity"],
         "mc_cpus": resources.whole_cpus(runner) or "",
+        "mc_gpu_variable": devices.task_variable(cluster),
+        "mc_group_gpus": "".join(f"{g.name} {devices.task_variable(g.cluster)}\n" for g in cluster.groups),
         "mc_joins": _joined_lead(cluster),
         "mc_hosts_count": registered(cluster),
         "mc_resource_set": resources.resource_set(cluster),

@@ -225,11 +225,19 @@ def test_the_plan_lists_the_objects_that_the_namespace_of_a_burst_needs() -> Non
             {"volumes": {"s": {"secretName": "token"}}},
         ],
         "flux": {"mungeSecret": "munge", "container": {"imagePullSecret": "pull-view"}},
-        "pod": {"imagePullSecrets": ["pull"], "serviceAccountName": "worker"},
+        "pod": {
+            "imagePullSecrets": ["pull"],
+            "serviceAccountName": "worker",
+            "resourceClaims": [
+                {"name": "a", "resourceClaimName": "net"},
+                {"name": "b", "resourceClaimTemplateName": "gpus"},
+                {"name": "c", "spec": {}},
+            ],
+        },
     }
     assert plan.needs(values) == [
-        *("ConfigMap c", "PersistentVolumeClaim data", "Secret munge", "Secret pull", "Secret pull-view"),
-        *("Secret token", "ServiceAccount worker"),
+        *("ConfigMap c", "PersistentVolumeClaim data", "ResourceClaim net", "ResourceClaimTemplate gpus"),
+        *("Secret munge", "Secret pull", "Secret pull-view", "Secret token", "ServiceAccount worker"),
     ]
 
 

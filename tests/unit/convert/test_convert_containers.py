@@ -42,6 +42,14 @@ CASES: dict[str, Case] = {
         app(command="x"),
         ["containers[0].batchRaw is dropped: batch is not set"],
     ),
+    "a device that Flux doesn't count": (
+        app(resources={"limits": {"example.com/npu": 1}}),
+        {},
+        [
+            "containers[0].resources.limits.example.com/npu looks like a device, and Flux doesn't know it: set "
+            "containers[0].gpus to the number that jobs may ask for, 0 for none"
+        ],
+    ),
     "servicePre of the runner": (
         app(commands={"servicePre": "x"}),
         app(commands={}),

@@ -3,6 +3,8 @@
 import re
 
 import pytest
+from minicluster.render.constants import GPUS
+from minicluster.render.devices import CLASS
 from support import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("charts/*/*.md")])
@@ -44,6 +46,20 @@ def test_the_table_of_what_to_change_names_existing_files():
     assert len(named) > 50
     # a program of the pods is named without its folder
     assert [path for path in named if not (ROOT / path).exists() and f"\n| `{path}` |" not in below] == []
+
+
+def test_the_page_on_gpus_has_the_table_that_chart_and_post_renderer_read():
+    _, _, text = (ROOT / "docs/gpus.md").read_text().partition("<!-- gpus -->")
+    found = [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in rows(text.partition("<!-- end -->")[0])[1:]]
+    known = [
+        [
+            [name for name in kind["resources"] if not name.startswith(CLASS)],
+            [name.removeprefix(CLASS) for name in kind["resources"] if name.startswith(CLASS)],
+            [kind["variable"]] if kind["variable"] else [],
+        ]
+        for kind in GPUS
+    ]
+    assert found == known
 
 
 def test_make_targets_in_the_documentation_exist():

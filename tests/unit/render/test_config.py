@@ -239,6 +239,7 @@ SETTINGS = {
     "mc_needs_fluxion": "",
     "mc_affinity": "auto",
     "mc_cpus": "",
+    "mc_gpu_variable": "",
     "mc_joins": "",
     "mc_hosts_count": "1",
     "mc_resource_set": resource_set("0", "flux-sample-0"),
@@ -363,7 +364,15 @@ def runner(**fields: Any) -> dict[str, Any]:
         ),
         (runner(commands={"script": "echo #!\n"}), {"mc_work": "submit"}),
         (runner(cores=3), {"mc_resource_set": resource_set(core="0-2")}),
-        (runner(resources={"limits": {"nvidia.com/gpu": 4}}), {"mc_resource_set": resource_set(gpu="0-3")}),
+        (
+            runner(resources={"limits": {"nvidia.com/gpu": 4}}),
+            {"mc_resource_set": resource_set(gpu="0-3"), "mc_gpu_variable": "CUDA_VISIBLE_DEVICES"},
+        ),
+        (runner(gpus=2), {"mc_resource_set": resource_set(gpu="0-1")}),
+        (
+            runner(gpus=0, resources={"limits": {"amd.com/gpu": 4}}),
+            {"mc_gpu_variable": "ROCR_VISIBLE_DEVICES"},
+        ),
     ],
     ids=lambda x: str(x)[:50],
 )

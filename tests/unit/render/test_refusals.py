@@ -7,6 +7,8 @@ from minicluster.errors import SpecError
 from minicluster.render import broker
 from minicluster.render.hostlist import registered
 from minicluster.render.load import load
+from minicluster.render.refusals.kubernetes import release
+from support import deep
 
 LEAD = {"name": "root", "address": "10.0.0.1", "size": 3}
 RUNNER: dict[str, Any] = {"image": "a", "runFlux": True}
@@ -34,12 +36,17 @@ def bursting(**fields: Any) -> dict[str, Any]:
     return {"flux": {"bursting": fields}}
 
 
+def claims(*given: dict[str, Any]) -> dict[str, Any]:
+    return {"pod": {"resourceClaims": [*given]}}
+
+
 def scaling(size: int, max_size: int, **fields: Any) -> dict[str, Any]:
     return {"size": size, "maxSize": max_size, "autoscaling": {"enabled": True, **fields}}
 
 
 CLAIM = {"state": {"claimName": "c"}}
 SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver, capacity"
+CLAIM_SOURCES = "resourceClaimName, resourceClaimTemplateName, spec"
 BURSTS = [{"name": "b0", "size": 4}, {"name": "b1", "size": 2}]
 FOLLOWED: list[tuple[dict[str, Any], str]] = [
     (
@@ -149,6 +156,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         for probe, kind in (("startupProbe", "httpGet"), ("readinessProbe", "tcpSocket"), ("livenessProbe", "grpc"))
     ),
     (sidecar(cores=2), f"containers[1].cores is set: {HOST}; drop it"),
+    *((sidecar(gpus=n), f"containers[1].gpus is set: {HOST}; drop it") for n in (0, 2)),
+    (service(gpus=0), f"services[0].gpus is set: {HOST}; drop it"),
     *(
         (
             {"containers": [RUNNER, {"name": name, "ports": [80]}]},
@@ -302,15 +311,68 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "equal; give both the same number",
     ),
     *(
-        (
-            values,
-            f"{place}.{vendor}/gpu: no GPU has this name; there are nvidia.com/gpu, amd.com/gpu, gpu.intel.com/i915, "
-            "gpu.intel.com/xe",
+        (values, f"{place}.{vendor}/gpu: no GPU has this name; there are {there}")
+        for vendor, there in (
+            ("nvidia", "nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-*"),
+            ("amd", "amd.com/gpu, amd.com/*_nps*"),
+            ("intel", "gpu.intel.com/i915, gpu.intel.com/xe"),
         )
-        for vendor in ("nvidia", "amd", "intel")
         for place, values in (
             ("containers[0].resources.limits", runner(resources={"limits": {f"{vendor}/gpu": 1}})),
             ("services[0].resources.requests", service(resources={"requests": {f"{vendor}/gpu": 1}})),
+        )
+    ),
+    # devices
+    (
+        runner(resources={"limits": {"nvidia.com/gpu": 1, "amd.com/gpu": 1}}),
+        "containers[0].resources.limits has nvidia.com/gpu and amd.com/gpu: Flux numbers one kind of GPU; drop the "
+        "other, or set containers[0].gpus",
+    ),
+    (runner(gpus=8193), "containers[0].gpus is 8193: must be at most 8192"),
+    (runner(gpus=-1), "containers[0].gpus is -1: must be at least 0"),
+    (claims({"name": "a"}), f"pod.resourceClaims[0] (a) has no source: give exactly one of {CLAIM_SOURCES}"),
+    (
+        claims({"name": "a", "resourceClaimName": "b"}, {"name": "c", "spec": {}, "resourceClaimTemplateName": "d"}),
+        "pod.resourceClaims[1] (c) has resourceClaimTemplateName and spec: give exactly one of " + CLAIM_SOURCES,
+    ),
+    (
+        claims({"name": "a", "resourceClaimName": "b"}, {"name": "a", "resourceClaimName": "c"}),
+        "pod.resourceClaims has a twice: rename one of them",
+    ),
+    (claims({"resourceClaimName": "b"}), 'pod.resourceClaims[0] is {"resourceClaimName": "b"}: needs name'),
+    (claims({"name": "A_", "spec": {}}), 'pod.resourceClaims[0].name is "A_": must have only a-z, 0-9 and -, and '),
+    (
+        claims({"name": "a", "spec": {"devices": {"requests": [{"name": "b", "deviceClassName": "gpu"}]}}}),
+        "pod.resourceClaims[0].spec.devices.requests[0].deviceClassName is not a field of Kubernetes' DeviceRequest: "
+        "there are exactly, firstAvailable, name",
+    ),
+    (
+        claims({"name": "a", "spec": {"devices": [1]}}),
+        "pod.resourceClaims[0].spec.devices is [1]: must be object",
+    ),
+    (
+        runner(resources={"claims": [{"name": "a"}]}),
+        "containers[0].resources.claims has a, and pod.resourceClaims has none: add it there",
+    ),
+    *(
+        (
+            deep(claims({"name": "b", "spec": {}}, {"name": "a", "spec": {}}), values),
+            f"{place}.resources.claims has x, and pod.resourceClaims has a, b: add it there",
+        )
+        for place, values in (
+            ("containers[1]", sidecar(resources={"claims": [{"name": "b"}, {"name": "x", "request": "a"}]})),
+            ("flux.container", {"flux": {"container": {"resources": {"claims": [{"name": "x"}]}}}}),
+            ("agent", {"agent": {"resources": {"claims": [{"name": "x"}]}}}),
+        )
+    ),
+    *(
+        (
+            deep(claims({"name": "a", "spec": {}}), values),
+            f"{place}.resources.claims has a: only the brokers' pods have claims; drop it",
+        )
+        for place, values in (
+            ("services[0]", service(resources={"claims": [{"name": "a"}]})),
+            ("flux.bursting.follow", bursting(follow={"resources": {"claims": [{"name": "a"}]}})),
         )
     ),
     (runner(cores=10**9), "containers[0].cores is 1000000000: no node has more than 8192; lower it"),
@@ -911,6 +973,15 @@ def test_the_hostlist_of_a_lead_broker_is_the_host_table(place: str, beside: dic
         {"pod": {"template": {"spec": {"containers": [{"name": "x", "env": [{"name": "A", "value": None}]}]}}}},
         {"pod": {"template": {"spec": {"terminationGracePeriodSeconds": 5, "overhead": {"cpu": 0.5}}}}},
         runner(securityContext={"runAsUser": 0, "seccompProfile": {"type": "RuntimeDefault"}}),
+        runner(gpus=0, resources={"limits": {"nvidia.com/gpu": 1, "amd.com/gpu": 1}}),
+        runner(gpus=None, resources={"limits": {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 1}}),
+        {
+            **runner(resources={"claims": [{"name": "a", "request": "x"}, {"name": "b"}]}),
+            "pod": {
+                "resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}],
+                "template": {"spec": {"resourceClaims": [{"name": "b", "resourceClaimName": "c"}]}},
+            },
+        },
     ],
     ids=str,
 )
@@ -932,6 +1003,20 @@ def test_unknown_pod_fields_are_accepted_only_for_a_newer_kubernetes(kubernetes:
     spec["pod"]["securityContext"]["runAsUser"] = "root"
     with pytest.raises(SpecError, match=r"pod.securityContext.runAsUser is .root.: must be integer$"):
         load(document)
+
+
+@pytest.mark.parametrize("kubernetes", ["", "v1.32.0", "v1.36.0"])
+def test_a_resource_claim_has_the_fields_of_the_stable_version(kubernetes: str) -> None:
+    spec = claims({"name": "a", "spec": {"devices": {"requests": [{"name": "b", "exactly": {"count": 2}}]}}})
+    document = {"metadata": {"name": "mc"}, "spec": spec, "kubernetes": kubernetes}
+    load(document)
+    spec["pod"]["resourceClaims"][0]["spec"]["devices"]["requests"][0]["exactly"]["derivedAttributes"] = []
+    if kubernetes:
+        shown = f"{max((1, 34), release(kubernetes) or ())[1]}"
+        with pytest.raises(
+            SpecError, match=rf"derivedAttributes needs Kubernetes 1.37, this is 1\.{shown}: remove it$"
+        ):
+            load(document)
 
 
 @pytest.mark.parametrize(

@@ -50,12 +50,15 @@ def test_more_cpus_or_gpus_than_a_node_can_have_are_refused(name: str, value: st
         ({}, 0),
         ({"requests": {"nvidia.com/gpu": 1}}, 0),
         ({"limits": {"nvidia.com/gpu": "2"}}, 2),
-        ({"limits": {"amd.com/gpu": 1, "gpu.intel.com/xe": 1, "cpu": 4}}, 2),
+        ({"limits": {"nvidia.com/mig-1g.5gb": 2, "nvidia.com/mig-2g.10gb": "1", "cpu": 4, "rdma/hca": 8}}, 3),
+        ({"limits": {"example.com/npu": 1}}, 0),
     ],
     ids=str,
 )
-def test_gpus_of_a_node_are_summed_from_the_limits(given: dict[str, Any], expected: int) -> None:
+def test_gpus_of_a_node_are_the_value_or_the_sum_of_the_limits(given: dict[str, Any], expected: int) -> None:
     assert resources.gpus({"resources": given}) == expected
+    for value in (0, 5):
+        assert resources.gpus({"gpus": value, "resources": given}) == value
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ main() {
   start_munge
   choose_ip_family /proc/net
   choose_affinity
+  note_gpus
   make_resources || {
     warn "the resource set R can't be made: see the lines above"
     exit_with 1
@@ -57,7 +58,7 @@ main() {
 # Makes the files that the pod's programs expect, and removes those from before a restart of this container.
 prepare() {
   set --
-  for file in stopping ready working launcher ended exit-code unbound undrainer.problem report report.problem; do
+  for file in stopping ready working launcher ended exit-code unbound gpus undrainer.problem report report.problem; do
     [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
   done
   [ $# = 0 ] || rm -f "$@"

@@ -1,5 +1,6 @@
 # shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
-# Decides what Flux may use of the nodes: the resource set R, and whether tasks are bound to CPUs. For the entrypoint.
+# Decides what Flux may use of the nodes: the resource set R, whether tasks are bound to CPUs, and which GPUs
+# a task sees. For the entrypoint.
 
 # Writes R (RFC 20) over all hosts that may ever join. Flux uses the R of the lead; that of a worker must have the same
 # hosts.
@@ -38,6 +39,22 @@ choose_affinity() {
     ;;
   esac
   : >"$mc_state/run/unbound"
+}
+
+# Notes by which variable a task is told its GPUs, unless that is Flux's own, and which ids the pod's GPUs have, if they
+# don't count from 0: the device plugin set the same variable then, or it named MIG devices, which CUDA doesn't number.
+# minicluster.lua reads the file.
+note_gpus() {
+  while [ -n "$mc_group" ] && read -r mc_key mc_list; do
+    [ "$mc_key" != "$mc_group" ] || mc_gpu_variable=$mc_list
+  done <<EOF
+$mc_group_gpus
+EOF
+  [ -n "$mc_gpu_variable" ] || return 0
+  eval "mc_ids=\${$mc_gpu_variable:-}"
+  case $mc_gpu_variable,$mc_ids,${NVIDIA_VISIBLE_DEVICES:-} in CUDA_*,,MIG-*) mc_ids=$NVIDIA_VISIBLE_DEVICES ;; esac
+  [ "$mc_gpu_variable,$mc_ids" = CUDA_VISIBLE_DEVICES, ] ||
+    printf '%s\n' "$mc_gpu_variable" "$mc_ids" >"$mc_state/run/gpus"
 }
 
 # Sets mc_count to the number of CPUs that this pod may run on.

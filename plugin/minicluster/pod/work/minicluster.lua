@@ -16,6 +16,39 @@ if shell.options["cpu-affinity"] == nil and exists(home .. "/config/run/unbound"
     shell.options["cpu-affinity"] = "off"
 end
 
+-- Returns the members of a list of ids, such as 4-5,7 or MIG-a,MIG-b.
+local function members(list)
+    local found = {}
+    for one in list:gmatch("[^,]+") do
+        local first, last = one:match("^(%d+)-(%d+)$")
+        if first then
+            for id = tonumber(first), tonumber(last) do found[#found + 1] = string.format("%d", id) end
+        else
+            found[#found + 1] = one
+        end
+    end
+    return found
+end
+
+-- Flux tells tasks their GPUs in CUDA_VISIBLE_DEVICES, by their places in the pod. Another kind's own variable takes its
+-- place: ROCm reads both, and would choose by the second among those that it chose by the first. resources.sh notes the
+-- variable, and the ids that the pod's GPUs have if these don't count from 0.
+local gpus = io.open(home .. "/config/run/gpus")
+if gpus and shell.options["gpu-affinity"] ~= "off" then
+    local variable, own = gpus:read(), members(gpus:read())
+    plugin.register {
+        name = "minicluster-gpus",
+        handlers = {{ topic = "task.init", fn = function ()
+            local ids = members(task.getenv("CUDA_VISIBLE_DEVICES"))
+            -- a job without GPUs has the id -1, which is nobody's
+            for n, id in ipairs(ids) do ids[n] = own[tonumber(id) + 1] or id end
+            task.unsetenv("CUDA_VISIBLE_DEVICES")
+            task.setenv(variable, table.concat(ids, ","))
+        end }}
+    }
+end
+if gpus then gpus:close() end
+
 -- Tasks get the image's PYTHONPATH, without the modules that flux puts before it for its own commands.
 local modules = os.getenv("FLUX_PYTHONPATH_PREPEND")
 local path = shell.getenv("PYTHONPATH")

@@ -7,6 +7,7 @@ from minicluster.render.model import MiniClusterModel
 from minicluster.render.refusals import (
     bursts,
     containers,
+    devices,
     fit,
     flux,
     groups,
@@ -47,6 +48,9 @@ CHECKS = (
     flux.hidden_by_broker_config,
     containers.resources,
     containers.cores,
+    devices.kinds,
+    devices.pod_claims,
+    devices.used_claims,
     fit.impossible,
     kubernetes.fields,
     groups.groups,

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minicluster.names import MAX_NAME
+from minicluster.render.devices import names as gpu_names
 from minicluster.render.model import MiniClusterModel, may_run_flux
 from minicluster.render.quantity import to_number
-from minicluster.render.resources import GPUS, gpus
 from minicluster.render.resources import cores as cores_of
+from minicluster.render.resources import gpus
 
 #: Fields of the container that runs Flux only.
-RUNNERS = ("launcher", "batch", "batchRaw", "diagnostics", "cores", "logs", "runFlux")
+RUNNERS = ("launcher", "batch", "batchRaw", "diagnostics", "cores", "gpus", "logs", "runFlux")
 #: Probes of a container, and the kinds of probes that need a port.
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 PORTS = {"httpGet", "tcpSocket", "grpc"}
@@ -59,7 +60,8 @@ def _other(place: str, container: Mapping[str, Any]) -> Iterator[str]:
     for key in [f"commands.{key}" for key in given if key not in allowed]:
         yield f"{place}.{key} is set: it is for the container that runs Flux; use servicePre"
     for key in RUNNERS:
-        if container.get(key):
+        # no GPUs is a number too
+        if container.get(key) or (key == "gpus" and key in container):
             yield f"{place}.{key} is set: it is for the container that runs Flux; drop it"
 
 
@@ -130,8 +132,10 @@ def resources(cluster: MiniClusterModel) -> Iterator[str]:
         limits = given.get("limits", {})
         for kind in ("limits", "requests"):
             for name in given.get(kind, {}):
-                if name.partition("/")[0] in VENDORS:
-                    yield f"{place}.resources.{kind}.{name}: no GPU has this name; there are {', '.join(GPUS)}"
+                vendor = name.partition("/")[0]
+                if vendor in VENDORS:
+                    there = ", ".join(known for known in gpu_names() if f"{vendor}.com/" in known)
+                    yield f"{place}.resources.{kind}.{name}: no GPU has this name; there are {there}"
         for name, asked in given.get("requests", {}).items():
             limit = limits.get(name)
             where = f"{place}.resources.requests.{name} is {asked}"

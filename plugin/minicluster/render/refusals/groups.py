@@ -1,16 +1,28 @@
 """Refusals of groups: names, sizes, and what a group can't be beside."""
 
+import re
 from collections.abc import Iterator
 
 from minicluster.names import MAX_NAME
+from minicluster.render import devices
 from minicluster.render.hostlist import registered
 from minicluster.render.model import MiniClusterModel, NodeGroup
 from minicluster.render.refusals import containers, kubernetes, pod, volumes
+from minicluster.render.refusals import devices as claims
 from minicluster.render.refusals.sizes import MOST_PODS
 from minicluster.render.resources import cores
 
 #: What is checked of a group's pods as of the cluster's own.
-PODS = (containers.resources, containers.cores, pod.fields, kubernetes.fields, volumes.volumes)
+PODS = (
+    containers.resources,
+    containers.cores,
+    claims.kinds,
+    claims.pod_claims,
+    claims.used_claims,
+    pod.fields,
+    kubernetes.fields,
+    volumes.volumes,
+)
 
 
 def groups(cluster: MiniClusterModel) -> Iterator[str]:
@@ -30,9 +42,24 @@ def groups(cluster: MiniClusterModel) -> Iterator[str]:
                 f"the cores of {group.place}, {group.name}, are unknown, because its nodes may be unlike the lead's: "
                 f"set {group.place}.resources.limits.cpu or {group.place}.cores"
             )
+        yield from _devices(cluster, group)
         for refusal in (refusal for check in PODS for refusal in check(group.cluster)):
             if refusal not in of_the_cluster:
                 yield f"in {group.place}, {group.name}: {refusal}"
+
+
+def _devices(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
+    """Yield devices that Flux doesn't count, and claims that the release would not make."""
+    for sentence in sorted(set(devices.uncounted(group.cluster)) - set(devices.uncounted(cluster))):
+        yield re.sub(r"containers\[[0-9]+\]", group.place, sentence)
+    claims_of_pod = group.cluster.spec["pod"]["resourceClaims"]
+    if claims_of_pod != cluster.spec["pod"]["resourceClaims"]:
+        for n, claim in enumerate(claims_of_pod):
+            if "spec" in claim:
+                yield (
+                    f"{group.place}.pod.resourceClaims[{n}].spec is set: the release makes only the claims of "
+                    "pod.resourceClaims; move it there"
+                )
 
 
 def _beside(cluster: MiniClusterModel) -> Iterator[str]:

@@ -3,9 +3,9 @@
 The API server would refuse them too, but only when half of a release is installed. With Helm 3 it drops unknown fields
 without an error.
 
-``kubernetes.json`` has all types of a Job, with their fields and the type of each, from the OpenAPI documents
-(/openapi/v2) of the API servers from 1.29 to the version that it names. ``KIND since 1.33`` is a field that older ones
-lack.
+``kubernetes.json`` has all types of a Job and of a resource claim's spec, with their fields and the type of each, from
+the OpenAPI documents (/openapi/v2) of the API servers from 1.29 to the version that it names. ``KIND since 1.33`` is a
+field that older ones lack.
 """
 
 import difflib
@@ -21,6 +21,8 @@ from minicluster.render.quantity import WANTED, is_quantity
 from minicluster.render.schema import shown
 
 FIELDS = Path(__file__).parent.parent / "kubernetes.json"
+#: The first version with a stable API of resource claims.
+STABLE_CLAIMS = (1, 34)
 #: Ids, which begin at 0.
 IDS = ("runAsUser", "runAsGroup", "fsGroup")
 
@@ -31,6 +33,10 @@ def fields(cluster: MiniClusterModel) -> Iterator[str]:
     for place, kind, value in _parts(cluster):
         if value:
             yield from _problems(place, kind, value, version)
+    for n, claim in enumerate(cluster.spec["pod"]["resourceClaims"]):
+        # the values have the form of the first stable version, from which the chart makes the older ones
+        spec_version = max(version, STABLE_CLAIMS) if version else None
+        yield from _problems(f"pod.resourceClaims[{n}].spec", "ResourceClaimSpec", claim.get("spec", {}), spec_version)
 
 
 def _parts(cluster: MiniClusterModel) -> Iterator[tuple[str, str, Any]]:
