@@ -424,7 +424,7 @@ def test_the_agent_asks_kubernetes_once_a_period_and_before_it_acts(
     mc.kube.size = 5  # there is room on these nodes
     mc.at(11, 19)
     assert mc.kube.asked == 2
-    mc.agent.expires = 100
+    mc.agent.scaler.expires = 100
     mc.at(21)
     assert mc.kube.asked == 3
     assert mc.flux.done == []
@@ -475,7 +475,7 @@ def test_the_agent_reads_its_settings_at_each_look(mc: Setup) -> None:
     assert mc.kube.size == 3
     mc.settings(period=2)
     # the agent sees only now that the other jobs wait too
-    assert mc.at(40) == [(10, 2)]
+    assert mc.at(40) == [(2, 2)]
     mc.at(50)
     assert mc.kube.size == 8
 
@@ -483,7 +483,7 @@ def test_the_agent_reads_its_settings_at_each_look(mc: Setup) -> None:
 def test_the_agent_ignores_settings_of_a_newer_version(mc: Setup) -> None:
     mc.settings(policy={**POLICY, "novelty": 1}, novelty=2)
     mc.at(0)
-    assert mc.agent.snapshot is not None
+    assert mc.agent.scaler.snapshot is not None
 
 
 def test_the_agent_without_a_policy_asks_nothing_of_kubernetes(mc: Setup) -> None:
