@@ -1,8 +1,8 @@
-"""agent.py SETTINGS: beside the lead's broker, scales the cluster by the needs of the queue and serves metrics.
+"""agent.py SETTINGS: beside the lead's broker, scales the cluster, holds busy pods and serves metrics.
 
 SETTINGS is a JSON file. The agent reads it at each look, so an upgrade takes effect without a restart. It looks at Flux
-when something has changed there, and once a period. It asks Kubernetes once a period, and before it changes the size.
-It writes each decision to stderr, and records each change of the size as an event of the Job.
+when something has changed there, and once a period. It asks Kubernetes once a period, and before it changes something
+there. It writes each decision about the size to stderr, and records each change of the size as an event of the Job.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -21,7 +21,8 @@ import flux
 import metrics
 import state
 from autoscale import parse_policy
-from changes import Changes, pause_after
+from budget import DisruptionBudget, pods_to_hold
+from changes import NEEDS, STARTS, Changes, pause_after
 from kube import Kube, server
 from log import Once, log
 from retry import RETRY, Retry
@@ -38,7 +39,9 @@ class Agent:
         """Open no connection yet."""
         self.handle, self.file = handle, file
         self.once = Once()
+        self.budget = DisruptionBudget()
         self.scaler = Scaler(handle, self.once)
+        self.holding = Retry("the PodDisruptionBudget can't be read or changed now", "budget")
         self.scaling = Retry("the size can't be read or changed now", "size")
         self.server = metrics.MetricsServer()
 
@@ -49,16 +52,30 @@ class Agent:
 
         Raises OSError.
         """
-        settings = json.loads(self.file.read_text(encoding="utf-8"))
+        settings = read(self.file)
         period, policy, port = float(settings["period"]), settings["policy"], settings["port"]
         nodes = state.nodes(self.handle)
+        # first, because a pod whose job is new can be evicted until then
+        held = self._hold(settings, nodes, now) if settings["budget"] else OFF
         waiting = state.waiting_jobs(self.handle) if policy or port else []
         sized = self._scale(settings, nodes, waiting, now) if policy else OFF
         if port:
             self._serve(settings, nodes, waiting)
         else:
             self.server.clear()
-        return min(period, sized[0]), min(period, sized[1])
+        return min(period, held[0], sized[0]), min(period, held[1], sized[1])
+
+    def _hold(self, settings: dict[str, Any], nodes: state.Nodes, now: float) -> tuple[float, float]:
+        """Hold the pods that must not be evicted; return the least and the most seconds until the next look."""
+        kube, period = _kube(settings), float(settings["period"])
+        pods = pods_to_hold(self.handle, nodes, settings["max_size"], settings["budget"]["always_lead"])
+
+        def look() -> tuple[float, float]:
+            found = self.budget.look(kube, pods, now, period)
+            self.once.log("", "budget")
+            return found
+
+        return self.holding.look(look, now, period, self.once)
 
     def _scale(
         self, settings: dict[str, Any], nodes: state.Nodes, waiting: list[dict[str, Any]], now: float
@@ -96,14 +113,22 @@ def work(agent: Agent, changes: Changes) -> NoReturn:
         changes.wait(max(least, pause), max(begin + most - time.monotonic(), 0.1))
 
 
+def read(file: Path) -> dict[str, Any]:
+    """Return the settings. Raises OSError."""
+    settings: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return settings
+
+
 def _kube(settings: dict[str, Any]) -> Kube:
     return Kube(server(), settings["namespace"], settings["name"])
 
 
 def main() -> None:
     """Work until the pod ends."""
+    file = Path(sys.argv[1])
     try:
-        work(Agent(flux.Flux(), Path(sys.argv[1])), Changes(flux.Flux()))
+        names = [*NEEDS, *STARTS] if read(file)["budget"] else NEEDS
+        work(Agent(flux.Flux(), file), Changes(flux.Flux(), names))
     except OSError as error:
         # Kubernetes starts this container again, and it waits for the next broker
         sys.exit(f"minicluster-agent: Flux can't be asked: {error}")

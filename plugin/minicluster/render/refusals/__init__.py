@@ -34,6 +34,7 @@ CHECKS = (
     bursts.bursts,
     pod.fields,
     pod.on_stop,
+    sizes.agent,
     sizes.autoscaling,
     sizes.scale_to_zero,
     sizes.replicas,
