@@ -10,6 +10,7 @@ AGENTS: list[Any] = [
     ({}, [], []),
     ({"metrics": {"enabled": True}}, ["minicluster-agent"], []),
     ({"autoscaling": {"enabled": True}}, ["minicluster-agent"], ["minicluster-agent"]),
+    ({"pod": {"disruptionBudget": True}}, ["minicluster-agent"], ["minicluster-agent"]),
     # a token that the user asks for is mounted in another way
     (
         {"autoscaling": {"enabled": True}, "pod": {"serviceAccountName": "mine"}},
@@ -19,7 +20,9 @@ AGENTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "agents", "mounting"), AGENTS, ids=["none", "metrics", "autoscaling", "account"])
+@pytest.mark.parametrize(
+    ("values", "agents", "mounting"), AGENTS, ids=["none", "metrics", "autoscaling", "budget", "account"]
+)
 def test_only_the_agent_mounts_a_service_account_token(
     helm4: Helm, values: dict[str, Any], agents: list[str], mounting: list[str]
 ) -> None:

@@ -240,15 +240,21 @@ def test_the_pod_failure_policy_fails_the_job_at_these_exit_codes(helm4: Helm, m
 
 NEEDS: list[Any] = [
     ({"containers": SIDE}, "1.29", "containers beside the one that runs Flux need Kubernetes 1.29, this is v{}"),
-    ({"autoscaling": {"enabled": True}}, "1.29", "autoscaling and metrics need Kubernetes 1.29, this is v{}"),
-    ({"metrics": {"enabled": True}}, "1.29", "autoscaling and metrics need Kubernetes 1.29, this is v{}"),
+    *(
+        (values, "1.29", "autoscaling, metrics and pod.disruptionBudget need Kubernetes 1.29, this is v{}: turn")
+        for values in (
+            {"autoscaling": {"enabled": True}},
+            {"metrics": {"enabled": True}},
+            {"pod": {"disruptionBudget": True}},
+        )
+    ),
     ({"flux": {"minimalService": True}}, "1.28", "flux.minimalService needs Kubernetes 1.28, this is v{}"),
     (mode_of("image"), "1.35", "flux.container.mode=image needs Kubernetes 1.35, this is v{}: use auto or copy"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("values", "first", "message"), NEEDS, ids=["sidecar", "autoscaling", "metrics", "service", "image"]
+    ("values", "first", "message"), NEEDS, ids=["sidecar", "autoscaling", "metrics", "budget", "service", "image"]
 )
 def test_values_that_need_a_newer_kubernetes_are_refused(
     helm: Helm, values: dict[str, Any], first: str, message: str

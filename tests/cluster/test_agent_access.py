@@ -66,8 +66,13 @@ def test_the_agent_may_read_and_patch_its_job_and_create_events_only(release4: R
 
 @pytest.mark.parametrize(
     ("values", "more"),
-    [({}, []), (CPU, ["pods.metrics.k8s.io [] [] [list]"]), (KUEUE, ["pods [] [] [list]"])],
-    ids=["queue", "cpu", "kueue"],
+    [
+        ({}, []),
+        (CPU, ["pods.metrics.k8s.io [] [] [list]"]),
+        (KUEUE, ["pods [] [] [list]"]),
+        ({"pod": {"disruptionBudget": True}}, ["poddisruptionbudgets.policy [] [mc] [get patch]"]),
+    ],
+    ids=["queue", "cpu", "kueue", "budget"],
 )
 def test_the_account_of_the_agent_has_only_these_rights_beyond_the_default(
     release4: Release, values: dict[str, Any], more: list[str]

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from autoscaled import agent
+from budget import DisruptionBudget
 from support import BIN, ROOT, SECRET, Helm, load_all
 
 from tools.clients import ProcessError
@@ -117,6 +119,19 @@ def test_a_sync_leaves_requested_replicas_alone(synced: Synced, helm4: Helm) -> 
     assert before["replicas"] == 4
     synced.sync(synced.render(helm4, **handled, jobLabels={"a": "b"}))
     assert synced.live()["Deployment", "mc"]["spec"] == before
+
+
+def test_a_sync_leaves_the_pods_alone_that_are_held(synced: Synced, helm4: Helm, tmp_path: Path) -> None:
+    values = {"pod": {"disruptionBudget": True}}
+    stream = synced.render(helm4, **values)
+    synced.sync(stream)
+    DisruptionBudget().look(agent(synced.release, tmp_path), frozenset({0, 2}), 0, 10)
+    before = synced.live()["PodDisruptionBudget", "mc"]["spec"]
+    assert before["selector"]["matchExpressions"][0]["values"] == ["0", "2"]
+    synced.sync(synced.render(helm4, **values, jobLabels={"a": "b"}))
+    # Argo CD without server-side apply
+    synced.release.kubectl("apply", "--filename=-", stdin=stream)
+    assert synced.live()["PodDisruptionBudget", "mc"]["spec"] == before
 
 
 def test_a_sync_prunes_objects_that_git_no_longer_has(synced: Synced, helm4: Helm) -> None:

@@ -148,6 +148,20 @@ def test_a_value_that_the_live_version_lacks_is_refused(
     assert lines_with(release.refuse(mode, flux={"novelty": "loud"}), "flux.novelty can't change")
 
 
+def test_evictions_of_an_older_cluster_stay_as_they_are(
+    installed: Callable[..., Release], connected: Helm, now: Version
+) -> None:
+    release = installed()
+    before = State.of(release, 2)
+    use(release, now, connected)
+    for key, was in (("evictable", "(unset)"), ("disruptionBudget", "false")):
+        text = release.refuse(MODES[0], pod={key: True})
+        assert lines_with(text, f"pod.{key} can't change on the live MiniCluster mc: it is {was}, asked is true")
+    assert release.run("upgrade", MODES[0], values={"pod": {"disruptionBudget": False}}).code == 0
+    before.stays(release, 2)
+    assert release.items("poddisruptionbudgets") == []
+
+
 def test_changed_services_get_a_new_pod(installed: Callable[..., Release], connected: Helm, later: Version) -> None:
     release = installed()
     before = State.of(release, 2)

@@ -1,16 +1,12 @@
-"""The agent beside a real Flux, with a fake API server whose Job starts pods. Its period is an hour: events wake it."""
+"""The agent adds nodes for the jobs of a real Flux; a fake API server has its Job, which starts pods."""
 
-import json
-import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_clusters import Cluster, Make
-from broker_pods import NAME
+from agent_beside import Setup, agent_beside
+from broker_clusters import Make
 
 from tools.clients import until
 from tools.releases import MOUNT
@@ -22,114 +18,13 @@ VALUES: dict[str, Any] = {
     "autoscaling": {"enabled": True},
     "agent": {"periodSeconds": 3600},
 }
-#: Runs agent.py against a server without TLS
-DRIVER = f"""
-import functools, pathlib, sys
-sys.path.insert(0, "{MOUNT}/minicluster")
-sys.argv[1:] = ["{MOUNT}/minicluster/agent.json"]
-import agent, kube
-agent.server = lambda: "http://127.0.0.1:PORT"
-agent.Kube = functools.partial(kube.Kube, token=pathlib.Path("{MOUNT}"))
-agent.main()
-"""
-
-
-class Api(ThreadingHTTPServer):
-    """The API server, as far as the agent uses it."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(("127.0.0.1", 0), self.handler())
-        self.cluster, self.sizes, self.events, self.asked = cluster, [1], list[str](), 0
-        self.away = False
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def job(self) -> dict[str, Any]:
-        spec = {"completions": self.sizes[-1], "parallelism": self.sizes[-1]}
-        return {"metadata": {"resourceVersion": str(len(self.sizes)), "uid": "u", "managedFields": []}, "spec": spec}
-
-    def resize(self, change: dict[str, Any]) -> None:
-        assert change["metadata"]["resourceVersion"] == str(len(self.sizes))
-        size = change["spec"]["completions"]
-        self.cluster.start(range(self.sizes[-1], size))
-        self.sizes.append(size)
-
-    @staticmethod
-    def handler() -> type[BaseHTTPRequestHandler]:
-        class Handler(BaseHTTPRequestHandler):
-            server: Api
-
-            def answer(self) -> None:
-                api = self.server
-                api.asked += 1
-                body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "{}")
-                if api.away:
-                    self.send_error(503)
-                    return
-                if self.command == "PATCH":
-                    api.resize(body)
-                elif self.command == "POST":
-                    api.events.append(body["message"])
-                else:
-                    assert self.path == f"/apis/batch/v1/namespaces/default/jobs/{NAME}"
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(json.dumps(api.job()).encode())
-
-            def do_GET(self) -> None:
-                self.answer()
-
-            def do_PATCH(self) -> None:
-                self.answer()
-
-            def do_POST(self) -> None:
-                self.answer()
-
-            def log_message(self, *_: object) -> None:
-                """Log nothing."""
-
-        return Handler
-
-
-class Setup:
-    """A cluster of one pod, the agent and the API server."""
-
-    def __init__(self, cluster: Cluster, log: Path) -> None:
-        self.cluster, self.api, self.log_file = cluster.start().wait_for_ready(), Api(cluster), log
-        lead = cluster.lead
-        lead.run("sh", "-c", f"echo secret >{MOUNT}/token")
-        enter = ["nsenter", "--target", str(lead.first), "--mount", "--pid"]
-        driver = DRIVER.replace("PORT", str(self.api.server_port))
-        with log.open("wb") as out:
-            words = [*enter, f"{MOUNT}/bin/flux", "python", "-c", driver]
-            self.agent = subprocess.Popen(words, env=lead.environment, stdout=out, stderr=out)
-        until(lambda: "nothing to do" in self.log)
-        # the first events describe the state before
-        until(lambda: self.listeners() == 1)
-
-    @property
-    def log(self) -> str:
-        return self.log_file.read_text()
-
-    def listeners(self) -> int:
-        """Return how many programs follow the jobs; job-list is one of them."""
-        stats = json.loads(self.cluster.lead.flux("module", "stats", "job-manager"))
-        return int(stats["journal"]["listeners"]) - 1
-
-    def submit(self, *words: str) -> str:
-        return self.cluster.lead.flux("submit", *words).strip()
-
-    def ends(self, job: str) -> str:
-        return until(lambda: self.cluster.lead.flux("jobs", "-n", "-o", "{result}", job).strip())
 
 
 @pytest.fixture
 def mc(make: Make, tmp_path: Path) -> Iterator[Setup]:
-    setup = Setup(make(VALUES), tmp_path / "agent.log")
-    yield setup
-    setup.agent.kill()
-    setup.agent.wait()
-    setup.api.shutdown()
-    setup.api.server_close()
+    with agent_beside(make(VALUES), tmp_path / "agent.log") as setup:
+        until(lambda: "nothing to do" in setup.log)
+        yield setup
 
 
 def test_the_agent_adds_nodes_for_a_job_that_needs_them(mc: Setup) -> None:

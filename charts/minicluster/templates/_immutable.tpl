@@ -61,8 +61,8 @@ claim's capacity or metadata.
 {{- end }}
 
 {{/*
-What the agent, a sidecar of the lead, may do: none (there is no agent), metrics, or autoscaling, for which it has a
-token. A live cluster keeps the agent of its install.
+What the agent, a sidecar of the lead, may do: none (there is no agent), metrics, or autoscaling, which stands for all
+that it needs a token for: pod.disruptionBudget too. A live cluster keeps the agent of its install.
 */}}
 {{- define "minicluster.agent" -}}
 {{- $installed := fromJson (include "minicluster.installedValues" .) -}}
@@ -73,7 +73,7 @@ token. A live cluster keeps the agent of its install.
 
 {{/* What the agent of a new cluster does, by the values: none, metrics or autoscaling. */}}
 {{- define "minicluster.requestedAgent" -}}
-{{- if .Values.autoscaling.enabled }}autoscaling{{ else if .Values.metrics.enabled }}metrics{{ else }}none{{ end -}}
+{{- if or .Values.autoscaling.enabled .Values.pod.disruptionBudget }}autoscaling{{ else if .Values.metrics.enabled }}metrics{{ else }}none{{ end -}}
 {{- end }}
 
 {{/* Fails if an upgrade asks for what a live cluster can't change. The post-renderer compares the values. */}}
@@ -116,9 +116,10 @@ uninstall {{ .Release.Name }} first, or install under another name
 {{- fail (printf "the Job %s is being deleted: wait until it is gone, then upgrade again" $name) }}
 {{- end }}
 {{- $agent := include "minicluster.agent" . -}}
-{{- $requested := include "minicluster.requestedAgent" . -}}
-{{- if or (and (eq $requested "autoscaling") (ne $agent "autoscaling")) (and (eq $requested "metrics") (eq $agent "none")) }}
-{{- fail (printf "%s.enabled can't be turned on for the live MiniCluster %s, which was installed without it; %s" $requested $name $way) }}
+{{- range $part, $lacking := dict "autoscaling" (ne $agent "autoscaling") "metrics" (eq $agent "none") }}
+{{- if and $lacking (get $.Values $part).enabled }}
+{{- fail (printf "%s.enabled can't be turned on for the live MiniCluster %s, which was installed without it; %s" $part $name $way) }}
+{{- end }}
 {{- end }}
 {{- if not (or .Values.flux.curveCertSecret (get $installed "flux.curveCertSecret")) }}
 {{- $certificate := include "minicluster.liveCertificate" . }}

@@ -10,7 +10,7 @@ on what is in the configuration, because Kubernetes refuses to change it on a li
 {{- $default := dict "kubectl.kubernetes.io/default-container" (include "minicluster.runnerName" .) -}}
 metadata:
   labels: {{- merge (include "minicluster.brokerSelector" . | fromYaml) (include "minicluster.hostSelector" . | fromYaml) (include "minicluster.groupLabels" . | fromYaml) (include "minicluster.gangLabels" . | fromYaml) $pod.labels | include "minicluster.yaml" | nindent 4 }}
-  annotations: {{- merge (include "minicluster.gangAnnotations" . | fromYaml) $pod.annotations $default | include "minicluster.yaml" | nindent 4 }}
+  annotations: {{- merge (include "minicluster.gangAnnotations" . | fromYaml) $pod.annotations (include "minicluster.evictionAnnotations" . | fromYaml) $default | include "minicluster.yaml" | nindent 4 }}
 spec:
   subdomain: {{ include "minicluster.service" . | quote }}
   {{- if include "minicluster.schedulingPolicy" . }}
@@ -66,6 +66,19 @@ spec:
   volumes:
     {{- include "minicluster.podVolumes" . | nindent 4 }}
     {{- include "minicluster.volumes" (list . .Values.containers) | nindent 4 }}
+{{- end }}
+
+{{/*
+Annotations by which cluster-autoscaler and Karpenter leave the Kubernetes node of a pod alone. If unset, a pod may be
+evicted when its jobs run again, or when the disruption budget decides.
+*/}}
+{{- define "minicluster.evictionAnnotations" -}}
+{{- $pod := .Values.pod -}}
+{{- $evictable := kindIs "bool" $pod.evictable | ternary $pod.evictable (or (eq $pod.onStop "requeue") $pod.disruptionBudget) -}}
+{{- if not $evictable -}}
+cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
+karpenter.sh/do-not-disrupt: "true"
+{{- end -}}
 {{- end }}
 
 {{/* Fields that the brokers' pods and the services' pod share. Arguments: root, containers. */}}

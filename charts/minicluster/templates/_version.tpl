@@ -73,7 +73,7 @@ be able to, too, and nothing that a user of one namespace may read says whether 
 {{- if eq (include "minicluster.supports" (list . "sidecars")) "no" }}
 {{- $since := include "minicluster.since" "sidecars" }}
 {{- if ne (include "minicluster.agent" .) "none" }}
-{{- fail (printf "autoscaling and metrics need Kubernetes %s, this is %s: turn them off" $since $version) }}
+{{- fail (printf "autoscaling, metrics and pod.disruptionBudget need Kubernetes %s, this is %s: turn them off" $since $version) }}
 {{- end }}
 {{- if include "minicluster.sidecars" . | fromJsonArray }}
 {{- fail (printf "containers beside the one that runs Flux need Kubernetes %s, this is %s: use services" $since $version) }}

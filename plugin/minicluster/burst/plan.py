@@ -23,6 +23,7 @@ ROOTS = (
 )
 ROOTS_FLUX = ("submitCommand", "optionFlags", "scheduler", "minimalService", "curveCert", "curveCertSecret", "bursting")
 ROOTS_NETWORK = ("headlessName", "clusterDomain")
+ROOTS_POD = ("disruptionBudget",)
 ROOTS_RUNNER = ("command", "launcher", "batch", "batchRaw", "diagnostics")
 ROOTS_COMMANDS = ("brokerPre", "script", "prefix")
 
@@ -131,6 +132,7 @@ def values(root: MiniClusterModel, burst: Burst, size: int, address: Address) ->
             _worker(c) if c is root.runner else dict(c) for c in root.spec["containers"] if not c.get("leadOnly")
         ],
         "network": {key: value for key, value in root.spec["network"].items() if key not in ROOTS_NETWORK},
+        "pod": {key: value for key, value in root.spec["pod"].items() if key not in ROOTS_POD},
         "flux": {**flux, **secret, "bursting": {**bursting, "leadBroker": lead}},
     }
     found: dict[str, Any] = _differing(made, {**defaults.values(), "size": None})

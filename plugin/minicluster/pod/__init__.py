@@ -3,7 +3,7 @@
 - ``start``: how each container starts, and what it needs before its broker or its command
 - ``work``: the lead's work, and what jobs run in
 - ``leave``: how a pod stops, what happens to its jobs, and how the next lead repairs what a killed one left
-- ``agent``: the autoscaler and the metrics
+- ``agent``: the autoscaler, what holds busy pods, and the metrics
 - ``view``: the copy of the Flux view, and the environment to use Flux
 - ``queue``: what Flux knows of nodes and jobs, for the other Python programs
 

@@ -91,7 +91,10 @@ POLICY = {
 
 
 def agent(cluster: MiniClusterModel) -> dict[str, Any]:
-    """Return the agent's settings: its Job and its policy; without a policy it leaves the size alone."""
+    """Return the agent's settings: its Job and its policy; without a policy it leaves the size alone.
+
+    Without a ``budget`` it holds no pods.
+    """
     metrics, scaling = cluster.spec["metrics"], cluster.autoscaling
     return {
         "name": cluster.name,
@@ -103,7 +106,13 @@ def agent(cluster: MiniClusterModel) -> dict[str, Any]:
         "policy": {key: scaling[value] for key, value in POLICY.items()} if scaling else None,
         # what the agent of this version knows: a newer chart's upgrade reads it
         "policy_keys": list(POLICY),
+        "budget": {"always_lead": _needs_lead(cluster)} if cluster.spec["pod"]["disruptionBudget"] else None,
         "port": metrics["port"] if metrics["enabled"] else None,
         "container": cluster.runner.get("name") or cluster.name,
         "cpu_request": float(resources.requested_cpus(cluster.runner)),
     }
+
+
+def _needs_lead(cluster: MiniClusterModel) -> bool:
+    """Say whether the lead's pod has what the next lead lacks, even while there is no job."""
+    return not cluster.keeps_state or bool(cluster.runner.get("launcher"))

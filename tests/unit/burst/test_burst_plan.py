@@ -59,7 +59,7 @@ def test_a_burst_has_the_pods_of_the_root_without_its_work(cluster_of: Clusters)
         },
         "network": {"headlessName": "head", "interface": "eth1"},
         "logging": {"quiet": True},
-        "pod": {"nodeSelector": {"pool": "hpc"}},
+        "pod": {"nodeSelector": {"pool": "hpc"}, "disruptionBudget": True},
     }
     root = cluster_of(values, name="root")
     assert plan.values(root, plan.find(root, "burst-0"), 1, ADDRESS) == {

@@ -11,6 +11,7 @@ from typing import Any
 
 import metrics
 import pytest
+from budget import selector
 from fake_flux import FakeFlux, modules
 from kube import KubeError
 
@@ -22,6 +23,7 @@ SETTINGS = {
     "max_size": 8,
     "period": 10,
     "policy": POLICY,
+    "budget": None,
     "port": None,
     "container": "app",
     "cpu_request": 2.0,
@@ -41,6 +43,7 @@ class FakeKube:
     name: str = "mc"
     replicas: int = 1  #: of the Deployment
     seen: int = 1
+    held: list[str] | None = None  #: indexes in the selector of the PodDisruptionBudget
     suspended: bool = False
     annotations: dict[str, str] = field(default_factory=dict)
     #: how many pods Kueue admits; None: the Job is in no queue
@@ -106,6 +109,14 @@ class FakeKube:
 
     def set_replicas(self, _: dict[str, Any], replicas: int, annotations: dict[str, str]) -> None:
         self.replicas, self.seen = replicas, int(annotations["minicluster/replicas"])
+
+    def get_budget(self) -> dict[str, Any]:
+        self.asked += 1
+        self._fail("budget")
+        return {"spec": {} if self.held is None else {"selector": selector("mc", map(int, self.held))}}
+
+    def select(self, _: dict[str, Any], selector: dict[str, Any] | None) -> None:
+        self.held = selector and selector["matchExpressions"][0]["values"]
 
     def cpu(self, container: str) -> float:
         assert container == "app"
@@ -424,7 +435,7 @@ def test_the_agent_asks_kubernetes_once_a_period_and_before_it_acts(
     mc.kube.size = 5  # there is room on these nodes
     mc.at(11, 19)
     assert mc.kube.asked == 2
-    mc.agent.expires = 100
+    mc.agent.scaler.expires = 100
     mc.at(21)
     assert mc.kube.asked == 3
     assert mc.flux.done == []
@@ -475,7 +486,7 @@ def test_the_agent_reads_its_settings_at_each_look(mc: Setup) -> None:
     assert mc.kube.size == 3
     mc.settings(period=2)
     # the agent sees only now that the other jobs wait too
-    assert mc.at(40) == [(10, 2)]
+    assert mc.at(40) == [(2, 2)]
     mc.at(50)
     assert mc.kube.size == 8
 
@@ -483,7 +494,7 @@ def test_the_agent_reads_its_settings_at_each_look(mc: Setup) -> None:
 def test_the_agent_ignores_settings_of_a_newer_version(mc: Setup) -> None:
     mc.settings(policy={**POLICY, "novelty": 1}, novelty=2)
     mc.at(0)
-    assert mc.agent.snapshot is not None
+    assert mc.agent.scaler.snapshot is not None
 
 
 def test_the_agent_without_a_policy_asks_nothing_of_kubernetes(mc: Setup) -> None:
@@ -523,7 +534,7 @@ def test_the_agent_serves_metrics_of_the_cluster_and_the_autoscaler(mc: Setup, m
 
 
 def test_the_agent_ends_with_the_broker_but_not_when_a_module_is_missing(
-    program: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     looks = iter([(0.0, 10.0), OSError(errno.ENOSYS, "No service matching"), OSError(errno.EPIPE, "Broken pipe")])
     waits = []
@@ -536,7 +547,8 @@ def test_the_agent_ends_with_the_broker_but_not_when_a_module_is_missing(
 
     monkeypatch.setattr(program.Agent, "look", look)
     monkeypatch.setattr(program.Changes, "wait", lambda _, least, most: waits.append((least, round(most, 1))))
-    monkeypatch.setattr(sys, "argv", ["agent.py", "agent.json"])
+    (tmp_path / "agent.json").write_text(json.dumps(SETTINGS))
+    monkeypatch.setattr(sys, "argv", ["agent.py", str(tmp_path / "agent.json")])
     monkeypatch.setattr("time.process_time", iter([0.0, 0.1, 1.0, 1.001, 2.0]).__next__)
     monkeypatch.setattr("time.monotonic", iter([0.0, 3.0, 20.0, 22.0, 30.0]).__next__)
     with pytest.raises(SystemExit, match=r"^minicluster-agent: Flux can't be asked: .*Broken pipe"):
@@ -544,6 +556,109 @@ def test_the_agent_ends_with_the_broker_but_not_when_a_module_is_missing(
     # a look with 0.1 s of CPU is followed by 2 s without one; the period counts from its begin
     assert waits == [(2.0, 7.0), (1.0, 0.1)]
     assert said(capsys) == ["Flux can't be asked now: [Errno 38] No service matching"]
+
+
+def test_the_agent_listens_to_starts_of_jobs_only_to_hold_their_pods(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names: list[list[str]] = []
+
+    def end(_: Any, changes: Any) -> None:
+        names.append(sorted(changes.names))
+
+    monkeypatch.setattr(program, "work", end)
+    monkeypatch.setattr(sys, "argv", ["agent.py", str(tmp_path / "agent.json")])
+    for budget in (None, HELD):
+        (tmp_path / "agent.json").write_text(json.dumps({**SETTINGS, "budget": budget}))
+        program.main()
+    assert names == [["jobs", "nodes", "size"], ["jobs", "nodes", "size", "starts"]]
+
+
+# Busy pods ---------------------------------------------------------------------------------------------------
+
+HELD = {"always_lead": True}
+
+
+def test_the_agent_holds_the_lead_and_busy_pods_without_an_autoscaler(mc: Setup) -> None:
+    mc.settings(policy=None, budget=HELD)
+    mc.kube.errors = dict.fromkeys(("get", "resize", "event", "cpu"), "must not be asked")
+    assert mc.at(0) == [(0, 10)]
+    assert mc.kube.held == ["0"]
+    # a start of a job wakes the agent
+    mc.flux.run(1, "2")
+    assert mc.at(3) == [(0, 7)]
+    assert mc.kube.held == ["0", "2"]
+    mc.flux.end(1)
+    mc.at(4)
+    assert (mc.kube.held, mc.kube.asked) == (["0", "2"], 2), "until the end of the period"
+    mc.at(10)
+    assert mc.kube.held == ["0"]
+    # nothing of the queue is asked but the nodes
+    assert mc.flux.done == []
+
+
+def test_the_agent_does_not_hold_hosts_of_bursts(mc: Setup) -> None:
+    mc.settings(policy=None, budget=HELD, max_size=4)
+    mc.flux.run(1, "3-5")
+    mc.at(0)
+    assert mc.kube.held == ["0", "3"]
+
+
+@pytest.mark.parametrize("state", ["depend", "priority", "sched", "run", "cleanup"])
+def test_the_lead_of_a_kept_queue_may_go_while_there_is_no_job(mc: Setup, state: str) -> None:
+    mc.settings(policy=None, budget={"always_lead": False})
+    mc.at(0)
+    assert mc.kube.held is None
+    mc.flux.submit(1, state=state)
+    mc.at(1)
+    assert mc.kube.held == ["0"]
+    mc.flux.end(1)
+    mc.at(10)
+    assert mc.kube.held is None
+
+
+def test_the_agent_scales_and_holds_pods(mc: Setup) -> None:
+    mc.settings(budget=HELD)
+    mc.flux.used = {0: (1, 0)}
+    mc.flux.submit(1)
+    # a window is open, but the next start of a job counts at once
+    assert mc.at(0) == [(0, 10)]
+    mc.at(10)
+    mc.flux.jobs.clear()
+    mc.flux.run(1, "1")
+    mc.at(11)
+    assert (mc.kube.size, mc.kube.held) == (2, ["0", "1"])
+
+
+def test_pods_are_held_while_the_size_can_not_be_read(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    mc.settings(budget=HELD)
+    mc.kube.errors = {"get": "GET: 403 forbidden"}
+    assert mc.at(0) == [(0, 1)]
+    mc.flux.run(1, "2")
+    # a start of a job does not ask for the size sooner
+    assert mc.at(0.25) == [(0, 0.75)]
+    assert mc.kube.held == ["0", "2"]
+    assert mc.kube.asked == 3
+    assert said(capsys) == ["the size can't be read or changed now: GET: 403 forbidden"]
+
+
+def test_the_agent_scales_while_pods_can_not_be_held_and_says_so_once(
+    mc: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mc.settings(budget=HELD, port=8051)
+    mc.kube.errors = {"budget": "GET: 404 not found"}
+    mc.flux.used = {0: (1, 0)}
+    mc.flux.submit(1)
+    # it asks more and more seldom
+    assert [most for _, most in mc.at(0, 1, 3, 7, 15, 25)] == [1, 2, 4, 3, 10, 10]
+    assert (mc.kube.size, len(mc.shown)) == (2, 6)
+    mc.kube.errors = {}
+    mc.at(35)
+    assert mc.kube.held == ["0"]
+    mc.kube.errors = {"budget": "GET: 404 not found"}
+    mc.at(45)
+    failures = [line for line in said(capsys) if "Budget" in line]
+    assert failures == ["the PodDisruptionBudget can't be read or changed now: GET: 404 not found"] * 2
 
 
 # Scale to zero -----------------------------------------------------------------------------------------------

@@ -135,6 +135,12 @@ def test_the_agent_watches_jobs_nodes_and_the_requested_size(handle: Reactor, wa
     assert len(handle.open) == 3, "each is opened once"
 
 
+def test_the_agent_watches_starts_of_jobs_if_asked(handle: Reactor, program: ModuleType) -> None:
+    handle.comes = [(3, JOBS, None)]
+    program.Changes(handle, program.STARTS).wait(0, 10)
+    assert (handle.open, round(handle.now, 3)) == ([(JOBS, {"allow": {"alloc": 1}})], 3.05)
+
+
 def test_the_agent_watches_the_group_of_online_brokers_in_an_older_flux(
     handle: Reactor, program: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,6 +152,20 @@ def test_replicas_are_changed_with_the_version_that_was_read(pod: Kube, api: Api
     ]
 
 
+@pytest.mark.parametrize("selector", [{"matchLabels": {"a": "b"}}, None], ids=str)
+def test_the_selector_of_the_budget_is_changed_with_the_version_that_was_read(
+    pod: Kube, api: Api, selector: dict[str, Any] | None
+) -> None:
+    path = "/apis/policy/v1/namespaces/ns/poddisruptionbudgets/mc"
+    api.answer(job("7"), job("8"))
+    pod.select(pod.get_budget(), selector)
+    change = {"metadata": {"resourceVersion": "7"}, "spec": {"selector": selector}}
+    assert api.asked == [
+        (f"GET {path}", "application/json", f"Bearer {TOKEN}", None),
+        (f"PATCH {path}?fieldManager=minicluster-agent", MERGE, f"Bearer {TOKEN}", change),
+    ]
+
+
 MODIFIED = '{"message": "the object has been modified"}'
 
 

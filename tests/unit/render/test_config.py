@@ -139,6 +139,7 @@ AGENT = {
     "period": 10,
     "policy": None,
     "policy_keys": ["min", "max", "backlog", "idle", "suspend", "step_up", "step_down", "cpu_target", "handle"],
+    "budget": None,
     "port": None,
     "container": "flux-sample",
     "cpu_request": 0.0,
@@ -184,6 +185,20 @@ POLICY = {"min": 1, "max": 8, **WINDOWS, "step_up": 0, "step_down": 0, "cpu_targ
             {"policy": {**POLICY, "cpu_target": 60}, "container": "app", "cpu_request": 1.5},
         ),
         ({"containers": [{"resources": {"limits": {"cpu": 4}}}]}, {"cpu_request": 4.0}),
+        ({"pod": {"disruptionBudget": True}}, {"budget": {"always_lead": True}}),
+        # the queue outlives the lead's pod, a launcher doesn't
+        *(
+            ({"pod": {"disruptionBudget": True}, **kept}, {"budget": {"always_lead": False}})
+            for kept in ({"state": {"claimName": "c"}}, {"state": {"capacity": "1Gi"}}, {"archive": {"path": "/a/b"}})
+        ),
+        (
+            {
+                "pod": {"disruptionBudget": True},
+                "state": {"claimName": "c"},
+                "containers": [{"command": "x", "launcher": True}],
+            },
+            {"budget": {"always_lead": True}},
+        ),
     ],
     ids=str,
 )

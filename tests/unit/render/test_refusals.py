@@ -79,6 +79,12 @@ FOLLOWED: list[tuple[dict[str, Any], str]] = [
     ),
 ]
 ROOMY = {"a": {"path": "/a", "claimName": "c"}}
+#: Values with which the lead has an agent
+AGENTS: dict[str, dict[str, Any]] = {
+    "autoscaling.enabled": {"autoscaling": {"enabled": True}},
+    "metrics.enabled": {"metrics": {"enabled": True}},
+    "pod.disruptionBudget": {"pod": {"disruptionBudget": True}},
+}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"size": 4, "maxSize": 2}, "size is 4, maxSize 2: lower size, or install with a larger maxSize"),
     ({"size": 2, "minSize": 3}, "minSize is 3, size 2: minSize can't be above size; lower minSize"),
@@ -622,21 +628,20 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "networkPolicy.enabled and pod.hostNetwork are both true: a NetworkPolicy does not apply to the host's "
         "network; drop one of them",
     ),
-    # autoscaling and metrics
+    # the agent
     *(
         (
             {**values, **bursting(leadBroker=LEAD, hostlist="root-0")},
-            "autoscaling or metrics is on beside flux.bursting.leadBroker: they belong to the lead cluster; "
-            "turn them off here",
+            f"{field} is true beside flux.bursting.leadBroker: it is for the lead's cluster; set it to false here",
         )
-        for values in ({"autoscaling": {"enabled": True}}, {"metrics": {"enabled": True}})
+        for field, values in AGENTS.items()
     ),
     *(
         (
             {**values, "flux": {"disableSocket": True}},
-            "autoscaling or metrics is on with flux.disableSocket: they need the broker's socket; drop one of them",
+            f"{field} and flux.disableSocket are both true: the agent needs the broker's socket; drop one of them",
         )
-        for values in ({"autoscaling": {"enabled": True}}, {"metrics": {"enabled": True}})
+        for field, values in AGENTS.items()
     ),
     (
         {"metrics": {"enabled": True, "port": 8050}},
@@ -706,7 +711,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             {**values, "metrics": {**values.get("metrics", {}), "port": 9100}, **runner(ports=[80, 9100])},
             "metrics.port is 9100, a port of another container of the pod: choose another",
         )
-        for values in ({"autoscaling": {"enabled": True}}, {"metrics": {"enabled": True}})
+        for values in AGENTS.values()
     ),
     # state
     (

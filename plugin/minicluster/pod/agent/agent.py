@@ -1,8 +1,8 @@
-"""agent.py SETTINGS: beside the lead's broker, scales the cluster by the needs of the queue and serves metrics.
+"""agent.py SETTINGS: beside the lead's broker, scales the cluster, holds busy pods and serves metrics.
 
 SETTINGS is a JSON file. The agent reads it at each look, so an upgrade takes effect without a restart. It looks at Flux
-when something has changed there, and once a period. It asks Kubernetes once a period, and before it changes the size.
-It writes each decision to stderr, and records each change of the size as an event of the Job.
+when something has changed there, and once a period. It asks Kubernetes once a period, and before it changes something
+there. It writes each decision about the size to stderr, and records each change of the size as an event of the Job.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -13,47 +13,37 @@ import json
 import math
 import sys
 import time
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Callable, NoReturn, TypeVar
+from typing import Any, NoReturn
 
-import drains
 import flux
 import metrics
 import state
-import suspend
-from autoscale import Autoscaler, Decision, Policy, Snapshot, parse_policy
-from changes import Changes, pause_after
-from kube import Kube, KubeError, is_elastic, server
+from autoscale import parse_policy
+from budget import DisruptionBudget, pods_to_hold
+from changes import NEEDS, STARTS, Changes, pause_after
+from kube import Kube, server
 from log import Once, log
-from need import queue_need
-from pending import Pending
-from quota import Quota
-from replicas import Replicas
+from retry import RETRY, Retry
+from scaler import Scaler
 
-T = TypeVar("T")
-#: Seconds after which a request that failed is repeated; doubled each time, up to the period
-RETRY = 1.0
+#: Seconds until the next look of a part that is off
+OFF = (math.inf, math.inf)
 
 
 class Agent:
-    """Takes a snapshot at each look, decides and acts."""
+    """Looks at Flux, and has its parts act."""
 
     def __init__(self, handle: Any, file: Path) -> None:
         """Open no connection yet."""
         self.handle, self.file = handle, file
-        self.autoscaler = Autoscaler()
-        self.snapshot: Snapshot | None = None  #: the last one, for metrics while the API server is away
-        self.pending = Pending(handle)
-        self.server = metrics.MetricsServer()
         self.once = Once()
-        self.job: dict[str, Any] = {}  #: as Kubernetes had it last
-        self.cpu: float | None = None  #: CPU use as a number of runners' requests; None if unknown or not wanted
-        self.quota = Quota()  #: of Kueue
-        self.replicas = Replicas()
-        self.expires = -math.inf  #: when Kubernetes is asked again
-        self.idle, self.idle_left = suspend.Idle(), math.inf  #: seconds until an idle cluster is suspended
-        self.retry = RETRY  #: seconds until Kubernetes is asked again after it failed
+        self.budget = DisruptionBudget()
+        self.scaler = Scaler(handle, self.once)
+        self.holding = Retry("the PodDisruptionBudget can't be read or changed now", "budget")
+        self.scaling = Retry("the size can't be read or changed now", "size")
+        self.server = metrics.MetricsServer()
 
     def look(self, now: float) -> tuple[float, float]:
         """Look at Flux and act, at a time of the monotonic clock.
@@ -62,163 +52,49 @@ class Agent:
 
         Raises OSError.
         """
-        settings = json.loads(self.file.read_text(encoding="utf-8"))
-        period = float(settings["period"])
-        policy = parse_policy(settings["policy"], period) if settings["policy"] else None
+        settings = read(self.file)
+        period, policy, port = float(settings["period"]), settings["policy"], settings["port"]
         nodes = state.nodes(self.handle)
-        waiting = state.waiting_jobs(self.handle)
-        least, most = period, period
-        if policy:
-            try:
-                wait = self._scale(settings, policy, nodes, waiting, now)
-                # while a window is open, another look can't change the decision
-                least, most = 0.0 if wait == math.inf else wait, min(wait, self.expires - now, self.idle_left)
-                self.retry = RETRY
-            except KubeError as error:
-                self.once.log(f"the size can't be read or changed now: {error}")
-                least = most = min(period, self.retry)
-                self.retry = 2 * most
-        else:
-            self.snapshot = None
-        if settings["port"]:
-            self._serve(settings, policy, nodes, waiting)
+        # first, because a pod whose job is new can be evicted until then
+        held = self._hold(settings, nodes, now) if settings["budget"] else OFF
+        waiting = state.waiting_jobs(self.handle) if policy or port else []
+        sized = self._scale(settings, nodes, waiting, now) if policy else OFF
+        if port:
+            self._serve(settings, nodes, waiting)
         else:
             self.server.clear()
-        return least, most
+        return min(period, held[0], sized[0]), min(period, held[1], sized[1])
 
-    def _serve(
-        self, settings: dict[str, Any], policy: Policy | None, nodes: state.Nodes, waiting: list[dict[str, Any]]
-    ) -> None:
+    def _hold(self, settings: dict[str, Any], nodes: state.Nodes, now: float) -> tuple[float, float]:
+        """Hold the pods that must not be evicted; return the least and the most seconds until the next look."""
+        kube, period = _kube(settings), float(settings["period"])
+        pods = pods_to_hold(self.handle, nodes, settings["max_size"], settings["budget"]["always_lead"])
+
+        def look() -> tuple[float, float]:
+            found = self.budget.look(kube, pods, now, period)
+            self.once.log("", "budget")
+            return found
+
+        return self.holding.look(look, now, period, self.once)
+
+    def _scale(
+        self, settings: dict[str, Any], nodes: state.Nodes, waiting: list[dict[str, Any]], now: float
+    ) -> tuple[float, float]:
+        """Bring the cluster to its size; return the least and the most seconds until the next look."""
+        look = partial(self.scaler.look, _kube(settings), settings, nodes, waiting, now)
+        return self.scaling.look(look, now, float(settings["period"]), self.once)
+
+    def _serve(self, settings: dict[str, Any], nodes: state.Nodes, waiting: list[dict[str, Any]]) -> None:
         """Serve the metrics of this period."""
-        size = self.snapshot.size if self.snapshot else settings["size"]
-        wishes = self.snapshot.wishes(policy) if self.snapshot and policy else {}
+        snapshot = self.scaler.snapshot if settings["policy"] else None
+        size = snapshot.size if snapshot else settings["size"]
+        wishes = snapshot.wishes(parse_policy(settings["policy"], settings["period"])) if snapshot else {}
         wait = state.longest_wait(waiting, time.time())
         values = metrics.Scrape(size, settings["max_size"], nodes, state.job_counts(self.handle), wait)
         try:
             self.server.serve(settings["port"], metrics.text(values, wishes))
         except OSError as error:
             self.once.log(f"metrics.port {settings['port']} can't be served: {error}", "port")
-
-    def _scale(
-        self, settings: dict[str, Any], policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float
-    ) -> float:
-        """Bring the cluster to its size; return the seconds until it grows, infinite if it is not about to."""
-        kube = Kube(server(), settings["namespace"], settings["name"])
-        scheduled = now >= self.expires
-        if scheduled:
-            self._read(kube, settings, policy)
-            self.expires = now + policy.period
-        if suspend.is_asleep(self.job):
-            self._watch_last_jobs(kube)
-            self.idle_left = math.inf
-            return math.inf
-        own = int(settings["max_size"])
-        if scheduled and policy.handle:
-            self._try(
-                "the Deployment's replicas can't be read or changed",
-                lambda: self.replicas.look(self.handle, kube, self.once, self.size, policy),
-            )
-        is_counted = scheduled and is_elastic(self.job)
-        gated = (self._try("pods that wait for Kueue's quota can't be counted", kube.gated) if is_counted else 0) or 0
-        admitted = self.quota.look(now, self.size, gated) if scheduled else self.size
-        policy = replace(policy, max=int(max(policy.min, min(policy.max, self.quota.limit))))
-        snapshot, decision = self._decide(policy, nodes, own, waiting, now)
-        if admitted < self.size:
-            decision = Decision(admitted, f"Kueue has no quota for {gated} of its pods")
-        if not scheduled and (decision.size != snapshot.size or not self.idle_left):
-            # it acts only on the present Job
-            self._read(kube, settings, policy)
-            snapshot, decision = self._decide(policy, nodes, own, waiting, now)
-        self.snapshot = snapshot
-        if not self.idle_left:
-            self._suspend(kube, policy, own, now)
-        elif decision.size != snapshot.size:
-            self._resize(kube, snapshot, decision)
-        elif scheduled:
-            self.once.log(f"size {snapshot.size}: {decision.why}")
-        return decision.wait
-
-    @property
-    def size(self) -> int:
-        """Size of the Job, as Kubernetes had it last."""
-        return int(self.job["spec"]["completions"])
-
-    def _try(self, failure: str, ask: Callable[[], T]) -> T | None:
-        """Ask Kubernetes for what the agent can do without; if it fails, log that and return None."""
-        try:
-            found = ask()
-        except KubeError as error:
-            self.once.log(f"{failure}: {error}", failure)
-            return None
-        self.once.log("", failure)
-        return found
-
-    def _decide(
-        self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
-    ) -> tuple[Snapshot, Decision]:
-        drains.undrain_ours(self.handle, nodes, self.size, own)
-        snapshot = self._snapshot(policy, nodes, own, waiting, now)
-        is_asked = policy.suspend and not self.job["spec"].get("suspend")
-        self.idle_left = self.idle.left(policy, snapshot, suspend.use(self.handle)) if is_asked else math.inf
-        return snapshot, self.autoscaler.decide(policy, snapshot)
-
-    def _suspend(self, kube: Kube, policy: Policy, own: int, now: float) -> None:
-        job = suspend.suspend(self.handle, kube, self.job, policy, own)
-        if job:
-            # these pods get no more jobs; if somebody resumes the Job, new pods run them
-            self.job, self.expires = job, now + policy.period
-            # if the Job is resumed while these pods end, the idle window begins again
-            self.idle = suspend.Idle()
-            self._tell(kube, "Idle", f"suspended: idle for {policy.suspend:g} s")
-
-    def _watch_last_jobs(self, kube: Kube) -> None:
-        """Resume the cluster if a job is submitted while its pods end."""
-        if suspend.use(self.handle).active and suspend.resume(kube):
-            self._tell(kube, "Woken", "resumed: a job came while the pods ended")
-
-    def _read(self, kube: Kube, settings: dict[str, Any], policy: Policy) -> None:
-        job = kube.get_job()
-        # somebody resumed the Job without `minicluster`, which removes the annotation
-        is_stale = suspend.has_slept(job) and not suspend.is_asleep(job)
-        self.job = kube.resume(job, {suspend.SUSPENDED: None}) if is_stale else kube.drop_field_ownership(job)
-        used = (
-            self._try("CPU use can't be read", lambda: kube.cpu(settings["container"])) if policy.cpu_target else None
-        )
-        self.cpu = None if used is None else used / float(settings["cpu_request"])
-
-    def _snapshot(
-        self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
-    ) -> Snapshot:
-        size = self.size
-        # jobs may need hosts of bursts too
-        need = queue_need(nodes, size, policy.max, self.pending.requests(waiting, now))
-        cpu = None if self.cpu is None else self.cpu / size
-        return Snapshot(now, size, nodes.first(own), need, len(waiting), state.requested_size(self.handle), cpu)
-
-    def _resize(self, kube: Kube, snapshot: Snapshot, decision: Decision) -> None:
-        """Change the size. A cluster shrinks only when no job can start on the nodes that leave."""
-        # a size that was set by hand may be larger than Flux's table of hosts
-        leaving = [rank for rank in range(decision.size, snapshot.size) if rank in snapshot.nodes.all]
-        drains.drain(self.handle, leaving)
-        nodes = state.nodes(self.handle) if leaving else snapshot.nodes
-        if any(rank in nodes.used for rank in leaving):
-            drains.undrain_ours(self.handle, nodes, snapshot.size)
-            self.once.log(f"size {snapshot.size}: a job started on a node that was about to go")
-            return
-        try:
-            self.job = kube.resize(self.job, decision.size)
-        except KubeError:
-            drains.undrain_ours(self.handle, state.nodes(self.handle), snapshot.size)
-            raise
-        self.autoscaler.stepped = snapshot.now
-        self._tell(kube, "Scaled", f"size {snapshot.size} -> {decision.size}: {decision.why}")
-
-    def _tell(self, kube: Kube, reason: str, line: str) -> None:
-        self.once.log(line)
-        try:
-            kube.event(self.job, reason, line)
-        except KubeError as error:
-            log(f"the event was not recorded: {error}")
 
 
 def work(agent: Agent, changes: Changes) -> NoReturn:
@@ -237,10 +113,22 @@ def work(agent: Agent, changes: Changes) -> NoReturn:
         changes.wait(max(least, pause), max(begin + most - time.monotonic(), 0.1))
 
 
+def read(file: Path) -> dict[str, Any]:
+    """Return the settings. Raises OSError."""
+    settings: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return settings
+
+
+def _kube(settings: dict[str, Any]) -> Kube:
+    return Kube(server(), settings["namespace"], settings["name"])
+
+
 def main() -> None:
     """Work until the pod ends."""
+    file = Path(sys.argv[1])
     try:
-        work(Agent(flux.Flux(), Path(sys.argv[1])), Changes(flux.Flux()))
+        names = [*NEEDS, *STARTS] if read(file)["budget"] else NEEDS
+        work(Agent(flux.Flux(), file), Changes(flux.Flux(), names))
     except OSError as error:
         # Kubernetes starts this container again, and it waits for the next broker
         sys.exit(f"minicluster-agent: Flux can't be asked: {error}")

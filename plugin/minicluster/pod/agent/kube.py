@@ -1,4 +1,4 @@
-"""The agent's client of Kubernetes, with the pod's own token: its Job and its events, its Deployment, CPU use.
+"""The agent's client of Kubernetes, with the pod's own token: its Job and events, its other objects, CPU use.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -11,6 +11,7 @@ import json
 import os
 import ssl
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from time import gmtime, strftime
@@ -26,6 +27,8 @@ GANG = "gang-scheduled PodGroup"
 #: Label of a Job in a queue of Kueue, and the scheduling gate of a Job whose size Kueue lets change
 QUEUE = "kueue.x-k8s.io/queue-name"
 ELASTIC = "kueue.x-k8s.io/elastic-job"
+#: Labels that Kubernetes puts on the pods of an Indexed Job
+JOB_NAME, INDEX = "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"
 
 
 class KubeError(Exception):
@@ -40,6 +43,7 @@ class Kube:
         self.server, self.namespace, self.name, self.token = server, namespace, job, token
         self.job = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}"
         self.deployment = f"/apis/apps/v1/namespaces/{namespace}/deployments/{job}"
+        self.budget = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{job}"
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
         """Call the API. Raises KubeError."""
@@ -131,6 +135,16 @@ class Kube:
         metadata = {"resourceVersion": version, "annotations": annotations}
         self._patch(self.deployment, {"metadata": metadata, "spec": {"replicas": replicas}})
 
+    def get_budget(self) -> dict[str, Any]:
+        """Return the PodDisruptionBudget of the Job's name. Raises KubeError."""
+        budget: dict[str, Any] = self.call("GET", self.budget)
+        return budget
+
+    def select(self, budget: Mapping[str, Any], selector: Mapping[str, Any] | None) -> None:
+        """Change which pods the PodDisruptionBudget selects. Raises KubeError, also if others have changed it since."""
+        version = budget["metadata"]["resourceVersion"]
+        self._patch(self.budget, {"metadata": {"resourceVersion": version}, "spec": {"selector": selector}})
+
     def event(self, job: Mapping[str, Any], reason: str, message: str) -> None:
         """Record an event of the Job. Raises KubeError."""
         now = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime())
@@ -155,7 +169,7 @@ class Kube:
 
     @property
     def _selector(self) -> str:
-        return f"?labelSelector=batch.kubernetes.io%2Fjob-name%3D{self.name}"
+        return "?" + urllib.parse.urlencode({"labelSelector": f"{JOB_NAME}={self.name}"})
 
     def cpu(self, container: str) -> float:
         """Return the CPU that the brokers' containers use, in cores. Needs a metrics API. Raises KubeError."""

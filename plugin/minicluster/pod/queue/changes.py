@@ -1,4 +1,4 @@
-"""Wakes the agent when Flux has changed: a job begins to wait for nodes, a node comes or goes, a size is requested.
+"""Wakes the agent when Flux has changed: a job waits or starts, a node comes or goes, a size is requested.
 
 Flux streams such events. The agent only learns that something has changed, and then looks at all of Flux.
 Runs with the Python of the Flux view, 3.8 or later.
@@ -20,7 +20,11 @@ STREAMS = {
     "jobs": ("job-manager.events-journal", {"allow": {"priority": 1}}),
     "nodes": watch_nodes(),
     "size": watch_kvs(REQUESTED_SIZE),
+    # with its event `alloc` a job gets its nodes
+    "starts": ("job-manager.events-journal", {"allow": {"alloc": 1}}),
 }
+#: Names of the streams that change what the queue needs, and of the one that changes which nodes are busy
+NEEDS, STARTS = ("jobs", "nodes", "size"), ("starts",)
 #: Seconds for which more changes may follow the first one: jobs are often submitted together
 SETTLE = 0.05
 #: The least seconds between two looks, and how many times as long as a look's CPU time: so 5 % of a core at most
@@ -35,7 +39,7 @@ def pause_after(used: float) -> float:
 class Changes:
     """What has changed in Flux since the last wait."""
 
-    def __init__(self, handle: Any, names: Iterable[str] = STREAMS) -> None:
+    def __init__(self, handle: Any, names: Iterable[str] = NEEDS) -> None:
         """Take a handle that nothing else uses, and the names of streams. Open no stream yet."""
         self.handle = handle
         self.names = frozenset(names)

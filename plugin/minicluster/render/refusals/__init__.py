@@ -36,6 +36,7 @@ CHECKS = (
     bursts.bursts,
     pod.fields,
     pod.on_stop,
+    sizes.agent,
     sizes.autoscaling,
     sizes.scale_to_zero,
     sizes.replicas,

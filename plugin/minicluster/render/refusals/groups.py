@@ -69,6 +69,7 @@ def _beside(cluster: MiniClusterModel) -> Iterator[str]:
         ("flux.bursting.clusters", bursting["clusters"], "a cluster with groups takes no bursts; drop one of them"),
         ("flux.bursting.hostlist", bursting["hostlist"], "the groups make the list; drop it"),
         ("autoscaling.enabled", cluster.autoscaling, "the autoscaler knows one group only; scale the groups by hand"),
+        ("pod.disruptionBudget", cluster.spec["pod"]["disruptionBudget"], "the budget knows one group only; set false"),
         ("gang.kind", cluster.spec["gang"]["kind"], "a gang is one Job; drop one of them"),
         ("flux.minimalService", cluster.flux["minimalService"], "brokers of groups need host names; drop one of them"),
     ):

@@ -40,22 +40,8 @@ def _burst_sizes(cluster: MiniClusterModel) -> dict[str, int]:
 
 
 def autoscaling(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield values with which the agent can't work, and limits of the size that contradict each other."""
-    scaling, metrics = cluster.autoscaling, cluster.spec["metrics"]
-    if scaling or metrics["enabled"]:
-        if cluster.joins:
-            yield (
-                "autoscaling or metrics is on beside flux.bursting.leadBroker: they belong to the lead cluster; "
-                "turn them off here"
-            )
-        if cluster.flux["disableSocket"]:
-            yield (
-                "autoscaling or metrics is on with flux.disableSocket: they need the broker's socket; drop one of them"
-            )
-        if any(metrics["port"] in container.get("ports", []) for container in cluster.spec["containers"]):
-            yield f"metrics.port is {metrics['port']}, a port of another container of the pod: choose another"
-    if metrics["enabled"] and metrics["port"] == BROKER_PORT:
-        yield f"metrics.port is {BROKER_PORT}, on which the broker listens: choose another"
+    """Yield limits of the size that contradict each other."""
+    scaling = cluster.autoscaling
     if not scaling:
         return
     if cluster.max_size == 1 and not scaling["suspendAfterSeconds"]:
@@ -77,6 +63,23 @@ def autoscaling(cluster: MiniClusterModel) -> Iterator[str]:
             "autoscaling.targetCPUUtilizationPercentage is set and the runner requests no CPU: "
             "set resources.requests.cpu, of which it is a part"
         )
+
+
+def agent(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield values with which the agent can't work."""
+    spec, port = cluster.spec, cluster.spec["metrics"]["port"]
+    parts = {f"{part}.enabled": spec[part]["enabled"] for part in ("autoscaling", "metrics")}
+    parts["pod.disruptionBudget"] = spec["pod"]["disruptionBudget"]
+    on = [field for field, is_on in parts.items() if is_on]
+    for field in on:
+        if cluster.joins:
+            yield f"{field} is true beside flux.bursting.leadBroker: it is for the lead's cluster; set it to false here"
+        if cluster.flux["disableSocket"]:
+            yield f"{field} and flux.disableSocket are both true: the agent needs the broker's socket; drop one of them"
+    if on and any(port in container.get("ports", []) for container in spec["containers"]):
+        yield f"metrics.port is {port}, a port of another container of the pod: choose another"
+    if spec["metrics"]["enabled"] and port == BROKER_PORT:
+        yield f"metrics.port is {BROKER_PORT}, on which the broker listens: choose another"
 
 
 def replicas(cluster: MiniClusterModel) -> Iterator[str]:
