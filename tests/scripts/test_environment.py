@@ -138,6 +138,28 @@ def test_the_variable_of_the_gpus_is_noted_with_the_names_that_they_have_in_the_
     assert (file.read_text() if file.exists() else None) == noted
 
 
+GROUPS = [
+    {"name": "amd", "size": 1, "resources": {"limits": {"cpu": 2, "amd.com/gpu": 2}}},
+    {"name": "plain", "size": 1, "resources": {"limits": {"cpu": "1500m"}}},
+]
+
+
+@pytest.mark.parametrize(("group", "noted"), [("", None), ("amd", "ROCR_VISIBLE_DEVICES\n\n"), ("plain", None)])
+def test_a_pod_of_a_group_is_a_worker_with_the_host_and_the_gpus_of_its_group(
+    make: Make, group: str, noted: str | None
+) -> None:
+    runner = {"command": "true", "resources": {"limits": {"cpu": 4, "nvidia.com/gpu": 1}}}
+    pod = make({**QUIET, "groups": GROUPS, "flux": {"completeWorkers": True}}, runner)
+    if group:
+        pod.play("start", "exit 0")
+    assert pod.run(**({"MINICLUSTER_GROUP": group} if group else {})) == (0, "")
+    [start] = pod.calls("start")
+    assert pod.attributes(start)["hostname"] == f"flux-sample{group and '-'}{group}-0"
+    assert bool(pod.calls("run")) == (not group), "only the lead has work"
+    file = pod.run_folder / "gpus"
+    assert (file.read_text() if file.exists() else None) == noted
+
+
 # PYTHONPATH --------------------------------------------------------------------------------------------------
 
 

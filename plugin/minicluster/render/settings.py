@@ -5,7 +5,7 @@ from typing import Any
 
 from minicluster.render import broker, devices, resources, work
 from minicluster.render.hostlist import registered
-from minicluster.render.model import MiniClusterModel
+from minicluster.render.model import MiniClusterModel, NodeGroup
 
 
 def shell(cluster: MiniClusterModel) -> str:
@@ -23,7 +23,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_affinity": cluster.flux["affinity"],
         "mc_cpus": resources.whole_cpus(runner) or "",
         "mc_gpu_variable": devices.task_variable(cluster),
-        "mc_group_gpus": "".join(f"{g.name} {devices.task_variable(g.cluster)}\n" for g in cluster.groups),
+        "mc_groups": "".join(_group(group) for group in cluster.groups),
         "mc_joins": _joined_lead(cluster),
         "mc_hosts_count": registered(cluster),
         "mc_resource_set": resources.resource_set(cluster),
@@ -50,6 +50,12 @@ def shell(cluster: MiniClusterModel) -> str:
     }
     lines = [f"{key}={shlex.quote(str(value))}" for key, value in values.items()]
     return "\n".join(["# shellcheck shell=sh disable=SC2034", *lines, *_environment(cluster)]) + "\n"
+
+
+def _group(group: NodeGroup) -> str:
+    """Return a line with the name of a group, the CPUs that its runner requests, and the variable of its GPUs."""
+    cpus = resources.whole_cpus(group.cluster.runner) or "-"
+    return f"{group.name} {cpus} {devices.task_variable(group.cluster)}\n"
 
 
 def _flag(value: object) -> str:

@@ -255,6 +255,7 @@ SETTINGS = {
     "mc_affinity": "auto",
     "mc_cpus": "",
     "mc_gpu_variable": "",
+    "mc_groups": "",
     "mc_joins": "",
     "mc_hosts_count": "1",
     "mc_resource_set": resource_set("0", "flux-sample-0"),

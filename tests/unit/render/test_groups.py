@@ -93,6 +93,11 @@ def test_the_agent_and_other_programs_know_the_groups(cluster_of: Make) -> None:
     ]
 
 
+def test_the_pods_of_each_group_know_their_cpus_and_gpus(cluster_of: Make) -> None:
+    text = settings.shell(cluster_of({**BOTH, "groups": [GPU, SPOT | {"resources": {"limits": {"cpu": "500m"}}}]}))
+    assert "mc_groups='gpu 8 CUDA_VISIBLE_DEVICES\nspot - \n'\n" in text
+
+
 UNKNOWN = "the cores of groups[0], spot, are unknown, because its nodes may be unlike the lead's: set "
 
 

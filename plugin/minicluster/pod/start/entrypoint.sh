@@ -41,6 +41,7 @@ main() {
   run_snippet pre.sh
   start_munge
   choose_ip_family /proc/net
+  use_group
   choose_affinity
   note_gpus
   make_resources || {

@@ -2,6 +2,15 @@
 # Decides what Flux may use of the nodes: the resource set R, whether tasks are bound to CPUs, and which GPUs
 # a task sees. For the entrypoint.
 
+# In a pod of a group, sets mc_cpus and mc_gpu_variable to those of the group.
+use_group() {
+  while [ -n "$mc_group" ] && read -r mc_key mc_list mc_variable; do
+    [ "$mc_key" != "$mc_group" ] || mc_cpus=${mc_list#-} mc_gpu_variable=$mc_variable
+  done <<EOF
+$mc_groups
+EOF
+}
+
 # Writes R (RFC 20) over all hosts that may ever join. Flux uses the R of the lead; that of a worker must have the same
 # hosts.
 make_resources() {
@@ -45,11 +54,6 @@ choose_affinity() {
 # don't count from 0: the device plugin set the same variable then, or it named MIG devices, which CUDA doesn't number.
 # minicluster.lua reads the file.
 note_gpus() {
-  while [ -n "$mc_group" ] && read -r mc_key mc_list; do
-    [ "$mc_key" != "$mc_group" ] || mc_gpu_variable=$mc_list
-  done <<EOF
-$mc_group_gpus
-EOF
   [ -n "$mc_gpu_variable" ] || return 0
   eval "mc_ids=\${$mc_gpu_variable:-}"
   case $mc_gpu_variable,$mc_ids,${NVIDIA_VISIBLE_DEVICES:-} in CUDA_*,,MIG-*) mc_ids=$NVIDIA_VISIBLE_DEVICES ;; esac
