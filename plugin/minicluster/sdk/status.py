@@ -8,9 +8,9 @@ from minicluster.cluster.pods import Pod
 from minicluster.lead.question import WORDS, SilentError, standard_input
 from minicluster.live.document import document
 from minicluster.live.snapshot import snapshot
-from minicluster.sdk.channel import LostError, finish
+from minicluster.sdk.channel import finish
 from minicluster.sdk.client import KubeClient
-from minicluster.sdk.exceptions import NotFoundError
+from minicluster.sdk.exceptions import ApiError, NotFoundError
 
 
 def status(kube: KubeClient, name: str) -> dict[str, Any]:
@@ -22,12 +22,15 @@ def status(kube: KubeClient, name: str) -> dict[str, Any]:
 
 
 def ask_lead(kube: KubeClient, lead: Pod) -> str:
-    """Return what QUESTION prints in the lead's pod. Raises SilentError."""
+    """Return what QUESTION prints in the lead's pod. Raises SilentError; ApiError if this user may not ask."""
     try:
         channel = kube.run(lead.name, lead.runner, WORDS, stdin=True)
         channel.write(standard_input().encode())
         result = finish(channel)
-    except LostError as error:
+    except ApiError as error:
+        # of a container that doesn't run yet, or any more, Kubernetes says 500
+        if not error.is_passing:
+            raise
         raise SilentError(str(error)) from None
     if result.exit_code:
         lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from kubernetes.client.exceptions import ApiException
+from minicluster.cluster.pods import read_pod
 from minicluster.errors import MiniClusterError
+from minicluster.lead.question import SilentError
 from minicluster.sdk import (
     ApiError,
     ArgumentError,
@@ -26,6 +28,8 @@ from minicluster.sdk import (
 from minicluster.sdk.channel import LostError, PodChannel, finish
 from minicluster.sdk.client import errors as translated
 from minicluster.sdk.client import read_error
+from minicluster.sdk.status import ask_lead
+from status_samples import pod
 from support import PACKAGE
 from websocket import ABNF, WebSocketConnectionClosedException
 
@@ -299,3 +303,14 @@ def test_importing_the_sdk_without_the_kubernetes_client_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     last = done.stderr.splitlines()[-1]
     assert last == "ImportError: minicluster.sdk needs the package kubernetes: pip install 'minicluster[sdk]'"
+
+
+@pytest.mark.parametrize(("code", "raised"), [(500, SilentError), (403, ApiError)])
+def test_a_lead_whose_container_does_not_run_yet_is_silent_to_status(code: int, raised: type[Exception]) -> None:
+    class Refusing:
+        def run(self, *_: object, **__: object) -> None:
+            raise ApiError("exec in pod mini-0-x", code)
+
+    with pytest.raises(raised) as caught:
+        ask_lead(Refusing(), read_pod(pod(0)))
+    assert type(caught.value) is raised
