@@ -38,6 +38,17 @@ def test_autoscalers_leave_pods_alone_whose_jobs_would_be_lost(
     assert {key: text for key, text in annotations.items() if key in KEEP} == expected
 
 
+def test_a_group_has_its_own_answer_to_evictions(helm4: Helm) -> None:
+    groups = [{"name": "spot", "cores": 1, "pod": {"evictable": True}}, {"name": "gpu", "cores": 1}]
+    jobs = {
+        name: one for (kind, name), one in by_name(helm4.template(values={"groups": groups})).items() if kind == "Job"
+    }
+    kept = {
+        name: KEEP.keys() <= one["spec"]["template"]["metadata"]["annotations"].keys() for name, one in jobs.items()
+    }
+    assert kept == {"flux-sample": True, "flux-sample-spot": False, "flux-sample-gpu": True}
+
+
 def test_the_budget_has_no_selector_and_comes_with_what_its_agent_needs(helm4: Helm) -> None:
     before, after = (by_name(helm4.template(values={"size": 2, "pod": values})) for values in ({}, BUDGET))
     name = "flux-sample"

@@ -134,6 +134,7 @@ UNKNOWN = "the cores of groups[0], spot, are unknown, because its nodes may be u
         ({"groups": [{**GPU, "maxSize": 99_999}]}, "maxSize and the groups' come to 100001 hosts: "),
         ({"autoscaling": {"enabled": True}}, "groups and autoscaling.enabled are both set: "),
         ({"pod": {"disruptionBudget": True}}, "groups and pod.disruptionBudget are both set: "),
+        ({"groups": [{**GPU, "pod": {"disruptionBudget": True}}]}, "groups and pod.disruptionBudget are both set: "),
         ({"flux": {"minimalService": True}}, "groups and flux.minimalService are both set: "),
         ({"flux": {"bursting": {"clusters": [{"size": 2}]}}}, "groups and flux.bursting.clusters are both set: "),
         ({"gang": {"kind": "volcano"}, "pod": {"schedulerName": "volcano"}}, "groups and gang.kind are both set: "),

@@ -64,12 +64,13 @@ def _devices(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
 
 def _beside(cluster: MiniClusterModel) -> Iterator[str]:
     bursting = cluster.flux["bursting"]
+    budget = any(one.spec["pod"]["disruptionBudget"] for one in (cluster, *(group.cluster for group in cluster.groups)))
     for name, is_set, way in (
         ("flux.bursting.leadBroker", cluster.joins, "a burst has the nodes of one group; drop the groups"),
         ("flux.bursting.clusters", bursting["clusters"], "a cluster with groups takes no bursts; drop one of them"),
         ("flux.bursting.hostlist", bursting["hostlist"], "the groups make the list; drop it"),
         ("autoscaling.enabled", cluster.autoscaling, "the autoscaler knows one group only; scale the groups by hand"),
-        ("pod.disruptionBudget", cluster.spec["pod"]["disruptionBudget"], "the budget knows one group only; set false"),
+        ("pod.disruptionBudget", budget, "the budget knows one group only; drop it, or the groups"),
         ("gang.kind", cluster.spec["gang"]["kind"], "a gang is one Job; drop one of them"),
         ("flux.minimalService", cluster.flux["minimalService"], "brokers of groups need host names; drop one of them"),
     ):
