@@ -133,6 +133,13 @@ UNKNOWN = "the cores of groups[0], spot, are unknown, because its nodes may be u
         ),
         ({"groups": [{**GPU, "maxSize": 99_999}]}, "maxSize and the groups' come to 100001 hosts: "),
         ({"autoscaling": {"enabled": True}}, "groups and autoscaling.enabled are both set: "),
+        *(
+            (
+                {"groups": [{**GPU, "pod": {field: value}}]},
+                f"groups[0].pod.{field} differs from pod.{field}, and all pods have one: set it there",
+            )
+            for field, value in (("onStop", "requeue"), ("terminationGracePeriodSeconds", 60), ("hostNetwork", True))
+        ),
         ({"pod": {"disruptionBudget": True}}, "groups and pod.disruptionBudget are both set: "),
         ({"groups": [{**GPU, "pod": {"disruptionBudget": True}}]}, "groups and pod.disruptionBudget are both set: "),
         ({"flux": {"minimalService": True}}, "groups and flux.minimalService are both set: "),

@@ -12,6 +12,8 @@ from minicluster.render.refusals import devices as claims
 from minicluster.render.refusals.sizes import MOST_PODS
 from minicluster.render.resources import cores
 
+#: Fields of `pod` that are the same for all groups.
+SHARED = ("onStop", "terminationGracePeriodSeconds", "hostNetwork")
 #: What is checked of a group's pods as of the cluster's own.
 PODS = (
     containers.resources,
@@ -43,6 +45,7 @@ def groups(cluster: MiniClusterModel) -> Iterator[str]:
                 f"set {group.place}.resources.limits.cpu or {group.place}.cores"
             )
         yield from _devices(cluster, group)
+        yield from _shared(cluster, group)
         for refusal in (refusal for check in PODS for refusal in check(group.cluster)):
             if refusal not in of_the_cluster:
                 yield f"in {group.place}, {group.name}: {refusal}"
@@ -60,6 +63,13 @@ def _devices(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
                     f"{group.place}.pod.resourceClaims[{n}].spec is set: the release makes only the claims of "
                     "pod.resourceClaims; move it there"
                 )
+
+
+def _shared(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
+    """Yield fields of a group's pods whose meaning is in the settings that all pods share."""
+    for field in SHARED:
+        if group.cluster.spec["pod"][field] != cluster.spec["pod"][field]:
+            yield f"{group.place}.pod.{field} differs from pod.{field}, and all pods have one: set it there"
 
 
 def _beside(cluster: MiniClusterModel) -> Iterator[str]:
