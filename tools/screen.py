@@ -43,6 +43,7 @@ FOUND: dict[str, Any] = {
     "longestWait": 9,
     "problems": [],
     "bursts": {"registered": 0, "up": 0},
+    "groups": [],
 }
 SIZE, COLUMN, LINE, EDGE = 14, 8.5, 20, 20  # pixels: a letter, its width, a line, the edge
 FONTS = "ui-monospace, Menlo, Consolas, monospace"
