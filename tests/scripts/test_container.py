@@ -1,5 +1,6 @@
 """Sidecars, services and the agent: when they start, and how they end."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -216,7 +217,10 @@ def waits(process: Process, container: str) -> None:
     files = Path(f"/proc/{process.popen.pid}")
 
     def reads() -> bool:
-        opened = [str(file.readlink()) for file in (files / "fd").iterdir()]
+        opened = []
+        for file in (files / "fd").iterdir():
+            with suppress(FileNotFoundError):  # closed since
+                opened.append(str(file.readlink()))
         return "S (sleeping)" in (files / "status").read_text() and any(container in name for name in opened)
 
     until(reads)
