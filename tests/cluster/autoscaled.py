@@ -21,17 +21,22 @@ def agent(release: Release, folder: Path, job: str = "mc") -> Kube:
     return Kube(config["server"], release.namespace, job, folder)
 
 
-def change(pod: Kube, how: Callable[[Mapping[str, Any]], object]) -> None:
-    """Change the Job as it is now; again if its controller changed it meanwhile, as the agent does at its next look."""
+def again(act: Callable[[], object]) -> None:
+    """Act; again if a controller changed the object meanwhile, as the agent does at its next look."""
     for _ in range(4):
         try:
-            how(pod.get_job())
+            act()
         except KubeError as error:
             if ": 409 " not in str(error):
                 raise
         else:
             return
-    how(pod.get_job())
+    act()
+
+
+def change(pod: Kube, how: Callable[[Mapping[str, Any]], object]) -> None:
+    """Change the Job as it is now."""
+    again(lambda: how(pod.get_job()))
 
 
 def resize(pod: Kube, new: int) -> None:

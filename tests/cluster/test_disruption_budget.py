@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from autoscaled import agent
+from autoscaled import again, agent
 from budget import DisruptionBudget
-from kube import KubeError
 from quick import QuickCluster
 from simulated import new_namespace
 from support import Helm, lines_with
@@ -26,15 +25,8 @@ Hold = Callable[..., None]
 def hold(release: Release, tmp_path: Path) -> Hold:
     def these(*indexes: int) -> None:
         kube = agent(release, tmp_path)
-        for tries_left in range(5, -1, -1):
-            try:
-                DisruptionBudget().look(kube, frozenset(indexes), 0, 10)
-            except KubeError as error:
-                # the controller writes the status at the same time
-                if ": 409 " not in str(error) or not tries_left:
-                    raise
-            else:
-                return
+        # the controller writes the status at the same time
+        again(lambda: DisruptionBudget().look(kube, frozenset(indexes), 0, 10))
 
     return these
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import replicas
 from autoscale import Policy
-from autoscaled import SCALES, agent, resize, size
-from kube import KubeError
+from autoscaled import SCALES, again, agent, resize, size
 from log import Once
 from test_agent_access import may
 
@@ -28,15 +27,8 @@ def look(release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> L
 
     def once() -> list[int]:
         pod = agent(release, tmp_path)
-        for tries_left in range(5, -1, -1):
-            try:
-                seen.look(None, pod, Once(), size(release), Policy(1, 8, 1, 60))
-            except KubeError as error:
-                # the Deployment's controller writes its status at the same time
-                if ": 409 " not in str(error) or not tries_left:
-                    raise
-            else:
-                break
+        # the Deployment's controller writes its status at the same time
+        again(lambda: seen.look(None, pod, Once(), size(release), Policy(1, 8, 1, 60)))
         return requests
 
     return once

@@ -58,9 +58,8 @@ class Api(ThreadingHTTPServer):
 
     def held(self) -> list[str]:
         """Return the indexes that the budget selects."""
-        found: list[str] = (self.selectors[-1] or {"matchExpressions": [{"values": []}]})["matchExpressions"][0][
-            "values"
-        ]
+        selector = self.selectors[-1]
+        found: list[str] = selector["matchExpressions"][0]["values"] if selector else []
         return found
 
     @staticmethod

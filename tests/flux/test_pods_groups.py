@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from pod_jobs import QUIET, ended, submit
+from pod_jobs import QUIET, UNTIL_TOLD, ended, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
@@ -38,7 +38,7 @@ def test_jobs_choose_a_group_and_each_group_has_a_size_of_its_own(release: Insta
     cluster.wait_for("0,2,4-5")
     assert hosts(cluster, "-N4") == ["0", "gpu-0", "spot-0", "spot-1"]
     # a job of another group goes on, and one that runs there ends first
-    held = submit(cluster, "--requires=gpu", "sh", "-c", "until [ -e /tmp/end ]; do sleep 0.2; done")
+    held = submit(cluster, "--requires=gpu", "sh", "-c", UNTIL_TOLD)
     short = submit(cluster, "--requires=spot", "-N2", "sh", "-c", "sleep 3")
     until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", short).strip() == "RUN", PATIENCE)
     cluster.upgrade(groups=sized(1, 0))

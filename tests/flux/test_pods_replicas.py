@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from pod_jobs import QUIET, ended, size, submit
+from minicluster.idset import to_idset
+from pod_jobs import QUIET, UNTIL_TOLD, ended, size, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
@@ -48,7 +49,7 @@ def scale(cluster: FluxRelease, nodes: int) -> None:
 def settles(cluster: FluxRelease, nodes: int, seconds: float = PATIENCE) -> None:
     """Wait until the cluster has a size, in Flux, in the Job and in the replicas."""
     until(lambda: size(cluster) == nodes, seconds)
-    cluster.wait_for(f"0-{nodes - 1}" if nodes > 1 else "0")
+    cluster.wait_for(to_idset(range(nodes)))
     until(lambda: replicas(cluster) == nodes, PATIENCE)
 
 
@@ -57,7 +58,7 @@ def test_kubectl_scale_grows_and_shrinks_the_cluster_and_ends_no_job(release: In
     settles(cluster, 1)
     scale(cluster, 4)
     settles(cluster, 4)
-    job = submit(cluster, "--requires=rank:3", "-n1", "sh", "-c", "until [ -e /tmp/end ]; do sleep 0.2; done")
+    job = submit(cluster, "--requires=rank:3", "-n1", "sh", "-c", UNTIL_TOLD)
     until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", job).strip() == "RUN", PATIENCE)
     scale(cluster, 1)
     # the request waits for the job, which is on the highest node

@@ -4,7 +4,6 @@ All machines of a burst have the same files: a broker finds its rank by its host
 relative; only the unit names the folder.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +11,8 @@ import tomli_w
 
 from minicluster import streams
 from minicluster.errors import OutputError
-from minicluster.idset import to_idset
-from minicluster.render import broker
+from minicluster.render import broker, resources
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.resources import nodes
 from minicluster.templates import rendered
 
 #: The folder on each machine, as the unit names it.
@@ -61,16 +58,9 @@ def configuration(burst: MiniClusterModel, has_r: bool) -> str:
 
 def resource_set(burst: MiniClusterModel) -> str | None:
     """Return R (RFC 20) on a line; None when the cores of a host are known to Flux on that host only."""
-    execution: dict[str, object] = {"R_lite": [], "starttime": 0.0, "expiration": 0.0, "nodelist": []}
-    lite, nodelist = [], []
-    for part in nodes(burst):
-        if part.cores is None:
-            return None
-        gpu = {"gpu": to_idset(range(part.gpus))} if part.gpus else {}
-        lite.append({"rank": part.ranks, "children": {"core": to_idset(range(part.cores)), **gpu}})
-        nodelist.append(part.hosts)
-    execution |= {"R_lite": lite, "nodelist": nodelist}
-    return json.dumps({"version": 1, "execution": execution}) + "\n"
+    if any(part.cores is None for part in resources.nodes(burst)):
+        return None
+    return resources.resource_set(burst) + "\n"
 
 
 def start(burst: MiniClusterModel) -> str:

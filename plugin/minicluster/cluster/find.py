@@ -65,11 +65,10 @@ def find_by_name(objects: Objects, name: str) -> Found | None:
     else:
         config = _readable(objects.get, "configmap", f"{name}-config")
         job = read_deleted_job(config) if config else None
-    groups: list[GroupNodes] = []
-    if job and job.groups:
-        jobs = objects.select("jobs", f"app.kubernetes.io/instance={name},{GROUP}")
-        groups += read_groups(job.groups, job.max_size or 0, jobs, items)
-    return Found(name, pods, job, groups) if pods or job else None
+    if not (job and job.groups):
+        return Found(name, pods, job) if pods or job else None
+    jobs = objects.select("jobs", f"app.kubernetes.io/instance={name},{GROUP}")
+    return Found(name, pods, job, list(read_groups(job.groups, job.max_size or 0, jobs, items)))
 
 
 def broker_pods(name: str) -> str:

@@ -1,6 +1,5 @@
 """The document that ``minicluster status -o json`` prints; its keys are in the help of the command."""
 
-from collections import ChainMap
 from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
@@ -61,13 +60,11 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     """Return the part of the document that needs the lead's answer."""
     flux, policy = answer.flux, answer.settings["policy"]
     brokers = set(parse_idset(flux["online"]))
-    own = GroupNodes("", snapshot.size, 0, snapshot.max_size or 0, snapshot.pods)
-    parts = [_ranks(each, brokers, flux["drained"]) for each in (own, *snapshot.groups)]
-    drained, missing = (
-        dict(ChainMap(*(each.drained for each in parts))),
-        dict(ChainMap(*(each.missing for each in parts))),
-    )
-    known = sum(each.max_size for each in (own, *snapshot.groups))
+    groups = [GroupNodes("", snapshot.size, 0, snapshot.max_size or 0, snapshot.pods), *snapshot.groups]
+    parts = [_ranks(each, brokers, flux["drained"]) for each in groups]
+    drained = {rank: reason for part in parts for rank, reason in part.drained.items()}
+    missing = {rank: reason for part in parts for rank, reason in part.missing.items()}
+    known = sum(each.max_size for each in groups)
     needed, jobs = flux["quorum"], flux["jobs"]
     # a quorum that was reached stays reached when brokers are lost later
     reached = len(brokers) >= needed or (0 in snapshot.pods and snapshot.pods[0].is_ready)
@@ -97,7 +94,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         "bursts": {"registered": max(0, flux["registered"] - known), "up": sum(rank >= known for rank in brokers)},
         "groups": [
             {"name": each.name, "size": each.size, "maxSize": each.max_size, "nodes": part.counts}
-            for each, part in zip(snapshot.groups, parts[1:], strict=True)
+            for each, part in zip(groups[1:], parts[1:], strict=True)
         ],
     }
 

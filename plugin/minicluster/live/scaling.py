@@ -34,9 +34,7 @@ def scale_group(kubernetes: Kubernetes, name: str, asked: tuple[str, int], secon
     cluster = Cluster(kubernetes, found.name)
     with refusals():
         job = cluster.read_job()
-    end = end_of(found.name, job)
-    if end:
-        raise StateError(f"{found.name} has ended, so it has no size: {': '.join(filter(None, end))}")
+    _refuse_end(found.name, job)
     one = found.groups[names.index(group)]
     resize(kubernetes, release_of(job), size, group)
     say(f"{found.name}, group {group}: size {one.size} -> {size}")
@@ -54,9 +52,7 @@ def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | 
     with refusals():
         job = cluster.read_job()
         policy = policy_of(kubernetes.get("configmap", f"{name}-config"))
-    end = end_of(name, job)
-    if end:
-        raise StateError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
+    _refuse_end(name, job)
     found = read_job(job)
     if found and found.lead_address and seconds is not None:
         raise StateError(f"{name} joins another cluster, whose Flux has its nodes: leave out --wait")
@@ -72,6 +68,13 @@ def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | 
         most = found.max_size if found else size
         # an autoscaler may have added more nodes
         _wait(cluster, {"key": "", "online": [size, most], "more": bool(policy)}, seconds, say)
+
+
+def _refuse_end(name: str, job: dict[str, Any]) -> None:
+    """Raise StateError for a MiniCluster that has ended."""
+    end = end_of(name, job)
+    if end:
+        raise StateError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
 
 
 def _ask(kubernetes: Kubernetes, name: str, size: int | None, policy: dict[str, Any], say: Say) -> None:

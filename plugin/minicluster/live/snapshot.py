@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from minicluster.cluster import kueue, words
 from minicluster.cluster.find import Found
@@ -85,16 +86,17 @@ def why_failed(kubernetes: Kubernetes, job: KubernetesJob, lead: Pod | None) -> 
 def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
     """Return a MiniCluster from its objects, and from the lead's answer unless the state is clear without it."""
     name, pods, job, groups = found
+    made = partial(StatusSnapshot, name, now, pods, job, groups=groups)
     known = state_without_flux(found, now)
     if known:
-        return StatusSnapshot(name, now, pods, job, None, *known, groups)
+        return made(None, *known)
     try:
-        return StatusSnapshot(name, now, pods, job, read_answer(ask(pods[0])), groups=groups)
+        return made(read_answer(ask(pods[0])))
     except SilentError as error:
         why = str(error)
     except ValueError as error:
         why = f"it printed no JSON: {error}"
-    return StatusSnapshot(name, now, pods, job, None, *state_of_silent_lead(pods[0], why), groups)
+    return made(None, *state_of_silent_lead(pods[0], why))
 
 
 def _ask_kueue(kubernetes: Kubernetes, job: KubernetesJob) -> str:

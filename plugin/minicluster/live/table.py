@@ -7,8 +7,6 @@ from typing import Any
 
 #: Columns of the labels, and of the whole table
 LABEL, WIDTH = 13, 80
-#: States of nodes that have one word
-SHOWN = ("up", "drained", "missing")
 #: The most names of jobs in a row of the waiting ones
 MOST_JOBS = 3
 
@@ -42,12 +40,12 @@ def _size(found: Mapping[str, Any]) -> str:
 def _flux(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the rows that need the lead's answer."""
     quorum, gpus, jobs = found["quorum"], found["gpus"], found["jobs"]
-    nodes = {**found["nodes"], "not started": found["nodes"]["notStarted"]}
+    nodes = _nodes(found["nodes"])
     if found["scheduler"]:
         yield _row("Scheduler", _scheduler(**found["scheduler"]))
     yield _row("Quorum", f"{quorum['needed']}, {'reached' if quorum['reached'] else 'not reached'}")
     node_row, core_row, gpu_row, job_row = _grid(
-        ("Nodes", nodes, ("up", "drained", "missing", "not started")),
+        ("Nodes", nodes, tuple(nodes)),
         ("Cores", found["cores"], ("free", "allocated", "total")),
         ("GPUs", gpus, ("free", "allocated", "total")),
         ("Jobs", jobs, ("pending", "running", "done")),
@@ -73,10 +71,13 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _group(name: str, size: int, maxSize: int, nodes: Mapping[str, int]) -> str:  # noqa: N803 - a key of the document
-    counts = (
-        f"{nodes[key]} {words}" for key, words in (*zip(SHOWN, SHOWN, strict=True), ("notStarted", "not started"))
-    )
-    return f"{name}: {size} of at most {maxSize}: {', '.join(counts)}"
+    counts = ", ".join(f"{count} {state}" for state, count in _nodes(nodes).items())
+    return f"{name}: {size} of at most {maxSize}: {counts}"
+
+
+def _nodes(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the numbers of nodes by their states, in the words and the order of the table."""
+    return {**{state: counts[state] for state in ("up", "drained", "missing")}, "not started": counts["notStarted"]}
 
 
 def _some(jobs: Sequence[str]) -> str:

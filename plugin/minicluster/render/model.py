@@ -123,11 +123,10 @@ class MiniClusterModel(Given):
     def _group(self, place: str, given: Mapping[str, Any]) -> NodeGroup:
         size = int(given.get("size", 1))
         most, least = int(given.get("maxSize") or max(1, size)), int(given.get("minSize", size))
-        runner = {**self.runner, **{key: given[key] for key in RUNNER_FIELDS if key in given}}
-        # numbers that are true of the cluster's own resources only
-        for key in ("cores", "gpus") if "resources" in given else ():
-            if key not in given:
-                runner.pop(key, None)
+        # these numbers are true of the cluster's own resources only
+        left_out = ("cores", "gpus") if "resources" in given else ()
+        runner = {key: value for key, value in self.runner.items() if key not in left_out}
+        runner |= {key: given[key] for key in RUNNER_FIELDS if key in given}
         spec = {
             **self.spec,
             "size": max(1, size),

@@ -94,8 +94,8 @@ def immutable_values(installed: Installed, values: Mapping[str, Any], defaults: 
     result = dict(values)
     for path in installed.mutable:
         result = _with_default(result, defaults, path.split("."))
-    groups = [{key: value for key, value in group.items() if key != "minSize"} for group in values["groups"]]
-    return result | {"groups": [group | {"size": 0} for group in groups]}
+    groups = [{**{key: group[key] for key in group if key != "minSize"}, "size": 0} for group in values["groups"]]
+    return result | {"groups": groups}
 
 
 def _with_default(values: Mapping[str, Any], defaults: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:

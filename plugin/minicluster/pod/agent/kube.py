@@ -85,11 +85,9 @@ class Kube:
     def _change(
         self, job: Mapping[str, Any], annotations: Mapping[str, str | None], spec: Mapping[str, Any]
     ) -> dict[str, Any]:
-        metadata: dict[str, Any] = {"resourceVersion": job["metadata"]["resourceVersion"]}
-        if annotations:
-            metadata["annotations"] = annotations
+        metadata = {"annotations": annotations} if annotations else {}
         try:
-            after = self._patch(self.job, {"metadata": metadata, "spec": spec})
+            after = self._patch(self.job, job, {"metadata": metadata, "spec": spec})
         except KubeError as error:
             if GANG in str(error):
                 why = "Kubernetes made a gang of the Job and fixes its size: docs/kueue.md has the way out"
@@ -111,16 +109,18 @@ class Kube:
             fields = [entry for entry in metadata["managedFields"] if entry["manager"] != MANAGER]
             if len(fields) == len(metadata["managedFields"]):
                 break
-            change = {"metadata": {"resourceVersion": metadata["resourceVersion"], "managedFields": fields}}
             try:
-                return self._patch(self.job, change)
+                return self._patch(self.job, job, {"metadata": {"managedFields": fields}})
             except KubeError:
                 if last:
                     raise
                 job = self.get_job()
         return job
 
-    def _patch(self, path: str, change: Any) -> dict[str, Any]:
+    def _patch(self, path: str, before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+        """Change an object, and return it. Raises KubeError, also if others have changed it since it was read."""
+        version = {"resourceVersion": before["metadata"]["resourceVersion"]}
+        change = {**change, "metadata": {**version, **change.get("metadata", {})}}
         after: dict[str, Any] = self.call("PATCH", f"{path}?fieldManager={MANAGER}", change, MERGE)
         return after
 
@@ -131,9 +131,8 @@ class Kube:
 
     def set_replicas(self, deployment: Mapping[str, Any], replicas: int, annotations: Mapping[str, str]) -> None:
         """Change the replicas. Raises KubeError, also if others have changed the Deployment since."""
-        version = deployment["metadata"]["resourceVersion"]
-        metadata = {"resourceVersion": version, "annotations": annotations}
-        self._patch(self.deployment, {"metadata": metadata, "spec": {"replicas": replicas}})
+        change = {"metadata": {"annotations": annotations}, "spec": {"replicas": replicas}}
+        self._patch(self.deployment, deployment, change)
 
     def get_budget(self) -> dict[str, Any]:
         """Return the PodDisruptionBudget of the Job's name. Raises KubeError."""
@@ -142,8 +141,7 @@ class Kube:
 
     def select(self, budget: Mapping[str, Any], selector: Mapping[str, Any] | None) -> None:
         """Change which pods the PodDisruptionBudget selects. Raises KubeError, also if others have changed it since."""
-        version = budget["metadata"]["resourceVersion"]
-        self._patch(self.budget, {"metadata": {"resourceVersion": version}, "spec": {"selector": selector}})
+        self._patch(self.budget, budget, {"spec": {"selector": selector}})
 
     def event(self, job: Mapping[str, Any], reason: str, message: str) -> None:
         """Record an event of the Job. Raises KubeError."""
