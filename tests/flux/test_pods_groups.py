@@ -43,6 +43,8 @@ def test_jobs_choose_a_group_and_each_group_has_a_size_of_its_own(release: Insta
     until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", short).strip() == "RUN", PATIENCE)
     cluster.upgrade(groups=sized(1, 0))
     cluster.wait_for("0,2")
+    # drained nodes are not up either, while their job still runs
+    until(lambda: ended(cluster, short), PATIENCE)
     assert (ended(cluster, short), ended(cluster, held)) == ("COMPLETED", "")
     cluster.flux(0, "exec", "-r", "2", "touch", "/tmp/end")
     until(lambda: ended(cluster, held) == "COMPLETED", PATIENCE)

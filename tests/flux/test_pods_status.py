@@ -59,6 +59,7 @@ def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
         "longestWait": 0,
         "problems": [],
         "bursts": {"registered": 0, "up": 0},
+        "groups": [],
     }
 
 
