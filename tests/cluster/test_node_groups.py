@@ -1,11 +1,16 @@
 """Groups: Jobs of unlike pods in one release, on a real API server with the real controllers."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from autoscaled import again, agent, resize
+from budget import selector
+from kube import Kube, KubeError
 from support import lines_with
 
+from tools.clients import ProcessError
 from tools.releases import Release
 
 GROUPS: list[dict[str, Any]] = [
@@ -105,3 +110,83 @@ def test_a_group_without_pods_is_a_suspended_job(release4: Release) -> None:
     assert (asleep["spec"]["completions"], asleep["spec"]["suspend"]) == (1, True)
     record = json.loads(job["metadata"]["annotations"]["minicluster/immutable"])
     assert record["pod.labels.kind"] == "gpu"
+
+
+# With autoscaling --------------------------------------------------------------------------------------------------
+
+LIMITS = {"autoscaling": {"enabled": True}, "maxSize": 1}
+IN_TANDEM = "can only be modified in tandem with spec.parallelism"
+
+
+def agents(release: Release, folder: Path) -> tuple[Kube, Kube]:
+    """Return the agent's clients for the groups."""
+    own = agent(release, folder)
+    return own.of_group("gpu"), own.of_group("spot")
+
+
+def test_the_agent_scales_groups_and_no_upgrade_or_rollback_changes_their_sizes(
+    release: Release, tmp_path: Path
+) -> None:
+    release.install(**{**VALUES, **LIMITS})
+    wait_for(release, "mc-0", "mc-gpu-0", "mc-gpu-1")
+    gpu, spot = agents(release, tmp_path)
+    resize(spot, 2)
+    wait_for(release, "mc-0", "mc-gpu-0", "mc-gpu-1", "mc-spot-0", "mc-spot-1")
+    release.upgrade(**LIMITS, groups=GROUPS, deadlineSeconds=9000)
+    gpu.empty(gpu.get_job(), 3)
+    wait_for(release, "mc-0", "mc-spot-0", "mc-spot-1")
+    release.upgrade(**LIMITS, groups=GROUPS, deadlineSeconds=9001)
+    spot.empty(spot.get_job(), 2)
+    wait_for(release, "mc-0")
+    # the manifest of the first revision has two pods of gpu, and none of spot
+    with pytest.raises(ProcessError, match=IN_TANDEM):
+        release.ok("rollback", 1)
+    resize(spot, 1)
+    wait_for(release, "mc-0", "mc-spot-0")
+    with pytest.raises(ProcessError, match=IN_TANDEM):
+        release.ok("rollback", 1)
+    assert hosts(release) == ["mc-0", "mc-spot-0"]
+    release.upgrade(autoscaling={"enabled": False}, groups=GROUPS, maxSize=1)
+    wait_for(release, "mc-0", "mc-gpu-0", "mc-gpu-1")
+    release.upgrade(**LIMITS, groups=GROUPS)
+    job = release.get("job", "mc-spot")
+    assert (job["spec"]["completions"], job["spec"]["parallelism"], job["spec"]["suspend"]) == (3, 3, True)
+    # the agent finishes it at its next look
+    again(lambda: spot.empty(spot.get_job(), 2))
+    job = release.get("job", "mc-spot")
+    assert (job["spec"]["completions"], job["spec"]["parallelism"], job["spec"]["suspend"]) == (3, 0, False)
+    release.ok("uninstall", "--wait")
+    release.cluster.wait("nothing", lambda: release.items() == [])
+
+
+@pytest.mark.any_helm
+def test_no_pod_starts_while_a_group_becomes_empty(release4: Release, tmp_path: Path) -> None:
+    release4.install(**{**VALUES, **LIMITS})
+    wait_for(release4, "mc-0", "mc-gpu-0", "mc-gpu-1")
+    gpu, _ = agents(release4, tmp_path)
+    gpu.empty(gpu.get_job(), 3)
+    wait_for(release4, "mc-0")
+    made = [event["message"] for event in release4.items("events") if event["involvedObject"]["name"] == "mc-gpu"]
+    assert len([text for text in made if text.startswith("Created pod: ")]) == 2
+    assert gpu.get_job()["status"].get("conditions") is None or not any(
+        each["type"] in ("Complete", "Failed") for each in gpu.get_job()["status"]["conditions"]
+    )
+
+
+@pytest.mark.any_helm
+def test_the_agent_may_change_the_jobs_of_groups_and_hold_their_pods_but_no_others(
+    release4: Release, tmp_path: Path
+) -> None:
+    release4.install(**{**VALUES, **LIMITS, "pod": {"disruptionBudget": True}})
+    wait_for(release4, "mc-0", "mc-gpu-0", "mc-gpu-1")
+    own = agent(release4, tmp_path)
+    gpu = own.of_group("gpu")
+    gpu.select(gpu.get_budget(), selector(gpu.name, [1]))
+    budgets = {each["metadata"]["name"]: each["spec"] for each in release4.items("poddisruptionbudgets")}
+    assert {name: "selector" in spec for name, spec in budgets.items()} == {
+        "mc": False,
+        "mc-gpu": True,
+        "mc-spot": False,
+    }
+    with pytest.raises(KubeError, match=r"403 .*mc-other"):
+        own.of_group("other").get_job()

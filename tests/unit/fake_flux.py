@@ -170,9 +170,10 @@ class FakeFlux:
         attributes = {"version": "0.88.0", "broker.quorum": "1", "broker.pid": "4711", "rank": str(self.rank)}
         return {**attributes, "broker.starttime": f"{self.starttime:.2f}"}[name]
 
-    def submit(self, number: int, nodes: int = 1, **fields: Any) -> None:
-        """Add a job that waits for nodes, with a slot of one core on each."""
-        slot = {"type": "slot", "count": 1, "label": "task", "with": [{"type": "core", "count": 1}]}
+    def submit(self, number: int, nodes: int = 1, gpus: int = 0, **fields: Any) -> None:
+        """Add a job that waits for nodes, with a slot of one core and some GPUs on each."""
+        below = [{"type": "core", "count": 1}, *([{"type": "gpu", "count": gpus}] if gpus else [])]
+        slot = {"type": "slot", "count": 1, "label": "task", "with": below}
         jobspec = {"resources": [{"type": "node", "count": nodes, "with": [slot]}]}
         job = {"id": number, "priority": 16, "t_depend": 100.0, "state": "sched", "jobspec": jobspec}
         self.newest = max(number, self.newest)

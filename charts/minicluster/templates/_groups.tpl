@@ -20,9 +20,7 @@ The post-renderer has the same rule (MiniClusterModel.groups in plugin/miniclust
 {{- define "minicluster.groupValues" -}}
 {{- $root := first . -}}{{- $group := last . -}}
 {{- $values := deepCopy $root.Values -}}
-{{- /* a Job of 0 completions would have ended */ -}}
-{{- $_ := set $values "size" (max 1 $group.size) -}}
-{{- $_ := set $values "suspend" (or $values.suspend (eq (int64 $group.size) 0)) -}}
+{{- $_ := set $values "size" $group.size -}}
 {{- $_ := set $values "maxSize" $group.maxSize -}}
 {{- range $field, $value := $group.pod }}{{ $_ := set $values.pod $field $value }}{{ end -}}
 {{- $runner := index $values.containers (include "minicluster.runnerPlace" $root | int) -}}
@@ -30,7 +28,6 @@ The post-renderer has the same rule (MiniClusterModel.groups in plugin/miniclust
 {{- if hasKey $group $field }}{{ $_ := set $runner $field (get $group $field) }}{{ end }}
 {{- end -}}
 {{- $_ := set $values "groups" list -}}
-{{- range $feature := list "autoscaling" "metrics" }}{{ $_ := set (get $values $feature) "enabled" false }}{{ end -}}
 {{- toJson $values -}}
 {{- end }}
 
@@ -39,4 +36,12 @@ The post-renderer has the same rule (MiniClusterModel.groups in plugin/miniclust
 {{- with .group }}
 minicluster/group: {{ . | quote }}
 {{- end }}
+{{- end }}
+
+{{/* The names of the Jobs as a JSON list: that of the cluster, and those of its groups. */}}
+{{- define "minicluster.jobNames" -}}
+{{- $name := include "minicluster.name" . -}}
+{{- $names := list $name -}}
+{{- range .Values.groups }}{{ $names = append $names (printf "%s-%s" $name .name) }}{{ end -}}
+{{- toJson $names -}}
 {{- end }}

@@ -22,7 +22,7 @@ The immutable values as a flat map of path to text, as JSON. The post-renderer c
 {{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
 {{- $groups := list -}}
-{{- range include "minicluster.groups" . | fromJsonArray }}{{ $groups = append $groups (omit . "size" "minSize") }}{{ end -}}
+{{- range include "minicluster.groups" . | fromJsonArray }}{{ $groups = append $groups (omit . "size" "minSize" "autoscaling") }}{{ end -}}
 {{- $_ := set $values "groups" $groups -}}
 {{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
@@ -62,11 +62,12 @@ claim's capacity or metadata.
 
 {{/*
 What the agent, a sidecar of the lead, may do: none (there is no agent), metrics, or autoscaling, which stands for all
-that it needs a token for: pod.disruptionBudget too. A live cluster keeps the agent of its install.
+that it needs a token for: pod.disruptionBudget too. A live cluster keeps the agent of its install. A group has none.
 */}}
 {{- define "minicluster.agent" -}}
 {{- $installed := fromJson (include "minicluster.installedValues" .) -}}
-{{- if $installed }}{{ get $installed "agent.does" | default "none" }}
+{{- if .group }}none
+{{- else if $installed }}{{ get $installed "agent.does" | default "none" }}
 {{- else }}{{ include "minicluster.requestedAgent" . }}
 {{- end -}}
 {{- end }}

@@ -40,15 +40,13 @@ spec:
   {{- nindent 2 (trimPrefix "\n" .) }}
   {{- end }}
   {{- end }}
-  {{- $size := include "minicluster.completions" . }}
-  completions: {{ $size }}
+  {{- $counts := include "minicluster.counts" . | fromJson }}
   {{- if .Values.autoscaling.enabled }}
-  # One more than completions: no more pods start, but Kubernetes refuses a change of completions. So no upgrade and no
-  # rollback shrinks a cluster that has grown since its manifest was rendered.
-  parallelism: {{ add $size 1 }}
-  {{- else }}
-  parallelism: {{ $size }}
+  # Completions and parallelism differ, so Kubernetes refuses a change of completions: no upgrade and no rollback changes
+  # the size of a Job that the autoscaler has resized since its manifest was rendered.
   {{- end }}
+  completions: {{ int64 $counts.completions }}
+  parallelism: {{ int64 $counts.parallelism }}
   backoffLimit: {{ int64 .Values.backoffLimit }}
   {{- if and (not $live) (eq (include "minicluster.supports" (list . "backoffLimitPerIndex")) "yes") }}
   # Kubernetes waits longer after each failure. With this field it counts failures by index, so that those of one
@@ -56,7 +54,7 @@ spec:
   backoffLimitPerIndex: 2147483647
   {{- end }}
   activeDeadlineSeconds: {{ int64 .Values.deadlineSeconds }}
-  {{- if .Values.suspend }}
+  {{- if $counts.suspend }}
   # never false: that would resume a Job that Kueue, or somebody else, suspended
   suspend: true
   {{- end }}

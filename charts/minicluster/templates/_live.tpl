@@ -54,10 +54,35 @@ finds it in a label, later upgrades in an annotation.
 {{- end -}}
 {{- end }}
 
-{{/* Number of pods: `size`. A live cluster with autoscaling keeps its own. */}}
+{{/*
+The fields `completions`, `parallelism` and `suspend` of the Job, as JSON, from `size`. With autoscaling a live Job keeps its
+size, and Kubernetes refuses a manifest of another one.
+*/}}
+{{- define "minicluster.counts" -}}
+{{- $size := int64 .Values.size -}}
+{{- /* as Kubernetes has no Job of 0 completions that has not ended, that of a group without pods is suspended */ -}}
+{{- $counts := dict "completions" (max 1 $size) "parallelism" (max 1 $size) "suspend" (or .Values.suspend (eq $size 0)) -}}
+{{- if .Values.autoscaling.enabled -}}
+{{- $live := dig "spec" dict (fromJson (include "minicluster.liveJob" .)) -}}
+{{- $beyond := add1 .Values.maxSize -}}
+{{- if not $live -}}
+{{- /* parallelism is not completions: Kubernetes then refuses to change completions, and one more starts no more pods */ -}}
+{{- $counts = ternary (dict "completions" $beyond "parallelism" 0) (dict "completions" $size "parallelism" (add1 $size)) (eq $size 0) -}}
+{{- else if and .group (dig "suspend" false $live) (not .Values.suspend) (not .Values.kueue.queueName) -}}
+{{- /* a group that was empty before its autoscaling: the agent does the rest */ -}}
+{{- $counts = dict "completions" $beyond "parallelism" $beyond "suspend" true -}}
+{{- else -}}
+{{- $completions := int64 $live.completions -}}
+{{- $counts = dict "completions" $completions "parallelism" (ternary 0 (add1 $completions) (eq (int64 $live.parallelism) 0)) -}}
+{{- end -}}
+{{- $_ := set $counts "suspend" (or .Values.suspend $counts.suspend) -}}
+{{- end -}}
+{{- toJson $counts -}}
+{{- end }}
+
+{{/* The `completions` of the Job. */}}
 {{- define "minicluster.completions" -}}
-{{- $job := fromJson (include "minicluster.liveJob" .) -}}
-{{- if .Values.autoscaling.enabled }}{{ dig "spec" "completions" .Values.size $job | int64 }}{{ else }}{{ int64 .Values.size }}{{ end -}}
+{{- (include "minicluster.counts" . | fromJson).completions | int64 -}}
 {{- end }}
 
 {{/*

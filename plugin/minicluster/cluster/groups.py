@@ -27,8 +27,11 @@ def registered(immutable: Mapping[str, str]) -> dict[str, int]:
 
 
 def size_of(spec: Mapping[str, Any]) -> int:
-    """Return the number of pods of a group, from the spec of its Job, which is suspended while there are none."""
-    return 0 if spec.get("suspend") else int(spec["completions"])
+    """Return the number of pods of a group, from the spec of its Job.
+
+    While there are none, the Job is suspended, or with autoscaling has no parallelism.
+    """
+    return int(spec["completions"]) if spec["parallelism"] and not spec.get("suspend") else 0
 
 
 def read_groups(

@@ -120,9 +120,12 @@ def _without_object(
     )
 
 
-def policy_of(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the autoscaler's policy from a MiniCluster's ConfigMap; None while it is off."""
-    policy: dict[str, Any] | None = json.loads(config.get("data", {}).get("agent.json", "{}")).get("policy")
+def policy_of(config: Mapping[str, Any], group: str = "") -> dict[str, Any] | None:
+    """Return the autoscaler's policy from a MiniCluster's ConfigMap, or that of a group; None while it is off."""
+    settings = json.loads(config.get("data", {}).get("agent.json", "{}"))
+    places = [settings, *settings.get("groups", ())]
+    names = ["", *(each["name"] for each in places[1:])]
+    policy: dict[str, Any] | None = dict(zip(names, places, strict=True)).get(group, {}).get("policy")
     return policy
 
 

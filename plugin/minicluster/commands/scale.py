@@ -17,18 +17,16 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | None, str]:
         """Return the number and the group, "" for the cluster's own nodes."""
-        if value == "auto":
-            return None, ""
         group, equals, number = value.rpartition("=")
         is_number = number.isascii() and number.isdigit() and (int(number) or group)
-        if not is_number or bool(group) != bool(equals):
+        if not (is_number or number == "auto") or bool(group) != bool(equals):
             self.fail(f"{value!r} is not a size: give a whole number, 1 or more, GROUP=NUMBER, or auto", param, ctx)
-        return int(number), group
+        return None if number == "auto" else int(number), group
 
 
 @click.command("scale")
 @options.of_cluster
-@click.argument("size", type=Size(), metavar="SIZE|GROUP=SIZE|auto")
+@click.argument("size", type=Size(), metavar="[GROUP=]SIZE|auto")
 @click.option("--wait", "waits", is_flag=True, help="Return when the nodes are in Flux.")
 @click.option(
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
@@ -44,10 +42,11 @@ def command(name: str, namespace: str, context: str, size: tuple[int | None, str
       minicluster scale flux-sample 8 --wait
       minicluster scale flux-sample gpu=4
       minicluster scale flux-sample auto
+      minicluster scale flux-sample gpu=auto
     """
     kubernetes, seconds = Kubernetes(context, namespace), timeout if waits else None
     number, group = size
-    if group and number is not None:
+    if group:
         scale_group(kubernetes, name, (group, number), seconds, streams.say)
     else:
         scale(kubernetes, name, number, seconds, streams.say)

@@ -55,7 +55,7 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
       longestWait      seconds that the first pending job has waited for resources
       problems         texts: what fails in the lead's pod beside Flux
       bursts           {registered, up}: nodes of other clusters that may join
-      groups           [{name, size, maxSize, nodes}]
+      groups           [{name, size, maxSize, autoscaling, nodes}]
 
     \b
     Examples:

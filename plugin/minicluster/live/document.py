@@ -58,7 +58,8 @@ def _containers(pods: Mapping[int, Pod]) -> list[dict[str, str]]:
 
 def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     """Return the part of the document that needs the lead's answer."""
-    flux, policy = answer.flux, answer.settings["policy"]
+    flux = answer.flux
+    limits = {each["name"]: _limits(each) for each in answer.settings.get("groups", ())}
     brokers = set(parse_idset(flux["online"]))
     groups = [GroupNodes("", snapshot.size, 0, snapshot.max_size or 0, snapshot.pods), *snapshot.groups]
     parts = [_ranks(each, brokers, flux["drained"]) for each in groups]
@@ -75,7 +76,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         "flux": flux["version"],
         # programs of an older version don't say it
         "scheduler": flux.get("scheduler"),
-        "autoscaling": {"min": policy["min"], "max": policy["max"]} if policy else None,
+        "autoscaling": _limits(answer.settings),
         "quorum": {"needed": needed, "reached": reached},
         "nodes": {key: sum(each.counts[key] for each in parts) for key in parts[0].counts},
         "drained": _grouped(drained),
@@ -93,10 +94,22 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         "problems": [_line(problem) for problem in flux.get("problems", ())],
         "bursts": {"registered": max(0, flux["registered"] - known), "up": sum(rank >= known for rank in brokers)},
         "groups": [
-            {"name": each.name, "size": each.size, "maxSize": each.max_size, "nodes": part.counts}
+            {
+                "name": each.name,
+                "size": each.size,
+                "maxSize": each.max_size,
+                "autoscaling": limits[each.name],
+                "nodes": part.counts,
+            }
             for each, part in zip(groups[1:], parts[1:], strict=True)
         ],
     }
+
+
+def _limits(settings: Mapping[str, Any]) -> dict[str, int] | None:
+    """Return the autoscaler's limits for the cluster's own nodes or for a group; None while it is off."""
+    policy = settings["policy"]
+    return {"min": policy["min"], "max": policy["max"]} if policy else None
 
 
 class Ranks(NamedTuple):

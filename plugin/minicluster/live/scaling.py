@@ -20,8 +20,10 @@ from minicluster.release.resize import resize
 Say = Callable[[str], None]
 
 
-def scale_group(kubernetes: Kubernetes, name: str, asked: tuple[str, int], seconds: float | None, say: Say) -> None:
-    """Change a group to a size. With ``seconds`` wait until its nodes are in Flux.
+def scale_group(
+    kubernetes: Kubernetes, name: str, asked: tuple[str, int | None], seconds: float | None, say: Say
+) -> None:
+    """Change a group to a size; None leaves it to the autoscaler. With ``seconds`` wait until its nodes are in Flux.
 
     Raises StateError, StatusError; ToolError when Helm or the chart refuses.
     """
@@ -34,12 +36,19 @@ def scale_group(kubernetes: Kubernetes, name: str, asked: tuple[str, int], secon
     cluster = Cluster(kubernetes, found.name)
     with refusals():
         job = cluster.read_job()
+        policy = policy_of(kubernetes.get("configmap", f"{found.name}-config"), group)
     _refuse_end(found.name, job)
     one = found.groups[names.index(group)]
-    resize(kubernetes, release_of(job), size, group)
-    say(f"{found.name}, group {group}: size {one.size} -> {size}")
-    if seconds is not None:
-        _wait(cluster, {"key": "", "online": [size, one.max_size], "first": one.first, "more": False}, seconds, say)
+    if policy:
+        _ask(kubernetes, found.name, asked, policy, say)
+    elif size is None:
+        raise StateError(f"{found.name} has no autoscaler that could choose the size of {group}: give a number")
+    else:
+        resize(kubernetes, release_of(job), size, group)
+        say(f"{found.name}, group {group}: size {one.size} -> {size}")
+    if size is not None and seconds is not None:
+        question = {"key": "", "online": [size, one.max_size], "first": one.first, "more": bool(policy)}
+        _wait(cluster, question, seconds, say)
 
 
 def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | None, say: Say) -> None:
@@ -57,7 +66,7 @@ def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | 
     if found and found.lead_address and seconds is not None:
         raise StateError(f"{name} joins another cluster, whose Flux has its nodes: leave out --wait")
     if policy:
-        _ask(kubernetes, name, size, policy, say)
+        _ask(kubernetes, name, ("", size), policy, say)
     elif size is None:
         raise StateError(f"{name} has no autoscaler that could choose its size: give a number")
     else:
@@ -77,22 +86,23 @@ def _refuse_end(name: str, job: dict[str, Any]) -> None:
         raise StateError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
 
 
-def _ask(kubernetes: Kubernetes, name: str, size: int | None, policy: dict[str, Any], say: Say) -> None:
-    """Ask the autoscaler for a size. Raises StateError when it refuses."""
+def _ask(kubernetes: Kubernetes, name: str, asked: tuple[str, int | None], policy: dict[str, Any], say: Say) -> None:
+    """Ask the autoscaler for a size, or for that of a group. Raises StateError when it refuses."""
+    group, size = asked
+    prefix = f"{group}=" if group else ""
     lead = find_ready_lead(kubernetes, name, say)
-    words = (f"{lead.home}/bin/minicluster-scale", "auto" if size is None else str(size))
+    words = (f"{lead.home}/bin/minicluster-scale", prefix + ("auto" if size is None else str(size)))
     try:
         kubernetes.kubectl(*lead.pod.exec_words(), *words)
     except CommandError as error:
         raise StateError(f"{name} sizes itself: {error.reason.removeprefix('minicluster-scale: ')}") from None
+    itself = f"{name} sizes its group {group}" if group else f"{name} sizes itself"
     limits = f"from {policy['min']} to {policy['max']}"
     if size is None:
-        say(f"{name} sizes itself {limits}, by its queue alone")
+        say(f"{itself} {limits}, by its queue alone")
     else:
-        say(
-            f"{name} sizes itself {limits}: asked it for at least {size} nodes; `minicluster scale {name} auto` "
-            "withdraws that"
-        )
+        withdraw = f"`minicluster scale {name} {prefix}auto` withdraws that"
+        say(f"{itself} {limits}: asked it for at least {size} nodes; {withdraw}")
 
 
 def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None:

@@ -29,11 +29,7 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _size(found: Mapping[str, Any]) -> str:
-    text = str(found["size"])
-    if found["maxSize"]:
-        text += f" of at most {found['maxSize']}"
-    if found["autoscaling"]:
-        text += ", autoscaling from {min} to {max}".format_map(found["autoscaling"])
+    text = _of_at_most(found) if found["maxSize"] else str(found["size"])
     return text if found["sizeFrom"] == "job" else f"{text} (counted by its pods: jobs can't be read)"
 
 
@@ -51,7 +47,7 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
         ("Jobs", jobs, ("pending", "running", "done")),
     )
     yield node_row
-    yield from (_row("Groups" if not number else "", _group(**each)) for number, each in enumerate(found["groups"]))
+    yield from (_row("Groups" if not number else "", _group(each)) for number, each in enumerate(found["groups"]))
     yield from _reasons("Drained", found["drained"])
     yield from _reasons("Missing", found["missing"])
     yield from _reasons("Containers", _named(found["containers"]))
@@ -70,9 +66,17 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
         yield _row("Longest wait", duration(found["longestWait"]))
 
 
-def _group(name: str, size: int, maxSize: int, nodes: Mapping[str, int]) -> str:  # noqa: N803 - a key of the document
-    counts = ", ".join(f"{count} {state}" for state, count in _nodes(nodes).items())
-    return f"{name}: {size} of at most {maxSize}: {counts}"
+def _of_at_most(found: Mapping[str, Any]) -> str:
+    """Return the size of a cluster or of a group, and its limits."""
+    text = f"{found['size']} of at most {found['maxSize']}"
+    if found["autoscaling"]:
+        text += ", autoscaling from {min} to {max}".format_map(found["autoscaling"])
+    return text
+
+
+def _group(group: Mapping[str, Any]) -> str:
+    counts = ", ".join(f"{count} {state}" for state, count in _nodes(group["nodes"]).items())
+    return f"{group['name']}: {_of_at_most(group)}: {counts}"
 
 
 def _nodes(counts: Mapping[str, int]) -> dict[str, int]:

@@ -44,7 +44,9 @@ class NodeGroup(NamedTuple):
     size: int
     max_size: int
     min_size: int
+    autoscaling: Mapping[str, int]  #: min, max and priority; {} without an autoscaler
     properties: Sequence[str]  #: by which jobs choose its nodes, its name first
+    given: Mapping[str, Any]  #: its values
     cluster: "MiniClusterModel"  #: as it would be with this group's pods alone
 
 
@@ -122,7 +124,11 @@ class MiniClusterModel(Given):
 
     def _group(self, place: str, given: Mapping[str, Any]) -> NodeGroup:
         size = int(given.get("size", 1))
-        most, least = int(given.get("maxSize") or max(1, size)), int(given.get("minSize", size))
+        most = int(given.get("maxSize") or max(1, size))
+        scaling = given.get("autoscaling", {})
+        limits = {"min": 0, "priority": 0, **scaling, "max": scaling.get("max") or most} if self.autoscaling else {}
+        # a lead that comes back must not wait for nodes that were scaled away
+        least = int(given.get("minSize", limits.get("min", size)))
         # these numbers are true of the cluster's own resources only
         left_out = ("cores", "gpus") if "resources" in given else ()
         runner = {key: value for key, value in self.runner.items() if key not in left_out}
@@ -136,7 +142,7 @@ class MiniClusterModel(Given):
             "groups": [],
         }
         names = list(dict.fromkeys([given["name"], *given.get("properties", ())]))
-        return NodeGroup(place, given["name"], size, most, least, names, self._replace(spec=spec))
+        return NodeGroup(place, given["name"], size, most, least, limits, names, given, self._replace(spec=spec))
 
     @property
     def all_size(self) -> int:

@@ -97,7 +97,7 @@ POLICY = {
 
 
 def agent(cluster: MiniClusterModel) -> dict[str, Any]:
-    """Return the agent's settings: its Job and its policy; without a policy it leaves the size alone.
+    """Return the agent's settings: its Jobs and its policy; without a policy it leaves the sizes alone.
 
     Without a ``budget`` it holds no pods.
     """
@@ -107,7 +107,10 @@ def agent(cluster: MiniClusterModel) -> dict[str, Any]:
         "namespace": cluster.namespace,
         "size": cluster.size,
         "max_size": cluster.max_size,
-        "groups": [{"name": g.name, "size": g.size, "max_size": g.max_size} for g in cluster.groups],
+        "groups": [
+            {"name": g.name, "size": g.size, "max_size": g.max_size, "policy": g.autoscaling or None}
+            for g in cluster.groups
+        ],
         "period": cluster.spec["agent"]["periodSeconds"],
         "policy": {key: scaling[value] for key, value in POLICY.items()} if scaling else None,
         # what the agent of this version knows: a newer chart's upgrade reads it

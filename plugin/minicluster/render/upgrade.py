@@ -94,7 +94,8 @@ def immutable_values(installed: Installed, values: Mapping[str, Any], defaults: 
     result = dict(values)
     for path in installed.mutable:
         result = _with_default(result, defaults, path.split("."))
-    groups = [{**{key: group[key] for key in group if key != "minSize"}, "size": 0} for group in values["groups"]]
+    mutable = ("minSize", "autoscaling")
+    groups = [{**{key: group[key] for key in group if key not in mutable}, "size": 0} for group in values["groups"]]
     return result | {"groups": groups}
 
 

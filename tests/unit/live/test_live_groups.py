@@ -26,7 +26,7 @@ def group_job(name: str, size: int, **spec: Any) -> dict[str, Any]:
     found = job(size)
     labels = {"minicluster/group": name, "app.kubernetes.io/instance": "mini"}
     found["metadata"] |= {"name": f"mini-{name}", "labels": labels}
-    found["spec"] |= spec
+    found["spec"] |= {"parallelism": size} | spec
     return found
 
 
@@ -65,8 +65,16 @@ def test_a_minicluster_is_found_with_its_groups() -> None:
     ]
 
 
-@pytest.mark.parametrize(("spec", "size"), [({"completions": 3}, 3), ({"completions": 1, "suspend": True}, 0)])
-def test_a_suspended_group_has_no_pods(spec: dict[str, Any], size: int) -> None:
+@pytest.mark.parametrize(
+    ("spec", "size"),
+    [
+        ({"completions": 3, "parallelism": 3}, 3),
+        ({"completions": 3, "parallelism": 4}, 3),
+        ({"completions": 1, "parallelism": 1, "suspend": True}, 0),
+        ({"completions": 4, "parallelism": 0}, 0),
+    ],
+)
+def test_a_suspended_group_and_one_without_parallelism_have_no_pods(spec: dict[str, Any], size: int) -> None:
     assert size_of(spec) == size
 
 
@@ -77,20 +85,34 @@ def test_groups_are_read_in_the_order_of_their_ranks() -> None:
 
 
 def test_status_counts_each_group_and_all_nodes() -> None:
-    answer = json.dumps([SETTINGS, flux(online="0,8", registered=13, drained={"8": "hot"})])
+    groups = [{"name": "gpu", "policy": {"min": 0, "max": 3, "priority": 0}}, {"name": "spot", "policy": None}]
+    answer = json.dumps([SETTINGS | {"groups": groups}, flux(online="0,8", registered=13, drained={"8": "hot"})])
     status = document(snapshot(found(), NOW, lambda _: answer))
     assert status["nodes"] == {"up": 1, "drained": 1, "missing": 1, "notStarted": 10}
     assert status["groups"] == [
-        {"name": "gpu", "size": 2, "maxSize": 3, "nodes": {"up": 0, "drained": 1, "missing": 1, "notStarted": 1}},
-        {"name": "spot", "size": 0, "maxSize": 2, "nodes": {"up": 0, "drained": 0, "missing": 0, "notStarted": 2}},
+        {
+            "name": "gpu",
+            "size": 2,
+            "maxSize": 3,
+            "autoscaling": {"min": 0, "max": 3},
+            "nodes": {"up": 0, "drained": 1, "missing": 1, "notStarted": 1},
+        },
+        {
+            "name": "spot",
+            "size": 0,
+            "maxSize": 2,
+            "autoscaling": None,
+            "nodes": {"up": 0, "drained": 0, "missing": 0, "notStarted": 2},
+        },
     ]
     assert (status["drained"], status["missing"]) == (
         [{"ranks": "8", "reason": "hot"}],
         [{"ranks": "9", "reason": "Pending"}],
     )
     assert status["bursts"] == {"registered": 0, "up": 0}
-    assert table(status).splitlines()[6:8] == [
-        "Groups       gpu: 2 of at most 3: 0 up, 1 drained, 1 missing, 1 not started",
+    assert table(status).splitlines()[6:9] == [
+        "Groups       gpu: 2 of at most 3, autoscaling from 0 to 3: 0 up, 1 drained, 1",
+        "             missing, 1 not started",
         "             spot: 0 of at most 2: 0 up, 0 drained, 0 missing, 2 not started",
     ]
 

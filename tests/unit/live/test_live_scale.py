@@ -86,7 +86,7 @@ def test_scale_refuses_wrong_sizes_and_releases(kubectl: Kubectl, monkeypatch: p
     for size in ("0", "-1", "x", "²", "1.5"):
         done = kubectl.run("scale", "mini", "--", size)
         message = f"'{size}' is not a size: give a whole number, 1 or more, GROUP=NUMBER, or auto"
-        line = f"Invalid value for 'SIZE|GROUP=SIZE|auto': {message}; see `minicluster scale --help`"
+        line = f"Invalid value for '[GROUP=]SIZE|auto': {message}; see `minicluster scale --help`"
         assert done == Done(2, "", say(line))
     monkeypatch.setenv("CHART", "mine")
     message = (

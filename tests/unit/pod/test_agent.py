@@ -3,172 +3,13 @@
 import errno
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import metrics
 import pytest
-from budget import selector
-from fake_flux import FakeFlux, modules
-from kube import KubeError
-
-POLICY = {"min": 1, "max": 8, "backlog": 10, "idle": 60, "step_up": 0, "step_down": 0, "cpu_target": 0}
-SETTINGS = {
-    "name": "mc",
-    "namespace": "ns",
-    "size": 1,
-    "max_size": 8,
-    "period": 10,
-    "policy": POLICY,
-    "budget": None,
-    "port": None,
-    "container": "app",
-    "cpu_request": 2.0,
-}
-
-
-@dataclass
-class FakeKube:
-    """The Job, and the errors of calls."""
-
-    flux: FakeFlux
-    size: int = 1
-    use: float = 0.0
-    errors: dict[str, str] = field(default_factory=dict)
-    events: list[str] = field(default_factory=list)
-    asked: int = 0
-    name: str = "mc"
-    replicas: int = 1  #: of the Deployment
-    seen: int = 1
-    held: list[str] | None = None  #: indexes in the selector of the PodDisruptionBudget
-    suspended: bool = False
-    annotations: dict[str, str] = field(default_factory=dict)
-    #: how many pods Kueue admits; None: the Job is in no queue
-    quota: int | None = None
-    admitted: int = 1
-
-    def _fail(self, call: str) -> None:
-        if call in self.errors:
-            raise KubeError(self.errors[call])
-
-    def get_job(self) -> dict[str, Any]:
-        self.asked += 1
-        self._fail("get")
-        return self._job()
-
-    def _job(self) -> dict[str, Any]:
-        spec: dict[str, Any] = {"completions": self.size, "parallelism": self.size, "suspend": self.suspended}
-        metadata: dict[str, Any] = {"annotations": dict(self.annotations)}
-        if self.quota is not None:
-            metadata["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
-            spec["template"] = {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/elastic-job"}]}}
-        return {"metadata": metadata, "spec": spec}
-
-    def gated(self) -> int:
-        """Return the pods that Kueue does not admit: it admits a growth as a whole or not at all."""
-        self._fail("gated")
-        assert self.quota is not None
-        self.admitted = self.size if self.size <= self.quota else min(self.admitted, self.size)
-        return self.size - self.admitted
-
-    def drop_field_ownership(self, job: dict[str, Any]) -> dict[str, Any]:
-        return job
-
-    def resize(self, job: dict[str, Any], size: int) -> dict[str, Any]:
-        self.flux.done.append(("resize", job["spec"]["completions"], size))
-        self._fail("resize")
-        self.size = size
-        return self._job()
-
-    def suspend(self, _: dict[str, Any], size: int, annotations: dict[str, str]) -> dict[str, Any]:
-        self.flux.done.append("suspend")
-        self._fail("suspend")
-        self.size, self.suspended = size, True
-        self.annotations |= annotations
-        return self._job()
-
-    def resume(self, _: dict[str, Any], annotations: dict[str, None]) -> dict[str, Any]:
-        self.flux.done.append("resume")
-        self._fail("resume")
-        self.suspended = False
-        for key in annotations:
-            del self.annotations[key]
-        return self._job()
-
-    def event(self, _: dict[str, Any], reason: str, text: str) -> None:
-        self._fail("event")
-        self.events.append(f"{reason}: {text}")
-
-    def get_deployment(self) -> dict[str, Any]:
-        self._fail("deployment")
-        annotations = {"minicluster/replicas": str(self.seen)}
-        return {"metadata": {"annotations": annotations}, "spec": {"replicas": self.replicas}}
-
-    def set_replicas(self, _: dict[str, Any], replicas: int, annotations: dict[str, str]) -> None:
-        self.replicas, self.seen = replicas, int(annotations["minicluster/replicas"])
-
-    def get_budget(self) -> dict[str, Any]:
-        self.asked += 1
-        self._fail("budget")
-        return {"spec": {} if self.held is None else {"selector": selector("mc", map(int, self.held))}}
-
-    def select(self, _: dict[str, Any], selector: dict[str, Any] | None) -> None:
-        self.held = selector and selector["matchExpressions"][0]["values"]
-
-    def cpu(self, container: str) -> float:
-        assert container == "app"
-        self._fail("cpu")
-        return self.use
-
-
-@dataclass
-class Setup:
-    """An agent, its inputs and its effects."""
-
-    flux: FakeFlux
-    kube: FakeKube
-    agent: Any
-    file: Path
-    shown: list[tuple[int, str]]
-    where: list[tuple[str, ...]]
-
-    def settings(self, **changes: Any) -> None:
-        self.file.write_text(json.dumps({**SETTINGS, **changes}))
-
-    def at(self, *times: float) -> list[tuple[float, float]]:
-        return [self.agent.look(now) for now in times]
-
-
-@pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    for name, module in modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
-    import agent  # noqa: PLC0415
-
-    yield agent
-    for name in ("agent", "changes"):
-        del sys.modules[name]
-
-
-@pytest.fixture
-def mc(program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Setup:
-    flux = FakeFlux(dict.fromkeys(range(8), (1, 0)), set(range(8)))
-    kube, shown, where = FakeKube(flux), [], []
-    monkeypatch.setattr(program, "server", lambda: "https://api")
-    monkeypatch.setattr(program, "Kube", lambda *args: where.append(args) or kube)
-    monkeypatch.setattr(metrics.MetricsServer, "serve", lambda _, port, text: shown.append((port, text)))
-    setup = Setup(flux, kube, program.Agent(flux, tmp_path / "agent.json"), tmp_path / "agent.json", shown, where)
-    setup.settings()
-    return setup
-
-
-def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    out, err = capsys.readouterr()
-    assert out == ""
-    return [line.removeprefix("minicluster-agent: ") for line in err.splitlines()]
+from fake_agent import POLICY, SETTINGS, Setup, said
 
 
 def test_the_agent_grows_the_cluster_and_logs_that_once(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
@@ -494,7 +335,7 @@ def test_the_agent_reads_its_settings_at_each_look(mc: Setup) -> None:
 def test_the_agent_ignores_settings_of_a_newer_version(mc: Setup) -> None:
     mc.settings(policy={**POLICY, "novelty": 1}, novelty=2)
     mc.at(0)
-    assert mc.agent.scaler.snapshot is not None
+    assert mc.agent.scaler.own.snapshot is not None
 
 
 def test_the_agent_without_a_policy_asks_nothing_of_kubernetes(mc: Setup) -> None:
@@ -564,7 +405,7 @@ def test_the_agent_listens_to_starts_of_jobs_only_to_hold_their_pods(
     names: list[list[str]] = []
 
     def end(_: Any, changes: Any) -> None:
-        names.append(sorted(changes.names))
+        names.append(sorted(changes.topics))
 
     monkeypatch.setattr(program, "work", end)
     monkeypatch.setattr(sys, "argv", ["agent.py", str(tmp_path / "agent.json")])

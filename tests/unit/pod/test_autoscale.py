@@ -1,7 +1,7 @@
 """The autoscaler's policy: what the queue needs, and when the cluster grows and shrinks."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 from autoscale import Autoscaler, Decision, Policy, Snapshot
 from hypothesis import given
 from hypothesis import strategies as st
-from need import Need, Request, Room, parse_resources, queue_need
+from need import Group, Need, Request, Room, parse_resources, queue_needs
 from state import Nodes
 
 POLICY = Policy(min=1, max=8, backlog=10, idle=60)
@@ -24,6 +24,11 @@ def nodes(
 ) -> Nodes:
     """Return identical nodes."""
     return Nodes(dict.fromkeys(range(most), pair), used or {}, frozenset(range(most)), dict.fromkeys(drained, "x"))
+
+
+def need(seen: Nodes, size: int, most: int, pending: Iterable[Request]) -> Need:
+    """Return what the queue needs of a cluster without groups, whose hosts are the first eight."""
+    return queue_needs(seen, [Group(0, 8, size, most)], pending)[0]
 
 
 # What jobs ask for -------------------------------------------------------------------------------------------
@@ -111,10 +116,10 @@ BUSY = dict.fromkeys(range(2), (4, 0))
         pytest.param(nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 1)], 1, id="free GPU"),
         pytest.param(nodes(pair=(4, 2), used={0: (1, 1)}), 1, [Request(1, 1, 2)], 2, id="more GPUs than are free"),
         pytest.param(nodes(pair=(4, 2)), 1, [Request(1, 0, 3)], 0, id="more GPUs than a node"),
-        # drained nodes of the cluster take no jobs; nodes to come are undrained
+        # nodes that others drained take no jobs, also those to come
         pytest.param(nodes(drained=(0, 1)), 2, [NODE], 3, id="all drained"),
         pytest.param(nodes(drained=(1,)), 2, [NODE] * 5, 3, id="one drained"),
-        pytest.param(nodes(drained=(2,)), 2, [Request(3, 1, 0, apart=True)], 3, id="later node drained"),
+        pytest.param(nodes(drained=(2,)), 2, [Request(3, 1, 0, apart=True)], 4, id="later node drained"),
         pytest.param(nodes(drained=(0,)), 2, [Request(8, 1, 0, apart=True)], 0, id="all nodes with one drained"),
         # hosts of bursts, from rank 8 on, are not the cluster's own nodes: they count as room once they have joined
         pytest.param(nodes(10), 2, [Request(10, 1, 0, apart=True)], 8, id="joined hosts of bursts"),
@@ -138,7 +143,7 @@ BUSY = dict.fromkeys(range(2), (4, 0))
 def test_queue_need_is_the_size_that_the_pending_jobs_need(
     seen: Nodes, size: int, pending: list[Request], expected: int
 ) -> None:
-    assert queue_need(seen, size, 8, pending).size == expected
+    assert need(seen, size, 8, pending).size == expected
 
 
 @pytest.mark.parametrize(
@@ -164,12 +169,12 @@ def test_queue_need_tells_since_when_more_nodes_are_needed(
     pending: list[tuple[float, Request]], expected: Need
 ) -> None:
     seen = nodes(used={0: (4, 0), 1: (1, 0)})
-    assert queue_need(seen, 2, 8, [replace(request, since=since) for since, request in pending]) == expected
+    assert need(seen, 2, 8, [replace(request, since=since) for since, request in pending]) == expected
 
 
 def test_queue_need_does_not_exceed_the_largest_size() -> None:
-    assert queue_need(nodes(used=BUSY), 2, 4, [NODE] * 40).size == 4
-    assert queue_need(nodes(used={5: (1, 0)}), 6, 4, []) == Need(0)
+    assert need(nodes(used=BUSY), 2, 4, [NODE] * 40).size == 4
+    assert need(nodes(used={5: (1, 0)}), 6, 4, []) == Need(0)
 
 
 def test_queue_need_stops_reading_the_queue_once_the_result_is_certain() -> None:
@@ -180,7 +185,7 @@ def test_queue_need_stops_reading_the_queue_once_the_result_is_certain() -> None
             read.append(number)
             yield replace(NODE, cores=4)
 
-    assert queue_need(nodes(), 1, 8, pending()).size == 8
+    assert need(nodes(), 1, 8, pending()).size == 8
     assert len(read) == 8
 
 
@@ -477,8 +482,8 @@ def run(
         waiting = [replace(NODE, since=arrival) for arrival in queue if arrival <= now]
         used = dict.fromkeys(running, (1, 0))
         seen = nodes(pair=(1, 0), used=used)
-        need = queue_need(seen, size, policy.max, waiting)
-        after = autoscaler.decide(policy, Snapshot(float(now), size, seen, need, len(waiting))).size
+        needed = need(seen, size, policy.max, waiting)
+        after = autoscaler.decide(policy, Snapshot(float(now), size, seen, needed, len(waiting))).size
         assert all(rank < after for rank in running), "a node went that had a job"
         ready = {rank: ready.get(rank, now + start) for rank in range(after)}
         size = after

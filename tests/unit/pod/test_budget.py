@@ -82,7 +82,12 @@ def test_the_lead_and_pods_with_jobs_are_held(
     for number in range(jobs):
         flux.submit(number)
     nodes = Nodes({}, used, frozenset(), {})
-    assert pods_to_hold(flux, nodes, own, always_lead) == held
+    assert pods_to_hold(flux, nodes, range(own), always_lead) == held
+
+
+def test_a_group_has_no_lead() -> None:
+    nodes = Nodes({}, {0: (1, 0), 5: (1, 0)}, frozenset(), {})
+    assert pods_to_hold(FakeFlux({}, set()), nodes, range(4, 8), True) == {1}
 
 
 def test_the_selector_has_the_indexes_in_order() -> None:

@@ -23,7 +23,7 @@ def queries() -> Iterator[str]:
 def served() -> dict[str, set[str]]:
     """Return the labels of each metric that a cluster with an autoscaler serves."""
     nodes = state.Nodes({0: (4, 1)}, {0: (2, 1)}, frozenset({0}), {})
-    text = metrics.text(metrics.Scrape(1, 2, nodes, {}, 0.0), {"queue": 1, "min": 1})
+    text = metrics.text([metrics.GroupFigures("", 1, 2, nodes, {"queue": 1, "min": 1})], {}, 0.0)
     found: dict[str, set[str]] = {}
     for name, labels in re.findall(r"^(minicluster_\w+)(\S*) ", text, re.MULTILINE):
         found.setdefault(name, set()).update(re.findall(r"(\w+)=", labels))

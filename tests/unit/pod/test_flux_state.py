@@ -86,9 +86,13 @@ def test_subtract_leaves_what_is_unused_and_never_less_than_zero(
 
 def test_first_keeps_the_nodes_of_the_lowest_ranks() -> None:
     nodes = state.Nodes({0: (1, 0), 1: (2, 0), 2: (3, 0)}, {1: (1, 0), 2: (1, 0)}, frozenset({0, 2}), {1: "a", 2: "b"})
-    assert nodes.first(2) == state.Nodes({0: (1, 0), 1: (2, 0)}, {1: (1, 0)}, frozenset({0}), {1: "a"})
-    assert nodes.first(3) == nodes
-    assert nodes.first(0) == state.Nodes({}, {}, frozenset(), {})
+    assert nodes.of(range(2)) == state.Nodes({0: (1, 0), 1: (2, 0)}, {1: (1, 0)}, frozenset({0}), {1: "a"})
+    assert nodes.of(range(3)) == nodes.without(range(3, 9)) == nodes
+    assert nodes.of(range(1, 9)) == state.Nodes(
+        {0: (2, 0), 1: (3, 0)}, {0: (1, 0), 1: (1, 0)}, frozenset({1}), {0: "a", 1: "b"}
+    )
+    assert nodes.without(range(1, 9)) == nodes.of(range(1))
+    assert nodes.of(range(0)) == state.Nodes({}, {}, frozenset(), {})
 
 
 @pytest.mark.parametrize(

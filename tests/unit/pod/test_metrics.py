@@ -2,21 +2,22 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
-from metrics import MetricsServer, Scrape, text
+from metrics import GroupFigures, MetricsServer, text
 from state import Nodes
 
 NODES = Nodes(
     {0: (4, 1), 1: (4, 1), 2: (4, 1), 3: (4, 1)}, {0: (4, 1), 1: (2, 0)}, frozenset({0, 1, 9}), {1: "broken", 3: "gone"}
 )
 JOBS = {"sched": 5, "run": 2, "inactive": 9, "successful": 1234567, "failed": 1}
-VALUES = Scrape(size=3, max_size=4, nodes=NODES, jobs=JOBS, queue_wait=12.5)
+OWN = GroupFigures("", size=3, max_size=4, nodes=NODES, wishes={})
 TEXT = """\
 # HELP minicluster_size Pods that the Job has.
 # TYPE minicluster_size gauge
 minicluster_size 3
-# HELP minicluster_max_size Hosts of this cluster that are registered.
+# HELP minicluster_max_size Hosts that are registered.
 # TYPE minicluster_max_size gauge
 minicluster_max_size 4
 # HELP minicluster_nodes Nodes by state; a node can be in several.
@@ -60,8 +61,28 @@ minicluster_autoscaler_wish{reason="min"} 1
 
 
 def test_the_text_of_the_metrics_has_each_metric_and_its_help() -> None:
-    assert text(VALUES, {}) == TEXT
-    assert text(VALUES, {"queue": 8, "min": 1}) == TEXT + WISHES
+    assert text([OWN], JOBS, 12.5) == TEXT
+    assert text([replace(OWN, wishes={"queue": 8, "min": 1})], JOBS, 12.5) == TEXT + WISHES
+
+
+def test_the_samples_of_a_group_have_its_name() -> None:
+    nodes = Nodes({0: (8, 2), 1: (8, 2)}, {0: (8, 1)}, frozenset({0}), {})
+    lines = text([OWN, GroupFigures("gpu", 2, 2, nodes, {"queue": 2})], JOBS, 12.5).splitlines()
+    assert [line for line in lines if 'gpu"' in line] == [
+        'minicluster_size{group="gpu"} 2',
+        'minicluster_max_size{group="gpu"} 2',
+        'minicluster_nodes{state="allocated",group="gpu"} 1',
+        'minicluster_nodes{state="drained",group="gpu"} 0',
+        'minicluster_nodes{state="missing",group="gpu"} 1',
+        'minicluster_nodes{state="online",group="gpu"} 1',
+        'minicluster_nodes{state="registered",group="gpu"} 2',
+        'minicluster_cores{state="allocated",group="gpu"} 8',
+        'minicluster_cores{state="online",group="gpu"} 8',
+        'minicluster_gpus{state="allocated",group="gpu"} 1',
+        'minicluster_gpus{state="online",group="gpu"} 2',
+        'minicluster_autoscaler_wish{reason="queue",group="gpu"} 2',
+    ]
+    assert set(TEXT.splitlines()) <= set(lines)
 
 
 @pytest.fixture

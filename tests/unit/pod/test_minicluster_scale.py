@@ -18,22 +18,38 @@ def flux() -> FakeFlux:
 @pytest.fixture
 def settings(tmp_path: Path) -> Path:
     path = tmp_path / "agent.json"
-    path.write_text(json.dumps({"policy": POLICY}))
+    groups = [{"name": "gpu", "policy": {"min": 0, "max": 3, "priority": 0}}]
+    path.write_text(json.dumps({"policy": POLICY, "groups": groups}))
     return path
 
 
-@pytest.mark.parametrize(("word", "value"), [("2", 2), ("8", 8), ("auto", 0)])
+@pytest.mark.parametrize(
+    ("word", "request_"),
+    [
+        ("2", {"minicluster.size": 2}),
+        ("8", {"minicluster.size": 8}),
+        ("auto", {"minicluster.size": 0}),
+        ("gpu=3", {"minicluster.sizes.gpu": 3}),
+        ("gpu=0", {"minicluster.sizes.gpu": 0}),
+        ("gpu=auto", {"minicluster.sizes.gpu": 0}),
+    ],
+)
 def test_minicluster_scale_writes_its_request_where_the_autoscaler_reads_it(
-    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, word: str, value: int
+    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, word: str, request_: dict[str, int]
 ) -> None:
     run_program(monkeypatch, flux, "scale.py", settings, word)
-    assert flux.kvs == {state.REQUESTED_SIZE: value}
+    assert flux.kvs == request_
+    assert state.requested_size(flux, word.rpartition("=")[0]) == next(iter(request_.values()))
 
 
 def test_minicluster_scale_without_a_size_prints_the_request(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for kvs, shown in (({}, "auto\n"), ({state.REQUESTED_SIZE: 5}, "5\n"), ({state.REQUESTED_SIZE: 0}, "auto\n")):
+    for kvs, shown in (
+        ({}, "auto\ngpu=auto\n"),
+        ({"minicluster.size": 5}, "5\ngpu=auto\n"),
+        ({"minicluster.size": 0, "minicluster.sizes.gpu": 2}, "auto\ngpu=2\n"),
+    ):
         flux.kvs = dict(kvs)
         run_program(monkeypatch, flux, "scale.py", settings)
         assert (capsys.readouterr().out, flux.kvs) == (shown, kvs)
@@ -49,6 +65,10 @@ def test_minicluster_scale_without_a_size_prints_the_request(
         ([""], "the size is '': give a number from 2 to 8, or auto"),
         (["many"], "the size is 'many': give a number from 2 to 8, or auto"),
         (["4", "5"], "2 sizes given: give one, or auto"),
+        (["gpu=4"], "the size is '4': give a number from 0 to 3, or auto"),
+        (["cpu=1"], "there is no group 'cpu': the groups are gpu"),
+        (["=3"], "there is no group '': the groups are gpu"),
+        (["gpu="], "the size is '': give a number from 0 to 3, or auto"),
     ],
 )
 def test_minicluster_scale_refuses_an_invalid_size(

@@ -1,6 +1,7 @@
 """Groups: the host table, R and the quorum of a cluster with nodes unlike its own, and what is refused."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -88,9 +89,59 @@ def test_the_agent_and_other_programs_know_the_groups(cluster_of: Make) -> None:
     found = settings.agent(cluster_of(BOTH))
     assert (found["size"], found["max_size"]) == (1, 2)
     assert found["groups"] == [
-        {"name": "gpu", "size": 2, "max_size": 4},
-        {"name": "spot", "size": 0, "max_size": 3},
+        {"name": "gpu", "size": 2, "max_size": 4, "policy": None},
+        {"name": "spot", "size": 0, "max_size": 3, "policy": None},
     ]
+
+
+SCALED: dict[str, Any] = {**BOTH, "maxSize": 1, "autoscaling": {"enabled": True}}
+
+
+def test_each_group_has_limits_for_the_autoscaler(cluster_of: Make) -> None:
+    gpu = {**GPU, "autoscaling": {"min": 1, "max": 2, "priority": -1}}
+    cluster = cluster_of({**SCALED, "groups": [gpu, SPOT]})
+    assert [group["policy"] for group in settings.agent(cluster)["groups"]] == [
+        {"min": 1, "max": 2, "priority": -1},
+        {"min": 0, "max": 3, "priority": 0},
+    ]
+    # a lead that comes back does not wait for nodes that were scaled away
+    assert broker.quorum(cluster) == 2
+
+
+@pytest.mark.parametrize(
+    ("spot", "message"),
+    [
+        (
+            {"autoscaling": {"max": 4}},
+            "groups[0].autoscaling.max is 4, its maxSize 3: lower it, or install with a larger",
+        ),
+        ({"autoscaling": {"min": 3, "max": 2}, "size": 2}, "groups[0].autoscaling.min is 3, its max 2: lower min"),
+        ({"autoscaling": {"min": 1}}, "groups[0].size is 0, its autoscaling goes from 1 to 3: choose a size between"),
+        ({"size": 2, "minSize": 1}, "groups[0].minSize is 1, its autoscaling.min 0: a lead that comes back would "),
+        ({"autoscaling": {"min": -1}}, "groups[0].autoscaling.min is -1: must be at least 0"),
+        ({"autoscaling": {"least": 1}}, "groups[0].autoscaling.least is not a field"),
+    ],
+    ids=str,
+)
+def test_wrong_limits_of_a_group_are_refused(cluster_of: Make, spot: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(f"MiniCluster flux-sample: {message}")):
+        cluster_of({**SCALED, "groups": [SPOT | spot]})
+
+
+def test_limits_without_an_autoscaler_are_refused(cluster_of: Make) -> None:
+    with pytest.raises(SpecError, match=r"groups\[0\].autoscaling is set and autoscaling.enabled is off"):
+        cluster_of({**BOTH, "groups": [{**SPOT, "autoscaling": {}}]})
+
+
+def test_a_group_without_pods_is_refused_in_a_queue_and_one_that_stays_beside_scale_to_zero(cluster_of: Make) -> None:
+    queue = {"kueue": {"queueName": "q", "elastic": True}}
+    with pytest.raises(SpecError, match=r"groups.0..autoscaling.min is 0 and the Jobs are in Kueue's queue q: set 1"):
+        cluster_of({**SCALED, **queue, "groups": [{**SPOT, "size": 1}]})
+    zero = {"autoscaling": {"enabled": True, "suspendAfterSeconds": 9}, "state": {"capacity": "1Gi"}}
+    with pytest.raises(SpecError, match=r"groups.0..autoscaling.min is 1 and autoscaling.suspendAfterSeconds set"):
+        runner = {**BOTH["containers"][0], "command": ""}
+        spot = {**SPOT, "size": 1, "autoscaling": {"min": 1}}
+        cluster_of({**SCALED, **zero, "interactive": True, "containers": [runner], "groups": [spot]})
 
 
 def test_the_pods_of_each_group_know_their_cpus_and_gpus(cluster_of: Make) -> None:
@@ -132,16 +183,18 @@ UNKNOWN = "the cores of groups[0], spot, are unknown, because its nodes may be u
             "groups[0].size is 0 and the Jobs are in Kueue's queue q, which would start it: set 1",
         ),
         ({"groups": [{**GPU, "maxSize": 99_999}]}, "maxSize and the groups' come to 100001 hosts: "),
-        ({"autoscaling": {"enabled": True}}, "groups and autoscaling.enabled are both set: "),
         *(
             (
                 {"groups": [{**GPU, "pod": {field: value}}]},
                 f"groups[0].pod.{field} differs from pod.{field}, and all pods have one: set it there",
             )
-            for field, value in (("onStop", "requeue"), ("terminationGracePeriodSeconds", 60), ("hostNetwork", True))
+            for field, value in (
+                ("onStop", "requeue"),
+                ("terminationGracePeriodSeconds", 60),
+                ("hostNetwork", True),
+                ("disruptionBudget", True),
+            )
         ),
-        ({"pod": {"disruptionBudget": True}}, "groups and pod.disruptionBudget are both set: "),
-        ({"groups": [{**GPU, "pod": {"disruptionBudget": True}}]}, "groups and pod.disruptionBudget are both set: "),
         ({"flux": {"minimalService": True}}, "groups and flux.minimalService are both set: "),
         ({"flux": {"bursting": {"clusters": [{"size": 2}]}}}, "groups and flux.bursting.clusters are both set: "),
         ({"gang": {"kind": "volcano"}, "pod": {"schedulerName": "volcano"}}, "groups and gang.kind are both set: "),

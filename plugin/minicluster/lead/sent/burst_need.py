@@ -18,35 +18,18 @@ import json
 import os
 import sys
 import time
-from typing import Any, Container, Iterable, Mapping, NamedTuple
+from typing import Any, Iterable, Mapping, NamedTuple
 
 import flux
 import state
 from changes import Changes, pause_after
 from flux import constants
-from need import Request, Room
+from need import Group, Request, Room
 from pending import Pending
 from state import OWN_REASON, Nodes
 
 #: Seconds between two answers, at most
 PERIOD = 5.0
-
-
-class Group(NamedTuple):
-    """Hosts of consecutive ranks: the root's own, or a burst's."""
-
-    first: int
-    registered: int
-    size: int  #: hosts that run or start
-    most: int  #: the most hosts that it may have
-
-    def ranks(self, count: int) -> range:
-        """Return the ranks of the first hosts."""
-        return range(self.first, self.first + count)
-
-    def count(self, ranks: Container[int]) -> int:
-        """Return how many hosts, from the first on, include all of some ranks."""
-        return next((n for n in range(self.registered, 0, -1) if self.first + n - 1 in ranks), 0)
 
 
 class GroupNeed(NamedTuple):
@@ -106,9 +89,8 @@ class Answers:
     def __init__(self, handle: Any, changes: Changes) -> None:
         """Take a handle, and the changes that Flux reports."""
         self.handle, self.changes = handle, changes
-        self.pending = Pending(handle, self._allowed)
+        self.pending = Pending(handle)
         self.offer: dict[str, Any] = {}
-        self.allowed: dict[str, frozenset[int] | None] = {}  #: by constraints
         self.rest = b""
         self.ends = False
 
@@ -130,27 +112,6 @@ class Answers:
         answer = {"number": self.offer["number"], "waiting": len(waiting), "groups": [need._asdict() for need in needs]}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
-
-    def _allowed(self, jobspec: Mapping[str, Any]) -> frozenset[int] | None:
-        """Return the ranks that a job's constraints allow; None for all, or if only the scheduler knows."""
-        constraints = jobspec.get("attributes", {}).get("system", {}).get("constraints")
-        if not constraints:
-            return None
-        text = json.dumps(constraints, sort_keys=True)
-        if text not in self.allowed:
-            self.allowed[text] = allowed_ranks(self.handle, text)
-        return self.allowed[text]
-
-
-def allowed_ranks(handle: Any, constraints: str) -> frozenset[int] | None:
-    """Return the ranks that match constraints (RFC 31), None if Flux's Python can't tell. Raises OSError."""
-    from flux.resource import ResourceSet
-
-    resources = ResourceSet(handle.rpc("resource.status", nodeid=0).get()["R"])
-    try:
-        return frozenset(resources.copy_constraint(constraints).ranks)
-    except ValueError:
-        return None
 
 
 def main() -> None:

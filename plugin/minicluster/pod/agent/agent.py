@@ -20,13 +20,14 @@ from typing import Any, NoReturn
 import flux
 import metrics
 import state
-from autoscale import parse_policy
 from budget import DisruptionBudget, pods_to_hold
 from changes import NEEDS, STARTS, Changes, pause_after
+from group_settings import GroupSettings, read_groups
 from kube import Kube, server
 from log import Once, log
 from retry import RETRY, Retry
 from scaler import Scaler
+from sized import SizedJob
 
 #: Seconds until the next look of a part that is off
 OFF = (math.inf, math.inf)
@@ -39,10 +40,10 @@ class Agent:
         """Open no connection yet."""
         self.handle, self.file = handle, file
         self.once = Once()
-        self.budget = DisruptionBudget()
+        self.budgets: dict[str, DisruptionBudget] = {}  #: by group
         self.scaler = Scaler(handle, self.once)
         self.holding = Retry("the PodDisruptionBudget can't be read or changed now", "budget")
-        self.scaling = Retry("the size can't be read or changed now", "size")
+        self.scaling = Retry("the size can't be read or changed now", "scaling")
         self.server = metrics.MetricsServer()
 
     def look(self, now: float) -> tuple[float, float]:
@@ -67,13 +68,17 @@ class Agent:
 
     def _hold(self, settings: dict[str, Any], nodes: state.Nodes, now: float) -> tuple[float, float]:
         """Hold the pods that must not be evicted; return the least and the most seconds until the next look."""
-        kube, period = _kube(settings), float(settings["period"])
-        pods = pods_to_hold(self.handle, nodes, settings["max_size"], settings["budget"]["always_lead"])
+        kube, period, always_lead = _kube(settings), float(settings["period"]), settings["budget"]["always_lead"]
+        held = {
+            group.name: pods_to_hold(self.handle, nodes, group.ranks, always_lead) for group in read_groups(settings)
+        }
 
         def look() -> tuple[float, float]:
-            found = self.budget.look(kube, pods, now, period)
-            self.once.log("", "budget")
-            return found
+            found = [
+                self.budgets.setdefault(name, DisruptionBudget()).look(kube.of_group(name), pods, now, period)
+                for name, pods in held.items()
+            ]
+            return min(least for least, _ in found), min(most for _, most in found)
 
         return self.holding.look(look, now, period, self.once)
 
@@ -86,13 +91,15 @@ class Agent:
 
     def _serve(self, settings: dict[str, Any], nodes: state.Nodes, waiting: list[dict[str, Any]]) -> None:
         """Serve the metrics of this period."""
-        snapshot = self.scaler.snapshot if settings["policy"] else None
-        size = snapshot.size if snapshot else settings["size"]
-        wishes = snapshot.wishes(parse_policy(settings["policy"], settings["period"])) if snapshot else {}
+        jobs = {job.group: job for job in self.scaler.jobs} if settings["policy"] else {}
+        own, *others = read_groups(settings)
+        of_others = {rank for group in others for rank in group.ranks}
+        # the nodes of bursts count with the cluster's own
+        groups = [_figures(own, nodes.without(of_others), jobs.get(own.name))]
+        groups += [_figures(group, nodes.of(group.ranks), jobs.get(group.name)) for group in others]
         wait = state.longest_wait(waiting, time.time())
-        values = metrics.Scrape(size, settings["max_size"], nodes, state.job_counts(self.handle), wait)
         try:
-            self.server.serve(settings["port"], metrics.text(values, wishes))
+            self.server.serve(settings["port"], metrics.text(groups, state.job_counts(self.handle), wait))
         except OSError as error:
             self.once.log(f"metrics.port {settings['port']} can't be served: {error}", "port")
 
@@ -119,6 +126,12 @@ def read(file: Path) -> dict[str, Any]:
     return settings
 
 
+def _figures(group: GroupSettings, nodes: state.Nodes, job: SizedJob | None) -> metrics.GroupFigures:
+    """Return the figures of a group and its nodes; without a Job that is scaled, its size is that of the values."""
+    size, wishes = (job.size, job.wishes()) if job and job.snapshot else (group.size, {})
+    return metrics.GroupFigures(group.name, size, len(group.ranks), nodes, wishes)
+
+
 def _kube(settings: dict[str, Any]) -> Kube:
     return Kube(server(), settings["namespace"], settings["name"])
 
@@ -127,8 +140,10 @@ def main() -> None:
     """Work until the pod ends."""
     file = Path(sys.argv[1])
     try:
-        names = [*NEEDS, *STARTS] if read(file)["budget"] else NEEDS
-        work(Agent(flux.Flux(), file), Changes(flux.Flux(), names))
+        settings = read(file)
+        names = [*NEEDS, *STARTS] if settings["budget"] else NEEDS
+        groups = [group["name"] for group in settings["groups"]]
+        work(Agent(flux.Flux(), file), Changes(flux.Flux(), names, groups))
     except OSError as error:
         # Kubernetes starts this container again, and it waits for the next broker
         sys.exit(f"minicluster-agent: Flux can't be asked: {error}")

@@ -16,14 +16,15 @@ from state import Nodes
 from suspend import use
 
 
-def pods_to_hold(handle: Any, nodes: Nodes, own: int, always_lead: bool) -> frozenset[int]:
-    """Return the indexes of the pods to hold: those with jobs, and the lead.
+def pods_to_hold(handle: Any, nodes: Nodes, ranks: range, always_lead: bool) -> frozenset[int]:
+    """Return the indexes of the pods of a Job to hold, whose nodes have ``ranks``: those with jobs, and the lead.
 
-    The first ``own`` ranks are the cluster's own. Without ``always_lead`` the lead may go while there is no job. Raises
-    OSError.
+    Without ``always_lead`` the lead may go while there is no job. Raises OSError.
     """
-    lead = {0} if always_lead or use(handle).active else set[int]()
-    return frozenset(lead.union(nodes.first(own).used))
+    held = set(nodes.of(ranks).used)
+    if 0 in ranks and (always_lead or use(handle).active):
+        held.add(0)
+    return frozenset(held)
 
 
 def selector(job: str, indexes: Collection[int]) -> dict[str, Any] | None:

@@ -5,8 +5,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
-import math
-from typing import Any, Collection
+from typing import Any, Collection, Container
 
 from offers import undrain
 from state import Nodes, to_idset
@@ -22,10 +21,7 @@ def drain(handle: Any, ranks: Collection[int]) -> None:
         handle.rpc("resource.drain", targets, nodeid=0).get()
 
 
-def undrain_ours(handle: Any, nodes: Nodes, size: int, own: float = math.inf) -> None:
-    """Undrain the ranks that were drained with REASON, if they are below ``size`` or belong to bursts.
-
-    The first ``own`` ranks are the cluster's own. Raises OSError.
-    """
+def undrain_ours(handle: Any, nodes: Nodes, gone: Container[int]) -> None:
+    """Undrain the ranks that were drained with REASON, but not those that have no pod now. Raises OSError."""
     ours = [rank for rank, reason in nodes.drained.items() if reason == REASON]
-    undrain(handle, [rank for rank in ours if not size <= rank < own])
+    undrain(handle, [rank for rank in ours if rank not in gone])

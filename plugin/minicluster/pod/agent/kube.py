@@ -45,6 +45,12 @@ class Kube:
         self.deployment = f"/apis/apps/v1/namespaces/{namespace}/deployments/{job}"
         self.budget = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{job}"
 
+    def of_group(self, group: str) -> Kube:
+        """Return the API server for the Job of a group, "" for the cluster's own."""
+        if not group:
+            return self
+        return Kube(self.server, self.namespace, f"{self.name}-{group}", self.token)
+
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
         """Call the API. Raises KubeError."""
         data = None if body is None else json.dumps(body).encode()
@@ -73,6 +79,27 @@ class Kube:
         if is_fixed_by_kueue(job):
             raise KubeError("Kueue would restart all pods: its feature gate ElasticJobsViaWorkloadSlices is off")
         return self._change(job, {}, {"completions": size, "parallelism": size})
+
+    def empty(self, job: dict[str, Any], most: int) -> dict[str, Any]:
+        """Remove all pods of the Job of a group, and return it. Raises KubeError as `resize` does.
+
+        A Job of no pods has a parallelism of 0, and one completion more than its ``most`` pods: so no manifest of
+        another size can be applied to it, nor its manifest to the Job of another size. The Job is suspended between
+        the two changes, so no pod starts for the completions.
+        """
+        count = most + 1
+        for last in (False, False, False, True):
+            is_begun = is_emptying(job, most)
+            try:
+                if not is_begun:
+                    job = self._change(job, {}, {"suspend": True, "completions": count, "parallelism": count})
+                return self._change(job, {}, {"suspend": False, "parallelism": 0})
+            except KubeError:
+                # the Job's controller may have changed it at the same time
+                if last:
+                    raise
+                job = self.get_job()
+        raise AssertionError
 
     def suspend(self, job: Mapping[str, Any], size: int, annotations: Mapping[str, str]) -> dict[str, Any]:
         """Suspend the Job, and return it; ``size`` is for when it is resumed. Raises KubeError as `resize` does."""
@@ -180,6 +207,16 @@ class Kube:
 def is_fixed_by_kueue(job: Mapping[str, Any]) -> bool:
     """Say whether Kueue restarts all pods of a Job when its size changes."""
     return QUEUE in job["metadata"].get("labels", {}) and not is_elastic(job)
+
+
+def pods(job: Mapping[str, Any]) -> int:
+    """Return the number of pods that a Job should have."""
+    return int(job["spec"]["completions"]) if job["spec"]["parallelism"] else 0
+
+
+def is_emptying(job: Mapping[str, Any], most: int) -> bool:
+    """Say whether the Job of a group is about to have no pods, after the first change of `Kube.empty`."""
+    return bool(job["spec"].get("suspend")) and job["spec"]["completions"] > most
 
 
 def is_elastic(job: Mapping[str, Any]) -> bool:

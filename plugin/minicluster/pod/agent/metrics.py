@@ -9,63 +9,84 @@ import socket
 import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Iterator, Mapping
+from typing import Iterable, Iterator, Mapping, Sequence, Tuple
 
 from state import RESULTS, Nodes, totals
 
 STATES = ("depend", "priority", "sched", "run", "cleanup")
 
 
-@dataclass(frozen=True)
-class Scrape:
-    """The figures of a scrape; the queue's wait is in seconds."""
+#: Labels and a value
+Sample = Tuple[Mapping[str, str], float]
 
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """The figures of the nodes of one Job."""
+
+    name: str  #: "" for the cluster's own, whose samples have no label for it
     size: int
     max_size: int
-    nodes: Nodes
-    jobs: Mapping[str, int]
-    queue_wait: float
+    nodes: Nodes  #: those of its ranks; for the cluster's own those of bursts too
+    wishes: Mapping[str, int]  #: the size that each of the autoscaler's reasons asks for; {}: none scales
+
+    def states(self) -> dict[str, int]:
+        """Return the number of nodes by state."""
+        nodes = self.nodes
+        return {
+            "allocated": len(nodes.used),
+            "drained": sum(rank in nodes.online for rank in nodes.drained),
+            "missing": sum(rank not in nodes.online for rank in range(self.size)),
+            "online": len(nodes.online),
+            "registered": len(nodes.all),
+        }
+
+    def amounts(self, kind: str) -> dict[str, int]:
+        """Return the cores or the GPUs by state."""
+        nodes = self.nodes
+        online = totals(nodes.all[rank] for rank in nodes.online if rank in nodes.all)
+        return {"allocated": totals(nodes.used.values())[kind], "online": online[kind]}
+
+    def samples(self, name: str, values: Mapping[str, float]) -> list[Sample]:
+        """Return values with the label ``name``, and the group's."""
+        return [({name: key, **self.label}, value) for key, value in values.items()]
+
+    @property
+    def label(self) -> dict[str, str]:
+        """The label of the group."""
+        return {"group": self.name} if self.name else {}
 
 
-def text(values: Scrape, wishes: Mapping[str, int]) -> str:
-    """Return the metrics; ``wishes`` has the size that each of the autoscaler's reasons asks for; {}: none scales."""
-    return "".join(_lines(values, wishes))
+def text(groups: Sequence[GroupFigures], jobs: Mapping[str, int], queue_wait: float) -> str:
+    """Return the metrics; the queue's wait is in seconds."""
+    return "".join(_lines(groups, jobs, queue_wait))
 
 
-def _lines(values: Scrape, wishes: Mapping[str, int]) -> Iterator[str]:
-    nodes = values.nodes
-    used, online = totals(nodes.used.values()), totals(nodes.all[r] for r in nodes.online if r in nodes.all)
-    own = range(values.size)
-    by_state = {
-        "allocated": len(nodes.used),
-        "drained": sum(rank in nodes.online for rank in nodes.drained),
-        "missing": sum(rank not in nodes.online for rank in own),
-        "online": len(nodes.online),
-        "registered": len(nodes.all),
-    }
-    yield _metric("size", "Pods that the Job has", {"": values.size})
-    yield _metric("max_size", "Hosts of this cluster that are registered", {"": values.max_size})
-    yield _metric("nodes", "Nodes by state; a node can be in several", _label("state", by_state))
+def _lines(groups: Sequence[GroupFigures], jobs: Mapping[str, int], queue_wait: float) -> Iterator[str]:
+    yield _metric("size", "Pods that the Job has", [(group.label, group.size) for group in groups])
+    yield _metric("max_size", "Hosts that are registered", [(group.label, group.max_size) for group in groups])
+    nodes = [sample for group in groups for sample in group.samples("state", group.states())]
+    yield _metric("nodes", "Nodes by state; a node can be in several", nodes)
     for kind in ("cores", "gpus"):
-        amounts = {"allocated": used[kind], "online": online[kind]}
-        yield _metric(kind, f"{kind} of the nodes that are online", _label("state", amounts))
-    active = {state: values.jobs.get(state, 0) for state in STATES}
-    yield _metric("jobs", "Active jobs by state", _label("state", active))
-    results = {result: values.jobs.get(result, 0) for result in RESULTS}
-    yield _metric("jobs_done_total", "Jobs that ended, by how", _label("result", results), "counter")
-    yield _metric("queue_wait_seconds", "Wait of the job that has waited longest", {"": values.queue_wait})
+        amounts = [sample for group in groups for sample in group.samples("state", group.amounts(kind))]
+        yield _metric(kind, f"{kind} of the nodes that are online", amounts)
+    active = [({"state": state}, jobs.get(state, 0)) for state in STATES]
+    yield _metric("jobs", "Active jobs by state", active)
+    results = [({"result": result}, jobs.get(result, 0)) for result in RESULTS]
+    yield _metric("jobs_done_total", "Jobs that ended, by how", results, "counter")
+    yield _metric("queue_wait_seconds", "Wait of the job that has waited longest", [({}, queue_wait)])
+    wishes = [sample for group in groups for sample in group.samples("reason", group.wishes)]
     if wishes:
-        yield _metric("autoscaler_wish", "Size that each reason wishes", _label("reason", wishes))
+        yield _metric("autoscaler_wish", "Size that each reason wishes", wishes)
 
 
-def _label(name: str, values: Mapping[str, float]) -> dict[str, float]:
-    return {f'{{{name}="{value}"}}': number for value, number in values.items()}
-
-
-def _metric(name: str, about: str, values: Mapping[str, float], kind: str = "gauge") -> str:
+def _metric(name: str, about: str, samples: Iterable[Sample], kind: str = "gauge") -> str:
     full = f"minicluster_{name}"
     lines = [f"# HELP {full} {about}.", f"# TYPE {full} {kind}"]
-    return "\n".join(lines + [f"{full}{labels} {value:.15g}" for labels, value in values.items()]) + "\n"
+    for labels, value in samples:
+        pairs = ",".join(f'{key}="{text}"' for key, text in labels.items())
+        lines.append(f"{full}{{{pairs}}} {value:.15g}" if pairs else f"{full} {value:.15g}")
+    return "\n".join(lines) + "\n"
 
 
 class DualStackServer(ThreadingHTTPServer):

@@ -43,4 +43,5 @@ class Retry:
             self.pause, self.again = 2 * wait, now + wait
             return wait, wait
         self.pause = RETRY
+        once.log("", self.about)
         return found

@@ -1,6 +1,7 @@
-"""scale.py SETTINGS [SIZE|auto]: requests at least SIZE nodes from the autoscaler; ``auto`` withdraws the request.
+"""scale.py SETTINGS [[GROUP=]SIZE|[GROUP=]auto]: requests at least SIZE nodes; ``auto`` withdraws the request.
 
-Without SIZE it prints the request. This is `minicluster-scale` in the cluster's containers.
+With GROUP the nodes are of that group. Without a word it prints the requests. This is `minicluster-scale` in the
+cluster's containers.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -13,7 +14,7 @@ from typing import NoReturn
 
 import flux
 import flux.kvs
-from state import REQUESTED_SIZE, request_size
+from state import request_size, size_key
 
 
 def fail(text: str) -> NoReturn:
@@ -23,22 +24,32 @@ def fail(text: str) -> NoReturn:
 
 def main(file: str, words: list[str]) -> None:
     """Write the request where the autoscaler reads it, or print it."""
-    policy = json.loads(Path(file).read_text(encoding="utf-8"))["policy"]
-    if not policy:
+    settings = json.loads(Path(file).read_text(encoding="utf-8"))
+    if not settings["policy"]:
         fail("the cluster has no autoscaler: set autoscaling.enabled at its install")
     if len(words) > 1:
         fail(f"{len(words)} sizes given: give one, or auto")
+    policies = {"": settings["policy"], **{group["name"]: group["policy"] for group in settings["groups"]}}
     handle = flux.Flux()
     if not words:
-        try:
-            print(flux.kvs.get(handle, REQUESTED_SIZE) or "auto")
-        except OSError:
-            print("auto")
+        for group in policies:
+            print(f"{group}={_request(handle, group)}" if group else _request(handle, group))
         return
-    word = words[0]
+    group, _, word = words[0].rpartition("=")
+    if group not in policies or words[0].startswith("="):
+        fail(f"there is no group {group!r}: the groups are {', '.join([*policies][1:]) or '(none)'}")
+    policy = policies[group]
     if word != "auto" and not (word.isdigit() and policy["min"] <= int(word) <= policy["max"]):
         fail(f"the size is {word!r}: give a number from {policy['min']} to {policy['max']}, or auto")
-    request_size(handle, 0 if word == "auto" else int(word))
+    request_size(handle, 0 if word == "auto" else int(word), group)
+
+
+def _request(handle: flux.Flux, group: str) -> str:
+    """Return the request, ``auto`` for none."""
+    try:
+        return str(flux.kvs.get(handle, size_key(group)) or "auto")
+    except OSError:
+        return "auto"
 
 
 if __name__ == "__main__":

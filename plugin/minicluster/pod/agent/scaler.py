@@ -1,4 +1,4 @@
-"""Brings the Job to the size that the cluster should have, and suspends an idle cluster.
+"""Brings the cluster's Jobs to the sizes that they should have, and suspends an idle cluster.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -6,19 +6,18 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, Callable, TypeVar
 
 import drains
 import state
 import suspend
-from autoscale import Autoscaler, Decision, Policy, Snapshot, parse_policy
-from kube import Kube, KubeError, is_elastic
-from log import Once, log
-from need import queue_need
+from autoscale import Decision, Policy, Snapshot, parse_policy
+from kube import Kube, KubeError, is_emptying
+from log import Once
+from need import queue_needs
 from pending import Pending
-from quota import Quota
 from replicas import Replicas
+from sized import SizedJob, sized_jobs
 
 T = TypeVar("T")
 
@@ -29,12 +28,9 @@ class Scaler:
     def __init__(self, handle: Any, once: Once) -> None:
         """Ask nothing yet."""
         self.handle, self.once = handle, once
-        self.autoscaler = Autoscaler()
-        self.snapshot: Snapshot | None = None  #: the last one, for metrics while the API server is away
+        self.jobs: list[SizedJob] = []  #: the first is that of the cluster's own nodes
         self.pending = Pending(handle)
-        self.job: dict[str, Any] = {}  #: as Kubernetes had it last
         self.cpu: float | None = None  #: CPU use as a number of runners' requests; None if unknown or not wanted
-        self.quota = Quota()  #: of Kueue
         self.replicas = Replicas()
         self.expires = -math.inf  #: when Kubernetes is asked again
         self.idle, self.idle_left = suspend.Idle(), math.inf  #: seconds until an idle cluster is suspended
@@ -55,44 +51,43 @@ class Scaler:
     ) -> float:
         """Bring the cluster to its size; return the seconds until it grows, infinite if it is not about to."""
         policy = parse_policy(settings["policy"], float(settings["period"]))
+        self.jobs = sized_jobs(kube, settings, policy, self.jobs)
         scheduled = now >= self.expires
         if scheduled:
-            self._read(kube, settings, policy)
+            self._read(settings)
             self.expires = now + policy.period
-        if suspend.is_asleep(self.job):
+        if suspend.is_asleep(self.own.job):
             self._watch_last_jobs(kube)
             self.idle_left = math.inf
             return math.inf
-        own = int(settings["max_size"])
-        if scheduled and policy.handle:
-            self._try(
-                "the Deployment's replicas can't be read or changed",
-                lambda: self.replicas.look(self.handle, kube, self.once, self.size, policy),
-            )
-        is_counted = scheduled and is_elastic(self.job)
-        gated = (self._try("pods that wait for Kueue's quota can't be counted", kube.gated) if is_counted else 0) or 0
-        admitted = self.quota.look(now, self.size, gated) if scheduled else self.size
-        policy = replace(policy, max=int(max(policy.min, min(policy.max, self.quota.limit))))
-        snapshot, decision = self._decide(policy, nodes, own, waiting, now)
-        if admitted < self.size:
-            decision = Decision(admitted, f"Kueue has no quota for {gated} of its pods")
-        if not scheduled and (decision.size != snapshot.size or not self.idle_left):
-            # it acts only on the present Job
-            self._read(kube, settings, policy)
-            snapshot, decision = self._decide(policy, nodes, own, waiting, now)
-        self.snapshot = snapshot
+        if scheduled:
+            self._ask(kube, policy, now)
+        decisions = self._decide(policy, nodes, waiting, now)
+        if not scheduled and (self._changes(decisions) or not self.idle_left):
+            # it acts only on the present Jobs
+            self._read(settings)
+            decisions = self._decide(policy, nodes, waiting, now)
         if not self.idle_left:
-            self._suspend(kube, policy, own, now)
-        elif decision.size != snapshot.size:
-            self._resize(kube, snapshot, decision)
-        elif scheduled:
-            self.once.log(f"size {snapshot.size}: {decision.why}")
-        return decision.wait
+            self._suspend(kube, policy, now)
+        else:
+            self._act(decisions, scheduled, now)
+        return min(decision.wait for decision in decisions)
 
     @property
-    def size(self) -> int:
-        """Size of the Job, as Kubernetes had it last."""
-        return int(self.job["spec"]["completions"])
+    def own(self) -> SizedJob:
+        """The Job of the cluster's own nodes."""
+        return self.jobs[0]
+
+    def _ask(self, kube: Kube, policy: Policy, now: float) -> None:
+        """Ask Kubernetes what counts once a period: the requests by replicas, and the pods without quota."""
+        if policy.handle:
+            self._try(
+                "the Deployment's replicas can't be read or changed",
+                lambda: self.replicas.look(self.handle, kube, self.once, self.own.size, policy),
+            )
+        for job in self.jobs:
+            failure = "pods that wait for Kueue's quota can't be counted"
+            job.count_gated(self._try(failure, job.kube.gated) if job.is_elastic else 0, now)
 
     def _try(self, failure: str, ask: Callable[[], T]) -> T | None:
         """Ask Kubernetes for what the agent can do without; if it fails, log that and return None."""
@@ -104,69 +99,80 @@ class Scaler:
         self.once.log("", failure)
         return found
 
-    def _decide(
-        self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
-    ) -> tuple[Snapshot, Decision]:
-        drains.undrain_ours(self.handle, nodes, self.size, own)
-        snapshot = self._snapshot(policy, nodes, own, waiting, now)
-        is_asked = policy.suspend and not self.job["spec"].get("suspend")
-        self.idle_left = self.idle.left(policy, snapshot, suspend.use(self.handle)) if is_asked else math.inf
-        return snapshot, self.autoscaler.decide(policy, snapshot)
+    def _gone(self) -> frozenset[int]:
+        """Return the ranks that have no pod."""
+        return frozenset(rank for job in self.jobs for rank in job.gone())
 
-    def _suspend(self, kube: Kube, policy: Policy, own: int, now: float) -> None:
-        job = suspend.suspend(self.handle, kube, self.job, policy, own)
+    def _decide(self, policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float) -> list[Decision]:
+        drains.undrain_ours(self.handle, nodes, self._gone())
+        # those that grow first come first; jobs may need hosts of bursts too
+        order = sorted(self.jobs, key=lambda job: -job.priority)
+        requests = self.pending.requests(waiting, now)
+        needs = dict(zip((job.group for job in order), queue_needs(nodes, [job.hosts() for job in order], requests)))
+        decisions = []
+        for job in self.jobs:
+            requested = state.requested_size(self.handle, job.group)
+            cpu = None if self.cpu is None or job.group else self.cpu / job.size
+            seen = nodes.of(job.ranks)
+            decisions.append(job.decide(Snapshot(now, job.size, seen, needs[job.group], len(waiting), requested, cpu)))
+        self.idle_left = self._idle_left(policy)
+        return decisions
+
+    def _idle_left(self, policy: Policy) -> float:
+        """Return the seconds until the cluster is to be suspended, infinite while something needs it."""
+        snapshot, *of_groups = (job.snapshot for job in self.jobs)
+        if not policy.suspend or not snapshot or any(each and each.size for each in of_groups):
+            return math.inf
+        is_suspended = self.own.job["spec"].get("suspend")
+        return math.inf if is_suspended else self.idle.left(policy, snapshot, suspend.use(self.handle))
+
+    def _changes(self, decisions: list[Decision]) -> bool:
+        return any(decision.size != job.size for job, decision in zip(self.jobs, decisions))
+
+    def _act(self, decisions: list[Decision], scheduled: bool, now: float) -> None:
+        """Change the sizes that should change, even if one fails; say why others stay. Raises KubeError, the first."""
+        failed: KubeError | None = None
+        for job, decision in zip(self.jobs, decisions):
+            if decision.size != job.size:
+                try:
+                    job.resize(self.handle, decision, self._gone(), now, self.once)
+                except KubeError as error:
+                    failed = failed or error
+            elif scheduled:
+                job.say(f"size {job.size}: {decision.why}", self.once)
+        if failed:
+            raise failed
+
+    def _suspend(self, kube: Kube, policy: Policy, now: float) -> None:
+        job = suspend.suspend(self.handle, kube, self.own.job, policy, self._gone())
         if job:
             # these pods get no more jobs; if somebody resumes the Job, new pods run them
-            self.job, self.expires = job, now + policy.period
+            self.own.job, self.expires = job, now + policy.period
             # if the Job is resumed while these pods end, the idle window begins again
             self.idle = suspend.Idle()
-            self._tell(kube, "Idle", f"suspended: idle for {policy.suspend:g} s")
+            self.own.tell("Idle", f"suspended: idle for {policy.suspend:g} s", self.once)
 
     def _watch_last_jobs(self, kube: Kube) -> None:
         """Resume the cluster if a job is submitted while its pods end."""
         if suspend.use(self.handle).active and suspend.resume(kube):
-            self._tell(kube, "Woken", "resumed: a job came while the pods ended")
+            self.own.tell("Woken", "resumed: a job came while the pods ended", self.once)
 
-    def _read(self, kube: Kube, settings: dict[str, Any], policy: Policy) -> None:
-        job = kube.get_job()
+    def _read(self, settings: dict[str, Any]) -> None:
+        """Read the Jobs. Raises KubeError."""
+        own, *groups = self.jobs
+        job = own.kube.get_job()
         # somebody resumed the Job without `minicluster`, which removes the annotation
         is_stale = suspend.has_slept(job) and not suspend.is_asleep(job)
-        self.job = kube.resume(job, {suspend.SUSPENDED: None}) if is_stale else kube.drop_field_ownership(job)
+        resume = own.kube.resume
+        own.job = resume(job, {suspend.SUSPENDED: None}) if is_stale else own.kube.drop_field_ownership(job)
+        for one in groups:
+            job = one.kube.get_job()
+            # the agent ended between the two changes, or Helm made the first one
+            is_unfinished = is_emptying(job, len(one.ranks))
+            one.job = one.kube.empty(job, len(one.ranks)) if is_unfinished else one.kube.drop_field_ownership(job)
         used = (
-            self._try("CPU use can't be read", lambda: kube.cpu(settings["container"])) if policy.cpu_target else None
+            self._try("CPU use can't be read", lambda: own.kube.cpu(settings["container"]))
+            if own.policy.cpu_target
+            else None
         )
         self.cpu = None if used is None else used / float(settings["cpu_request"])
-
-    def _snapshot(
-        self, policy: Policy, nodes: state.Nodes, own: int, waiting: list[dict[str, Any]], now: float
-    ) -> Snapshot:
-        size = self.size
-        # jobs may need hosts of bursts too
-        need = queue_need(nodes, size, policy.max, self.pending.requests(waiting, now))
-        cpu = None if self.cpu is None else self.cpu / size
-        return Snapshot(now, size, nodes.first(own), need, len(waiting), state.requested_size(self.handle), cpu)
-
-    def _resize(self, kube: Kube, snapshot: Snapshot, decision: Decision) -> None:
-        """Change the size. A cluster shrinks only when no job can start on the nodes that leave."""
-        # a size that was set by hand may be larger than Flux's table of hosts
-        leaving = [rank for rank in range(decision.size, snapshot.size) if rank in snapshot.nodes.all]
-        drains.drain(self.handle, leaving)
-        nodes = state.nodes(self.handle) if leaving else snapshot.nodes
-        if any(rank in nodes.used for rank in leaving):
-            drains.undrain_ours(self.handle, nodes, snapshot.size)
-            self.once.log(f"size {snapshot.size}: a job started on a node that was about to go")
-            return
-        try:
-            self.job = kube.resize(self.job, decision.size)
-        except KubeError:
-            drains.undrain_ours(self.handle, state.nodes(self.handle), snapshot.size)
-            raise
-        self.autoscaler.stepped = snapshot.now
-        self._tell(kube, "Scaled", f"size {snapshot.size} -> {decision.size}: {decision.why}")
-
-    def _tell(self, kube: Kube, reason: str, line: str) -> None:
-        self.once.log(line)
-        try:
-            kube.event(self.job, reason, line)
-        except KubeError as error:
-            log(f"the event was not recorded: {error}")

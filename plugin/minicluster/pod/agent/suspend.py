@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Container, Mapping, NamedTuple
 
 import drains
 from autoscale import Policy, Snapshot
@@ -66,20 +66,22 @@ def has_slept(job: Mapping[str, Any]) -> bool:
     return text.startswith(IDLE)
 
 
-def suspend(handle: Any, kube: Kube, job: Mapping[str, Any], policy: Policy, own: int) -> dict[str, Any] | None:
+def suspend(
+    handle: Any, kube: Kube, job: Mapping[str, Any], policy: Policy, gone: Container[int]
+) -> dict[str, Any] | None:
     """Suspend the Job; it wakes with its least size. Return it, or None if a flux job was submitted meanwhile.
 
-    Until then all nodes are drained, also those of bursts, whose ranks come after the ``own`` ones: a job that is
-    submitted now waits in the queue. Raises KubeError, OSError; jobs then start as before.
+    Until then all nodes are drained but the ``gone`` ones, also those of bursts: a job that is submitted now waits in
+    the queue. Raises KubeError, OSError; jobs then start as before.
     """
-    size, after = int(job["spec"]["completions"]), None
-    drains.drain(handle, [rank for rank in nodes(handle).all if not size <= rank < own])
+    after = None
+    drains.drain(handle, [rank for rank in nodes(handle).all if rank not in gone])
     try:
         if not use(handle).active:
             after = kube.suspend(job, policy.min, {SUSPENDED: f"{IDLE}{policy.suspend:g} s"})
     finally:
         if after is None:
-            drains.undrain_ours(handle, nodes(handle), size, own)
+            drains.undrain_ours(handle, nodes(handle), gone)
     return after
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from typing import Any, Mapping
+from typing import Any
 
 import flux.kvs
 from flux.job import JobID, cancel
@@ -77,9 +77,9 @@ def startable(handle: Any, pending: Pending) -> int | None:
     return int(first[0]["id"]) if status.get("start", not status.get("stop_reason")) else None
 
 
-def no_ranks_by_constraints(jobspec: Mapping[str, Any]) -> frozenset[int] | None:
+def no_ranks(_handle: Any, _constraints: str) -> frozenset[int]:
     """For Pending: only the scheduler knows where a job with constraints may run."""
-    return frozenset() if jobspec.get("attributes", {}).get("system", {}).get("constraints") else None
+    return frozenset()
 
 
 def restart_scheduler(handle: Any, why: str) -> None:
@@ -104,7 +104,7 @@ def recover(handle: Any) -> None:
     Raises OSError.
     """
     end = time.monotonic() + WATCH
-    pending = Pending(handle, no_ranks_by_constraints)
+    pending = Pending(handle, no_ranks)
     before: set[tuple[int, int]] = set()
     stuck: int | None = None
     waits, tries = 0.0, 0

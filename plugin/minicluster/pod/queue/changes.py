@@ -12,14 +12,14 @@ from typing import Any, Iterable
 from flux import constants
 from flux.future import Future
 from offers import watch_kvs, watch_nodes
-from state import REQUESTED_SIZE
+from state import size_key
 
 #: Topic and payload of each stream
 STREAMS = {
     # after its event `priority` a job waits for nodes (RFC 21)
     "jobs": ("job-manager.events-journal", {"allow": {"priority": 1}}),
     "nodes": watch_nodes(),
-    "size": watch_kvs(REQUESTED_SIZE),
+    "size": watch_kvs(size_key()),
     # with its event `alloc` a job gets its nodes
     "starts": ("job-manager.events-journal", {"allow": {"alloc": 1}}),
 }
@@ -39,10 +39,14 @@ def pause_after(used: float) -> float:
 class Changes:
     """What has changed in Flux since the last wait."""
 
-    def __init__(self, handle: Any, names: Iterable[str] = NEEDS) -> None:
-        """Take a handle that nothing else uses, and the names of streams. Open no stream yet."""
+    def __init__(self, handle: Any, names: Iterable[str] = NEEDS, groups: Iterable[str] = ()) -> None:
+        """Take a handle that nothing else uses, the names of streams, and groups whose size may be requested.
+
+        Open no stream yet.
+        """
         self.handle = handle
-        self.names = frozenset(names)
+        self.topics = {name: STREAMS[name] for name in names}
+        self.topics.update((f"size {group}", watch_kvs(size_key(group))) for group in groups)
         self.streams: dict[str, Any] = {}
         self.changed = self.stops = False
 
@@ -63,8 +67,8 @@ class Changes:
 
     def _open(self) -> None:
         """Open the closed streams: Flux ends a stream when it unloads its module, or has not loaded the module yet."""
-        for name in self.names - self.streams.keys():
-            stream = self.handle.rpc(*STREAMS[name], 0, constants.FLUX_RPC_STREAMING)
+        for name in self.topics.keys() - self.streams.keys():
+            stream = self.handle.rpc(*self.topics[name], 0, constants.FLUX_RPC_STREAMING)
             self.streams[name] = stream.then(self._event, name)
 
     def _event(self, stream: Any, name: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping, NamedTuple
+from typing import Any, Container, Iterable, Mapping, NamedTuple, Sequence
 
 from state import OWN_REASON, Nodes, subtract
 
@@ -64,6 +64,7 @@ class Room:
         self.whole = {rank: nodes.all[rank] for rank in ranks if rank in nodes.all}
         self.free = {rank: subtract(pair, nodes.used.get(rank, (0, 0))) for rank, pair in self.whole.items()}
         self.since: dict[int, float] = {}  #: by rank: the least `since` of the jobs that were placed on it
+        self._suits: dict[Any, bool] = {}
 
     def place(self, request: Request) -> bool:
         """Place a job on as few new ranks as possible; return False when even an empty cluster has no room for it."""
@@ -80,6 +81,14 @@ class Room:
             self.free[rank] = subtract(self.free[rank], taken)
         self._use(chosen, request)
         return True
+
+    def suits(self, request: Request, ranks: range) -> bool:
+        """Say whether a chunk of a job would fit on one of some ranks, if it were idle."""
+        key = (request.cores, request.gpus, request.ranks, ranks)
+        if key not in self._suits:
+            allowed = self.whole.keys() & (set(ranks) if request.ranks is None else request.ranks.intersection(ranks))
+            self._suits[key] = any(self._chunks(request, self.whole[rank], self.whole[rank]) for rank in allowed)
+        return self._suits[key]
 
     def _use(self, ranks: Iterable[int], request: Request) -> None:
         for rank in ranks:
@@ -108,8 +117,25 @@ class Room:
         return min(fits) if fits else 1
 
 
+class Group(NamedTuple):
+    """Hosts of consecutive ranks: the cluster's own, or those of a group or a burst."""
+
+    first: int
+    registered: int
+    size: int  #: hosts that run or start
+    most: int  #: the most hosts that it may have
+
+    def ranks(self, count: int) -> range:
+        """Return the ranks of the first hosts."""
+        return range(self.first, self.first + count)
+
+    def count(self, ranks: Container[int]) -> int:
+        """Return how many hosts, from the first on, include all of some ranks."""
+        return next((n for n in range(self.registered, 0, -1) if self.first + n - 1 in ranks), 0)
+
+
 class Need(NamedTuple):
-    """What the queue needs."""
+    """What the queue needs of a group."""
 
     size: int
     since: float = math.inf  #: of the first job that needs more nodes than the size
@@ -118,23 +144,42 @@ class Need(NamedTuple):
 NOTHING = Need(0)
 
 
-def queue_need(nodes: Nodes, size: int, most: int, pending: Iterable[Request]) -> Need:
-    """Return the size that the queue needs. While jobs wait it is never less than ``size``.
+def queue_needs(nodes: Nodes, groups: Sequence[Group], pending: Iterable[Request]) -> list[Need]:
+    """Return the size that the queue needs of each group, of which the first ones are to grow first.
 
-    When no job waits, it is one more than the highest rank in use. A job doesn't count if even ``most`` nodes, and the
-    hosts of bursts that have joined, have no room for it. Reads ``pending`` only until the result is certain.
+    It is never less than the group's size while a job waits that could run there. When none does, it is one more than
+    the highest rank in use. A job doesn't count if even the most hosts of all groups, and the hosts of bursts that have
+    joined, have no room for it. Reads ``pending`` only until the result is certain.
+    """
+    room = Room(nodes, _ranks(nodes, groups))
+    last = {group.first + group.most - 1 for group in groups if group.size < group.most}
+    held: set[Group] = set()
+    for request in pending:
+        if room.place(request):
+            held.update(group for group in groups if room.suits(request, group.ranks(group.size)))
+        if len(held) == len(groups) and last <= room.since.keys():
+            break
+    return [_need(nodes, group, room.since, group in held) for group in groups]
+
+
+def _ranks(nodes: Nodes, groups: Sequence[Group]) -> list[int]:
+    """Return the ranks in the order in which jobs are to fill them.
+
+    Flux gives jobs the lowest of the nodes that run. Those of bursts come last, so that the cluster's own grow first.
     """
     # a node that others drained has no room; a node that we drained takes jobs again once its pod has started
-    broken = {rank for rank, reason in nodes.drained.items() if rank < size and not reason.startswith(OWN_REASON)}
-    own = [rank for rank in sorted(nodes.all) if rank < most and rank not in broken]
-    joined = [rank for rank in sorted(nodes.online - nodes.drained.keys()) if rank >= most]
-    room = Room(nodes, own + joined)
-    waits = False
-    for request in pending:
-        waits = room.place(request) or waits
-        if waits and (size >= most or most - 1 in room.since):
-            break
-    if not waits:
-        return Need(max([0, *(rank + 1 for rank in nodes.used if rank < most)]))
-    new = {rank: since for rank, since in room.since.items() if size <= rank < most}
-    return Need(max([size, *(rank + 1 for rank in new)]), min(new.values(), default=math.inf))
+    broken = {rank for rank, reason in nodes.drained.items() if not reason.startswith(OWN_REASON)}
+    there = sorted(rank for group in groups for rank in group.ranks(min(group.size, group.most)))
+    may_come = [rank for group in groups for rank in group.ranks(group.most)[group.size :]]
+    of_groups = {rank for group in groups for rank in group.ranks(group.registered)}
+    joined = sorted(nodes.online - nodes.drained.keys() - of_groups)
+    return [rank for rank in there + may_come if rank not in broken] + joined
+
+
+def _need(nodes: Nodes, group: Group, since: Mapping[int, float], is_held: bool) -> Need:
+    new = [rank for rank in group.ranks(group.most)[group.size :] if rank in since]
+    if new:
+        return Need(new[-1] + 1 - group.first, min(since[rank] for rank in new))
+    if is_held:
+        return Need(group.size)
+    return Need(max([0, *(rank + 1 - group.first for rank in group.ranks(group.most) if rank in nodes.used)]))

@@ -5,22 +5,35 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any, Callable, Iterator, Mapping
 
 from need import Request, parse_resources
 
-#: Returns the ranks that the constraints of a jobspec (RFC 31) allow, None for all
-Allowed = Callable[[Mapping[str, Any]], "frozenset[int] | None"]
+#: Returns the ranks that the constraints (RFC 31) of a jobspec allow, as JSON; None if only the scheduler knows
+Allowed = Callable[[Any, str], "frozenset[int] | None"]
+
+
+def allowed_ranks(handle: Any, constraints: str) -> frozenset[int] | None:
+    """Return the ranks that match constraints, None if Flux's Python can't tell. Raises OSError."""
+    from flux.resource import ResourceSet
+
+    resources = ResourceSet(handle.rpc("resource.status", nodeid=0).get()["R"])
+    try:
+        return frozenset(resources.copy_constraint(constraints).ranks)
+    except ValueError:
+        return None
 
 
 class Pending:
     """The requests of the jobs that wait."""
 
-    def __init__(self, handle: Any, allowed: Allowed = lambda _: None) -> None:
-        """Take a handle of Flux; by default a job's constraints don't count."""
+    def __init__(self, handle: Any, allowed: Allowed = allowed_ranks) -> None:
+        """Take a handle of Flux."""
         self.handle, self.allowed = handle, allowed
         self.known: dict[int, Request] = {}  #: by the id of a waiting job
+        self.ranks: dict[str, frozenset[int] | None] = {}  #: by constraints
 
     def requests(self, waiting: list[dict[str, Any]], now: float) -> Iterator[Request]:
         """Yield the requests of the waiting jobs. Raises OSError."""
@@ -34,6 +47,16 @@ class Pending:
                 if not found:
                     continue
                 jobspec = found["jobspec"]
-                request = replace(parse_resources(jobspec["resources"]), since=now, ranks=self.allowed(jobspec))
+                request = replace(parse_resources(jobspec["resources"]), since=now, ranks=self._ranks(jobspec))
                 self.known[job["id"]] = request
             yield self.known[job["id"]]
+
+    def _ranks(self, jobspec: Mapping[str, Any]) -> frozenset[int] | None:
+        """Return the ranks on which a job may run; None for all, or if only the scheduler knows."""
+        constraints = jobspec.get("attributes", {}).get("system", {}).get("constraints")
+        if not constraints:
+            return None
+        text = json.dumps(constraints, sort_keys=True)
+        if text not in self.ranks:
+            self.ranks[text] = self.allowed(self.handle, text)
+        return self.ranks[text]

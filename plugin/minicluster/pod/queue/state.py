@@ -10,12 +10,10 @@ import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Iterable, Mapping
+from typing import Any, Container, Iterable, Mapping
 
 from offers import list_modules
 
-#: KVS key of the size that minicluster-scale, or the replicas of the Deployment, request
-REQUESTED_SIZE = "minicluster.size"
 #: The reasons of our drains begin with this
 OWN_REASON = "minicluster: "
 #: How a job can have ended (job-list.job-stats)
@@ -74,13 +72,20 @@ class Nodes:
     online: frozenset[int]
     drained: Mapping[int, str]  #: rank to reason
 
-    def first(self, size: int) -> Nodes:
-        """Return the nodes of the first ranks."""
+    def of(self, ranks: range) -> Nodes:
+        """Return the nodes of consecutive ranks, which count from 0 then."""
+        return self._part(ranks, ranks.start)
 
-        def cut(ranks: Mapping[int, Any]) -> dict[int, Any]:
-            return {rank: value for rank, value in ranks.items() if rank < size}
+    def without(self, ranks: Container[int]) -> Nodes:
+        """Return the nodes of all other ranks."""
+        return self._part({rank for rank in {*self.all, *self.online, *self.drained} if rank not in ranks}, 0)
 
-        return Nodes(cut(self.all), cut(self.used), frozenset(r for r in self.online if r < size), cut(self.drained))
+    def _part(self, ranks: Container[int], first: int) -> Nodes:
+        def cut(found: Mapping[int, Any]) -> dict[int, Any]:
+            return {rank - first: value for rank, value in found.items() if rank in ranks}
+
+        online = frozenset(rank - first for rank in self.online if rank in ranks)
+        return Nodes(cut(self.all), cut(self.used), online, cut(self.drained))
 
 
 def nodes(handle: Any) -> Nodes:
@@ -150,21 +155,26 @@ def longest_wait(pending: Iterable[Mapping[str, Any]], now: float) -> float:
     return max([0.0, *(now - float(job["t_depend"]) for job in pending if "t_depend" in job)])
 
 
-def requested_size(handle: Any) -> int:
+def size_key(group: str = "") -> str:
+    """Return the KVS key of the size that minicluster-scale, or the replicas of the Deployment, request."""
+    return f"minicluster.sizes.{group}" if group else "minicluster.size"
+
+
+def requested_size(handle: Any, group: str = "") -> int:
     """Return the size that somebody requests; 0 for none."""
     import flux.kvs
 
     try:
-        return int(flux.kvs.get(handle, REQUESTED_SIZE))
+        return int(flux.kvs.get(handle, size_key(group)))
     except (OSError, ValueError, TypeError):
         return 0
 
 
-def request_size(handle: Any, size: int) -> None:
+def request_size(handle: Any, size: int, group: str = "") -> None:
     """Request a size until the next request; 0 withdraws it. Raises OSError."""
     import flux.kvs
 
-    flux.kvs.put(handle, REQUESTED_SIZE, size)
+    flux.kvs.put(handle, size_key(group), size)
     flux.kvs.commit(handle)
 
 

@@ -13,7 +13,7 @@ from minicluster.render.refusals.sizes import MOST_PODS
 from minicluster.render.resources import cores
 
 #: Fields of `pod` that are the same for all groups.
-SHARED = ("onStop", "terminationGracePeriodSeconds", "hostNetwork")
+SHARED = ("onStop", "terminationGracePeriodSeconds", "hostNetwork", "disruptionBudget")
 #: What is checked of a group's pods as of the cluster's own.
 PODS = (
     containers.resources,
@@ -74,13 +74,10 @@ def _shared(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
 
 def _beside(cluster: MiniClusterModel) -> Iterator[str]:
     bursting = cluster.flux["bursting"]
-    budget = any(one.spec["pod"]["disruptionBudget"] for one in (cluster, *(group.cluster for group in cluster.groups)))
     for name, is_set, way in (
         ("flux.bursting.leadBroker", cluster.joins, "a burst has the nodes of one group; drop the groups"),
         ("flux.bursting.clusters", bursting["clusters"], "a cluster with groups takes no bursts; drop one of them"),
         ("flux.bursting.hostlist", bursting["hostlist"], "the groups make the list; drop it"),
-        ("autoscaling.enabled", cluster.autoscaling, "the autoscaler knows one group only; scale the groups by hand"),
-        ("pod.disruptionBudget", budget, "the budget knows one group only; drop it, or the groups"),
         ("gang.kind", cluster.spec["gang"]["kind"], "a gang is one Job; drop one of them"),
         ("flux.minimalService", cluster.flux["minimalService"], "brokers of groups need host names; drop one of them"),
     ):
@@ -90,14 +87,46 @@ def _beside(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"maxSize and the groups' come to {registered(cluster)} hosts: at most {MOST_PODS} can be; lower one"
 
 
+def _autoscaling(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
+    """Yield limits of the autoscaler that contradict each other."""
+    place, size = group.place, group.size
+    if not group.autoscaling:
+        if "autoscaling" in group.given:
+            yield f"{place}.autoscaling is set and autoscaling.enabled is off: enable it, or drop the limits"
+        return
+    low, high = group.autoscaling["min"], group.autoscaling["max"]
+    if high > group.max_size:
+        yield (
+            f"{place}.autoscaling.max is {high}, its maxSize {group.max_size}: lower it, or install with a larger "
+            "maxSize"
+        )
+    if low > high:
+        yield f"{place}.autoscaling.min is {low}, its max {high}: lower min"
+    if not low <= size <= high:
+        yield f"{place}.size is {size}, its autoscaling goes from {low} to {high}: choose a size between"
+    if group.min_size > low:
+        yield (
+            f"{place}.minSize is {group.min_size}, its autoscaling.min {low}: a lead that comes back would wait for "
+            "nodes that were scaled away; lower minSize"
+        )
+    if not low and cluster.queue:
+        yield f"{place}.autoscaling.min is 0 and the Jobs are in Kueue's queue {cluster.queue}: set 1"
+    if low and cluster.autoscaling["suspendAfterSeconds"]:
+        yield (
+            f"{place}.autoscaling.min is {low} and autoscaling.suspendAfterSeconds set, and the group keeps its pods: "
+            "set min to 0, or drop suspendAfterSeconds"
+        )
+
+
 def _sizes(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
     place, size, most = group.place, group.size, group.max_size
     if not size and cluster.queue:
         yield f"{place}.size is 0 and the Jobs are in Kueue's queue {cluster.queue}, which would start it: set 1"
     if most < size:
         yield f"{place}.size is {size}, its maxSize {most}: lower size, or install with a larger maxSize"
-    if group.min_size > size:
+    if group.min_size > size and "minSize" in group.given:
         yield f"{place}.minSize is {group.min_size}, its size {size}: lower minSize"
+    yield from _autoscaling(cluster, group)
     last = f"{cluster.name}-{group.name}-{most - 1}"
     if len(last) > MAX_NAME:
         yield f"the last pod of {place} would be {last}, {len(last)} characters: {MAX_NAME} are allowed; shorten a name"

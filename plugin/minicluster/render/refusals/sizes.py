@@ -44,7 +44,7 @@ def autoscaling(cluster: MiniClusterModel) -> Iterator[str]:
     scaling = cluster.autoscaling
     if not scaling:
         return
-    if cluster.max_size == 1 and not scaling["suspendAfterSeconds"]:
+    if cluster.max_size == 1 and not scaling["suspendAfterSeconds"] and not cluster.groups:
         yield "autoscaling is on and goes from 1 to 1: set maxSize, up to which the cluster can grow"
     low, high, size, min_size = scaling["min"], scaling["max"], cluster.size, cluster.spec["minSize"]
     if high > cluster.max_size:

@@ -1,0 +1,34 @@
+"""The agent under test."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import metrics
+import pytest
+from fake_agent import FakeKube, Setup
+from fake_flux import FakeFlux, modules
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    for name, module in modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    import agent  # noqa: PLC0415
+
+    yield agent
+    for name in ("agent", "changes"):
+        del sys.modules[name]
+
+
+@pytest.fixture
+def mc(program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Setup:
+    flux = FakeFlux(dict.fromkeys(range(8), (1, 0)), set(range(8)))
+    kube, shown, where = FakeKube(flux), [], []
+    monkeypatch.setattr(program, "server", lambda: "https://api")
+    monkeypatch.setattr(program, "Kube", lambda *args: where.append(args) or kube)
+    monkeypatch.setattr(metrics.MetricsServer, "serve", lambda _, port, text: shown.append((port, text)))
+    setup = Setup(flux, kube, program.Agent(flux, tmp_path / "agent.json"), tmp_path / "agent.json", shown, where)
+    setup.settings()
+    return setup
