@@ -77,3 +77,49 @@ def test_status_counts_the_nodes_of_each_group(release: Install) -> None:
         ("spot", 0, 0, 2),
     ]
     assert found["nodes"] == {"up": 2, "drained": 0, "missing": 0, "notStarted": 4}
+
+
+SCALED: dict[str, Any] = {
+    "size": 1,
+    "autoscaling": {"enabled": True, "idleSeconds": 4},
+    "agent": {"periodSeconds": 2},
+    "groups": [
+        {"name": "gpu", "size": 0, "maxSize": 2, "cores": 1, "gpus": 1},
+        {"name": "spot", "size": 0, "maxSize": 3, "cores": 1, "autoscaling": {"priority": 1}},
+    ],
+    "interactive": True,
+    **QUIET,
+}
+
+
+def size_of(cluster: FluxRelease, group: str) -> int:
+    """Return the pods that the Job of a group should have."""
+    spec = cluster.get("job", f"{cluster.name}-{group}")["spec"]
+    return int(spec["completions"]) if spec["parallelism"] else 0
+
+
+def wait_for_sizes(cluster: FluxRelease, gpu: int, spot: int) -> None:
+    until(lambda: (size_of(cluster, "gpu"), size_of(cluster, "spot")) == (gpu, spot), PATIENCE)
+
+
+def test_the_autoscaler_grows_the_group_that_fits_and_shrinks_each_by_itself(release: Install) -> None:
+    cluster = release(SCALED, {"cores": 1})
+    cluster.wait_for("0")
+    gpu = submit(cluster, "-n1", "-g1", "sh", "-c", UNTIL_TOLD)
+    wait_for_sizes(cluster, 1, 0)
+    # the lead's only core is taken first
+    short = [submit(cluster, "-n1", "sh", "-c", "sleep 5") for _ in range(3)]
+    wait_for_sizes(cluster, 1, 2)
+    until(lambda: all(ended(cluster, job) == "COMPLETED" for job in short), PATIENCE)
+    wait_for_sizes(cluster, 1, 0)
+    assert ended(cluster, gpu) == ""
+    cluster.flux(0, "exec", "-r", "1", "touch", "/tmp/end")
+    until(lambda: ended(cluster, gpu) == "COMPLETED", PATIENCE)
+    wait_for_sizes(cluster, 0, 0)
+    cluster.wait_for("0")
+    # and back, by a request
+    cluster.cluster.output("minicluster", "scale", cluster.name, "spot=2", "-n", cluster.namespace, "--wait")
+    wait_for_sizes(cluster, 0, 2)
+    assert hosts(cluster, "--requires=spot", "-N2") == ["spot-0", "spot-1"]
+    cluster.cluster.output("minicluster", "scale", cluster.name, "spot=auto", "-n", cluster.namespace)
+    wait_for_sizes(cluster, 0, 0)
