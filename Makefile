@@ -46,7 +46,7 @@ define go-build
 		-o $(CURDIR)/$2 $(or $4,tool)
 endef
 
-.PHONY: help tools setup test unit chart golden flux kubernetes kueue lint demo clean
+.PHONY: help tools setup requirements test unit chart golden flux kubernetes kueue lint demo release clean
 
 help: ## this list
 	@awk -F ' *:.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -84,16 +84,31 @@ $(BIN)/kubectl: tools/kubernetes/go.mod tools/kubernetes/go.sum
 
 setup: $(VENV)/installed ## make .venv with the package and what the tests need
 
-$(VENV)/installed: pyproject.toml plugin/requirements.txt tools/constraints.txt
+$(VENV)/installed: pyproject.toml plugin/requirements.txt tools/requirements.txt
 	$(call need,$(PYTHON),install Python 3.11 or later)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "make: $$($(PYTHON) --version) is too old: make PYTHON=python3.11, or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "make: Python's venv is missing: install it (Debian: python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --constraint tools/constraints.txt --editable '.[sdk,test]'
-	$(VENV)/bin/pip download --quiet --dest $(VENV)/wheels --requirement plugin/requirements.txt
+	$(VENV)/bin/pip install --quiet --require-hashes --only-binary :all: --requirement tools/requirements.txt
+	$(VENV)/bin/pip install --quiet --no-deps --no-build-isolation --editable .
+	$(VENV)/bin/pip download --quiet --require-hashes --only-binary :all: --dest $(VENV)/wheels \
+		--requirement plugin/requirements.txt
 	@touch $@
+
+# pin FILE,FIRST LINE,[OPTIONS]: writes versions and hashes, for all systems; those in the file stay where they can
+define pin
+	uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --only-binary :all: \
+		--no-header --output-file $1 $3 $(ARGS)
+	@{ echo '# $2'; cat $1; } >$1.new && mv $1.new $1
+endef
+
+requirements: ## pin the Python packages by version and hash, after a change in pyproject.toml; ARGS=--upgrade renews all
+	$(call need,uv,pip install uv)
+	$(call pin,plugin/requirements.txt,Versions and hashes of what the package needs at run time)
+	$(call pin,tools/requirements.txt,Versions and hashes of everything in .venv,--extra sdk --extra test \
+		--constraint plugin/requirements.txt)
 
 # ARGS="…" goes to pytest in all of these
 PYTEST = $(WITH) pytest -n auto --dist loadgroup
@@ -167,7 +182,7 @@ POD_FOLDERS := $(wildcard plugin/minicluster/pod/[a-z]*)
 SENT := plugin/minicluster/lead/sent
 SHELL_FILES = .ci/run plugin/minicluster/pod/work/flux-broker $(shell find plugin tests -name '*.sh')
 
-lint: setup ## check the style of Python, shell and YAML
+lint: setup ## check the style of Python, shell and YAML, and what workflows may do
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
@@ -175,12 +190,17 @@ lint: setup ## check the style of Python, shell and YAML
 		--cache-dir .mypy_cache/pod plugin/minicluster/pod/*/*.py $(SENT)/[a-z]*.py
 	$(VENV)/bin/shellcheck --external-sources $(POD_FOLDERS:%=--source-path=%) $(SHELL_FILES)
 	$(VENV)/bin/yamllint --strict .
+	$(VENV)/bin/zizmor --offline --quiet --no-progress .github gitops/github-actions/render.yaml
 
 # with CONTEXT=name only Helm is built
 DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok kubectl $(notdir $(KUBERNETES))))
 
 demo: setup $(DEMO_TOOLS) ## install, scale and remove a MiniCluster on a local control plane, or on CONTEXT=name
 	$(WITH) python -m tools.demo $(if $(CONTEXT),--context '$(CONTEXT)')
+
+# ARGS="-- --key NAME …" are Helm's options for signing
+release: setup $(BIN)/helm ## build what is published into dist: chart, plugin, packages, SBOM, checksums
+	$(WITH) python -m tools.artifacts dist $(ARGS)
 
 clean: ## remove what was built
 	rm -rf .tools .venv build dist *.egg-info

@@ -1,7 +1,10 @@
 #!/bin/sh
 # Run by `helm plugin install`: makes a Python environment beside the plugin's folder, with the packages that
-# requirements.txt names, and checks that the post-renderer runs in it. All or nothing.
+# requirements.txt names, by their hashes, and checks that the post-renderer runs in it. All or nothing.
 set -u
+
+newline='
+'
 
 fail() {
   rm -rf "$environment"
@@ -31,8 +34,7 @@ main() {
   problem=$("$python" -m venv "$environment" 2>&1) || fail "can't make an environment: $(last "$problem")"
   # wheels only: a package that would have to be compiled counts as missing
   problem=$("$environment/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
-    --requirement "$HELM_PLUGIN_DIR/requirements.txt" 2>&1) ||
-    fail "pip can't get its packages: $(last "$problem"): connect to an index, or have wheels in PIP_FIND_LINKS"
+    --require-hashes --requirement "$HELM_PLUGIN_DIR/requirements.txt" 2>&1) || fail "$(reason "$problem")"
   problem=$(minicluster | sh "$HELM_PLUGIN_DIR/run.sh" render --random-curve 2>&1 >/dev/null) ||
     fail "does not render: $(last "$problem")"
 }
@@ -44,6 +46,21 @@ apiVersion: post-renderer-required.add--post-renderer-minicluster/v1
 kind: MiniCluster
 metadata: {name: check}
 EOF
+}
+
+# reason TEXT: prints why pip failed, in one line
+reason() {
+  case $1 in
+    *"DO NOT MATCH THE HASHES"*"$newline"*)
+      # the next line is: NAME==VERSION from ADDRESS (from …
+      file=${1#*"DO NOT MATCH THE HASHES"*"$newline"    }
+      echo "${file%% \(from *} does not have the hash that requirements.txt names:" \
+        "get it from PyPI, or from a mirror of its files"
+      ;;
+    *)
+      echo "pip can't get its packages: $(last "$1"): connect to an index, or have wheels in PIP_FIND_LINKS"
+      ;;
+  esac
 }
 
 # last TEXT: prints its last line

@@ -111,8 +111,9 @@ def seed_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build everything that is released, without signatures."""
-    from newcomer import build  # noqa: PLC0415
+    from newcomer import build, need_wheels  # noqa: PLC0415
 
     if not tool("helm"):
         pytest.skip("helm is missing: run `make tools`")
+    need_wheels()
     return build(tmp_path_factory.mktemp("release") / "dist")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import BIN, ROOT, Done
 
-from tools import release
+from tools import artifacts, release
 
 VERSION = release.version(ROOT)
 WHEELS = Path(sys.prefix) / "wheels"
@@ -62,9 +62,11 @@ def need_wheels() -> None:
         pytest.skip(f"{WHEELS} is missing: run `make setup`")
 
 
-def build(target: Path, *sign: str) -> Path:
+def build(target: Path, *sign: str, root: Path = ROOT) -> Path:
     """Build everything that is released into a new folder, with these options of Helm for signing."""
     with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**OFFLINE, "SOURCE_DATE_EPOCH": "1700000000"}.items():
+            patch.setenv(name, value)
         patch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
-        release.build(ROOT, target, sign, isolated=False)
+        artifacts.build(root, target, sign)
     return target

@@ -1,20 +1,13 @@
-"""A release: its version, its notes and its archives.
+"""A release: its version and its notes; `tools/artifacts.py` builds its files.
 
 python tools/release.py set 0.2.0     writes the version, and dates the changelog's Unreleased part
 python tools/release.py notes 0.2.0   prints that version's part of the changelog; fails when a file has another
-python tools/release.py build dist    builds chart, wheel, source archive and plugin archive into a new folder
-python tools/release.py build dist -- --key NAME --keyring FILE [--passphrase-file FILE]
-                                      Helm signs its archives too, with a provenance file beside each
 """
 
 import argparse
 import datetime
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,50 +76,18 @@ def set_version(root: Path, new: str, date: datetime.date) -> None:
     (root / CHANGELOG).write_text(dated, encoding="utf-8")
 
 
-def build(root: Path, target: Path, sign: Sequence[str] = (), isolated: bool = True) -> None:
-    """Build everything that is published into a new folder. `sign` has Helm's options for signing.
-
-    Raises PublishError.
-    """
-    version(root)
-    if target.exists():
-        raise PublishError(f"{target} exists: remove it, or give another folder")
-    target.mkdir(parents=True)
-    chart = root / "charts" / "minicluster"
-    _run("helm", "package", chart, "--destination", target, *(["--sign", *sign] if sign else []))
-    # Helm packs a link as a link, and plugin/minicluster/chart is a link
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, "minicluster")
-        shutil.copytree(root / "plugin", copy, ignore=shutil.ignore_patterns("__pycache__"))
-        signing = sign or ["--sign=false"]
-        # the archives of chart and plugin have the same file name
-        _run("helm", "plugin", "package", copy, "--destination", target / "plugin", *signing)
-    _run(sys.executable, "-m", "build", root, "--outdir", target, *([] if isolated else ["--no-isolation"]))
-
-
-def _run(*command: object) -> None:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise PublishError(f"{command[0]} {command[1]}: {' '.join((done.stderr or done.stdout).split())}")
-
-
 def main() -> None:
     """Run the command of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("set").add_argument("version")
     commands.add_parser("notes").add_argument("version")
-    builder = commands.add_parser("build")
-    builder.add_argument("folder", type=Path)
-    builder.add_argument("sign", nargs="*", help="options by which Helm signs")
     args = parser.parse_args()
     try:
         if args.command == "set":
             set_version(ROOT, args.version, datetime.datetime.now(tz=datetime.UTC).date())
-        elif args.command == "notes":
-            sys.stdout.write(notes(ROOT, args.version))
         else:
-            build(ROOT, args.folder, args.sign)
+            sys.stdout.write(notes(ROOT, args.version))
     except PublishError as error:
         sys.exit(f"release: {error}")
 

@@ -64,7 +64,7 @@ def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: Q
     user.env["KUBECONFIG"] = str(cluster.kubeconfig)
     if user.helm == "helm":
         need_wheels()
-        user.ok("plugin", "install", "--verify=false", built / "plugin" / f"minicluster-{VERSION}.tgz")
+        user.ok("plugin", "install", "--verify=false", built / f"minicluster-{VERSION}.tgz")
     else:
         # pip install
         (user.bin / "minicluster").symlink_to(Path(sys.executable).parent / "minicluster")
@@ -77,7 +77,7 @@ def test_a_new_user_installs_scales_and_removes_a_release_from_a_registry(
     chart = [f"oci://{registry}/charts/minicluster", "--version", VERSION, "--plain-http"]
     place = ["--namespace", release4.namespace]
     post = ["--post-renderer", "minicluster"]
-    user.ok("push", built / f"minicluster-{VERSION}.tgz", f"oci://{registry}/charts", "--plain-http")
+    user.ok("push", built / "chart" / f"minicluster-{VERSION}.tgz", f"oci://{registry}/charts", "--plain-http")
     user.ok("install", "mc", *chart, *place, *post, "--set", "size=2,maxSize=4")
     first = release4.running(2)
     certificate = release4.certificate()
@@ -99,7 +99,7 @@ def test_a_new_user_installs_scales_and_removes_a_release_from_a_registry(
 def test_an_install_from_a_registry_without_the_post_renderer_creates_nothing(
     registry: str, user: User, built: Path, release4: Release
 ) -> None:
-    user.ok("push", built / f"minicluster-{VERSION}.tgz", f"oci://{registry}/charts", "--plain-http")
+    user.ok("push", built / "chart" / f"minicluster-{VERSION}.tgz", f"oci://{registry}/charts", "--plain-http")
     chart = [f"oci://{registry}/charts/minicluster", "--plain-http", "--namespace", release4.namespace]
     done = user.run("install", "mc", *chart)
     assert "add--post-renderer-minicluster" in done.err

@@ -108,6 +108,16 @@ def pinned(tool: str, module: str) -> str:
     return found[1]
 
 
+def test_the_images_install_what_the_tests_install() -> None:
+    # test_packages.py runs the command of one
+    installs = [
+        re.findall(r"^RUN --mount.*(?:\\\n.*)+", (GITOPS / image / "Containerfile").read_text(), re.MULTILINE)
+        for image in ("argocd", "follow")
+    ]
+    assert len(installs[0]) == 1
+    assert installs[0] == installs[1]
+
+
 @pytest.mark.parametrize("image", ["argocd", "follow"])
 def test_the_images_have_the_helm_that_is_tested(image: str) -> None:
     assert f"helm:{pinned('helm', 'helm.sh/helm/v4')} AS helm" in (GITOPS / image / "Containerfile").read_text()

@@ -51,8 +51,8 @@ BURSTS = [{"name": "b0", "size": 4}, {"name": "b1", "size": 2}]
 FOLLOWED: list[tuple[dict[str, Any], str]] = [
     (
         {"bursts": ["b0"], "image": ""},
-        "is set without an image: none is published; build one from gitops/follow/Containerfile, and name it in "
-        "flux.bursting.follow.image",
+        "is set without an image: name a release's image minicluster in flux.bursting.follow.image, or one that "
+        "gitops/follow/Containerfile builds",
     ),
     (
         {"bursts": ["b0:4"]},

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from tools import release
+from tools import artifacts, release
 from tools.release import PublishError
 
 DAY = datetime.date(2031, 2, 3)
@@ -92,4 +92,13 @@ def test_versions_that_differ_are_refused(root: Path) -> None:
 
 def test_build_refuses_a_folder_that_exists(root: Path) -> None:
     with pytest.raises(PublishError, match="exists: remove it, or give another folder"):
-        release.build(root, root)
+        artifacts.build(root, root)
+
+
+def test_build_asks_for_a_time_where_there_is_no_commit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(root.parent))
+    with pytest.raises(PublishError) as caught:
+        artifacts.build(root, root / "dist")
+    assert str(caught.value) == f"{root} is not a clone with a commit: set SOURCE_DATE_EPOCH to the time of its files"
+    assert not (root / "dist").exists()

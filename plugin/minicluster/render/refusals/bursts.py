@@ -24,8 +24,8 @@ def bursts(cluster: MiniClusterModel) -> Iterator[str]:
         return
     if not follow["image"]:
         yield (
-            f"{WHERE}.bursts is set without an image: none is published; build one from gitops/follow/Containerfile, "
-            f"and name it in {WHERE}.image"
+            f"{WHERE}.bursts is set without an image: name a release's image minicluster in {WHERE}.image, or one that "
+            "gitops/follow/Containerfile builds"
         )
     expose = cluster.flux["bursting"]["expose"]
     if not (expose["type"] or expose["address"]):
