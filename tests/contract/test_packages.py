@@ -41,6 +41,9 @@ def installed(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pyt
     """A user with the plugin installed. At the end it is uninstalled, and nothing is left."""
     need_wheels()
     user = User(tmp_path_factory.mktemp("home"), "python3")
+    # a folder of Helm 4 alone, as docs/install.md has it
+    user.env["HELM_DATA_HOME"] = str(user.home / ".local" / "share" / "helm4")
+    user.plugins = user.home / ".local" / "share" / "helm4" / "plugins"
     archive = built / f"minicluster-{VERSION}.tgz"
     source = [archive, "--verify=false"] if request.param == "archive" else [ROOT / "plugin"]
     assert "Installed plugin: minicluster" in user.ok("plugin", "install", *source)
