@@ -146,10 +146,9 @@ def release_of(job: Mapping[str, Any]) -> str:
 
 
 def end_of(name: str, job: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return how a MiniCluster ended, ``Complete``, ``Failed`` or ``Gone``, and why; None while it lives."""
+    """Return how a MiniCluster or a group ended, ``Complete``, ``Failed`` or ``Gone``, and why; None while it lives."""
     if not job:
         return "Gone", f"the Job {name} was deleted, or cleaned up after its end"
     if "deletionTimestamp" in job["metadata"]:
         return "Gone", f"the Job {name} is being deleted"
-    found = read_job(job)
-    return found.end if found else None
+    return _end(job.get("status", {}).get("conditions", []))

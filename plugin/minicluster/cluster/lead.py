@@ -4,17 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.cluster.pods import Pod, read_pods
+from minicluster.cluster.node import Node, parts
+from minicluster.cluster.pods import labels_of_pods, read_pods
 
 
 @dataclass(frozen=True)
-class Lead:
+class Lead(Node):
     """A pod that is, or was, the lead."""
-
-    pod: Pod
-    uid: str
-    home: str  #: folder of Flux and of our files, in the container that runs Flux
-    exit_code: int | None  #: once it has ended
 
     @property
     def is_ready(self) -> bool:
@@ -30,29 +26,20 @@ class Lead:
         """Return the words that run flux here."""
         return [f"{self.home}/bin/flux", *words]
 
+    def __str__(self) -> str:
+        """Name it for people."""
+        return "the lead"
+
 
 def labels_of_lead(name: str) -> str:
     """Return the label selector of the pods that are, or were, a MiniCluster's lead."""
-    return f"batch.kubernetes.io/job-name={name},batch.kubernetes.io/job-completion-index=0"
+    return labels_of_pods(name, 0)
 
 
 def read_lead(pods: Mapping[str, Any]) -> Lead | None:
     """Return the lead, the newest in a list of its pods; None when the list is empty."""
     pod = read_pods(pods).get(0)
-    if pod is None:
-        return None
-    item = next(item for item in pods["items"] if item["metadata"]["name"] == pod.name)
-    container = next(one for one in item["spec"]["containers"] if one["name"] == pod.runner)
-    home = next(one["value"] for one in container["env"] if one["name"] == "MINICLUSTER_HOME")
-    return Lead(pod, item["metadata"]["uid"], home, _exit_code(item, pod.runner))
-
-
-def _exit_code(pod: Mapping[str, Any], runner: str) -> int | None:
-    for container in pod.get("status", {}).get("containerStatuses", []):
-        if container["name"] == runner:
-            ended = container.get("state", {}).get("terminated")
-            return int(ended["exitCode"]) if ended else None
-    return None
+    return Lead(*parts(pods, pod)) if pod else None
 
 
 def code_of_work(how: str, lead: Lead | None) -> int | None:

@@ -82,6 +82,11 @@ class Pod:
         return self.phase in ("Succeeded", "Failed")
 
 
+def labels_of_pods(job: str, index: int) -> str:
+    """Return the label selector of the pods of an index of a Job."""
+    return f"batch.kubernetes.io/job-name={job},{INDEX}={index}"
+
+
 def read_pods(pods: Mapping[str, Any], group: str = "") -> dict[int, Pod]:
     """Return the newest pod of each index in a list from kubectl: a pod that ended may have been replaced.
 
@@ -90,6 +95,12 @@ def read_pods(pods: Mapping[str, Any], group: str = "") -> dict[int, Pod]:
     labels = ((item, item["metadata"].get("labels", {})) for item in pods.get("items", ()))
     found = [read_pod(item) for item, its in labels if INDEX in its and its.get(GROUP, "") == group]
     return {pod.index: pod for pod in sorted(found, key=lambda pod: (pod.index, pod.created, not pod.is_leaving))}
+
+
+def read_all_pods(pods: Mapping[str, Any]) -> dict[str, dict[int, Pod]]:
+    """Return the same of each group by its name, "" for the cluster's own pods."""
+    groups = sorted({item["metadata"].get("labels", {}).get(GROUP, "") for item in pods["items"]})
+    return {group: read_pods(pods, group) for group in groups}
 
 
 def read_pod(item: Mapping[str, Any]) -> Pod:

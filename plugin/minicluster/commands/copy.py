@@ -1,5 +1,6 @@
 """``minicluster copy``: files into a MiniCluster, and out of it."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
 from minicluster.live import copy
 from minicluster.live.ready import find_ready_lead
+from minicluster.live.running import find_running_node
 
 
 @click.command("copy")
@@ -16,13 +18,15 @@ from minicluster.live.ready import find_ready_lead
 @click.argument("target")
 @options.namespace("Its namespace; by default the current one.")
 @options.context()
+@options.node("The node of PATH, such as 3 or gpu-1; by default the lead.")
 @click.option("--all", "to_all", is_flag=True, help="Copy to all nodes that are up, not only to the lead.")
 @options.no_wait
-def command(source: str, target: str, namespace: str, context: str, to_all: bool, no_wait: bool) -> int:
+def command(source: str, target: str, namespace: str, context: str, node: str, to_all: bool, no_wait: bool) -> int:
     """Copy files into a MiniCluster, or out of it.
 
-    One of SOURCE and TARGET is NAME:PATH, a path on the lead. SOURCE is a file or a folder. If TARGET is a folder that
-    exists, the copy is in it and has the name of SOURCE; otherwise TARGET is the name of the copy.
+    One of SOURCE and TARGET is NAME:PATH, a path on the lead, or on another node. SOURCE is a file or a folder. If
+    TARGET is a folder that exists, the copy is in it and has the name of SOURCE; otherwise TARGET is the name of the
+    copy.
 
     A PATH without a / at its start is relative to the working directory of the container. The image needs tar.
 
@@ -31,6 +35,7 @@ def command(source: str, target: str, namespace: str, context: str, to_all: bool
       minicluster copy in.lj flux-sample:/data
       minicluster copy flux-sample:/data/out results
       minicluster copy --all data flux-sample:/tmp/data
+      minicluster copy --node gpu-1 flux-sample:/tmp/trace .
     """
     (of, path), (to, place) = copy.split(source), copy.split(target)
     if bool(of) == bool(to):
@@ -38,15 +43,21 @@ def command(source: str, target: str, namespace: str, context: str, to_all: bool
         raise click.UsageError(f"{which} NAME:PATH: exactly one has to be")
     if not (path if of else place):
         raise click.UsageError(f"{source if of else target} has no path: write one after the colon")
+    if to_all and node:
+        raise click.UsageError(f"--all copies to all nodes, and --node {node} to one: drop one of them")
     if to_all and (of or not place.startswith("/")):
         why = "copies into a MiniCluster" if of else "needs a path that begins with /"
         raise click.UsageError(f"--all {why}: {source if of else target} doesn't fit")
     if to:
         Path(path).stat()  # before anything waits
     kubernetes = Kubernetes(context, namespace)
-    lead = find_ready_lead(kubernetes, of or to, streams.say, waits=not no_wait)
+    if to_all:
+        lead = find_ready_lead(kubernetes, to, streams.say, waits=not no_wait)
+        return copy.distribute(kubernetes, lead, *copy.copy_into(kubernetes, lead, path, place, streams.say))
+    find = partial(find_running_node, text=node) if node else find_ready_lead
+    where = find(kubernetes, of or to, say=streams.say, waits=not no_wait)
     if of:
-        copy.copy_from(kubernetes, lead, path, place, streams.say)
-        return 0
-    folder, name = copy.copy_into(kubernetes, lead, path, place, streams.say)
-    return copy.distribute(kubernetes, lead, folder, name) if to_all else 0
+        copy.copy_from(kubernetes, where, path, place, streams.say)
+    else:
+        copy.copy_into(kubernetes, where, path, place, streams.say)
+    return 0

@@ -1,4 +1,4 @@
-"""``minicluster logs``: the log of the lead."""
+"""``minicluster logs``: the log of the lead, or of another node."""
 
 import click
 
@@ -10,21 +10,26 @@ from minicluster.live import logs
 
 @click.command("logs")
 @options.of_cluster
-@click.option("-c", "--container", default="", help="A sidecar of the lead; by default the container that runs Flux.")
+@options.node("A node, such as 3 or gpu-1; by default the lead.")
+@click.option("-c", "--container", default="", help="A sidecar of the node; by default the container that runs Flux.")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until the MiniCluster ends.")
-def command(name: str, namespace: str, context: str, container: str, follow: bool) -> None:
-    """Print the log of a MiniCluster's lead.
+def command(name: str, namespace: str, context: str, node: str, container: str, follow: bool) -> None:
+    """Print the log of a MiniCluster's lead, or of another node.
 
-    With --follow the log continues when another pod replaces the lead. A line on standard error says so.
+    A node is a rank, or the name that `flux resource list` shows, with or without NAME- at its begin: 3, gpu-1,
+    flux-sample-gpu-1.
+
+    With --follow the log continues when another pod replaces the lead, or the node. A line on standard error says so.
 
     \b
     Examples:
       minicluster logs flux-sample -f
       minicluster logs flux-sample -c minicluster-agent
+      minicluster logs flux-sample --node gpu-1
     """
     kubernetes = Kubernetes(context, namespace)
     with streams.until_unread():
         if follow:
-            logs.follow(kubernetes, name, container, streams.say)
+            logs.follow(kubernetes, name, node, container, streams.say)
         else:
-            logs.show(kubernetes, name, container)
+            logs.show(kubernetes, name, node, container)

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from minicluster import streams
-from minicluster.cluster.find import MADE_BY_CHART
+from minicluster.cluster.find import MADE_BY_CHART, broker_pods
+from minicluster.cluster.pods import GROUP
 from minicluster.errors import ToolError
 from minicluster.kubectl import Kubernetes
 
@@ -99,13 +100,31 @@ def values(text: str, path: type[str] | click.Path = str) -> Option:
 
 def _names(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:
     """Return the names of the live MiniClusters, for a shell that completes NAME."""
-    where = Kubernetes(context.params.get("context") or "", context.params.get("namespace") or "")
-    words = ("get", "jobs", f"--selector={MADE_BY_CHART}", "--output=name", "--request-timeout=3s")
-    try:
-        found = where.kubectl(*words, seconds=5)
-    except ToolError:
-        return []
+    found = _ask(context, "jobs", f"--selector={MADE_BY_CHART},!{GROUP}", "--output=name")
     return [name for line in found.splitlines() if (name := line.partition("/")[2]).startswith(begin)]
+
+
+def _nodes(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:
+    """Return the nodes that have pods, for a shell that completes --node after NAME."""
+    # click has not parsed NAME when the option still lacks its value
+    name = context.params.get("name") or next(iter(context.args), "")
+    if not name:
+        return []
+    # a group's pods, too, have the names of their hosts there
+    found = _ask(context, "pods", f"--selector={broker_pods(name)}", "--output=jsonpath={.items[*].spec.hostname}")
+    nodes = dict.fromkeys(
+        host if begin.startswith(f"{name}-") else host.removeprefix(f"{name}-") for host in found.split()
+    )
+    return [node for node in nodes if node.startswith(begin)]
+
+
+def _ask(context: click.Context, *words: str) -> str:
+    """Return what `kubectl get` prints for a completion; nothing if it fails."""
+    where = Kubernetes(context.params.get("context") or "", context.params.get("namespace") or "")
+    try:
+        return where.kubectl("get", *words, "--request-timeout=3s", seconds=5)
+    except ToolError:
+        return ""
 
 
 #: The argument NAME: a MiniCluster's own name, or its release's.
@@ -122,6 +141,11 @@ def no_wait(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--no-wait`."""
     text = "Fail at once if the MiniCluster can't take commands yet; do not wake it either."
     return click.option("--no-wait", is_flag=True, help=text)(function)
+
+
+def node(text: str) -> Option:
+    """Return `--node`; "" is the lead."""
+    return click.option("--node", default="", shell_complete=_nodes, help=text)
 
 
 def output(function: Callable[..., Any]) -> Callable[..., Any]:

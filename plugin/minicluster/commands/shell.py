@@ -1,30 +1,35 @@
-"""``minicluster shell``: a shell on the lead, with Flux's environment."""
+"""``minicluster shell``: a shell on the lead or another node, with Flux's environment."""
 
 import click
 
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
-from minicluster.live.ready import find_running_lead
 from minicluster.live.run import run
+from minicluster.live.running import find_running_node
 
 SHELL = '. "$0/flux-view.sh"; if command -v bash >/dev/null; then exec bash; fi; exec sh'
 
 
 @click.command("shell")
 @options.of_cluster
+@options.node("A node, such as 3 or gpu-1; by default the lead.")
 @options.no_wait
-def command(name: str, namespace: str, context: str, no_wait: bool) -> int:
-    """Open a shell on the lead of a MiniCluster.
+def command(name: str, namespace: str, context: str, node: str, no_wait: bool) -> int:
+    """Open a shell on the lead of a MiniCluster, or on another node.
 
-    `flux` is in PATH there. The shell is the image's bash, or its sh. It opens as soon as the lead's container
-    runs, even before the quorum is reached, and also reads commands from a pipe.
+    `flux` is in PATH there. The shell is the image's bash, or its sh. It opens as soon as the container that runs Flux
+    does, even before the quorum is reached, and also reads commands from a pipe.
+
+    A node is a rank, or the name that `flux resource list` shows, with or without NAME- at its begin: 3, gpu-1,
+    flux-sample-gpu-1.
 
     \b
     Examples:
       minicluster shell flux-sample
+      minicluster shell flux-sample --node gpu-1
       echo 'flux resource list' | minicluster shell flux-sample
     """
     kubernetes = Kubernetes(context, namespace)
-    lead = find_running_lead(kubernetes, name, streams.say, waits=not no_wait)
-    return run(kubernetes, lead, ["sh", "-c", SHELL, lead.home])
+    found = find_running_node(kubernetes, name, node, streams.say, waits=not no_wait)
+    return run(kubernetes, found, ["sh", "-c", SHELL, found.home])

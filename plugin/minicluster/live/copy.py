@@ -1,4 +1,4 @@
-"""Copies files to and from the lead, as tar archives through `kubectl exec`, and from the lead to all nodes.
+"""Copies files to and from a node, as tar archives through `kubectl exec`, and from the lead to all nodes.
 
 `kubectl cp` does the first, but it takes *, ? and [ in names for patterns, and leaves such files out without a word.
 """
@@ -17,8 +17,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from minicluster import streams
+from minicluster.cluster.find import broker_pods
 from minicluster.cluster.lead import Lead
-from minicluster.cluster.pods import read_pods
+from minicluster.cluster.node import Node
+from minicluster.cluster.pods import read_all_pods
 from minicluster.errors import StateError
 from minicluster.kubectl import NOISE, CommandError, Kubernetes
 from minicluster.lead.program import BOOT, first_line
@@ -45,18 +47,18 @@ def split(text: str) -> tuple[str, str]:
     return (name, path) if colon and name and "/" not in name else ("", text)
 
 
-def copy_into(kubernetes: Kubernetes, lead: Lead, source: str, path: str, say: Say) -> tuple[str, str]:
-    """Copy a local file or folder to the lead; return the folder and the name that it has there.
+def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: Say) -> tuple[str, str]:
+    """Copy a local file or folder to a node; return the folder and the name that it has there.
 
     Raises StateError, and OSError for the local file.
     """
-    place = _Place(kubernetes, lead, path)
+    place = _Place(kubernetes, node, path)
     # a folder may be given as . or ..
     own = os.path.basename(os.path.abspath(source)) or "."  # noqa: PTH100, PTH119 - Path has no name for them
     kind, has_parent = place.look()
     folder, name = (place.path, own) if kind == "folder" else posixpath.split(place.path)
     if not kind and not has_parent:
-        raise StateError(f"{path}: there is no folder {folder} on the lead: make it, or copy to one that exists")
+        raise StateError(f"{path}: there is no folder {folder} on {node}: make it, or copy to one that exists")
     left = _LeftOut()
     with place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as process:
         assert process.stdin  # noqa: S101 - a pipe
@@ -70,12 +72,12 @@ def copy_into(kubernetes: Kubernetes, lead: Lead, source: str, path: str, say: S
     return folder, name
 
 
-def copy_from(kubernetes: Kubernetes, lead: Lead, path: str, target: str, say: Say) -> None:
-    """Copy a file or folder of the lead to this machine. Raises StateError, and OSError for the local file."""
-    place = _Place(kubernetes, lead, path)
+def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: Say) -> None:
+    """Copy a file or folder of a node to this machine. Raises StateError, and OSError for the local file."""
+    place = _Place(kubernetes, node, path)
     kind, _ = place.look()
     if not kind:
-        raise StateError(f"{path}: there is no such file or folder on the lead")
+        raise StateError(f"{path}: there is no such file or folder on {node}")
     parent, name = posixpath.split(place.path)
     goal = Path(target, name) if Path(target).is_dir() and name not in ("", ".", "..") else Path(target)
     # a link is followed when it is the path itself
@@ -100,8 +102,13 @@ def copy_from(kubernetes: Kubernetes, lead: Lead, path: str, target: str, say: S
 def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str) -> int:
     """Bring a file or folder of the lead to all other nodes; return the exit code. Names nodes that are down."""
     with refusals():
-        pods = read_pods(kubernetes.select("pods", f"batch.kubernetes.io/job-name={lead.cluster}"))
-    hosts = [f"{lead.cluster}-{index}" for index, pod in pods.items() if not pod.has_ended]
+        pods = kubernetes.select("pods", broker_pods(lead.cluster))
+    hosts = [
+        "-".join(filter(None, (lead.cluster, group, str(index))))
+        for group, its in read_all_pods(pods).items()
+        for index, pod in its.items()
+        if not pod.has_ended
+    ]
     key = f"minicluster-{uuid.uuid4().hex}"
     words = lead.flux_words("python", "-c", BOOT, folder, name, key, streams.program(), *hosts)
     return run_program(kubernetes, lead, words, first_line("distribute"))
@@ -109,10 +116,10 @@ def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str) -> in
 
 @dataclass(frozen=True)
 class _Place:
-    """A path in the lead's container."""
+    """A path in a node's container."""
 
     kubernetes: Kubernetes
-    lead: Lead
+    node: Node
     given: str
 
     @property
@@ -125,8 +132,8 @@ class _Place:
         """Return `folder`, `file`, or "" if nothing is there, and whether its parent exists. Raises StateError."""
         words = ("sh", "-c", LOOK, "sh", self.path, posixpath.dirname(self.path))
         with refusals():
-            said = self.kubernetes.kubectl(*self.lead.pod.exec_words(), *words).split()
-        pod = self.lead.pod
+            said = self.kubernetes.kubectl(*self.node.pod.exec_words(), *words).split()
+        pod = self.node.pod
         if "tarless" in said:
             raise StateError(f"container {pod.runner} of pod {pod.name} has no tar: use an image that has it")
         return next((kind for kind in said if kind in ("folder", "file")), ""), "homeless" not in said
@@ -134,7 +141,7 @@ class _Place:
     @contextmanager
     def tar(self, *options: str, words: tuple[str, ...], **pipe: int) -> Iterator[subprocess.Popen[bytes]]:
         """Run tar there. Raises StateError if it fails."""
-        line = self.kubernetes.words(*self.lead.pod.exec_words(*options), "tar", *words)
+        line = self.kubernetes.words(*self.node.pod.exec_words(*options), "tar", *words)
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **pipe}
         with tempfile.TemporaryFile() as said, subprocess.Popen(line, stderr=said, **pipes) as process:  # noqa: S603
             try:
@@ -201,5 +208,5 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, above: int, goal
 def _below(goal: Path, name: str, above: int) -> Path:
     parts = PurePosixPath(name).parts
     if ".." in parts or name.startswith("/"):
-        raise StateError(f"the lead's tar names {name}, which is outside of what was asked for: look at its image")
+        raise StateError(f"the pod's tar names {name}, which is outside of what was asked for: look at its image")
     return goal.joinpath(*parts[above:])

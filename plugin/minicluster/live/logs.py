@@ -1,55 +1,88 @@
-"""The log of the lead, by `kubectl logs`; it goes on when another pod replaces the lead."""
+"""The log of the lead or another node, by `kubectl logs`; it goes on when another pod replaces the node's."""
 
 from collections.abc import Callable
 from contextlib import closing
 
 from minicluster import streams
-from minicluster.cluster.job import end_of
+from minicluster.cluster.hosts import Host, find_host, lead_of
+from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead
+from minicluster.cluster.node import Node
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
 from minicluster.live.loglines import NewLines
-from minicluster.live.lookup import Cluster, find_cluster, refusals
+from minicluster.live.lookup import Cluster, find, refusals
+from minicluster.live.running import absence
 from minicluster.live.telling import describe, end_in_words, ended, question, teller
-from minicluster.live.watch import looks
+from minicluster.live.watch import looks, looks_at
 
 Say = Callable[[str], None]
 
 
-def show(kubernetes: Kubernetes, name: str, container: str) -> None:
-    """Print the log of the present lead, or else of the last one. Raises StateError when there is none."""
-    cluster = find_cluster(kubernetes, name)
+def show(kubernetes: Kubernetes, name: str, text: str, container: str) -> None:
+    """Print the log of the node that a text means, "" for the lead, or else of the last pod that was this node.
+
+    Raises StateError when there is none.
+    """
+    cluster, host = _find(kubernetes, name, text)
     with refusals():
-        lead = cluster.read_lead()
-        job = {} if lead else cluster.read_job()
-    if lead is None:
-        name, end = cluster.name, end_in_words(cluster, job, lead)
-        why = ended(name, end, None) if end else ": ".join(describe(question(kubernetes), name, job, None))
-        raise StateError(f"there is no log: {why}")
-    _PrintedLog(kubernetes, lead, container).copy(follow=False)
+        node = cluster.read_node(host)
+        if node is None:
+            raise StateError(f"there is no log: {_absence(cluster, host)}")
+    _PrintedLog(kubernetes, node, container).copy(follow=False)
 
 
-def follow(kubernetes: Kubernetes, name: str, container: str, say: Say) -> None:
-    """Print the log of the lead, and of those that replace it, until the MiniCluster ends. Raises StateError."""
-    cluster = find_cluster(kubernetes, name)
-    say(ended(cluster.name, *print_to_end(cluster, container, say)))
+def _find(kubernetes: Kubernetes, name: str, text: str) -> tuple[Cluster, Host]:
+    found = find(kubernetes, name)
+    return Cluster(kubernetes, found.name), find_host(found, text) if text else lead_of(found.name)
+
+
+def _absence(cluster: Cluster, host: Host) -> str:
+    """Return why a host has no pod. Raises CommandError."""
+    job = cluster.read_job()
+    end, found = end_in_words(cluster, job, None), read_job(job) if job else None
+    if end:
+        return ended(cluster.name, end, None)
+    if host.is_lead or (found and found.is_suspended):
+        return ": ".join(describe(question(cluster.kubernetes), cluster.name, job, None))
+    return absence(host, cluster.kubernetes.get("job", host.job), None)[0]
+
+
+def follow(kubernetes: Kubernetes, name: str, text: str, container: str, say: Say) -> None:
+    """Print the same, and the logs of the pods that replace it, until the MiniCluster ends. Raises StateError."""
+    cluster, host = _find(kubernetes, name, text)
+    if host.is_lead:
+        say(ended(cluster.name, *print_to_end(cluster, container, say)))
+    else:
+        _print_node(cluster, host, container, say)
+
+
+def _print_node(cluster: Cluster, host: Host, container: str, say: Say) -> None:
+    """Print the log of a host's pods until their Job ends, and say why it has none. Raises StateError."""
+    log, told = _FollowedLog(cluster.kubernetes, container, str(host), say), ""
+    for job, node in looks_at(cluster, host):
+        end = end_of(host.job, job)
+        log.copy(node, is_over=bool(end))
+        # the Job of a pod that has succeeded is about to end
+        is_quiet = node and node.pod.phase in ("Running", "Succeeded") and not end
+        why = "" if is_quiet else absence(host, job, node)[0]
+        if why and why != told:
+            say(why)
+        told = why
+        if end:
+            return
 
 
 def print_to_end(cluster: Cluster, container: str, say: Say) -> tuple[tuple[str, str], Lead | None]:
-    """Print the same, and return the end and the lead. Raises StateError, also at the deadline."""
+    """Print the log of each lead until the MiniCluster ends; return the end and the lead.
+
+    Raises StateError, also at the deadline.
+    """
     kubernetes, name = cluster.kubernetes, cluster.name
-    log: _PrintedLog | None = None
-    tell = teller(question(kubernetes), name, say)
+    log, tell = _FollowedLog(kubernetes, container, "the lead", say), teller(question(kubernetes), name, say)
     for job, lead in looks(cluster):
         end = end_of(name, job)
-        if lead and (log is None or log.uid != lead.uid):
-            if log:
-                # the old pod's last lines, from after the connection broke
-                log.copy(follow=True)
-                say(f"the lead was replaced: the log goes on with pod {lead.pod.name}")
-            log = _PrintedLog(kubernetes, lead, container)
-        if log and lead and lead.pod.phase != "Pending":
-            log.copy(follow=not end)
+        log.copy(lead, is_over=bool(end))
         if end:
             return end_in_words(cluster, job, lead) or end, lead
         if not lead or lead.pod.phase != "Running":
@@ -57,12 +90,31 @@ def print_to_end(cluster: Cluster, container: str, say: Say) -> tuple[tuple[str,
     raise AssertionError  # looks only ends with an error
 
 
+class _FollowedLog:
+    """The log of a node, in all of its pods."""
+
+    def __init__(self, kubernetes: Kubernetes, container: str, who: str, say: Say) -> None:
+        self._kubernetes, self._container, self._who, self._say = kubernetes, container, who, say
+        self._log: _PrintedLog | None = None
+
+    def copy(self, node: Node | None, *, is_over: bool) -> None:
+        """Print new lines of the node's present pod, until the connection ends. Raises StateError."""
+        if node and (self._log is None or self._log.uid != node.uid):
+            if self._log:
+                # the old pod's last lines, from after the connection broke
+                self._log.copy(follow=True)
+                self._say(f"{self._who} was replaced: the log goes on with pod {node.pod.name}")
+            self._log = _PrintedLog(self._kubernetes, node, self._container)
+        if self._log and node and node.pod.phase != "Pending":
+            self._log.copy(follow=not is_over)
+
+
 class _PrintedLog:
     """The log of one pod; it prints no line twice."""
 
-    def __init__(self, kubernetes: Kubernetes, lead: Lead, container: str) -> None:
-        self.uid = lead.uid
-        self._kubernetes, self._pod, self._container = kubernetes, lead.pod.name, container or lead.pod.runner
+    def __init__(self, kubernetes: Kubernetes, node: Node, container: str) -> None:
+        self.uid = node.uid
+        self._kubernetes, self._pod, self._container = kubernetes, node.pod.name, container or node.pod.runner
         self._new = NewLines()
 
     def copy(self, *, follow: bool) -> None:

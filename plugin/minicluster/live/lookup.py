@@ -7,7 +7,9 @@ from typing import Any
 
 from minicluster.cluster import find as by_name
 from minicluster.cluster.find import Found
+from minicluster.cluster.hosts import Host
 from minicluster.cluster.lead import Lead, labels_of_lead, read_lead
+from minicluster.cluster.node import Node, read_node
 from minicluster.errors import StateError, StatusError
 from minicluster.kubectl import CommandError, Kubernetes
 
@@ -29,6 +31,10 @@ class Cluster:
     def read_job(self) -> dict[str, Any]:
         """Return its Job as it is; an empty map when there is none. Raises CommandError."""
         return self.kubernetes.get("job", self.name)
+
+    def read_node(self, host: Host) -> Node | None:
+        """Return the newest pod of one of its hosts as it is; None when there is none. Raises CommandError."""
+        return read_node(self.kubernetes.select("pods", host.labels), host.group, host.index)
 
     def read_lead(self) -> Lead | None:
         """Return the newest pod of index 0 as it is; None when there is none. Raises CommandError."""

@@ -28,7 +28,7 @@ def find_ready_lead(kubernetes: Kubernetes, name: str, say: Say, *, waits: bool 
 
 def find_running_lead(kubernetes: Kubernetes, name: str, say: Say, *, waits: bool = True) -> Lead:
     """Return the lead as soon as its container runs; like find_ready_lead, without the quorum."""
-    return _find(kubernetes, name, lambda lead: lead.is_ready or lead.pod.phase == "Running", say if waits else None)
+    return _find(kubernetes, name, lambda lead: lead.is_running, say if waits else None)
 
 
 def _find(kubernetes: Kubernetes, name: str, is_there: Callable[[Lead], bool], say: Say | None) -> Lead:

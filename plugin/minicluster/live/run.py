@@ -1,4 +1,4 @@
-"""Runs a command in the lead's pod with our terminal or streams, our signals, and the command's exit code."""
+"""Runs a command in a node's pod with our terminal or streams, our signals, and the command's exit code."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, suppress
 from types import FrameType
 from typing import IO
 
-from minicluster.cluster.lead import Lead
+from minicluster.cluster.node import Node
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes, reason
 from minicluster.live.input import Input
@@ -35,29 +35,29 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 
 
 def run(
-    kubernetes: Kubernetes, lead: Lead, words: Sequence[str], stdin: Input | None = None, told: Told = lambda _: False
+    kubernetes: Kubernetes, node: Node, words: Sequence[str], stdin: Input | None = None, told: Told = lambda _: False
 ) -> int:
-    """Run a command in the lead's container, and return its exit code. Raises StateError when it can't be run.
+    """Run a command in a node's container, and return its exit code. Raises StateError when it can't be run.
 
     On a terminal the command has a terminal too, and Ctrl-C is a key there. Otherwise it has our standard streams, and
     gets our signals, except those that ``told`` has dealt with.
     """
     if sys.stdin.isatty() and sys.stdout.isatty():
-        return _Terminal(kubernetes.words(*lead.pod.exec_words("--stdin", "--tty"), *words), told).run()
-    return _piped(kubernetes, lead, words, told).run(stdin.descriptor() if stdin else None)
+        return _Terminal(kubernetes.words(*node.pod.exec_words("--stdin", "--tty"), *words), told).run()
+    return _piped(kubernetes, node, words, told).run(stdin.descriptor() if stdin else None)
 
 
-def run_program(kubernetes: Kubernetes, lead: Lead, words: Sequence[str], text: str) -> int:
+def run_program(kubernetes: Kubernetes, node: Node, words: Sequence[str], text: str) -> int:
     """Run a command whose standard input is a text, like `run` without a terminal."""
     with tempfile.TemporaryFile() as file:
         file.write(text.encode())
         file.seek(0)
-        return _piped(kubernetes, lead, words, lambda _: False).run(os.dup(file.fileno()))
+        return _piped(kubernetes, node, words, lambda _: False).run(os.dup(file.fileno()))
 
 
-def _piped(kubernetes: Kubernetes, lead: Lead, words: Sequence[str], told: Told) -> "_Piped":
-    signals = kubernetes.words(*lead.pod.exec_words(), "sh", "-c", KILL, "sh")
-    return _Piped(kubernetes.words(*lead.pod.exec_words("--stdin"), "sh", "-c", START, "sh", *words), signals, told)
+def _piped(kubernetes: Kubernetes, node: Node, words: Sequence[str], told: Told) -> "_Piped":
+    signals = kubernetes.words(*node.pod.exec_words(), "sh", "-c", KILL, "sh")
+    return _Piped(kubernetes.words(*node.pod.exec_words("--stdin"), "sh", "-c", START, "sh", *words), signals, told)
 
 
 class _Terminal:

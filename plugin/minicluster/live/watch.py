@@ -2,12 +2,14 @@
 
 import selectors
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from minicluster import streams
-from minicluster.cluster.lead import Lead, labels_of_lead
+from minicluster.cluster.hosts import Host, lead_of
+from minicluster.cluster.lead import Lead
+from minicluster.cluster.node import Node
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.live.lookup import Cluster, refusals
@@ -15,6 +17,7 @@ from minicluster.outage import Outage
 
 #: Seconds: until it is read in any case; until Kubernetes is asked again after an error; until we give up
 LOOK, RETRY, PATIENCE = 30.0, 1.0, 300.0
+Seen = TypeVar("Seen")
 
 
 class Look(NamedTuple):
@@ -30,15 +33,31 @@ def looks(cluster: Cluster) -> Iterator[Look]:
     It goes on after an outage of the API server. Raises StateError at the deadline, when Kubernetes refuses, and when
     the outage takes too long.
     """
+    return _looks(cluster, lead_of(cluster.name), lambda: Look(cluster.read_job(), cluster.read_lead()))
+
+
+class NodeLook(NamedTuple):
+    """A host of a MiniCluster at one time."""
+
+    job: dict[str, Any]  #: that makes its pods; empty when there is none
+    node: Node | None
+
+
+def looks_at(cluster: Cluster, host: Host) -> Iterator[NodeLook]:
+    """Yield a host of a MiniCluster, as `looks` does the MiniCluster and its lead."""
+    return _looks(cluster, host, lambda: NodeLook(cluster.kubernetes.get("job", host.job), cluster.read_node(host)))
+
+
+def _looks(cluster: Cluster, host: Host, look: Callable[[], Seen]) -> Iterator[Seen]:
     kubernetes = cluster.kubernetes
     outage = Outage()
     while True:
         begin = time.monotonic()
         with refusals(), _bridged(outage, kubernetes):
-            for _ in _watch(cluster):
-                look = Look(cluster.read_job(), cluster.read_lead())
+            for _ in _watch(kubernetes, host):
+                seen = look()
                 outage.end()
-                yield look
+                yield seen
         if kubernetes.is_late:
             raise StateError(f"{cluster.name} in {kubernetes}: gave up after {kubernetes.limit:g} s")
         # a server that ends each watch at once must not be asked all the time
@@ -59,11 +78,11 @@ def _bridged(outage: Outage, kubernetes: Kubernetes) -> Iterator[None]:
             raise
 
 
-def _watch(cluster: Cluster) -> Iterator[None]:
+def _watch(kubernetes: Kubernetes, host: Host) -> Iterator[None]:
     """Yield at each change that two watches report, until one of them ends. Raises CommandError when it failed."""
-    kubernetes, end = cluster.kubernetes, cluster.kubernetes.deadline
+    end = kubernetes.deadline
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
-        for which in (("job", cluster.name), ("pods", f"--selector={labels_of_lead(cluster.name)}")):
+        for which in (("job", host.job), ("pods", f"--selector={host.labels}")):
             stream = stack.enter_context(closing(kubernetes.stream("get", *which, "--watch", "--output=name")))
             selector.register(stream, selectors.EVENT_READ)
         is_first = True  # the first look is due even when no time is left

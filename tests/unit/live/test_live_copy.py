@@ -249,7 +249,7 @@ with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
     (kubectl.folder / "evil.py").write_text(script)
     kubectl.tool("tar", f"exec {sys.executable} {kubectl.folder}/evil.py")
     done = kubectl.run("copy", f"mini:{pod_folder}", "a")
-    why = f"the lead's tar names {name}, which is outside of what was asked for: look at its image"
+    why = f"the pod's tar names {name}, which is outside of what was asked for: look at its image"
     assert done == Done(1, "", say(why))
     assert tree(here) == {}
 

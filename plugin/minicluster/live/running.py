@@ -1,0 +1,74 @@
+"""Finds a node that can take commands: the lead, or the one that a person names."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from minicluster.cluster.groups import size_of
+from minicluster.cluster.hosts import Host, find_host
+from minicluster.cluster.job import end_of
+from minicluster.cluster.node import Node
+from minicluster.errors import StateError
+from minicluster.kubectl import Kubernetes
+from minicluster.live.lookup import Cluster, find, refusals
+from minicluster.live.ready import PATIENCE, find_running_lead
+from minicluster.live.watch import looks_at
+from minicluster.render.constants import KUEUE_QUEUE
+
+Say = Callable[[str], None]
+
+
+def find_running_node(kubernetes: Kubernetes, name: str, text: str, say: Say, *, waits: bool = True) -> Node:
+    """Return the node that a text means, as soon as its container runs; for "" that is the lead.
+
+    Waits for a pod that starts, and for a MiniCluster that sleeps. Raises StateError, StatusError; without ``waits`` at
+    once.
+    """
+    host = None
+    if text:
+        found = find(kubernetes, name)
+        name, host = found.name, find_host(found, text)
+    if host is None or host.is_lead:
+        return find_running_lead(kubernetes, name, say, waits=waits)
+    cluster = Cluster(kubernetes, name)
+    with refusals():
+        node = cluster.read_node(host)
+    if node and node.is_running:
+        return node
+    # this wakes a MiniCluster that sleeps, and refuses one that has ended
+    find_running_lead(kubernetes, name, say, waits=waits)
+    return _wait(cluster.within(PATIENCE), host, say if waits else None)
+
+
+def _wait(cluster: Cluster, host: Host, say: Say | None) -> Node:
+    """Return a node as soon as its container runs. Raises StateError if it won't; without ``say`` at once."""
+    told = ""
+    for job, node in looks_at(cluster, host):
+        if node and node.is_running:
+            return node
+        why, comes = absence(host, job, node)
+        if not (say and comes):
+            raise StateError(why)
+        if why != told:
+            say(why)
+        told = why
+    raise AssertionError  # looks_at only ends with an error
+
+
+def absence(host: Host, job: Mapping[str, Any], node: Node | None) -> tuple[str, bool]:
+    """Return why a host has no container that runs, as a sentence, and whether one comes by itself."""
+    end = end_of(host.job, job)
+    if end:
+        return f"{host} has ended: {': '.join(filter(None, end))}", False
+    queue, size = job["metadata"].get("labels", {}).get(KUEUE_QUEUE), size_of(job["spec"])
+    if queue and job["spec"].get("suspend"):
+        return f"{host} has no pod: Kueue's queue {queue} holds the Job {host.job}", True
+    if job["spec"].get("suspend") and not host.group:
+        return f"{host} has no pod: the Job {host.job} is suspended", True
+    if host.index >= size:
+        return (
+            f"{host} has no pod, because the size is {size}: `minicluster scale {host.scaled(host.index + 1)}`",
+            False,
+        )
+    if node is None:
+        return f"{host} has no pod: `kubectl describe job {host.job}` says why", True
+    return f"{host} is {': '.join(filter(None, (node.pod.state, node.pod.message)))}", True
