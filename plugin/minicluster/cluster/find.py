@@ -67,7 +67,7 @@ def find_by_name(objects: Objects, name: str) -> Found | None:
         job = read_deleted_job(config) if config else None
     if not (job and job.groups):
         return Found(name, pods, job) if pods or job else None
-    jobs = objects.select("jobs", f"app.kubernetes.io/instance={name},{GROUP}")
+    jobs = _readable(objects.select, "jobs", f"app.kubernetes.io/instance={name},{GROUP}")
     return Found(name, pods, job, list(read_groups(job.groups, job.max_size or 0, jobs, items)))
 
 

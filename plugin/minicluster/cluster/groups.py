@@ -35,10 +35,16 @@ def size_of(spec: Mapping[str, Any]) -> int:
 
 
 def read_groups(
-    groups: Mapping[str, int], first: int, jobs: Mapping[str, Any], pods: Mapping[str, Any]
+    groups: Mapping[str, int], first: int, jobs: Mapping[str, Any] | None, pods: Mapping[str, Any]
 ) -> Iterator[GroupNodes]:
-    """Yield the groups of {name: maxSize}, from lists of Jobs and pods; ``first`` is the rank of their first node."""
-    sizes = {job["metadata"].get("labels", {}).get(GROUP): size_of(job["spec"]) for job in jobs["items"]}
+    """Yield the groups of {name: maxSize}, from lists of Jobs and pods; ``first`` is the rank of their first node.
+
+    Where the user may not list Jobs, the highest index of its pods tells a group's size.
+    """
+    items = jobs.get("items", []) if jobs else []
+    sizes = {job["metadata"].get("labels", {}).get(GROUP): size_of(job["spec"]) for job in items}
     for name, most in groups.items():
-        yield GroupNodes(name, sizes.get(name, 0), first, most, read_pods(pods, name))
+        its = read_pods(pods, name)
+        size = max(its, default=-1) + 1 if jobs is None else sizes.get(name, 0)
+        yield GroupNodes(name, size, first, most, its)
         first += most

@@ -31,6 +31,10 @@ FLUX = (
 
 def document(snapshot: StatusSnapshot) -> dict[str, Any]:
     """Return the status of a MiniCluster. The keys are the same with and without an answer of the lead."""
+    pods = {
+        **snapshot.pods,
+        **{group.first + index: pod for group in snapshot.groups for index, pod in group.pods.items()},
+    }
     found: dict[str, Any] = {
         "name": snapshot.name,
         "namespace": next(one.namespace for one in (snapshot.job, *snapshot.pods.values()) if one),
@@ -40,8 +44,8 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         "size": snapshot.size,
         "sizeFrom": "job" if snapshot.job else "pods",
         "maxSize": snapshot.max_size,
-        "pods": _grouped({index: pod.state for index, pod in snapshot.pods.items()}),
-        "containers": _containers(snapshot.pods),
+        "pods": _grouped({rank: pod.state for rank, pod in pods.items()}),
+        "containers": _containers(pods),
     }
     return found | (_flux(snapshot, snapshot.answer) if snapshot.answer else dict.fromkeys(FLUX))
 
@@ -52,7 +56,7 @@ def _containers(pods: Mapping[int, Pod]) -> list[dict[str, str]]:
     return [
         {"name": name, **group}
         for name in names
-        for group in _grouped({index: pod.failing[name] for index, pod in pods.items() if name in pod.failing})
+        for group in _grouped({rank: pod.failing[name] for rank, pod in pods.items() if name in pod.failing})
     ]
 
 

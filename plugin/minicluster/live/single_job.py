@@ -58,7 +58,7 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
 
 
 def _ready_lead(cluster: Cluster, say: Say) -> Lead:
-    end, lead = look_for(cluster, StartWatch(cluster.name), say)
+    end, lead = look_for(cluster, StartWatch(cluster.name, cluster.kubernetes), say)
     if lead is None or end:
         raise StateError(ended(cluster.name, end or ("Gone", ""), lead))
     return lead

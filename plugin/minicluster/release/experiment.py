@@ -66,8 +66,9 @@ def _problems(cluster: MiniClusterModel, size: int) -> Iterator[str]:
     flag = work.only_submit(cluster.flux["optionFlags"])
     if flag:
         yield f"flux.optionFlags has {flag}, and a run of a matrix is one job: drop it"
-    if 0 < tasks < size:
-        yield f"{tasks} tasks are fewer than the {size} nodes: ask for at least {size}, or 0 for one on each node"
+    nodes = cluster.all_size
+    if 0 < tasks < nodes:
+        yield f"{tasks} tasks are fewer than the {nodes} nodes: ask for at least {nodes}, or 0 for one on each node"
 
 
 def _command(cluster: MiniClusterModel) -> list[str]:

@@ -60,9 +60,9 @@ def run(kube: KubeClient, asked: Oneshot, progress: Progress | None) -> Result:
 
 
 def _teller(kube: KubeClient, name: str, progress: Progress | None) -> Callable[[Object, Lead | None], None]:
-    """Return a function that says the state when it has changed. It raises EndedError for a lead that can't start."""
+    """Return a function that says the state when it has changed. It raises EndedError for a pod that can't start."""
     tell = teller(partial(ask_lead, kube), name, progress) if progress else None
-    is_ready = StartWatch(name)
+    is_ready = StartWatch(name, kube)
 
     def told(job: Object, lead: Lead | None) -> None:
         if tell:

@@ -4,15 +4,16 @@ import json
 from typing import Any
 
 import pytest
+from live_kubectl import FORBIDDEN
 from minicluster.cluster.find import Found, find_by_name
 from minicluster.cluster.groups import registered, size_of
-from minicluster.kubectl import Kubernetes
+from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.live import listing
 from minicluster.live.document import document
 from minicluster.live.snapshot import snapshot
 from minicluster.live.table import table
 from minicluster.release.resize import resize
-from status_samples import NOW, SETTINGS, flux, job, pod
+from status_samples import NOW, SETTINGS, flux, job, pod, waiting
 
 RECORD = {
     "groups[0].name": "gpu",
@@ -43,15 +44,18 @@ PODS = [group_pod("gpu", 0), pod(0), group_pod("gpu", 1, {"phase": "Pending"})]
 class Objects:
     """The objects of the MiniCluster mini."""
 
+    def __init__(self, pods: list[Any] = PODS) -> None:
+        self.pods = pods
+
     def get(self, kind: str, _: str, /) -> Any:
         return job(1, **RECORD) if kind == "job" else {}
 
     def select(self, kind: str, _: str, /) -> Any:
-        return {"items": JOBS if kind == "jobs" else PODS}
+        return {"items": JOBS if kind == "jobs" else self.pods}
 
 
-def found() -> Found:
-    mini = find_by_name(Objects(), "mini")
+def found(objects: Objects | None = None) -> Found:
+    mini = find_by_name(objects or Objects(), "mini")
     assert mini
     return mini
 
@@ -115,6 +119,28 @@ def test_status_counts_each_group_and_all_nodes() -> None:
         "             missing, 1 not started",
         "             spot: 0 of at most 2: 0 up, 0 drained, 0 missing, 2 not started",
     ]
+
+
+def test_status_names_pods_and_failing_sidecars_of_groups_by_rank() -> None:
+    web = {"name": "web", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 2}
+    state = {"phase": "Running", "initContainerStatuses": [web]}
+    pods = [pod(0, state), group_pod("gpu", 0, state), group_pod("spot", 1, waiting("ErrImagePull"))]
+    status = document(snapshot(found(Objects(pods)), NOW, lambda _: "no JSON"))
+    assert (status["pods"], status["nodes"]) == (
+        [{"ranks": "0,8", "reason": "Running"}, {"ranks": "12", "reason": "Pending: ErrImagePull"}],
+        None,
+    )
+    assert status["containers"] == [{"name": "web", "ranks": "0,8", "reason": "CrashLoopBackOff, 2 restarts"}]
+
+
+def test_without_the_right_to_list_jobs_pods_tell_the_size_of_a_group() -> None:
+    class Few(Objects):
+        def select(self, kind: str, labels: str, /) -> Any:
+            if kind == "jobs":
+                raise CommandError("kubectl get jobs", FORBIDDEN)
+            return super().select(kind, labels)
+
+    assert [(one.name, one.size) for one in found(Few()).groups] == [("gpu", 2), ("spot", 0)]
 
 
 def test_list_counts_the_pods_of_groups_and_shows_no_group_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

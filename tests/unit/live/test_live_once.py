@@ -10,8 +10,9 @@ import pytest
 from live_kubectl import FORBIDDEN, Kubectl, lead, say
 from minicluster.cluster.lead import read_lead
 from minicluster.errors import StateError
+from minicluster.kubectl import CommandError
 from minicluster.live import once
-from status_samples import STARTS, ended, job
+from status_samples import STARTS, ended, job, pod, waiting
 
 from tools.clients import Done, until
 
@@ -154,13 +155,30 @@ def test_run_ends_when_its_reader_is_gone(kubectl: Kubectl) -> None:
     assert not (kubectl.folder / "release").exists()
 
 
+def start_watch(*found: Any) -> once.StartWatch:
+    """Return what watches the start of a MiniCluster whose groups have these pods, or an error in their place."""
+
+    class Pods:
+        def get(self, *_: str) -> None:
+            raise AssertionError
+
+        def select(self, kind: str, labels: str, /) -> Any:
+            assert (kind, labels.rpartition(",")[2]) == ("pods", "minicluster/group")
+            for one in found:
+                if isinstance(one, CommandError):
+                    raise one
+            return {"items": found}
+
+    return once.StartWatch("mini", Pods())
+
+
 def test_a_lead_that_can_not_start_ends_the_wait_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def of(reason: str) -> Any:
         waiting = {"waiting": {"reason": reason, "message": f"no image: {reason}"}}
         state = {"phase": "Pending", "containerStatuses": [{"name": "mini", "state": waiting}]}
         return read_lead({"items": [lead(tmp_path, state)]})
 
-    watch, times = once.StartWatch("mini"), iter((0.0, 59.0, 70.0, 80.0, 139.0, 140.0, 141.0, 142.0, 143.0))
+    watch, times = start_watch(), iter((0.0, 59.0, 70.0, 80.0, 139.0, 140.0, 141.0, 142.0, 143.0))
     monkeypatch.setattr("time.monotonic", lambda: next(times))
     for reason in ("ErrImagePull", "ImagePullBackOff", "ContainerCreating", "ErrImagePull", "ImagePullBackOff"):
         assert not watch(of(reason))
@@ -168,6 +186,23 @@ def test_a_lead_that_can_not_start_ends_the_wait_for_it(tmp_path: Path, monkeypa
     with pytest.raises(StateError, match=message):
         watch(of("ImagePullBackOff"))
     with pytest.raises(StateError, match="InvalidImageName"):
-        once.StartWatch("mini")(of("InvalidImageName"))
-    assert not once.StartWatch("mini")(read_lead({"items": [lead(tmp_path, STARTS)]}))
-    assert once.StartWatch("mini")(read_lead({"items": [lead(tmp_path)]}))
+        start_watch()(of("InvalidImageName"))
+    assert not start_watch()(read_lead({"items": [lead(tmp_path, STARTS)]}))
+    assert start_watch()(read_lead({"items": [lead(tmp_path)]}))
+
+
+def test_a_group_that_can_not_start_ends_the_wait_for_the_quorum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = pod(0, waiting("ErrImagePull", "no image"), name="mini-gpu-0-x")
+    bad["metadata"]["labels"]["minicluster/group"] = "gpu"
+    watch, times = start_watch(bad), iter((0.0, 60.0, 61.0))
+    monkeypatch.setattr("time.monotonic", lambda: next(times))
+    waits = read_lead({"items": [lead(tmp_path, STARTS)]})
+    assert not watch(waits)
+    with pytest.raises(StateError, match=r"^mini can't start: pod mini-gpu-0-x is Pending: ErrImagePull: no image: "):
+        watch(waits)
+    # the quorum may not need it
+    assert watch(read_lead({"items": [lead(tmp_path)]}))
+    # nor does an outage end it
+    assert not start_watch(CommandError("kubectl get pods", "away"))(waits)

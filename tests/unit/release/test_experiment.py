@@ -85,6 +85,12 @@ def loaded(document: dict[str, Any]) -> Any:
         ({}, {"command": "a"}, {"size": 3}, "the values set size to 3, and a matrix has its own sizes"),
         ({"tasks": 2}, {"command": "a"}, {}, "2 tasks are fewer than the 4 nodes: ask for at least 4, or 0 "),
         ({}, {"command": "a"}, {"tasks": 3}, "3 tasks are fewer than the 4 nodes"),
+        (
+            {},
+            {"command": "a", "cores": 1},
+            {"tasks": 4, "groups": [{"name": "gpu", "size": 2}]},
+            "4 tasks are fewer than the 6 nodes: ask for at least 6, or 0 ",
+        ),
         ({}, {"command": "a"}, {"maxSize": 2}, "size is 4, maxSize 2"),
         (
             {},
