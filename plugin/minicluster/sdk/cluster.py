@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Self, Unpack
 
-from minicluster.cluster.job import policy_of, read_job, release_of
+from minicluster.cluster.job import policy_of, release_of
 from minicluster.lead.conversation import Channel
 from minicluster.lead.program import BOOT
 from minicluster.live.telling import teller
@@ -17,7 +17,7 @@ from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PodConnection, PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
 from minicluster.sdk.lead_log import logs
-from minicluster.sdk.leads import find_job, wait_for, wait_for_lead
+from minicluster.sdk.leads import find_job, ranks_of, wait_for, wait_for_lead
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import Session
 from minicluster.sdk.single_run import RunOptions
@@ -126,41 +126,51 @@ class MiniCluster:
         lead = wait_for_lead(self._kube, self.name, timeout)
         return finish(self._kube.run(lead.pod.name, lead.pod.runner, lead.flux_words(*words)))
 
-    def logs(self, container: str = "", *, follow: bool = False) -> Iterator[str]:
+    def logs(self, container: str = "", *, node: str = "", follow: bool = False) -> Iterator[str]:
         """Yield the lines of the lead's log, or of another container of its pod.
 
-        With ``follow`` it yields new lines until the MiniCluster ends, also from a lead that replaces this one.
+        ``node`` is another node, by its rank, or its name in Flux: "3", "gpu-1".
+        With ``follow`` it yields new lines until the MiniCluster ends, also from a pod that replaces this one.
         """
-        return logs(self._kube, self.name, container, follow=follow)
+        return logs(self._kube, self.name, container, node=node, follow=follow)
 
     def scale(
-        self, size: int | None, *, wait: bool = False, timeout: float | None = 600, progress: Progress | None = None
+        self,
+        size: int | None,
+        *,
+        group: str = "",
+        wait: bool = False,
+        timeout: float | None = 600,
+        progress: Progress | None = None,
     ) -> None:
-        """Change the size; with ``wait`` return when that many nodes are in Flux.
+        """Change the size, or that of a group, which may be 0; with ``wait`` return when these nodes are in Flux.
 
         With autoscaling, ``size`` is a request for at least that many nodes; None withdraws it. ``progress`` gets the
         number of nodes that are up, from another thread.
         Raises ReleaseError when the chart refuses, ArgumentError when the autoscaler does, WaitTimeoutError.
         """
-        if size is not None and (not isinstance(size, int) or size < 1):
-            raise ArgumentError(f"size={size!r}: give a whole number, 1 or more; delete() removes the MiniCluster")
-        policy = policy_of(self._kube.get("configmap", f"{self.name}-config") or {})
+        least = 0 if group else 1
+        if size is not None and (not isinstance(size, int) or size < least):
+            way = "" if group else "; delete() removes the MiniCluster"
+            raise ArgumentError(f"size={size!r}: give a whole number, {least} or more{way}")
+        ranks = ranks_of(self._kube, self.name, group) if group or wait else range(0)
+        policy = policy_of(self._kube.get("configmap", f"{self.name}-config") or {}, group)
         if policy:
-            self._request_size(size, timeout)
+            self._request_size(size, group, timeout)
         elif size is None:
             raise ArgumentError(f"size=None: {self.name} has no autoscaler that could choose its size: give a number")
         else:
-            release.resize(self._kube, self.release, size)
+            release.resize(self._kube, self.release, size, group)
         if wait and size is not None:
-            job = read_job(find_job(self._kube, self.name))
             tell = (lambda up: progress(f"{up} nodes up")) if progress else None
-            ranks = [size, job.max_size if job else size]
-            self._ask(Question("online", ranks, tell, more=bool(policy)), timeout)
+            wanted = {"first": ranks.start, "more": bool(policy)}
+            self._ask(Question("online", [size, len(ranks)], tell, **wanted), timeout)
 
-    def _request_size(self, size: int | None, timeout: float | None) -> None:
+    def _request_size(self, size: int | None, group: str, timeout: float | None) -> None:
         """Ask the autoscaler for a size. Raises ArgumentError."""
         lead = wait_for_lead(self._kube, self.name, timeout)
-        words = [f"{lead.home}/bin/minicluster-scale", "auto" if size is None else str(size)]
+        wish = "auto" if size is None else str(size)
+        words = [f"{lead.home}/bin/minicluster-scale", f"{group}={wish}" if group else wish]
         done = finish(self._kube.run(lead.pod.name, lead.pod.runner, words))
         if done.exit_code:
             why = done.stderr.strip().removeprefix("minicluster-scale: ")

@@ -1,4 +1,4 @@
-"""The log of the lead; it goes on when another pod replaces the lead."""
+"""The log of the lead or another node; it goes on when another pod replaces the node's."""
 
 import logging
 from collections.abc import Iterator
@@ -6,43 +6,45 @@ from contextlib import closing
 
 from urllib3.exceptions import HTTPError
 
-from minicluster.cluster.lead import Lead
+from minicluster.cluster.hosts import lead_of
+from minicluster.cluster.node import Node
 from minicluster.live.loglines import STAMP, NewLines
 from minicluster.sdk.client import KubeClient
 from minicluster.sdk.exceptions import ApiError, ArgumentError, EndedError
-from minicluster.sdk.leads import find_lead, leads
+from minicluster.sdk.leads import find_node, host_of, leads, nodes
 
 
-def logs(kube: KubeClient, name: str, container: str, *, follow: bool) -> Iterator[str]:
-    """Yield the lines of a container of the lead; with ``follow`` also new lines, and those of later leads.
+def logs(kube: KubeClient, name: str, container: str, *, node: str = "", follow: bool) -> Iterator[str]:
+    """Yield the lines of a container of a node, by default the lead; with ``follow`` also new lines, and of later pods.
 
-    Raises ApiError, ArgumentError.
+    Raises ApiError, ArgumentError, NotFoundError.
     """
+    host = host_of(kube, name, node) if node else lead_of(name)
     if not follow:
-        lead = find_lead(kube, name)
-        yield from _PodLog(kube, lead, container).lines(follow=False) if lead else ()
+        last = find_node(kube, host)
+        yield from _PodLog(kube, last, container).lines(follow=False) if last else ()
         return
     log: _PodLog | None = None
     try:
-        for lead in leads(kube, name, None):
-            if log is None or log.uid != lead.uid:
+        for found in leads(kube, name, None) if host.is_lead else nodes(kube, host):
+            if log is None or log.uid != found.uid:
                 yield from log.lines(follow=False) if log else ()
-                log = _PodLog(kube, lead, container)
-            if lead.pod.phase != "Pending":
+                log = _PodLog(kube, found, container)
+            if found.pod.phase != "Pending":
                 yield from log.lines(follow=True)
     except EndedError:
-        lead = find_lead(kube, name)
-        if lead and (log is None or log.uid != lead.uid):
-            log = _PodLog(kube, lead, container)
-        yield from log.lines(follow=False) if log and lead else ()
+        last = find_node(kube, host)
+        if last and (log is None or log.uid != last.uid):
+            log = _PodLog(kube, last, container)
+        yield from log.lines(follow=False) if log and last else ()
 
 
 class _PodLog:
     """The log of one pod; it yields no line twice."""
 
-    def __init__(self, kube: KubeClient, lead: Lead, container: str) -> None:
-        self.uid = lead.uid
-        self._kube, self._pod, self._container = kube, lead.pod.name, container or lead.pod.runner
+    def __init__(self, kube: KubeClient, node: Node, container: str) -> None:
+        self.uid = node.uid
+        self._kube, self._pod, self._container = kube, node.pod.name, container or node.pod.runner
         self._new = NewLines()
 
     def lines(self, *, follow: bool) -> Iterator[str]:

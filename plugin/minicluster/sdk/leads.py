@@ -1,16 +1,18 @@
-"""How the SDK finds the lead of a MiniCluster, and waits for it."""
+"""How the SDK finds the lead of a MiniCluster, or another of its nodes, and waits for it."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from minicluster.cluster.find import own_name
+from minicluster.cluster.find import Found, find_by_name, own_name
+from minicluster.cluster.hosts import Host, find_host
 from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, code_of_work, labels_of_lead, read_lead
+from minicluster.cluster.node import Node, read_node
 from minicluster.cluster.wake import MANAGER, is_asleep, wake
 from minicluster.errors import StateError
 from minicluster.sdk.client import KubeClient, Object
-from minicluster.sdk.exceptions import ApiError, ClosedError, EndedError, NotFoundError
+from minicluster.sdk.exceptions import ApiError, ArgumentError, ClosedError, EndedError, NotFoundError
 
 
 def find_job(kube: KubeClient, name: str) -> Object:
@@ -29,6 +31,49 @@ def find_job(kube: KubeClient, name: str) -> Object:
 def find_lead(kube: KubeClient, name: str) -> Lead | None:
     """Return the newest pod of index 0; None when there is none. Raises ApiError."""
     return read_lead(kube.select("pods", labels_of_lead(name)))
+
+
+def find_all(kube: KubeClient, name: str) -> Found:
+    """Return the objects of a MiniCluster, by its own name. Raises NotFoundError, ApiError."""
+    found = find_by_name(kube, name)
+    if not found:
+        raise NotFoundError(f"there is no MiniCluster {name} in {kube} any more")
+    return found
+
+
+def host_of(kube: KubeClient, name: str, node: str) -> Host:
+    """Return the host that a node's name or rank means. Raises ArgumentError, NotFoundError, ApiError."""
+    try:
+        return find_host(find_all(kube, name), node)
+    except StateError as error:
+        raise ArgumentError(f"node={node!r}: {error}") from None
+
+
+def find_node(kube: KubeClient, host: Host) -> Node | None:
+    """Return the newest pod of a host; None when there is none. Raises ApiError."""
+    return read_node(kube.select("pods", host.labels), host.group, host.index)
+
+
+def nodes(kube: KubeClient, host: Host) -> Iterator[Node]:
+    """Yield the pod of a host at once, and whenever it may have changed. Raises EndedError at the end of its Job."""
+    for job in kube.job_changes(host.job, None):
+        end = end_of(host.job, job)
+        if end:
+            raise EndedError(f"{host} in {kube} has ended: {': '.join(filter(None, end))}")
+        node = find_node(kube, host)
+        if node:
+            yield node
+
+
+def ranks_of(kube: KubeClient, name: str, group: str) -> range:
+    """Return the ranks that a group may have, "" for the cluster's own. Raises ArgumentError when there is none."""
+    job = read_job(find_job(kube, name))
+    most = {"": job.max_size or 0, **job.groups} if job else {}
+    if group not in most:
+        there = f"there are {', '.join(filter(None, most))}" if len(most) > 1 else "it has none"
+        raise ArgumentError(f"group={group!r}: {name} has no such group: {there}")
+    first = sum(most[each] for each in list(most)[: list(most).index(group)])
+    return range(first, first + most[group])
 
 
 class JobOf:

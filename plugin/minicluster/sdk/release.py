@@ -43,11 +43,11 @@ def installed_once(kube: KubeClient, asked: oneshot.Oneshot) -> Iterator[None]:
                 helm.uninstall(kubernetes, asked.name, REMOVAL)
 
 
-def resize(kube: KubeClient, release: str, size: int) -> None:
-    """Change the size. Raises ReleaseError."""
+def resize(kube: KubeClient, release: str, size: int, group: str = "") -> None:
+    """Change the size, or that of a group. Raises ReleaseError."""
     _check_post_renderer()
     with _errors():
-        by_helm.resize(_kubernetes(kube), release, size)
+        by_helm.resize(_kubernetes(kube), release, size, group)
 
 
 def uninstall(kube: KubeClient, release: str, seconds: float = REMOVAL) -> None:

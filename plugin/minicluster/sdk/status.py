@@ -3,22 +3,19 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from minicluster.cluster.find import find_by_name
 from minicluster.cluster.pods import Pod
 from minicluster.lead.question import WORDS, SilentError, standard_input
 from minicluster.live.document import document
 from minicluster.live.snapshot import snapshot
 from minicluster.sdk.channel import finish
 from minicluster.sdk.client import KubeClient
-from minicluster.sdk.exceptions import ApiError, NotFoundError
+from minicluster.sdk.exceptions import ApiError
+from minicluster.sdk.leads import find_all
 
 
 def status(kube: KubeClient, name: str) -> dict[str, Any]:
     """Return what `minicluster status NAME -o json` prints. Raises NotFoundError, ApiError."""
-    found = find_by_name(kube, name)
-    if not found:
-        raise NotFoundError(f"there is no MiniCluster {name} in {kube} any more")
-    return document(snapshot(found, datetime.now(UTC), lambda lead: ask_lead(kube, lead)))
+    return document(snapshot(find_all(kube, name), datetime.now(UTC), lambda lead: ask_lead(kube, lead)))
 
 
 def ask_lead(kube: KubeClient, lead: Pod) -> str:

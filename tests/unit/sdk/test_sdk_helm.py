@@ -14,6 +14,8 @@ from minicluster.sdk import ArgumentError, ReleaseError, Result, cluster, releas
 from status_samples import job
 from support import ROOT
 
+GROUPS = {"groups[0].name": "gpu", "groups[0].maxSize": "3", "groups[1].name": "spot", "groups[1].maxSize": "2"}
+
 
 class Commands:
     """A lead that runs commands, behind a `KubeClient`; ``policy`` is its autoscaler's."""
@@ -30,8 +32,11 @@ class Commands:
     namespace = "lab"
 
     def get(self, kind: str, name: str) -> Any:
+        if kind == "job":
+            return job(**GROUPS)
         assert (kind, name) == ("configmap", "mini-config")
-        return {"data": {"agent.json": json.dumps({"policy": self.policy})}}
+        settings = {"policy": self.policy, "groups": [{"name": "gpu", "policy": self.policy}]}
+        return {"data": {"agent.json": json.dumps(settings)}}
 
     def run(self, pod: str, container: str, words: list[str]) -> Result:
         assert (pod, container) == ("mini-0-x", "mini")
@@ -44,9 +49,11 @@ def test_sdk_scale_of_an_autoscaled_cluster_asks_its_autoscaler(monkeypatch):
     told: list[str] = []
     lead.cluster.scale(3, wait=True, progress=told.append)
     lead.cluster.scale(None)
-    assert lead.ran == [["/mnt/flux/bin/minicluster-scale", "3"], ["/mnt/flux/bin/minicluster-scale", "auto"]]
+    lead.cluster.scale(0, group="gpu")
+    lead.cluster.scale(None, group="gpu")
+    assert lead.ran == [["/mnt/flux/bin/minicluster-scale", word] for word in ("3", "auto", "gpu=0", "gpu=auto")]
     (question,) = lead.asked
-    assert question.message() == {"key": question.key, "online": [3, 8], "more": True}
+    assert question.message() == {"key": question.key, "online": [3, 8], "first": 0, "more": True}
     assert question.receive({"key": question.key, "up": 2}) == []
     assert told == ["2 nodes up"]
     assert question.receive({"key": question.key, "online": True}) is None
@@ -56,6 +63,31 @@ def test_sdk_scale_of_an_autoscaled_cluster_asks_its_autoscaler(monkeypatch):
         lead.cluster.scale(9)
     with pytest.raises(ArgumentError, match=r"^size=None: mini has no autoscaler"):
         Commands(monkeypatch, None).cluster.scale(None)
+
+
+def test_sdk_scale_of_a_group_upgrades_it_and_waits_for_its_ranks(monkeypatch):
+    lead, upgraded = Commands(monkeypatch, None), []
+    monkeypatch.setattr(release, "resize", lambda _, *words: upgraded.append(words))
+    lead.cluster.scale(2, group="spot", wait=True)
+    lead.cluster.scale(0, group="gpu")
+    lead.cluster.scale(2)
+    assert upgraded == [("mini", 2, "spot"), ("mini", 0, "gpu"), ("mini", 2, "")]
+    (question,) = lead.asked
+    assert question.message() == {"key": question.key, "online": [2, 2], "first": 11, "more": False}
+
+
+@pytest.mark.parametrize(
+    ("size", "group", "message"),
+    [
+        (2, "cpu", r"group='cpu': mini has no such group: there are gpu, spot"),
+        (-1, "gpu", r"size=-1: give a whole number, 0 or more"),
+        (0, "", r"size=0: give a whole number, 1 or more; delete\(\) removes the MiniCluster"),
+        (None, "gpu", r"size=None: mini has no autoscaler that could choose its size: give a number"),
+    ],
+)
+def test_sdk_scale_refuses_what_is_no_size_of_a_group(monkeypatch, size, group, message):
+    with pytest.raises(ArgumentError, match=f"^{message}$"):
+        Commands(monkeypatch, None).cluster.scale(size, group=group)
 
 
 def test_a_release_error_leaves_out_the_words_of_helm(monkeypatch):
