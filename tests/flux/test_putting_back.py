@@ -180,3 +180,28 @@ exit {code}
     assert cluster.lead.wait() == code
     assert "the work goes on as job" in cluster.lead.log
     assert "done" in cluster.lead.log.splitlines()
+
+
+def test_a_job_that_loses_a_node_runs_again(make: Make) -> None:
+    cluster = make(SHORT).start().wait_for_ready()
+    again = started(cluster, MARKED, "--requires=rank:1", "sleep", "600")
+    never = started(cluster, "--requires=rank:1", "sleep", "600")
+    cluster.pods[1].kill_broker()
+    copy = until(lambda: [name for name, *_ in listed(cluster) if name not in (again, never)])[0]
+    assert (row(cluster, again)[0], row(cluster, never)[0]) == ("FAILED", "FAILED")
+    # the broker comes back in its pod
+    until(lambda: row(cluster, copy)[0] == "RUN")
+    assert f"minicluster: job {again} lost a node: it runs again as {copy}" in cluster.lead.log
+    assert never not in cluster.lead.log
+
+
+def test_the_work_of_the_cluster_goes_on_after_a_loss(make: Make, shared: Path) -> None:
+    values = {**SHORT, "tasks": 2, "pod": {**SHORT["pod"], "onStop": "requeue"}}
+    command = f"echo x >>{shared}/starts; until [ -e {shared}/end ]; do sleep 0.1; done; exit 3"
+    cluster = make(values, {"command": command}).start()
+    starts = shared / "starts"
+    until(lambda: starts.exists() and starts.read_text().count("x") == 2)
+    cluster.pods[1].kill_broker()
+    until(lambda: starts.read_text().count("x") == 4)
+    (shared / "end").touch()
+    assert cluster.lead.wait() == 3

@@ -242,25 +242,27 @@ def test_work_that_succeeded_or_is_not_put_back_is_not_followed(
     assert pod.calls("python", "follow.py") == []
 
 
-@pytest.mark.parametrize("kept", [*KEPT, {}], ids=["archive", "claim", "none"])
-def test_the_undrainer_starts_at_once_only_with_a_kept_queue(make: Make, kept: dict[str, object]) -> None:
-    pod = make({**QUIET, **kept})
-    pod.play("event sub", "sleep 600")
-    idle(pod.start(), pod.run_folder)
-    if not kept:
-        until(lambda: pod.calls("event", "sub"))
-        assert pod.calls("python", "undrainer.py") == []
-        return
-    [call] = until(lambda: pod.calls("python", "undrainer.py"))
-    assert call.words[2:] == ["kept"]
-
-
-def test_the_undrainer_starts_when_a_pod_leaves(make: Make) -> None:
-    pod = make(QUIET)
-    pod.play("event sub", "exit 0")
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (KEPT[0], ["cancel", "kept"]),
+        (KEPT[1], ["cancel", "kept"]),
+        ({"size": 2}, ["cancel"]),
+        ({"size": 2, "pod": {"onStop": "requeue"}}, ["requeue"]),
+    ],
+    ids=["archive", "claim", "none", "requeue"],
+)
+def test_the_undrainer_starts_with_the_lead(make: Make, values: dict[str, object], words: list[str]) -> None:
+    pod = make({**QUIET, **values})
     idle(pod.start(), pod.run_folder)
     [call] = until(lambda: pod.calls("python", "undrainer.py"))
-    assert call.words[2:] == []
+    assert call.words[2:] == words
+
+
+def test_a_cluster_of_one_host_whose_queue_is_not_kept_has_no_undrainer(make: Make) -> None:
+    pod = make({**QUIET, "size": 1})
+    pod.run("finish")
+    assert pod.calls("python", "undrainer.py") == []
 
 
 # Without work ------------------------------------------------------------------------------------------------

@@ -93,10 +93,6 @@ class FakeFlux:
         for rank in parse_idset(payload["targets"]):
             self.drained.setdefault(rank, payload["reason"])
 
-    def event_publish(self, payload: Any, nodeid: int | None) -> None:
-        assert nodeid == 0
-        self.done.append(("event", payload["topic"]))
-
     def resource_undrain(self, payload: Any, nodeid: int | None) -> None:
         # with this mode it is no error that somebody has undrained a rank meanwhile
         assert (nodeid, payload["mode"]) == (0, "update")
@@ -205,10 +201,11 @@ FILTERS = {
 class JobList:
     """The active jobs, by their states."""
 
-    def __init__(self, handle: FakeFlux, attrs: list[str], filters: list[str], user: str, max_entries: int) -> None:
-        assert (user, max_entries) == ("all", 0)
+    def __init__(self, handle: FakeFlux, *, attrs: list[str], filters: list[str], since: float, **query: Any) -> None:
+        assert query == {"user": "all", "max_entries": 0}
         states = set().union(*(FILTERS[name] for name in filters))
-        jobs = [job for job in handle.jobs if job["state"] in states]
+        # `since` counts for jobs that have ended
+        jobs = [job for job in handle.jobs if job["state"] in states and job.get("t_inactive", since + 1) > since]
         self.found = [{key: job[key] for key in ["id", *attrs] if key in job} for job in jobs]
 
     def fetch_jobs(self) -> "JobList":

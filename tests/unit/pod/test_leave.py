@@ -19,8 +19,8 @@ SECONDS = 20
 KILL = 8
 #: Seconds that the broker gets
 END = 7
-#: What a worker does first; the event starts the lead's undrainer
-LEAVES = [("drain", "1"), ("event", "minicluster.leave")]
+#: What a worker does first
+LEAVES = [("drain", "1")]
 
 
 class Pod:
@@ -97,7 +97,7 @@ def test_a_worker_cancels_only_the_jobs_on_its_rank_when_its_time_is_over(
     pod.flux.submit(5)
     pod.leave("worker")
     assert pod.cancelled == [2, 4]
-    assert pod.done[2] == ("cancel", 2, f"{REASON} and its grace period is over")
+    assert pod.done[1] == ("cancel", 2, f"{REASON} and its grace period is over")
     assert SECONDS <= pod.clock.now < SECONDS + 1
     assert pod.stopping
     said = "minicluster: job f{} is cancelled: the pod's grace period is over\n"
@@ -309,7 +309,7 @@ def test_a_broker_that_joins_all_the_same_leaves_as_any_other(pod: Pod, monkeypa
     monkeypatch.setattr("os.kill", lambda *_: setattr(pod.flux, "state", "run"))
     pod.flux.state = "init"
     pod.leave("worker")
-    assert (pod.done, pod.flux.drained) == ([*LEAVES, LEAVES[1]], {1: REASON})
+    assert (pod.done, pod.flux.drained) == (LEAVES, {1: REASON})
 
 
 # The grace period --------------------------------------------------------------------------------------------

@@ -182,7 +182,6 @@ def test_a_pod_that_leaves_copies_a_job_before_it_cancels_it(
     again = "and runs again as f1000"
     assert flux.done == [
         ("drain", "1"),
-        ("event", "minicluster.leave"),
         ("copies", {"f1": "f1000"}),
         ("cancel", 1, f"{OVER}: it runs again as f1000"),
         ("cancel", 2, OVER),

@@ -22,7 +22,7 @@ def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
 
     class Changes:
         def __init__(self, _: object, names: Iterable[str]) -> None:
-            assert names == ["nodes"]
+            assert names == ["nodes", "exceptions"]
 
         def wait(self, least: float, most: float) -> None:
             assert 0 < least < most
@@ -31,7 +31,7 @@ def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
             flux.events.pop(0)()
 
     changes = ModuleType("changes")
-    vars(changes).update(Changes=Changes, PAUSE=0.25)
+    vars(changes).update(Changes=Changes, pause_after=lambda used: max(0.25, used))
     monkeypatch.setitem(sys.modules, "changes", changes)
     recovery = ModuleType("recovery")
     vars(recovery).update(recover=lambda _: RECOVERED.set())
@@ -43,7 +43,7 @@ def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
 def run(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, *words: str, clock: Clock | None = None) -> None:
     """Run the undrainer until the broker ends, which is its last message."""
     with pytest.raises(SystemExit, match="the broker is gone"):
-        run_program(monkeypatch, flux, "undrainer.py", *words, clock=clock)
+        run_program(monkeypatch, flux, "undrainer.py", "requeue", *words, clock=clock)
 
 
 def test_the_undrainer_undrains_our_ranks_once_their_pod_is_gone(
@@ -75,7 +75,7 @@ def test_the_undrainer_looks_when_nodes_change(flux: FakeFlux, monkeypatch: pyte
 def test_the_undrainer_ends_with_the_reason_of_its_failure(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     flux.errors = {"resource.status": OSError(errno.ENOSYS, "No service matching resource.status is registered")}
     with pytest.raises(SystemExit, match="No service matching resource"):
-        run_program(monkeypatch, flux, "undrainer.py")
+        run_program(monkeypatch, flux, "undrainer.py", "cancel")
 
 
 @pytest.mark.parametrize(("kept", "done"), [(["kept"], [("undrain", "3,4,5")]), ([], [])], ids=["kept", "not kept"])
@@ -88,3 +88,17 @@ def test_with_a_kept_queue_online_ranks_drained_under_a_previous_lead_are_undrai
     run(flux, monkeypatch, *kept)
     assert flux.done == done
     assert RECOVERED.wait(30 if kept else 0) == bool(kept)
+
+
+def test_the_undrainer_puts_back_what_lost_its_node(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobspec = {"attributes": {"system": {}}}
+
+    def lost() -> None:
+        exception = {"exception_type": "exec", "exception_note": "node failure on mini-3 (rank 3)"}
+        flux.submit(7, state="failed", jobspec=jobspec, urgency=16, **exception)
+
+    flux.events = [lost, lambda: None, lambda: None]
+    run(flux, monkeypatch)
+    assert capsys.readouterr().out == "minicluster: job f7 lost a node: it runs again as f1000\n"

@@ -26,7 +26,7 @@ from again import Requeue
 from flux.job import JobID, cancel
 from flux.job import kill as send
 from job_report import write
-from rank import REASON, is_idle, leave_rank, running_jobs, stop_joining
+from rank import REASON, drain, is_idle, running_jobs, stop_joining
 
 POLL = 0.5  # seconds
 #: Part of KILL that a cancelled job has between SIGTERM and SIGKILL; Flux itself gives 5 s (exec.kill-timeout)
@@ -174,7 +174,7 @@ def main(handle: Any, role: str, left: Times, paths: Paths, requeue: Requeue) ->
         if paths.report and (why := write(handle, min(EARLY, left.leave / 2), paths.report)):
             print(f"minicluster: the report of the jobs failed: {why}", flush=True)
     else:
-        leave_rank(handle, rank)
+        drain(handle, rank)
     seconds, kill = left.leave - (time.monotonic() - begin), left.kill
     launcher = paths.folder / "launcher"
     launched = launcher.exists()

@@ -21,8 +21,6 @@ POLL = 0.1  # seconds
 ONLINE, ENDS = ("quorum", "run"), ("cleanup", "shutdown", "finalize", "goodbye", "unload-builtins", "exit")
 #: State of a broker that can reach the lead and gets jobs soon
 CONNECTED = "init"
-#: Starts the lead's undrainer
-LEAVES = "minicluster.leave"
 
 
 def drain(handle: Any, rank: int) -> None:
@@ -32,12 +30,6 @@ def drain(handle: Any, rank: int) -> None:
     except OSError as error:
         if error.errno != errno.EEXIST:
             raise
-
-
-def leave_rank(handle: Any, rank: int) -> None:
-    """Drain a rank, and start the lead's undrainer, which undrains it when the pod is gone."""
-    drain(handle, rank)
-    handle.rpc("event.publish", {"topic": LEAVES, "flags": 0}, nodeid=0).get()
 
 
 def stop_joining(handle: Any, rank: int | None, seconds: float) -> bool:
@@ -51,7 +43,7 @@ def stop_joining(handle: Any, rank: int | None, seconds: float) -> bool:
     with suppress(OSError):  # it has ended
         if rank is not None and state == CONNECTED:
             # it may get jobs before a signal ends it
-            leave_rank(handle, rank)
+            drain(handle, rank)
         while state not in ONLINE + ENDS and time.monotonic() < end:
             os.kill(broker, signal.SIGTERM)
             time.sleep(POLL)

@@ -24,7 +24,7 @@ from state import jobs
 #: The service on rank 0, and its method
 SERVICE = "minicluster"
 TOPIC = f"{SERVICE}.requeue"
-#: Seconds to wait for the service: the lead starts it when the first pod leaves
+#: Seconds to wait for the service, which starts with the lead
 PATIENCE = 3.0
 #: Flux's description of the dependency afternotok, as job-list shows it: `after-failure=ID`
 AFTER_FAILURE = "after-failure"
@@ -70,8 +70,17 @@ def warning(jobspec: Mapping[str, Any]) -> tuple[int, float] | None:
         raise ValueError(f"user.minicluster.signal is {wish!r}: must be like SIGUSR1 or SIGUSR1@60s") from None
 
 
-def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int) -> dict[str, Any]:
-    """Return the jobspec of a job's copy. Only the original jobspec has the job's environment."""
+def losses_of(jobspec: Mapping[str, Any] | None) -> int:
+    """Return how often a job was put back because it had lost a node."""
+    found = own_attributes(jobspec).get("losses", 0)
+    return found if isinstance(found, int) else 0
+
+
+def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, lost: bool = False) -> dict[str, Any]:
+    """Return the jobspec of a job's copy; ``lost``: the job lost a node.
+
+    Only the original jobspec has the job's environment.
+    """
     attributes = jobspec["attributes"]
     name = JobID(job).f58plain
     # dependencies on other jobs and on times were satisfied before the job started
@@ -82,6 +91,8 @@ def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int) -
         "dependencies": [*kept, {"scheme": "afternotok", "value": name}],
     }
     own = {**own_attributes(jobspec), "continues": name}
+    if lost:
+        own["losses"] = losses_of(jobspec) + 1
     user = {**(attributes.get("user") or {}), "minicluster": own}
     return {**jobspec, "attributes": {**attributes, "system": system, "user": user}}
 
@@ -101,12 +112,18 @@ def waiting_copies(handle: Any) -> Iterator[tuple[str, int]]:
                 yield name, job["id"]
 
 
-def resubmit(handle: Any, job: Mapping[str, Any]) -> int:
-    """Submit the copy of a job, and return it once it is listed. Raises OSError."""
+def continuations(handle: Any) -> set[str]:
+    """Return the names of the jobs that have a copy which has not ended. Raises OSError."""
+    found = (own_attributes(lookup(handle, job["id"])).get("continues") for job in jobs(handle, "active", []))
+    return {name for name in found if name}
+
+
+def resubmit(handle: Any, job: Mapping[str, Any], lost: bool = False) -> int:
+    """Submit the copy of a job, and return it once it is listed; ``lost``: the job lost a node. Raises OSError."""
     jobspec, original = lookup(handle, job["id"]), lookup(handle, job["id"], original=True)
     if not (jobspec and original):
         raise FileNotFoundError("its jobspec is gone")
-    copy = int(submit(handle, json.dumps(copy_of(jobspec, original, job["id"])), job["urgency"]))
+    copy = int(submit(handle, json.dumps(copy_of(jobspec, original, job["id"], lost)), job["urgency"]))
     # this returns when the copy is listed: the next request must find it
     job_list_id(handle, copy, ["dependencies"]).get_job()
     return copy

@@ -1,8 +1,8 @@
-"""undrainer.py [kept]: on the lead, undrains the ranks that we drained once their pods are gone.
+"""undrainer.py ON_STOP [kept]: on the lead, undrains the ranks that we drained once their pods are gone.
 
-So a pod that comes back gets jobs at once. Drains of others stay. Another thread puts the jobs of leaving pods back
-into the queue. job.sh starts this program when the first pod leaves. With a kept queue (``kept``) it starts with the
-lead, and repairs what a kill can leave behind. It ends with the lead's broker.
+So a pod that comes back gets jobs at once. Drains of others stay. It also puts the jobs of lost nodes back into the
+queue, and in a thread those of leaving pods, if they may run again: all with ON_STOP `requeue`. With a kept queue
+(``kept``) it repairs what a kill can leave behind. It ends with the lead's broker.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -11,17 +11,20 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from typing import Any
 
 import flux
-from changes import PAUSE, Changes
+from changes import Changes, pause_after
+from losses import Losses
 from offers import undrain
 from recovery import recover
 from requeue import serve
 from state import OWN_REASON, Nodes, parse_idset, unused_nodes
 
-#: The most seconds between two looks
-PERIOD = 60.0
+#: Seconds between a look after a change and the next one, because job-list may learn of the change later; doubled each
+#: time without a change, up to the period
+AGAIN, PERIOD = 1.0, 60.0
 
 
 def gone_ranks(found: Nodes) -> list[int]:
@@ -47,8 +50,8 @@ def fail(args: threading.ExceptHookArgs) -> None:
     os._exit(1)
 
 
-def main(kept: bool) -> None:
-    """With a kept queue recover first; then undrain whenever a rank goes offline. Raises OSError."""
+def main(on_stop: str, kept: bool) -> None:
+    """With a kept queue recover first; then look whenever a rank goes offline, or a job ends. Raises OSError."""
     handle = flux.Flux()
     threading.excepthook = fail
     threading.Thread(target=serve, daemon=True).start()
@@ -56,14 +59,18 @@ def main(kept: bool) -> None:
         undrain(handle, replaced_ranks(handle))
         # in a thread: it may take long
         threading.Thread(target=lambda: recover(flux.Flux()), daemon=True).start()
-    changes = Changes(flux.Flux(), ["nodes"])
+    changes, losses = Changes(flux.Flux(), ["nodes", "exceptions"]), Losses(handle, on_stop)
+    most = AGAIN
     while True:
+        begin, used = time.monotonic(), time.process_time()
         undrain(handle, gone_ranks(unused_nodes(handle)))
-        changes.wait(PAUSE, PERIOD)
+        losses.look()
+        changes.wait(pause_after(time.process_time() - used), most)
+        most = AGAIN if time.monotonic() < begin + most else min(2 * most, PERIOD)
 
 
 if __name__ == "__main__":
     try:
-        main(kept=sys.argv[1:] == ["kept"])
+        main(sys.argv[1], kept=sys.argv[2:] == ["kept"])
     except OSError as error:
         sys.exit(str(error))

@@ -20,6 +20,8 @@ STREAMS = {
     "jobs": ("job-manager.events-journal", {"allow": {"priority": 1}}),
     "nodes": watch_nodes(),
     "size": watch_kvs(size_key()),
+    # a job loses a node, or is cancelled
+    "exceptions": ("job-manager.events-journal", {"allow": {"exception": 1}}),
     # with its event `alloc` a job gets its nodes
     "starts": ("job-manager.events-journal", {"allow": {"alloc": 1}}),
 }

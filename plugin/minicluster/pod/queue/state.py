@@ -124,11 +124,14 @@ def scheduler(handle: Any) -> dict[str, str]:
     return {"name": "Fluxion", "version": noted("fluxion"), **policies}
 
 
-def jobs(handle: Any, states: str, attributes: list[str]) -> list[dict[str, Any]]:
-    """Ask Flux for the jobs in some states (``pending``, ``sched``, ``running``), ordered by id. Raises OSError."""
+def jobs(handle: Any, states: str, attributes: list[str], since: float = 0.0) -> list[dict[str, Any]]:
+    """Ask Flux for the jobs in some states (``pending``, ``sched``, ``running``), ordered by id.
+
+    Of those that have ended only the ones that did so after ``since``, in seconds since the epoch. Raises OSError.
+    """
     from flux.job import JobList
 
-    query = JobList(handle, attrs=attributes, filters=[states], user="all", max_entries=0)
+    query = JobList(handle, attrs=attributes, filters=[states], user="all", max_entries=0, since=since)
     found: list[dict[str, Any]] = query.fetch_jobs().get_jobs()
     return sorted(found, key=lambda job: job["id"])
 

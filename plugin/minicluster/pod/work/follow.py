@@ -1,4 +1,4 @@
-"""follow.py CODE: on the lead, waits for the copies of the cluster's own work that leaving pods put into the queue.
+"""follow.py CODE: on the lead, waits for the copies of the cluster's own work that were put into the queue.
 
 Prints their output, and ends with the exit code of the whole work. Without a copy that is CODE, with which the work
 ended. Otherwise it is the largest exit code of its jobs that have no copy.
@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from typing import Any, Iterator
 
 import flux
 from flux.job import JobID
-from requeue import lookup, own_attributes
+from losses import MOST, has_lost_node
+from requeue import lookup, losses_of, own_attributes
 from state import exit_code, jobs
 
+#: Seconds in which a job that lost a node has its copy (losses.py), and between two looks
+PATIENCE, POLL = 15.0, 0.2
 #: How the jobs of the work can have ended, as filters of a query
 RESULTS = ("completed", "failed", "canceled", "timeout")
 
@@ -23,7 +27,7 @@ RESULTS = ("completed", "failed", "canceled", "timeout")
 def own_work(handle: Any, states: str) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the jobs of this lead's work in some states, and the name of the job that each continues, or ""."""
     begin = float(handle.attr_get("broker.starttime"))
-    for job in jobs(handle, states, ["t_submit", "waitstatus", "exception_type"]):
+    for job in jobs(handle, states, ["t_submit", "waitstatus", "exception_type", "exception_note"]):
         own = own_attributes(lookup(handle, job["id"])) if job["t_submit"] >= begin else {}
         if own.get("work"):
             yield job, own.get("continues", "")
@@ -42,18 +46,31 @@ def result(handle: Any, code: int) -> int:
     return max((exit_code(job.get("waitstatus", 1 << 8)) for job in last), default=0)
 
 
+def is_awaited(handle: Any) -> bool:
+    """Say whether a job of the work has lost a node, and its copy is not in the queue yet. Raises OSError."""
+    work = [pair for states in ("failed", "active") for pair in own_work(handle, states)]
+    continued = {name for _, name in work}
+    lost = [job for job, _ in work if has_lost_node(job) and JobID(job["id"]).f58plain not in continued]
+    return any(losses_of(lookup(handle, job["id"])) < MOST for job in lost)
+
+
 def main(code: int) -> int:
     """Show the output of each copy until none is left, and return the exit code of the work. Raises OSError."""
     handle = flux.Flux()
     shown: set[int] = set()
+    end = time.monotonic() + PATIENCE
     while True:
         found = [job["id"] for job, name in own_work(handle, "active") if name and job["id"] not in shown]
+        if not found and time.monotonic() < end and is_awaited(handle):
+            time.sleep(POLL)
+            continue
         if not found:
             return result(handle, code)
         name = JobID(found[0]).f58plain
         print(f"minicluster: the work goes on as job {name}", file=sys.stderr, flush=True)
         subprocess.run(["flux", "job", "attach", name], check=False)
         shown.add(found[0])
+        end = time.monotonic() + PATIENCE
 
 
 if __name__ == "__main__":

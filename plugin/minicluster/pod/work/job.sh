@@ -45,15 +45,15 @@ check_scheduler() {
   fi
 }
 
-# Runs the undrainer. It starts when the first pod leaves, because one more Python would slow the start. With a kept
-# queue it starts at once, because drains are kept too. If it fails, it starts again; the failure is printed once, and
-# written to a file for state.py.
+# Runs the undrainer, with less of the CPU than the work, whose start it must not slow. If it fails, it starts again; the
+# failure is printed once, and written to a file for state.py.
 undrain_nodes() {
   problem=$mc_state/run/undrainer.problem said=
-  if [ -n "$mc_archive$mc_state_volume" ]; then set -- kept; else
-    "$mc_flux" event sub --count=1 minicluster.leave >/dev/null 2>"$problem.new" || return 0
-  fi
-  until rm -f "$problem" && "$mc_flux" python "$mc_files/undrainer.py" "$@" >&2 2>"$problem.new" || is_over; do
+  kept=
+  [ -z "$mc_archive$mc_state_volume" ] || kept=kept
+  [ "$mc_hosts_count$kept" != 1 ] || return 0
+  set -- "$mc_flux" python "$mc_files/undrainer.py" "$mc_on_stop" $kept
+  until rm -f "$problem" && nicely "$@" >&2 2>"$problem.new" || is_over; do
     why="minicluster: the undrainer failed, nodes that come back may stay drained: $(tail -n 1 "$problem.new")"
     [ "$why" = "$said" ] || echo "$why" >&2
     said=$why
@@ -61,6 +61,9 @@ undrain_nodes() {
     sleep 10
   done
 }
+
+# with WORDS: runs a command at a lower priority, where the image has nice.
+nicely() { if command -v nice >/dev/null; then nice "$@"; else "$@"; fi; }
 
 # Succeeds if the instance has ended, or is about to.
 is_over() { [ -e "$mc_state/run/exit-code" ] || ! timeout 10 "$mc_flux" getattr rank >/dev/null 2>&1; }

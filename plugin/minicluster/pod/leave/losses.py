@@ -1,0 +1,72 @@
+"""On the lead: puts the jobs of lost nodes back into the queue, if they may run again.
+
+A node is lost when its broker is killed: by the kernel for its memory, or with its pod or its Kubernetes node. Flux
+then ends the job with an exception. A job may itself be the reason, so it is put back MOST times only.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Iterator, Mapping
+
+from flux.job import JobID
+from requeue import continuations, lookup, losses_of, may_run_again, resubmit
+from state import jobs
+
+#: How the notes of Flux's exception begin; before flux-core 0.72 it was the second
+NOTES = ("node failure on ", "lost contact with job shell")
+#: How often a job is put back after it lost a node
+MOST = 3
+#: Seconds in which this program has started again after a failure (job.sh)
+RESTART = 15.0
+ATTRIBUTES = ["exception_type", "exception_note", "urgency"]
+
+
+def has_lost_node(job: Mapping[str, Any]) -> bool:
+    """Say whether a job ended, or is about to end, because a node of it was lost."""
+    return job.get("exception_type") == "exec" and str(job.get("exception_note", "")).startswith(NOTES)
+
+
+class Losses:
+    """Puts each job back once."""
+
+    def __init__(self, handle: Any, on_stop: str) -> None:
+        """With the value of pod.onStop."""
+        self.handle, self.on_stop = handle, on_stop
+        # after a failure this program starts again; what an earlier one has put back has a copy
+        self.since = time.time() - RESTART
+        self.before = continuations(handle)
+        self.known: set[int] = set()  #: jobs that were looked at
+
+    def look(self) -> None:
+        """Put back what was lost since the last look. Raises OSError."""
+        begin = time.time()
+        for job in list(self._lost()):
+            self.known.add(job["id"])
+            self._put_back(job)
+        # job-list may learn of an end later
+        self.since = max(self.since, begin - RESTART)
+
+    def _lost(self) -> Iterator[dict[str, Any]]:
+        for states in ("running", "failed"):
+            for job in jobs(self.handle, states, ATTRIBUTES, self.since):
+                if has_lost_node(job) and job["id"] not in self.known:
+                    yield job
+
+    def _put_back(self, job: Mapping[str, Any]) -> None:
+        name = JobID(job["id"]).f58plain
+        if name in self.before:
+            return
+        try:
+            jobspec = lookup(self.handle, job["id"])
+            if not may_run_again(jobspec, self.on_stop):
+                return
+            if losses_of(jobspec) >= MOST:
+                print(f"minicluster: job {name} lost a node again, {MOST} times are the most: it ends", flush=True)
+                return
+            copy = resubmit(self.handle, job, lost=True)
+        except (OSError, ValueError) as error:
+            print(f"minicluster: job {name} lost a node and is not put back into the queue: {error}", flush=True)
+            return
+        print(f"minicluster: job {name} lost a node: it runs again as {JobID(copy).f58plain}", flush=True)
