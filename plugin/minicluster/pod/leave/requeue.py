@@ -71,7 +71,10 @@ def warning(jobspec: Mapping[str, Any]) -> tuple[int, float] | None:
 
 
 def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int) -> dict[str, Any]:
-    """Return the jobspec of a job's copy. Only the original jobspec has the job's environment."""
+    """Return the jobspec of a job's copy.
+
+    Only the original jobspec has the job's environment, and its constraints before frobnicator.py made them ranks.
+    """
     attributes = jobspec["attributes"]
     name = JobID(job).f58plain
     # dependencies on other jobs and on times were satisfied before the job started
@@ -81,6 +84,8 @@ def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int) -
         "environment": original["attributes"]["system"].get("environment") or {},
         "dependencies": [*kept, {"scheme": "afternotok", "value": name}],
     }
+    if "constraints" in original["attributes"]["system"]:
+        system["constraints"] = original["attributes"]["system"]["constraints"]
     own = {**own_attributes(jobspec), "continues": name}
     user = {**(attributes.get("user") or {}), "minicluster": own}
     return {**jobspec, "attributes": {**attributes, "system": system, "user": user}}
