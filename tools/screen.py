@@ -23,6 +23,7 @@ FOUND: dict[str, Any] = {
     "maxSize": 8,
     "pods": [{"ranks": "0-3", "reason": "Running"}, {"ranks": "4-5", "reason": "Pending: ContainerCreating"}],
     "containers": [],
+    "locations": [],
     "flux": "0.88.0",
     "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "easy", "matchPolicy": "lonode"},
     "autoscaling": {"min": 1, "max": 8},

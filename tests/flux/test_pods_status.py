@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from minicluster.idset import to_idset
 from real_cluster import IN_PODS, Install
 
 from tools.clients import KubernetesCluster, until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import PATIENCE, FluxRelease, index_of
 from tools.testbed import NAME
 
 pytestmark = IN_PODS
@@ -33,6 +34,16 @@ def found(cluster: FluxRelease) -> dict[str, Any]:
     return document
 
 
+def locations(cluster: FluxRelease) -> list[dict[str, Any]]:
+    """Return where the pods run."""
+    label = "topology.kubernetes.io/zone"
+    indices: dict[tuple[str, str], list[int]] = {}
+    for pod in cluster.pods():
+        place = pod["metadata"]["labels"].get(label, ""), pod["spec"]["nodeName"]
+        indices.setdefault(place, []).append(index_of(pod))
+    return [{"ranks": to_idset(indices[at]), "node": at[1], "zone": at[0] or None} for at in sorted(indices)]
+
+
 def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
     """Return the expected JSON of an idle cluster."""
     fluxion = {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"}
@@ -46,6 +57,7 @@ def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
         "maxSize": 5,
         "pods": [{"ranks": "0-2", "reason": "Running"}],
         "containers": [],
+        "locations": locations(cluster),
         "scheduler": fluxion if scheduler == "Fluxion" else {"name": scheduler},
         "autoscaling": None,
         "quorum": {"needed": 3, "reached": True},

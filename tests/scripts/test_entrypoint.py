@@ -88,6 +88,31 @@ def test_the_work_runs_when_its_output_folder_can_not_be_made(make: Make) -> Non
     assert [call.env["FLUX_OUTPUT_DIR"] for call in pod.calls("run")] == ["/proc/none"]
 
 
+PLACE = {"MINICLUSTER_NODE": "n1.example", "MINICLUSTER_ZONE": "eu-1a", "MINICLUSTER_REGION": "eu"}
+
+
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize(
+    ("unset", "told"),
+    [
+        ((), "node=n1.example zone=eu-1a region=eu"),
+        (("REGION",), "node=n1.example zone=eu-1a"),
+        (("ZONE", "REGION"), "node=n1.example"),
+    ],
+    ids=str,
+)
+def test_a_broker_tells_where_its_pod_runs(make: Make, index: int, unset: tuple[str, ...], told: str) -> None:
+    pod = make({"size": 2, "flux": {"locations": True}, **QUIET}, {"command": "true"}, index=index)
+    # Kubernetes sets the variable of a label that the pod doesn't have to ""
+    pod.environment |= PLACE | dict.fromkeys((f"MINICLUSTER_{name}" for name in unset), "")
+    process = pod.start()
+    until(lambda: pod.calls("start"))
+    assert f"-o-Svendor.minicluster.locations={told}" in pod.calls("start")[0].words
+    assert (pod.run_folder / "locations").read_text() == f"{told}\n"
+    warning = "flux.locations: no zone: Kubernetes tells pods from 1.35 on, if the Kubernetes node has a zone\n"
+    assert process.log.count(warning) == ("ZONE" in unset and index == 0)
+
+
 @pytest.mark.parametrize("index", [0, 1])
 @pytest.mark.parametrize(
     ("found", "cores"), [("0-3", "0-3"), ("2-4,8", "0-3"), ("7", "0"), ("0-1,64-127", "0-65")], ids=str

@@ -44,6 +44,13 @@ env:
   - name: MINICLUSTER_GROUP
     value: {{ . | quote }}
   {{- end }}
+  {{- if and (eq $kind "runner") $root.Values.flux.locations }}
+  {{- range $name, $path := dict "NODE" "spec.nodeName" "ZONE" "metadata.labels['topology.kubernetes.io/zone']" "REGION" "metadata.labels['topology.kubernetes.io/region']" }}
+  - name: MINICLUSTER_{{ $name }}
+    valueFrom:
+      fieldRef: {fieldPath: {{ $path | quote }}}
+  {{- end }}
+  {{- end }}
   {{- range $name, $value := $c.environment }}
   - name: {{ $name | quote }}
     value: {{ include "minicluster.literal" $value | quote }}

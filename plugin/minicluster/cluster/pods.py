@@ -11,6 +11,8 @@ from minicluster.render.constants import KUEUE_ELASTIC
 INDEX = "batch.kubernetes.io/job-completion-index"
 #: Label of the Job and the pods of a group
 GROUP = "minicluster/group"
+#: Label with a pod's zone, from Kubernetes 1.35 on
+ZONE = "topology.kubernetes.io/zone"
 #: Annotation by which kubectl, and we, find the container that runs Flux
 RUNNER = "kubectl.kubernetes.io/default-container"
 #: Annotations with the number of pods of an index that failed before; those of the second don't count for backoffLimit
@@ -50,6 +52,8 @@ class Pod:
     failing: Mapping[str, str]  #: name of each other container that fails, and how
     failures: int = 0  #: failed pods of this index, with this one; 0 if Kubernetes doesn't count them
     ended: datetime | None = None  #: when its runner ended
+    node: str = ""  #: the Kubernetes node; "" while it has none
+    zone: str = ""  #: "" if Kubernetes doesn't tell it
     is_replaced: bool = True  #: whether the Job replaces it if it has failed; else it ends the Job
 
     @property
@@ -128,6 +132,8 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         failing={} if is_leaving else dict(_failing(status, runner)),
         failures=_failures(metadata.get("annotations", {})) if status.get("phase") == "Failed" else 0,
         ended=datetime.fromisoformat(end["finishedAt"]) if end.get("finishedAt") else None,
+        node=item.get("spec", {}).get("nodeName", ""),
+        zone=metadata["labels"].get(ZONE, ""),
         is_replaced=conditions.get("DisruptionTarget") == "True" or end.get("exitCode") in (None, *REPLACED),
     )
 

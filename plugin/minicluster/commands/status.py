@@ -42,6 +42,7 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
       sizeFrom         "job", or "pods" where jobs can't be read
       pods             [{ranks, reason}]: pods by phase and reason, ranks as 0-2,5
       containers       [{name, ranks, reason}]: sidecars that fail, even while their pods run
+      locations        [{ranks, node, zone}] by Kubernetes node; zone is null where Kubernetes does not tell it
       flux             Flux's version
       scheduler        {name, version, queuePolicy, matchPolicy}; Fluxion's, else only the name
       autoscaling      {min, max}; null when it is off

@@ -1,6 +1,6 @@
 """The document that ``minicluster status -o json`` prints; its keys are in the help of the command."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from minicluster.cluster.groups import GroupNodes
@@ -46,6 +46,7 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         "maxSize": snapshot.max_size,
         "pods": _grouped({rank: pod.state for rank, pod in pods.items()}),
         "containers": _containers(pods),
+        "locations": _locations([GroupNodes("", 0, 0, 0, snapshot.pods), *snapshot.groups]),
     }
     return found | (_flux(snapshot, snapshot.answer) if snapshot.answer else dict.fromkeys(FLUX))
 
@@ -58,6 +59,16 @@ def _containers(pods: Mapping[int, Pod]) -> list[dict[str, str]]:
         for name in names
         for group in _grouped({rank: pod.failing[name] for rank, pod in pods.items() if name in pod.failing})
     ]
+
+
+def _locations(groups: Iterable[GroupNodes]) -> list[dict[str, str | None]]:
+    """Return ``[{"ranks": idset, "node": name, "zone": name or None}]`` of the Kubernetes nodes, by zone and name."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for group in groups:
+        for index, pod in group.pods.items():
+            if pod.node and not pod.has_ended:
+                found.setdefault((pod.zone, pod.node), []).append(group.first + index)
+    return [{"ranks": to_idset(found[zone, node]), "node": node, "zone": zone or None} for zone, node in sorted(found)]
 
 
 def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:

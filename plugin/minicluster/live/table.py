@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from minicluster.idset import parse_idset, to_idset
+
 #: Columns of the labels, and of the whole table
 LABEL, WIDTH = 13, 80
 #: The most names of jobs in a row of the waiting ones
@@ -48,6 +50,7 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
     )
     yield node_row
     yield from (_row("Groups" if not number else "", _group(each)) for number, each in enumerate(found["groups"]))
+    yield from _zones(found["locations"])
     yield from _reasons("Drained", found["drained"])
     yield from _reasons("Missing", found["missing"])
     yield from _reasons("Containers", _named(found["containers"]))
@@ -64,6 +67,15 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
     yield from (_row("Problem", problem) for problem in found["problems"])
     if found["longestWait"]:
         yield _row("Longest wait", duration(found["longestWait"]))
+
+
+def _zones(locations: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Yield a row for each zone, if there are several."""
+    zones: dict[str, list[int]] = {}
+    for each in locations:
+        zones.setdefault(each["zone"] or "zone unknown", []).extend(parse_idset(each["ranks"]))
+    if len(zones) > 1:
+        yield from _reasons("Zones", [{"ranks": to_idset(zones[zone]), "reason": zone} for zone in zones])
 
 
 def _of_at_most(found: Mapping[str, Any]) -> str:

@@ -1,7 +1,11 @@
 """The whole document of ``minicluster status``, and its keys."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from minicluster.commands.status import command
-from status_samples import BUSY, FOUR, IDLE, job, show
+from minicluster.live.table import table
+from status_samples import BUSY, FOUR, IDLE, RUNNING, UNSCHEDULABLE, job, pod, show
 
 
 def test_the_status_document_has_these_fields_and_values() -> None:
@@ -20,6 +24,7 @@ def test_the_status_document_has_these_fields_and_values() -> None:
             {"ranks": "4", "reason": "Running: Terminating"},
         ],
         "containers": [],
+        "locations": [],
         "flux": "0.88.0",
         "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "easy", "matchPolicy": "lonode"},
         "autoscaling": {"min": 1, "max": 6},
@@ -40,6 +45,24 @@ def test_the_status_document_has_these_fields_and_values() -> None:
         "bursts": {"registered": 3, "up": 2},
         "groups": [],
     }
+
+
+def test_the_status_document_says_where_the_pods_run() -> None:
+    def at(index: int, node: str, zone: str = "", state: Mapping[str, Any] = RUNNING) -> dict[str, Any]:
+        found = pod(index, state)
+        found["metadata"]["labels"] |= {"topology.kubernetes.io/zone": zone} if zone else {}
+        return found | {"spec": {"nodeName": node}}
+
+    pods = [at(0, "n1", "a"), at(1, "n2", "b"), at(2, "n1", "a"), at(3, "n0"), pod(4, UNSCHEDULABLE)]
+    shown = show(job(), pods, IDLE[2])
+    assert shown["locations"] == [
+        {"ranks": "3", "node": "n0", "zone": None},
+        {"ranks": "0,2", "node": "n1", "zone": "a"},
+        {"ranks": "1", "node": "n2", "zone": "b"},
+    ]
+    rows = "\nZones        3: zone unknown\n             0,2: a\n             1: b\n"
+    assert rows in table(shown)
+    assert "Zones" not in table(show(job(), [pods[0], pods[2]], IDLE[2]))
 
 
 def test_each_status_document_has_the_keys_that_the_help_lists() -> None:

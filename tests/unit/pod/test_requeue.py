@@ -120,6 +120,12 @@ def test_the_copy_of_a_job_differs_only_in_its_origin_and_dependencies(requeue: 
     assert job["attributes"]["system"]["dependencies"] == waited
 
 
+def test_the_copy_of_a_job_chooses_its_nodes_anew(requeue: ModuleType) -> None:
+    original = jobspec({"requeue": 1}, constraints={"properties": ["zone=a"]})
+    copy = requeue.copy_of(jobspec({"requeue": 1}, constraints={"ranks": ["0-3"]}), original, 7)
+    assert copy["attributes"]["system"]["constraints"] == {"properties": ["zone=a"]}
+
+
 def test_a_job_has_one_copy_however_often_it_is_requested(flux: FakeFlux, requeue: ModuleType) -> None:
     for number in (1, 2):
         flux.run(number, "0-1", jobspec=jobspec({"requeue": 1}), urgency=20)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minicluster.errors import SpecError
+from minicluster.pod import programs
 from minicluster.render import broker
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
@@ -79,6 +80,13 @@ def test_the_kvs_is_checkpointed_often_when_the_state_is_on_a_claim(
     """A kill loses what is not in a checkpoint: Flux makes one when the module is unloaded, or in this period."""
     period = tomllib.loads(broker.config(cluster_of(spec))).get("kvs", {}).get("checkpoint-period")
     assert (period and int(period.removesuffix("s"))) == expected
+
+
+def test_flux_asks_who_knows_locations_before_it_checks_a_job(cluster_of: Make) -> None:
+    tables = tomllib.loads(broker.config(cluster_of({"flux": {"locations": True}})))
+    plugins = ["defaults", "constraints", "/mnt/flux/minicluster/frobnicator.py"]
+    assert tables["ingest"]["frobnicator"] == {"plugins": plugins}
+    assert plugins[-1].rpartition("/")[2] in programs()
 
 
 def test_the_defaults_render_to_this_broker_toml(cluster_of: Make) -> None:

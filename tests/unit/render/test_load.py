@@ -299,6 +299,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         for path, value in (
             ("flux.scheduler.queuePolicy", "easy"),
             ("flux.scheduler.simple", True),
+            ("flux.locations", True),
             ("network.interface", "eth1"),
             ("network.clusterDomain", "x"),
         )

@@ -79,7 +79,7 @@ def losses_of(jobspec: Mapping[str, Any] | None) -> int:
 def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, lost: bool = False) -> dict[str, Any]:
     """Return the jobspec of a job's copy; ``lost``: the job lost a node.
 
-    Only the original jobspec has the job's environment.
+    Only the original jobspec has the job's environment, and its constraints before frobnicator.py made them ranks.
     """
     attributes = jobspec["attributes"]
     name = JobID(job).f58plain
@@ -90,6 +90,8 @@ def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, l
         "environment": original["attributes"]["system"].get("environment") or {},
         "dependencies": [*kept, {"scheme": "afternotok", "value": name}],
     }
+    if "constraints" in original["attributes"]["system"]:
+        system["constraints"] = original["attributes"]["system"]["constraints"]
     own = {**own_attributes(jobspec), "continues": name}
     if lost:
         own["losses"] = losses_of(jobspec) + 1

@@ -44,6 +44,7 @@ main() {
   use_group
   choose_affinity
   note_gpus
+  note_locations
   make_resources || {
     warn "the resource set R can't be made: see the lines above"
     exit_with 1
@@ -154,6 +155,7 @@ run_broker() {
   [ ! -e "$mc_run" ] || rm -rf "$mc_run"
   mkdir "$mc_run"
   [ -z "$mc_timed" ] || begin=$(centiseconds)
+  [ -z "$mc_locations" ] || set -- "-o-Svendor.minicluster.locations=$mc_locations" "$@"
   eval "set -- $mc_start_words -o-Shostname='$mc_host' \"\$@\""
   shift
   unset FLUX_URI

@@ -61,6 +61,17 @@ note_gpus() {
     printf '%s\n' "$mc_gpu_variable" "$mc_ids" >"$mc_state/run/gpus"
 }
 
+# With flux.locations, sets mc_locations to where this pod runs, and notes it. The broker tells it to locations.py, and
+# minicluster.lua reads the file.
+note_locations() {
+  mc_locations=${MINICLUSTER_NODE:+node=$MINICLUSTER_NODE}
+  [ -n "$mc_locations" ] || return 0
+  mc_locations="$mc_locations${MINICLUSTER_ZONE:+ zone=$MINICLUSTER_ZONE}${MINICLUSTER_REGION:+ region=$MINICLUSTER_REGION}"
+  printf '%s\n' "$mc_locations" >"$mc_state/run/locations"
+  [ "$mc_role" = worker ] || [ -n "${MINICLUSTER_ZONE:-}" ] ||
+    warn "flux.locations: no zone: Kubernetes tells pods from 1.35 on, if the Kubernetes node has a zone"
+}
+
 # Sets mc_count to the number of CPUs that this pod may run on.
 count_cpus() {
   while read -r mc_key mc_list; do

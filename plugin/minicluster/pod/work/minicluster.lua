@@ -30,6 +30,39 @@ local function members(list)
     return found
 end
 
+-- With flux.locations, frobnicator.py chose the nodes of a job by where they were when it was submitted. A node that has
+-- moved since then must not run the job. The shell has the constraints as they were submitted.
+local locations = io.open(home .. "/config/run/locations")
+if locations then
+    local told, here = locations:read(), {}
+    locations:close()
+    for key, name in told:gmatch("(%a+)=(%S+)") do here[key] = name end
+
+    -- Returns 1 if constraints (RFC 31) hold on this node, 0 if not, and 0.5 if that depends on more than locations.
+    local function truth(constraints)
+        local least, most = 1, 0
+        for operator, values in pairs(constraints) do
+            for _, value in ipairs(values) do
+                local one = 0.5
+                if type(value) == "table" then
+                    one = truth(value)
+                elseif operator == "properties" then
+                    local negation, key, name = value:match("^(%^?)(%a+)=(.+)$")
+                    if here[key] then one = (here[key] == name) == (negation == "") and 1 or 0 end
+                end
+                least, most = math.min(least, one), math.max(most, one)
+            end
+            if operator == "or" then return most end
+            if operator == "not" then return 1 - least end
+        end
+        return least
+    end
+
+    if truth(shell.info.jobspec.attributes.system.constraints or {}) == 0 then
+        shell.die("minicluster: since the job was submitted, this node has moved (" .. told .. "): submit the job again")
+    end
+end
+
 -- Flux tells tasks their GPUs in CUDA_VISIBLE_DEVICES, by their places in the pod. Another kind's own variable takes its
 -- place: ROCm reads both, and would choose by the second among those that it chose by the first. resources.sh notes the
 -- variable, and the ids that the pod's GPUs have if these don't count from 0.

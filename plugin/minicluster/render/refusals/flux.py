@@ -94,6 +94,7 @@ def hidden_by_broker_config(cluster: MiniClusterModel) -> Iterator[str]:
         "flux.scheduler.queuePolicy": scheduler["queuePolicy"],
         "flux.scheduler.matchPolicy": scheduler["matchPolicy"],
         "flux.scheduler.simple": scheduler["simple"],
+        "flux.locations": cluster.flux["locations"],
         "groups": cluster.groups,
         "flux.bursting": bursting["clusters"] or bursting["leadBroker"] or bursting["hostlist"],
         "network.interface": network["interface"],
