@@ -45,6 +45,7 @@ def delete(release: Release, index: int, *options: str) -> None:
 DISRUPTIONS: dict[str, Callable[[Release, int], None]] = {
     "stopped": lambda release, index: end(release, index, 85),
     "killed": lambda release, index: end(release, index, 137),
+    "restarted": lambda release, index: end(release, index, 255),
     "evicted": lambda release, index: release.evict(release.pod(index)),
     "deleted": delete,
     "forced": lambda release, index: delete(release, index, "--force", "--grace-period=0"),

@@ -73,12 +73,13 @@ spec:
       - action: Ignore
         onPodConditions:
           - {type: DisruptionTarget, status: "True"}
-      # pods that were told to stop (85) or killed (137) are replaced; any other exit code is that of the job
+      # Pods that were told to stop (85), or killed (137), or were on a Kubernetes node that restarted (255) are replaced.
+      # Any other exit code is that of the job.
       - action: FailJob
         onExitCodes:
           containerName: {{ include "minicluster.runnerName" . | quote }}
           operator: NotIn
-          values: [85, 137]
+          values: [85, 137, 255]
       {{- if eq (include "minicluster.viewMode" .) "copy" }}
       # the image is not a Flux view
       - action: FailJob

@@ -17,8 +17,9 @@ ZONE = "topology.kubernetes.io/zone"
 RUNNER = "kubectl.kubernetes.io/default-container"
 #: Annotations with the number of pods of an index that failed before; those of the second don't count for backoffLimit
 FAILURES, IGNORED = "batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count"
-#: Exit codes of pods that were told to stop, and killed: the Job's podFailurePolicy replaces them
-REPLACED = (85, 137)
+#: Exit codes of pods that were told to stop, killed, or lost when their Kubernetes node restarted: the Job's
+#: podFailurePolicy replaces them
+REPLACED = (85, 137, 255)
 #: Reasons for which a container waits without a problem
 STARTING = ("", "PodInitializing", "ContainerCreating")
 #: Reasons for which a container doesn't start, and most often never will

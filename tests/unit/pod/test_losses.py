@@ -85,6 +85,8 @@ def test_losses_are_counted(flux: FakeFlux, losses: ModuleType, before: int) -> 
     watch.look()
     [(jobspec, _)] = flux.submitted
     assert jobspec["attributes"]["user"]["minicluster"] == {"continues": "f5", "losses": before + 1}
+    later = [{"scheme": "begin-time", "value": str(1000.0 + before * 20)}] if before else []
+    assert jobspec["attributes"]["system"]["dependencies"] == [*later, {"scheme": "afternotok", "value": "f5"}]
 
 
 def test_a_job_that_loses_its_nodes_again_and_again_ends(

@@ -26,6 +26,8 @@ SERVICE = "minicluster"
 TOPIC = f"{SERVICE}.requeue"
 #: Seconds to wait for the service, which starts with the lead
 PATIENCE = 3.0
+#: Seconds for which a copy waits for each earlier loss
+LATER = 20.0
 #: Flux's description of the dependency afternotok, as job-list shows it: `after-failure=ID`
 AFTER_FAILURE = "after-failure"
 
@@ -85,6 +87,9 @@ def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, l
     name = JobID(job).f58plain
     # dependencies on other jobs and on times were satisfied before the job started
     kept = [each for each in attributes["system"].get("dependencies") or [] if each["scheme"] == "singleton"]
+    if lost and (before := losses_of(jobspec)):
+        # Flux learns late of other nodes that were lost with the first one, and gives them jobs until then
+        kept.append({"scheme": "begin-time", "value": str(time.time() + before * LATER)})
     system = {
         **attributes["system"],
         "environment": original["attributes"]["system"].get("environment") or {},

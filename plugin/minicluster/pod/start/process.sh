@@ -67,10 +67,10 @@ on_exit() {
   exit 1
 }
 
-# Exits with a code of the user's work. 85 and 137 become 1: for these the Job would replace the pod.
+# Exits with a code of the user's work. 85, 137 and 255 become 1: for these the Job would replace the pod.
 exit_with() {
   case $1 in
-  85 | 137)
+  85 | 137 | 255)
     warn "exit code $1 would mean to Kubernetes that the pod was killed: it becomes 1"
     exit 1
     ;;
