@@ -32,6 +32,10 @@ settings.load_profile("default")
 # Helm, kubectl and the control planes are written in Go, and spend an eighth of their time on collecting garbage
 os.environ.setdefault("GOGC", "400")
 
+# `minicluster` starts thousands of times: without files of bytecode each start compiles the whole package
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # a shell's &, nohup and some CI runners make us, and so all that a test starts, ignore Ctrl-C or a hang-up
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-from support import Helm
+from support import Helm, load_all
 
 #: A Helm that reads documents, each a map, and gives them back as JSON.
 Read = Callable[[list[str]], list[Any]]
@@ -22,6 +21,6 @@ def reader(helm: Helm, chart: Path) -> Read:
 
     def go(documents: list[str]) -> list[Any]:
         text = helm.template(values={"documents": documents}, chart=chart)
-        return [json.loads(base64.b64decode(one)) for one in yaml.safe_load(text)["x"]]
+        return [json.loads(base64.b64decode(one)) for one in load_all(text)[0]["x"]]
 
     return go

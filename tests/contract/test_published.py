@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from newcomer import VERSION, User, build, need_wheels
 from packaging.requirements import Requirement
 from support import CHART, PACKAGE, ROOT, tool
@@ -138,6 +136,10 @@ def test_what_the_package_needs_is_pinned_by_version_and_hash(built: Path) -> No
 
 
 def test_the_sbom_is_valid_and_lists_what_the_package_needs(built: Path) -> None:
+    # this import takes seconds, in each worker
+    from cyclonedx.schema import SchemaVersion  # noqa: PLC0415
+    from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415
+
     text = (built / SBOM).read_text()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     bill = json.loads(text)
