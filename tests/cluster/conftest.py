@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from quick import QuickCluster
+from quick import QuickCluster, QuickHelm
 from simulated import new_namespace, started
 from support import BIN, CHART, Helm
 
@@ -42,7 +42,7 @@ def namespace(cluster: QuickCluster) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def connected(helm: Helm, cluster: QuickCluster) -> Helm:
     """Both Helms, with the cluster, as its administrator."""
-    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
+    return QuickHelm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def release(connected: Helm, cluster: QuickCluster, namespace: str) -> Release:
 @pytest.fixture
 def release4(helm4: Helm, cluster: QuickCluster, namespace: str) -> Release:
     """A release of Helm 4, for tests in which Helm makes no difference."""
-    return Release(Helm("helm", helm4.home, {"KUBECONFIG": str(cluster.kubeconfig)}), cluster, namespace)
+    return Release(QuickHelm("helm", helm4.home, {"KUBECONFIG": str(cluster.kubeconfig)}), cluster, namespace)
 
 
 @pytest.fixture(scope="session")

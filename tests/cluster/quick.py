@@ -1,4 +1,4 @@
-"""A simulated cluster that this process reads and writes itself: a kubectl costs 30 times as much."""
+"""A simulated cluster that this process reads and writes itself, for a 30th of what a kubectl costs; a Helm for it."""
 
 import json
 import urllib.parse
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import urllib3
 
-from tools.clients import ProcessError
+from tools.clients import Done, Helm, ProcessError
 from tools.embedded import EmbeddedCluster
 
 #: All resources of all groups, in one answer
@@ -114,6 +114,18 @@ class QuickCluster(EmbeddedCluster):
                     found.setdefault((key, ""), made)
                 found[kind, made.api_version] = made
         return found
+
+
+class QuickHelm(Helm):
+    """A Helm without the API server's schema, which would be a third of an upgrade.
+
+    test_api.py has each kind of object checked strictly, and installs with the schema by both Helms.
+    """
+
+    def run(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Done:
+        """Run Helm, whatever its exit code."""
+        without = ("--disable-openapi-validation",) if args[0] in ("install", "upgrade") else ()
+        return super().run(*args, *without, stdin=stdin, env=env)
 
 
 def _parse(args: Any) -> tuple[list[str], dict[str, str], str | None]:

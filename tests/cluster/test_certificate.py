@@ -26,6 +26,7 @@ def test_the_certificate_survives_upgrade_scaling_and_rollback(release: Release)
     assert release.certificate() == certificate
 
 
+@pytest.mark.any_helm
 def test_a_given_certificate_is_used_and_can_not_change(release: Release) -> None:
     release.install(flux={"curveCert": CERTIFICATE})
     assert base64.b64decode(release.certificate()).decode() == CERTIFICATE

@@ -139,6 +139,7 @@ def test_values_that_may_change_do_so_without_a_restart(release: Release) -> Non
     assert release.running(2) == uids
 
 
+@pytest.mark.any_helm
 def test_the_backoff_limit_may_change(release: Release) -> None:
     release.install(size=1, backoffLimit=7)
     uids = release.running(1)
@@ -168,6 +169,7 @@ def test_an_upgrade_to_another_chart_version_restarts_nothing(release: Release, 
     assert release.running(2) == uids
 
 
+@pytest.mark.any_helm
 def test_an_upgrade_to_a_chart_with_a_new_value_is_accepted(release: Release, copy_of_chart: Copy) -> None:
     release.chart = copy_of_chart({"values.yaml": {"  logLevel: 6 ": "  # "}})
     release.install(**CHANGE)
@@ -181,6 +183,7 @@ OLDER = {
 }
 
 
+@pytest.mark.any_helm
 def test_an_upgrade_keeps_the_job_fields_and_view_mode_of_the_install(release: Release, copy_of_chart: Copy) -> None:
     release.chart = copy_of_chart(OLDER)
     release.install(**CHANGE)

@@ -47,6 +47,7 @@ def refused(release: Release, index: int) -> bool:
     return False
 
 
+@pytest.mark.any_helm
 def test_an_idle_pod_is_evicted_and_a_busy_one_when_it_is_idle(release: Release, hold: Hold) -> None:
     release.install(**VALUES)
     uids = release.running(3)
@@ -64,6 +65,7 @@ def test_an_idle_pod_is_evicted_and_a_busy_one_when_it_is_idle(release: Release,
     assert (status["disruptionsAllowed"], status["expectedPods"]) == (0, 2)
 
 
+@pytest.mark.any_helm
 def test_a_lead_that_nothing_needs_is_evicted(release: Release, hold: Hold) -> None:
     release.install(**VALUES)
     release.running(3)
@@ -74,6 +76,7 @@ def test_a_lead_that_nothing_needs_is_evicted(release: Release, hold: Hold) -> N
     assert not refused(release, 0)
 
 
+@pytest.mark.any_helm
 def test_a_new_budget_holds_no_pods_until_the_agent_runs(release: Release) -> None:
     release.install(**VALUES)
     release.running(3)

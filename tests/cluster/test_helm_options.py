@@ -29,17 +29,17 @@ def test_install_with_create_namespace_starts_the_pods(connected: Helm, release:
     release.cluster.empty(other.namespace)
 
 
-def test_helm_4_upgrades_a_release_of_helm_3_without_a_restart(helm3: Helm, helm4: Helm, release: Release) -> None:
-    kubeconfig = {"KUBECONFIG": str(release.cluster.kubeconfig)}
-    release.helm = Helm("helm3", helm3.home, kubeconfig)
-    release.install(size=1, maxSize=3)
-    uids, certificate = release.running(1), release.certificate()
-    release.helm = Helm("helm", helm4.home, kubeconfig)
-    release.upgrade(size=2)
-    assert release.running(2)[0] == uids[0]
-    release.upgrade("--server-side=true", size=3)
-    assert release.running(3)[0] == uids[0]
-    assert release.certificate() == certificate
+def test_helm_4_upgrades_a_release_of_helm_3_without_a_restart(helm3: Helm, helm4: Helm, release4: Release) -> None:
+    kubeconfig = {"KUBECONFIG": str(release4.cluster.kubeconfig)}
+    release4.helm = Helm("helm3", helm3.home, kubeconfig)
+    release4.install(size=1, maxSize=3)
+    uids, certificate = release4.running(1), release4.certificate()
+    release4.helm = Helm("helm", helm4.home, kubeconfig)
+    release4.upgrade(size=2)
+    assert release4.running(2)[0] == uids[0]
+    release4.upgrade("--server-side=true", size=3)
+    assert release4.running(3)[0] == uids[0]
+    assert release4.certificate() == certificate
 
 
 def test_helm_4_reports_a_conflict_over_a_size_that_something_else_set(release: Release) -> None:

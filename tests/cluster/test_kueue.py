@@ -14,7 +14,7 @@ from kueue_beside import LOCAL_QUEUE
 from minicluster.kubectl import Kubernetes
 from minicluster.live.document import document
 from minicluster.live.snapshot import take_snapshot
-from quick import QuickCluster
+from quick import QuickCluster, QuickHelm
 from quota import PATIENCE, Quota
 from simulated import end
 from support import Helm, lines_with
@@ -266,7 +266,7 @@ def wait_gated(release: Release, pod: Kube, count: int) -> None:
 
 
 def _of(helm: Helm, cluster: QuickCluster) -> Helm:
-    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
+    return QuickHelm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
 
 
 def _kept(before: dict[int, str], after: dict[int, str]) -> dict[int, str]:

@@ -74,6 +74,7 @@ def wait_for_second_size(release: Release, folder: Path) -> Release:
     return Release(release.helm, release.cluster, release.namespace, "mc-2")
 
 
+@pytest.mark.any_helm
 def test_each_size_has_an_idle_minicluster_that_is_removed(release: Release, start: Start, tmp_path: Path) -> None:
     process = start("--image", "a", "--timeout", "5m", *WORK)
     second = wait_for_second_size(release, tmp_path)

@@ -45,6 +45,7 @@ def test_an_install_that_kubernetes_would_refuse_creates_nothing(release: Releas
     assert release.items() == []
 
 
+@pytest.mark.any_helm
 def test_a_network_policy_can_be_turned_on_and_off_on_a_live_cluster(release: Release) -> None:
     release.install(size=1)
     before = release.running(1)

@@ -116,6 +116,7 @@ def test_keep_leaves_a_release_that_has_ended(release: Release, start: Start) ->
     assert releases(release) == ["mc"]
 
 
+@pytest.mark.any_helm
 def test_what_is_refused_leaves_nothing(release: Release, start: Start, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text("maxSize: 2\n")

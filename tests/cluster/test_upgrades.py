@@ -130,6 +130,7 @@ def test_an_upgrade_changes_the_policy_of_an_older_autoscaler(
         assert found == {**settings, "size": 3, "policy": policy and {**settings["policy"], **policy}}
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize("mode", MODES)
 def test_a_value_that_the_live_version_lacks_is_refused(
     installed: Callable[..., Release], connected: Helm, later: Version, mode: str
@@ -148,6 +149,7 @@ def test_a_value_that_the_live_version_lacks_is_refused(
     assert lines_with(release.refuse(mode, flux={"novelty": "loud"}), "flux.novelty can't change")
 
 
+@pytest.mark.any_helm
 def test_evictions_of_an_older_cluster_stay_as_they_are(
     installed: Callable[..., Release], connected: Helm, now: Version
 ) -> None:
@@ -162,6 +164,7 @@ def test_evictions_of_an_older_cluster_stay_as_they_are(
     assert release.items("poddisruptionbudgets") == []
 
 
+@pytest.mark.any_helm
 def test_changed_services_get_a_new_pod(installed: Callable[..., Release], connected: Helm, later: Version) -> None:
     release = installed()
     before = State.of(release, 2)
@@ -196,6 +199,7 @@ def test_a_job_made_anew_has_the_version_of_the_upgrade(
     after.stays(release, 3)
 
 
+@pytest.mark.any_helm
 def test_an_upgrade_is_refused_while_the_job_is_being_deleted(release: Release) -> None:
     release.install(size=1)
     uids = release.running(1)

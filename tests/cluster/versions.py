@@ -1,7 +1,7 @@
 """Versions of chart and post-renderer, and what an upgrade to another version must not change."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class Version:
         """Return a Helm that has this post-renderer, in PATH and as a plugin."""
         path = f"{self.root / 'bin'}:{helm.environment['PATH']}"
         plugins = {"HELM_PLUGINS": str(self.root)} if helm.major == 4 else {}
-        return Helm(helm.name, helm.home, {**helm.env, "PATH": path, **plugins})
+        return replace(helm, env={**helm.env, "PATH": path, **plugins})
 
     def install(self) -> "Version":
         """Make the command `minicluster` of this version."""
