@@ -105,11 +105,12 @@ def test_values_that_are_null_have_their_defaults_with_helm_3(helm3: Helm) -> No
     assert render(dict.fromkeys(VALUES)) == render({})
 
 
-@pytest.mark.parametrize("path", SECTIONS, ids=".".join)
-def test_a_section_that_is_null_or_empty_has_its_defaults(render: Render, path: tuple[str, ...]) -> None:
-    normal = render({})
-    assert render(nested(path, None)) == normal
-    assert render(nested(path, {})) == normal
+@pytest.mark.parametrize("empty", [None, {}], ids=["null", "empty"])
+@pytest.mark.parametrize("depth", sorted({len(path) for path in SECTIONS}))
+def test_sections_that_are_null_or_empty_have_their_defaults(render: Render, depth: int, empty: Any) -> None:
+    # a section hides what is in it
+    values = [nested(path, empty) for path in SECTIONS if len(path) == depth]
+    assert render(functools.reduce(deep, values)) == render({})
 
 
 def test_false_and_zero_are_not_replaced_by_defaults(render: Render) -> None:

@@ -6,14 +6,13 @@ The base cases have whole renderings, the others the differences from that of th
 import functools
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from goldens import GOLDEN, check, differing, scripts, without_scripts
-from support import Helm, by_name
+from minicluster.render import postrender
+from support import SEED, Helm, by_name
 
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
@@ -28,21 +27,14 @@ def template(helm: Helm, case: str) -> str:
     return helm.template(*shlex.split(options[1] if options else ""), values=path.read_text())
 
 
-def render(stream: str, seed_file: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "minicluster", "render", "--curve-seed-file", str(seed_file)],
-        input=stream.encode(),
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
+def render(stream: str) -> str:
+    return postrender.render(stream.encode(), SEED, allow_random=False).decode()
 
 
 @pytest.fixture(scope="module")
-def rendered(helm4: Helm, seed_file: Path) -> Callable[[str], str]:
+def rendered(helm4: Helm) -> Callable[[str], str]:
     """Return what a case renders to with Helm 4."""
-    return functools.cache(lambda case: render(template(helm4, case), seed_file))
+    return functools.cache(lambda case: render(template(helm4, case)))
 
 
 @pytest.mark.parametrize("case", NAMES)
@@ -54,10 +46,8 @@ def test_a_case_renders_to_its_golden_file(rendered: Callable[[str], str], updat
 
 
 @pytest.mark.parametrize("case", NAMES)
-def test_a_case_renders_to_the_same_objects_with_helm_3(
-    rendered: Callable[[str], str], helm3: Helm, seed_file: Path, case: str
-) -> None:
-    assert by_name(render(template(helm3, case), seed_file)) == by_name(rendered(case))
+def test_a_case_renders_to_the_same_objects_with_helm_3(rendered: Callable[[str], str], helm3: Helm, case: str) -> None:
+    assert by_name(render(template(helm3, case))) == by_name(rendered(case))
 
 
 def test_each_golden_file_belongs_to_a_case() -> None:

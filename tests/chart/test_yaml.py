@@ -173,6 +173,7 @@ def test_we_read_a_document_as_go_does(read: Read, text: str) -> None:
         assert json.loads(json.dumps(yamlio.load(text))) == theirs
 
 
+@pytest.mark.any_helm
 @pytest.mark.parametrize("name", ["y", "n", "on", "null", "1234e56", "08", "1e3", "0x1f", "0123489", "12e03", "10"])
 def test_names_that_yaml_could_misread_survive_in_releases_and_containers(helm: Helm, read: Read, name: str) -> None:
     other = {"name": name, "image": "a", "command": "b"}

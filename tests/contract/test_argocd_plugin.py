@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ class Server:
 
     program: Path
     socket: Path
-    env: dict[str, str]
 
     def ask(self, what: str, repository: Path, path: str, *parameters: object, name: str = "app") -> Done:
         """Stream a repository and return the answer."""
@@ -60,30 +60,36 @@ class Server:
         return done.err
 
 
-@pytest.fixture(scope="module", params=["", "seed"])
-def server(request: pytest.FixtureRequest, helm4: Helm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Start the server as its sidecar does, without and with a seed."""
+@contextmanager
+def started(helm: Helm, home: Path, seed: bytes | None) -> Iterator[Server]:
+    """Run the server as its sidecar does, in a folder whose path is short enough for a socket."""
     program = tool("argocd-cmp")
     if not program:
         pytest.skip("argocd-cmp is missing: run `make tools`")
-    home = tmp_path_factory.mktemp("cmp")  # short enough for a socket
     for name in ("config", "work", "sockets"):
         (home / name).mkdir()
     shutil.copy(FOLDER / "plugin.yaml", home / "config")
-    (home / "seed").write_bytes(SEED)
-    env = helm4.environment | {
+    if seed:
+        (home / "seed").write_bytes(seed)
+    env = helm.environment | {
         "ARGOCD_PLUGINSOCKFILEPATH": str(home / "sockets"),
         "ARGOCD_CMP_WORKDIR": str(home / "work"),
-        **({"MINICLUSTER_CURVE_SEED_FILE": str(home / "seed")} if request.param else {}),
+        **({"MINICLUSTER_CURVE_SEED_FILE": str(home / "seed")} if seed else {}),
     }
     socket = home / "sockets" / "minicluster.sock"
     command = [program, "serve", "--config-dir-path", home / "config", "--loglevel", "warn"]
     with (home / "log").open("wb") as log, subprocess.Popen(command, env=env, stdout=log, stderr=log) as process:
         try:
             until(socket.exists, what="the socket")
-            yield Server(program, socket, env)
+            yield Server(program, socket)
         finally:
             process.kill()  # it waits for streams that are open
+
+
+@pytest.fixture(scope="module")
+def server(helm4: Helm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with started(helm4, tmp_path_factory.mktemp("cmp"), None) as server:
+        yield server
 
 
 @pytest.fixture
@@ -101,10 +107,6 @@ def repository(tmp_path: Path) -> Path:
     (tmp_path / "chart" / "values.yaml").write_text("size: 1\n")
     (tmp_path / "common.yaml").write_text("tasks: 2\nsize: 9\n")
     return tmp_path
-
-
-def seeded(server: Server) -> bool:
-    return "MINICLUSTER_CURVE_SEED_FILE" in server.env
 
 
 def test_the_plugin_matches_a_folder_with_values_and_no_chart(server: Server, repository: Path) -> None:
@@ -165,16 +167,19 @@ def test_a_job_that_argo_cd_would_run_again_and_again_is_refused(server: Server,
     )
 
 
-def test_the_plugin_makes_a_certificate_only_with_a_seed(server: Server, repository: Path) -> None:
-    if seeded(server):
-        made = server.generate(repository, "team/unnamed")
+def test_the_plugin_makes_a_certificate_only_with_a_seed(
+    server: Server, repository: Path, helm4: Helm, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert server.refuse(repository, "team/unnamed") == (
+        FAILED + "minicluster: MiniCluster app has no certificate, and a random one would differ each time: set "
+        "flux.curveCertSecret to a Secret that `minicluster keygen` makes once, or give --curve-seed-file\n"
+    )
+    with started(helm4, tmp_path_factory.mktemp("cmp"), SEED) as seeded:
+        made = seeded.generate(repository, "team/unnamed")
         assert 'secret-key = "' in one(made, "Secret", "app-curve")["stringData"]["curve.cert"]
-        assert server.generate(repository, "team/unnamed") == made
-    else:
-        assert server.refuse(repository, "team/unnamed") == (
-            FAILED + "minicluster: MiniCluster app has no certificate, and a random one would differ each time: set "
-            "flux.curveCertSecret to a Secret that `minicluster keygen` makes once, or give --curve-seed-file\n"
-        )
+        assert seeded.generate(repository, "team/unnamed") == made
+        # a Secret that is named comes first
+        assert ("Secret", "app-curve") not in by_name(seeded.generate(repository, "team/named"))
 
 
 def test_the_plugin_answers_requests_at_the_same_time(server: Server, repository: Path) -> None:

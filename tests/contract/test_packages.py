@@ -36,11 +36,24 @@ def test_the_chart_names_the_images_that_it_uses(helm4: Helm) -> None:
 # The plugin --------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make an environment of Python's, for tests that take a copy of it."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys._base_executable, "-m", "venv", folder], check=True)
+    return folder
+
+
 @pytest.fixture(scope="module", params=["archive", "folder"])
-def installed(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+def installed(
+    request: pytest.FixtureRequest, built: Path, environment: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[User]:
     """A user with the plugin installed. At the end it is uninstalled, and nothing is left."""
     need_wheels()
     user = User(tmp_path_factory.mktemp("home"), "python3")
+    # that of the archive is made as a user's
+    if request.param == "folder":
+        user.copies(environment)
     # a folder of Helm 4 alone, as docs/install.md has it
     user.env["HELM_DATA_HOME"] = str(user.home / ".local" / "share" / "helm4")
     user.plugins = user.home / ".local" / "share" / "helm4" / "plugins"
@@ -110,9 +123,11 @@ OLD = '#!/bin/sh\n[ "$1" != --version ] || echo Python 3.9.2\nexit $(( $# > 1 ))
     ids=["no Python", "old Python", "no wheels"],
 )
 def test_the_plugin_install_says_what_is_missing(
-    built: Path, tmp_path: Path, programs: list[str], env: dict[str, str], message: str
+    built: Path, environment: Path, tmp_path: Path, *, programs: list[str], env: dict[str, str], message: str
 ) -> None:
     user = User(tmp_path, *(name for name in programs if name != "old"))
+    if "python3" in programs:
+        user.copies(environment)
     user.env |= env
     if "old" in programs:
         (tmp_path / "bin" / "python3").write_text(OLD)
@@ -130,7 +145,7 @@ def test_the_plugin_install_says_what_is_missing(
     assert user.left() == []
 
 
-def test_the_plugin_install_refuses_a_package_with_another_hash(built: Path, tmp_path: Path) -> None:
+def test_the_plugin_install_refuses_a_package_with_another_hash(built: Path, environment: Path, tmp_path: Path) -> None:
     need_wheels()
     wheels = tmp_path / "wheels"
     shutil.copytree(WHEELS, wheels)
@@ -138,6 +153,7 @@ def test_the_plugin_install_refuses_a_package_with_another_hash(built: Path, tmp
     with zipfile.ZipFile(changed, "a") as wheel:
         wheel.writestr("click/more.py", "")
     user = User(tmp_path / "home", "python3")
+    user.copies(environment)
     user.env["PIP_FIND_LINKS"] = str(wheels)
     done = user.run("plugin", "install", built / f"minicluster-{VERSION}.tgz", "--verify=false")
     assert done.code == 1
@@ -149,13 +165,14 @@ def test_the_plugin_install_refuses_a_package_with_another_hash(built: Path, tmp
     assert [name for name in user.left() if name.endswith(".env")] == []
 
 
-def test_a_plugin_that_does_not_render_is_not_installed(tmp_path: Path) -> None:
+def test_a_plugin_that_does_not_render_is_not_installed(environment: Path, tmp_path: Path) -> None:
     need_wheels()
     folder = tmp_path / "plugin"
     shutil.copytree(ROOT / "plugin", folder, ignore=shutil.ignore_patterns("__pycache__"))
     # its packages can be installed, but the plugin itself fails
     (folder / "minicluster" / "render" / "stream.py").write_text("raise ImportError('torn')\n")
     user = User(tmp_path / "home", "python3")
+    user.copies(environment)
     done = user.run("plugin", "install", folder)
     assert done.code == 1
     assert lines_with(done.err, "minicluster: does not render: minicluster: ImportError at stream.py:1")
@@ -175,11 +192,11 @@ def image_install(dist: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def venv(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def venv(built: Path, environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the wheel into a folder with a space, by its hash and as the images do; return its programs."""
     need_wheels()
     folder = tmp_path_factory.mktemp("a venv")
-    subprocess.run([sys._base_executable, "-m", "venv", folder], check=True)
+    shutil.copytree(environment, folder, symlinks=True, dirs_exist_ok=True)
     pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
     subprocess.run([*pip, *image_install(built)], check=True, env=OFFLINE)
     return folder / "bin"

@@ -46,12 +46,12 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("file", [*CASES, *EXAMPLES], ids=lambda path: path.stem)
-def test_template_prints_the_same_bytes_with_both_helms_and_each_time(
+def test_template_prints_the_same_bytes_each_time_and_with_both_helms(
     helm3: Helm, helm4: Helm, seed_file: Path, file: Path
 ) -> None:
-    args = ("-f", file, "--curve-seed-file", seed_file)
-    first, second, third = (template(helm, *args) for helm in (helm4, helm3, helm4))
-    assert first == second == third
+    # by two processes, whose sets have different orders
+    first, second = (template(helm, "-f", file, "--curve-seed-file", seed_file) for helm in (helm4, helm3))
+    assert first == second
     assert one(first, "Job")
 
 

@@ -1,6 +1,7 @@
 """Each command reports an error in one line, without a traceback: exit code 2 for wrong usage, 1 otherwise."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -8,9 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from minicluster import cli
 from minicluster.errors import CurveError, MiniClusterError, UsageError
-from support import GROUP, SEED, Done, Process
+from support import GROUP, SEED, Done, Process, front_door
 
 DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n"
 CLUSTER = "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: a}\nspec: {containers: [{}]}\n"
@@ -136,66 +138,91 @@ def test_an_output_file_never_gets_the_descriptor_of_a_closed_stream(folder: Pat
     assert (folder / "new" / "a-values.yaml").read_text().startswith("# helm install a ")
 
 
-#: A command, and the one line that it ends with.
+#: The words of a command, with a variable before them as in a shell, and the one line that it ends with.
 WRONG: list[tuple[str, int, str]] = [
-    ("$M rendre", 2, "No such command 'rendre'. Did you mean 'render'; see `minicluster --help`"),
-    ("$M keygen", 2, "Missing argument 'NAME'; see `minicluster keygen --help`"),
-    ("$M keygen a b", 2, "Got unexpected extra argument (b); see `minicluster keygen --help`"),
-    ("$M render --no", 2, "No such option '--no'; see `minicluster render --help`"),
-    ("$M status a -o xml", 2, "Invalid value for '-o' / '--output': 'xml' is not one of 'table', 'json'; see "
+    ("keygen", 2, "Missing argument 'NAME'; see `minicluster keygen --help`"),
+    ("keygen a b", 2, "Got unexpected extra argument (b); see `minicluster keygen --help`"),
+    ("render --no", 2, "No such option '--no'; see `minicluster render --help`"),
+    ("status a -o xml", 2, "Invalid value for '-o' / '--output': 'xml' is not one of 'table', 'json'; see "
      "`minicluster status --help`"),
-    ("$M convert no", 2, "Invalid value for 'FILE': 'no': No such file or directory; see `minicluster convert --help`"),
-    ("$M convert bin", 2, "Invalid value for 'FILE': 'bin': Is a directory; see `minicluster convert --help`"),
-    ("$M render no", 2, "Invalid value for '[FILE]': 'no': No such file or directory; see `minicluster render --help`"),
-    ("$M convert cluster --output-dir file/x", 1, "file/x: Not a directory"),
-    ("$M convert cluster --output-dir /proc/x", 1, "/proc/x: No such file or directory"),
-    ("$M template x --curve-seed-file bin", 2, "Invalid value for '--curve-seed-file': File 'bin' is a directory; see "
+    ("convert no", 2, "Invalid value for 'FILE': 'no': No such file or directory; see `minicluster convert --help`"),
+    ("convert bin", 2, "Invalid value for 'FILE': 'bin': Is a directory; see `minicluster convert --help`"),
+    ("render no", 2, "Invalid value for '[FILE]': 'no': No such file or directory; see `minicluster render --help`"),
+    ("convert cluster --output-dir file/x", 1, "file/x: Not a directory"),
+    ("convert cluster --output-dir /proc/x", 1, "/proc/x: No such file or directory"),
+    ("template x --curve-seed-file bin", 2, "Invalid value for '--curve-seed-file': File 'bin' is a directory; see "
      "`minicluster template --help`"),
-    ("$M plugin install", 1, "{folder}/file/x/minicluster: Not a directory"),
-    ("$M template Bad_Name", 1, "'Bad_Name' can't be a release's name: use a-z, 0-9, - and ., at most 53 characters, "
+    ("plugin install", 1, "{folder}/file/x/minicluster: Not a directory"),
+    ("template Bad_Name", 1, "'Bad_Name' can't be a release's name: use a-z, 0-9, - and ., at most 53 characters, "
      "the first and the last a letter or digit"),
-    ("$M template -- --help", 1, "'--help' can't be a release's name: use a-z, 0-9, - and ., at most 53 characters, "
+    ("template -- --help", 1, "'--help' can't be a release's name: use a-z, 0-9, - and ., at most 53 characters, "
      "the first and the last a letter or digit"),
-    ("HELM_BIN=no $M template x", 1, "HELM_BIN is no: there is no such program: install Helm 3.14 or later, or Helm 4, "
+    ("HELM_BIN=no template x", 1, "HELM_BIN is no: there is no such program: install Helm 3.14 or later, or Helm 4, "
      "or set HELM_BIN to its path"),
-    ("HELM_BIN=no $M burst values a b", 1, "the root a in the current namespace can't be read: HELM_BIN is no: there "
+    ("HELM_BIN=no burst values a b", 1, "the root a in the current namespace can't be read: HELM_BIN is no: there "
      "is no such program: install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and "
      "--root-context say where it is"),
-    ("HELM_BIN=$PWD/bin/loud $M template x", 1, "helm template: it is \"so\""),
-    ("HELM_BIN=$PWD/bin/loud $M burst values a b", 1, "the root a in the current namespace can't be read: helm get "
+    ("HELM_BIN={folder}/bin/loud template x", 1, "helm template: it is \"so\""),
+    ("HELM_BIN={folder}/bin/loud burst values a b", 1, "the root a in the current namespace can't be read: helm get "
      "values: it is \"so\"; --root-namespace and --root-context say where it is"),
-    ("$M status a", 1, "the answer is not JSON: Expecting value: line 1 column 1 (char 0): check KUBECONFIG, --context "
+    ("status a", 1, "the answer is not JSON: Expecting value: line 1 column 1 (char 0): check KUBECONFIG, --context "
      "and --namespace"),
-    ("$M burst values a b --root-values values", 1, "kubectl get service: the answer is not JSON: Expecting value: "
+    ("burst values a b --root-values values", 1, "kubectl get service: the answer is not JSON: Expecting value: "
      "line 1 column 1 (char 0)"),
-    ("$M run", 2, "there is nothing to run: give a command after --, or values with one"),
-    ("$M run hostname", 2, "Got unexpected extra argument (hostname); see `minicluster run --help`"),
-    ("$M run -N 0 -- a", 2, "Invalid value for '-N' / '--nodes': 0 is not in the range x>=1; see `minicluster run "
+    ("run", 2, "there is nothing to run: give a command after --, or values with one"),
+    ("run hostname", 2, "Got unexpected extra argument (hostname); see `minicluster run --help`"),
+    ("run -N 0 -- a", 2, "Invalid value for '-N' / '--nodes': 0 is not in the range x>=1; see `minicluster run "
      "--help`"),
-    ("$M run --timeout 5 -- a", 2, "Invalid value for '--timeout': '5' is not a duration: write it with units, as 90s, "
+    ("run --timeout 5 -- a", 2, "Invalid value for '--timeout': '5' is not a duration: write it with units, as 90s, "
      "5m or 1h30m; see `minicluster run --help`"),
-    ("$M run -f no -- a", 2, "Invalid value for '-f' / '--values': Path 'no' does not exist; see `minicluster run "
+    ("run -f no -- a", 2, "Invalid value for '-f' / '--values': Path 'no' does not exist; see `minicluster run "
      "--help`"),
-    ("$M run --name Bad_Name -- a", 1, "'Bad_Name' can't be a release's name: use a-z, 0-9, - and ., at most 53 "
-     "characters, the first and the last a letter or digit"),
-    ("HELM_BIN=$PWD/bin/loud $M run --set a=b -- a", 1, "helm template: it is \"so\""),
-    ("HELM_BIN=$PWD/bin/loud $M run --name a -- b", 1, "helm install a: it is \"so\""),
-    ("$M convert - 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
-    ("$M convert /proc/self/mem", 2, "/proc/self/mem can't be read: Input/output error"),
-    ("$M 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
-    (
-        "MINICLUSTER_CURVE_SEED_FILE=/proc/self/mem $M render < stream",
-        2,
-        "/proc/self/mem can't be read: Input/output error",
-    ),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("command", "code", "message"), WRONG)
 def test_wrong_usage_and_wrong_files_are_errors_of_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, code: int, message: str
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("HELM_", "MINICLUSTER_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.chdir(folder)
+    words = shlex.split(command.format(folder=folder))
+    if words[0].startswith("HELM_BIN="):
+        monkeypatch.setenv("HELM_BIN", words.pop(0).partition("=")[2])
+    done = CliRunner().invoke(front_door, words)
+    assert (done.exit_code, done.stdout, done.stderr) == (code, "", f"minicluster: {message.format(folder=folder)}\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("$M rendre", 2, "No such command 'rendre'. Did you mean 'render'; see `minicluster --help`"),
+        ("$M keygen A", 1, "'A' is not a name in Kubernetes: use a-z, 0-9, - and ."),
+        # a run has a thread until its process ends
+        (
+            "$M run --name Bad_Name -- a",
+            1,
+            "'Bad_Name' can't be a release's name: use a-z, 0-9, - and ., at most 53 characters, the first and the "
+            "last a letter or digit",
+        ),
+        ("HELM_BIN=$PWD/bin/loud $M run --set a=b -- a", 1, 'helm template: it is "so"'),
+        ("HELM_BIN=$PWD/bin/loud $M run --name a -- b", 1, 'helm install a: it is "so"'),
+        ("$M convert /proc/self/mem", 2, "/proc/self/mem can't be read: Input/output error"),
+        ("$M convert - 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
+        ("$M 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
+        (
+            "MINICLUSTER_CURVE_SEED_FILE=/proc/self/mem $M render < stream",
+            2,
+            "/proc/self/mem can't be read: Input/output error",
+        ),
+    ],
+)
+def test_a_process_ends_with_the_exit_code_and_the_line_of_its_error(
     folder: Path, command: str, code: int, message: str
 ) -> None:
-    assert shell(folder, command) == Done(code, "", f"minicluster: {message.format(folder=folder)}\n")
+    assert shell(folder, command) == Done(code, "", f"minicluster: {message}\n")
 
 
 @pytest.mark.parametrize("command", ["$M", "$M render", "$M convert -"])
