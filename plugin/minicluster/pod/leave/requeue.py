@@ -26,8 +26,8 @@ SERVICE = "minicluster"
 TOPIC = f"{SERVICE}.requeue"
 #: Seconds to wait for the service, which starts with the lead
 PATIENCE = 3.0
-#: Seconds for which a copy waits for each earlier loss
-LATER = 20.0
+#: Seconds for which a copy waits after a first loss, and for each earlier one
+SOON, LATER = 1.0, 20.0
 #: Flux's description of the dependency afternotok, as job-list shows it: `after-failure=ID`
 AFTER_FAILURE = "after-failure"
 
@@ -87,9 +87,11 @@ def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, l
     name = JobID(job).f58plain
     # dependencies on other jobs and on times were satisfied before the job started
     kept = [each for each in attributes["system"].get("dependencies") or [] if each["scheme"] == "singleton"]
-    if lost and (before := losses_of(jobspec)):
-        # Flux learns late of other nodes that were lost with the first one, and gives them jobs until then
-        kept.append({"scheme": "begin-time", "value": str(time.time() + before * LATER)})
+    if lost:
+        # Flux ends the job a moment before it takes the node for lost, and may learn late of other nodes that were lost
+        # with it; until then it gives them jobs
+        seconds = losses_of(jobspec) * LATER or SOON
+        kept.append({"scheme": "begin-time", "value": str(time.time() + seconds)})
     system = {
         **attributes["system"],
         "environment": original["attributes"]["system"].get("environment") or {},
