@@ -194,9 +194,23 @@ def read_requests(handle: Any, jobs: FluxRequests) -> Any:
     return handle.fd_watcher_create(0, readable, constants.FLUX_POLLIN)
 
 
+def wait_for_jobs(handle: Any) -> None:
+    """Wait until the lead runs jobs, with signs of life: a broker that has just come back lacks modules. Raises OSError."""
+    runs = handle.rpc("state-machine.wait")
+    while True:
+        try:
+            runs.wait_for(ALIVE)
+        except TimeoutError:
+            reply(alive=True)
+        else:
+            runs.get()
+            return
+
+
 def main() -> None:
     """Answer requests until there are no more."""
     handle = flux.Flux()
+    wait_for_jobs(handle)
     jobs = FluxRequests(handle)
     requests = read_requests(handle, jobs)
     alive = handle.timer_watcher_create(ALIVE, jobs.tell_reasons, repeat=ALIVE)

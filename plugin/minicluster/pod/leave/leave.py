@@ -26,6 +26,7 @@ from again import Requeue
 from flux.job import JobID, cancel
 from flux.job import kill as send
 from job_report import write
+from processes import children, descendants
 from rank import REASON, drain, is_idle, running_jobs, stop_joining
 
 POLL = 0.5  # seconds
@@ -100,19 +101,6 @@ def wait_for_exit_code(folder: Path, seconds: float) -> None:
     """Wait until job.sh has written the exit code of the work."""
     if (folder / "working").exists():
         wait_until((folder / "exit-code").exists, seconds, POLL / 5)
-
-
-def process_tree(pid: int) -> list[int]:
-    """Return the ids of a process and all its descendants (proc_pid_stat(5))."""
-    children: dict[int, list[int]] = {}
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parent = int(file.read_text(errors="replace").rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(file.parent.name))
-    found = [pid]
-    for each in found:
-        found += children.get(each, [])
-    return found
 
 
 def stop_launcher(launcher: Path, seconds: float) -> None:
