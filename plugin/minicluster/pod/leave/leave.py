@@ -108,7 +108,7 @@ def stop_launcher(launcher: Path, seconds: float) -> None:
     if not launcher.exists():
         return
     with suppress(OSError, ValueError):
-        for pid in process_tree(int(launcher.read_text())):
+        for pid in descendants([int(launcher.read_text())], children()):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         print(f"minicluster: the launcher is told to stop: {OVER}", flush=True)
