@@ -195,16 +195,15 @@ def read_requests(handle: Any, jobs: FluxRequests) -> Any:
 
 
 def wait_for_jobs(handle: Any) -> None:
-    """Wait until the lead runs jobs, with signs of life: a broker that has just come back lacks modules. Raises OSError."""
+    """Wait until the lead runs jobs, with signs of life. A broker that has just come back lacks modules.
+
+    Raises OSError.
+    """
     runs = handle.rpc("state-machine.wait")
-    while True:
-        try:
-            runs.wait_for(ALIVE)
-        except TimeoutError:
-            reply(alive=True)
-        else:
-            runs.get()
-            return
+    runs.then(lambda _: handle.reactor_stop())
+    with handle.timer_watcher_create(ALIVE, lambda *_: reply(alive=True), repeat=ALIVE):
+        handle.reactor_run()
+    runs.get()
 
 
 def main() -> None:

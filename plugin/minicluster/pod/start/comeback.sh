@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
+# shellcheck shell=sh disable=SC2034,SC2154 # mc_* come from settings.sh and others, or go to the entrypoint
 # Brings the lead's broker back in its pod when it has died. A new pod would come after Kubernetes' back-off, which
 # doubles with each failure for the life of the Job. For the entrypoint.
 
@@ -7,17 +7,18 @@
 STEADY=60 MOST_FAILURES=50 EARLY=10
 mc_failures=0
 
-# Runs the lead's broker to its end; when it has died, again, as long as it can come back. Sets mc_code to the last exit code.
+# Runs the lead's broker to its end; when it has died, again, as long as it can come back. Sets mc_code to the last exit
+# code.
 run_lead() {
   while :; do
     read -r started _ </proc/uptime
     run_broker sh "$mc_files/job.sh"
     died=$mc_code
-    has_died && can_come_back "$started" || break
+    if ! has_died || ! can_come_back "$started"; then break; fi
     warn "the broker ended with exit code $died and starts again in this pod"
     # first the socket: nobody must wait for an answer there
     rm -rf "$mc_run"
-    end_remains && ! [ -e "$mc_state/run/exit-code" ] || break
+    if ! end_remains || [ -e "$mc_state/run/exit-code" ]; then break; fi
     # what was restored is in the state by now
     [ ! -e "$mc_state/run/ready" ] || mc_restore_words=
     rm -f "$mc_state/run/ready" "$mc_state/run/working" "$mc_state/run/launcher" "$mc_state/run/undrainer.problem"
@@ -26,8 +27,8 @@ run_lead() {
   mc_code=$died
 }
 
-# Succeeds if the lead's broker has ended without a result: not by the work, nor by a shutdown, nor because we told it to
-# stop. A first broker that does not start has an exit code of its own.
+# Succeeds if the lead's broker has ended without a result: not by the work, nor by a shutdown, nor because we told it
+# to stop. A first broker that does not start has an exit code of its own.
 has_died() {
   [ -z "$mc_stopped" ] && [ ! -e "$mc_state/run/exit-code" ] || return 1
   if [ -e "$mc_state/run/ready" ]; then [ "$mc_code" != 129 ]; else

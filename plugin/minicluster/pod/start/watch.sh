@@ -5,8 +5,8 @@
 # end of an address with the brokers' port, and the state ESTABLISHED, as in /proc/net/tcp
 CONNECTED=':1F72 01'
 
-# with FOLDER, /proc/net: looks once a second, as long as the broker runs. When a connection is gone, which may have a successor
-# already, lost_lead.py sees to the broker.
+# with FOLDER, /proc/net: looks once a second, as long as the broker runs. When a connection is gone, which may have a
+# successor already, lost_lead.py sees to the broker.
 watch_connection() {
   connections=''
   while :; do
@@ -19,7 +19,8 @@ watch_connection() {
   done
 }
 
-# with FOLDER: sets connections to the local addresses of those to a broker: the lead's, or that of the worker on the way there.
+# with FOLDER: sets connections to the local addresses of those to a broker: the lead's, or that of the worker on the way
+# there.
 find_connections() {
   connections=' '
   for file in "$1/tcp" "$1/tcp6"; do
