@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
+# shellcheck shell=sh disable=SC2034,SC2154 # mc_* come from settings.sh and environment.sh
 # Keeps Flux's state when the lead ends: in an archive, or in a folder on a claim. For the entrypoint.
 
 mc_restore_words=
