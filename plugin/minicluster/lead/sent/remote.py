@@ -194,22 +194,9 @@ def read_requests(handle: Any, jobs: FluxRequests) -> Any:
     return handle.fd_watcher_create(0, readable, constants.FLUX_POLLIN)
 
 
-def wait_for_jobs(handle: Any) -> None:
-    """Wait until the lead runs jobs, with signs of life. A broker that has just come back lacks modules.
-
-    Raises OSError.
-    """
-    runs = handle.rpc("state-machine.wait")
-    runs.then(lambda _: handle.reactor_stop())
-    with handle.timer_watcher_create(ALIVE, lambda *_: reply(alive=True), repeat=ALIVE):
-        handle.reactor_run()
-    runs.get()
-
-
 def main() -> None:
     """Answer requests until there are no more."""
     handle = flux.Flux()
-    wait_for_jobs(handle)
     jobs = FluxRequests(handle)
     requests = read_requests(handle, jobs)
     alive = handle.timer_watcher_create(ALIVE, jobs.tell_reasons, repeat=ALIVE)
