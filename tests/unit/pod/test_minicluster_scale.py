@@ -18,8 +18,8 @@ def flux() -> FakeFlux:
 @pytest.fixture
 def settings(tmp_path: Path) -> Path:
     path = tmp_path / "agent.json"
-    groups = [{"name": "gpu", "policy": {"min": 0, "max": 3, "priority": 0}}]
-    path.write_text(json.dumps({"policy": POLICY, "groups": groups}))
+    groups = [{"name": "gpu", "size": 0, "max_size": 3, "policy": {"min": 0, "max": 3, "priority": 0}}]
+    path.write_text(json.dumps({"size": 2, "max_size": 8, "policy": POLICY, "groups": groups}))
     return path
 
 

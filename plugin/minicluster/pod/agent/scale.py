@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import flux
 import flux.kvs
+from group_settings import read_groups
 from state import request_size, size_key
 
 
@@ -29,7 +30,7 @@ def main(file: str, words: list[str]) -> None:
         fail("the cluster has no autoscaler: set autoscaling.enabled at its install")
     if len(words) > 1:
         fail(f"{len(words)} sizes given: give one, or auto")
-    policies = {"": settings["policy"], **{group["name"]: group["policy"] for group in settings["groups"]}}
+    policies = {group.name: group.limits for group in read_groups(settings)}
     handle = flux.Flux()
     if not words:
         for group in policies:

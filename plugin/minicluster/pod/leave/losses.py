@@ -8,6 +8,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import Any, Iterator, Mapping
 
 from flux.job import JobID
@@ -34,10 +35,15 @@ class Losses:
     def __init__(self, handle: Any, on_stop: str) -> None:
         """With the value of pod.onStop."""
         self.handle, self.on_stop = handle, on_stop
-        # after a failure this program starts again; what an earlier one has put back has a copy
+        # after a failure this program starts again
         self.since = time.time() - RESTART
-        self.before = continuations(handle)
         self.known: set[int] = set()  #: jobs that were looked at
+
+    @cached_property
+    def before(self) -> set[str]:
+        """The jobs that an earlier run of this program has put back. Raises OSError."""
+        # only at the first loss: it reads each job of the queue, which may be kept and long
+        return continuations(self.handle)
 
     def look(self) -> None:
         """Put back what was lost since the last look. Raises OSError."""
