@@ -175,7 +175,7 @@ $(OTHER_KUEUE)/bin/kueue: $(OTHER_KUEUE)/go.mod
 	$(call kueue-crds,$(<D),$(<D)/crds)
 
 kueue: setup $(addprefix $(BIN)/,helm helm3 etcd kwok kubectl) $(KUBERNETES) $(OTHER_KUEUE)/bin/kueue ## run the tests of Kueue with VERSION=0.17.0
-	MINICLUSTER_TEST_TOOLS=built MINICLUSTER_TEST_KUEUE=$(CURDIR)/$(OTHER_KUEUE) $(PYTEST) tests/cluster/test_kueue.py $(ARGS)
+	MINICLUSTER_TEST_TOOLS=built MINICLUSTER_TEST_KUEUE=$(CURDIR)/$(OTHER_KUEUE) $(PYTEST) tests/cluster/test_kueue.py tests/cluster/test_kueue_groups.py $(ARGS)
 
 # the programs of the pods, and those that are sent to the lead, import each other by file name alone
 POD_FOLDERS := $(wildcard plugin/minicluster/pod/[a-z]*)
@@ -187,7 +187,7 @@ lint: setup ## check the style of Python, shell and YAML, and what workflows may
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	MYPYPATH=$$(echo $(POD_FOLDERS) $(SENT) | tr ' ' :) $(VENV)/bin/mypy --explicit-package-bases \
-		--cache-dir .mypy_cache/pod plugin/minicluster/pod/*/*.py $(SENT)/[a-z]*.py
+		--cache-dir .mypy_cache/pod plugin/minicluster/pod/*/*.py $(SENT)/[a-z]*.py charts/minicluster/files/*.py
 	$(VENV)/bin/shellcheck --external-sources $(POD_FOLDERS:%=--source-path=%) $(SHELL_FILES)
 	$(VENV)/bin/yamllint --strict .
 	$(VENV)/bin/zizmor --offline --quiet --no-progress .github gitops/github-actions/render.yaml

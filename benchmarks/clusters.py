@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -29,12 +29,13 @@ class MeasuredCluster:
     def __init__(self, values: dict[str, Any], kubectl: list[str], namespace: str, name: str = NAME) -> None:
         """Install it and wait for its lead."""
         self.kubectl, self.namespace, self.name = kubectl, namespace, name
-        everything = values_of({"logging": {"quiet": True}, **values}, {"cores": 1}, scheduler=self.scheduler)
+        everything = values_of({"logging": {"quiet": True}, **values}, self.runner, scheduler=self.scheduler)
         words = ("--namespace", namespace, "--post-renderer", "minicluster", "-f", "-")
         output("helm", "install", name, CHART, *words, stdin=json.dumps(everything))
         self.lead = wait(self._lead)
 
     words: tuple[str, ...] = (FLUX,)
+    runner: Mapping[str, Any] = {"cores": 1}
     scheduler = "Fluxion"
 
     def _lead(self) -> str:
@@ -43,9 +44,13 @@ class MeasuredCluster:
         ready = [p for p in pods if p["status"].get("containerStatuses", [{}])[0].get("started")]
         return str(ready[0]["metadata"]["name"]) if ready else ""
 
+    def exec(self, *words: str) -> str:
+        """Return what a command prints on the lead."""
+        return output(*self.kubectl, "exec", self.lead, "-c", self.name, "--", *words)
+
     def flux(self, *words: str) -> str:
         """Return what flux prints on the lead."""
-        return output(*self.kubectl, "exec", self.lead, "-c", self.name, "--", *self.words, *words)
+        return self.exec(*self.words, *words)
 
     def resize(self, size: int) -> float:
         """Change the size; return the time of the change."""

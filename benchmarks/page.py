@@ -132,6 +132,16 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
         EndpointSlices="slices",
         their_writes="slice_writes",
     ),
+    "losses": columns(
+        killed="what",
+        times="kills",
+        median_s="median_seconds",
+        p95_s="p95_seconds",
+        longest_s="longest_seconds",
+        jobs_in_the_queue="jobs",
+        lost="lost",
+    ),
+    "throughput": columns(way="way", cluster="cluster", jobs_a_second="a_second", times_bare_pods="times_bare"),
     "names": columns(a_waiting_broker="state", queries_a_second="queries_a_second"),
     "idle": columns(container="what", CPU_s_an_hour="cpu * 3600", memory_MiB="mib", processes="processes"),
 }

@@ -211,6 +211,12 @@ class FluxRelease(Release):
         until(lambda: self.up() == ranks, seconds, f"ranks {ranks}")
         return time.monotonic() - begin
 
+    def broker(self, index: int) -> str:
+        """Return the pod and start time of a broker, which differ from its successor's; "" when it doesn't answer."""
+        pod = self.pod(index)
+        started = self.flux(index, "getattr", "broker.starttime").strip()
+        return f"{pod} {started}" if pod and started else ""
+
     def kill_broker(self, index: int) -> None:
         """Kill the broker, not the pod."""
         pid = self.flux(index, "getattr", "broker.pid").strip()

@@ -42,6 +42,7 @@ MUTABLE = {
         "jobLabels",
         "jobAnnotations",
         "suspend",
+        "upgrade.replace",
         "kueue.queueName",
         "kueue.priorityClass",
         "flux.curveCert",
@@ -77,6 +78,7 @@ MUTABLE = {
 SPECIAL: dict[str, Any] = {
     "autoscaling.min": 2,
     "flux.bursting.leadBroker.port": 8051,
+    "flux.bursting.leadBroker.groups": [{"name": "x", "maxSize": 2}],
     "flux.bursting.hostlist": "flux-sample-[0-7]",
     "flux.bursting.expose.address": "192.0.2.7:30050",
     "flux.bursting.expose.nodePort": 30050,
@@ -128,6 +130,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "state.storageClass": CLAIM,
     "state.accessModes": CLAIM,
     "state.keep": CLAIM,
+    "upgrade.replace": CLAIM,
     "autoscaling.enabled": {},
     "autoscaling.suspendAfterSeconds": SCALES | CLAIM,
     "autoscaling.targetCPU": SCALES | runner(resources={"requests": {"cpu": 1}}),

@@ -62,6 +62,17 @@ def test_the_follower_gets_the_values_of_the_root_without_its_certificate(helm: 
     assert secrets["resourceNames"] == [f"{NAME}-curve"]
 
 
+def test_the_follower_knows_the_groups_of_the_root_and_may_read_their_jobs(helm: Helm) -> None:
+    groups = [{"name": "gpu", "size": 3, "cores": 1}, {"name": "spot", "size": 0, "cores": 1}]
+    values = deep(ROOT, nested([*FOLLOW], {"kubeconfigSecret": "contexts"}))
+    objects = by_name(helm.template(values={**values, "groups": groups}))
+    text = objects["ConfigMap", f"{NAME}-follow"]["data"]["values.yaml"]
+    found = root.read(NAME, Kubernetes(), text.encode())
+    assert [(group.name, group.max_size) for group in found.groups] == [("gpu", 3), ("spot", 1)]
+    [jobs] = [rule for rule in objects["Role", f"{NAME}-follow"]["rules"] if rule["resources"] == ["jobs"]]
+    assert jobs["resourceNames"] == [NAME, f"{NAME}-gpu", f"{NAME}-spot"]
+
+
 def test_the_follower_may_read_the_certificate_secret_of_the_user(helm4: Helm) -> None:
     values = deep(ROOT, {"flux": {"curveCert": "", "curveCertSecret": "mine"}})
     rules = by_name(helm4.template(values=values))["Role", f"{NAME}-follow"]["rules"]

@@ -43,11 +43,26 @@ FIXED = ("--api-versions=batch/v1/Job,v1/Pod,scheduling.k8s.io/v1alpha2/PodGroup
 RESIZABLE = ("--api-versions=batch/v1/Job,v1/Pod,scheduling.k8s.io/v1beta1/PodGroup", "--kube-version=1.37.0")
 NONE = ("--api-versions=batch/v1/Job,v1/Pod", "--kube-version=1.36.3")
 SCALES = {"size": 3, "maxSize": 8, "autoscaling": {"enabled": True, "min": 2}}
+GROUPS = {
+    "groups": [
+        {"name": "a", "size": 3, "cores": 1},
+        {"name": "b", "size": 2, "minSize": 0, "cores": 1},
+        {"name": "c", "cores": 1},
+    ]
+}
+LIMITED = {"groups": [{"name": "a", "size": 3, "cores": 1, "autoscaling": {"min": 2}}, {"name": "b", "cores": 1}]}
 
 
 @pytest.mark.parametrize(
     ("values", "least"),
-    [({"size": 4}, 4), ({"size": 4, "minSize": 3}, 3), (SCALES, 2), ({**SCALES, "minSize": 1}, 1)],
+    [
+        ({"size": 4}, 4),
+        ({"size": 4, "minSize": 3}, 3),
+        (SCALES, 2),
+        ({**SCALES, "minSize": 1}, 1),
+        ({"size": 2, **GROUPS}, 6),
+        ({**SCALES, **LIMITED}, 4),
+    ],
     ids=lambda x: str(x)[:80],
 )
 def test_a_pod_group_starts_the_smallest_size_at_once(helm4: Helm, values: dict[str, Any], least: int) -> None:
@@ -74,6 +89,11 @@ def test_the_pods_name_the_pod_group_of_their_gang_scheduler(helm4: Helm) -> Non
         assert (group["apiVersion"], group["metadata"]["name"]) == (version, "flux-sample")
         assert group["metadata"]["namespace"] == "ns"
         assert group["spec"] == {"minMember": 1, **spec}
+        groups = {"groups": [{"name": "gpu", "cores": 1}]}
+        of_group = by_name(helm4.template(values={"gang": {"kind": kind}, "pod": {"schedulerName": "s"}, **groups}))
+        template = of_group["Job", "flux-sample-gpu"]["spec"]["template"]["metadata"]
+        assert labels.items() <= template["labels"].items()
+        assert annotations.items() <= template["annotations"].items()
         metadata = pod(text)["metadata"]
         assert metadata["labels"] == plain["labels"] | labels
         assert metadata["annotations"] == plain["annotations"] | annotations
@@ -153,3 +173,22 @@ def test_job_template_does_not_replace_fields_that_the_chart_writes(helm: Helm) 
     plain = job(helm.template())
     for spec in ({"parallelism": 9, "template": {}}, [], "x"):
         assert job(helm.template(values={"job": {"template": {"spec": spec}}}))["spec"] == plain["spec"]
+
+
+def test_a_group_without_pods_is_suspended_but_not_in_a_queue_which_would_resume_it(helm4: Helm) -> None:
+    def counts(**values: Any) -> list[Any]:
+        groups = [{"name": "a", "size": 2, "cores": 1}, {"name": "b", "size": 0, "cores": 1}]
+        found = by_name(helm4.template(values={"groups": groups} | values))
+        specs = [found["Job", f"flux-sample-{name}"]["spec"] for name in ("a", "b")]
+        return [(spec["completions"], spec["parallelism"], spec.get("suspend")) for spec in specs]
+
+    assert counts() == [(2, 2, None), (1, 1, True)]
+    for queue in ({"kueue": {"queueName": "q"}}, {"jobLabels": {"kueue.x-k8s.io/queue-name": "q"}}):
+        assert counts(**queue) == [(2, 2, None), (1, 0, None)]
+
+
+def test_a_group_of_a_suspended_cluster_says_by_whom_unless_it_has_no_pods_anyway(helm4: Helm) -> None:
+    groups = [{"name": "a", "size": 2, "cores": 1}, {"name": "b", "size": 0, "cores": 1}]
+    found = by_name(helm4.template(values={"groups": groups, "suspend": True}))
+    annotations = [found["Job", f"flux-sample-{name}"]["metadata"]["annotations"] for name in ("a", "b")]
+    assert [each.get("minicluster/suspended") for each in annotations] == ["the value suspend", None]

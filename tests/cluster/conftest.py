@@ -1,10 +1,13 @@
 """Fixtures: a real API server with controllers, a scheduler and kwok's simulated nodes; releases in it."""
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import kueue_beside
 import pytest
+from failures import NAME as DEMO
 from quick import QuickCluster, QuickHelm
 from simulated import new_namespace, started
 from support import BIN, CHART, Helm
@@ -29,6 +32,15 @@ def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("api") / "work"
     with QuickCluster(BIN, folder, nodes=0, api_server=Path(other) / "bin" / "kube-apiserver") as api:
         yield api
+
+
+@pytest.fixture(scope="module")
+def queues(cluster: QuickCluster) -> Iterator[QuickCluster]:
+    """Return the cluster with Kueue."""
+    if why := kueue_beside.missing():
+        pytest.skip(why)
+    with kueue_beside.kueue(cluster):
+        yield cluster
 
 
 @pytest.fixture
@@ -61,6 +73,12 @@ def release(connected: Helm, cluster: QuickCluster, namespace: str) -> Release:
 def release4(helm4: Helm, cluster: QuickCluster, namespace: str) -> Release:
     """A release of Helm 4, for tests in which Helm makes no difference."""
     return Release(QuickHelm("helm", helm4.home, {"KUBECONFIG": str(cluster.kubeconfig)}), cluster, namespace)
+
+
+@pytest.fixture
+def demo(release4: Release) -> Release:
+    """A release by the name in the table of failures."""
+    return dataclasses.replace(release4, name=DEMO, values={})
 
 
 @pytest.fixture(scope="session")

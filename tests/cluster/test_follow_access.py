@@ -17,6 +17,7 @@ pytestmark = pytest.mark.any_helm
 
 VALUES: dict[str, Any] = {
     "size": 1,
+    "groups": [{"name": "gpu", "size": 0, "cores": 1}],
     "flux": {
         "bursting": {
             "clusters": [{"name": "b0", "size": 2}],
@@ -26,7 +27,7 @@ VALUES: dict[str, Any] = {
     },
 }
 RULES = [
-    "jobs.batch [] [mc] [get]",
+    "jobs.batch [] [mc mc-gpu] [get]",
     "pods [] [] [get list]",
     "pods/exec [] [] [create]",
     "secrets [] [mc-curve] [get]",

@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 from kueue_beside import CRDS
@@ -13,6 +14,10 @@ pytestmark = [
     pytest.mark.skipif(not CRDS.exists(), reason=".tools/crds is missing: run `make tools`"),
     pytest.mark.any_helm,
 ]
+
+
+def groups(size: int) -> list[dict[str, Any]]:
+    return [{"name": "gpu", "size": size, "maxSize": 2, "cores": 1}]
 
 
 @pytest.mark.xdist_group("kueue")
@@ -28,6 +33,12 @@ def test_the_coscheduling_definition_accepts_the_pod_group(release: Release, clu
         words = ("create", "--dry-run=server", "--validate=strict", "--filename=-")
         release.kubectl(*words, stdin=json.dumps(strict))
         release.upgrade(size=1)
+        assert release.get("podgroups.scheduling.x-k8s.io")["spec"] == {"minMember": 1}
+        release.uninstall()
+        release.cluster.wait("no Jobs", lambda: release.items("jobs") == [])
+        release.install(groups=groups(2))
+        assert release.get("podgroups.scheduling.x-k8s.io")["spec"] == {"minMember": 3}
+        release.upgrade(groups=groups(0))
         assert release.get("podgroups.scheduling.x-k8s.io")["spec"] == {"minMember": 1}
         release.uninstall()
         assert release.items("podgroups.scheduling.x-k8s.io") == []

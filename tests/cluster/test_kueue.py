@@ -1,53 +1,22 @@
 """MiniClusters that Kueue's real controller admits, suspends and lets grow."""
 
 import json
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import kueue_beside
 import pytest
 from autoscaled import agent, resize
 from kube import Kube
 from kueue_beside import LOCAL_QUEUE
-from minicluster.kubectl import Kubernetes
-from minicluster.live.document import document
-from minicluster.live.snapshot import take_snapshot
-from quick import QuickCluster, QuickHelm
+from queued import ELASTIC, beside, new_release, queued_helm, running, status, with_priority
+from quick import QuickCluster
 from quota import PATIENCE, Quota
 from simulated import end
 from support import Helm, lines_with
 
-from tools.clients import TooLateError
 from tools.releases import Release
 
 pytestmark = [pytest.mark.xdist_group("kueue"), pytest.mark.any_helm]
-CPU = {"command": "sleep inf", "resources": {"requests": {"cpu": 1}}}
-ELASTIC = {"queueName": LOCAL_QUEUE, "elastic": True}
-QUEUED: dict[str, Any] = {"maxSize": 8, "containers": [CPU], "kueue": {"queueName": LOCAL_QUEUE}}
-
-
-@pytest.fixture(scope="module")
-def queues(cluster: QuickCluster) -> Iterator[QuickCluster]:
-    """Return the cluster with Kueue."""
-    if why := kueue_beside.missing():
-        pytest.skip(why)
-    with kueue_beside.kueue(cluster):
-        yield cluster
-
-
-def new_release(helm: Helm, cluster: QuickCluster, cpus: int, flavor: dict[str, Any] | None = None) -> Release:
-    return Release(helm, cluster, kueue_beside.new_queue(cluster, cpus, flavor), values=dict(QUEUED))
-
-
-def beside(release: Release, name: str = "other", **values: Any) -> Release:
-    """Return another release of the same queue."""
-    return Release(release.helm, release.cluster, release.namespace, name, values=QUEUED | values)
-
-
-def with_priority(release: Release, word: str) -> dict[str, Any]:
-    return {"kueue": {"queueName": LOCAL_QUEUE, "priorityClass": f"{release.namespace}-{word}"}}
 
 
 def wait_suspended(release: Release) -> None:
@@ -60,17 +29,10 @@ def wait_suspended(release: Release) -> None:
     release.cluster.wait(f"the suspension of {release.name}", suspended)
 
 
-def status(release: Release, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return what `minicluster status -o json` prints, for a cluster whose lead can't be asked."""
-    for name in ("PATH", "KUBECONFIG"):
-        monkeypatch.setenv(name, release.cluster.env[name])
-    return document(take_snapshot(Kubernetes(namespace=release.namespace), release.name, datetime.now(UTC)))
-
-
 def test_kueue_admits_a_minicluster_once_its_queue_has_room(
     helm4: Helm, queues: QuickCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = new_release(_of(helm4, queues), queues, 3)
+    first = new_release(queued_helm(helm4, queues), queues, 3)
     first.install(size=2)
     first.running(2)
     second = beside(first)
@@ -101,7 +63,7 @@ FLAVOR = {
 def test_upgrades_keep_the_fields_that_kueue_set_and_restart_nothing(
     helm: Helm, queues: QuickCluster, pod: dict[str, Any]
 ) -> None:
-    release = new_release(_of(helm, queues), queues, 2, FLAVOR)
+    release = new_release(queued_helm(helm, queues), queues, 2, FLAVOR)
     release.install(size=2, pod=pod)
     uids = release.running(2)
     template = release.get("job")["spec"]["template"]["spec"]
@@ -146,7 +108,7 @@ def test_upgrades_keep_the_fields_that_kueue_set_and_restart_nothing(
 def test_a_preempted_minicluster_starts_again(
     helm4: Helm, queues: QuickCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    low = new_release(_of(helm4, queues), queues, 2)
+    low = new_release(queued_helm(helm4, queues), queues, 2)
     low.install(size=2, **with_priority(low, "low"))
     uids = low.running(2)
     high = beside(low, "high", **with_priority(low, "high"))
@@ -163,24 +125,10 @@ def test_a_preempted_minicluster_starts_again(
     low.condition("Failed")
 
 
-def running(release: Release, size: int) -> dict[int, str]:
-    """Wait for the running pods of an elastic cluster, and return their UIDs by index.
-
-    Kueue looks for gated pods when it looks at the Job. One that it did not yet know then stays gated until the
-    Job changes.
-    """
-    for attempt in range(3):
-        try:
-            return release.running(size, seconds=10)
-        except TooLateError:
-            release.kubectl("annotate", "job", release.name, f"test/attempt={attempt}", "--overwrite")
-    return release.running(size)
-
-
 def test_an_elastic_minicluster_changes_its_size_without_a_restart(
     helm: Helm, queues: QuickCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = new_release(_of(helm, queues), queues, 3)
+    release = new_release(queued_helm(helm, queues), queues, 3)
     release.install(size=1, kueue=ELASTIC)
     uids = running(release, 1)
     release.upgrade(size=2)
@@ -205,7 +153,7 @@ def test_an_elastic_minicluster_changes_its_size_without_a_restart(
 def test_an_elastic_minicluster_that_grew_starts_again_after_a_suspension(
     helm4: Helm, queues: QuickCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = new_release(_of(helm4, queues), queues, 2)
+    release = new_release(queued_helm(helm4, queues), queues, 2)
     release.install(size=1, kueue=ELASTIC)
     running(release, 1)
     release.upgrade(size=2)
@@ -224,7 +172,7 @@ def test_an_elastic_minicluster_that_grew_starts_again_after_a_suspension(
 
 
 def test_autoscaling_in_a_kueue_queue_requires_an_elastic_job(helm4: Helm, queues: QuickCluster) -> None:
-    release = new_release(_of(helm4, queues), queues, 3)
+    release = new_release(queued_helm(helm4, queues), queues, 3)
     text = release.refuse(command="install", size=1, autoscaling={"enabled": True})
     assert lines_with(text, f"autoscaling is on and the Job is in Kueue's queue {LOCAL_QUEUE}, which restarts all pods")
     release.install(size=1, autoscaling={"enabled": True}, kueue=ELASTIC)
@@ -238,7 +186,7 @@ def test_autoscaling_in_a_kueue_queue_requires_an_elastic_job(helm4: Helm, queue
 def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
     helm4: Helm, queues: QuickCluster, tmp_path: Path, quota: int
 ) -> None:
-    release = new_release(_of(helm4, queues), queues, quota)
+    release = new_release(queued_helm(helm4, queues), queues, quota)
     release.install(size=1, autoscaling={"enabled": True}, kueue=ELASTIC)
     uids = running(release, 1)
     pod, limits, now = agent(release, tmp_path), Quota(), 0.0
@@ -263,10 +211,6 @@ def wait_gated(release: Release, pod: Kube, count: int) -> None:
     size = pod.get_job()["spec"]["completions"]
     release.cluster.wait("the pods", lambda: len(release.live_pods()) == size)
     release.cluster.wait("the gates", lambda: pod.gated() == count)
-
-
-def _of(helm: Helm, cluster: QuickCluster) -> Helm:
-    return QuickHelm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
 
 
 def _kept(before: dict[int, str], after: dict[int, str]) -> dict[int, str]:

@@ -166,3 +166,28 @@ def test_an_install_is_refused_while_the_old_pod_group_is_being_deleted(release:
     release.cluster.wait("the end of the group", lambda: not release.items(GROUPS))
     release.install()
     release.running(2)
+
+
+def groups_of(size: int) -> list[dict[str, Any]]:
+    return [{"name": "gpu", "size": size, "maxSize": 2, "cores": 1}, {"name": "spot", "size": 0, "cores": 1}]
+
+
+def test_a_gang_of_kubernetes_has_the_pods_of_all_groups(release4: Release, too_few_nodes: Callable[[], None]) -> None:
+    release4.install(size=2, gang=NATIVE, groups=groups_of(2), containers=ONE_PER_NODE)
+    release4.cluster.wait("the scheduler's refusal", lambda: all_pods(release4) == [False] * 4)
+    assert policy(release4) == {"gang": {"minCount": 4}}
+    too_few_nodes()
+    release4.cluster.wait("the gang", lambda: all_pods(release4) == [True] * 4, 60)
+    assert lines_with(
+        release4.refuse(groups=groups_of(1)),
+        "size of the group gpu can't change from 2 to 1: the MiniCluster mc is a gang, the PodGroup mc, whose size",
+    )
+    release4.upgrade(deadlineSeconds=1000)
+    assert all_pods(release4) == [True] * 4
+
+
+def all_pods(release: Release) -> list[bool]:
+    """Return for each pod of all groups whether it is on a node; nothing until the scheduler has looked at all."""
+    pods = release.items("pods")
+    is_looked_at = all("nodeName" in pod["spec"] or pod["status"].get("conditions") for pod in pods)
+    return ["nodeName" in pod["spec"] for pod in pods] if is_looked_at else []

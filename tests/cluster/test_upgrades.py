@@ -55,11 +55,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     change(f"{chart}/values.schema.json", '"logLevel":', '"novelty": {"type": "string"}, "logLevel":')
     change(f"{chart}/values.yaml", "connectTimeout: 5s", "connectTimeout: 7s")
     change(f"{chart}/files/defaults.json", '"connectTimeout": "5s"', '"connectTimeout": "7s"')
-    change(
-        "plugin/minicluster/render/upgrade.py",
-        "FORMER: Mapping[str, str] = {",
-        'FORMER: Mapping[str, str] = {"flux.connectTimeout": "5s", ',
-    )
+    change(f"{chart}/files/constants.json", '"formerDefaults": {', '"formerDefaults": {"flux.connectTimeout": "5s"')
     # the later version refuses a value that live releases have
     refusal = "yield 'flux.optionFlags is -o verbose=9: no more'"
     no_more = f"if cluster.flux['optionFlags'] == '-o verbose=9':\n        {refusal}\n    if"

@@ -16,6 +16,14 @@ ROOTS: dict[str, dict[str, Any]] = {
     "sizes": {"size": 3, "flux": {"bursting": {"clusters": [{"name": "b0", "size": 2}, {"name": "b1", "size": 1}]}}},
     "elastic": {"size": 2, "maxSize": 9, "flux": {"bursting": {"clusters": [{"size": 12}, {"name": "b1"}]}}},
     "one": {"nameOverride": "root", "flux": {"bursting": {"clusters": [{"name": "b1"}]}}},
+    "groups": {
+        "size": 2,
+        "groups": [
+            {"name": "gpu", "size": 0, "maxSize": 2, "cores": 8, "gpus": 4, "properties": ["a100"]},
+            {"name": "spot", "resources": {"limits": {"cpu": 2}}},
+        ],
+        "flux": {"bursting": {"clusters": [{"size": 3}, {"name": "b1"}]}},
+    },
     "resources": {
         "size": 2,
         "containers": [{"image": "i", "cores": 2}],

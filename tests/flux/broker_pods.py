@@ -164,12 +164,16 @@ class Pod:
         status = Path(f"/proc/{self.first}/status").read_text()
         return int(status.partition("SigCgt:")[2].split()[0], 16)
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the pod, as `kubectl exec` does."""
+    def entered(self, *words: str) -> list[str]:
+        """Return the words that run a command in the pod."""
         enter = ["nsenter", "--target", str(self.first), *(["--user"] if MAP_ROOT else []), "--mount", "--pid"]
         enter += ["--net", "--uts"] if self.namespace else []
+        return [*enter, *self._user, *words]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the pod, as `kubectl exec` does."""
         return subprocess.run(
-            [*enter, *self._user, *words],
+            self.entered(*words),
             env=self.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -11,7 +11,7 @@ from typing import Any
 
 import tomli_w
 from broker_clusters import Cluster
-from broker_pods import Flux, Image
+from broker_pods import Flux, Image, Pod
 from minicluster.burst import plan
 from minicluster.burst.address import Address
 from minicluster.render import config, curve
@@ -41,7 +41,21 @@ class Side(Cluster):
             | {"broker.toml": tomli_w.dumps(toml)},
             "curve": {"curve.cert": self.certificate},
         }
-        self.pods, self.gone = {}, []
+        self.pods, self.gone, self.of_groups = {}, [], list[Pod]()
+
+    def start_group(self, name: str, index: int) -> Pod:
+        """Start a pod of a group."""
+        pod = Pod(self.root / f"{name}-{index}", index, self.data, self.image)
+        pod.environment["MINICLUSTER_GROUP"] = name
+        pod.start()
+        self.of_groups.append(pod)
+        return pod
+
+    def end(self) -> None:
+        """Kill all pods."""
+        super().end()
+        for pod in self.of_groups:
+            pod.kill()
 
 
 class Sides:

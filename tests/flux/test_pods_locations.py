@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from pod_jobs import QUIET
+from pod_jobs import QUIET, submit
 from real_cluster import IN_PODS, Install
 
 from tools import testbed
@@ -54,3 +54,31 @@ def test_a_job_runs_in_the_zone_and_on_the_kubernetes_node_that_it_wants(
     )
     shown = {(one["node"], one["zone"]) for one in status["locations"]}
     assert shown == {(node, zones[node]) for node in nodes}
+
+
+@pytest.mark.parametrize("locations", [False, True])
+def test_a_group_of_a_zone_runs_the_jobs_of_the_zone(release: Install, zones: dict[str, str], locations: bool) -> None:
+    """With flux.locations, other nodes that are in the zone run them too."""
+    zone = next(iter(zones.values()))
+    groups = [
+        {
+            "name": name,
+            "size": size,
+            "maxSize": 1,
+            "cores": 1,
+            "properties": [f"zone={each}"],
+            "pod": {"nodeSelector": {ZONE: each}},
+        }
+        for name, size, each in (("a", 1, zone), ("z", 0, "test-1z"))
+    ]
+    values = {"size": 1, "groups": groups, "interactive": True, "flux": {"locations": locations}}
+    cluster = release({**values, **QUIET}, {"cores": 1})
+    cluster.wait_for("0-1")
+    pods = {pod["spec"]["hostname"].removeprefix(f"{cluster.name}-"): pod for pod in cluster.items("pods")}
+    place = {host: zones[pod["spec"]["nodeName"]] for host, pod in pods.items()}
+    assert place["a-0"] == zone
+    wanted = sorted(host for host in place if host == "a-0" or (locations and place[host] == zone))
+    assert hosts(cluster, f"--requires=zone={zone}", f"-N{len(wanted)}") == wanted
+    # a zone whose nodes may still come is known: the job waits
+    waits = submit(cluster, "--requires=zone=test-1z", "true")
+    assert cluster.flux(0, "jobs", "-n", "-o", "{state}", waits).strip() in ("DEPEND", "PRIORITY", "SCHED")

@@ -25,22 +25,15 @@ LOSSES: dict[str, Callable[[FluxRelease, int], object]] = {
 }
 
 
-def broker(cluster: FluxRelease, index: int) -> str:
-    """Return the pod and the start time of a broker, which differ from those of the broker that replaces it."""
-    pod = cluster.pod(index)
-    started = cluster.flux(index, "getattr", "broker.starttime").strip()
-    return f"{pod} {started}" if pod and started else ""
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_lost_worker_comes_back_and_the_job_goes_on(release: Install, loss: str) -> None:
     values = {"size": 3, **QUIET, "flux": {"optionFlags": "--requires=rank:0"}}
     cluster = release(values, {"command": UNTIL_TOLD})
     cluster.wait_for("0-2")
-    first, uids = broker(cluster, 2), cluster.uids()[:2]
+    first, uids = cluster.broker(2), cluster.uids()[:2]
     begin = time.monotonic()
     LOSSES[loss](cluster, 2)
-    until(lambda: broker(cluster, 2) not in ("", first) and cluster.up() == "0-2", PATIENCE)
+    until(lambda: cluster.broker(2) not in ("", first) and cluster.up() == "0-2", PATIENCE)
     print(f"worker {loss}: back after {time.monotonic() - begin:.1f} s")
     assert cluster.flux(0, "run", "--requires=rank:2", "-N1", "echo", "again") == "again\n"
     assert cluster.uids()[:2] == uids
@@ -53,7 +46,7 @@ def test_a_lost_worker_comes_back_and_the_job_goes_on(release: Install, loss: st
 def test_a_lost_lead_never_completes_the_job_and_comes_back(release: Install, loss: str) -> None:
     cluster = release({"size": 3, **QUIET}, {"command": UNTIL_TOLD})
     cluster.wait_for("0-2")
-    first, workers = broker(cluster, 0), cluster.uids()[1:]
+    first, workers = cluster.broker(0), cluster.uids()[1:]
     begin = time.monotonic()
     LOSSES[loss](cluster, 0)
     until(partial(came_back, cluster, first), PATIENCE)
@@ -68,7 +61,21 @@ def test_a_lost_lead_never_completes_the_job_and_comes_back(release: Install, lo
 def came_back(cluster: FluxRelease, first: str) -> bool:
     """Say whether a new lead has all ranks. Until then the Job must be neither Complete nor Failed."""
     assert cluster.conditions() == {}
-    return broker(cluster, 0) not in ("", first) and cluster.up() == "0-2"
+    return cluster.broker(0) not in ("", first) and cluster.up() == "0-2"
+
+
+def test_the_broker_of_an_idle_lead_comes_back_in_its_pod_each_time(release: Install) -> None:
+    cluster = release({"size": 3, **QUIET})
+    cluster.wait_for("0-2")
+    uids, jobs = cluster.uids(), [cluster.flux(0, "submit", "--urgency=0", "true").strip() for _ in range(5)]
+    cluster.flux(0, "kvs", "put", "--sync", "test=1")
+    for _ in range(10):
+        cluster.kill_broker(0)
+        begin = time.monotonic()
+        until(lambda: cluster.flux(0, "run", "-N3", "--urgency=31", "echo", "again") == "again\n" * 3, PATIENCE)
+        print(f"lead's broker killed: jobs run on all nodes after {time.monotonic() - begin:.1f} s")
+    assert cluster.uids() == uids
+    assert sorted(cluster.flux(0, "jobs", "-n", "-o", "{id}").split()) == sorted(jobs)
 
 
 def test_the_namespace_can_be_deleted_with_the_cluster(release: Install, request: pytest.FixtureRequest) -> None:

@@ -169,3 +169,37 @@ def test_the_sdk_program_does_not_run_a_job_twice_for_a_client_that_reconnects(r
     # it was sent, and did not arrive
     remote.submit("e", "true", again=True)
     assert remote.end("e")["status"] == 0
+
+
+def test_the_sdk_program_reads_requests_while_its_client_reads_no_replies(remote: Remote) -> None:
+    keys = [f"key-{number}" for number in range(5000)]
+    for key in keys:
+        remote.submit(key, "true", drop=True)
+    assert [remote.reply() for _ in keys] == [{"key": key, "lost": True} for key in keys]
+
+
+def test_a_client_that_reconnects_follows_all_of_its_jobs(remote: Remote) -> None:
+    attributes = {"system.exec.test.run_duration": "1ms"}
+    keys = {f"key-{number}" for number in range(1200)}
+    for key in keys:
+        remote.submit(key, "true", attributes=attributes)
+    ends = gather(remote, keys)
+    for key in keys:
+        remote.submit(key, "true", again=True)
+    assert gather(remote, keys) == ends
+    remote.ask("l", list=True)
+    assert len(remote.reply()["jobs"]) == len(keys)
+
+
+def gather(remote: Remote, keys: set[str]) -> dict[str, tuple[str, Any]]:
+    """Return the ids and the ends of jobs."""
+    ids: dict[str, str] = {}
+    ends: dict[str, tuple[str, Any]] = {}
+    while ends.keys() != keys:
+        reply = remote.reply()
+        if "id" in reply:
+            assert reply["key"] not in ids, "two jobs for one key"
+            ids[reply["key"]] = reply["id"]
+        elif "end" in reply:
+            ends[reply["key"]] = (ids[reply["key"]], reply["end"])
+    return ends

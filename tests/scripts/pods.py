@@ -179,8 +179,9 @@ class Pod:
     def calls(self, *first: str) -> list[Call]:
         """Return the calls of flux that begin with these words. Of a path only the last part counts."""
         file = self.root / "calls"
-        lines = file.read_text().splitlines() if file.exists() else []
-        found = [Call(**json.loads(line)) for line in lines]
+        # the last line may be half written
+        lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+        found = [Call(**json.loads(line)) for line in lines if line.endswith("\n")]
         return [call for call in found if [Path(word).name for word in call.words[: len(first)]] == list(first)]
 
     def verbs(self) -> list[str]:

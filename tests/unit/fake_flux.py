@@ -54,6 +54,7 @@ class FakeFlux:
     #: Jobs that ignore a cancellation
     stubborn: set[int] = field(default_factory=set)
     lookups: list[int] = field(default_factory=list)
+    content: dict[str, Any] = field(default_factory=lambda: {"dirty": 2, "flush-batch-count": 2})
     rank: int = 0
     state: str = "run"
     #: What the lead serves
@@ -164,7 +165,10 @@ class FakeFlux:
 
     def attr_get(self, name: str) -> str:
         attributes = {"version": "0.88.0", "broker.quorum": "1", "broker.pid": "4711", "rank": str(self.rank)}
-        return {**attributes, "broker.starttime": f"{self.starttime:.2f}"}[name]
+        return {**attributes, "statedir": "/", "broker.starttime": f"{self.starttime:.2f}"}[name]
+
+    def content_stats_get(self, *_: Any) -> dict[str, Any]:
+        return self.content
 
     def submit(self, number: int, nodes: int = 1, gpus: int = 0, **fields: Any) -> None:
         """Add a job that waits for nodes, with a slot of one core and some GPUs on each."""

@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import failures
 import jinja2
 import pytest
 from hypothesis import example, given, settings
@@ -92,6 +94,13 @@ def of_spec(text: str) -> None:
     is_table(rendered(SPEC_TABLE, "fields.md.j2", rows=[("a", "b", text, "d")]), head, ["a", "b", text, "d"])
 
 
+def of_failures(text: str) -> None:
+    failure = SimpleNamespace(cause="a", status=text, log="", more=text)
+    made = rendered(failures.__file__, "failures.md.j2", failures=[failure])
+    heads = ["what happens", "`minicluster status` says", "the log says", "more"]
+    is_table(made, heads, ["a", f'"{text}"', "-", text])
+
+
 def of_files(text: str) -> None:
     made = rendered(codemap.__file__, "files.md.j2", folder="f", about="", purposes={"a": text, "b": "c"})
     is_table(made.removeprefix("### `f`\n\n"), ["file", "what it is"], ["`a`", text], ["`b`", "c"])
@@ -111,6 +120,7 @@ TEMPLATES: dict[str, Callable[[str], None]] = {
     "benchmarks/results.json.j2": of_results,
     "benchmarks/table.md.j2": of_page,
     "tests/chart/fields.md.j2": of_spec,
+    "tests/failures.md.j2": of_failures,
     "tools/files.md.j2": of_files,
     "tools/screen.svg.j2": of_screen,
 }

@@ -13,6 +13,7 @@ import json
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +60,9 @@ def options() -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=1800, help="how long (1800)")
+    parser.add_argument("--resizes", type=int, default=0, help="do so many of these instead")
+    parser.add_argument("--kills", type=int, default=0, help="and so many kills of brokers, half of them the lead's")
+    parser.add_argument("--pause", type=float, default=5, help="seconds after each trouble, at most (5)")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="which troubles (any)")
     parser.add_argument("--scheduler", choices=("Fluxion", "sched-simple"), default="Fluxion")
     parser.add_argument(
@@ -81,7 +85,8 @@ def options() -> argparse.Namespace:
 def main() -> int:
     """Run, print the report and return the exit code."""
     arguments = options()
-    say(f"--scheduler {arguments.scheduler} --seed {arguments.seed} --seconds {arguments.seconds:.0f}")
+    say(f"--scheduler {arguments.scheduler} --seed {arguments.seed}")
+    begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, installed(arguments, Path(folder)) as cluster:
         cluster.wait_for(f"0-{SIZE - 1}")
         before = footprint(cluster, SIZE)
@@ -90,7 +95,9 @@ def main() -> int:
         chaos = Chaos(cluster, jobs, chance, arguments.drain, arguments.apiserver, arguments.lose)
         settled, counts, after = 0.0, {"jobs": 0}, before
         try:
-            chaos.go(arguments.seconds)
+            by_count = chaos.by_count(arguments.resizes, arguments.kills)
+            is_counted = arguments.resizes or arguments.kills
+            chaos.go(by_count if is_counted else chaos.for_seconds(arguments.seconds), arguments.pause)
             settled = chaos.settle()
             counts, faults = verdict(jobs.submitted, jobs.starts(), jobs.known(), chaos.kills)
             after = footprint(cluster, SIZE)
@@ -98,7 +105,7 @@ def main() -> int:
         except OverError as error:
             faults = [str(error)]
         seen = {
-            "seconds": arguments.seconds,
+            "seconds": round(time.monotonic() - begin),
             "troubles": dict(chaos.done),
             "missed": dict(chaos.missed),
             "jobs": counts,

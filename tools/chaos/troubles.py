@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tools.chaos.jobs import Jobs
@@ -133,7 +133,7 @@ class Chaos:
     def lose_node(self) -> None:
         """Take a node away with its pods, and bring it back once Kubernetes has given up these pods."""
         node, take, bring = self.fragile
-        lead = self.release.pod(0)
+        lead = self.release.broker(0)
         on_it = {p["metadata"]["name"] for p in self.release.pods() if p["spec"].get("nodeName") == node}
         begin = time.time()
         try:
@@ -141,7 +141,7 @@ class Chaos:
             self.wait(lambda: on_it.isdisjoint(self.running()))
         finally:
             output("/bin/sh", "-c", bring, seconds=180)
-        if lead in on_it:
+        if lead.split(" ")[0] in on_it:
             self.kills.append(Span(begin, time.time()))
             self.wait_for_lead(lead)
 
@@ -169,24 +169,34 @@ class Chaos:
         self.done[name] += 1
         return True
 
-    def go(self, seconds: float) -> None:
-        """Do random things for a number of seconds."""
+    def for_seconds(self, seconds: float) -> Iterator[str]:
+        """Yield random troubles until the time is over."""
         end = time.monotonic() + seconds
         names = {name: weight for name, (_, weight) in self.troubles().items()}
         while time.monotonic() < end:
+            yield self.chance.choices(list(names), list(names.values()))[0]
+
+    def by_count(self, resizes: int, kills: int) -> Iterator[str]:
+        """Yield so many resizes and kills of brokers, every second one the lead's, in random order."""
+        brokers = ["lead's broker killed", "worker's broker killed"]
+        names = ["resized"] * resizes + [brokers[number % 2] for number in range(kills)]
+        yield from self.chance.sample(names, len(names))
+
+    def go(self, names: Iterable[str], pause: float) -> None:
+        """Do things, with a random pause of at most ``pause`` seconds after each."""
+        for name in names:
             for _ in range(self.chance.randint(0, 4)):
                 self.attempt("submitted", self.jobs.submit)
-            [name] = self.chance.choices(list(names), list(names.values()))
             say(name)
-            lead = self.release.pod(0)
+            lead = self.release.broker(0)
             if self.attempt(name, self.troubles()[name][0]) and name.startswith("lead"):
                 self.wait_for_lead(lead)
-            time.sleep(self.chance.uniform(0, 5))  # so that some troubles overlap
+            time.sleep(self.chance.uniform(0, pause))  # so that some troubles overlap
 
     def wait_for_lead(self, old: str) -> None:
         """Wait for the next lead, and note how long there was none. More troubles would only test the back-off."""
         begin = time.monotonic()
-        self.wait(lambda: self.release.pod(0) not in ("", old) and self.answers())
+        self.wait(lambda: self.release.broker(0) not in ("", old) and self.answers())
         self.outages.append(time.monotonic() - begin)
         say(f"the lead is back after {self.outages[-1]:.1f} s")
 

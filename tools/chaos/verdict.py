@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-#: Seconds of work that a kill of the lead can undo: kvs.checkpoint-period in broker.toml, and 2 for clock differences.
-WINDOW = 7.0
+#: Seconds of work that a kill of the lead can undo: `state.syncSeconds`, and 2 for clock differences.
+WINDOW = 3.0
 
 
 @dataclass(frozen=True)

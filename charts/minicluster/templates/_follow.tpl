@@ -10,6 +10,7 @@ app.kubernetes.io/component: follow
 {{- define "minicluster.rootValues" -}}
 {{- $values := omit .Values "global" | deepCopy -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" . | int64) -}}
+{{- $_ := set $values "groups" (include "minicluster.groups" . | fromJsonArray) -}}
 {{- $_ := unset $values.flux "curveCert" -}}
 {{- include "minicluster.yaml" $values -}}
 {{- end }}

@@ -16,10 +16,15 @@ scheduling.k8s.io/group-name: {{ include "minicluster.name" . | quote }}
 {{- end }}
 {{- end }}
 
-{{/* How many pods start together: minSize, else the smallest size that the cluster can have. */}}
+{{/* How many pods start together: minSize, else the smallest size that the cluster can have; and so for each group. */}}
 {{- define "minicluster.gangSize" -}}
-{{- $least := ternary .Values.autoscaling.min .Values.size .Values.autoscaling.enabled -}}
-{{- .Values.minSize | default $least | int64 -}}
+{{- $scales := .Values.autoscaling.enabled -}}
+{{- $size := .Values.minSize | default (ternary .Values.autoscaling.min .Values.size $scales) | int64 -}}
+{{- range include "minicluster.groups" . | fromJsonArray -}}
+{{- $least := ternary (dig "autoscaling" "min" 0 .) .size $scales -}}
+{{- $size = add $size (hasKey . "minSize" | ternary .minSize $least) -}}
+{{- end -}}
+{{- $size -}}
 {{- end }}
 
 {{/*
@@ -72,7 +77,8 @@ deleted.
 {{- $owners := list -}}
 {{- range .metadata.ownerReferences }}{{ $owners = append $owners .uid }}{{ end -}}
 {{- if and .spec.schedulingPolicy.gang (or (eq .metadata.name $named) (has $job.metadata.uid $owners)) -}}
-{{- fail (printf "size can't change from %d to %d: the MiniCluster %s is a gang, the PodGroup %s, whose size is immutable before Kubernetes %s; %s" $size $asked $name .metadata.name (include "minicluster.since" "resizableGangs") $way) -}}
+{{- $what := printf "size%s" (empty $.group | ternary "" (printf " of the group %s" $.group)) -}}
+{{- fail (printf "%s can't change from %d to %d: the MiniCluster %s is a gang, the PodGroup %s, whose size is immutable before Kubernetes %s; %s" $what $size $asked $name .metadata.name (include "minicluster.since" "resizableGangs") $way) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -95,9 +95,11 @@ uninstall {{ .Release.Name }} first, or install under another name
 {{- define "minicluster.refuseNewJob" -}}
 {{- $root := . -}}
 {{- $name := include "minicluster.name" . -}}
+{{- $replaced := eq .change "replace" | ternary (include "minicluster.replacedJobs" .) "[]" | fromJsonArray -}}
 {{- range (include "minicluster.lookup" (list . "batch/v1" "Job" "") | fromJson).items }}
 {{- $annotations := .metadata.annotations | default dict }}
-{{- if and (eq (get $annotations "meta.helm.sh/release-name") $root.Release.Name) (hasKey $annotations "minicluster/immutable") }}
+{{- if has .metadata.name $replaced }}
+{{- else if and (eq (get $annotations "meta.helm.sh/release-name") $root.Release.Name) (hasKey $annotations "minicluster/immutable") }}
 {{- fail (printf "nameOverride can't change on the live MiniCluster %s: the new name is %s; %s" .metadata.name $name (include "minicluster.anotherWay" $root)) }}
 {{- end }}
 {{- end }}
@@ -116,11 +118,8 @@ uninstall {{ .Release.Name }} first, or install under another name
 {{- if dig "metadata" "deletionTimestamp" "" (fromJson (include "minicluster.liveJob" .)) }}
 {{- fail (printf "the Job %s is being deleted: wait until it is gone, then upgrade again" $name) }}
 {{- end }}
-{{- $agent := include "minicluster.agent" . -}}
-{{- range $part, $lacking := dict "autoscaling" (ne $agent "autoscaling") "metrics" (eq $agent "none") }}
-{{- if and $lacking (get $.Values $part).enabled }}
-{{- fail (printf "%s.enabled can't be turned on for the live MiniCluster %s, which was installed without it; %s" $part $name $way) }}
-{{- end }}
+{{- with include "minicluster.lackingAgent" . }}
+{{- fail (printf "%s can't be turned on for the live MiniCluster %s, which was installed without it; %s" . $name $way) }}
 {{- end }}
 {{- if not (or .Values.flux.curveCertSecret (get $installed "flux.curveCertSecret")) }}
 {{- $certificate := include "minicluster.liveCertificate" . }}

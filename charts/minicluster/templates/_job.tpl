@@ -10,17 +10,17 @@ Metadata and spec of an Indexed Job. Argument: the root, or for a group a root w
 */}}
 {{- define "minicluster.job" -}}
 {{- include "minicluster.refuseKueueChange" . -}}
+{{- include "minicluster.refuseGangChange" . -}}
 metadata:
   name: {{ include "minicluster.jobName" . | quote }}
   namespace: {{ .Release.Namespace | quote }}
   labels: {{- merge (include "minicluster.labels" . | fromYaml) (include "minicluster.groupLabels" . | fromYaml) (include "minicluster.kueueLabels" . | fromYaml) .Values.jobLabels | include "minicluster.yaml" | nindent 4 }}
   annotations:
-    # the immutable values: `helm upgrade` refuses to change them
-    {{- $installed := include "minicluster.installedValues" . }}
-    minicluster/immutable: {{ ternary (include "minicluster.immutableValues" .) $installed (eq $installed "{}") | quote }}
-    # the chart that created this Job, whose programs its pods run
-    minicluster/version: {{ include "minicluster.liveVersion" . | default .Chart.Version | quote }}
-    {{- if and .Values.suspend (not .group) }}
+    # the immutable values, which `helm upgrade` refuses to change, and the chart whose programs the pods run
+    {{- range $key, $text := include "minicluster.recorded" . | fromJson }}
+    {{ $key }}: {{ $text | quote }}
+    {{- end }}
+    {{- if and .Values.suspend (or (not .group) .Values.size) }}
     # `minicluster status` shows who suspended the Job
     minicluster/suspended: the value suspend
     {{- end }}
@@ -89,9 +89,22 @@ spec:
           values: [66]
       {{- end }}
   template:
-    {{- $template := fromYaml (include "minicluster.podTemplate" .) }}
-    {{- (include "minicluster.merge" (list $template .Values.pod.template) | fromJson).value | include "minicluster.yaml" | nindent 4 }}
+    {{- include "minicluster.newTemplate" . | fromJson | include "minicluster.yaml" | nindent 4 }}
   {{- end }}
+{{- end }}
+
+{{/* The pod template of a new Job, as JSON. */}}
+{{- define "minicluster.newTemplate" -}}
+{{- $template := fromYaml (include "minicluster.podTemplate" .) -}}
+{{- (include "minicluster.merge" (list $template .Values.pod.template) | fromJson).value | toJson -}}
+{{- end }}
+
+{{/* The annotations by which a later upgrade knows what the Job was made with, as JSON. */}}
+{{- define "minicluster.recorded" -}}
+{{- $installed := include "minicluster.installedValues" . -}}
+{{- $new := or (eq $installed "{}") (eq .change "place") -}}
+{{- $values := $new | ternary (include "minicluster.immutableValues" .) $installed -}}
+{{- dict "minicluster/immutable" $values "minicluster/version" (include "minicluster.liveVersion" . | default .Chart.Version) | toJson -}}
 {{- end }}
 
 {{/*

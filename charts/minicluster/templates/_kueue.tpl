@@ -12,6 +12,12 @@ kueue.x-k8s.io/priority-class: {{ . | quote }}
 {{- end }}
 {{- end }}
 
+{{/* "true" when the Job is in a queue of Kueue, by the values or because the live one is, else "". */}}
+{{- define "minicluster.isQueued" -}}
+{{- $labels := dig "metadata" "labels" dict (fromJson (include "minicluster.liveJob" .)) -}}
+{{- if or .Values.kueue.queueName (get (merge dict .Values.jobLabels $labels) "kueue.x-k8s.io/queue-name") }}true{{ end -}}
+{{- end }}
+
 {{/* The annotation of the Job by which Kueue lets it change its size; nothing without kueue.elastic. */}}
 {{- define "minicluster.kueueAnnotations" -}}
 {{- if .Values.kueue.elastic }}
@@ -35,11 +41,13 @@ Kueue is suspended, and may change.
 {{- end -}}
 {{- end -}}
 {{- $size := dig "spec" "completions" 0 $job | int64 -}}
-{{- $asked := include "minicluster.completions" . | int64 -}}
-{{- if and $queue (ne $size $asked) (ne (include "minicluster.canGrowInKueue" $job) "true") -}}
+{{- $asked := include "minicluster.counts" . | fromJson -}}
+{{- /* a group without pods, before or after, has none that would start again */ -}}
+{{- $stays := and (dig "spec" "parallelism" 0 $job) $asked.parallelism -}}
+{{- if and $queue $stays (ne $size (int64 $asked.completions)) (ne (include "minicluster.canGrowInKueue" $job) "true") -}}
 {{- $elastic := dig "metadata" "annotations" "kueue.x-k8s.io/elastic-job" "" $job -}}
 {{- $why := ternary "Kueue's feature gate ElasticJobsViaWorkloadSlices is off" "it was installed without kueue.elastic" (eq $elastic "true") -}}
-{{- fail (printf "size can't change from %d to %d while the MiniCluster %s runs: Kueue would restart all pods, because %s; %s" $size $asked $name $why $way) -}}
+{{- fail (printf "size can't change from %d to %d while the MiniCluster %s runs: Kueue would restart all pods, because %s; %s" $size (int64 $asked.completions) $name $why $way) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

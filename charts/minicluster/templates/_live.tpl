@@ -60,15 +60,20 @@ size, and Kubernetes refuses a manifest of another one.
 */}}
 {{- define "minicluster.counts" -}}
 {{- $size := int64 .Values.size -}}
-{{- /* as Kubernetes has no Job of 0 completions that has not ended, that of a group without pods is suspended */ -}}
-{{- $counts := dict "completions" (max 1 $size) "parallelism" (max 1 $size) "suspend" (or .Values.suspend (eq $size 0)) -}}
-{{- if .Values.autoscaling.enabled -}}
 {{- $live := dig "spec" dict (fromJson (include "minicluster.liveJob" .)) -}}
+{{- $queued := eq (include "minicluster.isQueued" .) "true" -}}
+{{- /* as Kubernetes has no Job of 0 completions that has not ended, that of a group without pods is suspended */ -}}
+{{- $counts := dict "completions" (max 1 $size) "parallelism" (max 1 $size) "suspend" (or .Values.suspend (and (eq $size 0) (not $queued))) -}}
+{{- if and $queued (eq $size 0) -}}
+{{- /* Kueue would resume it, so it has no parallelism; completions can't change without it */ -}}
+{{- $counts = dict "completions" ($live.completions | default 1) "parallelism" 0 "suspend" false -}}
+{{- end -}}
+{{- if .Values.autoscaling.enabled -}}
 {{- $beyond := add1 .Values.maxSize -}}
 {{- if not $live -}}
 {{- /* parallelism is not completions: Kubernetes then refuses to change completions, and one more starts no more pods */ -}}
 {{- $counts = ternary (dict "completions" $beyond "parallelism" 0) (dict "completions" $size "parallelism" (add1 $size)) (eq $size 0) -}}
-{{- else if and .group (dig "suspend" false $live) (not .Values.suspend) (not .Values.kueue.queueName) -}}
+{{- else if and .group (dig "suspend" false $live) (not .Values.suspend) (not $queued) -}}
 {{- /* a group that was empty before its autoscaling: the agent does the rest */ -}}
 {{- $counts = dict "completions" $beyond "parallelism" $beyond "suspend" true -}}
 {{- else -}}
@@ -98,6 +103,7 @@ newer Kubernetes, changes only the next Job.
 {{- $_ := set $spec.template "metadata" $metadata -}}
 {{- $spec = omit $spec "selector" "manualSelector" -}}
 {{- range (include "minicluster.constants" . | fromJson).mutableJobFields }}{{ $_ := unset $spec . }}{{ end -}}
+{{- if eq .change "place" }}{{ include "minicluster.changeTemplate" (list $spec.template (include "minicluster.newTemplate" . | fromJson)) }}{{ end -}}
 {{- toJson $spec -}}
 {{- end -}}
 {{- end }}
@@ -128,10 +134,11 @@ carries any text unchanged; "" when there is none.
 */}}
 {{- define "minicluster.installed" -}}
 {{- $was := fromJson (include "minicluster.installedValues" .) -}}
-{{- if $was -}}
+{{- /* without pods, new files and values do no harm */ -}}
+{{- if and $was (ne .change "place") -}}
 {{- $asked := fromJson (include "minicluster.immutableValues" .) -}}
 {{- $mutable := (include "minicluster.constants" . | fromJson).mutableValues -}}
 {{- $files := dig "data" dict (include "minicluster.liveConfigMap" . | fromJson) -}}
-{{- dict "release" .Release.Name "was" $was "asked" $asked "mutable" $mutable "files" $files | toJson | b64enc -}}
+{{- dict "release" .Release.Name "was" $was "asked" $asked "mutable" $mutable "files" $files "hint" (.hint | default "") | toJson | b64enc -}}
 {{- end -}}
 {{- end }}

@@ -12,6 +12,7 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 from minicluster import streams
+from minicluster.burst.room import Offer, root_jobs
 from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import BurstError, MiniClusterError
@@ -24,18 +25,9 @@ from minicluster.live.telling import describe, ended, question
 from minicluster.render.model import MiniClusterModel
 
 #: The program and the modules that it imports. All are sent, so that it works with a root of any version
-PROGRAM = ("burst_need", "offers", "state", "need", "pending", "changes")
+PROGRAM = ("burst_need", "offers", "saved", "state", "need", "pending", "changes")
 #: Seconds until the next attempt, at first and at most; seconds until the root's Job is read again
 RETRY, MOST_RETRY, LOOK = 1.0, 10.0, 30.0
-
-
-class Offer(NamedTuple):
-    """Hosts of consecutive ranks that the queue may use."""
-
-    first: int
-    registered: int
-    size: int = 0  #: hosts that run or start
-    most: int = 0  #: the most hosts that it may have
 
 
 class BurstNeed(NamedTuple):
@@ -48,20 +40,14 @@ class BurstNeed(NamedTuple):
     waiting: int  #: jobs of the whole queue
 
 
-def offer_of_root(root: MiniClusterModel, job: Mapping[str, Any]) -> Offer:
-    """Return the root's own hosts, and how many its autoscaler may make; ``job`` is empty if it isn't known."""
-    size = int(job.get("spec", {}).get("completions", root.size))
-    return Offer(0, root.max_size, size, max(size, int(root.autoscaling.get("max", 0))))
-
-
 class Demand:
     """Tells the lead what each burst offers, and knows what the queue needs of it."""
 
     def __init__(self, root: MiniClusterModel, kubernetes: Kubernetes, bursts: Mapping[str, Offer]) -> None:
         """Take the bursts by name, the preferred ones first."""
         self.error: Exception | None = None  #: why it has stopped: the root has ended, or a bug
-        self._root, self._kubernetes = root, kubernetes
-        self._offers = {"": offer_of_root(root, {}), **bursts}
+        self._root, self._kubernetes, self._jobs = root, kubernetes, root_jobs(root)
+        self._offers = {**{job.name: job.offer({}) for job in self._jobs}, **bursts}
         self._number = 0  #: number of the newest offers
         self._numbers = dict.fromkeys(self._offers, 0)  #: by burst: number of the offers that last changed its own
         self._answers: dict[str, BurstNeed] = {}
@@ -94,7 +80,7 @@ class Demand:
         return self._answered >= 0
 
     def offer(self, name: str, offer: Offer) -> None:
-        """Say what a burst offers."""
+        """Say what a burst offers, or a Job of the root."""
         with self._changed:
             if self._offers[name] != offer:
                 self._offers[name] = offer
@@ -118,9 +104,9 @@ class Demand:
 
     def _send(self) -> None:
         """Send the offers, if there is a conversation."""
-        groups = [offer._asdict() for offer in self._offers.values()]
+        groups, root = [offer._asdict() for offer in self._offers.values()], len(self._jobs)
         if self._conversation:
-            self._conversation.say([{"number": self._number, "groups": groups}])
+            self._conversation.say([{"number": self._number, "root": groups[:root], "bursts": groups[root:]}])
 
     def _run(self) -> None:
         """Talk to one lead after the other, until the root has ended."""
@@ -201,5 +187,6 @@ class Demand:
             raise BurstError(
                 f"{name} is {': '.join(filter(None, end or describe(question(kubernetes), name, job, lead)))}"
             )
-        self.offer("", offer_of_root(self._root, job))
+        for one in self._jobs:
+            self.offer(one.name, one.offer(job if one.name == name else kubernetes.get("job", one.name)))
         return lead

@@ -6,8 +6,9 @@ import time
 
 from minicluster import streams
 from minicluster.burst import install, plan, root
-from minicluster.burst.demand import BurstNeed, Demand, Offer
+from minicluster.burst.demand import BurstNeed, Demand
 from minicluster.burst.install import How
+from minicluster.burst.room import Offer
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits, Seen, Windows
 from minicluster.cluster.job import end_of

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from minicluster import streams
 from minicluster.burst import plan
-from minicluster.burst.demand import Demand, Offer
+from minicluster.burst.demand import Demand
 from minicluster.burst.follower import Follower
 from minicluster.burst.install import How
+from minicluster.burst.room import Offer
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits
 from minicluster.errors import BurstError

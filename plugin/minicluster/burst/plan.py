@@ -8,10 +8,10 @@ from minicluster import yamlio
 from minicluster.burst.address import Address
 from minicluster.errors import BurstError
 from minicluster.idset import parse_idset, to_idset
-from minicluster.render import defaults
-from minicluster.render.hostlist import expand, hosts, table
+from minicluster.render import defaults, resources
+from minicluster.render.hostlist import expand, hostlist_of, ranked, root_hosts
 from minicluster.render.load import load
-from minicluster.render.model import MiniClusterModel
+from minicluster.render.model import MiniClusterModel, NodeGroup
 
 #: The reasons of our drains begin with this. Only these are undrained when the hosts come back. Our lines of a pod's
 #: log begin with it, too.
@@ -19,7 +19,7 @@ OURS = "minicluster: "
 #: Values that a burst does not get: the root's sizes, its work, its state, and what only its lead reads.
 ROOTS = (
     *("nameOverride", "size", "maxSize", "minSize", "tasks", "interactive", "archive", "state", "services", "global"),
-    *("report", "autoscaling", "metrics", "agent"),
+    *("report", "autoscaling", "metrics", "agent", "groups"),
 )
 ROOTS_FLUX = ("submitCommand", "optionFlags", "scheduler", "minimalService", "curveCert", "curveCertSecret", "bursting")
 ROOTS_NETWORK = ("headlessName", "clusterDomain")
@@ -59,11 +59,9 @@ def find(root: MiniClusterModel, name: str) -> Burst:
             f"{root.name} has no flux.bursting.clusters: the hosts of bursts are registered at its install; uninstall "
             "it, and install it with them"
         )
-    first = root.max_size
-    for one, part in zip(root.bursts, table(root)[1:], strict=True):
+    for one, (ranks, part) in zip(root.bursts, list(ranked(root))[-len(root.bursts) :], strict=True):
         if one["name"] == name:
-            return Burst(name, first, one["size"], part.hostlist, is_release=True)
-        first += one["size"]
+            return Burst(name, ranks.start, len(ranks), part.hostlist, is_release=True)
     known = ", ".join(str(one["name"]) for one in root.bursts)
     raise BurstError(f"{root.name} has no burst {name}: flux.bursting.clusters has {known}")
 
@@ -71,7 +69,7 @@ def find(root: MiniClusterModel, name: str) -> Burst:
 def _of_hostlist(root: MiniClusterModel, name: str) -> Burst:
     hostlist = root.flux["bursting"]["hostlist"]
     registered, wanted = list(expand(hostlist)), list(expand(name))
-    own = set(expand(hosts(root.name, root.max_size)))
+    own = set(expand(hostlist_of(root_hosts(root))))
     first = registered.index(wanted[0]) if wanted[0] in registered else 0
     if own & set(wanted) or registered[first : first + len(wanted)] != wanted:
         raise BurstError(
@@ -122,6 +120,8 @@ def values(root: MiniClusterModel, burst: Burst, size: int, address: Address) ->
     check_size(root, burst, size)
     bursting = {"clusters": [dict(one) for one in root.bursts], "hostlist": root.flux["bursting"]["hostlist"]}
     lead = {"name": root.name, "address": address.host, "port": address.port, "size": root.max_size}
+    if root.groups:
+        lead["groups"] = [_in_table(group) for group in root.groups]
     flux = {key: value for key, value in root.flux.items() if key not in ROOTS_FLUX}
     secret = {"curveCertSecret": secret_name(burst)} if burst.is_release else {}
     made: dict[str, Any] = {
@@ -137,6 +137,14 @@ def values(root: MiniClusterModel, burst: Burst, size: int, address: Address) ->
     }
     found: dict[str, Any] = _differing(made, {**defaults.values(), "size": None})
     return found
+
+
+def _in_table(group: NodeGroup) -> dict[str, Any]:
+    """Return what a burst has to know of a group of its root: the hosts, and their part of R."""
+    runner, properties = group.cluster.runner, [name for name in group.properties if name != group.name]
+    found: dict[str, Any] = {"name": group.name, "maxSize": group.max_size}
+    found |= {"cores": resources.cores(runner), "gpus": resources.gpus(runner)}
+    return found | ({"properties": properties} if properties else {})
 
 
 def values_file(burst: Burst, made: Mapping[str, Any], secret_file: str) -> str:

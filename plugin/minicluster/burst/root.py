@@ -11,6 +11,7 @@ from minicluster import streams, yamlio
 from minicluster.burst import address, plan, probe
 from minicluster.burst.address import Address
 from minicluster.burst.plan import Burst
+from minicluster.cluster.groups import registered
 from minicluster.cluster.pods import read_pod
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset, to_idset
@@ -85,10 +86,14 @@ def read(release: str, kubernetes: Kubernetes, values: bytes | None) -> MiniClus
     """
     found = _release_values(release, kubernetes) if values is None else parse_values(values)
     name = str(found.get("nameOverride") or release)
-    if values is None and not found.get("maxSize"):
-        # maxSize is the size at the install, which may have changed since
+    groups = found.get("groups") or []
+    if values is None and not all(each.get("maxSize") for each in (found, *groups)):
+        # an unset maxSize is the size at the install, which may have changed since
         annotations = kubernetes.get("job", name).get("metadata", {}).get("annotations", {})
-        found["maxSize"] = int(json.loads(annotations.get(IMMUTABLE, "{}")).get("maxSize") or 0) or None
+        installed = json.loads(annotations.get(IMMUTABLE, "{}"))
+        found["maxSize"] = int(found.get("maxSize") or installed.get("maxSize") or 0) or None
+        sizes = registered(installed)
+        found["groups"] = [{**group, "maxSize": group.get("maxSize") or sizes.get(group["name"])} for group in groups]
     return load({"metadata": {"name": name, "namespace": kubernetes.namespace}, "spec": found})
 
 

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.cluster.pods import GROUP, Pod, read_pods
+from minicluster.render.constants import KUEUE_QUEUE
+
+#: Annotation of a Job that says who suspended it
+SUSPENDED = "minicluster/suspended"
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,9 @@ class GroupNodes:
     first: int  #: rank of its first node
     max_size: int
     pods: Mapping[int, Pod]  #: by index
+    queue: str = ""  #: of Kueue, while that holds its Job back
+    uid: str = ""  #: of its Job
+    why_held: str = ""  #: by Kueue
 
 
 def registered(immutable: Mapping[str, str]) -> dict[str, int]:
@@ -26,12 +33,20 @@ def registered(immutable: Mapping[str, str]) -> dict[str, int]:
     return found
 
 
-def size_of(spec: Mapping[str, Any]) -> int:
-    """Return the number of pods of a group, from the spec of its Job.
+def size_of(job: Mapping[str, Any]) -> int:
+    """Return the number of pods that the Job of a group should have.
 
-    While there are none, the Job is suspended, or with autoscaling has no parallelism.
+    If that is 0, the Job is suspended, or with autoscaling or in a queue of Kueue has no parallelism. A Job that Kueue
+    holds back, or the value `suspend`, has its size.
     """
-    return int(spec["completions"]) if spec["parallelism"] and not spec.get("suspend") else 0
+    spec, metadata = job["spec"], job["metadata"]
+    is_held = KUEUE_QUEUE in metadata.get("labels", {}) or SUSPENDED in metadata.get("annotations", {})
+    return int(spec["completions"]) if spec["parallelism"] and (is_held or not spec.get("suspend")) else 0
+
+
+def holding_queue(job: Mapping[str, Any]) -> str:
+    """Return the queue of Kueue that holds a Job back, "" for none."""
+    return str(job["metadata"].get("labels", {}).get(KUEUE_QUEUE, "")) if job["spec"].get("suspend") else ""
 
 
 def read_groups(
@@ -42,9 +57,12 @@ def read_groups(
     Where the user may not list Jobs, the highest index of its pods tells a group's size.
     """
     items = jobs.get("items", []) if jobs else []
-    sizes = {job["metadata"].get("labels", {}).get(GROUP): size_of(job["spec"]) for job in items}
+    by_name = {job["metadata"].get("labels", {}).get(GROUP): job for job in items}
     for name, most in groups.items():
         its = read_pods(pods, name)
-        size = max(its, default=-1) + 1 if jobs is None else sizes.get(name, 0)
-        yield GroupNodes(name, size, first, most, its)
+        if job := by_name.get(name):
+            uid = job["metadata"].get("uid", "")
+            yield GroupNodes(name, size_of(job), first, most, its, holding_queue(job), uid)
+        else:
+            yield GroupNodes(name, max(its, default=-1) + 1 if jobs is None else 0, first, most, its)
         first += most

@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from minicluster.cluster import words
-from minicluster.cluster.groups import registered
+from minicluster.cluster.groups import SUSPENDED, registered
 from minicluster.cluster.pods import GROUP, Pod
 from minicluster.render.constants import IMMUTABLE, KUEUE_QUEUE
 
-#: Annotation of the Job that says who suspended it, and its first words if the agent did (pod/agent/suspend.py)
-SUSPENDED = "minicluster/suspended"
+#: The first words of the annotation that says who suspended the Job, if the agent did (pod/agent/suspend.py)
 IDLE = "idle for "
 #: State of a Job by its condition; the first two are set while pods still leave (Kubernetes 1.31)
 ENDS = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed", "Complete": "Complete", "Failed": "Failed"}

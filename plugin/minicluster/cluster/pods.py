@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from minicluster.cluster.troubles import explained, way_out
 from minicluster.render.constants import KUEUE_ELASTIC
 
 #: Label that Kubernetes gives each pod of an Indexed Job
@@ -56,11 +57,22 @@ class Pod:
     node: str = ""  #: the Kubernetes node; "" while it has none
     zone: str = ""  #: "" if Kubernetes doesn't tell it
     is_replaced: bool = True  #: whether the Job replaces it if it has failed; else it ends the Job
+    is_cut_off: bool = False  #: whether its Kubernetes node gives no sign of life
 
     @property
     def state(self) -> str:
         """Phase and reason, e.g. ``Pending: ImagePullBackOff``."""
         return f"{self.phase}: {self.reason}" if self.reason else self.phase
+
+    @property
+    def why(self) -> str:
+        """The same with Kubernetes' message and the way out."""
+        return explained(self.state, self.reason, self.message)
+
+    @property
+    def way_out(self) -> str:
+        """What a user can do about it; "" where nothing is wrong, or nothing is known."""
+        return way_out(self.reason, self.message)
 
     def exec_words(self, *options: str) -> tuple[str, ...]:
         """Return the words by which kubectl runs a command in the container that runs Flux; the command follows."""
@@ -136,7 +148,17 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         node=item.get("spec", {}).get("nodeName", ""),
         zone=metadata["labels"].get(ZONE, ""),
         is_replaced=conditions.get("DisruptionTarget") == "True" or end.get("exitCode") in (None, *REPLACED),
+        is_cut_off=_is_cut_off(status, conditions),
     )
+
+
+def _is_cut_off(status: Mapping[str, Any], conditions: Mapping[str, str]) -> bool:
+    """Return whether a pod's Kubernetes node is lost.
+
+    Kubernetes then calls its pods not ready (controller_utils.go, MarkPodsNotReady), while their containers still are.
+    """
+    is_ready, were_ready = conditions.get("Ready") == "True", conditions.get("ContainersReady") == "True"
+    return status.get("phase") == "Running" and ((were_ready and not is_ready) or status.get("reason") == "NodeLost")
 
 
 def _failures(annotations: Mapping[str, str]) -> int:

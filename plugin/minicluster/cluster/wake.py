@@ -4,7 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from minicluster.cluster.job import SUSPENDED, read_job
+from minicluster.cluster.groups import SUSPENDED
+from minicluster.cluster.job import read_job
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
 

@@ -19,8 +19,13 @@ def state_without_flux(found: Found, now: datetime) -> tuple[str, str] | None:
     if job and job.end:
         return job.end
     if 0 not in pods:
-        return "Starting", f"the lead has no pod: `kubectl describe job {name}` says why"
+        return "Starting", f"{of_absence(None)}: `kubectl describe job {name}` says why"
     return _state_by_pod(pods[0], job, now)
+
+
+def of_absence(lead: Pod | None) -> str:
+    """Return why the lead's container does not run."""
+    return f"the lead is {lead.why}" if lead else "the lead has no pod"
 
 
 def _why_suspended(name: str, job: KubernetesJob) -> str:
@@ -40,21 +45,33 @@ def _state_by_pod(lead: Pod, job: KubernetesJob | None, now: datetime) -> tuple[
         return "Complete", f"the lead's pod {lead.name} ended with exit code 0"
     if lead.phase == "Failed":
         return _state_of_failed_lead(lead, job, now)
+    return ("Unknown", _why_cut_off(lead)) if lead.is_cut_off else _state_of_live_lead(lead, job)
+
+
+def _state_of_live_lead(lead: Pod, job: KubernetesJob | None) -> tuple[str, str] | None:
     started = "Running" if lead.is_ready else "Starting"
     if job and job.lead_address:
         return started, f"its brokers join the cluster of {job.lead_address}: see the status of that cluster"
     if job and not job.has_socket:
         return started, "flux.disableSocket is set, so Flux can't be asked"
     if lead.phase != "Running":
-        return "Starting", ": ".join(filter(None, [f"the lead is {lead.state}", lead.message]))
+        return "Starting", of_absence(lead)
     return None
 
 
+def _why_cut_off(lead: Pod) -> str:
+    return (
+        f"the Kubernetes node {lead.node} of the lead gives no sign of life: Kubernetes replaces the pod when the node "
+        f"is back or removed, or after `kubectl delete pod -n {lead.namespace} {lead.name} --force`"
+    )
+
+
 def _state_of_failed_lead(lead: Pod, job: KubernetesJob | None, now: datetime) -> tuple[str, str]:
-    why, left = f"the lead's pod {lead.name} is {lead.state}", lead.back_off(now)
+    why, left = f"the lead's pod {lead.name} is {lead.why}", lead.back_off(now)
     if not lead.is_replaced:
         return "Ending", f"{why}: Kubernetes ends the Job"
-    why += f": failure {lead.failures}, next try in about {left:.0f} s" if left > 0 else REPLACED
+    again = "; Kubernetes replaces it" if lead.reason == "Evicted" else REPLACED
+    why += f": failure {lead.failures}, next try in about {left:.0f} s" if left > 0 else again
     return "Starting" if job else "Unknown", why
 
 

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from minicluster.cluster.troubles import way_out
+
 #: Kubernetes' message of a Job that a container's exit code failed
 FAILED = re.compile(
     r"Container (\S+) for pod \S+?/(\S+) failed with exit code (\d+) matching FailJob rule at index \d+"
@@ -11,8 +13,9 @@ FAILED = re.compile(
 REASONS = {
     "SuccessPolicy": "",
     "CompletionsReached": "",
-    "BackoffLimitExceeded": "its pods failed more than backoffLimit times",
-    "DeadlineExceeded": "deadlineSeconds are over",
+    "BackoffLimitExceeded": "its pods failed more than backoffLimit times: `kubectl describe job` lists them",
+    "DeadlineExceeded": "deadlineSeconds are over: raise them, or limit the work itself, which keeps its log "
+    "(flux.optionFlags: -t 55m)",
 }
 #: Lines of a log that are Flux's or ours, not the work's
 AROUND = re.compile(
@@ -20,9 +23,26 @@ AROUND = re.compile(
 )
 OURS = re.compile(r"minicluster: (.*(?:failed with exit code|did not start|died|there is no |can't be|is set and ).*)")
 WORK = re.compile(r"minicluster: the job failed with exit code (\d+)")
+#: What the loader and the shells of an image say of a view that can't run there, and what that means
+VIEWS = (
+    (
+        re.compile(r"version .GLIBC_[\d.]+. not found"),
+        "the view needs a newer libc than the image has: set flux.container.image to the view of the image's "
+        "distribution",
+    ),
+    (
+        re.compile(r"bin/flux: not found|(bin/flux|flux): cannot execute: required file not found"),
+        "the image has no glibc, which the view needs: take an image with glibc, or one with its own Flux",
+    ),
+    (
+        re.compile(r"[Ee]xec format error|cannot execute binary file"),
+        "the view is for another architecture than the Kubernetes node: set flux.container.image or flux.arch to its "
+        "view",
+    ),
+)
 #: Exit code of a process that SIGKILL ended
 KILLED = "137"
-MEMORY = "killed, most often for want of memory: see resources.limits.memory"
+MEMORY = "killed, most often for want of memory: raise resources.limits.memory"
 #: Characters of a log's line
 MOST = 200
 
@@ -31,7 +51,8 @@ def of_end(reason: str, message: str) -> str:
     """Return why a Job has ended."""
     failed = FAILED.fullmatch(message) if reason == "PodFailurePolicy" else None
     if failed:
-        return f"the container {failed[1]} of pod {failed[2]} failed with exit code {failed[3]}"
+        said = f"the container {failed[1]} of pod {failed[2]} failed with exit code {failed[3]}"
+        return ": ".join(filter(None, [said, way_out(f"{failed[1]}, exit code {failed[3]}", "")]))
     return REASONS.get(reason, ": ".join(filter(None, (reason, message))))
 
 
@@ -41,7 +62,8 @@ def of_log(lines: Iterable[str]) -> str:
     work = next((match for line in found if (match := WORK.match(line))), None)
     ours = [match[1] for line in found if (match := OURS.match(line))]
     if not work:
-        return ours[-1] if ours else ""
+        unfit = next((why for line in found for pattern, why in VIEWS if pattern.search(line)), "")
+        return (unfit or ours[-1]) if ours else ""
     code = f"{work[1]} ({MEMORY})" if work[1] == KILLED else work[1]
     own = [line for line in found if not AROUND.match(line)]
     return f"the work failed with exit code {code}" + (f": {own[-1][:MOST]}" if own else "")

@@ -18,6 +18,7 @@ from minicluster.commands import (
     logs,
     plugin,
     render,
+    replace,
     run,
     scale,
     shell,
@@ -55,6 +56,6 @@ def group(context: click.Context) -> None:
 
 
 burst.command.add_command(burst_follow.command)
-LIVE = (burst, copy, flux, jobs, listing, logs, run, scale, shell, status, wait)
+LIVE = (burst, copy, flux, jobs, listing, logs, replace, run, scale, shell, status, wait)
 for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
     group.add_command(module.command)

@@ -7,7 +7,7 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
-from minicluster.live.scaling import scale, scale_group
+from minicluster.live.scaling import scale
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
@@ -45,8 +45,4 @@ def command(name: str, namespace: str, context: str, size: tuple[int | None, str
       minicluster scale flux-sample gpu=auto
     """
     kubernetes, seconds = Kubernetes(context, namespace), timeout if waits else None
-    number, group = size
-    if group:
-        scale_group(kubernetes, name, (group, number), seconds, streams.say)
-    else:
-        scale(kubernetes, name, number, seconds, streams.say)
+    scale(kubernetes, name, size, seconds, streams.say)

@@ -27,7 +27,12 @@ def first_line(program: str, *modules: str) -> str:
 
 def remote() -> str:
     """Return the line with the program that answers requests about jobs and nodes."""
-    return first_line("remote", "described", "waiting")
+    return first_line("remote", "described", "waiting", "replies", "followed")
+
+
+def settle() -> str:
+    """Return the line with the program that stops the queue and lets the jobs end."""
+    return first_line("settle", "offers", "saved", "state", "requeue", "again")
 
 
 def _text(name: str) -> str:

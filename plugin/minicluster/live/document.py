@@ -9,6 +9,8 @@ from minicluster.idset import parse_idset, to_idset
 from minicluster.lead.question import Answer
 from minicluster.live.snapshot import StatusSnapshot
 
+#: Seconds after which a broker should have joined
+LATE = 60
 #: Keys whose values only the lead's answer has
 FLUX = (
     "flux",
@@ -44,11 +46,16 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         "size": snapshot.size,
         "sizeFrom": "job" if snapshot.job else "pods",
         "maxSize": snapshot.max_size,
-        "pods": _grouped({rank: pod.state for rank, pod in pods.items()}),
+        "pods": _grouped({**_held(snapshot.groups), **{rank: pod.state for rank, pod in pods.items()}}),
         "containers": _containers(pods),
         "locations": _locations([GroupNodes("", 0, 0, 0, snapshot.pods), *snapshot.groups]),
     }
     return found | (_flux(snapshot, snapshot.answer) if snapshot.answer else dict.fromkeys(FLUX))
+
+
+def _held(groups: Iterable[GroupNodes]) -> dict[int, str]:
+    """Return why Kueue holds pods of groups back, by rank."""
+    return {each.first + index: each.why_held for each in groups if each.why_held for index in range(each.size)}
 
 
 def _containers(pods: Mapping[int, Pod]) -> list[dict[str, str]]:
@@ -84,7 +91,9 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     needed, jobs = flux["quorum"], flux["jobs"]
     # a quorum that was reached stays reached when brokers are lost later
     reached = len(brokers) >= needed or (0 in snapshot.pods and snapshot.pods[0].is_ready)
-    starts = f"waits for the quorum, {len(brokers)} of {needed} brokers are online"
+    starts = f"waits for the quorum, {len(brokers)} of {needed} brokers are online" + _held_up(
+        groups, missing, snapshot
+    )
     return {
         "state": "Running" if reached else "Starting",
         "why": _line(flux.get("queue_problem", "")) if reached else starts,
@@ -139,7 +148,11 @@ def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str]) -> R
     ranks = range(group.first, group.first + group.max_size)
     online = {rank for rank in ranks if rank in brokers}
     drained = {int(rank): reason for rank, reason in drains.items() if int(rank) in online}
-    missing = {rank: _missing(group.pods.get(rank - group.first)) for rank in ranks[: group.size] if rank not in online}
+    missing = {
+        rank: group.why_held or _missing(group.pods.get(rank - group.first))
+        for rank in ranks[: group.size]
+        if rank not in online
+    }
     counts = {
         "up": len(online) - len(drained),
         "drained": len(drained),
@@ -152,7 +165,31 @@ def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str]) -> R
 def _missing(pod: Pod | None) -> str:
     if pod is None:
         return "no pod"
-    return f"{pod.state}: its broker is not in Flux" if pod.state == "Running" else pod.state
+    if pod.is_cut_off:
+        return f"{pod.state}: its Kubernetes node {pod.node} gives no sign of life"
+    return f"{pod.state}: its broker is not in Flux" if pod.state == "Running" else pod.why
+
+
+def _held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: StatusSnapshot) -> str:
+    """Return why the quorum does not come, "" while it may still come by itself."""
+    pods = {each.first + index: pod for each in groups for index, pod in each.pods.items()}
+    stuck = {rank: why for rank, why in missing.items() if rank in pods and pods[rank].way_out}
+    if stuck:
+        first = _grouped(stuck)[0]
+        return f": {first['ranks']} {'are' if len(parse_idset(first['ranks'])) > 1 else 'is'} {first['reason']}"
+    late = [rank for rank in missing if rank > 0 and rank in pods and _is_late(pods[rank], snapshot)]
+    if not late:
+        return ""
+    which = f"`minicluster logs {snapshot.name} --node {late[0]}`"
+    return (
+        f": {to_idset(late)} {'run' if len(late) > 1 else 'runs'} and can't join: {which} says why, or a NetworkPolicy "
+        "closes port 8050"
+    )
+
+
+def _is_late(pod: Pod, snapshot: StatusSnapshot) -> bool:
+    """Return whether a pod runs, and its broker had enough time to join."""
+    return pod.state == "Running" and (snapshot.now - pod.created).total_seconds() > LATE
 
 
 def _grouped(reasons: Mapping[int, str]) -> list[dict[str, str]]:

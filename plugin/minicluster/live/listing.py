@@ -52,7 +52,7 @@ def _row(
         "name": name,
         "namespace": job.namespace,
         "release": release_of(item),
-        "size": job.size + sum(size_of(group["spec"]) for group in its),
+        "size": job.size + sum(size_of(group) for group in its),
         "ready": sum(int(each.get("status", {}).get("ready", 0)) for each in (item, *its)),
         "state": known[0] if known else "Running" if lead and lead.is_ready else "Starting",
         "scheduler": _scheduler(json.loads(item["metadata"]["annotations"][IMMUTABLE])),

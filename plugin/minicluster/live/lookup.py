@@ -12,9 +12,11 @@ from minicluster.cluster.lead import Lead, labels_of_lead, read_lead
 from minicluster.cluster.node import Node, read_node
 from minicluster.errors import StateError, StatusError
 from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.outage import is_of_outage
 
 NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
 CHECK = "check KUBECONFIG, --context and --namespace"
+AWAY = "jobs go on without the API server: try again, or check KUBECONFIG and --context"
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def find(kubernetes: Kubernetes, name: str) -> Found:
     try:
         found = by_name.find(kubernetes, name)
     except CommandError as error:
-        raise StatusError(f"{error.reason}: {NEEDS if error.is_forbidden else CHECK}") from None
+        raise StatusError(f"{error.reason}: {_way_out(error, NEEDS)}") from None
     if not found:
         raise StatusError(f"there is no MiniCluster {name} in {kubernetes}: see `minicluster list -A` and give its -n")
     return found
@@ -63,5 +65,10 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except CommandError as error:
-        way = "ask for a Role that allows it" if error.is_forbidden else CHECK
-        raise StateError(f"{error.reason}: {way}") from None
+        raise StateError(f"{error.reason}: {_way_out(error, 'ask for a Role that allows it')}") from None
+
+
+def _way_out(error: CommandError, of_refusal: str) -> str:
+    if error.is_forbidden:
+        return of_refusal
+    return AWAY if is_of_outage(error.reason) else CHECK

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from minicluster.cluster.groups import size_of
+from minicluster.cluster.groups import holding_queue, size_of
 from minicluster.cluster.hosts import Host, find_host
 from minicluster.cluster.job import end_of
 from minicluster.cluster.node import Node
@@ -12,7 +12,6 @@ from minicluster.kubectl import Kubernetes
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import PATIENCE, find_running_lead
 from minicluster.live.watch import looks_at
-from minicluster.render.constants import KUEUE_QUEUE
 
 Say = Callable[[str], None]
 
@@ -59,8 +58,8 @@ def absence(host: Host, job: Mapping[str, Any], node: Node | None) -> tuple[str,
     end = end_of(host.job, job)
     if end:
         return f"{host} has ended: {': '.join(filter(None, end))}", False
-    queue, size = job["metadata"].get("labels", {}).get(KUEUE_QUEUE), size_of(job["spec"])
-    if queue and job["spec"].get("suspend"):
+    size = size_of(job)
+    if queue := holding_queue(job):
         return f"{host} has no pod: Kueue's queue {queue} holds the Job {host.job}", True
     if job["spec"].get("suspend") and not host.group:
         return f"{host} has no pod: the Job {host.job} is suspended", True

@@ -5,13 +5,15 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from minicluster.cluster.job import end_of, policy_of, read_job, release_of
+from minicluster.cluster.find import Found
+from minicluster.cluster.groups import GroupNodes
+from minicluster.cluster.job import end_of, policy_of, release_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.conversation import SILENCE, BrokenError, Conversation, Message
 from minicluster.lead.program import BOOT, remote
-from minicluster.live.lookup import Cluster, find, find_cluster, refusals
+from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.wait import wait
 from minicluster.live.watch import RETRY
@@ -20,63 +22,44 @@ from minicluster.release.resize import resize
 Say = Callable[[str], None]
 
 
-def scale_group(
-    kubernetes: Kubernetes, name: str, asked: tuple[str, int | None], seconds: float | None, say: Say
-) -> None:
-    """Change a group to a size; None leaves it to the autoscaler. With ``seconds`` wait until its nodes are in Flux.
+def scale(kubernetes: Kubernetes, name: str, asked: tuple[int | None, str], seconds: float | None, say: Say) -> None:
+    """Change the size, or that of a group; None leaves it to the autoscaler.
 
-    Raises StateError, StatusError; ToolError when Helm or the chart refuses.
+    ``asked`` is the size and the group, "" for the cluster's own nodes. With ``seconds`` wait until the nodes are in
+    Flux. Raises StateError, StatusError; ToolError when Helm or the chart refuses.
     """
-    group, size = asked
+    size, group = asked
     found = find(kubernetes, name)
-    names = [each.name for each in found.groups]
-    if group not in names:
-        there = f"there are {', '.join(names)}" if names else "it has none"
-        raise StateError(f"{found.name} has no group {group}: {there}")
     cluster = Cluster(kubernetes, found.name)
     with refusals():
         job = cluster.read_job()
         policy = policy_of(kubernetes.get("configmap", f"{found.name}-config"), group)
     _refuse_end(found.name, job)
-    one = found.groups[names.index(group)]
+    nodes = _nodes(found, job, group)
+    if found.job and found.job.lead_address and seconds is not None:
+        raise StateError(f"{found.name} joins another cluster, whose Flux has its nodes: leave out --wait")
     if policy:
         _ask(kubernetes, found.name, asked, policy, say)
     elif size is None:
-        raise StateError(f"{found.name} has no autoscaler that could choose the size of {group}: give a number")
+        what = f"the size of {group}" if group else "its size"
+        raise StateError(f"{found.name} has no autoscaler that could choose {what}: give a number")
     else:
         resize(kubernetes, release_of(job), size, group)
-        say(f"{found.name}, group {group}: size {one.size} -> {size}")
+        say(f"{found.name}{f', group {group}' if group else ''}: size {nodes.size} -> {size}")
     if size is not None and seconds is not None:
-        question = {"key": "", "online": [size, one.max_size], "first": one.first, "more": bool(policy)}
-        _wait(cluster, question, seconds, say)
-
-
-def scale(kubernetes: Kubernetes, name: str, size: int | None, seconds: float | None, say: Say) -> None:
-    """Change the size; None leaves it to the autoscaler. With ``seconds`` wait until the nodes are in Flux.
-
-    Raises StateError, StatusError; ToolError when Helm or the chart refuses.
-    """
-    cluster = find_cluster(kubernetes, name)
-    name = cluster.name
-    with refusals():
-        job = cluster.read_job()
-        policy = policy_of(kubernetes.get("configmap", f"{name}-config"))
-    _refuse_end(name, job)
-    found = read_job(job)
-    if found and found.lead_address and seconds is not None:
-        raise StateError(f"{name} joins another cluster, whose Flux has its nodes: leave out --wait")
-    if policy:
-        _ask(kubernetes, name, ("", size), policy, say)
-    elif size is None:
-        raise StateError(f"{name} has no autoscaler that could choose its size: give a number")
-    else:
-        was = job["spec"]["completions"]
-        resize(kubernetes, release_of(job), size)
-        say(f"{name}: size {was} -> {size}")
-    if size is not None and seconds is not None:
-        most = found.max_size if found else size
         # an autoscaler may have added more nodes
-        _wait(cluster, {"key": "", "online": [size, most], "more": bool(policy)}, seconds, say)
+        most = nodes.max_size or size
+        _wait(cluster, {"key": "", "online": [size, most], "first": nodes.first, "more": bool(policy)}, seconds, say)
+
+
+def _nodes(found: Found, job: dict[str, Any], group: str) -> GroupNodes:
+    """Return a group, or the cluster's own nodes. Raises StateError when there is no such group."""
+    own = GroupNodes("", job["spec"]["completions"], 0, (found.job and found.job.max_size) or 0, found.pods)
+    by_name = {each.name: each for each in (own, *found.groups)}
+    if group not in by_name:
+        names = ", ".join(each.name for each in found.groups)
+        raise StateError(f"{found.name} has no group {group}: {f'there are {names}' if names else 'it has none'}")
+    return by_name[group]
 
 
 def _refuse_end(name: str, job: dict[str, Any]) -> None:
@@ -86,9 +69,9 @@ def _refuse_end(name: str, job: dict[str, Any]) -> None:
         raise StateError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
 
 
-def _ask(kubernetes: Kubernetes, name: str, asked: tuple[str, int | None], policy: dict[str, Any], say: Say) -> None:
+def _ask(kubernetes: Kubernetes, name: str, asked: tuple[int | None, str], policy: dict[str, Any], say: Say) -> None:
     """Ask the autoscaler for a size, or for that of a group. Raises StateError when it refuses."""
-    group, size = asked
+    size, group = asked
     prefix = f"{group}=" if group else ""
     lead = find_ready_lead(kubernetes, name, say)
     words = (f"{lead.home}/bin/minicluster-scale", prefix + ("auto" if size is None else str(size)))

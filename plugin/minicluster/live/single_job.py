@@ -15,13 +15,13 @@ from minicluster.live.reported import Row, ask
 from minicluster.live.snapshot import EXEC_SECONDS
 from minicluster.live.telling import ended
 from minicluster.live.wait import look_for
-from minicluster.outage import Outage
+from minicluster.outage import PATIENCE, Outage
 
 Say = Callable[[str], None]
 #: Runs a command with one stream for its output and its errors: those of kubectl stay apart
 MERGED = ("sh", "-c", 'exec "$@" 2>&1', "sh")
-#: Seconds for which a lead may not answer; seconds until it is asked again
-PATIENCE, RETRY = 300.0, 0.5
+#: Seconds until a lead that did not answer is asked again
+RETRY = 0.5
 
 
 def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say) -> tuple[Row, list[Any]]:

@@ -10,10 +10,11 @@ from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
-from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
+from minicluster.cluster.without_flux import of_absence, state_of_silent_lead, state_without_flux
 from minicluster.errors import StatusError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.question import WORDS, Answer, Question, SilentError, read_answer, standard_input
+from minicluster.live.events import why_silent
 from minicluster.live.lookup import NEEDS, find
 
 #: Seconds that the lead has to answer
@@ -62,10 +63,16 @@ def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> StatusSna
     found = find(kubernetes, name)
     job = found.job
     if job and job.is_suspended and job.queue:
-        job = replace(job, why_suspended=_ask_kueue(kubernetes, job))
+        job = replace(job, why_suspended=_ask_kueue(kubernetes, job.queue, job.uid))
     if job and job.end:
         job = replace(job, end=why_failed(kubernetes, job, found.pods.get(0)))
-    return snapshot(found._replace(job=job), now, lambda lead: ask_lead(kubernetes, lead))
+    groups = [
+        replace(each, why_held=_ask_kueue(kubernetes, each.queue, each.uid)) if each.queue else each
+        for each in found.groups
+    ]
+    taken = snapshot(found._replace(job=job, groups=groups), now, lambda lead: ask_lead(kubernetes, lead))
+    said = why_silent(kubernetes, found) if taken.state == "Starting" else ""
+    return replace(taken, why=f"{of_absence(found.pods.get(0))}: {said}") if said else taken
 
 
 def why_failed(kubernetes: Kubernetes, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
@@ -99,12 +106,12 @@ def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
     return made(None, *state_of_silent_lead(pods[0], why))
 
 
-def _ask_kueue(kubernetes: Kubernetes, job: KubernetesJob) -> str:
-    """Return why Kueue holds a Job back."""
+def _ask_kueue(kubernetes: Kubernetes, queue: str, uid: str) -> str:
+    """Return why Kueue holds the Job of a UID back."""
     try:
-        return kueue.why_held(job.queue, kubernetes.get(kueue.WORKLOADS, f"--selector={kueue.JOB}={job.uid}"))
+        return kueue.why_held(queue, kubernetes.get(kueue.WORKLOADS, f"--selector={kueue.JOB}={uid}"))
     except CommandError as error:
-        return f"Kueue's queue {job.queue}: why is unknown, {error.reason}"
+        return f"Kueue's queue {queue}: why is unknown, {error.reason}"
 
 
 def ask_lead(kubernetes: Kubernetes, lead: Pod) -> str:

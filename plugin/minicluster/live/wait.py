@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
-from minicluster.cluster.job import SUSPENDED
+from minicluster.cluster.groups import SUSPENDED
 from minicluster.cluster.lead import Lead, code_of_work
 from minicluster.cluster.wake import ByKubectl, is_asleep, wake
 from minicluster.errors import StateError

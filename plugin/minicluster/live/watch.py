@@ -13,10 +13,10 @@ from minicluster.cluster.node import Node
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.live.lookup import Cluster, refusals
-from minicluster.outage import Outage
+from minicluster.outage import PATIENCE, Outage
 
-#: Seconds: until it is read in any case; until Kubernetes is asked again after an error; until we give up
-LOOK, RETRY, PATIENCE = 30.0, 1.0, 300.0
+#: Seconds: until it is read in any case; until Kubernetes is asked again after an error
+LOOK, RETRY = 30.0, 1.0
 Seen = TypeVar("Seen")
 
 

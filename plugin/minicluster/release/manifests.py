@@ -17,6 +17,9 @@ from minicluster.render import defaults, postrender, upgrade
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.stream import split
 
+#: Annotation of Helm's hooks, and the hook by which a sync of Argo CD makes Jobs anew (`upgrade.replace`)
+HOOK, REPLACES = "helm.sh/hook", "pre-upgrade"
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -68,7 +71,9 @@ def self_removing_job(objects: Sequence[Manifest]) -> str | None:
 
 
 def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
-    """Yield what has changed since a folder was written and is immutable on a live Job."""
+    """Yield what has changed since a folder was written and is immutable on a live Job, which no hook makes anew."""
+    if any(REPLACES in one.document["metadata"].get("annotations", {}).get(HOOK, "") for one in objects):
+        return
     unset = dict(upgrade.flat(defaults.values()))
     for one in objects:
         path = folder / one.file

@@ -79,9 +79,8 @@ def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
     if cluster.flux["locations"]:
         # the first two are Flux's own
         tables["ingest"]["frobnicator"] = {"plugins": ["defaults", "constraints", f"{cluster.files}/frobnicator.py"]}
-    if cluster.state_claim:
-        # a kill loses what was written since the last checkpoint (flux-config-kvs(5))
-        tables["kvs"] = {"checkpoint-period": "5s"}
+    # a kill loses what was written since the last checkpoint (flux-config-kvs(5))
+    tables["kvs"] = {"checkpoint-period": f"{cluster.spec['state']['syncSeconds']:g}s"}
     scheduler = cluster.flux["scheduler"]
     if scheduler["simple"]:
         # Fluxion's own feasibility check would load its resource module beside sched-simple

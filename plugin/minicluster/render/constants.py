@@ -20,6 +20,8 @@ KUEUE_ELASTIC = "kueue.x-k8s.io/elastic-job"
 GPUS: list[dict[str, Any]] = _CONSTANTS["gpus"]
 #: Extended resources that are none: network adapters, parts of a GPU, files such as /dev/fuse.
 NO_GPUS: list[str] = _CONSTANTS["noGpus"]
+#: Former defaults, those of released versions that have changed since, by path.
+FORMER_DEFAULTS: dict[str, str] = _CONSTANTS["formerDefaults"]
 #: Fields of a Job's spec that are mutable in Kubernetes while the Job lives.
 MUTABLE_JOB_FIELDS: list[str] = _CONSTANTS["mutableJobFields"]
 #: Fields of a Job's spec that the chart writes, each with the value that sets it, "" for none.

@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from minicluster.errors import SpecError
@@ -19,7 +19,7 @@ class Hosts(NamedTuple):
     hostlist: str
     cores: int | None = None
     gpus: int | None = None
-    group: NodeGroup | None = None  #: None for the cluster's own hosts, and for those of bursts
+    group: NodeGroup | None = None  #: of the root; None for its own hosts, and for those of bursts
 
 
 def hosts(name: str, size: int, first: int = 0) -> str:
@@ -118,16 +118,39 @@ def table(cluster: MiniClusterModel) -> list[Hosts]:
     A root's own hosts come first, all maxSize of them, then those of its groups, then those of the clusters that may
     join it. A burst has the table of its root, rank for rank.
     """
-    bursting = cluster.flux["bursting"]
-    if bursting["hostlist"]:
-        return [Hosts(bursting["hostlist"])]
-    lead = bursting["leadBroker"]
-    own = Hosts(hosts(lead["name"], lead["size"]) if cluster.joins else hosts(cluster.name, cluster.max_size))
-    groups = (Hosts(hosts(f"{cluster.name}-{g.name}", g.max_size), group=g) for g in cluster.groups)
+    given: str = cluster.flux["bursting"]["hostlist"]
+    if given and not cluster.root_groups:
+        return [Hosts(given)]
+    of_root = root_hosts(cluster)
+    if given:
+        others = given.removeprefix(hostlist_of(of_root)).removeprefix(",")
+        return [*of_root, *([Hosts(others)] if others else [])]
     bursts = (Hosts(hosts(c["name"], c["size"]), c.get("cores"), c.get("gpus")) for c in cluster.bursts)
-    return [own, *groups, *bursts]
+    return [*of_root, *bursts]
+
+
+def root_hosts(cluster: MiniClusterModel) -> list[Hosts]:
+    """Return the hosts of the root, in the order of their ranks: its own, then those of its groups."""
+    lead = cluster.flux["bursting"]["leadBroker"]
+    name, size = (lead["name"], lead["size"]) if cluster.joins else (cluster.name, cluster.max_size)
+    groups = (Hosts(hosts(f"{name}-{g.name}", g.max_size), group=g) for g in cluster.root_groups)
+    return [Hosts(hosts(name, size)), *groups]
+
+
+def hostlist_of(parts: Iterable[Hosts]) -> str:
+    """Return the hostlist of some parts of the table."""
+    return ",".join(part.hostlist for part in parts)
+
+
+def ranked(cluster: MiniClusterModel) -> Iterator[tuple[range, Hosts]]:
+    """Yield the parts of the table with their ranks."""
+    first = 0
+    for part in table(cluster):
+        ranks = range(first, first + count(part.hostlist))
+        yield ranks, part
+        first = ranks.stop
 
 
 def registered(cluster: MiniClusterModel) -> int:
     """Return how many hosts the table has, with those of bursts."""
-    return sum(count(part.hostlist) for part in table(cluster))
+    return sum(len(ranks) for ranks, _ in ranked(cluster))

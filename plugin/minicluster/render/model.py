@@ -122,6 +122,12 @@ class MiniClusterModel(Given):
         """The groups, in the order of their ranks, which come after those of the cluster's own hosts."""
         return [self._group(f"groups[{n}]", given) for n, given in enumerate(self.spec["groups"])]
 
+    @cached_property
+    def root_groups(self) -> list[NodeGroup]:
+        """The groups in the host table: its own or, for a burst, those of its root."""
+        place, given = "flux.bursting.leadBroker.groups", self.flux["bursting"]["leadBroker"].get("groups", [])
+        return [self._group(f"{place}[{n}]", one) for n, one in enumerate(given)] if self.joins else self.groups
+
     def _group(self, place: str, given: Mapping[str, Any]) -> NodeGroup:
         size = int(given.get("size", 1))
         most = int(given.get("maxSize") or max(1, size))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from minicluster.errors import SpecError
 from minicluster.idset import to_idset
 from minicluster.render import devices
-from minicluster.render.hostlist import count, table
+from minicluster.render.hostlist import ranked
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import to_number
 
@@ -30,18 +30,15 @@ class NodeRange(NamedTuple):
 
 def nodes(cluster: MiniClusterModel) -> Iterator[NodeRange]:
     """Yield the nodes of R, in the order of their ranks."""
-    first = 0
-    for part in table(cluster):
-        size = count(part.hostlist)
+    for ranks, part in ranked(cluster):
         runner = part.group.cluster.runner if part.group else cluster.runner
         yield NodeRange(
-            ranks=to_idset(range(first, first + size)),
+            ranks=to_idset(ranks),
             hosts=part.hostlist,
             cores=cores(runner) if part.cores is None else part.cores,
             gpus=gpus(runner) if part.gpus is None else part.gpus,
             properties=part.group.properties if part.group else (),
         )
-        first += size
 
 
 def resource_set(cluster: MiniClusterModel) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
-from minicluster.render.constants import MUTABLE_JOB_FIELDS
+from minicluster.render.constants import FORMER_DEFAULTS, MUTABLE_JOB_FIELDS
 
 
 class Installed(NamedTuple):
@@ -25,6 +25,7 @@ class Installed(NamedTuple):
     asked: Mapping[str, str]  #: the values of the upgrade, by path
     files: Mapping[str, str]  #: the files of its ConfigMap
     mutable: Sequence[str]  #: paths of the values that may change
+    hint: str = ""  #: what the chart found about a change in place
 
 
 def load(text: object) -> Installed | None:
@@ -37,7 +38,8 @@ def load(text: object) -> Installed | None:
     try:
         found = json.loads(base64.b64decode(str(text), validate=True))
         was, asked, held = (dict(found[key]) for key in ("was", "asked", "files"))
-        return Installed(str(found["release"]), was, asked, held, [str(path) for path in found["mutable"]])
+        mutable = [str(path) for path in found["mutable"]]
+        return Installed(str(found["release"]), was, asked, held, mutable, str(found.get("hint", "")))
     except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
         raise SpecError("installed is not what the chart writes: leave it out") from None
 
@@ -76,12 +78,10 @@ def changes(
         default = defaults.get(path, "null")
         old, new = was.get(path, default), asked.get(path, default)
         same = old == new or (old in _EMPTY and new in _EMPTY)
-        if not same and not (old == FORMER.get(path) and new == default):
+        if not same and not (old == FORMER_DEFAULTS.get(path) and new == default):
             yield path, _shown(old), _shown(new)
 
 
-#: Former defaults, those of released versions that have changed since, by path.
-FORMER: Mapping[str, str] = {}
 _EMPTY = ("{}", "[]", "null")
 
 
@@ -108,10 +108,13 @@ def _with_default(values: Mapping[str, Any], defaults: Mapping[str, Any], path: 
 
 def refuse(installed: Installed, name: str, defaults: Mapping[str, str]) -> None:
     """Raise SpecError for the first immutable value that would change."""
+    is_kept = any(installed.was.get(path) for path in ("state.capacity", "state.claimName", "archive.path"))
     for path, was, asked in changes(installed.was, installed.asked, defaults):
+        hint = f"{installed.hint}; " if installed.hint else ""
+        replace = f"`minicluster replace {name}` makes its Job anew and keeps the queue; or " if is_kept else ""
         raise SpecError(
             f"{path} can't change on the live MiniCluster {name}: it is {was}, asked is {asked}; "
-            f"uninstall {installed.release} first, or install under another name"
+            f"{hint}{replace}uninstall {installed.release} first, or install under another name"
         )
 
 

@@ -15,12 +15,12 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError
 
-from minicluster.outage import Outage
+from minicluster.outage import PATIENCE, Outage
 from minicluster.sdk.channel import LostError, PodChannel, PodSocket
 from minicluster.sdk.exceptions import ApiError, WaitTimeoutError
 
-#: Seconds for an answer; seconds that one watch lasts; seconds without an answer until a wait gives up
-ANSWER, WATCH, PATIENCE = 30.0, 30.0, 300.0
+#: Seconds for an answer; seconds that one watch lasts
+ANSWER, WATCH = 30.0, 30.0
 #: Seconds until an API server that did not answer is asked again
 RETRY = 1.0
 Object = Mapping[str, Any]

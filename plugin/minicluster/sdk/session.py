@@ -9,18 +9,21 @@ import logging
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from minicluster.lead.conversation import BrokenError, Channel, Conversation
 from minicluster.lead.program import remote
-from minicluster.outage import Outage
+from minicluster.outage import PATIENCE, Outage
 from minicluster.sdk.channel import LostError
 from minicluster.sdk.exceptions import ApiError, ClosedError, SdkError
 from minicluster.sdk.requests import LeadRequest, Message
 
-#: Seconds of failures until the open requests fail; seconds until the next attempt
-PATIENCE, RETRY = 300.0, 1.0
+#: Seconds until the next attempt
+RETRY = 1.0
+#: Jobs that may wait for Flux's first answer. More would keep Flux from all else, and a lost connection would leave
+#: more of them in doubt
+MOST = 100
 
 
 class Session:
@@ -31,6 +34,7 @@ class Session:
         self._connect = connect
         self._open: dict[str, LeadRequest] = {}
         self._outbox: deque[Message] = deque()
+        self._unanswered: set[str] = set()
         self._changed = threading.Condition()
         self._is_connected = False
         self._stop = threading.Event()
@@ -136,6 +140,7 @@ class Session:
             # requests without a message were cancelled before they were sent
             self._open = {key: request for key, request in self._open.items() if messages[key]}
             self._outbox.clear()
+            self._unanswered.clear()
             self._say(list(messages.values()))
         return conversation
 
@@ -143,12 +148,20 @@ class Session:
         """Send messages and pass replies to their requests, until it is closed. Raises ApiError, BrokenError."""
         while not self._stop.is_set():
             with self._changed:
-                messages = list(self._outbox)
-                self._outbox.clear()
+                messages = list(self._next())
             if messages:
                 conversation.say(messages)
             for reply in conversation.replies(self._reader):
+                self._unanswered.discard(reply.get("key", ""))
                 self._receive(reply)
+
+    def _next(self) -> Iterator[Message]:
+        """Take messages from the outbox, as many as may wait for Flux's answer."""
+        while self._outbox and len(self._unanswered) < MOST:
+            message = self._outbox.popleft()
+            if "again" in message:
+                self._unanswered.add(message["key"])
+            yield message
 
     def _receive(self, reply: dict[str, Any]) -> None:
         request = self._open.get(reply.get("key", ""))

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 FIRST = {"": 0, "b0": 2, "b1": 6}
+#: of a root with the groups spot, of which it adds hosts first, and gpu
+WITH_GROUPS = {"": 0, "gpu": 2, "spot": 3, "b0": 5, "b1": 9}
 CHANGES = r" (apply|delete|upgrade|uninstall|drain --update|undrain) "
 #: Parts of a command line that are left out of what is noted
 NOISE = r"exec \S+ -- \S+/|upgrade --install (b.) .*| (--field-manager|--cascade).*"
@@ -45,9 +47,9 @@ def ranks(text: str) -> list[int]:
     return [number for first, _, last in parts for number in range(int(first), int(last or first) + 1)]
 
 
-def group(world: dict[str, Any], name: str) -> dict[str, Any]:
+def group(world: dict[str, Any], name: str, first: int) -> dict[str, Any]:
     """Return what the lead's program reports about a group of hosts."""
-    first, size = FIRST[name], world["sizes"].get(name, 0)
+    size = world["sizes"].get(name, 0)
     joined = [] if name and not world["joins"] else range(size)
     held = max([0, *(rank - first + 1 for rank in world["busy"] if first <= rank < first + size)])
     need = max(world["need"].get(name, 0), held)
@@ -67,15 +69,17 @@ def answer_offers(lead: str) -> None:
             if not text:
                 end()
             offer = json.loads(text)
-            names = [name for each in offer["groups"] for name, first in FIRST.items() if first == each["first"]]
-            sizes = {name: [each["size"], each["most"]] for name, each in zip(names, offer["groups"], strict=True)}
+            found = [*offer["root"], *offer["bursts"]]
+            firsts = WITH_GROUPS if len(offer["root"]) > 1 else FIRST
+            names = [name for each in found for name, first in firsts.items() if first == each["first"]]
+            sizes = {name: [each["size"], each["most"]] for name, each in zip(names, found, strict=True)}
             with (HERE / "offers").open("a") as file:
                 file.write(json.dumps(sizes) + "\n")
         world = read()
         if world["lead"] != lead:
             end("the pod is gone", 1)
         if offer:
-            groups = [group(world, name) for name in names]
+            groups = [group(world, name, firsts[name]) for name in names]
             print(json.dumps({"number": offer["number"], "waiting": 2, "groups": groups}), flush=True)
 
 
@@ -121,7 +125,8 @@ def look(world: dict[str, Any], words: list[str], line: str) -> None:
     if line.startswith("kubectl get job "):
         if words[3] not in world["sizes"]:
             end()
-        spec = {"completions": world["sizes"][words[3]], "template": {"spec": {"containers": []}}}
+        size = world["sizes"][words[3]]
+        spec = {"completions": size, "parallelism": size, "template": {"spec": {"containers": []}}}
         spec["suspend"] = world["suspended"] and words[3] == "flux"
         with (HERE / "looks").open("a") as file:
             file.write(f"{words[3]}\n")

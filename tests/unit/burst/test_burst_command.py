@@ -149,6 +149,19 @@ def test_burst_values_prints_values_and_changes_nothing(run: Run, tmp_path: Path
     assert {tuple(words[1:3]) for words in asked(tmp_path)} == {(*p, "--namespace=jobs") for p in places.values()}
 
 
+def test_burst_values_keeps_the_sizes_that_groups_were_installed_with(run: Run) -> None:
+    installed = {"maxSize": "4", "groups[0].name": "gpu", "groups[0].maxSize": "3"}
+    groups = [{"name": "gpu", "size": 1, "cores": 1}]
+    answers = {
+        "get values": {**VALUES, "groups": groups},
+        "get job flux ": {"metadata": {"annotations": {"minicluster/immutable": json.dumps(installed)}}},
+    }
+    done = run("values", "flux", "b0", answers=answers)
+    assert done.stdout.splitlines()[0] == "# b0: ranks 7-8 of flux"
+    lead = yaml.safe_load(done.stdout)["flux"]["bursting"]["leadBroker"]
+    assert (lead["size"], lead["groups"]) == (4, [{"name": "gpu", "maxSize": 3, "cores": 1, "gpus": 0}])
+
+
 def test_burst_values_with_root_values_and_an_address_asks_no_cluster(run: Run, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(json.dumps({**VALUES, "maxSize": 4}))

@@ -23,6 +23,7 @@ from click.testing import CliRunner, Result
 from minicluster import kubectl
 from minicluster.burst import demand, follower, plan, probe
 from minicluster.burst.install import How
+from minicluster.burst.room import Offer, RootJob
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits
 from minicluster.kubectl import Kubernetes
@@ -185,6 +186,66 @@ def test_burst_follow_keeps_each_burst_within_its_limits(world: World) -> None:
     assert world.lines()[1] == "b0: 0 -> 2 hosts: its least size"
 
 
+FAILED = {"type": "Failed", "status": "True"}
+GROUPS: list[dict[str, Any]] = [
+    {"name": "gpu", "cores": 1},
+    {"name": "spot", "size": 0, "maxSize": 2, "cores": 1, "autoscaling": {"priority": 1}},
+]
+
+
+def test_burst_follow_offers_the_room_on_the_groups_of_the_root_first(world: World) -> None:
+    root = {**ROOT, "groups": GROUPS, "autoscaling": {"enabled": True}}
+    (world.folder / "answers").write_text(json.dumps({"helm get values": root, **ANSWERS}))
+    sizes = {"flux": 2, "flux-gpu": 1, "flux-spot": 0}
+    world.set(sizes=sizes, need={"b0": 1})
+
+    def play() -> None:
+        # those that grow first, then the bursts
+        world.wait(lambda: [*world.offers().items()] == [
+            ("spot", [0, 2]), ("", [2, 2]), ("gpu", [1, 1]), ("b0", [1, 4]),
+        ])  # fmt: skip
+        world.wait(lambda: world["done"][-1:] == ["helm b0 1"])
+        # a group whose Job has failed has no room
+        world.set(ends={"flux-gpu": [FAILED]})
+        world.wait(lambda: world.offers()["gpu"] == [0, 0])
+        world.set(need={})
+        world.wait(lambda: world["done"][-1] == REMOVED[-1])
+
+    world.follow(play)
+    assert "b0 has joined: ranks 5" in world.lines()
+    assert world["done"] == [
+        *(SECRET, "helm b0 1"),
+        *(f"kubectl flux resource drain --update 5-8 {GOING}", *REMOVED),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ({}, Offer(1, 4)),
+        ({"spec": {"completions": 2, "parallelism": 2}}, Offer(1, 4, 2, 3)),
+        ({"spec": {"completions": 4, "parallelism": 4}}, Offer(1, 4, 4, 4)),
+        ({"spec": {"completions": 5, "parallelism": 0}}, Offer(1, 4, 0, 3)),
+        ({"spec": {"completions": 2, "parallelism": 2, "suspend": True}}, Offer(1, 4, 0, 3)),
+        ({"spec": {"completions": 2, "parallelism": 2}, "status": {"conditions": [FAILED]}}, Offer(1, 4)),
+    ], ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {},
+        {"labels": {"kueue.x-k8s.io/queue-name": "q"}},
+        {"annotations": {"minicluster/suspended": "the value suspend"}},
+    ],
+    ids=["", "Kueue", "suspend"],
+)
+def test_the_room_on_a_group_is_what_runs_or_starts_and_what_the_root_may_add(
+    job: dict[str, Any], expected: Offer, metadata: dict[str, Any]
+) -> None:
+    found = {"metadata": metadata, **job} if job else {}
+    assert RootJob("flux-gpu", range(1, 5), 3).offer(found) == expected
+
+
 def test_a_host_that_is_about_to_leave_stays_when_a_job_starts_on_it(world: World) -> None:
     world.set(sizes={"flux": 2, "b0": 3}, starts=[4])
 
@@ -339,7 +400,7 @@ def test_burst_follow_changes_nothing_while_the_root_is_suspended(world: World) 
 
 def test_a_new_offer_of_one_burst_keeps_the_answers_about_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
-    found = demand.Demand(root, Kubernetes(), {name: demand.Offer(first, 2) for name, first in FIRST.items()})
+    found = demand.Demand(root, Kubernetes(), {name: Offer(first, 2) for name, first in FIRST.items()})
     group = {"need": 1, "held": 0, "age": 0.0, "online": "0"}
     answers = [{"number": number, "waiting": 1, "groups": [group] * 3} for number in (0, 1)]
 
@@ -347,7 +408,7 @@ def test_a_new_offer_of_one_burst_keeps_the_answers_about_the_others(monkeypatch
         yield answers[0]
         known = demand.BurstNeed(1, 0, math.inf, frozenset({0}), 1)
         assert (found.answer("b0"), found.answer("b1"), found.is_known) == (known, known, True)
-        found.offer("b1", demand.Offer(6, 2, 1, 2))
+        found.offer("b1", Offer(6, 2, 1, 2))
         assert (found.answer("b0"), found.answer("b1")) == (known, None)
         yield answers[1]
         assert (found.answer("b0"), found.answer("b1")) == (known, known)
@@ -455,7 +516,7 @@ def test_a_burst_whose_job_keeps_ending_is_retried_after_growing_pauses(world: W
 def follower_of_b0() -> follower.Follower:
     root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
     request = BurstRequest(root, Kubernetes(), plan.find(root, "b0"), Kubernetes())
-    queue = demand.Demand(root, Kubernetes(), {"b0": demand.Offer(2, 4)})
+    queue = demand.Demand(root, Kubernetes(), {"b0": Offer(2, 4)})
     return follower.Follower(request, BurstLimits(0, 4, 10, 60), How(None, "", [], 600), queue)
 
 
@@ -523,12 +584,12 @@ def test_a_root_certificate_that_is_not_text_is_reported_and_not_shown(world: Wo
 def test_an_offer_is_not_written_to_a_lead_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Popen closes the standard input of a lead that is gone; nothing is written to it after that."""
     root = load({"metadata": {"name": "flux", "namespace": "here"}, "spec": ROOT})
-    found = demand.Demand(root, Kubernetes(), {"b0": demand.Offer(2, 4)})
+    found = demand.Demand(root, Kubernetes(), {"b0": Offer(2, 4)})
 
     class Gone(subprocess.Popen[bytes]):
         def __exit__(self, *error: Any) -> None:
             super().__exit__(*error)
-            found.offer("b0", demand.Offer(2, 4, 1, 4))
+            found.offer("b0", Offer(2, 4, 1, 4))
 
     pod = SimpleNamespace(exec_words=lambda *_: ("exec", "p", "--"))
     lead = SimpleNamespace(pod=pod, flux_words=lambda *_: [])

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -20,6 +21,9 @@ ADDRESS = Address("192.0.2.7", 30093)
 CLUSTERS = [{"name": "burst-0", "size": 2}, {"name": "burst-1", "cores": 8, "gpus": 1}]
 ROOT = {"size": 3, "flux": {"bursting": {"clusters": CLUSTERS}}}
 HOSTLIST = {"size": 2, "flux": {"bursting": {"hostlist": "root-[0-1],vm-[0-3],other"}}}
+GROUPS = [{"name": "gpu", "size": 0, "maxSize": 4, "cores": 2, "gpus": 1, "properties": ["a100", "gpu"]}]
+GROUPED = {"size": 1, "maxSize": 2, "groups": GROUPS, "flux": {"bursting": {"clusters": CLUSTERS}}}
+LISTED = {**GROUPED, "flux": {"bursting": {"hostlist": "root-[0-1],root-gpu-[0-3],vm-[0-1]"}}}
 Clusters = Callable[..., MiniClusterModel]
 
 
@@ -99,6 +103,9 @@ def test_a_burst_has_the_pods_of_the_root_without_its_work(cluster_of: Clusters)
         (ROOT, "burst-1", ("5-7", "burst-1-[0-2]", True)),
         ({**ROOT, "maxSize": 8}, "burst-1", ("10-17", "burst-1-[0-7]", True)),
         ({"flux": {"bursting": {"clusters": [{}]}}}, "burst-0", ("1", "burst-0-0", True)),
+        (GROUPED, "burst-0", ("6-7", "burst-0-[0-1]", True)),
+        (GROUPED, "burst-1", ("8-9", "burst-1-[0-1]", True)),
+        (LISTED, "vm-[0-1]", ("6-7", "vm-[0-1]", False)),
         (HOSTLIST, "vm-[1-2]", ("3-4", "vm-[1-2]", False)),
         (HOSTLIST, "vm-3,other", ("5-6", "vm-3,other", False)),
     ],
@@ -108,6 +115,35 @@ def test_a_burst_is_found_by_name_with_its_ranks_and_hosts(
 ) -> None:
     found = plan.find(root_of(values), name)
     assert (found.ranks(), found.hosts, found.is_release) == expected
+
+
+def test_a_burst_knows_the_groups_of_its_root_and_has_none() -> None:
+    root = root_of({**GROUPED, "groups": [*GROUPS, {"name": "spot", "cores": 1}], "autoscaling": {"enabled": True}})
+    made = plan.values(root, plan.find(root, "burst-0"), 1, ADDRESS)
+    assert made["flux"]["bursting"]["leadBroker"]["groups"] == [
+        {"name": "gpu", "maxSize": 4, "cores": 2, "gpus": 1, "properties": ["a100"]},
+        {"name": "spot", "maxSize": 1, "cores": 1, "gpus": 0},
+    ]
+    assert "groups" not in made
+
+
+@pytest.mark.parametrize("values", [GROUPED, LISTED], ids=["clusters", "hostlist"])
+def test_the_hosts_of_groups_are_between_those_of_the_root_and_those_of_bursts(values: dict[str, Any]) -> None:
+    root = root_of(values)
+    found = plan.find(root, "burst-0" if values is GROUPED else "vm-[0-1]")
+    member = plan.member(root, found, plan.values(root, found, 2, ADDRESS))
+    after = ["burst-0-[0-1]", "burst-1-[0-1]"] if values is GROUPED else ["vm-[0-1]"]
+    assert broker.bootstrap(root) == [{"host": host} for host in ("root-[0-1]", "root-gpu-[0-3]", *after)]
+    assert broker.bootstrap(member) == [
+        {"host": "root-0", "connect": "tcp://192.0.2.7:30093"},
+        *({"host": host} for host in ("root-1", "root-gpu-[0-3]", *after)),
+    ]
+    execution = json.loads(resources.resource_set(root))["execution"]
+    assert execution["R_lite"][1] == {"rank": "2-5", "children": {"core": "0-1", "gpu": "0"}}
+    assert execution["properties"] == {"gpu": "2-5", "a100": "2-5"}
+    assert resources.resource_set(root) == resources.resource_set(member)
+    assert broker.quorum(root) == 1
+    assert broker.tree(root)["tbon.topo"] == "kary:0"
 
 
 def sizes(root: MiniClusterModel, size: int) -> None:
@@ -138,6 +174,11 @@ REGISTERED = "flux.bursting.hostlist is root-[0-1],vm-[0-3],other"
                 "the root's own",
             )
             for name in ("vm-[2-4]", "vm-1,vm-0", "root-1,vm-0", "burst-0", "vm-[0-1],other")
+        ),
+        (
+            lambda: plan.find(root_of(LISTED), "root-gpu-[0-1]"),
+            "root has no hosts root-gpu-[0-1] for a burst: flux.bursting.hostlist is "
+            "root-[0-1],root-gpu-[0-3],vm-[0-1]; name hosts that are consecutive in it, and not the root's own",
         ),
         (
             lambda: sizes(root_of(ROOT), 3),
@@ -279,11 +320,15 @@ def roots(draw: st.DrawFn) -> dict[str, Any]:
         )
     )
     max_size = draw(st.none() | st.integers(size, 400))
+    fields = {"size": SIZES, "gpus": st.integers(0, 9), "properties": st.lists(st.sampled_from("xy"))}
+    group = st.fixed_dictionaries({"name": st.sampled_from("abc"), "cores": SIZES}, optional=fields)
+    groups = draw(st.lists(group, max_size=2, unique_by=lambda one: one["name"]))
     runner = {"image": "i", **draw(st.fixed_dictionaries({}, optional={"cores": SIZES}))}
     return {
         "size": size,
         "maxSize": max_size,
         "containers": [runner],
+        "groups": groups,
         "flux": {"bursting": {"clusters": clusters}},
     }
 

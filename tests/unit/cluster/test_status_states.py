@@ -39,7 +39,8 @@ Pods         0-3: Running
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Starting: the lead is Pending: ErrImagePull: nope:1 is not there
+State        Starting: the lead is Pending: ErrImagePull: nope:1 is not there:
+             correct the image's name, or set imagePullSecret for its registry
 Size         4 of at most 8
 Pods         0-1,3: Pending: ErrImagePull
 """,
@@ -64,7 +65,9 @@ Containers   0: view fails: CrashLoopBackOff
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu.
+State        Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu:
+             lower resources.requests or size; it starts when a Kubernetes node
+             has room
 Size         4 of at most 8
 Pods         0: Pending: Unschedulable
              1: Pending
@@ -119,7 +122,9 @@ Size         4 of at most 8
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu.
+State        Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu:
+             lower resources.requests or size; it starts when a Kubernetes node
+             has room
 Size         2 of at most 8
 Pods         0: Pending: Unschedulable
              1: Pending: waits for Kueue's quota
@@ -168,8 +173,9 @@ Pods         0: Failed: exit code 85
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Unknown: the lead's pod mini-0-x is Failed: Evicted; Kubernetes
-             replaces it, or ends the Job
+State        Unknown: the lead's pod mini-0-x is Failed: Evicted: low on memory:
+             set resources.requests.memory to what it needs: others are then
+             evicted first; Kubernetes replaces it
 Size         2 (counted by its pods: jobs can't be read)
 Pods         0: Failed: Evicted
              1: Failed: view, exit code 2

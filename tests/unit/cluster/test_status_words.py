@@ -19,7 +19,7 @@ POLICY = "Container mini for pod lab/mini-0-x failed with exit code 7 matching F
         ("SuccessPolicy", "Matched rules at index 0", ""),
         ("CompletionsReached", "Reached expected number of succeeded pods", ""),
         ("BackoffLimitExceeded", "Job has reached the specified backoff limit", words.REASONS["BackoffLimitExceeded"]),
-        ("DeadlineExceeded", "Job was active longer than specified deadline", "deadlineSeconds are over"),
+        ("DeadlineExceeded", "Job was active longer than specified deadline", words.REASONS["DeadlineExceeded"]),
         ("Another", "said why", "Another: said why"),
         ("PodFailurePolicy", "said why", "PodFailurePolicy: said why"),
     ],

@@ -23,7 +23,7 @@ FILES = [
 ]
 #: Each text on one line, without the marks of its comments.
 TEXTS = {file.name: " ".join(re.sub("^ *#", "", file.read_text(), flags=re.MULTILINE).split()) for file in FILES}
-WORDS = {3: "three", 300: "five minutes", 600: "ten minutes"}
+WORDS = {3: "three", 300: "five minutes", 600: "ten minutes", 900: "15 minutes"}
 
 
 def constant(file, name):

@@ -103,8 +103,41 @@ def test_burst_needs_counts_the_needed_and_held_hosts_of_each_burst(
     expected: list[tuple[int, int]],
 ) -> None:
     all_groups = [program.Group(*place, *offer) for place, offer in zip(REGISTERED, groups, strict=True)]
-    found = program.burst_needs(seen, all_groups, iter(pending), 100.0)
+    found = program.burst_needs(seen, all_groups[:1], all_groups[1:], iter(pending), 100.0)
     assert [(one.need, one.held) for one in found] == expected
+
+
+#: A root with two hosts of its own, a group with GPUs that it adds last, and a spot group that it adds first
+PAIRS = {**dict.fromkeys(range(2), (4, 0)), **dict.fromkeys((2, 3), (4, 2)), **dict.fromkeys(range(4, 8), (4, 0))}
+GPU = Request(1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("seen", "most", "pending", "expected"),
+    [
+        # the hosts needed of spot, own, gpu and the burst; one host of its own runs
+        pytest.param({}, (2, 2, 2), [NODE] * 4, [0, 1, 0, 0], id="room on its own"),
+        pytest.param({"used": busy(0)}, (2, 2, 2), [NODE] * 8, [2, 1, 0, 0], id="spot first"),
+        pytest.param({"used": busy(0)}, (2, 2, 2), [NODE] * 20, [2, 2, 2, 0], id="all groups"),
+        pytest.param({"used": busy(0)}, (2, 2, 2), [NODE] * 21, [2, 2, 2, 1], id="then the burst"),
+        pytest.param({"used": busy(0)}, (0, 1, 0), [NODE], [0, 1, 0, 1], id="groups that can't grow"),
+        pytest.param({"used": busy(0)}, (2, 2, 2), [NODE] * 12 + [GPU] * 4, [2, 2, 2, 0], id="GPUs are left"),
+        pytest.param({"used": busy(0)}, (2, 2, 0), [GPU], [0, 1, 0, 0], id="no GPU anywhere"),
+        pytest.param({"used": busy(0, 2), "online": frozenset({0, 2})}, (0, 1, 0), [NODE] * 2, [0, 1, 1, 1],
+                     id="a busy host of a group"),
+        pytest.param({"used": busy(0), "online": frozenset({0, 2, 3})}, (0, 1, 0), [NODE] * 8, [0, 1, 2, 0],
+                     id="hosts of a group that have joined"),
+    ],
+)  # fmt: skip
+def test_the_room_on_the_groups_of_the_root_counts_before_the_bursts(
+    program: Any, seen: dict[str, Any], most: tuple[int, int, int], pending: list[Request], expected: list[int]
+) -> None:
+    spot, own, gpu = most
+    root = [program.Group(4, 2, 0, spot), program.Group(0, 2, 1, own), program.Group(2, 2, 0, gpu)]
+    found = program.burst_needs(
+        nodes(**{"all": PAIRS, "online": frozenset({0}), **seen}), root, [program.Group(6, 2, 0, 2)], pending, 0.0
+    )
+    assert [one.need for one in found] == expected
 
 
 def test_burst_needs_reports_how_long_more_hosts_have_been_needed(program: Any) -> None:
@@ -112,7 +145,7 @@ def test_burst_needs_reports_how_long_more_hosts_have_been_needed(program: Any) 
     # two jobs share a node: the one that has waited longest counts, in any order
     jobs = [Request(1, 2, 0, since=since) for since in (10.0, 11.0, 20.0, 21.0, 31.0, 30.0, 40.0)]
     seen = nodes(used=busy(0, 1), online=frozenset({0, 1, 4}))
-    found = program.burst_needs(seen, groups, jobs, 100.0)
+    found = program.burst_needs(seen, groups[:1], groups[1:], jobs, 100.0)
     assert [one.age for one in found] == [0.0, 80.0, 70.0]
     assert [one.online for one in found] == ["0-1", "0", ""]
 
@@ -126,7 +159,7 @@ def test_burst_needs_stops_reading_a_long_queue_once_the_result_is_certain(progr
             yield NODE
 
     groups = [program.Group(0, 4, 2, 2), program.Group(4, 2, 0, 2), program.Group(6, 2, 0, 2)]
-    found = program.burst_needs(nodes(used=busy(0, 1)), groups, pending(), 0.0)
+    found = program.burst_needs(nodes(used=busy(0, 1)), groups[:1], groups[1:], pending(), 0.0)
     assert [one.need for one in found] == [2, 2, 2]
     assert len(read) == 13
 
@@ -146,7 +179,8 @@ def test_burst_needs_never_exceed_the_hosts_offered_or_held(
 ) -> None:
     groups = [program.Group(*place, min(offer), max(offer)) for place, offer in zip(REGISTERED, offers, strict=True)]
     seen = nodes(used=busy(*used), online=frozenset(online))
-    for group, found in zip(groups, program.burst_needs(seen, groups, pending, 0.0), strict=True):
+    needs = program.burst_needs(seen, groups[:1], groups[1:], pending, 0.0)
+    for group, found in zip(groups, needs, strict=True):
         joined = max((rank + 1 - group.first for rank in online if rank in group.ranks(group.registered)), default=0)
         assert found.held <= found.need <= max(found.held, group.most, joined)
 
@@ -187,7 +221,7 @@ def test_the_burst_need_program_answers_each_offer_until_its_input_ends(
 
     monkeypatch.setattr(sys.modules["flux.resource"], "ResourceSet", Resources, raising=False)
     groups = [program.Group(0, 2, 2, 2)._asdict(), program.Group(2, 2, 0, 2)._asdict()]
-    offers = [{"number": 1, "groups": groups}, {"number": 2, "groups": groups[:1]}]
+    offers = [{"number": 1, "root": groups[:1], "bursts": groups[1:]}, {"number": 2, "root": groups[:1], "bursts": []}]
     text = "".join(json.dumps(offer) + "\n" for offer in offers).encode()
     first = text.index(b"\n")
     pieces = [text[:20], text[20 : first + 9], text[first + 9 :], b""]

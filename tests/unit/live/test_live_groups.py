@@ -1,6 +1,7 @@
 """Groups in ``minicluster status``, ``list`` and ``scale``, from samples of Kubernetes' objects."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,6 +42,10 @@ JOBS = [group_job("gpu", 2), group_job("spot", 1, suspend=True)]
 PODS = [group_pod("gpu", 0), pod(0), group_pod("gpu", 1, {"phase": "Pending"})]
 
 
+QUEUED = {"labels": {"kueue.x-k8s.io/queue-name": "q"}}
+BY_VALUE = {"annotations": {"minicluster/suspended": "the value suspend"}}
+
+
 class Objects:
     """The objects of the MiniCluster mini."""
 
@@ -70,16 +75,21 @@ def test_a_minicluster_is_found_with_its_groups() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "size"),
+    ("spec", "metadata", "size"),
     [
-        ({"completions": 3, "parallelism": 3}, 3),
-        ({"completions": 3, "parallelism": 4}, 3),
-        ({"completions": 1, "parallelism": 1, "suspend": True}, 0),
-        ({"completions": 4, "parallelism": 0}, 0),
+        ({"completions": 3, "parallelism": 3}, {}, 3),
+        ({"completions": 3, "parallelism": 4}, {}, 3),
+        ({"completions": 1, "parallelism": 1, "suspend": True}, {}, 0),
+        ({"completions": 4, "parallelism": 0}, {}, 0),
+        ({"completions": 3, "parallelism": 3, "suspend": True}, QUEUED, 3),
+        ({"completions": 3, "parallelism": 0, "suspend": True}, QUEUED, 0),
+        ({"completions": 3, "parallelism": 3, "suspend": True}, BY_VALUE, 3),
     ],
 )
-def test_a_suspended_group_and_one_without_parallelism_have_no_pods(spec: dict[str, Any], size: int) -> None:
-    assert size_of(spec) == size
+def test_a_group_without_pods_differs_from_one_that_is_held_back(
+    spec: dict[str, Any], metadata: dict[str, Any], size: int
+) -> None:
+    assert size_of({"metadata": metadata, "spec": spec}) == size
 
 
 def test_groups_are_read_in_the_order_of_their_ranks() -> None:
@@ -114,6 +124,10 @@ def test_status_counts_each_group_and_all_nodes() -> None:
         [{"ranks": "9", "reason": "Pending"}],
     )
     assert status["bursts"] == {"registered": 0, "up": 0}
+    # hosts of bursts come after those of the groups
+    answer = json.dumps([SETTINGS | {"groups": groups}, flux(online="0,8,14", registered=16, drained={"8": "hot"})])
+    with_bursts = document(snapshot(found(), NOW, lambda _: answer))
+    assert with_bursts == {**status, "bursts": {"registered": 3, "up": 1}}
     assert table(status).splitlines()[6:9] == [
         "Groups       gpu: 2 of at most 3, autoscaling from 0 to 3: 0 up, 1 drained, 1",
         "             missing, 1 not started",
@@ -167,3 +181,17 @@ def test_a_resize_of_a_group_gives_helm_the_whole_list(monkeypatch: pytest.Monke
         "--set-json",
         [groups[0], {"name": "spot", "size": 4}],
     )
+
+
+def test_status_says_why_kueue_holds_the_nodes_of_a_group_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = group_job("gpu", 2, suspend=True)
+    held["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q"
+    monkeypatch.setattr(f"{__name__}.JOBS", [held, JOBS[1]])
+    mini = found(Objects([pod(0)]))
+    assert (mini.groups[0].queue, mini.groups[0].size) == ("q", 2)
+    mini = mini._replace(groups=[replace(mini.groups[0], why_held="no quota"), mini.groups[1]])
+    groups = [{"name": "gpu", "policy": None}, {"name": "spot", "policy": None}]
+    answer = json.dumps([SETTINGS | {"groups": groups}, flux(online="0", registered=13)])
+    status = document(snapshot(mini, NOW, lambda _: answer))
+    assert {"ranks": "8-9", "reason": "no quota"} in status["missing"]
+    assert {"ranks": "8-9", "reason": "no quota"} in status["pods"]

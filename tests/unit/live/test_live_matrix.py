@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import Kubectl, say
+from minicluster.cluster.words import REASONS
 from minicluster.render import defaults
 from minicluster.render.stream import GROUP
 from status_samples import job
@@ -211,7 +212,7 @@ def test_a_job_that_the_lead_no_longer_knows_is_lost(lab: Lab) -> None:
 def test_a_lead_that_has_ended_fails_its_size(lab: Lab) -> None:
     lab.has(job=job(end=("Failed", "DeadlineExceeded")))
     done = lab.matrix(sizes="1")
-    how = "minicluster: size 1: mini-1 has ended: Failed: deadlineSeconds are over"
+    how = f"minicluster: size 1: mini-1 has ended: Failed: {REASONS['DeadlineExceeded']}"
     assert (done.code, done.err.splitlines()[2]) == (1, how)
 
 

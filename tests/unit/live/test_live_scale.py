@@ -117,7 +117,7 @@ def test_scale_wait_goes_on_after_a_lost_connection(kubectl: Kubectl) -> None:
     kubectl.flux(CONVERSATION)
     nodes = [f"mini: {count} nodes up" for count in (2, 2, 4)]
     assert kubectl.run("scale", "mini", "4", "--wait") == Done(0, "", say("mini: size 2 -> 4", *nodes))
-    question = '{"key": "", "online": [4, 8], "more": false}'
+    question = '{"key": "", "online": [4, 8], "first": 0, "more": false}'
     assert (kubectl.folder / "home/bin/flux.asked").read_text() == f"{question}\n" * 2
     kubectl.flux("exec sleep 40")
     begin = time.monotonic()

@@ -17,6 +17,7 @@ from status_samples import SETTINGS, STARTS, SUSPENDED, UNSCHEDULABLE, ended, fl
 from tools.clients import Done
 
 END = "PodFailurePolicy"
+ROOM = "lower resources.requests or size; it starts when a Kubernetes node has room"
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_wait_reports_progress_until_the_quorum(kubectl: Kubectl) -> None:
         0,
         "",
         say(
-            "mini: Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu.",
+            f"mini: Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu: {ROOM}",
             "mini: Starting: waits for the quorum, 3 of 4 brokers are online",
         ),
     )
@@ -116,7 +117,7 @@ def test_wait_keeps_its_timeout_when_the_lead_does_not_answer(kubectl: Kubectl) 
 def test_wait_tries_again_after_an_outage_but_not_after_a_refusal(kubectl: Kubectl) -> None:
     refused = "The connection to the server localhost:8080 was refused"
     kubectl.has(job=job(), job_2=refused)
-    assert kubectl.run("wait", "mini") == Done(0, "", say(f"{refused}: trying again for 300 s"))
+    assert kubectl.run("wait", "mini") == Done(0, "", say(f"{refused}: trying again for 900 s"))
     kubectl.has(job_2=FORBIDDEN.format("jobs", "get"))
     (kubectl.folder / "job.count").unlink()
     message = FORBIDDEN.format("jobs", "get") + ": ask for a Role that allows it"
@@ -126,13 +127,13 @@ def test_wait_tries_again_after_an_outage_but_not_after_a_refusal(kubectl: Kubec
 def test_each_outage_has_a_time_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("minicluster.streams.say", lambda _: None)
     outage, kubernetes = Outage(), Kubernetes()
-    for now in (0.0, 299.0, 301.0):
+    for now in (0.0, 899.0, 901.0):
         monkeypatch.setattr("time.monotonic", lambda now=now: now)
-        if now == 301.0:
+        if now == 901.0:
             outage.end()
         with watch._bridged(outage, kubernetes):
             raise CommandError("kubectl get", "away")
-    monkeypatch.setattr("time.monotonic", lambda: 602.0)
+    monkeypatch.setattr("time.monotonic", lambda: 1802.0)
     with pytest.raises(CommandError), watch._bridged(outage, kubernetes):
         raise CommandError("kubectl get", "away")
 
@@ -171,7 +172,7 @@ def test_logs_goes_on_with_the_next_lead_and_ends_with_the_job(kubectl: Kubectl)
         say(
             "mini: Starting: the lead's pod mini-0-x is Failed: exit code 85; Kubernetes replaces it, or ends the Job",
             "the lead was replaced: the log goes on with pod mini-0-y",
-            "mini: Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu.",
+            f"mini: Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu: {ROOM}",
             f"mini has ended (exit code 3): Failed: {END}: said why",
         ),
     )

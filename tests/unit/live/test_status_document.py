@@ -7,6 +7,8 @@ from minicluster.commands.status import command
 from minicluster.live.table import table
 from status_samples import BUSY, FOUR, IDLE, RUNNING, UNSCHEDULABLE, job, pod, show
 
+BUSY_IMAGE = "Pending: ImagePullBackOff: correct the image's name, or set imagePullSecret for its registry"
+
 
 def test_the_status_document_has_these_fields_and_values() -> None:
     assert show(*BUSY) == {
@@ -35,7 +37,7 @@ def test_the_status_document_has_these_fields_and_values() -> None:
             {"ranks": "2", "reason": "bad DIMM"},
             {"ranks": "4", "reason": "minicluster: the pod was told to stop"},
         ],
-        "missing": [{"ranks": "3", "reason": "Pending: ImagePullBackOff"}],
+        "missing": [{"ranks": "3", "reason": BUSY_IMAGE}],
         "cores": {"free": 76, "allocated": 20, "total": 128},
         "gpus": {"free": 0, "allocated": 6, "total": 8},
         "jobs": {"pending": 4, "running": 3, "done": 120, "failed": 2, "canceled": 0, "timeout": 1},

@@ -38,7 +38,8 @@ Nodes         1 up        3 drained      1 missing  3 not started
 Drained      1: bad [31mDIMM
              2: bad DIMM
              4: minicluster: the pod was told to stop
-Missing      3: Pending: ImagePullBackOff
+Missing      3: Pending: ImagePullBackOff: correct the image's name, or set
+             imagePullSecret for its registry
 Bursts       2 up of 3
 Cores        76 free     20 allocated  128 total
 GPUs          0 free      6 allocated    8 total
@@ -58,7 +59,8 @@ Scheduler    Fluxion 0.54.0 (easy, lonode)
 Quorum       4, reached
 Nodes         3 up       0 drained     3 missing  2 not started
 Missing      3: Running: its broker is not in Flux
-             4: Failed: OOMKilled, exit code 137
+             4: Failed: OOMKilled, exit code 137: it needs more memory: raise
+             resources.limits.memory
              5: no pod
 Cores        16 free     0 allocated  16 total
 Jobs          0 pending  0 running     0 done
@@ -70,12 +72,17 @@ Jobs          0 pending  0 running     0 done
         (SETTINGS, flux(online="0", total={"cores": 4, "gpus": 0}, free={"cores": 4, "gpus": 0})),
         """\
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
-State        Starting: waits for the quorum, 1 of 4 brokers are online
+State        Starting: waits for the quorum, 1 of 4 brokers are online: 1-3 are
+             Pending: Unschedulable: 1 Insufficient cpu: lower
+             resources.requests or size; it starts when a Kubernetes node has
+             room
 Size         4 of at most 8
 Scheduler    Fluxion 0.54.0 (easy, lonode)
 Quorum       4, not reached
 Nodes        1 up       0 drained    3 missing  4 not started
-Missing      1-3: Pending: Unschedulable
+Missing      1-3: Pending: Unschedulable: 1 Insufficient cpu: lower
+             resources.requests or size; it starts when a Kubernetes node has
+             room
 Cores        4 free     0 allocated  4 total
 Jobs         0 pending  0 running    0 done
 """,

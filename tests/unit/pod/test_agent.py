@@ -392,11 +392,12 @@ def test_the_agent_ends_with_the_broker_but_not_when_a_module_is_missing(
     monkeypatch.setattr(sys, "argv", ["agent.py", str(tmp_path / "agent.json")])
     monkeypatch.setattr("time.process_time", iter([0.0, 0.1, 1.0, 1.001, 2.0]).__next__)
     monkeypatch.setattr("time.monotonic", iter([0.0, 3.0, 20.0, 22.0, 30.0]).__next__)
-    with pytest.raises(SystemExit, match=r"^minicluster-agent: Flux can't be asked: .*Broken pipe"):
+    with pytest.raises(SystemExit, match="75"):
         program.main()
     # a look with 0.1 s of CPU is followed by 2 s without one; the period counts from its begin
     assert waits == [(2.0, 7.0), (1.0, 0.1)]
-    assert said(capsys) == ["Flux can't be asked now: [Errno 38] No service matching"]
+    ends = "Flux can't be asked: [Errno 32] Broken pipe"
+    assert said(capsys) == ["Flux can't be asked now: [Errno 38] No service matching", ends]
 
 
 def test_the_agent_listens_to_starts_of_jobs_only_to_hold_their_pods(

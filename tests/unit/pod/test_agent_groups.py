@@ -165,3 +165,23 @@ def test_the_metrics_have_the_live_sizes_and_wishes_of_groups(grouped: Setup) ->
         'minicluster_autoscaler_wish{reason="asked",group="spot"} 0',
         'minicluster_autoscaler_wish{reason="min",group="spot"} 0',
     ]
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_a_group_without_quota_shrinks_to_its_least_size_and_another_one_takes_the_jobs(
+    grouped: Setup, capsys: pytest.CaptureFixture[str], least: int
+) -> None:
+    spot = {**GROUPS[1], "policy": {"min": least, "max": 3, "priority": 1}}
+    grouped.settings(max_size=2, groups=[GROUPS[0], spot], policy={**POLICY, "max": 2})
+    kube = grouped.kube.of_group("spot")
+    kube.size, kube.parallelism, kube.quota, kube.suspended = 2, None, 0, True
+    grouped.flux.used = {0: (1, 0)}
+    for number in (1, 2):
+        grouped.flux.submit(number)
+    grouped.at(*range(0, 120, 10))
+    assert sizes(grouped) == [2, 0 if least else 1, least]
+    assert [line for line in said(capsys) if "quota" in line][-1] == (
+        "group spot: size 2 -> 1: Kueue has no quota for 2 of its pods"
+        if least
+        else "group spot: size 1 -> 0: Kueue has no quota for 1 of its pods"
+    )

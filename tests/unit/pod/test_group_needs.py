@@ -62,6 +62,14 @@ BUSY = {0: (2, 0)}
         pytest.param(nodes(), groups(1, 1), [replace(NODE, ranks=frozenset())], [Need(0), Need(0), Need(0)], id="none"),
         # no size has room
         pytest.param(nodes(), groups(), [replace(GPU, gpus=3)], [Need(0)] * 3, id="impossible"),
+        # the hosts of a burst that has joined have room, after all groups
+        pytest.param(
+            Nodes({**PAIRS, 8: (8, 2)}, BUSY, frozenset({0, 8}), {}),
+            groups(most=(2, 0, 1)),
+            [replace(GPU, chunks=2, apart=True), LARGE],
+            [Need(1), Need(0), Need(1, 7)],
+            id="a burst",
+        ),
         pytest.param(nodes(drained={5: "broken"}), groups(), [GPU], [Need(0), Need(0), Need(2, 7)], id="a broken node"),
     ],
 )

@@ -4,7 +4,7 @@ import kube
 import state
 import suspend
 from minicluster.burst import plan
-from minicluster.cluster import job, wake
+from minicluster.cluster import groups, job, wake
 from minicluster.pod import programs
 from support import PACKAGE
 
@@ -15,6 +15,6 @@ def test_each_program_of_the_pods_has_a_unique_file_name() -> None:
 
 
 def test_commands_and_programs_of_the_pods_use_the_same_constants() -> None:
-    assert (job.SUSPENDED, job.IDLE) == (suspend.SUSPENDED, suspend.IDLE)
+    assert (groups.SUSPENDED, job.IDLE) == (suspend.SUSPENDED, suspend.IDLE)
     assert wake.MANAGER == kube.MANAGER
     assert plan.OURS == state.OWN_REASON

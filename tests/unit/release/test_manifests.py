@@ -172,3 +172,11 @@ def test_a_changed_pod_template_of_another_chart_version_is_reported(tmp_path: P
         "minicluster-2 makes other pods than minicluster-1, and the pods of a live Job a can't change: delete the Job, "
         "or render with minicluster-1"
     ]
+
+
+def test_no_change_is_named_that_a_hook_of_the_sync_makes(tmp_path: Path) -> None:
+    manifests.write(job(maxSize="2"), tmp_path, "ns/a")
+    notes = {"helm.sh/hook": "pre-upgrade,pre-rollback"}
+    hook = of(json.dumps({"kind": "Pod", "metadata": {"name": "a-replace-remove", "annotations": notes}}))
+    assert len(list(manifests.immutable_changes(job(maxSize="4"), tmp_path))) == 1
+    assert list(manifests.immutable_changes([*job(maxSize="4"), *hook], tmp_path)) == []

@@ -69,17 +69,16 @@ def test_the_quorum_of_an_autoscaled_cluster_is_its_smallest_size(
     assert [word for word in broker.start(cluster) if "quorum" in word] == [f"-o-Sbroker.quorum={expected}"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [({}, None), ({"archive": {"path": "/a/b"}}, None), ({"state": {"claimName": "queue"}}, 5)],
-    ids=str,
-)
-def test_the_kvs_is_checkpointed_often_when_the_state_is_on_a_claim(
-    cluster_of: Make, spec: dict[str, Any], expected: int | None
-) -> None:
+@pytest.mark.parametrize("spec", [{}, {"archive": {"path": "/a/b"}}, {"state": {"claimName": "queue"}}], ids=str)
+def test_the_kvs_is_checkpointed_often(cluster_of: Make, spec: dict[str, Any]) -> None:
     """A kill loses what is not in a checkpoint: Flux makes one when the module is unloaded, or in this period."""
-    period = tomllib.loads(broker.config(cluster_of(spec))).get("kvs", {}).get("checkpoint-period")
-    assert (period and int(period.removesuffix("s"))) == expected
+    assert tomllib.loads(broker.config(cluster_of(spec)))["kvs"] == {"checkpoint-period": "1s"}
+
+
+@pytest.mark.parametrize(("seconds", "period"), [(0.5, "0.5s"), (30, "30s"), (86400, "86400s")])
+def test_the_period_of_checkpoints_is_a_value(cluster_of: Make, seconds: float, period: str) -> None:
+    spec = {"state": {"syncSeconds": seconds}}
+    assert tomllib.loads(broker.config(cluster_of(spec)))["kvs"] == {"checkpoint-period": period}
 
 
 def test_flux_asks_who_knows_locations_before_it_checks_a_job(cluster_of: Make) -> None:
@@ -100,6 +99,7 @@ def test_the_defaults_render_to_this_broker_toml(cluster_of: Make) -> None:
             "default_connect": "tcp://%h.flux-sample.ns.svc.cluster.local.:%p",
             "hosts": [{"host": "flux-sample-[0-3]"}],
         },
+        "kvs": {"checkpoint-period": "1s"},
         "resource": {"path": "/mnt/flux/config/etc/flux/system/R", "noverify": True},
         "sched-fluxion-qmanager": {"queue-policy": "easy"},
         "sched-fluxion-resource": {"match-policy": "lonode"},

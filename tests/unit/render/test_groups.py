@@ -133,10 +133,7 @@ def test_limits_without_an_autoscaler_are_refused(cluster_of: Make) -> None:
         cluster_of({**BOTH, "groups": [{**SPOT, "autoscaling": {}}]})
 
 
-def test_a_group_without_pods_is_refused_in_a_queue_and_one_that_stays_beside_scale_to_zero(cluster_of: Make) -> None:
-    queue = {"kueue": {"queueName": "q", "elastic": True}}
-    with pytest.raises(SpecError, match=r"groups.0..autoscaling.min is 0 and the Jobs are in Kueue's queue q: set 1"):
-        cluster_of({**SCALED, **queue, "groups": [{**SPOT, "size": 1}]})
+def test_a_group_that_stays_is_refused_beside_scale_to_zero(cluster_of: Make) -> None:
     zero = {"autoscaling": {"enabled": True, "suspendAfterSeconds": 9}, "state": {"capacity": "1Gi"}}
     with pytest.raises(SpecError, match=r"groups.0..autoscaling.min is 1 and autoscaling.suspendAfterSeconds set"):
         runner = {**BOTH["containers"][0], "command": ""}
@@ -149,6 +146,10 @@ def test_the_pods_of_each_group_know_their_cpus_and_gpus(cluster_of: Make) -> No
     assert "mc_groups='gpu 8 CUDA_VISIBLE_DEVICES\nspot - \n'\n" in text
 
 
+BURST = {
+    "clusters": [{"name": "flux-sample", "size": 2}],
+    "leadBroker": {"name": "root", "address": "192.0.2.7", "size": 1},
+}
 UNKNOWN = "the cores of groups[0], spot, are unknown, because its nodes may be unlike the lead's: set "
 
 
@@ -178,10 +179,6 @@ UNKNOWN = "the cores of groups[0], spot, are unknown, because its nodes may be u
             {"groups": [{**GPU, "resources": {"limits": {"cpu": 1}, "requests": {"cpu": 2}}}]},
             "in groups[0], gpu: containers[0].resources.requests.cpu is 2, ",
         ),
-        (
-            {"kueue": {"queueName": "q"}, "groups": [SPOT]},
-            "groups[0].size is 0 and the Jobs are in Kueue's queue q, which would start it: set 1",
-        ),
         ({"groups": [{**GPU, "maxSize": 99_999}]}, "maxSize and the groups' come to 100001 hosts: "),
         *(
             (
@@ -196,8 +193,38 @@ UNKNOWN = "the cores of groups[0], spot, are unknown, because its nodes may be u
             )
         ),
         ({"flux": {"minimalService": True}}, "groups and flux.minimalService are both set: "),
-        ({"flux": {"bursting": {"clusters": [{"size": 2}]}}}, "groups and flux.bursting.clusters are both set: "),
-        ({"gang": {"kind": "volcano"}, "pod": {"schedulerName": "volcano"}}, "groups and gang.kind are both set: "),
+        (
+            {"flux": {"bursting": BURST}, "containers": [{"cores": 1}]},
+            "groups and flux.bursting.leadBroker are both set: the nodes of a burst are alike; drop the groups, and "
+            "join by a burst for each kind of nodes",
+        ),
+        (
+            {"flux": {"bursting": {"clusters": [{"name": "flux-sample-gpu"}]}}},
+            "flux.bursting.clusters has flux-sample-gpu, and groups[0] has hosts of that name: rename one of them",
+        ),
+        (
+            {"flux": {"bursting": {"hostlist": "flux-sample-[0-1],vm,flux-sample-gpu-[0-3]"}}},
+            "flux.bursting.hostlist is flux-sample-[0-1],vm,flux-sample-gpu-[0-3]: beside groups it must begin with "
+            "flux-sample-[0-1],flux-sample-gpu-[0-3]",
+        ),
+        (
+            {
+                "gang": {"kind": "volcano"},
+                "pod": {"schedulerName": "volcano"},
+                "groups": [{**GPU, "pod": {"schedulerName": "other"}}],
+            },
+            "groups[0].pod.schedulerName is other, pod.schedulerName volcano, and one scheduler starts all "
+            "pods of a gang: drop it",
+        ),
+        (
+            {
+                "gang": {"kind": "volcano"},
+                "pod": {"schedulerName": "volcano"},
+                "groups": [{**GPU, "pod": {"annotations": {"scheduling.k8s.io/group-name": "x"}}}],
+            },
+            "in groups[0], gpu: pod.annotations has scheduling.k8s.io/group-name and gang.kind is volcano, "
+            "which sets it",
+        ),
         ({"flux": {"brokerConfig": "a = 1"}}, "groups and flux.brokerConfig are both set: "),
     ],
     ids=str,

@@ -160,7 +160,18 @@ def test_a_change_of_an_immutable_value_is_refused(
     with pytest.raises(SpecError) as caught:
         cluster_of({}, name="mc", **handed(was=was, asked=asked))
     assert str(caught.value).startswith(message)
-    assert str(caught.value).endswith(WAY)
+    assert str(caught.value).endswith(f"; {WAY}")
+
+
+@pytest.mark.parametrize("kept", ["state.capacity", "state.claimName", "archive.path"])
+def test_a_refusal_names_the_command_that_keeps_a_stored_queue(cluster_of: Cluster, kept: str) -> None:
+    was = {"maxSize": "8", kept: "x"}
+    with pytest.raises(SpecError) as caught:
+        cluster_of({}, name="mc", **handed(was=was, asked={**was, "maxSize": "9"}))
+    assert str(caught.value) == (
+        "maxSize can't change on the live MiniCluster mc: it is 8, asked is 9; `minicluster replace mc` makes its Job "
+        f"anew and keeps the queue; or {WAY}"
+    )
 
 
 def test_a_contradiction_of_the_install_is_not_refused_later(cluster_of: Cluster) -> None:
@@ -180,7 +191,7 @@ def test_a_contradiction_of_the_install_is_not_refused_later(cluster_of: Cluster
 
 
 def test_a_former_default_counts_as_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upgrade, "FORMER", {"a": "old"})
+    monkeypatch.setattr(upgrade, "FORMER_DEFAULTS", {"a": "old"})
     defaults = {"a": "new", "b": "new"}
     assert list(upgrade.changes({"a": "old"}, {"a": "new"}, defaults)) == []
     assert list(upgrade.changes({"a": "old"}, {}, defaults)) == []
@@ -197,7 +208,7 @@ def test_each_default_that_has_changed_since_a_release_is_in_former(older: Path)
         then = dict(upgrade.flat(yaml.safe_load(text)))
     now = dict(upgrade.flat(defaults.values()))
     others = {path: text for path, text in then.items() if now.get(path, text) != text}
-    assert others.items() <= upgrade.FORMER.items(), "add them to FORMER"
+    assert others.items() <= upgrade.FORMER_DEFAULTS.items(), "add them to formerDefaults"
 
 
 def test_values_are_recorded_by_path_and_text() -> None:
@@ -217,3 +228,9 @@ def test_each_default_is_recorded_by_path_and_text() -> None:
     found = dict(upgrade.flat(defaults.values()))
     assert found["flux.logLevel"] == "6"
     assert found["containers[0].image"] == "ubuntu:noble"
+
+
+def test_a_refusal_has_what_the_chart_found_about_a_change_in_place() -> None:
+    installed = upgrade.Installed("flux", {"a": "1"}, {"a": "2"}, {}, [], "Kubernetes 1.36 can change it")
+    with pytest.raises(SpecError, match=r"asked is 2; Kubernetes 1\.36 can change it; uninstall flux first, or "):
+        upgrade.refuse(installed, "mc", {})

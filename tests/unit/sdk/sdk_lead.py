@@ -17,6 +17,7 @@ class StandIn:
         self.exit_code: int | None = None
         self.stderr = b""
         self.written: queue.Queue[Any] = queue.Queue()
+        self.counts: list[int] = []  #: messages of each write
         self.is_closed = threading.Event()
         self._near, self._far = socket.socketpair()
         self._rest = b""
@@ -36,6 +37,7 @@ class StandIn:
 
     def write(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
+        self.counts.append(len(lines))
         for line in lines:
             self.written.put(json.loads(line))
 

@@ -64,6 +64,22 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     client.leads.drop()
 
 
+def test_a_hundred_submissions_at_most_wait_for_an_answer(client):
+    futures = [client.submit("true") for _ in range(250)]
+    lead = client.leads.come().begin()
+    keys = [lead.next()["key"] for _ in range(100)]
+    lead.say(alive=True)
+    lead.say(key=keys[0], id="f0")
+    lead.end(keys[0])
+    keys.append(lead.next()["key"])
+    assert sum(lead.counts[1:]) == 101
+    for number in range(1, 250):
+        lead.say(key=keys[number], id=f"f{number}")
+        keys += [lead.next()["key"]] if len(keys) < 250 else []
+        lead.end(keys[number])
+    assert {future.result(10).exit_code for future in futures} == {0}
+
+
 def test_a_future_follows_its_job_from_submission_to_end(client):
     lead = client.leads.come()
     future = client.submit("printf 'a b' $HOME", nodes=2, environment={"A": 1}, name="first")

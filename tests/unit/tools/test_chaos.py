@@ -33,7 +33,7 @@ KILL = Span(100.0, 105.0)
             ["job: Flux does not know it, and it was accepted 60.0 s before a kill of the lead"],
             id="lost long before a kill",
         ),
-        pytest.param([], None, [Span(46.0, 51.0)], [], id="lost just before a kill"),
+        pytest.param([], None, [Span(42.0, 47.0)], [], id="lost just before a kill"),
         pytest.param(
             [50.0, 60.0],
             DONE,

@@ -3,9 +3,11 @@
 Reads offers and writes answers, each a JSON object on a line. It answers each offer and each change in Flux, and once
 a period.
 
-- An offer has a ``number``, and ``groups``: the root first, then its bursts, the preferred ones first. A group has its
-  ``first`` rank, the number of ``registered`` hosts, its ``size`` now, and ``most``, the largest size it may have.
-- An answer repeats the ``number``, and has the number of ``waiting`` jobs, and the `Need` of each group.
+- An offer has a ``number``, the groups of the ``root``, those that it lets grow first before others, and its
+  ``bursts``, the preferred ones first. Each has its ``first`` rank, the number of ``registered`` hosts, its ``size``
+  now, and ``most``, the largest size it may have.
+- An answer repeats the ``number``, and has the number of ``waiting`` jobs, and in ``groups`` the `GroupNeed` of each
+  group of the root and of each burst.
 
 The first answer is ``ready``. burst/demand.py sends the program with the modules that it imports. It ends with its
 standard input.
@@ -18,13 +20,13 @@ import json
 import os
 import sys
 import time
-from typing import Any, Iterable, Mapping, NamedTuple
+from typing import Any, Container, Iterable, Mapping, NamedTuple
 
 import flux
 import state
 from changes import Changes, pause_after
 from flux import constants
-from need import Group, Request, Room
+from need import Group, Request, Room, usable_ranks
 from pending import Pending
 from state import OWN_REASON, Nodes
 
@@ -41,38 +43,32 @@ class GroupNeed(NamedTuple):
     online: str  #: indexes of the hosts that have joined
 
 
-def usable_ranks(nodes: Nodes, groups: Iterable[Group]) -> list[int]:
-    """Return the ranks that jobs may use: first the hosts that run, then those that may come, in the groups' order.
+def burst_needs(
+    nodes: Nodes, root: list[Group], bursts: list[Group], pending: Iterable[Request], now: float
+) -> list[GroupNeed]:
+    """Return what the queue needs of each group of the root, and of each burst.
 
-    A host that others drained is not usable. A host that we drained is usable once its pod has started again.
+    Jobs that not even all of them could run don't count. Reads ``pending`` only until the result is certain.
     """
-    ours = {rank for rank, reason in nodes.drained.items() if reason.startswith(OWN_REASON)}
-    there, may_come = [], []
-    for group in groups:
-        for rank in group.ranks(group.registered):
-            if rank in nodes.drained and rank not in ours:
-                continue
-            if rank in group.ranks(group.size) or (rank in nodes.online and rank not in ours):
-                there.append(rank)
-            elif rank in group.ranks(group.most):
-                may_come.append(rank)
-    return there + may_come
+    drained = {rank for rank, reason in nodes.drained.items() if reason.startswith(OWN_REASON)}
+    # a host that has joined counts also beyond the size
+    joined = nodes.online - drained
 
+    def running(group: Group) -> Container[int]:
+        return joined.union(group.ranks(group.size))
 
-def burst_needs(nodes: Nodes, groups: list[Group], pending: Iterable[Request], now: float) -> list[GroupNeed]:
-    """Return what the queue needs of each group. Jobs that not even all groups could run don't count.
-
-    Reads ``pending`` only until the result is certain.
-    """
-    ranks = usable_ranks(nodes, groups)
+    own, own_to_come = usable_ranks(nodes, root, running)
+    others, others_to_come = usable_ranks(nodes, bursts, running)
+    # of the root's hosts that run, Flux gives jobs the lowest
+    ranks = sorted(own) + others + own_to_come + others_to_come
     room, offered = Room(nodes, ranks), set(ranks)
     # the age is that of the first job that needs more: those behind it can't change it
-    tops = {group.first + group.count(offered) - 1 for group in groups[1:] if group.count(offered)}
+    tops = {group.first + group.count(offered) - 1 for group in bursts if group.count(offered)}
     for request in pending:
         room.place(request)
         if tops <= room.since.keys():
             break
-    return [_need(nodes, group, room.since, now) for group in groups]
+    return [_need(nodes, group, room.since, now) for group in (*root, *bursts)]
 
 
 def _need(nodes: Nodes, group: Group, since: Mapping[int, float], now: float) -> GroupNeed:
@@ -105,10 +101,10 @@ class Answers:
 
     def write(self, now: float) -> None:
         """Write what the queue needs. Raises OSError."""
-        groups = [Group(**each) for each in self.offer["groups"]]
+        root, bursts = ([Group(**each) for each in self.offer[key]] for key in ("root", "bursts"))
         nodes = state.nodes(self.handle)
         waiting = state.waiting_jobs(self.handle)
-        needs = burst_needs(nodes, groups, self.pending.requests(waiting, now), now)
+        needs = burst_needs(nodes, root, bursts, self.pending.requests(waiting, now), now)
         answer = {"number": self.offer["number"], "waiting": len(waiting), "groups": [need._asdict() for need in needs]}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

@@ -36,9 +36,9 @@ def jobspec(job: dict[str, Any], key: str) -> Any:
     return spec
 
 
-def marked(found: dict[str, Any] | None) -> Any:
-    """Return the key in a jobspec that was looked up, None where it has none."""
-    return (((found or {}).get("jobspec") or {}).get("attributes", {}).get("user") or {}).get(MARK)
+def marked(spec: dict[str, Any]) -> Any:
+    """Return the key in a jobspec, None where it has none."""
+    return (spec.get("attributes", {}).get("user") or {}).get(MARK)
 
 
 def text_of(event: Any) -> list[tuple[str, str]]:

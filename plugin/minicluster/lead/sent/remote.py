@@ -12,81 +12,42 @@ The replies about a job are its ``id``, why it ``waits`` (when that changes), ``
 if Flux has no such job; ``error`` if Flux refuses it. The first reply is ``ready``. A reply ``alive`` comes every few
 seconds, so that a client notices a dead connection.
 
-Sent with described.py and waiting.py; ends with its standard input. Runs with the view's Python, 3.8 or later.
+Sent with the modules that it imports; ends with its standard input. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
+import time
 from functools import partial
 from typing import Any
 
 import flux
-from described import jobspec, marked, shown, text_of, why
+from described import jobspec, marked, shown, why
 from flux import constants
-from flux.job import JobID, JobList, cancel_async, event_watch_async, job_kvs_lookup, submit_async
+from flux.job import JobID, JobKVSLookup, JobList, cancel_async, submit_async
+from followed import Journal
+from replies import Replies
 
-#: Seconds between two signs of life
-ALIVE = 5.0
-
-
-def reply(**answer: Any) -> None:
-    """Write a reply."""
-    sys.stdout.write(json.dumps(answer) + "\n")
-    sys.stdout.flush()
-
-
-def refuse(key: str, error: Exception) -> None:
-    """Say why a request can't be done."""
-    reply(key=key, error=getattr(error, "strerror", None) or str(error))
-
-
-class Watched:
-    """One job, followed to its end and through its output."""
-
-    def __init__(self, handle: Any, key: str, job: Any) -> None:
-        """Start to follow it."""
-        self.handle, self.key, self.job = handle, key, job
-        self.end: dict[str, Any] = {"status": None, "exception": None, "output": []}
-        self.waits: str | None = ""  # the reason that the client knows; None once it no longer waits
-        event_watch_async(handle, job).then(self._event)
-
-    def _event(self, future: Any) -> None:
-        event = future.get_event()
-        if event is None:
-            return
-        if event.name in ("alloc", "exception"):
-            self.waits = None
-        if event.name == "start":
-            reply(key=self.key, started=True)
-        elif event.name == "finish":
-            self.end["status"] = event.context["status"]
-        elif event.name == "exception" and event.context["severity"] == 0 and not self.end["exception"]:
-            self.end["exception"] = {"type": event.context["type"], "note": event.context.get("note", "")}
-        elif event.name == "clean":
-            event_watch_async(self.handle, self.job, eventlog="guest.output").then(self._output)
-
-    def _output(self, future: Any) -> None:
-        try:
-            event = future.get_event()
-        except OSError:
-            event = None  # a job that never ran has no output
-        if event is None:
-            reply(key=self.key, end=self.end)
-            return
-        self.end["output"] += text_of(event)
+#: Seconds until it is said again why jobs wait
+PERIOD = 5.0
+#: The part of the time that may go into saying why jobs wait
+REASONS = 0.05
+#: Jobs that are looked up at once
+MOST = 500
 
 
 class FluxRequests:
     """Does the client's requests in Flux."""
 
-    def __init__(self, handle: Any) -> None:
+    def __init__(self, handle: Any, reply: Replies) -> None:
         """Keep the handle, and the requests that wait for its answers."""
-        self.handle = handle
-        self.earlier: dict[str, Any] | None = None
+        self.handle, self.reply = handle, reply
+        self.journal = Journal(handle, reply)
+        self.earlier: dict[str, int] | None = None
         self.kept: list[Any] = []  # Python must not collect what waits for Flux
+        self.next_reasons = 0.0
 
     def do(self, request: dict[str, Any]) -> None:
         """Do one request."""
@@ -101,66 +62,67 @@ class FluxRequests:
                 try:
                     action(request["key"], request[name], request)
                 except (OSError, ValueError, TypeError) as error:
-                    refuse(request["key"], error)
+                    self.reply.refuse(request["key"], error)
 
     def _submit(self, key: str, job: dict[str, Any], request: dict[str, Any]) -> None:
         """Submit a job, unless Flux has it already, or the client has dropped it."""
         if request["again"] and key in self._earlier():
-            self._follow(key, self._earlier()[key])
+            self.journal.follow_earlier(key, self._earlier()[key])
         elif request["drop"]:
-            reply(key=key, lost=True)
+            self.reply(key=key, lost=True)
         else:
-            submit_async(self.handle, jobspec(job, key)).then(partial(self._submitted, key))
+            self.journal.expect(submit_async(self.handle, jobspec(job, key)), partial(self._submitted, key))
 
     def _submitted(self, key: str, future: Any) -> None:
         try:
             job = future.get_id()
         except OSError as error:
-            refuse(key, error)
+            self.reply.refuse(key, error)
         else:
-            self._follow(key, job)
+            self.journal.follow(key, job, [])
 
-    def _follow(self, key: str, job: Any) -> None:
-        reply(key=key, id=JobID(job).f58)
-        self.kept.append(Watched(self.handle, key, job))
-
-    def _earlier(self) -> dict[str, Any]:
+    def _earlier(self) -> dict[str, int]:
         """Return the jobs of clients of the SDK, by the keys of their requests."""
         if self.earlier is None:
+            self.earlier = {}
             listed = JobList(self.handle, attrs=["state"], filters=["pending", "running", "inactive"], max_entries=0)
             ids = [job["id"] for job in listed.fetch_jobs().get_jobs()]
-            found = [(marked(job_kvs_lookup(self.handle, job, keys=["jobspec"])), job) for job in ids]
-            self.earlier = {key: job for key, job in found if key}
+            for start in range(0, len(ids), MOST):
+                for found in JobKVSLookup(self.handle, ids[start : start + MOST]).data():
+                    if key := marked(found["jobspec"]):
+                        self.earlier[key] = found["id"]
         return self.earlier
 
-    def _watch(self, key: str, name: str, _request: dict[str, Any]) -> bool:
-        """Follow a job that was submitted before; another lead may have given its id to another job."""
-        job = JobID(name)
-        found = job_kvs_lookup(self.handle, job, keys=["jobspec"])
-        if marked(found) != key:
-            reply(key=key, lost=True)
-            return False
-        self.kept.append(Watched(self.handle, key, job))
-        return True
+    def _watch(self, key: str, name: str, _request: dict[str, Any]) -> None:
+        """Follow a job that was submitted before."""
+        self.journal.follow_earlier(key, int(JobID(name)))
 
     def _cancel(self, key: str, name: str, request: dict[str, Any]) -> None:
-        if not request.get("again") or self._watch(key, name, request):
+        def cancel() -> None:
             # no error if the job is over already: its end is on the way
             cancel_async(self.handle, JobID(name), "cancelled by a client of the SDK").then(lambda _: None)
 
+        if request.get("again"):
+            self.journal.follow_earlier(key, int(JobID(name)), cancel)
+        else:
+            cancel()
+
     def tell_reasons(self, *_: Any) -> None:
-        """Say that the program lives, and why the waiting jobs wait."""
-        reply(alive=True)
-        waiting = [one for one in self.kept if isinstance(one, Watched) and one.waits is not None]
+        """Say why the waiting jobs wait."""
+        start = time.monotonic()
+        if start < self.next_reasons:
+            return
+        waiting = [one for one in self.journal.jobs.values() if one.waits is not None]
         for one, reason in zip(waiting, why([one.job for one in waiting], self.handle)):
             if reason != one.waits:
                 one.waits = reason
-                reply(key=one.key, waits=reason)
+                self.reply(key=one.key, waits=reason)
+        self.next_reasons = start + (time.monotonic() - start) / REASONS
 
     def _list(self, key: str, ended: bool, _request: dict[str, Any]) -> None:
         states = ["pending", "running"] + (["inactive"] if ended else [])
         found = sorted(JobList(self.handle, filters=states, user="all", max_entries=0).jobs(), key=lambda job: job.id)
-        reply(key=key, jobs=[shown(*pair) for pair in zip(found, why([job.id for job in found], self.handle))])
+        self.reply(key=key, jobs=[shown(*pair) for pair in zip(found, why([job.id for job in found], self.handle))])
 
     def _online(self, key: str, ranks: list[int], request: dict[str, Any]) -> None:
         size, most = ranks
@@ -169,9 +131,9 @@ class FluxRequests:
 
         def changed(future: Any) -> None:
             online = {rank for rank in flux.idset.IDset(future.get()["members"]) if rank in own}
-            reply(key=key, up=len(online))
+            self.reply(key=key, up=len(online))
             if wanted <= online if request.get("more") else wanted == online:
-                reply(key=key, online=True)
+                self.reply(key=key, online=True)
             future.reset()
 
         asked = self.handle.rpc("groups.get", {"name": "broker.online"}, 0, constants.FLUX_RPC_STREAMING)
@@ -197,11 +159,14 @@ def read_requests(handle: Any, jobs: FluxRequests) -> Any:
 def main() -> None:
     """Answer requests until there are no more."""
     handle = flux.Flux()
-    jobs = FluxRequests(handle)
+    reply = Replies(handle)
+    # a broker that has just come back lacks modules
+    handle.rpc("state-machine.wait").get()
+    jobs = FluxRequests(handle, reply)
     requests = read_requests(handle, jobs)
-    alive = handle.timer_watcher_create(ALIVE, jobs.tell_reasons, repeat=ALIVE)
+    reasons = handle.timer_watcher_create(PERIOD, jobs.tell_reasons, repeat=PERIOD)
     reply(ready=handle.attr_get("version"))
-    with requests, alive:
+    with requests, reasons:
         handle.reactor_run()
 
 

@@ -29,6 +29,8 @@ from retry import RETRY, Retry
 from scaler import Scaler
 from sized import SizedJob
 
+#: Exit code without a broker: container.sh waits for the next one
+BROKER_GONE = 75
 #: Seconds until the next look of a part that is off
 OFF = (math.inf, math.inf)
 
@@ -145,8 +147,8 @@ def main() -> None:
         groups = [group["name"] for group in settings["groups"]]
         work(Agent(flux.Flux(), file), Changes(flux.Flux(), names, groups))
     except OSError as error:
-        # Kubernetes starts this container again, and it waits for the next broker
-        sys.exit(f"minicluster-agent: Flux can't be asked: {error}")
+        log(f"Flux can't be asked: {error}")
+        sys.exit(BROKER_GONE)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Collection, Container
 
 from offers import undrain
@@ -12,6 +13,17 @@ from state import Nodes, to_idset
 
 #: The reason of the agent's drains. After a restart, the agent or a new lead undrains these nodes
 REASON = "minicluster: scaling down"
+
+
+@dataclass(frozen=True)
+class RanksWithoutPods:
+    """Ranks in ranges: there may be 100,000, and no look walks through them."""
+
+    ranges: tuple[range, ...]
+
+    def __contains__(self, rank: object) -> bool:
+        """Say whether a rank has no pod."""
+        return any(rank in each for each in self.ranges)
 
 
 def drain(handle: Any, ranks: Collection[int]) -> None:

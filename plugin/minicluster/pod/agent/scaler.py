@@ -87,7 +87,7 @@ class Scaler:
             )
         for job in self.jobs:
             failure = "pods that wait for Kueue's quota can't be counted"
-            job.count_gated(self._try(failure, job.kube.gated) if job.is_elastic else 0, now)
+            job.count_gated(self._try(failure, job.gated), now)
 
     def _try(self, failure: str, ask: Callable[[], T]) -> T | None:
         """Ask Kubernetes for what the agent can do without; if it fails, log that and return None."""
@@ -99,9 +99,9 @@ class Scaler:
         self.once.log("", failure)
         return found
 
-    def _gone(self) -> frozenset[int]:
+    def _gone(self) -> drains.RanksWithoutPods:
         """Return the ranks that have no pod."""
-        return frozenset(rank for job in self.jobs for rank in job.gone())
+        return drains.RanksWithoutPods(tuple(job.gone() for job in self.jobs))
 
     def _decide(self, policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float) -> list[Decision]:
         drains.undrain_ours(self.handle, nodes, self._gone())

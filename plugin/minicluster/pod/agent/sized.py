@@ -60,8 +60,8 @@ class SizedJob:
         return self.snapshot.wishes(self.policy) if self.snapshot else {}
 
     def count_gated(self, gated: int | None, now: float) -> None:
-        """Take the number of pods that Kueue keeps gated; None: it is unknown."""
-        admitted = self.quota.look(now, self.size, gated or 0)
+        """Take the number of pods for which Kueue has no quota; None: it is unknown."""
+        admitted = max(self.policy.min, self.quota.look(now, self.size, gated or 0))
         is_less = admitted < self.size
         self.refused = Decision(admitted, f"Kueue has no quota for {gated} of its pods") if is_less else None
 
@@ -69,6 +69,13 @@ class SizedJob:
     def is_elastic(self) -> bool:
         """Whether Kueue lets the size change."""
         return is_elastic(self.job)
+
+    def gated(self) -> int:
+        """Return how many of its pods wait for Kueue's quota. Raises KubeError."""
+        if not self.is_elastic:
+            return 0
+        # a group that Kueue has not admitted, or has suspended, has no pods that could be counted
+        return self.size if self.group and self.job["spec"].get("suspend") else self.kube.gated()
 
     def decide(self, snapshot: Snapshot) -> Decision:
         """Return what to do now."""

@@ -26,6 +26,7 @@ from again import Requeue
 from flux.job import JobID, cancel
 from flux.job import kill as send
 from job_report import write
+from processes import children, descendants
 from rank import REASON, drain, is_idle, running_jobs, stop_joining
 
 POLL = 0.5  # seconds
@@ -102,25 +103,12 @@ def wait_for_exit_code(folder: Path, seconds: float) -> None:
         wait_until((folder / "exit-code").exists, seconds, POLL / 5)
 
 
-def process_tree(pid: int) -> list[int]:
-    """Return the ids of a process and all its descendants (proc_pid_stat(5))."""
-    children: dict[int, list[int]] = {}
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parent = int(file.read_text(errors="replace").rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(file.parent.name))
-    found = [pid]
-    for each in found:
-        found += children.get(each, [])
-    return found
-
-
 def stop_launcher(launcher: Path, seconds: float) -> None:
     """Tell a launcher and its descendants to stop, and wait for its end. A shell does not pass signals on."""
     if not launcher.exists():
         return
     with suppress(OSError, ValueError):
-        for pid in process_tree(int(launcher.read_text())):
+        for pid in descendants([int(launcher.read_text())], children()):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         print(f"minicluster: the launcher is told to stop: {OVER}", flush=True)

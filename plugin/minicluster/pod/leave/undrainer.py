@@ -2,7 +2,8 @@
 
 So a pod that comes back gets jobs at once. Drains of others stay. It also puts the jobs of lost nodes back into the
 queue, and in a thread those of leaving pods, if they may run again: all with ON_STOP `requeue`. With a kept queue
-(``kept``) it repairs what a kill can leave behind. It ends with the lead's broker.
+(``kept``) it repairs what a kill can leave behind. It says in the
+log when Flux's state can't be saved. It ends with the lead's broker.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -15,6 +16,7 @@ import time
 from typing import Any
 
 import flux
+import saved
 from changes import Changes, pause_after
 from losses import Losses
 from offers import undrain
@@ -50,6 +52,13 @@ def fail(args: threading.ExceptHookArgs) -> None:
     os._exit(1)
 
 
+def tell(problem: str, told: str) -> str:
+    """Print a problem to the lead's log when it is new, and return it."""
+    if problem not in ("", told):
+        print(f"minicluster: {problem}", flush=True)
+    return problem
+
+
 def main(on_stop: str, kept: bool) -> None:
     """With a kept queue recover first; then look whenever a rank goes offline, or a job ends. Raises OSError."""
     handle = flux.Flux()
@@ -60,11 +69,12 @@ def main(on_stop: str, kept: bool) -> None:
         # in a thread: it may take long
         threading.Thread(target=lambda: recover(flux.Flux()), daemon=True).start()
     changes, losses = Changes(flux.Flux(), ["nodes", "exceptions"]), Losses(handle, on_stop)
-    most = AGAIN
+    most, told = AGAIN, ""
     while True:
         begin, used = time.monotonic(), time.process_time()
         undrain(handle, gone_ranks(unused_nodes(handle)))
         losses.look()
+        told = tell(saved.problem(handle), told)
         changes.wait(pause_after(time.process_time() - used), most)
         most = AGAIN if time.monotonic() < begin + most else min(2 * most, PERIOD)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Container, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Container, Iterable, Mapping, NamedTuple, Sequence
 
 from state import OWN_REASON, Nodes, subtract
 
@@ -167,13 +167,33 @@ def _ranks(nodes: Nodes, groups: Sequence[Group]) -> list[int]:
 
     Flux gives jobs the lowest of the nodes that run. Those of bursts come last, so that the cluster's own grow first.
     """
-    # a node that others drained has no room; a node that we drained takes jobs again once its pod has started
-    broken = {rank for rank, reason in nodes.drained.items() if not reason.startswith(OWN_REASON)}
-    there = sorted(rank for group in groups for rank in group.ranks(min(group.size, group.most)))
-    may_come = [rank for group in groups for rank in group.ranks(group.most)[group.size :]]
+    there, may_come = usable_ranks(nodes, groups, lambda group: group.ranks(min(group.size, group.most)))
     of_groups = {rank for group in groups for rank in group.ranks(group.registered)}
     joined = sorted(nodes.online - nodes.drained.keys() - of_groups)
-    return [rank for rank in there + may_come if rank not in broken] + joined
+    return sorted(there) + may_come + joined
+
+
+def usable_ranks(
+    nodes: Nodes, groups: Iterable[Group], running: Callable[[Group], Container[int]]
+) -> tuple[list[int], list[int]]:
+    """Return the ranks of hosts that run, and of those that may come, each in the order of the groups.
+
+    ``running`` tells which ranks of a group run. A host that others drained is not usable; one that we drained is
+    usable again once its pod has started.
+    """
+    broken = {rank for rank, reason in nodes.drained.items() if not reason.startswith(OWN_REASON)}
+    there: list[int] = []
+    may_come: list[int] = []
+    for group in groups:
+        runs, most = running(group), group.ranks(group.most)
+        for rank in group.ranks(group.registered):
+            if rank in broken:
+                continue
+            if rank in runs:
+                there.append(rank)
+            elif rank in most:
+                may_come.append(rank)
+    return there, may_come
 
 
 def _need(nodes: Nodes, group: Group, since: Mapping[int, float], is_held: bool) -> Need:

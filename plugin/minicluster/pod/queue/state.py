@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Container, Iterable, Mapping
 
+import saved
 from offers import list_modules
 
 #: The reasons of our drains begin with this
@@ -217,7 +218,7 @@ def summary(handle: Any) -> dict[str, Any]:
         "free": totals(free),
         "used": totals(found.used.values()),
         "jobs": job_counts(handle),
-        "problems": [problem] if (problem := noted("undrainer.problem")) else [],
+        "problems": [text for text in (noted("undrainer.problem"), saved.problem(handle)) if text],
         "queue_wait": round(longest_wait(waiting_jobs(handle), time.time()), 1),
     }
 

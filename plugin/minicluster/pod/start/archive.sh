@@ -1,12 +1,14 @@
-# shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
+# shellcheck shell=sh disable=SC2034,SC2154 # mc_* come from settings.sh and environment.sh
 # Keeps Flux's state when the lead ends: in an archive, or in a folder on a claim. For the entrypoint.
+
+mc_restore_words=
 
 # Restores the state from the archive. At the end Flux dumps it to a new file beside the last good one.
 use_archive() {
   [ -n "$mc_archive" ] || return 0
   [ -z "${mc_archive%/*}" ] || mkdir -p "${mc_archive%/*}"
   if [ -e "$mc_archive" ]; then
-    mc_start_words="$mc_start_words -o-Scontent.restore=\"\$mc_archive\""
+    mc_restore_words="-o-Scontent.restore=\"\$mc_archive\""
     say "the state of $(date -r "$mc_archive" '+%Y-%m-%d %H:%M:%S %Z') is restored from $mc_archive"
   fi
   # this file exists until a dump is complete

@@ -23,6 +23,8 @@ case $2 in lead | agent) [ "$JOB_COMPLETION_INDEX${MINICLUSTER_GROUP:-}" = 0 ] |
 become_bash "$@"
 
 WAIT=600 # seconds
+# exit code of agent.py
+BROKER_GONE=75
 
 main() {
   mc_container=$1
@@ -76,9 +78,14 @@ wait_for_broker() {
   run "$mc_flux" python -c 'import flux; flux.Flux().rpc("state-machine.wait").get()'
 }
 
+# The broker may come back in this pod: each end of a container counts for Kubernetes' back-off.
 run_agent() {
-  wait_for_broker
-  run "$mc_flux" python "$mc_files/agent.py" "$mc_files/agent.json"
+  while :; do
+    wait_for_broker
+    run "$mc_flux" python "$mc_files/agent.py" "$mc_files/agent.json"
+    [ "$mc_code" = "$BROKER_GONE" ] && [ -z "$mc_stopped" ] || return 0
+    run sleep 1
+  done
 }
 
 run_command() {

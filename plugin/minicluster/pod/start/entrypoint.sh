@@ -4,7 +4,7 @@
 # act on:
 #   lead    the exit code of the job, or of a snippet that failed
 #   worker  0 once the instance has ended by itself, or the exit code of a snippet that failed
-#   both    85 when told to stop, or when the broker died: the Job replaces the pod
+#   both    85 when told to stop: the Job replaces the pod; on the lead also when the broker died and can't come back
 # It starts few processes before the broker: on a Kubernetes node whose pods all start at once, each one costs time.
 set -eu
 
@@ -12,14 +12,15 @@ set -eu
 . "$MINICLUSTER_HOME/minicluster/shell.sh"
 become_bash "$@"
 
-RETRY=85
+# a worker's broker that ran for fewer seconds than this has failed to start
+RETRY=85 SHORT=2
 mc_broker_errors=$MINICLUSTER_HOME/config/run/broker-errors mc_has_started=
 
 main() {
   # flux puts the view's modules into PYTHONPATH; the work gets back the image's own
   MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
   export MINICLUSTER_PYTHONPATH
-  for file in environment time process home secrets network resources archive report leave; do
+  for file in environment time process home secrets network resources archive report leave comeback watch; do
     # shellcheck source=/dev/null
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done
@@ -60,7 +61,8 @@ main() {
 # Makes the files that the pod's programs expect, and removes those from before a restart of this container.
 prepare() {
   set --
-  for file in stopping ready working launcher ended exit-code unbound gpus undrainer.problem report report.problem; do
+  for file in stopping ready working launcher ended exit-code unbound gpus undrainer.problem report report.problem \
+    came-back; do
     [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
   done
   [ $# = 0 ] || rm -f "$@"
@@ -96,7 +98,7 @@ lead() {
   # version
   [ -z "$mc_quiet" ] ||
     mc_start_words="$mc_start_words -o-Slog-level=6 -o-Slog-forward-level=3 -o-Slog-filename=\"\$mc_broker_errors\""
-  run_broker sh "$mc_files/job.sh"
+  run_lead
   keep_archive
   print_report
   if [ -e "$mc_state/run/exit-code" ]; then
@@ -106,16 +108,16 @@ lead() {
     exit_with "$mc_result"
   fi
   [ -z "$mc_stopped" ] || exit "$RETRY"
-  if [ "$mc_code" = 129 ] && [ -e "$mc_state/run/ready" ]; then
+  if has_died; then
+    warn "the broker died, exit code $mc_code: the Job replaces this pod"
+    exit "$RETRY"
+  elif [ -e "$mc_state/run/ready" ]; then
     warn "the instance was shut down before its job ended"
-    exit_with "$mc_code"
-  elif [ "$mc_code" -lt 128 ] && ! [ -e "$mc_state/run/ready" ]; then
+  else
     show_errors
     warn "the broker did not start, exit code $mc_code"
-    exit_with "$((mc_code ? mc_code : 1))"
   fi
-  warn "the broker died, exit code $mc_code: the Job replaces this pod"
-  exit "$RETRY"
+  exit_with "$((mc_code ? mc_code : 1))"
 }
 
 # Runs the broker of another rank, again and again until the instance ends or this pod is told to stop.
@@ -128,18 +130,22 @@ worker() {
   hint=${mc_joins:+"; the log of its lead, $mc_joins, may say why"}
   pause=1
   while :; do
-    if [ -n "$mc_joins" ]; then warn_while_alone & watch=$!; fi
+    read -r started _ </proc/uptime
+    if [ -n "$mc_joins" ]; then warn_while_alone & else watch_connection /proc/net 3>&- >/dev/null 2>&1 & fi
+    watch=$!
     run_broker
-    [ -z "$mc_joins" ] || kill "$watch" 2>/dev/null || true
+    kill "$watch" 2>/dev/null || true
     [ -z "$mc_stopped" ] || exit "$RETRY"
     if [ -e "$mc_state/run/ended" ] || [ -n "$mc_complete_workers" ]; then break; fi
+    # a broker that can't start must not be restarted without a pause
+    ! has_run_since "$started" "$SHORT" || pause=0
     if [ "$mc_code" = 0 ]; then say "the instance ended: this broker starts again"; else
       show_errors
-      warn "the broker ended with exit code $mc_code and starts again in $pause s$hint"
+      if [ "$pause" = 0 ]; then wait=''; else wait=" in $pause s"; fi
+      warn "the broker ended with exit code $mc_code and starts again$wait$hint"
     fi
-    # a broker that can't start must not be restarted without a pause
-    run sleep "$pause"
-    pause=$((pause < 8 ? pause * 2 : 8))
+    [ "$pause" = 0 ] || run sleep "$pause"
+    if [ "$pause" = 0 ]; then pause=1; elif [ "$pause" -lt 8 ]; then pause=$((pause * 2)); fi
   done
   mc_result=0
   # the work is done: a post.sh that fails here must not fail the Job, which would end the lead before its result
@@ -156,7 +162,7 @@ run_broker() {
   mkdir "$mc_run"
   [ -z "$mc_timed" ] || begin=$(centiseconds)
   [ -z "$mc_locations" ] || set -- "-o-Svendor.minicluster.locations=$mc_locations" "$@"
-  eval "set -- $mc_start_words -o-Shostname='$mc_host' \"\$@\""
+  eval "set -- $mc_start_words $mc_restore_words -o-Shostname='$mc_host' \"\$@\""
   shift
   unset FLUX_URI
   # shellcheck disable=SC2034 # for leave.sh
@@ -169,7 +175,9 @@ run_broker() {
 start_flux() {
   # in flux-core 0.82 the attribute hostname took the place of the variable
   FLUX_FAKE_HOSTNAME=$mc_host PATH=$PATH:$mc_rc_bin
-  export FLUX_FAKE_HOSTNAME PATH
+  # for remains.py
+  MINICLUSTER_BROKER=$mc_run
+  export FLUX_FAKE_HOSTNAME PATH MINICLUSTER_BROKER
   exec "$mc_flux" "$@"
 }
 

@@ -45,12 +45,14 @@ check_scheduler() {
   fi
 }
 
+# Succeeds if the queue may be that of an earlier broker: from another pod, or from one that died in this pod.
+is_kept() { [ -n "$mc_archive$mc_state_volume" ] || [ -e "$mc_state/run/came-back" ]; }
+
 # Runs the undrainer, with less of the CPU than the work, whose start it must not slow. If it fails, it starts again; the
 # failure is printed once, and written to a file for state.py.
 undrain_nodes() {
   problem=$mc_state/run/undrainer.problem said=
-  kept=
-  [ -z "$mc_archive$mc_state_volume" ] || kept=kept
+  if is_kept; then kept=kept; else kept=; fi
   [ "$mc_hosts_count$kept" != 1 ] || return 0
   set -- "$mc_flux" python "$mc_files/undrainer.py" "$mc_on_stop" $kept
   until rm -f "$problem" && nicely "$@" >&2 2>"$problem.new" || is_over; do
@@ -117,7 +119,7 @@ submit() {
 
 # A kept queue may have this work already, and the work must not run twice.
 cancel_previous_work() {
-  [ -n "$mc_archive$mc_state_volume" ] || return 0
+  is_kept || return 0
   "$mc_flux" python "$mc_files/cancel_previous_work.py" || {
     echo "minicluster: nothing is submitted: the kept queue can't be searched for an earlier run of this work" >&2
     exit 1

@@ -43,6 +43,7 @@ CHECKS = (
     pod.kept_state,
     report.report,
     job.template,
+    job.replacement,
     queues.job_metadata,
     queues.queue,
     queues.gang,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from minicluster.render import broker, defaults, work
-from minicluster.render.hostlist import hosts, split
+from minicluster.render.hostlist import hostlist_of, hosts, root_hosts, split
 from minicluster.render.model import MiniClusterModel
 
 
@@ -54,15 +54,21 @@ def bursting(cluster: MiniClusterModel) -> Iterator[str]:
     name = lead.get("name") if cluster.joins else cluster.name
     if name and bursting["hostlist"] and split(bursting["hostlist"])[0] != (first := hosts(name, 1)):
         yield f"flux.bursting.hostlist is {bursting['hostlist']}: its first host must be that of the lead, {first}"
+    elif name and bursting["hostlist"] and cluster.root_groups:
+        of_root = hostlist_of(root_hosts(cluster))
+        if not f"{bursting['hostlist']},".startswith(f"{of_root},"):
+            yield f"flux.bursting.hostlist is {bursting['hostlist']}: beside groups it must begin with {of_root}"
     if not bursting["expose"]["type"] and (bursting["expose"]["nodePort"] or bursting["expose"]["annotations"]):
         yield "flux.bursting.expose has a port or annotations and no type: give NodePort or LoadBalancer"
 
 
 def _lead(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what a burst doesn't say of its lead; a hostlist has the root's hosts, so the size isn't needed then."""
+    """Yield what a burst doesn't say of its lead; beside a hostlist without groups, the size isn't needed."""
     bursting = cluster.flux["bursting"]
     needed, way = ["name", "address"], "name and address are needed"
-    if not bursting["hostlist"]:
+    if bursting["hostlist"] and cluster.root_groups:
+        needed, way = [*needed, "size"], "name, address and size are needed beside groups"
+    elif not bursting["hostlist"]:
         needed, way = [*needed, "size"], "name, address and size are needed, or a hostlist in place of size"
     for key in [key for key in needed if cluster.joins and not bursting["leadBroker"].get(key)]:
         yield f"flux.bursting.leadBroker has no {key}: {way}"
@@ -75,6 +81,9 @@ def _clusters(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"two bursts are named {name}: rename one of them"
     if not cluster.joins and cluster.name in names:
         yield f"flux.bursting.clusters has {cluster.name}, this cluster's own name: rename one of them"
+    for group in cluster.groups:
+        if (taken := f"{cluster.name}-{group.name}") in names:
+            yield f"flux.bursting.clusters has {taken}, and {group.place} has hosts of that name: rename one of them"
     if not cluster.joins or cluster.flux["bursting"]["hostlist"]:
         return
     own = next((burst for burst in cluster.bursts if burst["name"] == cluster.name), None)

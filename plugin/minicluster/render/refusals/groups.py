@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from minicluster.names import MAX_NAME
 from minicluster.render import devices
-from minicluster.render.hostlist import registered
 from minicluster.render.model import MiniClusterModel, NodeGroup
-from minicluster.render.refusals import containers, kubernetes, pod, volumes
+from minicluster.render.refusals import containers, kubernetes, pod, queues, volumes
 from minicluster.render.refusals import devices as claims
 from minicluster.render.refusals.sizes import MOST_PODS
 from minicluster.render.resources import cores
@@ -23,6 +22,7 @@ PODS = (
     claims.used_claims,
     pod.fields,
     kubernetes.fields,
+    queues.gang,
     volumes.volumes,
 )
 
@@ -46,6 +46,7 @@ def groups(cluster: MiniClusterModel) -> Iterator[str]:
             )
         yield from _devices(cluster, group)
         yield from _shared(cluster, group)
+        yield from _gang(cluster, group)
         for refusal in (refusal for check in PODS for refusal in check(group.cluster)):
             if refusal not in of_the_cluster:
                 yield f"in {group.place}, {group.name}: {refusal}"
@@ -72,19 +73,27 @@ def _shared(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
             yield f"{group.place}.pod.{field} differs from pod.{field}, and all pods have one: set it there"
 
 
+def _gang(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
+    """Yield what would keep a group's pods out of the gang, which would then never be complete."""
+    kind, names = cluster.spec["gang"]["kind"], [one.spec["pod"]["schedulerName"] for one in (cluster, group.cluster)]
+    if kind and names[0] != names[1]:
+        yield (
+            f"{group.place}.pod.schedulerName is {names[1] or 'unset'}, pod.schedulerName {names[0] or 'unset'}, and "
+            "one scheduler starts all pods of a gang: drop it"
+        )
+
+
 def _beside(cluster: MiniClusterModel) -> Iterator[str]:
-    bursting = cluster.flux["bursting"]
+    alike = "the nodes of a burst are alike; drop the groups, and join by a burst for each kind of nodes"
     for name, is_set, way in (
-        ("flux.bursting.leadBroker", cluster.joins, "a burst has the nodes of one group; drop the groups"),
-        ("flux.bursting.clusters", bursting["clusters"], "a cluster with groups takes no bursts; drop one of them"),
-        ("flux.bursting.hostlist", bursting["hostlist"], "the groups make the list; drop it"),
-        ("gang.kind", cluster.spec["gang"]["kind"], "a gang is one Job; drop one of them"),
+        ("flux.bursting.leadBroker", cluster.joins, alike),
         ("flux.minimalService", cluster.flux["minimalService"], "brokers of groups need host names; drop one of them"),
     ):
         if is_set:
             yield f"groups and {name} are both set: {way}"
-    if registered(cluster) > MOST_PODS:
-        yield f"maxSize and the groups' come to {registered(cluster)} hosts: at most {MOST_PODS} can be; lower one"
+    hosts = cluster.max_size + sum(group.max_size for group in cluster.groups)
+    if hosts > MOST_PODS:
+        yield f"maxSize and the groups' come to {hosts} hosts: at most {MOST_PODS} can be; lower one"
 
 
 def _autoscaling(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
@@ -109,8 +118,6 @@ def _autoscaling(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
             f"{place}.minSize is {group.min_size}, its autoscaling.min {low}: a lead that comes back would wait for "
             "nodes that were scaled away; lower minSize"
         )
-    if not low and cluster.queue:
-        yield f"{place}.autoscaling.min is 0 and the Jobs are in Kueue's queue {cluster.queue}: set 1"
     if low and cluster.autoscaling["suspendAfterSeconds"]:
         yield (
             f"{place}.autoscaling.min is {low} and autoscaling.suspendAfterSeconds set, and the group keeps its pods: "
@@ -120,8 +127,6 @@ def _autoscaling(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
 
 def _sizes(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
     place, size, most = group.place, group.size, group.max_size
-    if not size and cluster.queue:
-        yield f"{place}.size is 0 and the Jobs are in Kueue's queue {cluster.queue}, which would start it: set 1"
     if most < size:
         yield f"{place}.size is {size}, its maxSize {most}: lower size, or install with a larger maxSize"
     if group.min_size > size and "minSize" in group.given:

@@ -1,4 +1,4 @@
-"""Refusals of fields of the Job that the chart writes itself."""
+"""Refusals of fields of the Job that the chart writes itself, and of replacements that would lose the queue."""
 
 from collections.abc import Iterator
 
@@ -16,3 +16,16 @@ def template(cluster: MiniClusterModel) -> Iterator[str]:
         if field in OWN_JOB_FIELDS:
             value = OWN_JOB_FIELDS[field]
             yield f"job.template.spec has {field}, which the chart writes: {f'set {value}' if value else 'drop it'}"
+
+
+def replacement(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield values with which an upgrade that makes the Job anew would lose the queue, or could not be repeated."""
+    if not cluster.spec["upgrade"]["replace"]:
+        return
+    if not cluster.keeps_state:
+        yield (
+            "upgrade.replace is true and no queue is kept, so an upgrade would lose it: set state.claimName, "
+            "state.capacity or archive.path at the install, or drop upgrade.replace"
+        )
+    if cluster.spec["cleanup"]:
+        yield "upgrade.replace and cleanup are true, so an interrupted upgrade could not be repeated: drop one of them"

@@ -1,0 +1,94 @@
+{{/*
+The hooks of `upgrade.replace`: which Jobs they remove, when they run, and the pods in which files/replace_jobs.py runs.
+*/}}
+
+{{/* The names of the Jobs that a replacement removes, as a JSON list: also those of groups that the values drop. */}}
+{{- define "minicluster.replacedJobs" -}}
+{{- if not (hasKey . "replaced") -}}
+{{- $names := include "minicluster.jobNames" . | fromJsonArray -}}
+{{- $name := include "minicluster.name" . -}}
+{{- range $path, $text := include "minicluster.installedValues" . | fromJson -}}
+{{- if regexMatch "^groups\\[[0-9]+\\]\\.name$" $path }}{{ $names = append $names (printf "%s-%s" $name $text) }}{{ end -}}
+{{- end -}}
+{{- $_ := set . "replaced" (uniq $names | toJson) -}}
+{{- end -}}
+{{- .replaced -}}
+{{- end }}
+
+{{/* The input of files/replace_jobs.py, as JSON. */}}
+{{- define "minicluster.wantedJobs" -}}
+{{- $root := . -}}
+{{- $jobs := dict -}}
+{{- range include "minicluster.replacedJobs" . | fromJsonArray }}{{ $_ := set $jobs . nil }}{{ end -}}
+{{- $_ := set $jobs (include "minicluster.name" .) (include "minicluster.recorded" . | fromJson) -}}
+{{- range include "minicluster.groups" . | fromJsonArray -}}
+{{- $values := include "minicluster.groupValues" (list $root .) | fromJson -}}
+{{- $group := set (set (omit $root "Values") "Values" $values) "group" .name -}}
+{{- $_ := set $jobs (include "minicluster.jobName" $group) (include "minicluster.recorded" $group | fromJson) -}}
+{{- end -}}
+{{- dict "name" (include "minicluster.name" .) "jobs" $jobs | toJson -}}
+{{- end }}
+
+{{/*
+Annotations of a hook. Jobs are removed before an upgrade that makes them anew, and before one that does not know the live
+Jobs (GitOps); before a rollback always, because that renders nothing. Arguments: root, weight, kind: remove, wait or all.
+*/}}
+{{- define "minicluster.replaceHook" -}}
+{{- $root := index . 0 -}}{{- $kind := index . 2 -}}
+{{- $replaces := eq $root.change "replace" -}}
+{{- $knows := ne (include "minicluster.installedValues" $root) "{}" -}}
+{{- $remove := ternary list (list (ternary "pre-rollback" "pre-upgrade,pre-rollback" $knows)) (eq $kind "wait") -}}
+{{- $wait := ternary (list "post-upgrade") list (and $replaces (ne $kind "remove")) -}}
+helm.sh/hook: {{ concat $remove $wait | join "," }}
+helm.sh/hook-weight: {{ index . 1 | quote }}
+# Helm doesn't remove hooks with the release
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
+helm.sh/hook-output-log-policy: hook-failed
+{{- end }}
+
+{{/* Metadata and spec of a pod in which the program runs. Arguments: root, action. */}}
+{{- define "minicluster.replacer" -}}
+{{- $root := first . -}}{{- $action := last . -}}
+{{- $name := include "minicluster.name" $root -}}
+{{- $runner := fromJson (include "minicluster.runner" $root) -}}
+{{- $pod := $root.Values.pod -}}{{- $view := $root.Values.flux.container -}}{{- $own := $view.disable -}}
+metadata:
+  name: "{{ $name | trunc 48 }}-replace-{{ $action }}"
+  namespace: {{ $root.Release.Namespace | quote }}
+  labels: {{- include "minicluster.labels" $root | nindent 4 }}
+  annotations: {{- include "minicluster.replaceHook" (list $root "0" $action) | nindent 4 }}
+spec:
+  restartPolicy: Never
+  serviceAccountName: "{{ $name }}-replace"
+  automountServiceAccountToken: true
+  {{- range $field := list "securityContext" "nodeSelector" "tolerations" }}
+  {{- with get $pod $field }}
+  {{ $field }}: {{- include "minicluster.yaml" . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+  {{- with concat $pod.imagePullSecrets (list $view.imagePullSecret $runner.imagePullSecret) | compact | uniq }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . | quote }}
+    {{- end }}
+  {{- end }}
+  containers:
+    - name: replace
+      # it needs a Python: the view has one
+      image: {{ ternary (include "minicluster.image" $runner) (include "minicluster.viewImage" $root) $own | quote }}
+      imagePullPolicy: {{ include "minicluster.pullPolicy" (ternary $runner $view $own) }}
+      {{- with merge dict ($view.securityContext | default dict) (omit ($runner.securityContext | default dict) "privileged") }}
+      securityContext: {{- include "minicluster.yaml" . | nindent 8 }}
+      {{- end }}
+      # a ResourceQuota can refuse pods without resources
+      resources:
+        requests: {cpu: 10m, memory: 64Mi}
+        limits: {cpu: 500m, memory: 64Mi}
+      command: [{{ ternary "flux" "/opt/views/view/bin/flux" $own }}, python, /minicluster/replace_jobs.py, {{ $action }}, /minicluster/jobs.json]
+      volumeMounts:
+        - {name: config, mountPath: /minicluster}
+  volumes:
+    - name: config
+      configMap:
+        name: "{{ $name }}-replace"
+{{- end }}

@@ -1,0 +1,69 @@
+"""The way out of what keeps a pod from running, by what Kubernetes says about it."""
+
+import re
+
+NO_VIEW = "the view's image is not a Flux view: set flux.container.image to one"
+#: Patterns of ``Reason: message``, as Kubernetes says them, and the way out; the first that is found counts
+WAYS: tuple[tuple[str, str], ...] = (
+    (
+        r"^(ErrImage|ImagePull|CreateContainer|StartError|RunContainer).*(no match for platform|exec format)",
+        "the image is not for this Kubernetes node's architecture: use one that is, or set pod.nodeSelector",
+    ),
+    (
+        r"^(ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull|ImageInspectError)",
+        "correct the image's name, or set imagePullSecret for its registry",
+    ),
+    (r"^CreateContainerError.*opt/(software|views)", NO_VIEW),
+    (r"^flux-view, exit code 66", NO_VIEW),
+    (
+        r"(secret|configmap)s? \"[^\"]*\" not found|couldn't find key|references non-existent",
+        "create it in this namespace, or correct the value that names it: the pod then starts by itself",
+    ),
+    (r"^Unschedulable.*claim \"[^\"]*\" not found", "create the claim, or correct the value that names it"),
+    (
+        r"^Unschedulable.*unbound immediate PersistentVolumeClaims",
+        "`kubectl describe pvc` says why: set storageClass or accessModes",
+    ),
+    (
+        r"^Unschedulable.*Insufficient ",
+        "lower resources.requests or size; it starts when a Kubernetes node has room",
+    ),
+    (
+        r"^Unschedulable.*node\.kubernetes\.io/(unreachable|not-ready|disk-pressure|memory-pressure|unschedulable)",
+        "Kubernetes nodes are lost, full or closed: `kubectl get nodes` says which; it starts when one has room",
+    ),
+    (r"^Unschedulable.*node affinity/selector", "correct pod.nodeSelector or pod.affinity"),
+    (r"^Unschedulable.*untolerated taint", "set pod.tolerations"),
+    (r"^OOMKilled", "it needs more memory: raise resources.limits.memory"),
+    (r"^Evicted.*EmptyDir volume", "write less there, or give the volume a larger limit"),
+    (
+        r"^Evicted.*exceed.*ephemeral|^Evicted.*ephemeral.*exceed",
+        "write to a volume, or raise resources.limits.ephemeral-storage",
+    ),
+    (
+        r"^Evicted.*(ephemeral-storage|inodes|DiskPressure)",
+        "the disk of its Kubernetes node is full: write to a volume, or set resources.requests.ephemeral-storage",
+    ),
+    (
+        r"^Evicted.*(memory|MemoryPressure)",
+        "set resources.requests.memory to what it needs: others are then evicted first",
+    ),
+    (r"exceeded quota", "lower resources or size, or ask for a larger quota"),
+    (r"must specify ", "set containers[].resources: the quota of the namespace asks for them"),
+    (r"violates PodSecurity", "start from values-examples/restricted.yaml"),
+)
+
+#: What the scheduler adds to its reason; the reason is all that helps
+BESIDE = re.compile(r"(?<=[a-z\d})\]])\.? (no new claims to deallocate, )?preemption: .*", re.DOTALL)
+
+
+def way_out(reason: str, message: str) -> str:
+    """Return the way out of a pod's state; "" where it needs none, or none is known."""
+    said = " ".join(f"{reason}: {message}".split())
+    return next((way for pattern, way in WAYS if re.search(pattern, said)), "")
+
+
+def explained(state: str, reason: str, message: str) -> str:
+    """Return a pod's state with Kubernetes' message and the way out, such as ``Pending: REASON: MESSAGE: WAY``."""
+    said = BESIDE.sub("", message).strip().rstrip(".")
+    return ": ".join(filter(None, [state, said, way_out(reason, message)]))

@@ -1,0 +1,124 @@
+"""How remote.py follows jobs to their ends: by one stream of the events of all jobs, and not by one for each job.
+
+A module of that program: runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any, Callable
+
+from described import marked, text_of
+from flux import constants
+from flux.job import JobID, event_watch_async
+
+if TYPE_CHECKING:
+    from replies import Replies
+
+#: Events of a job that tell how it goes
+TOLD = ("alloc", "start", "finish", "exception", "clean")
+
+
+class Followed:
+    """One job."""
+
+    def __init__(self, key: str, job: int, reply: Replies) -> None:
+        """Follow it from its first event."""
+        self.key, self.job, self.reply = key, job, reply
+        self.end: dict[str, Any] = {"status": None, "exception": None, "output": []}
+        self.waits: str | None = ""  # the reason that the client knows; None once it no longer waits
+        reply(key=key, id=JobID(job).f58)
+
+    def take(self, event: dict[str, Any]) -> bool:
+        """Take an event, which may come twice; return whether it is the job's last."""
+        name, context = event["name"], event.get("context", {})
+        if name in ("alloc", "exception"):
+            self.waits = None
+        if name == "start":
+            self.reply(key=self.key, started=True)
+        elif name == "finish":
+            self.end["status"] = context["status"]
+        elif name == "exception" and context["severity"] == 0 and not self.end["exception"]:
+            self.end["exception"] = {"type": context["type"], "note": context.get("note", "")}
+        return bool(name == "clean")
+
+    def take_output(self, future: Any) -> None:
+        """Take a part of the output; at its end, reply with the job's end."""
+        try:
+            event = future.get_event()
+        except OSError:
+            event = None  # a job that never ran has no output
+        if event is None:
+            self.reply(key=self.key, end=self.end)
+        else:
+            self.end["output"] += text_of(event)
+
+
+class Journal:
+    """The jobs that are followed, and the stream of their events."""
+
+    def __init__(self, handle: Any, reply: Replies) -> None:
+        """Begin the stream; its first events may be older."""
+        self.handle, self.reply = handle, reply
+        self.jobs: dict[int, Followed] = {}
+        #: Of jobs that nobody follows yet, whose id or past is asked for: the events that came meanwhile
+        self.early: dict[int, list[dict[str, Any]]] = {}
+        self.asked = 0
+        allow = {"allow": dict.fromkeys(TOLD, 1)}
+        stream = handle.rpc("job-manager.events-journal", allow, 0, constants.FLUX_RPC_STREAMING)
+        stream.then(self._receive)
+
+    def expect(self, future: Any, then: Callable[[Any], None]) -> None:
+        """Keep the events of all jobs until an answer has come; ``then`` may follow jobs."""
+        self.asked += 1
+
+        def answered(future: Any) -> None:
+            then(future)
+            self.asked -= 1
+            if not self.asked:
+                self.early.clear()
+
+        future.then(answered)
+
+    def follow(self, key: str, job: int, past: list[dict[str, Any]]) -> None:
+        """Follow a job, whose answer was expected, from its past on."""
+        followed = Followed(key, job, self.reply)
+        self.jobs[job] = followed
+        for event in past + self.early.pop(job, []):
+            self._take(followed, event)
+
+    def follow_earlier(self, key: str, job: int, then: Callable[[], None] = lambda: None) -> None:
+        """Follow a job from before, and do ``then``; but another lead may have given its id to another job."""
+        asked = self.handle.rpc("job-info.lookup", {"id": job, "keys": ["jobspec", "eventlog"], "flags": 0})
+        self.expect(asked, partial(self._found, key, job, then))
+
+    def _found(self, key: str, job: int, then: Callable[[], None], future: Any) -> None:
+        try:
+            found = future.get()
+        except FileNotFoundError:
+            found = {"jobspec": "{}"}
+        except OSError as error:
+            self.reply.refuse(key, error)
+            return
+        if marked(json.loads(found["jobspec"])) == key:
+            self.follow(key, job, [json.loads(line) for line in found["eventlog"].splitlines()])
+            then()
+        else:
+            self.reply(key=key, lost=True)
+
+    def _receive(self, future: Any) -> None:
+        found = future.get()
+        future.reset()
+        for event in found["events"]:
+            # Flux before 0.61 names the job beside each event
+            job, told = (event["id"], event["entry"]) if "entry" in event else (found["id"], event)
+            if job in self.jobs:
+                self._take(self.jobs[job], told)
+            elif self.asked:
+                self.early.setdefault(job, []).append(told)
+
+    def _take(self, followed: Followed, event: dict[str, Any]) -> None:
+        if followed.take(event) and followed.job in self.jobs:
+            del self.jobs[followed.job]
+            event_watch_async(self.handle, followed.job, eventlog="guest.output").then(followed.take_output)

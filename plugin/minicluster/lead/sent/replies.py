@@ -1,0 +1,61 @@
+"""What remote.py writes to its client: replies, each a JSON object on a line, and signs of life between them.
+
+A write never blocks: the client may send a thousand jobs before it reads, and the program has to read them meanwhile.
+The signs come from a thread of their own, because a busy Flux may take longer for an answer than the client waits.
+A module of that program: runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from contextlib import suppress
+from typing import Any
+
+from flux import constants
+
+#: Seconds between two signs of life
+ALIVE = 5.0
+
+
+class Replies:
+    """Standard output, with what it can't take yet."""
+
+    def __init__(self, handle: Any) -> None:
+        """Write from the reactor of a handle."""
+        self.file, self.rest, self.lock = sys.stdout.fileno(), bytearray(), threading.Lock()
+        os.set_blocking(self.file, False)
+        self.watcher = handle.fd_watcher_create(self.file, self._write, constants.FLUX_POLLOUT)
+        threading.Thread(target=self._live, args=(threading.Event(),), daemon=True).start()
+
+    def __call__(self, **answer: Any) -> None:
+        """Write a reply, now or as soon as the client reads. Raises BrokenPipeError."""
+        with self.lock:
+            self.rest += json.dumps(answer).encode() + b"\n"
+        self._write()
+
+    def refuse(self, key: str, error: Exception) -> None:
+        """Say why a request can't be done."""
+        self(key=key, error=getattr(error, "strerror", None) or str(error))
+
+    def _write(self, *_: Any) -> None:
+        with self.lock:
+            self._write_now()
+            if self.rest:
+                self.watcher.start()
+            else:
+                self.watcher.stop()
+
+    def _write_now(self) -> None:
+        with suppress(BlockingIOError):
+            del self.rest[: os.write(self.file, self.rest)]
+
+    def _live(self, never: threading.Event) -> None:
+        """Write signs of life, or replies that wait to be written. This thread leaves the watcher alone."""
+        with suppress(BrokenPipeError):
+            while not never.wait(ALIVE):
+                with self.lock:
+                    self.rest = self.rest or bytearray(b'{"alive": true}\n')
+                    self._write_now()

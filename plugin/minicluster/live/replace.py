@@ -1,0 +1,219 @@
+"""Replaces the Job of a MiniCluster and keeps its queue; repeated after an interruption, it goes on where it was."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from typing import Any, NamedTuple
+
+from minicluster.cluster.find import Found, broker_pods
+from minicluster.cluster.job import end_of, release_of
+from minicluster.cluster.lead import Lead
+from minicluster.errors import MiniClusterError, StateError
+from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.lead.program import BOOT, settle
+from minicluster.live.lookup import Cluster, find, refusals
+from minicluster.live.ready import PATIENCE
+from minicluster.live.telling import end_in_words, question, teller
+from minicluster.live.watch import looks
+from minicluster.release import planned, revisions
+from minicluster.release.revisions import Change
+
+Say = Callable[[str], None]
+#: Seconds that one question to the lead takes at most, and until it is asked again after an error
+ASKS, RETRY, TRIES = 20.0, 1.0, 5
+#: Seconds in which jobs that have their nodes are listed as running
+SETTLES = 1.0
+#: Seconds for which the lead's pod may lack its image, or fail again and again
+STUCK = 60.0
+#: Seconds for the removal of the pods, beside their grace period
+REMOVAL = 120.0
+#: Labels of the Jobs of a MiniCluster and of its groups
+JOBS = "app.kubernetes.io/name=minicluster,app.kubernetes.io/instance="
+
+
+class Asked(NamedTuple):
+    """What is asked: Helm's options, how long jobs may run on (None: to their end), and new pods start, in seconds."""
+
+    options: Sequence[str]
+    grace: float | None
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A MiniCluster whose Job is to be replaced."""
+
+    cluster: Cluster
+    release: str
+    job: dict[str, Any]  #: empty when it is gone
+    lead: Lead | None
+    before: int  #: the revision to roll back to
+    is_half: bool  #: whether an earlier replacement was interrupted, or has not reached its quorum
+    say: Say
+
+
+def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say) -> None:
+    """Change values, and make the Job anew if they need it. Raises MiniClusterError when nothing or not all is done."""
+    found = find(kubernetes, name)
+    if not found.job:
+        raise StateError(f"the Job {found.name} can't be read: ask for a Role that allows it")
+    kubernetes = changed(kubernetes, namespace=found.job.namespace)
+    one, change = _prepare(kubernetes, found, asked, say)
+    is_live = bool(one.job) and "deletionTimestamp" not in one.job["metadata"]
+    version = json.loads(kubernetes.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
+    record, values = planned.render(one.release, found.job.namespace, change, version)
+    refused = revisions.is_refused(kubernetes, one.release, change) if is_live else None
+    if is_live and not refused and not one.is_half:
+        revisions.upgrade(kubernetes, one.release, change)
+        say(f"{found.name}: the live Job takes these values, so its pods stay")
+        return
+    if refused:
+        differences = list(planned.changes(one.job, record))
+        if not differences:
+            raise refused
+        planned.check_places(found.name, differences)
+        say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
+    planned.check_kept(found.name, one.release, values)
+    if refused or not is_live:
+        if is_live:
+            _settle(one, asked.grace)
+        _remove(one)
+    _make(one, change, asked.timeout)
+
+
+def _prepare(kubernetes: Kubernetes, found: Found, asked: Asked, say: Say) -> tuple[Replacement, Change]:
+    """Return what is there, and the change. Raises StateError for a MiniCluster that has ended, ToolError."""
+    cluster = Cluster(kubernetes, found.name)
+    with refusals():
+        job, lead = cluster.read_job(), cluster.read_lead()
+        owner = job or kubernetes.get("configmap", f"{found.name}-config")
+    release = release_of(owner) if owner else found.name
+    is_up = bool(job and "deletionTimestamp" not in job["metadata"] and lead and lead.is_ready)
+    if not is_up:
+        revisions.forget_interrupted(kubernetes, release)
+    history = revisions.read_history(kubernetes, release)
+    before = revisions.way_back(history, is_up)
+    is_half = not is_up and before != max(history).number
+    end = end_of(found.name, job)
+    if job and end and end[0] != "Gone" and not is_half:
+        raise StateError(f"{found.name} has ended ({end[0]}): uninstall {release} and install it with the new values")
+    values = revisions.read_values(kubernetes, release)
+    # a live MiniCluster keeps the maxSize of its install, also if only its size was set
+    most = values.get("maxSize") or (found.job.max_size if found.job else None)
+    change = Change(asked.options, {**values, **({"maxSize": most} if most else {})})
+    return Replacement(cluster, release, job, lead, before, is_half, say), change
+
+
+# The jobs -----------------------------------------------------------------------------------------------------
+
+
+def _settle(one: Replacement, grace: float | None) -> None:
+    """Stop the queue, and wait for the jobs, or put them back. Raises StateError when the lead does not answer."""
+    lead = one.lead
+    if not (lead and lead.is_running):
+        return  # no queue runs
+    end = None if grace is None else time.monotonic() + grace
+    told = None
+    while True:
+        # also the shortest one is enough for a job that got its nodes just before the queue was stopped
+        left = ASKS if end is None else min(ASKS, max(SETTLES, end - time.monotonic()))
+        count = _ask(one, lead, "wait", left)["running"]
+        if not count or (end is not None and time.monotonic() >= end):
+            break
+        if count != told:
+            one.say(f"{one.cluster.name}: the queue is stopped, {count} running jobs may end; --grace limits that")
+        told = count
+    if not count:
+        return
+    answer = _ask(one, lead, "end", ASKS)
+    for job, copy in answer["copies"].items():
+        one.say(f"{one.cluster.name}: job {job} runs again as {copy}")
+    for job in answer["lost"]:
+        one.say(f"{one.cluster.name}: job {job} is cancelled: it may not run again")
+
+
+def _ask(one: Replacement, lead: Lead, action: str, seconds: float) -> dict[str, Any]:
+    """Ask the lead, several times if it does not answer. Raises StateError."""
+    words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT, action, f"{seconds:.1f}"))
+    for attempt in range(TRIES):
+        try:
+            answer: dict[str, Any] = json.loads(one.cluster.kubernetes.kubectl(*words, stdin=settle()))
+        except (CommandError, ValueError) as error:
+            if attempt == TRIES - 1:
+                why = getattr(error, "reason", str(error))
+                raise StateError(
+                    f"the lead of {one.cluster.name} does not answer, and nothing has changed, but its queue may be "
+                    f"stopped: {why}; try again"
+                ) from None
+            time.sleep(RETRY)
+        else:
+            return answer
+    raise AssertionError
+
+
+# The Jobs -----------------------------------------------------------------------------------------------------
+
+
+def _remove(one: Replacement) -> None:
+    """Delete the Jobs, and wait until they and their pods are gone. Raises StateError."""
+    kubernetes, name = one.cluster.kubernetes, one.cluster.name
+    with refusals():
+        pods = kubernetes.select("pods", broker_pods(name))["items"]
+        grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods), default=0)
+        words = (f"--selector={JOBS}{name}", "--cascade=foreground", "--wait=false", "--ignore-not-found")
+        kubernetes.kubectl("delete", "jobs", *words)
+        end = time.monotonic() + grace + REMOVAL
+        while kubernetes.select("jobs", JOBS + name)["items"] or kubernetes.select("pods", broker_pods(name))["items"]:
+            if time.monotonic() >= end:
+                raise StateError(
+                    f"the pods of {name} are not gone {grace + REMOVAL:g} s after they were told to stop: run the same "
+                    "command again when they are"
+                )
+            time.sleep(RETRY)
+    one.say(f"{name}: the old pods are gone")
+
+
+def _make(one: Replacement, change: Change, timeout: float) -> None:
+    """Upgrade, and wait for the quorum; else roll back. Raises StateError then."""
+    name, kubernetes = one.cluster.name, one.cluster.kubernetes
+    try:
+        revisions.replace(kubernetes, one.release, change, one.before)
+        _wait(one, timeout)
+    except MiniClusterError as error:
+        one.say(f"{name}: {error}: revision {one.before} comes back")
+        try:
+            _remove(one)
+            revisions.roll_back(kubernetes, one.release, one.before)
+            _wait(one, PATIENCE)
+        except MiniClusterError as worse:
+            raise StateError(
+                f"{name} was not replaced, {error}; the rollback to revision {one.before} is not complete: {worse}; "
+                "run the command again with other values"
+            ) from None
+        raise StateError(f"{name} was not replaced, {error}: it is rolled back and runs as before") from None
+    one.say(f"{name}: replaced, and its queue goes on")
+
+
+def _wait(one: Replacement, timeout: float) -> None:
+    """Wait for the quorum, or a Job that somebody holds back. Raises StateError for pods that don't start."""
+    tell = teller(question(one.cluster.kubernetes), one.cluster.name, one.say)
+    stuck = None
+    for job, lead in looks(one.cluster.within(timeout)):
+        if lead and lead.is_ready:
+            return
+        end = end_in_words(one.cluster, job, lead)
+        if end and end[0] == "Complete":
+            return
+        if end:
+            raise StateError(f"the new pods ended ({': '.join(filter(None, end))})")
+        if job.get("spec", {}).get("suspend"):
+            one.say(f"{one.cluster.name}: the new Job is suspended: its pods start when it is resumed")
+            return
+        tell(job, lead)
+        if not (lead and lead.pod.is_stuck):
+            stuck = None
+        elif time.monotonic() - (stuck := stuck or time.monotonic()) >= STUCK:
+            raise StateError(f"the new pods can't start ({lead.pod.state}: {lead.pod.message})")
+    raise AssertionError  # looks only ends with an error

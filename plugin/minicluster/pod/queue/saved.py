@@ -1,0 +1,46 @@
+"""Whether Flux can save its state: on a full volume it runs on in memory, and says so only in errors of its log.
+
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+#: Bytes that SQLite needs to go on
+ROOM = 1 << 20
+
+
+def problem(handle: Any) -> str:
+    """Return why Flux's state is not saved, and the way out; "" while it is. Raises OSError."""
+    folder = _folder(handle)
+    free, size = space(folder)
+    if free < ROOM:
+        return (
+            f"the volume of Flux's state is full, {free >> 20} of {size >> 20} MiB are free in {folder}: free space "
+            "there or raise state.capacity; jobs run on, and what comes from now on is lost with the lead's broker"
+        )
+    stats = handle.rpc("content.stats-get", {}).get()
+    # while Flux saves, a batch is on its way; older ones don't say it
+    if stats.get("dirty", 0) and not stats.get("flush-batch-count", 1):
+        return (
+            f"Flux's state is not saved since its volume {folder} was full, and Flux does not try again: what came "
+            "since is lost with the lead's broker; `flux dump FILE` saves it"
+        )
+    return ""
+
+
+def _folder(handle: Any) -> str:
+    """Return the folder in which Flux keeps its state. Raises OSError."""
+    try:
+        return str(handle.attr_get("statedir"))
+    except OSError:
+        # an older Flux has none unless it is asked for
+        return str(handle.attr_get("rundir"))
+
+
+def space(folder: str) -> tuple[int, int]:
+    """Return the bytes that are free on a folder's volume, and all of them. Raises OSError."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize

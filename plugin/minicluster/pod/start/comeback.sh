@@ -1,0 +1,62 @@
+# shellcheck shell=sh disable=SC2034,SC2154 # mc_* come from settings.sh and others, or go to the entrypoint
+# Brings the lead's broker back in its pod when it has died. A new pod would come after Kubernetes' back-off, which
+# doubles with each failure for the life of the Job. For the entrypoint.
+
+# seconds after which a broker that dies begins a new series of deaths; failures that end a series, and how many of them
+# a death before the quorum is
+STEADY=60 MOST_FAILURES=50 EARLY=10
+mc_failures=0
+
+# Runs the lead's broker to its end; when it has died, again, as long as it can come back. Sets mc_code to the last exit
+# code.
+run_lead() {
+  while :; do
+    read -r started _ </proc/uptime
+    run_broker sh "$mc_files/job.sh"
+    died=$mc_code
+    if ! has_died || ! can_come_back "$started"; then break; fi
+    warn "the broker ended with exit code $died and starts again in this pod"
+    # first the socket: nobody must wait for an answer there
+    rm -rf "$mc_run"
+    if ! end_remains || [ -e "$mc_state/run/exit-code" ]; then break; fi
+    # what was restored is in the state by now
+    [ ! -e "$mc_state/run/ready" ] || mc_restore_words=
+    rm -f "$mc_state/run/ready" "$mc_state/run/working" "$mc_state/run/launcher" "$mc_state/run/undrainer.problem"
+    : >"$mc_state/run/came-back"
+  done
+  mc_code=$died
+}
+
+# Succeeds if the lead's broker has ended without a result: not by the work, nor by a shutdown, nor because we told it
+# to stop. A first broker that does not start has an exit code of its own.
+has_died() {
+  [ -z "$mc_stopped" ] && [ ! -e "$mc_state/run/exit-code" ] || return 1
+  if [ -e "$mc_state/run/ready" ]; then [ "$mc_code" != 129 ]; else
+    [ "$mc_code" -ge 128 ] || [ -e "$mc_state/run/came-back" ]
+  fi
+}
+
+# with TIME SECONDS: succeeds if SECONDS have passed since TIME, seconds of this machine's uptime.
+has_run_since() {
+  read -r now _ </proc/uptime
+  [ "$((${now%.*} - ${1%.*}))" -ge "$2" ]
+}
+
+# with the TIME of its start: succeeds if the broker may start again here, with the state in its folder. Not if the
+# MiniCluster has work and keeps no queue: then the work begins anew, without the jobs of its former run, in a new pod.
+can_come_back() {
+  case $mc_work in submit | launch | batch) [ -n "$mc_archive$mc_state_volume" ] || return 1 ;; esac
+  ! has_run_since "$1" "$STEADY" || mc_failures=0
+  if [ -e "$mc_state/run/ready" ]; then mc_failures=$((mc_failures + 1)); else
+    mc_failures=$((mc_failures + EARLY))
+    show_errors
+    run sleep 1
+  fi
+  [ -z "$mc_stopped" ] && [ "$mc_failures" -lt "$MOST_FAILURES" ]
+}
+
+# Ends the programs and jobs that a dead broker left in this container: none may run beside those of the next broker.
+end_remains() {
+  run "$mc_flux" python "$mc_files/remains.py" "$mc_run"
+  [ "$mc_code" = 0 ] && [ -z "$mc_stopped" ]
+}

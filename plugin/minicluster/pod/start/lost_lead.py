@@ -1,0 +1,39 @@
+"""lost_lead.py: a worker's broker has lost the connection to its lead: makes it notice a new one, and end.
+
+A broker learns that its lead is another one when it sends something, and then ends. One that ends, and waits for the
+goodbye of a lead that is gone, is killed: it has done everything else.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from typing import Any
+
+import flux
+
+#: Seconds for which the broker is watched, and for which it may wait for a goodbye; the pause between two looks
+WATCH, PATIENCE, POLL = 20.0, 2.0, 0.5
+
+
+def main(handle: Any) -> None:
+    """Send something to the lead, and watch the broker. Raises OSError when the broker has ended."""
+    broker = int(handle.attr_get("broker.pid"))
+    # nobody waits for the answer
+    asked = handle.rpc("state-machine.get", nodeid=0)
+    begin = since = time.monotonic()
+    while time.monotonic() < begin + WATCH:
+        if handle.rpc("state-machine.get").get()["state"] != "goodbye":
+            since = time.monotonic()
+        elif time.monotonic() >= since + PATIENCE:
+            os.kill(broker, signal.SIGKILL)
+        time.sleep(POLL)
+    del asked
+
+
+if __name__ == "__main__":
+    with suppress(OSError):
+        main(flux.Flux())

@@ -1,0 +1,43 @@
+# shellcheck shell=sh disable=SC2154 # mc_* come from settings.sh and environment.sh
+# Watches the connection of a worker's broker: by itself a broker notices only after up to 10 s that its lead has
+# another one, and one that is ending waits for a lost lead for 60 s. For the entrypoint.
+
+# end of an address with the brokers' port, and the state ESTABLISHED, as in /proc/net/tcp
+CONNECTED=':1F72 01'
+
+# with FOLDER, /proc/net: looks once a second, as long as the broker runs, and more often until there is a first
+# connection, which may be lost soon. When one is gone, which may have a successor already, lost_lead.py sees to the
+# broker.
+watch_connection() {
+  connections=' '
+  while :; do
+    if [ "$connections" = ' ' ]; then pause=0.2; else pause=1; fi
+    # without a pause it would take a whole CPU
+    sleep "$pause" || return 0
+    before=$connections
+    find_connections "$1"
+    if has_lost_one && uri=$(broker_uri); then
+      FLUX_URI=$uri timeout 60 "$mc_flux" python "$mc_files/lost_lead.py" &
+    fi
+  done
+}
+
+# with FOLDER: sets connections to the local addresses of those to a broker: the lead's, or that of the worker on the way
+# there.
+find_connections() {
+  connections=' '
+  for file in "$1/tcp" "$1/tcp6"; do
+    [ -r "$file" ] || continue
+    while read -r _ local remote state _; do
+      case "$remote $state" in *"$CONNECTED") connections="$connections$local " ;; esac
+    done <"$file"
+  done
+}
+
+# Succeeds if one that was there before is gone.
+has_lost_one() {
+  for each in $before; do
+    case "$connections" in *" $each "*) ;; *) return 0 ;; esac
+  done
+  return 1
+}

@@ -1,0 +1,66 @@
+"""What a replacement would change: the release rendered without its live Job, and compared with that."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from minicluster import yamlio
+from minicluster.errors import StateError
+from minicluster.release import helm
+from minicluster.release.revisions import Change
+from minicluster.render import defaults, postrender, upgrade
+from minicluster.render.constants import IMMUTABLE
+from minicluster.render.stream import parse, split
+
+#: Values that say where the queue is: with others, the next lead would have an empty one
+PLACES = ("state.", "archive.path", "nameOverride")
+
+
+def render(release: str, namespace: str, change: Change, kube_version: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the new Job's record of immutable values, and all values. Nothing is asked of the cluster.
+
+    Raises MiniClusterError for values that the chart or the post-renderer refuses.
+    """
+    data = helm.template(helm.OfflineRelease(release, namespace, change.words, kube_version=kube_version), change.text)
+    values = json.loads(next(filter(None, map(parse, split(data))))["spec"])
+    done = postrender.render(data, seed=None, allow_random=True)
+    for chunk in split(done):
+        record = _record(yamlio.load(chunk))
+        if record:
+            return record, values
+    raise StateError(f"the chart makes no Job for {release}")
+
+
+def _record(document: Any) -> dict[str, str]:
+    """Return the record of the MiniCluster's own Job; an empty one for any other document."""
+    if not isinstance(document, dict) or document.get("kind") != "Job":
+        return {}
+    return dict(json.loads(document["metadata"].get("annotations", {}).get(IMMUTABLE, "{}")))
+
+
+def changes(job: Mapping[str, Any], record: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield path, old and new text of the values that the live Job can't take."""
+    was = _record({"kind": "Job", **job})
+    yield from upgrade.changes(was, record, dict(upgrade.flat(defaults.values())))
+
+
+def check_places(name: str, found: list[tuple[str, str, str]]) -> None:
+    """Raise StateError for a change by which the queue would be lost."""
+    for path, was, asked in found:
+        if path.startswith(PLACES):
+            raise StateError(
+                f"{path} is {was}, asked is {asked}: the queue of {name} would be lost; leave it as it is, "
+                "or uninstall the release and install it again"
+            )
+
+
+def check_kept(name: str, release: str, values: Mapping[str, Any]) -> None:
+    """Raise StateError for values with which a replacement would lose the queue, or would be refused half-way."""
+    state = values.get("state") or {}
+    if not (state.get("capacity") or state.get("claimName") or (values.get("archive") or {}).get("path")):
+        raise StateError(
+            f"{name} keeps no queue, so it would be lost: set state.capacity, state.claimName or archive.path at the "
+            f"install; or uninstall {release} and install it again"
+        )
+    if values.get("cleanup"):
+        raise StateError(f"cleanup is true, so an upgrade without a Job of {name} is refused: set cleanup to false")

@@ -1,0 +1,115 @@
+"""The revisions of a release, as `minicluster replace` needs them: the values, the upgrade, and the way back.
+
+An upgrade that replaces says in its description which revision was there before, so that a command that is repeated
+after an interruption still knows it.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from minicluster.errors import ToolError
+from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.release import helm
+from minicluster.release.resize import CHART
+
+MARK = "minicluster replace, before it revision "
+#: Statuses of revisions that Helm has finished, and of one whose Helm was killed
+GOOD, PENDING = ("deployed", "superseded"), ("pending-upgrade", "pending-rollback")
+
+
+class Revision(NamedTuple):
+    """A revision of a release."""
+
+    number: int
+    status: str
+    description: str
+
+    @property
+    def before(self) -> int | None:
+        """The revision that a replacement took the place of; None for any other upgrade."""
+        match = re.fullmatch(re.escape(MARK) + r"(\d+)", self.description)
+        return int(match[1]) if match else None
+
+
+class Change(NamedTuple):
+    """What is asked of a release: Helm's options, and the values that they change."""
+
+    options: Sequence[str]
+    base: Mapping[str, Any]
+
+    @property
+    def words(self) -> list[str]:
+        """Helm's options for the values, which has ``text`` on its standard input."""
+        return ["--values=-", *self.options]
+
+    @property
+    def text(self) -> str:
+        """The values that the release has."""
+        return helm.values_text(self.base)
+
+
+def way_back(history: Sequence[Revision], is_up: bool) -> int:
+    """Return the revision to roll back to; ``is_up``: the present one has reached its quorum. Raises ToolError."""
+    found = {revision.number: revision for revision in history}
+    for revision in sorted(history, reverse=True):
+        if revision.status in GOOD:
+            before = None if is_up else revision.before
+            return before if before in found and before is not None else revision.number
+    raise ToolError("the release has no revision that was deployed: `helm uninstall` and install it again")
+
+
+def read_history(kubernetes: Kubernetes, release: str) -> list[Revision]:
+    """Return the revisions that Helm keeps. Raises ToolError."""
+    found = json.loads(kubernetes.helm("history", release, "--output=json"))
+    return [Revision(int(each["revision"]), each["status"], each.get("description", "")) for each in found]
+
+
+def read_values(kubernetes: Kubernetes, release: str) -> dict[str, Any]:
+    """Return the values that a user gave. Raises ToolError, also for a release of another chart."""
+    chart = json.loads(kubernetes.helm("get", "metadata", release, "--output=json"))["chart"]
+    if chart != CHART:
+        # an upgrade with our chart would remove that chart's other objects
+        raise ToolError(
+            f"the release {release} is of the chart {chart}, around {CHART}: uninstall it to change its Job"
+        )
+    return json.loads(kubernetes.helm("get", "values", release, "--output=json")) or {}
+
+
+def upgrade(kubernetes: Kubernetes, release: str, change: Change, *options: str) -> None:
+    """Upgrade a release with this package's chart. Raises ToolError."""
+    words = ("upgrade", release, str(helm.CHART), *change.words, "--post-renderer", "minicluster", *options)
+    try:
+        kubernetes.helm(*words, stdin=change.text)
+    except CommandError as error:
+        raise ToolError(helm.explain(error)) from None
+
+
+def is_refused(kubernetes: Kubernetes, release: str, change: Change) -> ToolError | None:
+    """Return why an upgrade would be refused, without `upgrade.replace`; None if it would not."""
+    try:
+        upgrade(kubernetes, release, change, "--dry-run=server", "--set=upgrade.replace=false")
+    except ToolError as error:
+        return error
+    return None
+
+
+def replace(kubernetes: Kubernetes, release: str, change: Change, before: int) -> None:
+    """Upgrade a release whose Jobs are gone, which makes them anew. Raises ToolError."""
+    # the hooks of upgrade.replace do what is done already
+    upgrade(kubernetes, release, change, f"--description={MARK}{before}", "--no-hooks")
+
+
+def roll_back(kubernetes: Kubernetes, release: str, number: int) -> None:
+    """Make a revision's objects again. Raises ToolError."""
+    forget_interrupted(kubernetes, release)
+    kubernetes.helm("rollback", release, str(number), "--no-hooks")
+
+
+def forget_interrupted(kubernetes: Kubernetes, release: str) -> None:
+    """Remove the record of a Helm that was killed: as long as it is there, Helm refuses all else. Raises ToolError."""
+    for revision in read_history(kubernetes, release):
+        if revision.status in PENDING:
+            record = f"sh.helm.release.v1.{release}.v{revision.number}"
+            kubernetes.kubectl("delete", "secret", record, "--ignore-not-found", "--wait=false")

@@ -1,0 +1,220 @@
+"""`minicluster replace` on a real API server: Jobs that are really deleted and made anew. In the pods nothing runs."""
+
+import base64
+import gzip
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from minicluster.errors import MiniClusterError, StateError
+from minicluster.kubectl import Kubernetes
+from minicluster.live import replace as replacing
+from minicluster.live.replace import Asked, replace
+from minicluster.release import revisions
+from support import BIN, Helm
+
+from tools.releases import Release
+
+RUNNER = {"image": "ubuntu:jammy", "volumes": {"data": {"path": "/data", "emptyDir": True}}}
+VALUES: dict[str, Any] = {
+    "size": 2,
+    "interactive": True,
+    "archive": {"path": "/data/state.tgz"},
+    "containers": [RUNNER],
+}
+NEW = ("--set=maxSize=4", "--set=containers[0].image=ubuntu:noble")
+KUBECTL = Kubernetes.kubectl
+Replace = Callable[..., list[str]]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the lead, which is no Flux here, was asked for; no job runs."""
+    questions: list[str] = []
+
+    def ask(_one: object, _lead: object, action: str, _seconds: float) -> dict[str, Any]:
+        questions.append(action)
+        return {"running": 0, "copies": {}, "lost": []}
+
+    monkeypatch.setattr(replacing, "_ask", ask)
+    return questions
+
+
+@pytest.fixture
+def change(connected: Helm, release: Release, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> Replace:
+    """Replaces the Job in this process, by each Helm, and returns what is said."""
+    assert asked == []
+    monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
+    for name, value in connected.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def change(options: Sequence[str] = NEW, timeout: float = 60.0) -> list[str]:
+        said: list[str] = []
+        replace(Kubernetes(namespace=release.namespace), release.name, Asked(options, None, timeout), said.append)
+        return said
+
+    return change
+
+
+def kept(release: Release) -> list[str]:
+    """Return the UIDs of what must stay."""
+    found = [release.get("secret", "mc-curve"), release.get("service"), release.get("configmap", "mc-config")]
+    return [each["metadata"]["uid"] for each in found]
+
+
+def job(release: Release) -> tuple[str, str, str]:
+    """Return the Job's UID, the image of its runner, and its maxSize."""
+    found = release.get("job")
+    image = next(each["image"] for each in found["spec"]["template"]["spec"]["containers"])
+    return found["metadata"]["uid"], image, maximum(found)
+
+
+def maximum(found: dict[str, Any]) -> str:
+    text: str = found["metadata"]["annotations"]["minicluster/immutable"]
+    return text.partition('"maxSize":"')[2].partition('"')[0]
+
+
+def test_the_job_is_made_anew_and_all_else_stays(release: Release, change: Replace, asked: list[str]) -> None:
+    release.install(**VALUES)
+    release.running(2)
+    before, certificate, (uid, *_) = kept(release), release.certificate(), job(release)
+    said = change()
+    assert said[0] == "mc: the Job is made anew, for containers[0].image, maxSize"
+    assert said[1] == "mc: the old pods are gone"
+    assert said[-1] == "mc: replaced, and its queue goes on"
+    assert asked == ["wait"]
+    assert (kept(release), release.certificate()) == (before, certificate)
+    new, *values = job(release)
+    assert (values, new != uid) == (["ubuntu:noble", "4"], True)
+    # the same again changes nothing
+    assert change() == ["mc: the live Job takes these values, so its pods stay"]
+    assert job(release)[0] == new
+    assert change(["--set=size=3"]) == ["mc: the live Job takes these values, so its pods stay"]
+    assert (job(release)[0], release.get("job")["spec"]["completions"]) == (new, 3)
+
+
+@pytest.mark.any_helm
+def test_what_would_fail_or_lose_the_queue_is_refused_before_anything_changes(
+    release: Release, change: Replace, asked: list[str]
+) -> None:
+    release.install(**VALUES)
+    release.running(2)
+    uid = job(release)[0]
+    for options, message in {
+        ("--set=maxSize=1",): "size is 2, maxSize 1: lower size, or install with a larger maxSize",
+        ("--set=maxSiz=4",): "maxSiz",
+        (
+            "--set=maxSize=4",
+            "--set=archive.path=/data/x.tgz",
+        ): "archive.path is /data/state.tgz, asked is /data/x.tgz: the queue",
+        ("--set=maxSize=4", "--set=cleanup=true"): "cleanup is true",
+    }.items():
+        with pytest.raises(MiniClusterError) as error:
+            change(options)
+        assert message in str(error.value)
+        assert "\n" not in str(error.value)
+    assert (asked, job(release)[0]) == ([], uid)
+    assert release.revisions() == [(1, "deployed")]
+
+
+@pytest.mark.any_helm
+def test_a_minicluster_that_keeps_no_queue_is_not_replaced(release: Release, change: Replace) -> None:
+    release.install(size=1, interactive=True)
+    release.running(1)
+    with pytest.raises(StateError, match=r"^mc keeps no queue, so it would be lost: set state.capacity"):
+        change()
+    assert job(release)[2] == "1"
+
+
+def never(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def delete_and_stop(kubernetes: Kubernetes, *words: str, **how: Any) -> str:
+    """Run kubectl; stop after it has told the Jobs to go."""
+    text = KUBECTL(kubernetes, *words, **how)
+    if words[0] == "delete":
+        raise KeyboardInterrupt
+    return text
+
+
+@pytest.mark.parametrize("where", ["queue", "deletion", "gone", "upgrade", "quorum"])
+def test_an_interrupted_replacement_is_completed_by_the_same_command(
+    release: Release, change: Replace, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    release.install(**VALUES)
+    release.running(2)
+    before, (uid, *_) = kept(release), job(release)
+    module, name = {
+        "queue": (replacing, "_remove"),
+        "deletion": (Kubernetes, "kubectl"),
+        "gone": (replacing, "_make"),
+        "upgrade": (revisions, "replace"),
+        "quorum": (replacing, "_wait"),
+    }[where]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, delete_and_stop if where == "deletion" else never)
+        with pytest.raises(KeyboardInterrupt):
+            change()
+    change()
+    release.running(2)
+    new, *values = job(release)
+    assert (values, new != uid) == (["ubuntu:noble", "4"], True)
+    assert kept(release) == before
+
+
+def test_pods_that_do_not_start_are_rolled_back(release: Release, change: Replace) -> None:
+    release.install(**VALUES)
+    release.running(2)
+    before, (uid, *old) = kept(release), job(release)
+    wants = "--set=pod.nodeSelector.no=such-node"
+    with pytest.raises(StateError, match=r"^mc was not replaced, .*gave up after 5 s: it is rolled back and runs as b"):
+        change([*NEW, wants], timeout=5.0)
+    release.running(2)
+    new, *values = job(release)
+    assert (values, new != uid, kept(release)) == (old, True, before)
+    # and the same with a better value
+    assert change()[-1] == "mc: replaced, and its queue goes on"
+    assert job(release)[1:] == ("ubuntu:noble", "4")
+
+
+def test_the_record_of_a_killed_helm_is_no_obstacle(
+    release: Release, change: Replace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release.install(**VALUES)
+    release.running(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(revisions, "replace", never)
+        with pytest.raises(KeyboardInterrupt):
+            change()
+    record = release.get("secret", "sh.helm.release.v1.mc.v1")
+    labels = record["metadata"]["labels"] | {"status": "pending-upgrade", "version": "2"}
+    record["metadata"] = {"name": "sh.helm.release.v1.mc.v2", "labels": labels}
+    record["data"] = {"release": pending(record["data"]["release"])}
+    release.kubectl("create", "-f", "-", stdin=json.dumps(record))
+    assert release.revisions()[-1] == (2, "pending-upgrade")
+    change()
+    assert job(release)[1:] == ("ubuntu:noble", "4")
+
+
+def pending(data: str) -> str:
+    """Return Helm's record of a release as that of an upgrade which has begun."""
+
+    found = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(data))))
+    found["version"], found["info"]["status"] = 2, "pending-upgrade"
+    return base64.b64encode(base64.b64encode(gzip.compress(json.dumps(found).encode()))).decode()
+
+
+@pytest.mark.any_helm
+def test_the_command_asks_the_lead_first_although_an_upgrade_would_replace(
+    release: Release, change: Replace, asked: list[str]
+) -> None:
+    release.install(**VALUES, upgrade={"replace": True})
+    release.running(2)
+    uid = job(release)[0]
+    # no hook pod is played: the command runs no hooks
+    assert change()[-1] == "mc: replaced, and its queue goes on"
+    new, *values = job(release)
+    assert (asked, values, new != uid) == (["wait"], ["ubuntu:noble", "4"], True)
+    assert change(["--set=size=3"]) == ["mc: the live Job takes these values, so its pods stay"]

@@ -1,0 +1,201 @@
+"""What the SDK's program on the lead writes, and how it follows jobs, without Flux."""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+
+class Watcher:
+    """A watcher of a file, which the test plays."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.call, self.runs = call, False
+
+    def start(self) -> None:
+        self.runs = True
+
+    def stop(self) -> None:
+        self.runs = False
+
+
+class Future:
+    """An answer that comes when the test says so."""
+
+    def __init__(self, **sent: Any) -> None:
+        self.sent, self.value = sent, None
+        self.resets = 0
+
+    def then(self, call: Callable[[Any], None]) -> None:
+        self.call = call
+
+    def come(self, value: Any) -> None:
+        self.value = value
+        self.call(self)
+
+    def get(self) -> Any:
+        if isinstance(self.value, OSError):
+            raise self.value
+        return self.value
+
+    get_event = get
+
+    def reset(self) -> None:
+        self.resets += 1
+
+
+class Handle:
+    """A handle of Flux that keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Future] = []
+
+    def rpc(self, topic: str, payload: Any = None, *_: Any) -> Future:
+        self.asked.append(Future(topic=topic, payload=payload))
+        return self.asked[-1]
+
+    def fd_watcher_create(self, _file: int, call: Callable[[], None], _events: int) -> Watcher:
+        self.watcher = Watcher(call)
+        return self.watcher
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    from minicluster.lead.program import SENT  # noqa: PLC0415
+
+    outputs: dict[int, Future] = {}
+
+    def watch(_handle: Any, job: int, eventlog: str) -> Future:
+        assert eventlog == "guest.output"
+        return outputs.setdefault(job, Future())
+
+    fake = {
+        "flux": ModuleType("flux"),
+        "flux.constants": ModuleType("flux.constants"),
+        "flux.job": ModuleType("flux.job"),
+    }
+    constants: Any = fake["flux.constants"]
+    constants.FLUX_POLLOUT, constants.FLUX_RPC_STREAMING = 2, 4
+    fake["flux"].constants = constants  # type: ignore[attr-defined]
+    job: Any = fake["flux.job"]
+    job.JobID, job.event_watch_async, job.JobspecV1 = lambda n: SimpleNamespace(f58=f"f{n}"), watch, None
+    for name, module in fake.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.syspath_prepend(str(SENT))
+    import followed  # noqa: PLC0415
+    import replies  # noqa: PLC0415
+
+    yield SimpleNamespace(followed=followed, replies=replies, outputs=outputs)
+    for name in ("followed", "replies", "described"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def pipe(programs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Let replies go to a pipe; return the end that is read. Closing it ends the thread that writes signs of life."""
+    read, write = os.pipe()
+    before = set(threading.enumerate())
+    monkeypatch.setattr(programs.replies, "sys", SimpleNamespace(stdout=SimpleNamespace(fileno=lambda: write)))
+    monkeypatch.setattr(programs.replies, "ALIVE", 0.01)
+    yield read
+    os.close(read)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+    os.close(write)
+
+
+def test_replies_wait_until_the_client_reads(programs: SimpleNamespace, pipe: int) -> None:
+    handle = Handle()
+    reply = programs.replies.Replies(handle)
+    for number in range(3000):
+        reply(key=f"{number}", text="x" * 100)
+    assert handle.watcher.runs
+    found = b""
+    while found.count(b"key") < 3000 or not found.endswith(b"\n"):
+        found += os.read(pipe, 1 << 20)
+        handle.watcher.call()
+    assert not handle.watcher.runs
+    keys = [answer["key"] for answer in map(json.loads, found.splitlines()) if "alive" not in answer]
+    assert keys == [f"{number}" for number in range(3000)]
+
+
+def test_signs_of_life_come_while_flux_keeps_the_program_waiting(programs: SimpleNamespace, pipe: int) -> None:
+    programs.replies.Replies(Handle())
+    assert json.loads(os.read(pipe, 16)) == {"alive": True}
+
+
+class Said(list[dict[str, Any]]):
+    """The replies."""
+
+    def __call__(self, **answer: Any) -> None:
+        self.append(answer)
+
+    def refuse(self, key: str, error: Exception) -> None:
+        self.append({"key": key, "error": str(error)})
+
+
+def event(name: str, **context: Any) -> dict[str, Any]:
+    return {"timestamp": 1.0, "name": name, **({"context": context} if context else {})}
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_events_that_come_before_the_id_of_their_job_count(programs: SimpleNamespace, older: bool) -> None:
+    handle, said = Handle(), Said()
+    journal = programs.followed.Journal(handle, said)
+    [stream] = handle.asked
+
+    def come(job: int, *events: dict[str, Any]) -> None:
+        if older:
+            stream.come({"events": [{"id": job, "eventlog_seq": 0, "entry": each} for each in events]})
+        else:
+            stream.come({"id": job, "events": list(events)})
+
+    submitted = Future()
+    journal.expect(submitted, lambda _: journal.follow("a", 7, []))
+    come(8, event("start"))
+    come(7, event("alloc"), event("start"))
+    assert said == []
+    submitted.come(None)
+    come(7, event("finish", status=256))
+    come(7, event("exception", severity=1, type="note"), event("exception", severity=0, type="exec", note="why"))
+    come(7, event("clean"))
+    output = programs.outputs[7]
+    output.come(SimpleNamespace(name="data", context={"stream": "stdout", "data": "text"}))
+    output.come(None)
+    end = {"status": 256, "exception": {"type": "exec", "note": "why"}, "output": [("stdout", "text")]}
+    assert said == [{"key": "a", "id": "f7"}, {"key": "a", "started": True}, {"key": "a", "end": end}]
+    assert (journal.jobs, journal.early, stream.resets) == ({}, {}, 5)
+
+
+def test_a_job_from_before_is_followed_from_its_past_on(programs: SimpleNamespace) -> None:
+    handle, said = Handle(), Said()
+    journal = programs.followed.Journal(handle, said)
+    done: list[str] = []
+    journal.follow_earlier("a", 7, lambda: done.append("a"))
+    journal.follow_earlier("b", 8)
+    journal.follow_earlier("c", 9)
+    journal.follow_earlier("d", 10)
+    stream, *asked = handle.asked
+    assert [one.sent["payload"]["id"] for one in asked] == [7, 8, 9, 10]
+    stream.come({"id": 7, "events": [event("finish", status=0), event("clean")]})
+    spec = json.dumps({"attributes": {"user": {"minicluster-sdk": "a"}}})
+    past = "".join(json.dumps(each) + "\n" for each in (event("submit"), event("start"), event("finish", status=0)))
+    asked[0].come({"jobspec": spec, "eventlog": past})
+    asked[1].come({"jobspec": spec, "eventlog": past})
+    asked[2].come(FileNotFoundError())
+    asked[3].come(PermissionError("not yours"))
+    programs.outputs[7].come(OSError("no output"))
+    assert said == [
+        {"key": "a", "id": "f7"},
+        {"key": "a", "started": True},
+        {"key": "b", "lost": True},
+        {"key": "c", "lost": True},
+        {"key": "d", "error": "not yours"},
+        {"key": "a", "end": {"status": 0, "exception": None, "output": []}},
+    ]
+    assert (done, journal.jobs, journal.early) == (["a"], {}, {})

@@ -1,0 +1,48 @@
+"""Whether Flux can save its state, by the space on its volume and by what waits to be saved."""
+
+from typing import Any
+
+import pytest
+import saved
+from fake_flux import FakeFlux
+
+MIB = 1 << 20
+FULL = (
+    "the volume of Flux's state is full, 0 of 2 MiB are free in /: free space there or raise state.capacity; jobs run "
+    "on, and what comes from now on is lost with the lead's broker"
+)
+WAS_FULL = (
+    "Flux's state is not saved since its volume / was full, and Flux does not try again: what came since is lost with "
+    "the lead's broker; `flux dump FILE` saves it"
+)
+
+
+@pytest.mark.parametrize(
+    ("free", "content", "expected"),
+    [
+        (0, {"dirty": 0, "flush-batch-count": 0}, FULL),
+        (MIB - 1, {"dirty": 0, "flush-batch-count": 0}, FULL),
+        (MIB, {"dirty": 0, "flush-batch-count": 0}, ""),
+        (MIB, {"dirty": 300, "flush-batch-count": 256}, ""),
+        (MIB, {"dirty": 3, "flush-batch-count": 0}, WAS_FULL),
+        # older versions don't say how many are on their way
+        (MIB, {"dirty": 3}, ""),
+    ],
+)
+def test_a_state_that_can_not_be_saved_is_a_problem(
+    free: int, content: dict[str, Any], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "space", lambda _: (free, 2 * MIB))
+    assert saved.problem(FakeFlux({}, set(), content=content)) == expected
+
+
+def test_the_folder_of_an_older_flux_is_its_rundir(monkeypatch: pytest.MonkeyPatch) -> None:
+    def attr_get(name: str) -> str:
+        if name == "statedir":
+            raise OSError
+        return f"/{name}"
+
+    handle = FakeFlux({}, set())
+    monkeypatch.setattr(handle, "attr_get", attr_get)
+    monkeypatch.setattr(saved, "space", lambda folder: (0, 2 * MIB) if folder == "/rundir" else (MIB, 2 * MIB))
+    assert "are free in /rundir: " in saved.problem(handle)
