@@ -27,7 +27,8 @@ VALUES: dict[str, Any] = {
     },
 }
 RULES = [
-    "jobs.batch [] [mc mc-gpu] [get]",
+    "jobs.batch [] [mc-gpu] [get]",
+    "jobs.batch [] [mc] [get]",
     "pods [] [] [get list]",
     "pods/exec [] [] [create]",
     "secrets [] [mc-curve] [get]",

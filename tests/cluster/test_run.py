@@ -43,7 +43,8 @@ def start(connected: Helm, release: Release, tmp_path: Path) -> Iterator[Start]:
     yield start
     for process in started:
         process.kill()
-        process.communicate()
+        # pytest shows this of a test that fails
+        print(*process.communicate(), sep="")
 
 
 def done(process: Process) -> Done:
