@@ -90,7 +90,7 @@ def test_a_group_in_a_queue_goes_to_zero_and_back_and_keeps_another_size(helm: H
 def test_a_group_of_an_elastic_cluster_takes_any_size_in_place(helm: Helm, queues: QuickCluster) -> None:
     release = new_release(queued_helm(helm, queues), queues, 3)
     release.install(size=1, maxSize=2, groups=gpu(1), kueue=ELASTIC)
-    wait_for(release, "mc-0", "mc-gpu-0")
+    settle(release, "mc-0", "mc-gpu-0")
     kept = {pod["metadata"]["uid"] for pod in release.items("pods")}
     release.upgrade(groups=gpu(2))
     settle(release, "mc-0", "mc-gpu-0", "mc-gpu-1")
