@@ -117,6 +117,8 @@ def test_the_agent_scales_a_group_in_a_queue_from_zero_and_back(
     release = new_release(queued_helm(helm4, queues), queues, 2)
     release.install(size=1, maxSize=2, groups=gpu(0), kueue=ELASTIC, autoscaling=ON)
     settle(release, "mc-0")
+    # until then Kueue suspends it, and a suspended Job has no gated pods
+    release.cluster.wait("the admission of the empty group", lambda: counts(release) == (0, False))
     pod = agent(release, tmp_path).of_group("gpu")
     resize(pod, 3)
     release.cluster.wait("the gates", lambda: pod.gated() == 3)
