@@ -28,6 +28,8 @@ CHECKED = 1 << 18
 # indented (YAML 1.2, 9.1.4).
 _MARKER = re.compile(rb"^---(?=[ \t\r\n]|$)[^\n]*\n?", re.MULTILINE)
 
+_JOB = re.compile(rb"^kind:[ \t]*[\"']?Job\b", re.MULTILINE)
+
 
 def split(data: bytes) -> Iterator[bytes]:
     """Yield the documents of a stream, each with its marker; joined they are the stream."""
@@ -72,21 +74,29 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
 def render(data: bytes, expand: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]]) -> Iterator[bytes]:
     """Yield the stream with each MiniCluster document replaced by what ``expand`` makes of it.
 
+    What is made comes before the first Job: Helm 3 creates objects in this order, and a pod that finds no ConfigMap
+    waits for the kubelet's next try.
+
     Raises StreamError for a stream that is empty, is not YAML, or has two MiniClusters of one name.
     """
     if not data.strip():
         raise StreamError("the stream is empty: pipe the output of `helm template` in, or use --post-renderer")
     seen: set[tuple[str, str]] = set()
+    first: list[bytes] = []
+    jobs: list[bytes] = []  # from the first Job on
     for chunk in split(data):
         document = parse(chunk)
         if document is None:
-            yield chunk
+            (jobs if jobs or _JOB.search(chunk) else first).append(chunk)
             continue
         _check_unique(document, seen)
-        for made in expand(document):
-            yield yamlio.dump_manifest(made)
+        first += map(yamlio.dump_manifest, expand(document))
     if not seen:
         _check_yaml(data)
+    yield from first
+    if first and jobs and not _MARKER.match(jobs[0]):
+        yield b"---\n"
+    yield from jobs
 
 
 def _check_unique(document: Mapping[str, Any], seen: set[tuple[str, str]]) -> None:

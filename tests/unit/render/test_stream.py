@@ -40,7 +40,7 @@ OTHERS = {
     "json on lines": json.dumps({"kind": "A", "x": [1]}, indent=2).encode() + b"\n",
     "crlf": b"kind: A\r\nx:\r\n  - 1\r\ntext: |\r\n  a\r\n  b\r\n",
     "crlf markers": b"kind: A\r\n---\r\nkind: B\r\n---\r\n",
-    "hook": b'kind: Job\nmetadata:\n  annotations: {"helm.sh/hook": "test", "helm.sh/hook-weight": "-1"}\n',
+    "hook": b'kind: Pod\nmetadata:\n  annotations: {"helm.sh/hook": "test", "helm.sh/hook-weight": "-1"}\n',
     "tabs and blanks": b"kind: A   \n\n\n  \nx: 1\t\n\n",
     "numbers": b"kind: A\na: 012\nb: 1e3\nc: 0x1F\nd: 1_000\ne: 1:30\nf: .5\ng: 1.10\n",
     "words": b"kind: A\na: yes\nb: No\nc: ~\nd: null\ne: on\nf: =\ng: 2001-99-99\n",
@@ -132,6 +132,16 @@ def test_a_rendered_minicluster_starts_on_a_line_of_its_own() -> None:
 )
 def test_a_minicluster_is_found_in_any_yaml_or_json_notation(text: bytes) -> None:
     assert render(text) == MADE
+
+
+@pytest.mark.parametrize("kind", [b"kind: Job\n", b"kind:  'Job' # here\n", b'kind: "Job"\r\n'])
+def test_what_pods_mount_comes_before_the_first_job(kind: bytes) -> None:
+    """Helm 3 creates the objects in the order of the stream."""
+    service, job, other = b"---\nkind: Service\n", b"---\n" + kind, b"---\nkind: JobSet\n"
+    mine = b"---\n" + MINE
+    assert render(service + other + job + job + mine + other) == service + other + MADE + job + job + other
+    assert render(kind + mine) == MADE + job
+    assert render(mine + job) == MADE + job
 
 
 def test_two_miniclusters_are_both_rendered() -> None:
