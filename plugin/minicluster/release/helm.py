@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -59,9 +60,18 @@ def values_text(values: Mapping[str, Any]) -> str:
 
 def uninstall(kubernetes: Kubernetes, release: str, seconds: float, *options: str) -> None:
     """Remove a release together with its pods, within some seconds. Raises ToolError."""
-    timeout = f"{max(1, math.ceil(seconds))}s"
-    words = ("uninstall", release, "--cascade", "foreground", "--wait", "--timeout", timeout, *options)
-    kubernetes.helm(*words, seconds=seconds + kubectl.HELM_SECONDS)
+    words = ("uninstall", release, "--cascade", "foreground", "--wait", *options)
+    end = time.monotonic() + seconds
+    while True:
+        left = max(1.0, end - time.monotonic())
+        try:
+            kubernetes.helm(*words, "--timeout", f"{math.ceil(left)}s", seconds=left + kubectl.HELM_SECONDS)
+        except ToolError as error:
+            # Helm 4 stops waiting early when another object's end is seen before the Job; it goes on when asked again
+            if "still exists" in str(error) and time.monotonic() < end:
+                continue
+            raise
+        return
 
 
 def check_name(name: str) -> None:
