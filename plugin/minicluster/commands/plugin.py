@@ -75,7 +75,7 @@ def manifest(python: str) -> str:
 
 def _folder() -> Path:
     """Return the folder of our plugin, which may not exist yet. Raises ToolError if another plugin has its name."""
-    if helm.run("version", "--template={{.Version}}").startswith(b"v3."):
+    if helm.is_helm_3():
         raise ToolError(
             "helm is Helm 3, which needs no plugin: `--post-renderer minicluster` works while minicluster is in PATH"
         )

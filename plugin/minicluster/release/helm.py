@@ -3,7 +3,6 @@
 import math
 import re
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +28,11 @@ def version() -> str:
     """Return the version of the chart, which is that of the package and of the plugin."""
     lines = (CHART / "Chart.yaml").read_text(encoding="utf-8").splitlines()
     return next(line.removeprefix("version:").strip() for line in lines if line.startswith("version:"))
+
+
+def is_helm_3() -> bool:
+    """Tell whether Helm is of version 3. Raises ToolError."""
+    return run("version", "--template={{.Version}}").startswith(b"v3.")
 
 
 def run(*words: str, stdin: str = "") -> bytes:
@@ -60,18 +64,11 @@ def values_text(values: Mapping[str, Any]) -> str:
 
 def uninstall(kubernetes: Kubernetes, release: str, seconds: float, *options: str) -> None:
     """Remove a release together with its pods, within some seconds. Raises ToolError."""
-    words = ("uninstall", release, "--cascade", "foreground", "--wait", *options)
-    end = time.monotonic() + seconds
-    while True:
-        left = max(1.0, end - time.monotonic())
-        try:
-            kubernetes.helm(*words, "--timeout", f"{math.ceil(left)}s", seconds=left + kubectl.HELM_SECONDS)
-        except ToolError as error:
-            # Helm 4 stops waiting early when another object's end is seen before the Job; it goes on when asked again
-            if "still exists" in str(error) and time.monotonic() < end:
-                continue
-            raise
-        return
+    # The watcher, Helm 4's default, takes an object that it has no word of for one that is gone (4.3): legacy asks
+    wait = "--wait" if is_helm_3() else "--wait=legacy"
+    timeout = f"{max(1, math.ceil(seconds))}s"
+    words = ("uninstall", release, "--cascade", "foreground", wait, "--timeout", timeout, *options)
+    kubernetes.helm(*words, seconds=seconds + kubectl.HELM_SECONDS)
 
 
 def check_name(name: str) -> None:

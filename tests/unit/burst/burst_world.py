@@ -146,6 +146,8 @@ def look(world: dict[str, Any], words: list[str], line: str) -> None:
         end(",".join(map(str, world["busy"])))
     if line.startswith("kubectl config get-contexts"):
         end("here\ncloud\n")
+    if line.startswith("helm version"):
+        end("v4.3.1")
     if "-root-curve --ignore-not-found" in line:
         end()
     for pattern, answer in json.loads((HERE / "answers").read_text()).items():

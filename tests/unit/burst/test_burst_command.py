@@ -54,6 +54,7 @@ ANSWERS: dict[str, Any] = {
     r"^kubectl get secret flux-curve ": {"data": {"curve.cert": base64.b64encode(CERTIFICATE.encode()).decode()}},
     r"^kubectl get secret b0-root-curve ": "",
     r"^kubectl (apply|delete) ": "",
+    r"^helm version ": "v4.3.1",
     r"^helm (upgrade|uninstall|status) ": "",
     r"^kubectl get job b0 ": burst_job(2),
     r"^kubectl get pods --selector=.*job-name=b0": {"items": [pod("b0-0-x")]},

@@ -67,8 +67,8 @@ undrain_nodes() {
 # with WORDS: runs a command at a lower priority, where the image has nice.
 nicely() { if command -v nice >/dev/null; then nice "$@"; else "$@"; fi; }
 
-# Succeeds if the instance has ended, or is about to.
-is_over() { [ -e "$mc_state/run/exit-code" ] || ! timeout 10 "$mc_flux" getattr rank >/dev/null 2>&1; }
+# Succeeds if the instance has ended, or is about to. The braces keep bash from telling that the command was killed.
+is_over() { [ -e "$mc_state/run/exit-code" ] || ! { timeout 10 "$mc_flux" getattr rank; } >/dev/null 2>&1; }
 
 # with FUNCTION: runs it as the work, timed, and ends with its exit code.
 work() {
