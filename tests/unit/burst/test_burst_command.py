@@ -231,7 +231,7 @@ def test_burst_remove_drains_the_ranks_before_it_removes_the_release(run: Run, t
     )
     assert changes(tmp_path) == [
         "kubectl exec flux-0-x -- /mnt/flux/bin/flux resource drain --update 4-5 minicluster: b0 is being removed",
-        "helm --namespace=there uninstall b0 --cascade foreground --wait --timeout 65s",
+        "helm --namespace=there uninstall b0 --cascade foreground --wait=legacy --timeout 65s",
         "kubectl --namespace=there delete secret b0-root-curve --ignore-not-found",
     ]
 
