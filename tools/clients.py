@@ -130,7 +130,7 @@ class KubernetesCluster:
         items = {"apiVersion": "v1", "kind": "List", "items": objects}
         self.kubectl("create", "--filename=-", stdin=json.dumps(items))
 
-    def wait(self, what: str, ready: Callable[[], bool], seconds: float = 30) -> None:
+    def wait(self, what: str, ready: Callable[[], bool], seconds: float = PATIENCE) -> None:
         """Wait until ready() is true. Raises ClusterError."""
         until(ready, seconds, what)
 

@@ -115,7 +115,9 @@ def test_a_worker_whose_broker_is_killed_rejoins_and_other_jobs_go_on(make: Make
     cluster.lead.run("touch", "/tmp/end")
     assert cluster.wait() == [0, 0, 0]
     assert cluster.lead.log.splitlines()[-1] == "done"
-    assert cluster.pods[2].log == "minicluster: the broker ended with exit code 137 and starts again in 1 s\n"
+    again = "minicluster: the broker ended with exit code 137 and starts again"
+    # at once if it ran for 2 s
+    assert cluster.pods[2].log in (f"{again} in 1 s\n", f"{again}\n")
 
 
 def test_the_jobs_of_a_killed_worker_fail(make: Make) -> None:

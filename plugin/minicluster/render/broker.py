@@ -75,7 +75,7 @@ def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
     }
     # Flux asks its scheduler, and refuses a job that can never run when it is submitted (flux-config-ingest(5)). R has
     # all hosts that may ever join, so a job may wait for hosts that come later
-    tables["ingest"] = {"validator": {"plugins": ["jobspec", "feasibility"]}}
+    tables["ingest"] = {"validator": {"plugins": ["jobspec", f"{cluster.files}/feasible.py"]}}
     if cluster.flux["locations"]:
         # the first two are Flux's own
         tables["ingest"]["frobnicator"] = {"plugins": ["defaults", "constraints", f"{cluster.files}/frobnicator.py"]}

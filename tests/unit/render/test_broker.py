@@ -91,7 +91,7 @@ def test_flux_asks_who_knows_locations_before_it_checks_a_job(cluster_of: Make) 
 def test_the_defaults_render_to_this_broker_toml(cluster_of: Make) -> None:
     assert tomllib.loads(broker.config(cluster_of({"size": 4}))) == {
         "access": {"allow-guest-user": True, "allow-root-owner": True},
-        "ingest": {"validator": {"plugins": ["jobspec", "feasibility"]}},
+        "ingest": {"validator": {"plugins": ["jobspec", "/mnt/flux/minicluster/feasible.py"]}},
         "bootstrap": {
             "curve_cert": "/mnt/flux/config/curve/curve.cert",
             "default_port": 8050,
