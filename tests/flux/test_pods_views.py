@@ -67,9 +67,9 @@ def test_a_kept_queue_survives_its_lead(release: Install, view: str, volume: str
     bind(cluster, "state", volume, tmp_path / "state")
     cluster.wait_for("0-1")
     held = submit(cluster, "--urgency=hold", "-N2", "true")
-    lead = cluster.pod(0)
+    before = cluster.broker(0)
     wait_for_checkpoint(cluster)
     cluster.kill_broker(0)
-    until(lambda: cluster.pod(0) not in ("", lead) and cluster.up() == "0-1", PATIENCE)
+    until(lambda: cluster.broker(0) not in ("", before) and cluster.up() == "0-1", PATIENCE)
     cluster.flux(0, "job", "urgency", held, "16")
     assert until(lambda: ended(cluster, held), PATIENCE) == "COMPLETED"
