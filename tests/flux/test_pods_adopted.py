@@ -1,7 +1,6 @@
 """Charts of others with a MiniCluster of flux-operator run on a real Kubernetes without flux-operator."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,8 @@ TEMPLATE = "{{ toYaml .Values.document }}"
 
 
 def document(**spec: Any) -> dict[str, Any]:
-    runner = {"image": os.environ.get("MINICLUSTER_TEST_IMAGE"), "runFlux": True, **spec.pop("runner", {})}
+    images = testbed.images()
+    runner = {**images["containers"][0], "runFlux": True, **spec.pop("runner", {})}
     return {
         "apiVersion": "flux-framework.org/v1alpha2",
         "kind": "MiniCluster",
@@ -26,7 +26,7 @@ def document(**spec: Any) -> dict[str, Any]:
         "spec": {
             "logging": {"quiet": True},
             "containers": [runner],
-            "flux": {"container": {"image": os.environ.get("MINICLUSTER_TEST_VIEW_IMAGE")}},
+            "flux": images.get("flux", {}),
             **spec,
         },
     }
