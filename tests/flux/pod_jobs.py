@@ -24,9 +24,14 @@ def noted() -> str:
     return f'[ "$FLUX_TASK_RANK" != 0 ] || {note}'
 
 
+def ids(text: str) -> list[str]:
+    """Return the job ids of a text, sorted, with f: whether Flux prints ƒ depends on its build and on the locale."""
+    return sorted(text.replace("ƒ", "f").split())
+
+
 def runs_of(cluster: FluxRelease) -> list[str]:
-    """Return the ids that jobs noted, in the form that Flux prints."""
-    return sorted(f"ƒ{job[1:]}" for job in cluster.flux(0, "kvs", "get", RUNS).split())
+    """Return the ids that jobs noted, as `ids` does."""
+    return ids(cluster.flux(0, "kvs", "get", RUNS))
 
 
 def ended(cluster: FluxRelease, job: str) -> str:

@@ -12,7 +12,6 @@ from broker_pods import UNSHARE, Flux
 from burst_pods import Side, Sides, status, submit
 from minicluster.burst import machines, plan
 from minicluster.burst.address import Address
-from minicluster.burst.demand import PROGRAM
 from minicluster.burst.room import Offer, root_jobs
 from minicluster.lead import program
 from minicluster.render import curve
@@ -100,7 +99,7 @@ def answers(side: Side, offers: dict[str, Any]) -> Iterator[dict[str, Any]]:
     with subprocess.Popen(words, env=side.lead.environment, text=True, **pipes) as process:
         assert process.stdin
         assert process.stdout
-        for text in (program.first_line(*PROGRAM), json.dumps(offers) + "\n"):
+        for text in (program.first_line("burst_need"), json.dumps(offers) + "\n"):
             process.stdin.write(text)
             process.stdin.flush()
             yield json.loads(process.stdout.readline())

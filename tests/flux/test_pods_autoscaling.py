@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pod_jobs import ONE_CORE, QUIET, noted, runs_of, size
+from pod_jobs import ONE_CORE, QUIET, ids, noted, runs_of, size
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
@@ -62,8 +62,8 @@ def test_the_autoscaler_follows_the_queue_and_never_flaps(
         bind(cluster, "state", volume, tmp_path / "state")
     cluster.wait_for("0")
     script = f"{noted()}; sleep 4"
-    jobs = cluster.flux(0, "submit", "--cc=1-40", "-N1", "-n1", "--exclusive", "sh", "-c", script).split()
-    assert len(jobs) == 40
+    jobs = cluster.flux(0, "submit", "--cc=1-40", "-N1", "-n1", "--exclusive", "sh", "-c", script)
+    assert len(ids(jobs)) == 40
     begin = time.monotonic()
     until(lambda: size(cluster) == 8, PATIENCE)
     print(f"size 8 was asked for {time.monotonic() - begin:.1f} s after the jobs, period 3 s")
@@ -85,7 +85,7 @@ def test_the_autoscaler_follows_the_queue_and_never_flaps(
         assert results.count("FAILED") <= 8
     else:
         assert results == ["COMPLETED"] * 40
-        assert runs == sorted(jobs)
+        assert runs == ids(jobs)
     sizes = [int(change.split()[-1]) for change in decisions(cluster)]
     top = sizes.index(8)
     assert sizes[: top + 1] == sorted(sizes[: top + 1])

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pod_jobs import ONE_CORE, QUIET, submit
+from pod_jobs import ONE_CORE, QUIET, ids, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
@@ -48,7 +48,7 @@ def test_a_job_saves_its_state_and_continues_when_its_pod_is_told_to_stop(
         cluster.kubectl("delete", "pod", "--wait=false", cluster.pod(1), cluster.pod(2))
     until((tmp_path / "state").exists, PATIENCE)
     until(lambda: len(rows(cluster)) == 2, PATIENCE)
-    [(job, (result, note)), (copy, _)] = sorted(rows(cluster).items(), key=lambda each: f"ƒ{each[0][1:]}" != first)
+    [(job, (result, note)), (copy, _)] = sorted(rows(cluster).items(), key=lambda each: [each[0]] != ids(first))
     assert result == "CANCELED"
     assert note == f"minicluster: the pod was told to stop and its grace period is over: it runs again as {copy}"
     print(f"{stop}: saved and put back {time.monotonic() - begin:.1f} s after the stop, grace period 16 s")

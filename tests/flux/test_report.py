@@ -154,7 +154,7 @@ def test_the_lead_is_asked_for_its_jobs_by_a_program_that_is_sent(flux_path: Pat
         **os.environ,
         "PATH": f"{flux_path.parent}:{os.environ['PATH']}",
         "boot": BOOT,
-        "program": first_line("job_report", "offers", "state"),
+        "program": first_line("job_report"),
     }
     words = ["flux", "start", "sh", "-c", script]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=120)

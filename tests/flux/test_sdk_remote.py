@@ -26,7 +26,7 @@ class Remote:
         env = {**os.environ, "MINICLUSTER_HOME": str(home)}
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
         self._rest = b""
-        self._write(program.remote())
+        self._write(program.first_line("remote"))
         assert self.reply() == {"ready": self._version(flux)}
 
     @staticmethod

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from broker_clusters import Cluster, Make
-from minicluster.lead.program import BOOT, settle
+from minicluster.lead.program import BOOT, first_line
 from test_putting_back import listed, row, started
 
 from tools.clients import until
@@ -27,7 +27,7 @@ def cluster(make: Make) -> Cluster:
 
 def ask(cluster: Cluster, action: str, seconds: float) -> dict[str, Any]:
     """Return what the program prints."""
-    (cluster.lead.state / "program").write_text(settle())
+    (cluster.lead.state / "program").write_text(first_line("settle"))
     words = (FLUX, "python", "-c", BOOT, action, str(seconds))
     done = cluster.lead.run("sh", "-c", f'exec "$@" <{MOUNT}/program', "sh", *words)
     assert (done.returncode, done.stderr) == (0, "")

@@ -24,8 +24,6 @@ from minicluster.live.lookup import Cluster
 from minicluster.live.telling import describe, ended, question
 from minicluster.render.model import MiniClusterModel
 
-#: The program and the modules that it imports. All are sent, so that it works with a root of any version
-PROGRAM = ("burst_need", "offers", "saved", "state", "need", "pending", "changes")
 #: Seconds until the next attempt, at first and at most; seconds until the root's Job is read again
 RETRY, MOST_RETRY, LOOK = 1.0, 10.0, 30.0
 
@@ -155,7 +153,7 @@ class Demand:
         lead, read = self._find_lead(), time.monotonic()
         words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT))
         with closing(self._kubernetes.stream(*words, has_input=True)) as stream:
-            conversation = Conversation(stream, first_line(*PROGRAM))
+            conversation = Conversation(stream, first_line("burst_need"))
             try:
                 with self._changed:
                     self._stream = stream

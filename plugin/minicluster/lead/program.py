@@ -1,6 +1,8 @@
 """How our programs get to the lead: as the input of its `flux python`, so no image, view or ConfigMap has them."""
 
+import ast
 import json
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -20,19 +22,33 @@ BOOT = f"exec({_BOOT!r})"
 
 
 @cache
-def first_line(program: str, *modules: str) -> str:
-    """Return the line with a program and the modules that it imports; a module comes after those that it imports."""
-    return json.dumps([*((name, _text(name)) for name in modules), ("__main__", _text(program))]) + "\n"
+def first_line(program: str) -> str:
+    """Return the line with a program and the modules that it imports, each after those that it imports itself.
+
+    A module of the pods that only a function imports is not sent: the lead's pod has it.
+    """
+    texts: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        text = _text(name)
+        for module in _imported(ast.parse(text)):
+            if module not in texts:
+                add(module)
+        texts[name] = text
+
+    add(program)
+    texts["__main__"] = texts.pop(program)
+    return json.dumps([*texts.items()]) + "\n"
 
 
-def remote() -> str:
-    """Return the line with the program that answers requests about jobs and nodes."""
-    return first_line("remote", "described", "waiting", "replies", "followed")
-
-
-def settle() -> str:
-    """Return the line with the program that stops the queue and lets the jobs end."""
-    return first_line("settle", "offers", "saved", "state", "requeue", "again")
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules of ours that a module imports, but those of the pods only if it imports them at once."""
+    for node in ast.walk(tree):
+        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            if (SENT / f"{name}.py").exists() or (node in tree.body and f"{name}.py" in programs()):
+                yield name
 
 
 def _text(name: str) -> str:

@@ -12,7 +12,7 @@ from minicluster.cluster.job import end_of, release_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import MiniClusterError, StateError
 from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.lead.program import BOOT, settle
+from minicluster.lead.program import BOOT, first_line
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import PATIENCE
 from minicluster.live.telling import end_in_words, question, teller
@@ -139,7 +139,7 @@ def _ask(one: Replacement, lead: Lead, action: str, seconds: float) -> dict[str,
     words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT, action, f"{seconds:.1f}"))
     for attempt in range(TRIES):
         try:
-            answer: dict[str, Any] = json.loads(one.cluster.kubernetes.kubectl(*words, stdin=settle()))
+            answer: dict[str, Any] = json.loads(one.cluster.kubernetes.kubectl(*words, stdin=first_line("settle")))
         except (CommandError, ValueError) as error:
             if attempt == TRIES - 1:
                 why = getattr(error, "reason", str(error))

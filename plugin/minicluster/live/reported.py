@@ -50,7 +50,7 @@ def find_jobs(kubernetes: Kubernetes, name: str, say: Callable[[str], None]) -> 
 
 def ask(kubernetes: Kubernetes, lead: Pod) -> list[Row]:
     """Return the jobs in the lead's queue. Raises CommandError."""
-    program = first_line("job_report", "offers", "state")
+    program = first_line("job_report")
     words = lead.exec_words("--stdin")
     text = kubernetes.kubectl(*words, "sh", "-c", ASK, BOOT, stdin=program, seconds=EXEC_SECONDS)
     return [json.loads(line) for line in text.splitlines()]

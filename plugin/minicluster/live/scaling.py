@@ -12,7 +12,7 @@ from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.conversation import SILENCE, BrokenError, Conversation, Message
-from minicluster.lead.program import BOOT, remote
+from minicluster.lead.program import BOOT, first_line
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.wait import wait
@@ -108,7 +108,7 @@ def _watch(kubernetes: Kubernetes, lead: Lead, question: Message, end: float, te
     """Ask which brokers are online; return whether the wanted ones were within the time."""
     words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT))
     with closing(kubernetes.stream(*words, has_input=True)) as stream:
-        conversation = Conversation(stream, remote())
+        conversation = Conversation(stream, first_line("remote"))
         try:
             while (left := end - time.monotonic()) > 0:
                 for reply in conversation.replies(seconds=min(left, SILENCE)):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from minicluster.lead.conversation import BrokenError, Channel, Conversation
-from minicluster.lead.program import remote
+from minicluster.lead.program import first_line
 from minicluster.outage import PATIENCE, Outage
 from minicluster.sdk.channel import LostError
 from minicluster.sdk.exceptions import ApiError, ClosedError, SdkError
@@ -132,7 +132,7 @@ class Session:
 
     def _begin(self, channel: Channel) -> Conversation:
         """Start remote.py, and send all open requests. Raises ApiError, BrokenError."""
-        conversation = Conversation(channel, remote())
+        conversation = Conversation(channel, first_line("remote"))
         conversation.begin(self._reader, self._stop)
         with self._changed:
             self._is_connected = True

@@ -6,7 +6,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-
 from minicluster.pod import programs
 
 REFUSED = (22, "unsatisfiable request")

@@ -1,7 +1,7 @@
 """Asks Flux's scheduler once whether the nodes can ever run a job, and not again for each job that asks for the same.
 
-Flux's own plugin asks for each job, one after the other, which costs a tenth of the jobs a second. The answer depends on
-what the job asks for, and on R, which has all hosts that may ever join.
+Flux's own plugin asks for each job, one after the other, which costs a tenth of the jobs a second. The answer depends
+on what the job asks for, and on R, which has all hosts that may ever join.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
