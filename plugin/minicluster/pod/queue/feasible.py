@@ -19,7 +19,7 @@ LASTS = 10.0
 IGNORED = frozenset(("cwd", "dependencies", "environment", "files", "job", "shell"))
 
 
-class Validator(feasibility.Validator):
+class Validator(feasibility.Validator):  # type: ignore[misc] # Flux has no types
     """The plugin, by the name that Flux looks for: Flux's own, with a memory of the jobs that can run."""
 
     def __init__(self, parser: Any) -> None:
