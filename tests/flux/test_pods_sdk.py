@@ -167,7 +167,8 @@ def test_a_future_raises_job_lost_when_the_queue_is_lost_with_its_lead(create: C
     cluster, release = create({})
     job = cluster.submit("sleep 600")
     job.wait_for_id(PATIENCE)
-    release.kill_broker(0)
+    # with its pod: a broker alone comes back there with its queue
+    release.kubectl("delete", "pod", release.pod(0), "--grace-period=0", "--force", "--wait=false")
     with pytest.raises(JobLost, match=f"job {job.id} is lost"):
         job.result(PATIENCE)
     assert cluster.submit("echo back").result(PATIENCE).output == "back\n"

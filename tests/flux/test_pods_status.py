@@ -118,15 +118,14 @@ def test_status_follows_a_cluster_that_grows_and_loses_its_lead(release: Install
 
 def test_status_names_an_image_that_can_not_be_pulled(release: Install) -> None:
     cluster = release({"size": 2, "logging": {"quiet": True}}, {"image": "localhost:1/not-there"})
-    until(lambda: found_waits(cluster))
-    assert "localhost:1/not-there" in status(cluster)
+    until(lambda: found_waits(cluster), PATIENCE)
 
 
 def found_waits(cluster: FluxRelease) -> bool:
     """Say whether the status names the image that the lead waits for. It must never show the cluster as Running."""
     text = status(cluster)
     assert "State        Starting: " in text
-    return "ErrImagePull" in text or "ImagePullBackOff" in text
+    return ("ErrImagePull" in text or "ImagePullBackOff" in text) and "localhost:1/not-there" in text
 
 
 def test_status_works_for_a_user_who_may_only_see_pods_and_exec(
