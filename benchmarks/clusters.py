@@ -111,7 +111,7 @@ def bare(size: int) -> str:
 
 
 class BareCluster(MeasuredCluster):
-    """Pods that start Flux with the shortest script; they replace a MiniCluster's Job, and use its configuration."""
+    """Pods that start Flux with the shortest script, in place of those of a MiniCluster, with its hosts."""
 
     words = ("env", "FLUX_URI=local:///mnt/flux/local", "/opt/views/view/bin/flux")
 
