@@ -101,7 +101,7 @@ def main() -> int:
             settled = chaos.settle()
             counts, faults = verdict(jobs.submitted, jobs.starts(), jobs.known(), chaos.kills)
             after = footprint(cluster, SIZE)
-            faults += leaks(before, after)
+            faults += leaks(before, after, len(jobs.submitted))
         except OverError as error:
             faults = [str(error)]
         seen = {
