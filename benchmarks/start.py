@@ -4,7 +4,7 @@
 
 Each run times, one after the other, an Indexed Job of the same images whose containers
   echo    only print the line: the time that Kubernetes itself needs,
-  bare    start Flux with the shortest possible script, with the certificate and broker.toml of the chart,
+  bare    start Flux with the shortest possible script, with the chart's certificate and hosts,
 and the chart with the view as an image volume (image), and with the view copied, to the disk (copy) and into memory
 (memory). The time of the output is the container runtime's timestamp of the line, so the cluster's clock must be this
 machine's.
