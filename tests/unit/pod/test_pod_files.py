@@ -66,3 +66,16 @@ def test_containers_that_start_at_once_get_whole_files(home: Path, shell: str) -
         out, err = one.communicate(timeout=30)
         assert (one.returncode, err) == (0, "")
         assert out.splitlines()[1] == "other 1"
+
+
+def test_a_container_whose_copy_is_not_linked_removes_it(home: Path) -> None:
+    # another container links its copy while ours is made
+    (home / "cp").write_text('#!/bin/sh\nln -sn .files-first "$MINICLUSTER_HOME/minicluster"\nexec /bin/cp "$@"\n')
+    (home / "cp").chmod(0o755)
+    shutil.copytree(home / "configmap" / "..1", home / ".files-first")
+    env = {**os.environ, "MINICLUSTER_HOME": str(home), "PATH": f"{home}:{os.environ['PATH']}"}
+    command = ["sh", str(home / "configmap" / "start.sh"), "me.sh", "second"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[1:] == ["other 1", "second"]
+    assert [folder.name for folder in home.glob(".files-*")] == [".files-first"]

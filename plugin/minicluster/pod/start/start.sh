@@ -11,7 +11,10 @@ if ! [ -e "$files" ]; then
   (umask 022 && mkdir "$copy" && cp "$MINICLUSTER_HOME"/configmap/* "$copy")
   # the agent reads its settings in each period
   [ ! -e "$copy/agent.json" ] || ln -sf ../configmap/agent.json "$copy/agent.json"
-  ln -sn "${copy##*/}" "$files" 2>/dev/null || [ -e "$files" ]
+  if ! ln -sn "${copy##*/}" "$files" 2>/dev/null; then
+    [ -e "$files" ]
+    rm -rf "$copy"
+  fi
 fi
 program=$1
 shift
