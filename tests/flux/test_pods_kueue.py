@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,16 @@ def kueue() -> None:
 
 @pytest.fixture
 def make_queue() -> Iterator[Any]:
-    """Makes a queue for some pods in a release's namespace; its cluster-wide objects are removed with the test."""
+    """Makes a queue with some CPUs in a release's namespace, and returns what changes their number.
+
+    Its cluster-wide objects are removed with the test.
+    """
     cluster, made = kubernetes(), []
 
-    def make(release: FluxRelease, pods: int) -> None:
+    def make(release: FluxRelease, cpu: int | str) -> Callable[[str], None]:
         name = release.namespace
         made.append(name)
-        quota = {"name": name, "resources": [{"name": "cpu", "nominalQuota": pods}]}
+        quota = {"name": name, "resources": [{"name": "cpu", "nominalQuota": cpu}]}
         groups = [{"coveredResources": ["cpu"], "flavors": [quota]}]
         for kind, spec in (
             ("ResourceFlavor", {}),
@@ -46,6 +49,13 @@ def make_queue() -> Iterator[Any]:
         metadata = {"name": "user-queue", "namespace": name}
         local = {"apiVersion": VERSION, "kind": "LocalQueue", "metadata": metadata, "spec": {"clusterQueue": name}}
         cluster.create(local)
+
+        def change(cpu: str) -> None:
+            path = "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota"
+            patch = json.dumps([{"op": "replace", "path": path, "value": cpu}])
+            cluster.kubectl("patch", "clusterqueue", name, "--type=json", "-p", patch)
+
+        return change
 
     yield make
     for name in made:
@@ -94,6 +104,26 @@ def test_the_exit_code_after_a_suspension_is_that_of_the_work(release: Install, 
     assert cluster.lead_codes()[-1] == 7
 
 
+def test_a_group_that_kueue_holds_back_leaves_the_lead_and_the_queue_alone(release: Install, make_queue: Any) -> None:
+    group = {"name": "gpu", "size": 2, "minSize": 0, "cores": 1}
+    values = {"size": 1, "groups": [group], **QUIET, "kueue": {"queueName": "user-queue"}, "interactive": True}
+    cluster = release(values, {**ONE_CORE, "resources": {"requests": {"cpu": "100m"}}}, labels=["kueue=true"])
+    # too little for the group, whichever Kueue takes first
+    set_quota = make_queue(cluster, "150m")
+    cluster.wait_for("0")
+    uid, job = cluster.uids()[0], submit(cluster, "--requires=gpu", "-N2", "hostname")
+    assert [pod["metadata"]["uid"] for pod in cluster.items("pods")] == [uid]
+    set_quota("300m")
+    until(lambda: ended(cluster, job) == "COMPLETED", PATIENCE, "the job of the group")
+    activate(cluster, f"{cluster.name}-gpu", active=False)
+    cluster.wait_for("0")
+    until(lambda: len(cluster.items("pods")) == 1, PATIENCE, "the end of the group's pods")
+    waits = submit(cluster, "--requires=gpu", "-N2", "hostname")
+    activate(cluster, f"{cluster.name}-gpu", active=True)
+    until(lambda: ended(cluster, waits) == "COMPLETED", PATIENCE, "the job that waited")
+    assert cluster.uids()[0] == uid
+
+
 def start_again(cluster: FluxRelease) -> bool:
     """Say whether Kueue started a cluster that grew; mend the template where Kueue could not (docs/kueue.md)."""
     conditions = [c for one in cluster.items("workloads.kueue.x-k8s.io") for c in one["status"].get("conditions", ())]
@@ -106,9 +136,11 @@ def start_again(cluster: FluxRelease) -> bool:
     return not job["spec"]["suspend"]
 
 
-def activate(cluster: FluxRelease, *, active: bool) -> None:
-    """Let Kueue run the cluster's pods, or not."""
+def activate(cluster: FluxRelease, job: str = "", *, active: bool) -> None:
+    """Let Kueue run the pods of one Job, by default the cluster's own, or not."""
     for workload in cluster.items("workloads.kueue.x-k8s.io"):
-        if not any(c["type"] == "Finished" for c in workload["status"]["conditions"]):
+        [owner] = {reference["name"] for reference in workload["metadata"]["ownerReferences"]}
+        is_finished = any(c["type"] == "Finished" for c in workload["status"]["conditions"])
+        if owner == (job or cluster.name) and not is_finished:
             patch = json.dumps({"spec": {"active": active}})
             cluster.kubectl("patch", "workload", workload["metadata"]["name"], "--type=merge", "-p", patch)
