@@ -14,8 +14,9 @@ RUNS = "minicluster-test.runs"
 
 
 def submit(cluster: FluxRelease, *words: str) -> str:
-    """Return the id of a new job."""
-    return cluster.kubectl("exec", cluster.pod(0), "--", f"{MOUNT}/bin/flux", "submit", *words).strip()
+    """Return the id of a new job, or those of several, with f: whether Flux prints ƒ depends on build and locale."""
+    text = cluster.kubectl("exec", cluster.pod(0), "--", f"{MOUNT}/bin/flux", "submit", *words)
+    return text.strip().replace("ƒ", "f")
 
 
 def noted() -> str:
@@ -25,7 +26,7 @@ def noted() -> str:
 
 
 def ids(text: str) -> list[str]:
-    """Return the job ids of a text, sorted, with f: whether Flux prints ƒ depends on its build and on the locale."""
+    """Return the job ids of a text, sorted, with f as those of `submit`."""
     return sorted(text.replace("ƒ", "f").split())
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pod_jobs import QUIET, submit
+from pod_jobs import QUIET, ids, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import Done, until
@@ -27,8 +27,8 @@ def replace(cluster: FluxRelease, *words: str) -> Done:
 
 def results(cluster: FluxRelease) -> dict[str, str]:
     """Return state or result by job."""
-    text = cluster.flux(0, "jobs", "-a", "-n", "-c", "1000", "-o", "{id.f58};{status}")
-    return {line.split(";")[0].replace("ƒ", "f"): line.split(";")[1] for line in text.splitlines()}
+    text = cluster.flux(0, "jobs", "-a", "-n", "-c", "1000", "-o", "{id.f58plain};{status}")
+    return dict(line.split(";") for line in text.splitlines())
 
 
 @pytest.fixture
@@ -56,17 +56,16 @@ def test_no_job_is_lost_and_only_the_requeued_start_again(cluster: FluxRelease, 
     secret, service = (cluster.get(kind, name)["metadata"]["uid"] for kind, name in kept(cluster))
     done = replace(cluster, *changes, "--grace", "30s")
     assert done.code == 0, done.err
-    copies = {line.split()[-1] for line in done.err.splitlines() if " runs again as " in line}
+    copies = set(ids(" ".join(line.split()[-1] for line in done.err.splitlines() if " runs again as " in line)))
     assert len(copies) == 10, done.err
     (tmp_path / "shared" / "end").touch()
     cluster.wait_for("0-2")
     assert [cluster.get(kind, name)["metadata"]["uid"] for kind, name in kept(cluster)] == [secret, service]
     until(lambda: set(results(cluster).values()) == {"COMPLETED", "CANCELED"}, 2 * PATIENCE)
     found = results(cluster)
-    plain = {job.replace("ƒ", "f") for job in ends | waits | holds}
-    assert set(found) == plain | copies
-    assert {job for job, result in found.items() if result == "CANCELED"} == {job.replace("ƒ", "f") for job in holds}
-    starts = Counter(job.replace("ƒ", "f") for job in (tmp_path / "shared" / "log").read_text().split())
+    assert set(found) == ends | waits | holds | copies
+    assert {job for job, result in found.items() if result == "CANCELED"} == holds
+    starts = Counter(ids((tmp_path / "shared" / "log").read_text()))
     assert starts == dict.fromkeys(found, 1)
     pod = next(iter(cluster.live_pods().values()))
     assert not OTHER or OTHER in [container["image"] for container in pod["spec"]["containers"]]
@@ -84,6 +83,6 @@ def test_an_image_that_can_not_start_is_rolled_back_with_the_queue(cluster: Flux
     last = done.err.splitlines()[-1]
     assert last.startswith(f"minicluster: {NAME} was not replaced, ")
     assert last.endswith(": it is rolled back and runs as before")
-    assert results(cluster) == {waits.replace("ƒ", "f"): "SCHED"}
+    assert results(cluster) == {waits: "SCHED"}
     cluster.flux(0, "queue", "start")
     assert until(lambda: set(results(cluster).values()) == {"COMPLETED"}, PATIENCE)

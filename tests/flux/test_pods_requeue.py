@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pod_jobs import ONE_CORE, QUIET, ids, submit
+from pod_jobs import ONE_CORE, QUIET, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
@@ -26,8 +26,8 @@ until [ -e /shared/end ]; do n=$((n + 1)); sleep 0.1; done
 
 def rows(cluster: FluxRelease) -> dict[str, list[str]]:
     """Return state or result, and the note of the exception, by job."""
-    text = cluster.flux(0, "jobs", "-a", "-n", "-o", "{id.f58};{status};{exception.note}")
-    return {line.split(";")[0].replace("ƒ", "f"): line.split(";")[1:] for line in text.splitlines()}
+    text = cluster.flux(0, "jobs", "-a", "-n", "-o", "{id.f58};{status};{exception.note}").replace("ƒ", "f")
+    return {line.split(";")[0]: line.split(";")[1:] for line in text.splitlines()}
 
 
 @pytest.mark.parametrize("stop", ["shrink", "delete"])
@@ -48,7 +48,7 @@ def test_a_job_saves_its_state_and_continues_when_its_pod_is_told_to_stop(
         cluster.kubectl("delete", "pod", "--wait=false", cluster.pod(1), cluster.pod(2))
     until((tmp_path / "state").exists, PATIENCE)
     until(lambda: len(rows(cluster)) == 2, PATIENCE)
-    [(job, (result, note)), (copy, _)] = sorted(rows(cluster).items(), key=lambda each: [each[0]] != ids(first))
+    [(job, (result, note)), (copy, _)] = sorted(rows(cluster).items(), key=lambda each: each[0] != first)
     assert result == "CANCELED"
     assert note == f"minicluster: the pod was told to stop and its grace period is over: it runs again as {copy}"
     print(f"{stop}: saved and put back {time.monotonic() - begin:.1f} s after the stop, grace period 16 s")
