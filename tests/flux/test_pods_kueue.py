@@ -17,6 +17,8 @@ from tools.testbed import KUBECONFIG, bind, kubernetes
 pytestmark = [IN_PODS, pytest.mark.usefixtures("kueue")]
 
 VERSION = "kueue.x-k8s.io/v1beta2"
+#: Little, so that the quota decides and not the room on the Kubernetes nodes
+REQUEST = {"resources": {"requests": {"cpu": "100m"}}}
 ELASTIC = {"queueName": "user-queue", "elastic": True}
 
 
@@ -36,7 +38,7 @@ def make_queue() -> Iterator[Any]:
     """
     cluster, made = kubernetes(), []
 
-    def make(release: FluxRelease, cpu: int | str) -> Callable[[str], None]:
+    def make(release: FluxRelease, cpu: str) -> Callable[[str], None]:
         name = release.namespace
         made.append(name)
         quota = {"name": name, "resources": [{"name": "cpu", "nominalQuota": cpu}]}
@@ -67,10 +69,10 @@ def test_the_flux_queue_survives_a_suspension_by_kueue(
     release: Install, make_queue: Any, volume: str, tmp_path: Path
 ) -> None:
     values = {"size": 1, "maxSize": 3, **QUIET, "state": {"claimName": "state"}, "kueue": ELASTIC}
-    cluster = release(values, {**ONE_CORE, "resources": {"requests": {"cpu": 1}}}, labels=["kueue=true"])
+    cluster = release(values, {**ONE_CORE, **REQUEST}, labels=["kueue=true"])
     assert cluster.get("job")["spec"]["suspend"] is True
     bind(cluster, "state", volume, tmp_path / "state")
-    make_queue(cluster, 2)
+    make_queue(cluster, "200m")
     cluster.wait_for("0")
     first = cluster.pod(0)
     runs = submit(cluster, "sleep", "600")
@@ -93,9 +95,9 @@ def test_the_flux_queue_survives_a_suspension_by_kueue(
 
 def test_the_exit_code_after_a_suspension_is_that_of_the_work(release: Install, make_queue: Any) -> None:
     values = {"size": 2, "kueue": {"queueName": "user-queue"}}
-    runner = {"command": "sleep 15; exit 7", "resources": {"requests": {"cpu": 1}}}
+    runner = {"command": "sleep 15; exit 7", **REQUEST}
     cluster = release(values, runner, labels=["kueue=true"])
-    make_queue(cluster, 2)
+    make_queue(cluster, "200m")
     until(lambda: len(cluster.uids()) == 2, PATIENCE, "two pods")
     activate(cluster, active=False)
     until(lambda: not cluster.pods(), PATIENCE, "the end of the pods")
@@ -107,7 +109,7 @@ def test_the_exit_code_after_a_suspension_is_that_of_the_work(release: Install, 
 def test_a_group_that_kueue_holds_back_leaves_the_lead_and_the_queue_alone(release: Install, make_queue: Any) -> None:
     group = {"name": "gpu", "size": 2, "minSize": 0, "cores": 1}
     values = {"size": 1, "groups": [group], **QUIET, "kueue": {"queueName": "user-queue"}, "interactive": True}
-    cluster = release(values, {**ONE_CORE, "resources": {"requests": {"cpu": "100m"}}}, labels=["kueue=true"])
+    cluster = release(values, {**ONE_CORE, **REQUEST}, labels=["kueue=true"])
     # too little for the group, whichever Kueue takes first
     set_quota = make_queue(cluster, "150m")
     cluster.wait_for("0")

@@ -10,7 +10,8 @@ from real_cluster import IN_PODS, Install
 from tools import testbed
 from tools.releases import FluxRelease, index_of
 
-pytestmark = IN_PODS
+# one at a time: they label the Kubernetes nodes
+pytestmark = [IN_PODS, pytest.mark.xdist_group("zones")]
 
 ZONE = "topology.kubernetes.io/zone"
 
