@@ -105,25 +105,28 @@ class MeasuredCluster:
         wait(lambda: not self.pods())
 
 
-def bare(size: int) -> str:
+def bare(name: str, size: int, *, keeps: bool = False) -> str:
     """Return the script of bare pods that start Flux by hand."""
-    return rendered(__file__, "bare_cluster.sh.j2", name=NAME, last=size - 1)
+    return rendered(__file__, "bare_cluster.sh.j2", name=name, last=size - 1, keeps=keeps)
 
 
 class BareCluster(MeasuredCluster):
-    """Pods that start Flux with the shortest script, in place of those of a MiniCluster, with its hosts."""
+    """Pods that start Flux with the shortest script, in place of those of a MiniCluster, with its hosts.
+
+    With ``keeps`` Flux can continue after a kill, as it always can in a MiniCluster.
+    """
 
     words = ("env", "FLUX_URI=local:///mnt/flux/local", "/opt/views/view/bin/flux")
 
-    def __init__(self, most: int, kubectl: list[str], namespace: str) -> None:
+    def __init__(self, most: int, kubectl: list[str], namespace: str, *, keeps: bool = False) -> None:
         """Install a MiniCluster and replace its Job."""
-        super().__init__({"size": 1, "maxSize": most}, kubectl, namespace, f"{NAME}-bare")
+        super().__init__({"size": 1, "maxSize": most}, kubectl, namespace, f"{NAME}-{'kept' if keeps else 'bare'}")
         job = json.loads(output(*kubectl, "get", "job", self.name, "-o", "json"))
         output(*kubectl, "delete", "job", self.name, "--cascade=foreground", "--wait")
         template = job["spec"]["template"]
         container = template["spec"]["containers"][0]
         container.pop("startupProbe")
-        container["command"] = ["sh", "-c", bare(most)]
+        container["command"] = ["sh", "-c", bare(self.name, most, keeps=keeps)]
         for label in ("controller-uid", "batch.kubernetes.io/controller-uid"):
             template["metadata"]["labels"].pop(label, None)
         spec = {"completionMode": "Indexed", "completions": 1, "parallelism": 1, "template": template}

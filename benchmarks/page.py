@@ -141,7 +141,13 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
         jobs_in_the_queue="jobs",
         lost="lost",
     ),
-    "throughput": columns(way="way", cluster="cluster", jobs_a_second="a_second", times_bare_pods="times_bare"),
+    "throughput": columns(
+        way="way",
+        cluster="cluster",
+        jobs_a_second="a_second",
+        times_bare="times_bare",
+        times_bare_with_the_queue_kept="times_kept",
+    ),
     "names": columns(a_waiting_broker="state", queries_a_second="queries_a_second"),
     "idle": columns(container="what", CPU_s_an_hour="cpu * 3600", memory_MiB="mib", processes="processes"),
 }

@@ -1,4 +1,4 @@
-"""How many jobs a second a MiniCluster runs, beside bare pods that start the same Flux.
+"""How many jobs a second a MiniCluster runs, beside bare pods that start the same Flux and keep its queue, or not.
 
     python -m benchmarks.throughput FILE.json [--jobs 1000] [--rounds 3] [--sdk 10000]
 
@@ -16,7 +16,7 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ FEATURES: Mapping[str, Mapping[str, Any]] = {
         "state": {"claimName": "bench-state"},
     },
 }
+#: Bare pods, and the figure that compares a cluster with them.
+BARE = {"bare": "times_bare", "bare, queue kept": "times_kept"}
 
 
 class ChartCluster(MeasuredCluster):
@@ -63,6 +65,16 @@ def rate(lines: str) -> float:
     """
     times = [tuple(map(float, line.split())) for line in lines.splitlines()]
     return len(times) / (max(end for _, end in times) - min(begin for begin, _ in times))
+
+
+def rotated(names: Sequence[str], turn: int) -> list[str]:
+    """Return the names, each first in one of as many turns.
+
+    >>> rotated("abc", 4)
+    ['b', 'c', 'a']
+    """
+    first = turn % len(names)
+    return [*names[first:], *names[:first]]
 
 
 def submit(cluster: MeasuredCluster, jobs: int) -> float:
@@ -97,9 +109,10 @@ def clusters(kubectl: list[str], namespace: str, folder: Path) -> Iterator[dict[
         for number, (what, values) in enumerate(FEATURES.items()):
             made[what] = ChartCluster({"size": SIZE, **values}, kubectl, namespace, f"{NAME}-{number}")
             stack.callback(made[what].remove)
-        made["bare"] = BareCluster(SIZE, kubectl, namespace)
-        stack.callback(made["bare"].remove)
-        made["bare"].resize(SIZE)
+        for what, key in BARE.items():
+            made[what] = BareCluster(SIZE, kubectl, namespace, keeps=key == "times_kept")
+            stack.callback(made[what].remove)
+            made[what].resize(SIZE)
         wait(lambda: all(each.up() == SIZE for each in made.values()))
         yield made
 
@@ -136,10 +149,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, testbed.new_namespace() as namespace:
         kubectl = ["kubectl", "-n", namespace]
         with clusters(kubectl, namespace, Path(folder)) as made:
-            for _ in range(options.rounds):
+            for turn in range(options.rounds):
                 for way, run in ways.items():
-                    for what, cluster in made.items():
-                        rates[way, what].append(run(cluster, options.jobs))
+                    # each is first as often as the others: a batch job before it may still end
+                    for what in rotated(list(made), turn):
+                        rates[way, what].append(run(made[what], options.jobs))
                         print(f"{way}, {what}: {rates[way, what][-1]:.0f} jobs a second", flush=True)
                 rows = [row(way, what, rates, options.jobs) for way, what in rates]
                 save(options.file, options.where, rows)
@@ -150,10 +164,13 @@ def main() -> None:
 
 
 def row(way: str, what: str, rates: Mapping[tuple[str, str], list[float]], jobs: int) -> Row:
-    """Return the figures of a way to submit and a cluster; the ratio is the median of those of the rounds."""
-    own, bare = rates[way, what], rates[way, "bare"]
-    ratio = statistics.median(one / other for one, other in zip(own, bare, strict=False)) if bare else None
-    return {"way": way, "cluster": what, "jobs": jobs, "a_second": statistics.median(own), "times_bare": ratio}
+    """Return the figures of a way to submit and a cluster; a ratio is the median of those of the rounds."""
+    own = rates[way, what]
+    ratios = {
+        key: statistics.median(one / other for one, other in zip(own, rates[way, bare], strict=True))
+        for bare, key in BARE.items()
+    }
+    return {"way": way, "cluster": what, "jobs": jobs, "a_second": statistics.median(own), **ratios}
 
 
 if __name__ == "__main__":

@@ -159,10 +159,11 @@ def test_a_hole_without_a_value_is_an_error() -> None:
         (rendered(machines.__file__, "start.sh.j2", start=["flux", "start"]), "SC2115"),
         # the variables are numbers, and what is read is of no interest
         (start.bare(4), "SC2086"),
-        (clusters.bare(4), "SC2086"),
+        (clusters.bare("a", 4), "SC2086"),
+        (clusters.bare("a", 4, keeps=True), "SC2086"),
         (brokers.steps(Path("/tmp/a b")), "SC2086,SC2034"),
     ],
-    ids=["start.sh", "bare_start.sh", "bare_cluster.sh", "broker_steps.sh"],
+    ids=["start.sh", "bare_start.sh", "bare_cluster.sh", "bare_cluster.sh, queue kept", "broker_steps.sh"],
 )
 def test_the_scripts_are_sound_shell(script: str, excluded: str) -> None:
     assert SHELLCHECK, "`make setup` installs it"
