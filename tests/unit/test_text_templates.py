@@ -62,8 +62,9 @@ def of_bare_start(text: str) -> None:
 
 
 def of_bare_cluster(text: str) -> None:
-    words = shlex.split(rendered(clusters.__file__, "bare_cluster.sh.j2", last=3, name=text))
-    assert {f"--hosts={text}-bare-[0-3]", f"-Shostname={text}-bare-$JOB_COMPLETION_INDEX"} <= set(words)
+    for keeps in (False, True):
+        words = shlex.split(clusters.bare(text, 4, keeps=keeps))
+        assert {f"--hosts={text}-[0-3]", f"-Shostname={text}-$JOB_COMPLETION_INDEX"} <= set(words)
 
 
 def of_broker_steps(text: str) -> None:
