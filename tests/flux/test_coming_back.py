@@ -14,6 +14,8 @@ from tools.releases import MOUNT
 
 QUIET = {"size": 3, "logging": {"quiet": True}}
 AGAIN = "minicluster: the broker ended with exit code 137 and starts again in this pod\n"
+#: What the lead says if it was killed just when Flux gave a job its nodes, here one of `runs_jobs`
+REPAIRED = "minicluster: the scheduler stopped after the last lead was killed: the scheduler starts again\n"
 #: A task that runs as long as its job, whatever asks it to end
 STAYS = "trap '' TERM HUP; touch /tmp/stays; while :; do sleep 1; done"
 
@@ -58,7 +60,7 @@ def test_a_lead_that_dies_again_and_again_loses_no_job(make: Make) -> None:
     assert [cluster.lead.flux("job", "attach", job) for job in held] == [f"{each}\n" for each in range(5)]
     cluster.lead.flux("shutdown", "--quiet")
     assert cluster.wait() == [0, 0, 0]
-    assert ours(cluster.lead.log) == AGAIN * 3
+    assert ours(cluster.lead.log).replace(REPAIRED, "") == AGAIN * 3
 
 
 def ours(log: str) -> str:
