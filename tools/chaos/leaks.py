@@ -8,7 +8,7 @@ from tools.releases import FluxRelease
 def footprint(cluster: FluxRelease, size: int) -> list[dict[str, int]]:
     """Return the resources of each pod: the cluster's files, its broker's open files and memory (KiB), processes.
 
-    Without the copies of our programs: containers that start together make one each, and Python adds its bytecode.
+    Without the copy of our programs, to which Python adds its bytecode.
     """
     script = (
         "p=$(/mnt/flux/bin/flux getattr broker.pid); find /mnt/flux -xdev -type f ! -path '/mnt/flux/.files-*' | wc -l;"
