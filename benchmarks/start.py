@@ -56,7 +56,10 @@ def with_command(documents: list[dict[str, Any]], command: list[str]) -> list[di
 
 def bare(size: int) -> str:
     """Return the script of bare pods that start Flux by hand."""
-    return templates.rendered(__file__, "bare_start.sh.j2", last=size - 1, command=["echo", *LINE.split()])
+    words = ["echo", *LINE.split()]
+    return templates.rendered(
+        __file__, "bare_start.sh.j2", name="bench-bare", last=size - 1, keeps=False, command=words
+    )
 
 
 def seconds_to_output(name: str, documents: list[dict[str, Any]], kubectl: list[str]) -> float:

@@ -47,8 +47,9 @@ FEATURES: Mapping[str, Mapping[str, Any]] = {
         "state": {"claimName": "bench-state"},
     },
 }
+KEPT = "bare, queue kept"
 #: Bare pods, and the figure that compares a cluster with them.
-BARE = {"bare": "times_bare", "bare, queue kept": "times_kept"}
+BARE = {"bare": "times_bare", KEPT: "times_kept"}
 
 
 class ChartCluster(MeasuredCluster):
@@ -68,7 +69,7 @@ def rate(lines: str) -> float:
 
 
 def rotated(names: Sequence[str], turn: int) -> list[str]:
-    """Return the names, each first in one of as many turns.
+    """Return the names; in each turn another one is the first.
 
     >>> rotated("abc", 4)
     ['b', 'c', 'a']
@@ -109,8 +110,8 @@ def clusters(kubectl: list[str], namespace: str, folder: Path) -> Iterator[dict[
         for number, (what, values) in enumerate(FEATURES.items()):
             made[what] = ChartCluster({"size": SIZE, **values}, kubectl, namespace, f"{NAME}-{number}")
             stack.callback(made[what].remove)
-        for what, key in BARE.items():
-            made[what] = BareCluster(SIZE, kubectl, namespace, keeps=key == "times_kept")
+        for what in BARE:
+            made[what] = BareCluster(SIZE, kubectl, namespace, keeps=what == KEPT)
             stack.callback(made[what].remove)
             made[what].resize(SIZE)
         wait(lambda: all(each.up() == SIZE for each in made.values()))

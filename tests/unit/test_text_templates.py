@@ -57,7 +57,9 @@ def of_unit(text: str) -> None:
 
 
 def of_bare_start(text: str) -> None:
-    words = shlex.split(rendered(start.__file__, "bare_start.sh.j2", last=3, command=["echo", text]))
+    words = shlex.split(
+        rendered(start.__file__, "bare_start.sh.j2", name="a", last=3, keeps=False, command=["echo", text])
+    )
     assert words[words.index("echo") :][:3] == ["echo", text, "exec"]
 
 
@@ -115,6 +117,7 @@ def of_screen(text: str) -> None:
 TEMPLATES: dict[str, Callable[[str], None]] = {
     "plugin/minicluster/burst/start.sh.j2": of_machine,
     "plugin/minicluster/burst/minicluster-burst.service.j2": of_unit,
+    "benchmarks/bare_files.sh.j2": of_bare_cluster,
     "benchmarks/bare_start.sh.j2": of_bare_start,
     "benchmarks/bare_cluster.sh.j2": of_bare_cluster,
     "benchmarks/broker_steps.sh.j2": of_broker_steps,
