@@ -226,5 +226,7 @@ def _gated(release: Release) -> set[int]:
 def _activate(release: Release, *, active: bool) -> None:
     patch = json.dumps({"spec": {"active": active}})
     for workload in release.items("workloads.kueue.x-k8s.io"):
-        if not any(c["type"] == "Finished" for c in workload["status"]["conditions"]):
+        # without a status Kueue has not looked at it yet
+        conditions = workload.get("status", {}).get("conditions", [])
+        if not any(c["type"] == "Finished" for c in conditions):
             release.kubectl("patch", "workload", workload["metadata"]["name"], "--type=merge", "-p", patch)

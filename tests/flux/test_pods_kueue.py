@@ -128,21 +128,26 @@ def test_a_group_that_kueue_holds_back_leaves_the_lead_and_the_queue_alone(relea
 
 def start_again(cluster: FluxRelease) -> bool:
     """Say whether Kueue started a cluster that grew; mend the template where Kueue could not (docs/kueue.md)."""
-    conditions = [c for one in cluster.items("workloads.kueue.x-k8s.io") for c in one["status"].get("conditions", ())]
+    found = [condition for one in cluster.items("workloads.kueue.x-k8s.io") for condition in conditions(one)]
     job = cluster.get("job")
     name = "kueue.x-k8s.io/workload"
     stale = name in job["spec"]["template"]["metadata"].get("annotations", {})
-    if job["spec"]["suspend"] and stale and any(c["reason"] == "FailedToStart" for c in conditions):
+    if job["spec"]["suspend"] and stale and any(c["reason"] == "FailedToStart" for c in found):
         path = f"/spec/template/metadata/annotations/{name.replace('/', '~1')}"
         cluster.kubectl("patch", "job", cluster.name, "--type=json", "-p", json.dumps([{"op": "remove", "path": path}]))
     return not job["spec"]["suspend"]
+
+
+def conditions(workload: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the conditions of a Workload, which has no status until Kueue has looked at it."""
+    return workload.get("status", {}).get("conditions", [])
 
 
 def activate(cluster: FluxRelease, job: str = "", *, active: bool) -> None:
     """Let Kueue run the pods of one Job, by default the cluster's own, or not."""
     for workload in cluster.items("workloads.kueue.x-k8s.io"):
         [owner] = {reference["name"] for reference in workload["metadata"]["ownerReferences"]}
-        is_finished = any(c["type"] == "Finished" for c in workload["status"]["conditions"])
+        is_finished = any(c["type"] == "Finished" for c in conditions(workload))
         if owner == (job or cluster.name) and not is_finished:
             patch = json.dumps({"spec": {"active": active}})
             cluster.kubectl("patch", "workload", workload["metadata"]["name"], "--type=merge", "-p", patch)
