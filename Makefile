@@ -115,13 +115,14 @@ PYTEST = $(WITH) pytest -n auto --dist loadgroup
 CHART_TOOLS := $(addprefix $(BIN)/,helm helm3 helm-docs)
 POD_TOOLS := $(addprefix $(BIN)/,helm helm3 kubectl)
 
-# tests wait for a part of their time, so there are three workers for two processors
-test: setup tools ## run all tests that can run on this machine; ARGS="…" goes to pytest, here and below
-	MINICLUSTER_TEST_TOOLS=built $(PYTEST) -n $$(((3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2)) $(ARGS)
+# tests wait for a third of their time, so there are two workers for each processor
+WORKERS := $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
-# the tests of scripts wait for a third of their time, so there are two workers for each processor
+test: setup tools ## run all tests that can run on this machine; ARGS="…" goes to pytest, here and below
+	MINICLUSTER_TEST_TOOLS=built $(PYTEST) -n $(WORKERS) $(ARGS)
+
 unit: setup ## run the unit tests, and those of the pods' scripts: no Go, no Flux
-	$(PYTEST) -n $$((2 * $$(getconf _NPROCESSORS_ONLN))) tests/unit tests/scripts $(ARGS)
+	$(PYTEST) -n $(WORKERS) tests/unit tests/scripts $(ARGS)
 
 chart: setup $(CHART_TOOLS) ## run the chart's tests, with both Helms
 	$(PYTEST) tests/chart $(ARGS)
