@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
 from typing import Any
 
+from minicluster import signals
 from minicluster.errors import KubernetesError, ToolError
 
 #: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
@@ -135,7 +136,7 @@ class Stream:
             selector.register(self, selectors.EVENT_READ)
             if wake:
                 selector.register(wake, selectors.EVENT_READ)
-            return bool(selector.select(seconds))
+            return signals.wait(lambda part: bool(selector.select(part)), seconds)
 
     def read(self) -> bytes | None:
         """Return new standard output; None at the end."""

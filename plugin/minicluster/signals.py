@@ -1,12 +1,15 @@
-"""Signal handlers that are set for a while."""
+"""Signal handlers that are set for a while, and waits that let them run."""
 
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 #: Gets the signal's number and what was running
 Handler = Callable[[int, FrameType | None], None]
+#: The most seconds until the handler of a signal runs during `wait`
+LOOK = 1.0
 
 
 @contextmanager
@@ -18,3 +21,18 @@ def handled(numbers: Iterable[int], handler: Handler) -> Iterator[None]:
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+
+
+def wait(is_there: Callable[[float], bool], seconds: float | None = None) -> bool:
+    """Wait until ``is_there`` is true, which itself waits for the seconds that it gets; None sets no limit.
+
+    Return whether it was. Python runs a handler between two steps of ours: that of a signal that comes just before a
+    system call only runs when the call ends, so no call may be long.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = LOOK if end is None else max(0.0, end - time.monotonic())
+        if is_there(min(LOOK, left)):
+            return True
+        if left < LOOK:
+            return False

@@ -1,0 +1,72 @@
+"""A signal whose handler Python did not run before a wait began: it marks it and goes on, as `interrupt_main` does."""
+
+import _thread
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from minicluster.kubectl import Stream
+from minicluster.live.run import KILL, START, _Piped
+from minicluster.signals import handled, wait
+
+from tools.clients import until
+
+#: Seconds of the commands, and those within which a signal has its effect
+LONG, SOON = 30, 15.0
+
+
+@contextmanager
+def signal_during(function: str) -> Iterator[None]:
+    """Mark SIGTERM as received as soon as the main thread is in a function, and wake nothing."""
+    main = threading.main_thread().ident
+
+    def is_in() -> bool:
+        frame = sys._current_frames().get(main or 0)
+        while frame:
+            if frame.f_code.co_name == function:
+                return True
+            frame = frame.f_back
+        return False
+
+    def mark() -> None:
+        until(is_in, SOON, f"the main thread in {function}")
+        _thread.interrupt_main(signal.SIGTERM)
+
+    thread = threading.Thread(target=mark)
+    begin = time.monotonic()
+    thread.start()
+    yield
+    thread.join()
+    assert time.monotonic() - begin < SOON
+
+
+def test_a_signal_ends_a_command_in_the_pod() -> None:
+    words = ["sh", "-c", START, "sh", "sleep", str(LONG)]
+    with signal_during("join"):
+        assert _Piped(words, ["sh", "-c", KILL, "sh"], lambda _: False).run(None) == 128 + signal.SIGTERM
+
+
+def test_a_signal_ends_the_reading_of_a_stream() -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with (
+        closing(Stream(["sleep", str(LONG)], has_input=False, apart=False)) as stream,
+        handled([signal.SIGTERM], stop),
+        signal_during("select"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        list(stream.lines())
+
+
+@pytest.mark.parametrize(("seconds", "answers", "found"), [(0, [False], False), (None, [False, True], True)])
+def test_a_wait_asks_once_at_least_and_ends_at_its_limit(
+    seconds: float | None, answers: list[bool], found: bool
+) -> None:
+    left = iter(answers)
+    assert wait(lambda _: next(left), seconds) is found
+    assert list(left) == []
