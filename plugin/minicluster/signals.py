@@ -1,6 +1,7 @@
 """Signal handlers that are set for a while, and waits that let them run."""
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from types import FrameType
 
 #: Gets the signal's number and what was running
 Handler = Callable[[int, FrameType | None], None]
-#: The most seconds until the handler of a signal runs during `wait`
+#: The most seconds until the handler of a signal runs during `wait` and `join`
 LOOK = 1.0
 
 
@@ -36,3 +37,9 @@ def wait(is_there: Callable[[float], bool], seconds: float | None = None) -> boo
             return True
         if left < LOOK:
             return False
+
+
+def join(thread: threading.Thread) -> None:
+    """Wait until a thread has ended, and let handlers run meanwhile."""
+    while thread.is_alive():
+        thread.join(LOOK)

@@ -16,7 +16,7 @@ from minicluster.errors import BurstError
 from minicluster.kubectl import Kubernetes
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.wanted import Wanted, problems
-from minicluster.signals import handled
+from minicluster.signals import handled, join
 
 #: Signals that end it; the second one ends it at once.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -81,9 +81,7 @@ def follow(request: FollowRequest) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            # this thread must wake for signals
-            while thread.is_alive():
-                thread.join(1.0)
+            join(thread)
     if demand.error:
         raise demand.error
     streams.say("ended: the bursts stay as they are")

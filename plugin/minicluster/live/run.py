@@ -17,7 +17,7 @@ from minicluster.cluster.node import Node
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError, Kubernetes, reason
 from minicluster.live.input import Input
-from minicluster.signals import Handler, handled, wait
+from minicluster.signals import Handler, handled, join
 
 #: Gets a signal; returns whether it has dealt with it, so that the command doesn't get it
 Told = Callable[[int], bool]
@@ -104,7 +104,7 @@ class _Piped:
                 reader.start()
                 while self._early:
                     self._signal(self._early.pop(0), None)
-                wait(lambda seconds: _has_ended(reader, seconds))
+                join(reader)
                 code = process.wait()
         return code_of(code) if self._id else _code(code, self._said)
 
@@ -155,11 +155,6 @@ def handle_signals(handler: Handler) -> AbstractContextManager[None]:
     """Set a handler for the signals that end a program."""
     # nohup, or a shell's &, makes us ignore some: we still do
     return handled((number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN), handler)
-
-
-def _has_ended(thread: threading.Thread, seconds: float) -> bool:
-    thread.join(seconds)
-    return not thread.is_alive()
 
 
 def _write(stream: IO[bytes], data: bytes) -> None:
