@@ -52,6 +52,12 @@ def _end(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
+def _lost_reader() -> "select.poll":
+    poll = select.poll()
+    poll.register(1, 0)  # 0: only errors are reported
+    return poll
+
+
 @contextmanager
 def until_unread(end: Handler = _end) -> Iterator[None]:
     """End the process quietly, as SIGPIPE does, as soon as nobody reads standard output, even if nothing is written.
@@ -61,18 +67,17 @@ def until_unread(end: Handler = _end) -> Iterator[None]:
     if not hasattr(select, "poll"):  # Windows
         yield
         return
-    is_unread = threading.Event()
+    has_ended = False
 
     def handle(number: int, frame: FrameType | None) -> None:
-        # a command that ends before it has read its input gives us the same signal
-        if is_unread.is_set():
+        nonlocal has_ended
+        # a command that ends before it has read its input gives us the same signal; so do writes after the end
+        if not has_ended and _lost_reader().poll(0):
+            has_ended = True
             end(number, frame)
 
     def watch(main: int) -> None:
-        poll = select.poll()
-        poll.register(1, 0)  # 0: only its errors are reported
-        poll.poll()
-        is_unread.set()
+        _lost_reader().poll()
         signal.pthread_kill(main, signal.SIGPIPE)
 
     with handled([signal.SIGPIPE], handle):
