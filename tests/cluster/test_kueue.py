@@ -1,6 +1,7 @@
 """MiniClusters that Kueue's real controller admits, suspends and lets grow."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,17 @@ import pytest
 from autoscaled import agent, resize
 from kube import Kube
 from kueue_beside import LOCAL_QUEUE
-from queued import ELASTIC, beside, new_release, queued_helm, running, status, with_priority
+from queued import (
+    ELASTIC,
+    admitted_workloads,
+    beside,
+    new_release,
+    queued_helm,
+    remove_second_workload,
+    running,
+    status,
+    with_priority,
+)
 from quick import QuickCluster
 from quota import PATIENCE, Quota
 from simulated import end
@@ -169,6 +180,26 @@ def test_an_elastic_minicluster_that_grew_starts_again_after_a_suspension(
     patch = {"spec": {"template": {"metadata": {"annotations": names}}}}
     release.kubectl("patch", "job", "mc", "--type=merge", "-p", json.dumps(patch))
     running(release, 2)
+
+
+def test_a_growth_goes_on_when_the_second_of_two_admitted_workloads_is_removed(
+    helm4: Helm, queues: QuickCluster
+) -> None:
+    release = new_release(queued_helm(helm4, queues), queues, 8)
+    release.install(size=2, kueue=ELASTIC)
+    uids = running(release, 2)
+    # as kueue#11327 makes it when the size changes twice
+    second = {**admitted_workloads(release)[0], "status": {}}
+    kept = ("namespace", "labels", "annotations", "finalizers", "ownerReferences")
+    second["metadata"] = {"name": "second", **{key: second["metadata"].get(key) for key in kept}}
+    queues.create(second)
+    release.cluster.wait("the second", lambda: len(admitted_workloads(release)) == 2)
+    release.upgrade(size=3)
+    log, said = queues.work_dir / "kueue" / "log", f'"{release.namespace}".*unexpected combination of old and new'
+    release.cluster.wait("Kueue's error", lambda: bool(re.search(said, log.read_text())))
+    assert _gated(release) == {2}
+    remove_second_workload(release)
+    _kept(uids, running(release, 3))
 
 
 def test_autoscaling_in_a_kueue_queue_requires_an_elastic_job(helm4: Helm, queues: QuickCluster) -> None:
