@@ -80,13 +80,13 @@ def until_unread(end: Handler = _end) -> Iterator[None]:
         _lost_reader().poll()
         signal.pthread_kill(main, signal.SIGPIPE)
 
-    with handled([signal.SIGPIPE], handle):
-        threading.Thread(target=watch, args=(threading.get_ident(),), daemon=True).start()
-        try:
+    try:
+        with handled([signal.SIGPIPE], handle):
+            threading.Thread(target=watch, args=(threading.get_ident(),), daemon=True).start()
             yield
-        except (SystemExit, KeyboardInterrupt):
-            discard_unwritten()
-            raise
+    except (SystemExit, KeyboardInterrupt):
+        discard_unwritten()
+        raise
 
 
 def read(source: IO[bytes]) -> bytes:

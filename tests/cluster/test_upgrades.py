@@ -27,7 +27,9 @@ def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """An older version."""
     root = tmp_path_factory.mktemp("older")
     with tarfile.open(request.param) as archive:
-        archive.extractall(root, filter="data")
+        # an argument of extractall, which Python has since 3.11.4
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(root)
     return Version(root).install()
 
 

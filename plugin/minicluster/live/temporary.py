@@ -83,7 +83,7 @@ class TemporaryRelease:
                 self._cancel()
             if oneshot.is_there(self._kubernetes, self._asked):
                 self._is_installed = True
-                helm.uninstall(self._kubernetes, self._asked.name, helm.REMOVAL)
+                oneshot.remove(self._kubernetes, self._asked)
         except ToolError as error:
             if self._is_installed:
                 self._say_left(helm.explain(error))

@@ -103,6 +103,15 @@ def is_there(kubernetes: Kubernetes, asked: Oneshot) -> bool:
     return bool(kubernetes.helm("list", "--short", *states, f"--selector={MARK}={asked.key}").split())
 
 
+def remove(kubernetes: Kubernetes, asked: Oneshot) -> None:
+    """Remove the release together with its pods. Raises ToolError, unless someone else has removed it meanwhile."""
+    try:
+        helm.uninstall(kubernetes, asked.name, helm.REMOVAL)
+    except ToolError:
+        if is_there(kubernetes, asked):
+            raise
+
+
 def _base(asked: Oneshot) -> dict[str, Any]:
     logging = asked.values.get("logging") or {}
     # the chart refuses what is no map

@@ -40,7 +40,7 @@ def installed_once(kube: KubeClient, asked: oneshot.Oneshot) -> Iterator[None]:
     finally:
         with _errors():
             if oneshot.is_there(kubernetes, asked):
-                helm.uninstall(kubernetes, asked.name, REMOVAL)
+                oneshot.remove(kubernetes, asked)
 
 
 def resize(kube: KubeClient, release: str, size: int, group: str = "") -> None:

@@ -25,7 +25,9 @@ case $2 in
 install) touch "$folder/release"; [ ! -e "$folder/refusal" ] || { cat "$folder/refusal" >&2; exit 1; } ;;
 list) [ ! -e "$folder/release" ] || echo mini ;;
 uninstall) [ ! -e "$folder/stuck" ] || { echo 'Error: not now' >&2; exit 1; }
-  [ ! -e "$folder/slow" ] || exec sleep 60; rm "$folder/release" ;;
+  [ ! -e "$folder/slow" ] || exec sleep 60
+  rm "$folder/release"
+  [ ! -e "$folder/gone" ] || { echo 'Error: release: not found' >&2; exit 1; } ;;
 esac"""
 RUN = ("run", "--name", "mini", "--namespace", "lab")
 WORK = ("--", "work")
@@ -93,6 +95,13 @@ def test_a_removal_that_fails_leaves_the_exit_code_of_the_work(kubectl: Kubectl)
     done = kubectl.run(*RUN, *WORK)
     last = f"mini is left in namespace lab: helm uninstall mini: not now: {WAY_OUT}"
     assert (done.code, done.err.splitlines()[-1]) == (7, f"minicluster: {last}")
+
+
+def test_a_release_that_someone_else_removes_at_the_same_time_is_not_called_left(kubectl: Kubectl) -> None:
+    kubectl.has(**ends(kubectl, 7))
+    (kubectl.folder / "gone").touch()
+    last = f"mini has ended (exit code 7): Failed: {END}: said why"
+    assert kubectl.run(*RUN, *WORK) == Done(7, "", say(INSTALLED, last))
 
 
 def test_the_timeout_ends_a_log_that_says_nothing(kubectl: Kubectl) -> None:
