@@ -67,26 +67,20 @@ def until_unread(end: Handler = _end) -> Iterator[None]:
     if not hasattr(select, "poll"):  # Windows
         yield
         return
-    has_ended = False
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal has_ended
-        # a command that ends before it has read its input gives us the same signal; so do writes after the end
-        if not has_ended and _lost_reader().poll(0):
-            has_ended = True
+        # a command that ends before it has read its input gives us the same signal
+        if _lost_reader().poll(0):
+            _discard(1)
             end(number, frame)
 
     def watch(main: int) -> None:
         _lost_reader().poll()
         signal.pthread_kill(main, signal.SIGPIPE)
 
-    try:
-        with handled([signal.SIGPIPE], handle):
-            threading.Thread(target=watch, args=(threading.get_ident(),), daemon=True).start()
-            yield
-    except (SystemExit, KeyboardInterrupt):
-        discard_unwritten()
-        raise
+    with handled([signal.SIGPIPE], handle):
+        threading.Thread(target=watch, args=(threading.get_ident(),), daemon=True).start()
+        yield
 
 
 def read(source: IO[bytes]) -> bytes:
@@ -133,6 +127,11 @@ def discard_unwritten() -> None:
         try:
             stream.flush()
         except OSError:
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, stream.fileno())
-            os.close(null)
+            _discard(stream.fileno())
+
+
+def _discard(descriptor: int) -> None:
+    """Let all that is written to a descriptor vanish."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)

@@ -1,8 +1,10 @@
 """Fixtures: a real API server with controllers, a scheduler and kwok's simulated nodes; releases in it."""
 
 import dataclasses
+import heapq
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import kueue_beside
@@ -13,6 +15,25 @@ from simulated import new_namespace, started
 from support import BIN, CHART, Helm
 
 from tools.releases import Release
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Give each module of these tests, or each group, to one worker, and leave a worker of four to other tests.
+
+    These mostly wait for controllers. So tests that compute run beside them all the time, and fewer clusters start.
+    """
+    workers: int = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    units: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            group = item.get_closest_marker("xdist_group")
+            units[group.args[0] if group else item.path.name].append(item)
+    loads = [(0, f"cluster {number}") for number in range(workers - workers // 4)]
+    for tests in sorted(units.values(), key=len, reverse=True):
+        load, name = heapq.heappop(loads)
+        for test in tests:
+            test.add_marker(pytest.mark.xdist_group(name), append=False)
+        heapq.heappush(loads, (load + len(tests), name))
 
 
 @pytest.fixture(scope="session")
