@@ -36,6 +36,9 @@ os.environ.setdefault("GOGC", "400")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# a user's output goes through a buffer
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 # a shell's &, nohup and some CI runners make us, and so all that a test starts, ignore Ctrl-C or a hang-up
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
