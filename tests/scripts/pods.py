@@ -140,6 +140,13 @@ class Pod:
         path.write_text(text)
         path.chmod(0o755)
 
+    def wrap(self, name: str, first: str) -> None:
+        """Let a command of the image run a line of shell first."""
+        real = self.root / "real" / name  # a busybox knows by this name what it is to do
+        real.parent.mkdir(exist_ok=True)
+        (self.root / "bin" / name).rename(real)
+        self.command(name, f'#!/bin/sh\n{first}\nexec {real} "$@"\n')
+
     def edit(self, file: str, old: str, new: str) -> None:
         """Replace a text in a file of the ConfigMap, which must have it."""
         path = self.home / "minicluster" / file
