@@ -16,6 +16,9 @@ from support import BIN, CHART, Helm
 
 from tools.releases import Release
 
+#: A module of more tests takes no longer: they are quick
+MANY = 25
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Give each module of these tests, or each group, to one worker, and leave a worker of four to other tests.
@@ -33,7 +36,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.
         load, name = heapq.heappop(loads)
         for test in tests:
             test.add_marker(pytest.mark.xdist_group(name), append=False)
-        heapq.heappush(loads, (load + len(tests), name))
+        heapq.heappush(loads, (load + min(len(tests), MANY), name))
 
 
 @pytest.fixture(scope="session")
