@@ -6,6 +6,7 @@ from typing import Any
 import kueue_beside
 import pytest
 from kueue_beside import LOCAL_QUEUE
+from minicluster.cluster.kueue import WORKLOADS, true_conditions
 from minicluster.kubectl import Kubernetes
 from minicluster.live.document import document
 from minicluster.live.snapshot import take_snapshot
@@ -64,13 +65,8 @@ def running(release: Release, size: int) -> dict[int, str]:
 
 def admitted_workloads(release: Release) -> list[dict[str, Any]]:
     """Return the Workloads that Kueue has admitted and that have not ended."""
-
-    def conditions(workload: dict[str, Any]) -> set[str]:
-        found = workload.get("status", {}).get("conditions", [])
-        return {condition["type"] for condition in found if condition["status"] == "True"}
-
-    workloads = release.items("workloads.kueue.x-k8s.io")
-    return [one for one in workloads if "Admitted" in (its := conditions(one)) and "Finished" not in its]
+    workloads = release.items(WORKLOADS)
+    return [one for one in workloads if "Admitted" in (its := true_conditions(one)) and "Finished" not in its]
 
 
 def remove_second_workload(release: Release) -> None:

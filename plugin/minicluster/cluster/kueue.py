@@ -12,7 +12,7 @@ FAILED_TO_START = "FailedToStart"
 
 def why_held(queue: str, workloads: Mapping[str, Any]) -> str:
     """Return why a Job is suspended, from the list of its Workloads as kubectl prints it."""
-    active = [one for one in workloads.get("items", ()) if "Finished" not in _true(one)]
+    active = [one for one in workloads.get("items", ()) if "Finished" not in true_conditions(one)]
     told = "; ".join(dict.fromkeys(_reasons(active[-1]))) if active else _failed_start(workloads)
     return f"Kueue's queue {queue}: {told or 'it has not looked at the Job yet'}"
 
@@ -41,6 +41,7 @@ def _failed_start(workloads: Mapping[str, Any]) -> str:
     return f"it could not start the Job: {last['message']}"
 
 
-def _true(workload: Mapping[str, Any]) -> set[str]:
+def true_conditions(workload: Mapping[str, Any]) -> set[str]:
+    """Return the types of a Workload's true conditions."""
     conditions = workload.get("status", {}).get("conditions", [])
     return {condition["type"] for condition in conditions if condition["status"] == "True"}
