@@ -9,7 +9,7 @@ from kueue_beside import LOCAL_QUEUE
 from minicluster.cluster.kueue import WORKLOADS, true_conditions
 from minicluster.kubectl import Kubernetes
 from minicluster.live.document import document
-from minicluster.live.snapshot import take_snapshot
+from minicluster.live.snapshot import StatusSnapshot, take_snapshot
 from quick import QuickCluster, QuickHelm
 from support import Helm
 
@@ -43,9 +43,18 @@ def with_priority(release: Release, word: str) -> dict[str, Any]:
 
 def status(release: Release, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Return what `minicluster status -o json` prints, for a cluster whose lead can't be asked."""
+    return document(_take_snapshot(release, monkeypatch))
+
+
+def why(release: Release, monkeypatch: pytest.MonkeyPatch, index: int) -> str:
+    """Return what `minicluster status` says of a pod that is not in Flux."""
+    return _take_snapshot(release, monkeypatch).pods[index].why
+
+
+def _take_snapshot(release: Release, monkeypatch: pytest.MonkeyPatch) -> StatusSnapshot:
     for name in ("PATH", "KUBECONFIG"):
         monkeypatch.setenv(name, release.cluster.env[name])
-    return document(take_snapshot(Kubernetes(namespace=release.namespace), release.name, datetime.now(UTC)))
+    return take_snapshot(Kubernetes(namespace=release.namespace), release.name, datetime.now(UTC))
 
 
 def running(release: Release, size: int) -> dict[int, str]:

@@ -9,6 +9,7 @@ import pytest
 from autoscaled import agent, resize
 from kube import Kube
 from kueue_beside import LOCAL_QUEUE
+from minicluster.cluster.kueue import WORKLOADS, true_conditions
 from queued import (
     ELASTIC,
     admitted_workloads,
@@ -18,6 +19,7 @@ from queued import (
     remove_second_workload,
     running,
     status,
+    why,
     with_priority,
 )
 from quick import QuickCluster
@@ -149,8 +151,9 @@ def test_an_elastic_minicluster_changes_its_size_without_a_restart(
     release.cluster.wait("the gates", lambda: _gated(release) == {2, 3, 4})
     kept = release.live_pods()
     assert {index: kept[index]["metadata"]["uid"] for index in uids} == uids
-    waits = {"ranks": "2-4", "reason": "Pending: waits for Kueue's quota"}
-    assert waits in status(release, monkeypatch)["pods"]
+    assert {"ranks": "2-4", "reason": "Pending: waits for Kueue"} in status(release, monkeypatch)["pods"]
+    no_quota = "Pending: waits for Kueue: couldn't assign flavors to pod set main: insufficient unused quota for cpu "
+    release.cluster.wait("the reason", lambda: why(release, monkeypatch, 2).startswith(no_quota))
     release.upgrade(size=3)
     uids = _kept(uids, running(release, 3))
     other = beside(release)
@@ -183,7 +186,7 @@ def test_an_elastic_minicluster_that_grew_starts_again_after_a_suspension(
 
 
 def test_a_growth_goes_on_when_the_second_of_two_admitted_workloads_is_removed(
-    helm4: Helm, queues: QuickCluster
+    helm4: Helm, queues: QuickCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = new_release(queued_helm(helm4, queues), queues, 8)
     release.install(size=2, kueue=ELASTIC)
@@ -198,6 +201,8 @@ def test_a_growth_goes_on_when_the_second_of_two_admitted_workloads_is_removed(
     log, said = queues.work_dir / "kueue" / "log", f'"{release.namespace}".*unexpected combination of old and new'
     release.cluster.wait("Kueue's error", lambda: bool(re.search(said, log.read_text())))
     assert _gated(release) == {2}
+    names = " and ".join(one["metadata"]["name"] for one in admitted_workloads(release))
+    assert why(release, monkeypatch, 2).startswith(f"Pending: waits for Kueue: it admitted {names} for one Job: ")
     remove_second_workload(release)
     _kept(uids, running(release, 3))
 
@@ -256,8 +261,6 @@ def _gated(release: Release) -> set[int]:
 
 def _activate(release: Release, *, active: bool) -> None:
     patch = json.dumps({"spec": {"active": active}})
-    for workload in release.items("workloads.kueue.x-k8s.io"):
-        # without a status Kueue has not looked at it yet
-        conditions = workload.get("status", {}).get("conditions", [])
-        if not any(c["type"] == "Finished" for c in conditions):
+    for workload in release.items(WORKLOADS):
+        if "Finished" not in true_conditions(workload):
             release.kubectl("patch", "workload", workload["metadata"]["name"], "--type=merge", "-p", patch)

@@ -20,7 +20,8 @@ class GroupNodes:
     first: int  #: rank of its first node
     max_size: int
     pods: Mapping[int, Pod]  #: by index
-    queue: str = ""  #: of Kueue, while that holds its Job back
+    is_suspended: bool = False  #: whether its Job is
+    queue: str = ""  #: Kueue's, "" without
     uid: str = ""  #: of its Job
     why_held: str = ""  #: by Kueue
 
@@ -39,14 +40,14 @@ def size_of(job: Mapping[str, Any]) -> int:
     If that is 0, the Job is suspended, or with autoscaling or in a queue of Kueue has no parallelism. A Job that Kueue
     holds back, or the value `suspend`, has its size.
     """
-    spec, metadata = job["spec"], job["metadata"]
-    is_held = KUEUE_QUEUE in metadata.get("labels", {}) or SUSPENDED in metadata.get("annotations", {})
+    spec = job["spec"]
+    is_held = queue_of(job) or SUSPENDED in job["metadata"].get("annotations", {})
     return int(spec["completions"]) if spec["parallelism"] and (is_held or not spec.get("suspend")) else 0
 
 
-def holding_queue(job: Mapping[str, Any]) -> str:
-    """Return the queue of Kueue that holds a Job back, "" for none."""
-    return str(job["metadata"].get("labels", {}).get(KUEUE_QUEUE, "")) if job["spec"].get("suspend") else ""
+def queue_of(job: Mapping[str, Any]) -> str:
+    """Return the queue of Kueue that a Job is in, "" for none."""
+    return str(job["metadata"].get("labels", {}).get(KUEUE_QUEUE, ""))
 
 
 def read_groups(
@@ -61,8 +62,8 @@ def read_groups(
     for name, most in groups.items():
         its = read_pods(pods, name)
         if job := by_name.get(name):
-            uid = job["metadata"].get("uid", "")
-            yield GroupNodes(name, size_of(job), first, most, its, holding_queue(job), uid)
+            is_suspended, uid = job["spec"].get("suspend", False), job["metadata"].get("uid", "")
+            yield GroupNodes(name, size_of(job), first, most, its, is_suspended, queue_of(job), uid)
         else:
             yield GroupNodes(name, max(its, default=-1) + 1 if jobs is None else 0, first, most, its)
         first += most

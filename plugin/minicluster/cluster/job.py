@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from minicluster.cluster import words
-from minicluster.cluster.groups import SUSPENDED, registered
+from minicluster.cluster.groups import SUSPENDED, queue_of, registered
 from minicluster.cluster.pods import GROUP, Pod
-from minicluster.render.constants import IMMUTABLE, KUEUE_QUEUE
+from minicluster.render.constants import IMMUTABLE
 
 #: The first words of the annotation that says who suspended the Job, if the agent did (pod/agent/suspend.py)
 IDLE = "idle for "
@@ -60,7 +60,7 @@ def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
         has_socket=immutable.get("flux.disableSocket") != "true",
         is_suspended=spec.get("suspend", False),
         why_suspended=metadata["annotations"].get(SUSPENDED, ""),
-        queue=metadata.get("labels", {}).get(KUEUE_QUEUE, ""),
+        queue=queue_of(job),
         uid=metadata.get("uid", ""),
         end=_end(conditions) or (ENDING if "deletionTimestamp" in metadata else None),
         failed_pod=_failed_pod(conditions),

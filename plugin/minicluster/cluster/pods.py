@@ -58,6 +58,7 @@ class Pod:
     zone: str = ""  #: "" if Kubernetes doesn't tell it
     is_replaced: bool = True  #: whether the Job replaces it if it has failed; else it ends the Job
     is_cut_off: bool = False  #: whether its Kubernetes node gives no sign of life
+    is_gated: bool = False  #: whether Kueue keeps it from being scheduled
 
     @property
     def state(self) -> str:
@@ -127,8 +128,9 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
     is_leaving = "deletionTimestamp" in metadata
     gates = {gate["name"] for gate in item.get("spec", {}).get("schedulingGates", [])}
     reason, message = _reason(status, runner, is_leaving)
-    if KUEUE_ELASTIC in gates:
-        reason, message = "waits for Kueue's quota", ""
+    is_gated = KUEUE_ELASTIC in gates
+    if is_gated:
+        reason, message = "waits for Kueue", ""
     end = _end(status, runner)
     conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
     return Pod(
@@ -149,6 +151,7 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         zone=metadata["labels"].get(ZONE, ""),
         is_replaced=conditions.get("DisruptionTarget") == "True" or end.get("exitCode") in (None, *REPLACED),
         is_cut_off=_is_cut_off(status, conditions),
+        is_gated=is_gated,
     )
 
 

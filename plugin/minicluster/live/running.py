@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from minicluster.cluster.groups import holding_queue, size_of
+from minicluster.cluster.groups import queue_of, size_of
 from minicluster.cluster.hosts import Host, find_host
 from minicluster.cluster.job import end_of
 from minicluster.cluster.node import Node
@@ -59,7 +59,7 @@ def absence(host: Host, job: Mapping[str, Any], node: Node | None) -> tuple[str,
     if end:
         return f"{host} has ended: {': '.join(filter(None, end))}", False
     size = size_of(job)
-    if queue := holding_queue(job):
+    if job["spec"].get("suspend") and (queue := queue_of(job)):
         return f"{host} has no pod: Kueue's queue {queue} holds the Job {host.job}", True
     if job["spec"].get("suspend") and not host.group:
         return f"{host} has no pod: the Job {host.job} is suspended", True

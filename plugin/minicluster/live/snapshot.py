@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from minicluster.cluster import kueue, words
+from minicluster.cluster import words
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
@@ -15,6 +15,7 @@ from minicluster.errors import StatusError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.question import WORDS, Answer, Question, SilentError, read_answer, standard_input
 from minicluster.live.events import why_silent
+from minicluster.live.held import with_reasons_of_kueue
 from minicluster.live.lookup import NEEDS, find
 
 #: Seconds that the lead has to answer
@@ -60,17 +61,11 @@ class StatusSnapshot:
 
 def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> StatusSnapshot:
     """Return a MiniCluster as it is now, by its own name or its release's. Raises StatusError, ToolError."""
-    found = find(kubernetes, name)
-    job = found.job
-    if job and job.is_suspended and job.queue:
-        job = replace(job, why_suspended=_ask_kueue(kubernetes, job.queue, job.uid))
-    if job and job.end:
-        job = replace(job, end=why_failed(kubernetes, job, found.pods.get(0)))
-    groups = [
-        replace(each, why_held=_ask_kueue(kubernetes, each.queue, each.uid)) if each.queue else each
-        for each in found.groups
-    ]
-    taken = snapshot(found._replace(job=job, groups=groups), now, lambda lead: ask_lead(kubernetes, lead))
+    found = with_reasons_of_kueue(kubernetes, find(kubernetes, name))
+    if found.job and found.job.end:
+        ended = replace(found.job, end=why_failed(kubernetes, found.job, found.pods.get(0)))
+        found = found._replace(job=ended)
+    taken = snapshot(found, now, lambda lead: ask_lead(kubernetes, lead))
     said = why_silent(kubernetes, found) if taken.state == "Starting" else ""
     return replace(taken, why=f"{of_absence(found.pods.get(0))}: {said}") if said else taken
 
@@ -104,14 +99,6 @@ def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
     except ValueError as error:
         why = f"it printed no JSON: {error}"
     return made(None, *state_of_silent_lead(pods[0], why))
-
-
-def _ask_kueue(kubernetes: Kubernetes, queue: str, uid: str) -> str:
-    """Return why Kueue holds the Job of a UID back."""
-    try:
-        return kueue.why_held(queue, kubernetes.get(kueue.WORKLOADS, f"--selector={kueue.JOB}={uid}"))
-    except CommandError as error:
-        return f"Kueue's queue {queue}: why is unknown, {error.reason}"
 
 
 def ask_lead(kubernetes: Kubernetes, lead: Pod) -> str:

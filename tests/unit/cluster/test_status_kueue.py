@@ -1,20 +1,24 @@
-"""Why `minicluster status` says that Kueue holds a MiniCluster back."""
+"""Why `minicluster status` says that Kueue holds a MiniCluster back, or keeps pods of it gated."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_kubectl import asked, make_kubectl
 from minicluster.cluster.kueue import why_held
-from status_samples import suspended
+from minicluster.render.constants import KUEUE_ELASTIC
+from status_samples import SETTINGS, UNSCHEDULABLE, flux, job, pod, suspended
 
 NO_QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor a, 1 more needed"
+ADMITTED = (("QuotaReserved", "True", "Quota reserved"), ("Admitted", "True", "The workload is admitted"))
+NOT_YET = "it has not looked at the Job yet"
 PREEMPTED = "Preempted to accommodate a workload (UID: 1) due to prioritization in the ClusterQueue"
 
 
-def workload(*conditions: tuple[str, str, str], active: bool = True) -> dict[str, Any]:
+def workload(*conditions: tuple[str, str, str], active: bool = True, name: str = "job-mini") -> dict[str, Any]:
     found = [{"type": kind, "status": status, "message": text, "reason": "R"} for kind, status, text in conditions]
-    return {"metadata": {"name": "job-mini"}, "spec": {"active": active}, "status": {"conditions": found}}
+    return {"metadata": {"name": name}, "spec": {"active": active}, "status": {"conditions": found}}
 
 
 def not_started(time: str, message: str) -> dict[str, Any]:
@@ -26,17 +30,24 @@ def not_started(time: str, message: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("workloads", "why"),
     [
-        ([], "it has not looked at the Job yet"),
-        ([workload()], "it has not looked at the Job yet"),
-        ([{"metadata": {"name": "w"}, "spec": {}}], "it has not looked at the Job yet"),
+        ([], NOT_YET),
+        ([workload()], NOT_YET),
+        ([{"metadata": {"name": "w"}, "spec": {}}], NOT_YET),
         ([workload(("QuotaReserved", "False", NO_QUOTA))], NO_QUOTA),
         ([workload(("QuotaReserved", "False", ""))], "R"),
-        ([workload(("QuotaReserved", "True", "Quota reserved"))], "it has not looked at the Job yet"),
+        ([workload(("QuotaReserved", "True", "Quota reserved"))], NOT_YET),
         ([workload(("QuotaReserved", "False", NO_QUOTA), ("Evicted", "True", PREEMPTED))], f"{PREEMPTED}; {NO_QUOTA}"),
         ([workload(("QuotaReserved", "False", PREEMPTED), ("Evicted", "True", PREEMPTED))], PREEMPTED),
         ([workload(("QuotaReserved", "False", NO_QUOTA), ("Evicted", "False", PREEMPTED))], NO_QUOTA),
         ([workload(("QuotaReserved", "False", NO_QUOTA)), workload(("Finished", "True", "replaced"))], NO_QUOTA),
-        ([workload(("Finished", "True", "replaced"))], "it has not looked at the Job yet"),
+        ([workload(*ADMITTED), workload(("QuotaReserved", "False", NO_QUOTA))], NO_QUOTA),
+        ([workload(("QuotaReserved", "False", NO_QUOTA)), workload(*ADMITTED)], NO_QUOTA),
+        ([workload(*ADMITTED), workload(*ADMITTED, ("Finished", "True", "replaced"))], NOT_YET),
+        (
+            [workload(*ADMITTED, name="a"), workload(*ADMITTED, name="b")],
+            "it admitted a and b for one Job: ask an administrator to remove one, docs/kueue.md says how",
+        ),
+        ([workload(("Finished", "True", "replaced"))], NOT_YET),
         ([not_started("2", "b"), not_started("1", "a")], "it could not start the Job: b"),
         ([workload(("QuotaReserved", "False", NO_QUOTA)), not_started("1", "a")], NO_QUOTA),
         (
@@ -46,14 +57,14 @@ def not_started(time: str, message: str) -> dict[str, Any]:
     ],
 )
 def test_status_says_why_kueue_holds_a_minicluster_back(workloads: list[dict[str, Any]], why: str) -> None:
-    assert why_held("q", {"items": workloads}) == f"Kueue's queue q: {why}"
+    assert why_held({"items": workloads}) == why
 
 
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
         ({"items": [workload(("QuotaReserved", "False", "no\nquota"))]}, "Kueue's queue q: no quota"),
-        (None, "Kueue's queue q: it has not looked at the Job yet"),
+        (None, f"Kueue's queue q: {NOT_YET}"),
         (
             'error: the server doesn\'t have a resource type "workloads"',
             "Kueue's queue q: why is unknown, the server doesn't have a resource type \"workloads\"",
@@ -70,3 +81,16 @@ def test_status_reads_the_kueue_workload_of_a_suspended_job(
         "get workloads.kueue.x-k8s.io --selector=kueue.x-k8s.io/job-uid=u-1 --ignore-not-found --output=json "
         "--request-timeout=10s"
     )
+
+
+def test_status_reads_the_kueue_workload_of_a_job_with_gated_pods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubectl = make_kubectl(tmp_path, monkeypatch)
+    grows, gated = job(size=2), pod(1, UNSCHEDULABLE) | {"spec": {"schedulingGates": [{"name": KUEUE_ELASTIC}]}}
+    grows["metadata"]["uid"] = "u-1"
+    answers = {"pods": {"items": [pod(0), gated]}, "job": grows, "exec": [SETTINGS, flux(online="0")]}
+    held = workload(("QuotaReserved", "False", NO_QUOTA))
+    done = kubectl("mini", "-o", "json", **answers, workloads={"items": [held]})
+    reason = f"Pending: waits for Kueue: {NO_QUOTA}"
+    assert json.loads(done.stdout)["missing"] == [{"ranks": "1", "reason": reason}]

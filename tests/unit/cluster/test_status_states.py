@@ -127,7 +127,7 @@ State        Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu:
              has room
 Size         2 of at most 8
 Pods         0: Pending: Unschedulable
-             1: Pending: waits for Kueue's quota
+             1: Pending: waits for Kueue
 """,
     ),
     "joins another": (

@@ -188,7 +188,7 @@ def test_status_says_why_kueue_holds_the_nodes_of_a_group_back(monkeypatch: pyte
     held["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q"
     monkeypatch.setattr(f"{__name__}.JOBS", [held, JOBS[1]])
     mini = found(Objects([pod(0)]))
-    assert (mini.groups[0].queue, mini.groups[0].size) == ("q", 2)
+    assert (mini.groups[0].queue, mini.groups[0].is_suspended, mini.groups[0].size) == ("q", True, 2)
     mini = mini._replace(groups=[replace(mini.groups[0], why_held="no quota"), mini.groups[1]])
     groups = [{"name": "gpu", "policy": None}, {"name": "spot", "policy": None}]
     answer = json.dumps([SETTINGS | {"groups": groups}, flux(online="0", registered=13)])
