@@ -12,6 +12,7 @@ from minicluster.cluster.without_flux import state_of_silent_lead, state_without
 from minicluster.lead.question import read_answer
 from minicluster.live.document import document
 from minicluster.live.snapshot import StatusSnapshot
+from minicluster.render.constants import KUEUE_ELASTIC
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 CREATED = "2030-01-01T11:47:10Z"
@@ -23,6 +24,8 @@ UNSCHEDULABLE = {
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "1 Insufficient cpu."}
     ],
 }
+#: Spec of a pod that Kueue keeps gated
+GATED = {"schedulingGates": [{"name": KUEUE_ELASTIC}]}
 EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}
 
 
@@ -88,6 +91,12 @@ def suspended(queue: str = "", annotation: str = "") -> dict[str, Any]:
     found["metadata"] |= {"uid": "u-1", "labels": {"kueue.x-k8s.io/queue-name": queue} if queue else {}}
     found["metadata"]["annotations"] |= {"minicluster/suspended": annotation} if annotation else {}
     return found
+
+
+def workload(*conditions: tuple[str, str, str], active: bool = True, name: str = "job-mini") -> dict[str, Any]:
+    """Return a Workload of Kueue with conditions of (type, status, message)."""
+    found = [{"type": kind, "status": status, "message": text, "reason": "R"} for kind, status, text in conditions]
+    return {"metadata": {"name": name}, "spec": {"active": active}, "status": {"conditions": found}}
 
 
 #: Why a cluster sleeps, as its agent writes it

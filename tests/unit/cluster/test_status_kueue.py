@@ -7,18 +7,12 @@ from typing import Any
 import pytest
 from fake_kubectl import asked, make_kubectl
 from minicluster.cluster.kueue import why_held
-from minicluster.render.constants import KUEUE_ELASTIC
-from status_samples import SETTINGS, UNSCHEDULABLE, flux, job, pod, suspended
+from status_samples import GATED, SETTINGS, UNSCHEDULABLE, flux, job, pod, suspended, workload
 
 NO_QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor a, 1 more needed"
 ADMITTED = (("QuotaReserved", "True", "Quota reserved"), ("Admitted", "True", "The workload is admitted"))
 NOT_YET = "it has not looked at the Job yet"
 PREEMPTED = "Preempted to accommodate a workload (UID: 1) due to prioritization in the ClusterQueue"
-
-
-def workload(*conditions: tuple[str, str, str], active: bool = True, name: str = "job-mini") -> dict[str, Any]:
-    found = [{"type": kind, "status": status, "message": text, "reason": "R"} for kind, status, text in conditions]
-    return {"metadata": {"name": name}, "spec": {"active": active}, "status": {"conditions": found}}
 
 
 def not_started(time: str, message: str) -> dict[str, Any]:
@@ -87,7 +81,7 @@ def test_status_reads_the_kueue_workload_of_a_job_with_gated_pods(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubectl = make_kubectl(tmp_path, monkeypatch)
-    grows, gated = job(size=2), pod(1, UNSCHEDULABLE) | {"spec": {"schedulingGates": [{"name": KUEUE_ELASTIC}]}}
+    grows, gated = job(size=2), pod(1, UNSCHEDULABLE) | {"spec": GATED}
     grows["metadata"]["uid"] = "u-1"
     answers = {"pods": {"items": [pod(0), gated]}, "job": grows, "exec": [SETTINGS, flux(online="0")]}
     held = workload(("QuotaReserved", "False", NO_QUOTA))

@@ -4,8 +4,20 @@ from typing import Any
 
 import pytest
 from minicluster.live.table import table
-from minicluster.render.constants import KUEUE_ELASTIC
-from status_samples import CREATED, EVICTED, FOUR, STARTS, UNSCHEDULABLE, ended, job, pod, show, suspended, waiting
+from status_samples import (
+    CREATED,
+    EVICTED,
+    FOUR,
+    GATED,
+    STARTS,
+    UNSCHEDULABLE,
+    ended,
+    job,
+    pod,
+    show,
+    suspended,
+    waiting,
+)
 
 #: Job, pods, the error of asking the lead (None when it is not asked), and the table
 CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
@@ -118,7 +130,7 @@ Size         4 of at most 8
     ),
     "gated by Kueue": (
         job(size=2),
-        [pod(0, UNSCHEDULABLE), {**pod(1, UNSCHEDULABLE), "spec": {"schedulingGates": [{"name": KUEUE_ELASTIC}]}}],
+        [pod(0, UNSCHEDULABLE), pod(1, UNSCHEDULABLE) | {"spec": GATED}],
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s

@@ -15,8 +15,7 @@ from minicluster.live.held import with_reasons_of_kueue
 from minicluster.live.snapshot import snapshot
 from minicluster.live.table import table
 from minicluster.release.resize import resize
-from minicluster.render.constants import KUEUE_ELASTIC
-from status_samples import NOW, SETTINGS, flux, job, pod, waiting
+from status_samples import GATED, NOW, SETTINGS, flux, job, pod, waiting, workload
 
 RECORD = {
     "groups[0].name": "gpu",
@@ -200,13 +199,12 @@ def test_status_says_why_kueue_holds_the_nodes_of_a_group_back(monkeypatch: pyte
 
 
 def test_status_says_why_kueue_keeps_pods_of_a_group_gated(monkeypatch: pytest.MonkeyPatch) -> None:
-    grows, gated = group_job("gpu", 2), group_pod("gpu", 1, {"phase": "Pending"})
-    grows["metadata"] |= {"uid": "u-2"} | {"labels": grows["metadata"]["labels"] | QUEUED["labels"]}
-    gated["spec"] = {"schedulingGates": [{"name": KUEUE_ELASTIC}]}
+    grows, gated = group_job("gpu", 2), group_pod("gpu", 1, {"phase": "Pending"}) | {"spec": GATED}
+    grows["metadata"]["uid"] = "u-2"
+    grows["metadata"]["labels"] |= QUEUED["labels"]
     monkeypatch.setattr(f"{__name__}.JOBS", [grows, JOBS[1]])
-    condition = {"type": "QuotaReserved", "status": "False", "message": "no quota"}
-    workload = {"metadata": {"name": "w"}, "spec": {}, "status": {"conditions": [condition]}}
-    monkeypatch.setattr(Kubernetes, "get", lambda _, *words: {"items": [workload] if "u-2" in words[-1] else []})
+    held = workload(("QuotaReserved", "False", "no quota"))
+    monkeypatch.setattr(Kubernetes, "get", lambda _, *words: {"items": [held] if "u-2" in words[-1] else []})
     mini = with_reasons_of_kueue(Kubernetes(), found(Objects([pod(0), group_pod("gpu", 0), gated])))
     gpu = mini.groups[0]
     assert (gpu.why_held, gpu.pods[0].why, gpu.pods[1].why) == ("", "Running", "Pending: waits for Kueue: no quota")
