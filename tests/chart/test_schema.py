@@ -10,6 +10,15 @@ from minicluster.render import schema
 from renderings import runner
 from support import CHART, Helm, lines_with, one, values_text
 
+
+def _of_template(spec: Any) -> dict[str, Any]:
+    return {"pod": {"template": {"spec": spec}}}
+
+
+def _of_runner(**fields: Any) -> dict[str, Any]:
+    return _of_template({"containers": [{"name": "flux-sample", **fields}]})
+
+
 REFUSED: list[Any] = [
     ({"siez": 1}, "- at '': additional properties 'siez' not allowed"),
     ({"flux": {"wrapp": 1}}, "- at '/flux': additional properties 'wrapp' not allowed"),
@@ -30,6 +39,31 @@ REFUSED: list[Any] = [
     ({"interactive": "yes"}, "- at '/interactive': got string, want boolean"),
     ({"flux": {"environment": {"A": 1}}}, "- at '/flux/environment/A': got number, want string"),
     (runner(command=[1]), "- at '/containers/0/command/0': got number, want string"),
+    # parts of Kubernetes that the templates read
+    (_of_template("foo"), "- at '/pod/template/spec': got string, want object"),
+    (
+        _of_template({"schedulingGroup": {}, "containers": "x"}),
+        "- at '/pod/template/spec/containers': got string, want array",
+    ),
+    (_of_template({"containers": ["x"]}), "- at '/pod/template/spec/containers/0': got string, want object"),
+    (_of_runner(lifecycle="x"), "- at '/pod/template/spec/containers/0/lifecycle': got string, want object"),
+    (_of_runner(volumeMounts="x"), "- at '/pod/template/spec/containers/0/volumeMounts': got string, want array"),
+    (
+        _of_runner(volumeMounts=[{"mountPath": 3}]),
+        "- at '/pod/template/spec/containers/0/volumeMounts/0/mountPath': got number, want string",
+    ),
+    (
+        _of_runner(volumeMounts=[{"name": "a"}]),
+        "- at '/pod/template/spec/containers/0/volumeMounts/0': missing property 'mountPath'",
+    ),
+    (
+        runner(securityContext={"capabilities": "x"}) | {"metrics": {"enabled": True}},
+        "- at '/containers/0/securityContext/capabilities': got string, want object",
+    ),
+    (
+        runner(securityContext={"capabilities": {"drop": "ALL"}}),
+        "- at '/containers/0/securityContext/capabilities/drop': got string, want array",
+    ),
     # numbers
     ({"size": 0}, "- at '/size': minimum: got 0, want 1"),
     ({"size": -3}, "- at '/size': minimum: got -3, want 1"),
