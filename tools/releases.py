@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tools import tenant
 from tools.clients import CHART, Done, Helm, KubernetesCluster, ProcessError, until, values_text
 
 #: Where Flux is in the pods of a release with the chart's defaults.
@@ -44,10 +45,14 @@ class Release:
 
     def run(self, command: str, *args: object, values: Mapping[str, Any] | None = None, post: bool = True) -> Done:
         """Run `helm install` or `upgrade` with the post-renderer."""
-        text = values_text({**self.values, **(values or {})})
+        text = values_text(self._complete({**self.values, **(values or {})}))
         renderer = ("--post-renderer", "minicluster") if post else ()
         where = ("--namespace", self.namespace, *renderer, "--values", "-")
         return self.helm.run(command, self.name, self.chart, *where, *args, stdin=text)
+
+    def _complete(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the values with what a shared cluster asks of pods; those of another chart as they are."""
+        return tenant.values(values, restricted=True) if self.chart.name.startswith(CHART.name) else values
 
     def install(self, *args: object, **values: Any) -> Done:
         """Install; the values stay those of the release. Raises ProcessError."""
@@ -164,6 +169,10 @@ class Release:
 
 class FluxRelease(Release):
     """A release whose pods run Flux: on a real cluster, not on simulated Kubernetes nodes."""
+
+    def _complete(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the values with the labels that pods need; who runs in them is the test's own."""
+        return tenant.values(values) if self.chart.name.startswith(CHART.name) else values
 
     def wait_for_end(self) -> dict[str, str]:
         """Return the reasons of the Job's conditions once it is Complete or Failed."""

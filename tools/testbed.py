@@ -11,13 +11,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tools import tenant
 from tools.clients import BIN, ROOT, Helm, KubernetesCluster
 from tools.releases import FluxRelease, Release
+from tools.tenant import SHARED, Tenant
 
 KUBECONFIG = "MINICLUSTER_TEST_KUBECONFIG"
 #: The name of the releases.
 NAME = "mini"
 SCHEDULERS = ("sched-simple", "Fluxion")
+#: Most images of applications run as root
+WORLD = SHARED.without("restricted")
 
 
 def kubernetes() -> KubernetesCluster:
@@ -41,14 +45,22 @@ def release(namespace: str, values: Mapping[str, Any], home: Path, helm: str = "
     return FluxRelease(client, kubernetes(), namespace, name, values=dict(values))
 
 
+@cache
+def govern() -> None:
+    """Make the policies of a user's world in the cluster, once."""
+    tenant.govern(kubernetes())
+
+
 @contextmanager
-def new_namespace(*labels: str) -> Iterator[str]:
-    """Make a namespace, and remove it with all that is in it."""
+def new_namespace(*labels: str, world: Tenant = WORLD) -> Iterator[str]:
+    """Make a namespace in a user's world, and remove it with all that is in it."""
     cluster, name = kubernetes(), f"minicluster-test-{secrets.token_hex(4)}"
+    govern()
     cluster.kubectl("create", "namespace", name)
-    if labels:
-        cluster.kubectl("label", "namespace", name, *labels)
     try:
+        marks = (f"{key}={value}" for key, value in world.namespace_labels.items())
+        cluster.kubectl("label", "namespace", name, *marks, *labels)
+        tenant.arrange(cluster, name, world)
         yield name
     finally:
         # a namespace with a Job that has backoffLimitPerIndex is never removed: the Job goes first

@@ -14,6 +14,7 @@ from quick import QuickCluster, QuickHelm
 from simulated import new_namespace, started
 from support import BIN, CHART, Helm
 
+from tools import tenant
 from tools.releases import Release
 
 #: A module of more tests takes no longer: they are quick
@@ -55,6 +56,7 @@ def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         return
     folder = tmp_path_factory.mktemp("api") / "work"
     with QuickCluster(BIN, folder, nodes=0, api_server=Path(other) / "bin" / "kube-apiserver") as api:
+        tenant.govern(api)
         yield api
 
 
@@ -68,9 +70,9 @@ def queues(cluster: QuickCluster) -> Iterator[QuickCluster]:
 
 
 @pytest.fixture
-def namespace(cluster: QuickCluster) -> Iterator[str]:
+def namespace(request: pytest.FixtureRequest, cluster: QuickCluster) -> Iterator[str]:
     """Make a namespace in which pods can start, and end its pods at the end."""
-    name = new_namespace(cluster)
+    name = new_namespace(cluster, tenant.world_of(request.node.iter_markers("without")))
     yield name
     cluster.empty(name)
 

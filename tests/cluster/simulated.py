@@ -9,7 +9,9 @@ import pytest
 from quick import QuickCluster
 from support import BIN
 
+from tools import tenant
 from tools.releases import Release
+from tools.tenant import Tenant
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl")
 _numbers = itertools.count()
@@ -22,18 +24,21 @@ def started(folder: Path, gates: str = "") -> Iterator[QuickCluster]:
     if missing:
         pytest.skip(f"{', '.join(missing)} missing: run `make tools`")
     with QuickCluster(BIN, folder / "work", gates=gates) as cluster:
+        tenant.govern(cluster)
         yield cluster
 
 
-def new_namespace(cluster: QuickCluster, **labels: str) -> str:
-    """Make a namespace in which pods can start, and return its name."""
+def new_namespace(cluster: QuickCluster, world: Tenant = tenant.SHARED, **labels: str) -> str:
+    """Make a namespace in which pods can start, in a user's world, and return its name."""
     name = f"test-{next(_numbers)}"
-    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    metadata = {"name": name, "labels": world.namespace_labels | labels}
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     if not cluster.nodes:  # and so no controllers
         cluster.create(
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
         )
     cluster.wait("the service account", lambda: bool(cluster.get("serviceaccount", "default", "--namespace", name)))
+    tenant.arrange(cluster, name, world if cluster.nodes else world.without("quota"))
     return name
 
 

@@ -13,7 +13,7 @@ from broker_clusters import Cluster, Make
 from broker_pods import UNSHARE, Flux, Image
 from real_cluster import Install, Need
 
-from tools import testbed
+from tools import tenant, testbed
 from tools.releases import FluxRelease
 
 #: $FLUX_PREFIX is a list, with spaces
@@ -83,15 +83,16 @@ def scheduler(request: pytest.FixtureRequest, schedulers: list[str]) -> str:
 
 
 @pytest.fixture
-def release(tmp_path: Path, scheduler: str) -> Iterator[Install]:
+def release(request: pytest.FixtureRequest, tmp_path: Path, scheduler: str) -> Iterator[Install]:
     """Installs clusters that are removed with the test."""
+    world = tenant.world_of(request.node.iter_markers("without"), testbed.WORLD)
     with ExitStack() as stack:
 
         def release(values: dict[str, Any], runner: dict[str, Any] | None = None, **how: Any) -> FluxRelease:
             mode = how.get("mode", "auto")
             if mode == "image" and testbed.minor_version() < 35:
                 pytest.skip("the cluster's Kubernetes has no image volumes, which came with 1.35")
-            namespace = stack.enter_context(testbed.new_namespace(*how.get("labels", ())))
+            namespace = stack.enter_context(testbed.new_namespace(*how.get("labels", ()), world=world))
             all_values = testbed.values_of(values, runner or {}, mode, scheduler)
             installed = testbed.release(namespace, all_values, tmp_path, how.get("helm", "helm"))
             installed.install(*how.get("options", ()))

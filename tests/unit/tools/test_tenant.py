@@ -1,0 +1,45 @@
+"""tools/tenant.py: the parts of a user's world, and the marks of tests that need less of it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tools import tenant
+
+
+def mark(*parts: str, **words: str) -> Any:
+    return SimpleNamespace(args=parts, kwargs=words)
+
+
+def test_a_test_that_needs_less_lacks_these_parts_alone() -> None:
+    assert tenant.world_of([]) == tenant.SHARED
+    some = tenant.world_of([mark("labels", why="no value for them"), mark("restricted", why="runs as root")])
+    assert some == tenant.Tenant(labels=False, security="baseline")
+    assert tenant.world_of([mark(*tenant.Tenant._fields, why="a cluster of one's own")]) == tenant.PLAIN
+
+
+@pytest.mark.parametrize("bad", [mark(), mark("labels"), mark("labels", why=" "), mark(why="x"), mark("net", why="x")])
+def test_a_mark_without_a_reason_or_with_an_unknown_part_is_an_error(bad: Any) -> None:
+    with pytest.raises(ValueError, match="user's world"):
+        tenant.world_of([bad])
+
+
+def test_values_get_what_the_world_asks_and_keep_what_they_have() -> None:
+    given = {
+        "size": 2,
+        "pod": {"labels": {"team": "ml"}, "securityContext": {"runAsUser": 7}},
+        "containers": [{"image": "a", "securityContext": {"capabilities": {"drop": ["NET_RAW"]}}}],
+    }
+    assert tenant.values(given) == given | {"pod": given["pod"] | {"labels": tenant.LABELS | {"team": "ml"}}}
+    safe = tenant.CONTEXT | {"capabilities": {"drop": ["NET_RAW"]}}
+    assert tenant.values(given, restricted=True) == {
+        "size": 2,
+        "pod": {
+            "labels": tenant.LABELS | {"team": "ml"},
+            "securityContext": tenant.POD_CONTEXT | {"runAsUser": 7},
+        },
+        "containers": [{"image": "a", "securityContext": safe}],
+        "services": [],
+        "flux": {"container": {"securityContext": tenant.CONTEXT}},
+    }
