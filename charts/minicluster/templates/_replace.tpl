@@ -51,27 +51,15 @@ helm.sh/hook-output-log-policy: hook-failed
 {{- $root := first . -}}{{- $action := last . -}}
 {{- $name := include "minicluster.name" $root -}}
 {{- $runner := fromJson (include "minicluster.runner" $root) -}}
-{{- $pod := $root.Values.pod -}}{{- $view := $root.Values.flux.container -}}{{- $own := $view.disable -}}
+{{- $view := $root.Values.flux.container -}}{{- $own := $view.disable -}}
 metadata:
   name: "{{ $name | trunc 48 }}-replace-{{ $action }}"
-  namespace: {{ $root.Release.Namespace | quote }}
-  labels: {{- include "minicluster.labels" $root | nindent 4 }}
-  annotations: {{- include "minicluster.replaceHook" (list $root "0" $action) | nindent 4 }}
+  {{- include "minicluster.podMetadata" (list $root "replace" (include "minicluster.replaceHook" (list $root "0" $action))) | nindent 2 }}
 spec:
   restartPolicy: Never
   serviceAccountName: "{{ $name }}-replace"
   automountServiceAccountToken: true
-  {{- range $field := list "securityContext" "nodeSelector" "tolerations" }}
-  {{- with get $pod $field }}
-  {{ $field }}: {{- include "minicluster.yaml" . | nindent 4 }}
-  {{- end }}
-  {{- end }}
-  {{- with concat $pod.imagePullSecrets (list $view.imagePullSecret $runner.imagePullSecret) | compact | uniq }}
-  imagePullSecrets:
-    {{- range . }}
-    - name: {{ . | quote }}
-    {{- end }}
-  {{- end }}
+  {{- include "minicluster.placeBeside" (list $root (list $view.imagePullSecret $runner.imagePullSecret) $root.Values.pod.securityContext) | nindent 2 }}
   containers:
     - name: replace
       # it needs a Python: the view has one
@@ -80,10 +68,7 @@ spec:
       {{- with merge dict ($view.securityContext | default dict) (omit ($runner.securityContext | default dict) "privileged") }}
       securityContext: {{- include "minicluster.yaml" . | nindent 8 }}
       {{- end }}
-      # a ResourceQuota can refuse pods without resources
-      resources:
-        requests: {cpu: 10m, memory: 64Mi}
-        limits: {cpu: 500m, memory: 64Mi}
+      resources: {{- include "minicluster.yaml" $root.Values.hooks.resources | nindent 8 }}
       command: [{{ ternary "flux" "/opt/views/view/bin/flux" $own }}, python, /minicluster/replace_jobs.py, {{ $action }}, /minicluster/jobs.json]
       volumeMounts:
         - {name: config, mountPath: /minicluster}
