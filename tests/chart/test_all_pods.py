@@ -40,6 +40,7 @@ PODS = {
     "mc-services": "services",
     "mc-follow": "follow",
     "mc-quorum": "test",
+    "mc-replace-check": "replace",
     "mc-replace-remove": "replace",
     "mc-replace-wait": "replace",
 }
