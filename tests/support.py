@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -66,10 +67,14 @@ def by_name(text: str | bytes) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def hook_program() -> ModuleType:
-    """Return the chart's own program as a module; no compiled copy is left in the chart."""
-    path = CHART / "files" / "replace_jobs.py"
-    program = ModuleType(path.stem)
-    exec(compile(path.read_bytes(), str(path), "exec"), program.__dict__)
+    """Return the chart's own program as a module, with its `server`; no compiled copy is left in the chart."""
+    made = []
+    for stem in ("replace_server", "replace_jobs"):
+        path = CHART / "files" / f"{stem}.py"
+        made.append(sys.modules.setdefault(stem, ModuleType(stem)))
+        exec(compile(path.read_bytes(), str(path), "exec"), made[-1].__dict__)
+    server, program = (sys.modules.pop(module.__name__) for module in made)
+    program.__dict__["server"] = server
     return program
 
 

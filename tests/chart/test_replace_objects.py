@@ -23,28 +23,40 @@ def test_without_the_value_there_is_no_hook(helm4: Helm) -> None:
 def test_an_install_and_gitops_have_the_hook_that_removes(helm: Helm) -> None:
     text = helm.template(values=VALUES, release="mc")
     kinds = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap")
-    expected = {**{f"{kind} mc-replace": "" for kind in kinds}, "Pod mc-replace-remove": ""}
+    pods = ("Pod mc-replace-check", "Pod mc-replace-remove")
+    expected = {**{f"{kind} mc-replace": "" for kind in kinds}, **dict.fromkeys(pods, "")}
     assert hooks(text) == dict.fromkeys(expected, "pre-upgrade,pre-rollback")
     # an upgrade that finds no live Job makes one, and waits for it
     after = hooks(helm.template("--is-upgrade", values=VALUES, release="mc"))
     assert after == {
         **dict.fromkeys(expected, "pre-upgrade,pre-rollback,post-upgrade"),
-        "Pod mc-replace-remove": "pre-upgrade,pre-rollback",
+        **dict.fromkeys(pods, "pre-upgrade,pre-rollback"),
         "Pod mc-replace-wait": "post-upgrade",
     }
 
 
 def test_the_account_may_remove_the_jobs_of_this_release_alone(helm4: Helm) -> None:
-    jobs = {
-        "apiGroups": ["batch"],
-        "resources": ["jobs"],
-        "resourceNames": ["mc", "mc-gpu", "mc-big"],
-        "verbs": ["get", "delete"],
-    }
+    jobs = {"apiGroups": ["batch"], "resources": ["jobs"]}
+    own = {**jobs, "resourceNames": ["mc", "mc-gpu", "mc-big"], "verbs": ["get", "delete"]}
+    new, pods = {**jobs, "verbs": ["create"]}, {"apiGroups": [""], "resources": ["pods"]}
     values = {**VALUES, **GROUPS}
-    assert one(helm4.template(values=values, release="mc"), "Role")["rules"] == [jobs]
+    rules = one(helm4.template(values=values, release="mc"), "Role")["rules"]
+    assert rules == [own, new, {**pods, "verbs": ["get", "create"]}]
     rules = one(helm4.template("--is-upgrade", values=values, release="mc"), "Role")["rules"]
-    assert rules == [jobs, {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    assert rules == [own, new, {**pods, "verbs": ["get", "create", "list"]}]
+
+
+def test_what_can_not_come_back_is_found_before_anything_is_removed(helm4: Helm) -> None:
+    text = helm4.template(values=VALUES, release="mc")
+    check, remove = (one(text, "Pod", f"mc-replace-{action}") for action in ("check", "remove"))
+    weights = [pod["metadata"]["annotations"]["helm.sh/hook-weight"] for pod in (check, remove)]
+    assert weights == ["0", "1"]
+    # Helm waits for this pod for 5 minutes: beside a container that never ends it fails, and Helm prints its log
+    assert check["spec"]["activeDeadlineSeconds"] == 240
+    for pod in (check, remove):
+        pod["spec"].pop("activeDeadlineSeconds", None)
+        pod["spec"]["containers"][0]["command"].pop(-2)
+    assert check["spec"] == remove["spec"]
 
 
 def test_the_program_is_told_what_the_jobs_record(helm4: Helm) -> None:
@@ -54,6 +66,7 @@ def test_the_program_is_told_what_the_jobs_record(helm4: Helm) -> None:
     keys = ("minicluster/immutable", "minicluster/version")
     made = {name: one(text, "Job", name)["metadata"]["annotations"] for name in ("mc", "mc-gpu", "mc-big")}
     assert plan["jobs"] == {name: {key: notes[key] for key in keys} for name, notes in made.items()}
+    assert plan["made"] == [one(text, "Job", name) for name in made]
 
 
 @pytest.mark.parametrize(

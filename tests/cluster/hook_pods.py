@@ -18,7 +18,7 @@ from tools.releases import Release
 def load() -> ModuleType:
     """Return the program, which a test may change."""
     program = hook_program()
-    program.__dict__["PAUSE"] = 0.1
+    program.__dict__["PAUSE"] = program.server.__dict__["PAUSE"] = 0.1
     return program
 
 
@@ -30,6 +30,7 @@ class HookPods:
     folder: Path
     program: ModuleType = field(default_factory=load)
     said: list[str] = field(default_factory=list)  #: what the pods printed
+    tells_checks: bool = False  #: whether `said` has what the pods that check printed
     played: set[str] = field(default_factory=set)
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -51,17 +52,17 @@ class HookPods:
         (self.folder / "namespace").write_text(release.namespace)
         (self.folder / "ca.crt").write_text(Path(config["certificate-authority"]).read_text())
         jobs = self.program.Jobs(config["server"], self.folder)
-        action = pod["spec"]["containers"][0]["command"][-2]
+        action, name = pod["spec"]["containers"][0]["command"][-2], pod["metadata"]["name"]
         try:
-            self.said.append(
-                self.program.remove(jobs, plan["jobs"]) if action == "remove" else self.program.wait(jobs, plan["name"])
-            )
+            said = self.program.run(jobs, action, plan, name)
+            self.said += [said] if action != "check" or self.tells_checks else []
             code = 0
         except (self.program.ReplaceError, InterruptedError) as error:
             self.said.append(str(error))
             code = 1
         try:
-            release.cluster.end_pod(release.namespace, pod["metadata"]["name"], code)
+            if len(pod["spec"]["containers"]) == 1:
+                release.cluster.end_pod(release.namespace, name, code)
         except ProcessError as error:
             self.said.append(str(error))  # a test compares what was said
 

@@ -1,98 +1,47 @@
-"""replace_jobs.py remove|wait FILE: makes Jobs anew that can't take the values of an upgrade with `upgrade.replace`.
+"""replace_jobs.py check|remove|wait FILE: makes Jobs anew that can't take new values, for `upgrade.replace`.
 
-FILE is JSON: `name`, the cluster's own Job, and for each of `jobs` the annotations of its new manifest, null for one
-that the release no longer has.
+FILE is JSON: `name`, the cluster's own Job; for each of `jobs` the annotations of its new manifest, null for one that
+the release no longer has; `made`, the new manifests.
 
+- check: asks the API server whether it would take the new Jobs and their pods, and fails if not. Its pod must end
+  before anything is removed: one to which somebody adds a container that never ends could not bring the Jobs back.
 - remove: if all Jobs live and have these annotations, nothing happens. Otherwise all are deleted, and the program waits
   until they and their pods are gone; the pods keep the queue, as whenever they are told to stop. So an interrupted
   upgrade can be repeated.
 - wait: waits for the quorum of the new Jobs, and fails when they can't start.
 
-Runs alone, with Python 3.8 or later, as an account that may get and delete these Jobs and list pods.
+Runs with Python 3.8 or later, as an account that may get and delete these Jobs, and read and create Jobs and pods.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import ssl
+import re
+import socket
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
-TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-IMMUTABLE, VERSION = "minicluster/immutable", "minicluster/version"
-JOB_NAME, INDEX = "job-name", "batch.kubernetes.io/job-completion-index"
-#: Seconds for one call; between two looks; for which calls may fail; for the removal beside the pods' grace period
-TIMEOUT, PAUSE, PATIENCE, REMOVAL = 10.0, 1.0, 60.0, 120.0
+from replace_server import IMMUTABLE, Job, Jobs, ReplaceError, annotations_of
+
+VERSION = "minicluster/version"
+#: Seconds between two looks; for the removal beside the pods' grace period
+PAUSE, REMOVAL = 1.0, 120.0
 #: Seconds for the start of the new pods, which Helm's --timeout also limits; in which a container may fail to start
 START, STUCK = 3600.0, 60.0
 #: States of a container that starts by itself
 STARTING = ("ContainerCreating", "PodInitializing")
-#: Seconds after which a refusal is final: the Role may have been created just now
-ROLE = 10.0
-Job = Dict[str, Any]
+#: What is no refusal of a new pod: the old pods hold the quota; the upgrade makes the account; a webhook can't say
+OPEN = re.compile("exceeded quota|error looking up service account|does not support dry run")
+#: What the pod that checks says beside containers that somebody added
+WAITS = (
+    "this pod ends when {} ends, too, which the cluster added to it, and until then nothing is removed: leave pods out "
+    "of that by pod.labels or pod.annotations, or use `minicluster replace`"
+)
+Made = List[Dict[str, Any]]
 Wanted = Mapping[str, Optional[Mapping[str, str]]]
-
-
-class ReplaceError(Exception):
-    """The Jobs can't be removed; a message of one line."""
-
-
-class Jobs:
-    """The Jobs of a namespace, as the API server has them."""
-
-    def __init__(self, server: str, token: Path = TOKEN) -> None:
-        """Keep the addresses. The token is read for each call, because Kubernetes renews it."""
-        self.server, self.token = server, token
-        namespace = (token / "namespace").read_text().strip()
-        self.jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs/"
-        self.pods = f"/api/v1/namespaces/{namespace}/pods"
-
-    def get(self, name: str) -> Job | None:
-        """Return a Job of a MiniCluster; None when there is none. Raises ReplaceError."""
-        job = self._call("GET", self.jobs + name)
-        return job if job and IMMUTABLE in _annotations(job) else None
-
-    def delete(self, name: str, uid: str) -> None:
-        """Tell the pods of a Job to stop, and let it go after them. Raises ReplaceError."""
-        self._call("DELETE", self.jobs + name, {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}})
-
-    def leads(self, name: str) -> list[dict[str, Any]]:
-        """Return the pods of index 0 of a Job. Raises ReplaceError."""
-        found = self._call("GET", f"{self.pods}?labelSelector={JOB_NAME}%3D{name}") or {"items": []}
-        return [pod for pod in found["items"] if _annotations(pod).get(INDEX) == "0"]
-
-    def _call(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the API server until it answers; return None for a Job that is gone, or another one now."""
-        begin = time.monotonic()
-        while True:
-            try:
-                return self._answer(method, path, body)
-            except urllib.error.HTTPError as error:
-                if error.code in (404, 409):
-                    return None
-                why, patience = _message(error), PATIENCE if error.code == 429 or error.code >= 500 else ROLE
-            except (OSError, ValueError, http.client.HTTPException) as error:
-                why, patience = str(error), PATIENCE
-            if time.monotonic() - begin >= patience:
-                raise ReplaceError(f"{method} {path}: {why}; upgrade again, or use `minicluster replace`")
-            time.sleep(PAUSE)
-
-    def _answer(self, method: str, path: str, body: Any) -> Any:
-        headers = {"Authorization": f"Bearer {(self.token / 'token').read_text().strip()}"}
-        data = None if body is None else json.dumps(body).encode()
-        headers["Content-Type"] = "application/json"
-        asked = urllib.request.Request(self.server + path, data, headers, method=method)
-        with urllib.request.urlopen(asked, timeout=TIMEOUT, context=self._tls()) as answer:
-            return json.load(answer)
-
-    def _tls(self) -> ssl.SSLContext | None:
-        return ssl.create_default_context(cafile=str(self.token / "ca.crt")) if self.server[:6] == "https:" else None
 
 
 def takes(live: Mapping[str, Job], wanted: Wanted) -> bool:
@@ -104,22 +53,32 @@ def takes(live: Mapping[str, Job], wanted: Wanted) -> bool:
 def _fits(job: Job, wanted: Mapping[str, str]) -> bool:
     if "deletionTimestamp" in job["metadata"]:
         return False
-    has = _annotations(job)
+    has = annotations_of(job)
     same = json.loads(has[IMMUTABLE]) == json.loads(wanted[IMMUTABLE])
     # the first version wrote none
     return same and has.get(VERSION, wanted[VERSION]) == wanted[VERSION]
 
 
-def _annotations(job: Job) -> dict[str, str]:
-    return job["metadata"].get("annotations") or {}
+def check(jobs: Jobs, wanted: Wanted, made: Made) -> str:
+    """Say that the API server would take the new Jobs and their pods. Raises ReplaceError if not."""
+    live = {name: job for name in wanted for job in [jobs.get(name)] if job}
+    if takes(live, wanted):
+        return "the live Jobs take these values"
+    for name, one in _new_objects(made):
+        why = jobs.refusal(one)
+        if why and not OPEN.search(why):
+            raise ReplaceError(f"nothing is removed, as the new {one['kind']} of {name} would be refused: {why}")
+    return f"the new Jobs {', '.join(job['metadata']['name'] for job in made)} can be made"
 
 
-def _message(error: urllib.error.HTTPError) -> str:
-    """Return the API server's message of an error, on one line."""
-    try:
-        return " ".join(str(json.load(error)["message"]).split())
-    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
-        return str(error.reason)
+def _new_objects(made: Made) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the new Jobs, and a pod of each, with a name that no object has."""
+    for job in made:
+        name, template = job["metadata"]["name"], job["spec"]["template"]
+        unnamed = {"generateName": f"{name[:50]}-", "name": None}
+        yield name, {**job, "metadata": {**job["metadata"], **unnamed}}
+        metadata = {**template.get("metadata", {}), **unnamed}
+        yield name, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
 def remove(jobs: Jobs, wanted: Wanted) -> str:
@@ -147,7 +106,7 @@ def remove(jobs: Jobs, wanted: Wanted) -> str:
         time.sleep(PAUSE)
 
 
-def wait(jobs: Jobs, name: str) -> str:
+def wait(jobs: Jobs, name: str, made: Made) -> str:
     """Wait for the quorum of a Job, or its end; say what came. Raises ReplaceError when its pods can't start."""
     end, stuck = time.monotonic() + START, 0.0
     while True:
@@ -165,13 +124,20 @@ def wait(jobs: Jobs, name: str) -> str:
         leads = [pod for pod in jobs.leads(name) if "deletionTimestamp" not in pod["metadata"]]
         if any(_is_ready(pod) for pod in leads):
             return f"{name} has its quorum"
-        why = next((text for pod in leads for text in _troubles(pod)), "")
+        why = next((text for pod in leads for text in _troubles(pod)), "") if leads else "the lead has no pod"
         stuck = (stuck or time.monotonic()) if why else 0.0
         if why and time.monotonic() - stuck >= STUCK:
-            raise ReplaceError(f"the new pods of {name} can't start: {why}")
+            refused = "" if leads else _refusal_of_pod(jobs, name, made)
+            raise ReplaceError(f"the new pods of {name} can't start: {refused or why}")
         if time.monotonic() >= end:
             raise ReplaceError(f"{name} has no quorum after {START:g} s")
         time.sleep(PAUSE)
+
+
+def _refusal_of_pod(jobs: Jobs, name: str, made: Made) -> str:
+    """Return why the API server refuses a pod of a Job; "" when it does not, or no longer."""
+    objects = (one for its, one in _new_objects(made) if its == name and one["kind"] == "Pod")
+    return next((jobs.refusal(one) for one in objects), "")
 
 
 def _is_ready(pod: Mapping[str, Any]) -> bool:
@@ -187,15 +153,24 @@ def _troubles(pod: Mapping[str, Any]) -> list[str]:
     return [" ".join(f"{state['reason']}: {state.get('message', '')}".split()) for state in found]
 
 
+def run(jobs: Jobs, action: str, plan: Mapping[str, Any], pod: str) -> str:
+    """Do what the pod of this name is for; say what was done. Raises ReplaceError."""
+    if action == "remove":
+        return remove(jobs, plan["jobs"])
+    if action == "wait":
+        return wait(jobs, plan["name"], plan["made"])
+    done, others = check(jobs, plan["jobs"], plan["made"]), ", ".join(jobs.others(pod))
+    return f"{done}; {WAITS.format(others)}" if others else done
+
+
 def main() -> None:
-    """Remove the Jobs that the file names, or wait for the new ones; exit with 1 and a line when that fails."""
+    """Do one of the three for the Jobs that the file names; exit with 1 and a line when that fails."""
     host = os.environ["KUBERNETES_SERVICE_HOST"]
     server = f"https://{f'[{host}]' if ':' in host else host}:{os.environ['KUBERNETES_SERVICE_PORT']}"
     action, file = sys.argv[1:]
     try:
         plan = json.loads(Path(file).read_text(encoding="utf-8"))
-        done = remove(Jobs(server), plan["jobs"]) if action == "remove" else wait(Jobs(server), plan["name"])
-        print(f"minicluster: {done}", flush=True)
+        print(f"minicluster: {run(Jobs(server), action, plan, socket.gethostname())}", flush=True)
     except (ReplaceError, OSError) as error:
         sys.exit(f"minicluster: {error}")
 

@@ -2,14 +2,8 @@
 {{- define "minicluster.affinity" -}}
 {{- if or .Values.pod.nodeAffinity (not .Values.network.disableAffinity) -}}
 affinity:
-  {{- with .Values.pod.nodeAffinity }}
-  nodeAffinity:
-    requiredDuringSchedulingIgnoredDuringExecution:
-      nodeSelectorTerms:
-        - matchExpressions:
-            {{- range $label, $allowed := . }}
-            - {key: {{ $label | quote }}, operator: In, values: [{{ range $index, $one := $allowed }}{{ if $index }}, {{ end }}{{ $one | quote }}{{ end }}]}
-            {{- end }}
+  {{- with include "minicluster.nodeAffinity" . }}
+  {{- nindent 2 . }}
   {{- end }}
   {{- if not .Values.network.disableAffinity }}
   {{- $selector := include "minicluster.brokerSelector" . }}

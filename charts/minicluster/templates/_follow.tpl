@@ -6,6 +6,13 @@
 app.kubernetes.io/component: follow
 {{- end }}
 
+{{/* The security context of that pod: that of the values, but never root, which its program has no use for. */}}
+{{- define "minicluster.followSecurity" -}}
+{{- $given := deepCopy .Values.pod.securityContext -}}
+{{- range list "runAsUser" "runAsGroup" }}{{ if eq (get $given . | default 0 | int64) 0 }}{{ $_ := unset $given . }}{{ end }}{{ end -}}
+{{- merge (dict "runAsNonRoot" true) $given (dict "seccompProfile" (dict "type" "RuntimeDefault")) | include "minicluster.yaml" -}}
+{{- end }}
+
 {{/* The root's values for that pod, as YAML. They lack the certificate: the pod reads it from the Secret. */}}
 {{- define "minicluster.rootValues" -}}
 {{- $values := omit .Values "global" | deepCopy -}}

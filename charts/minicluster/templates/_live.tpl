@@ -109,11 +109,11 @@ newer Kubernetes, changes only the next Job.
 {{- end }}
 
 {{/*
-Selector and pod template of the live services, as JSON; "" when there are none, or when the values of the services
-change.
+Selector and pod template of the live services, as JSON; "" when there are none, or when the values of the services, or
+the place of a suspended cluster's pods, change.
 */}}
 {{- define "minicluster.liveServices" -}}
-{{- if ne (include "minicluster.installedValues" .) "{}" -}}
+{{- if and (ne (include "minicluster.installedValues" .) "{}") (ne .change "place") -}}
 {{- $name := printf "%s-services" (include "minicluster.name" .) -}}
 {{- $live := include "minicluster.lookup" (list . "apps/v1" "Deployment" $name) | fromJson -}}
 {{- if eq (dig "spec" "template" "metadata" "annotations" "minicluster/services" "" $live) (include "minicluster.servicesDigest" .) -}}

@@ -45,6 +45,15 @@ batch.kubernetes.io/job-completion-index: "0"
 app.kubernetes.io/component: services
 {{- end }}
 
+{{/* The chart's own labels of that pod. With minimalService the lead's Service covers it too. */}}
+{{- define "minicluster.servicesLabels" -}}
+{{ include "minicluster.servicesSelector" . }}
+{{ include "minicluster.hostSelector" . }}
+{{- if .Values.flux.minimalService }}
+batch.kubernetes.io/job-completion-index: "0"
+{{- end }}
+{{- end }}
+
 {{/* Labels of every object; never in the pod template, which must not change with the chart's version. */}}
 {{- define "minicluster.labels" -}}
 {{ include "minicluster.selector" . }}

@@ -86,25 +86,16 @@ karpenter.sh/do-not-disrupt: "true"
 {{- $root := first . -}}
 {{- $pod := $root.Values.pod -}}
 automountServiceAccountToken: {{ $pod.automountServiceAccountToken }}
-enableServiceLinks: false
 {{- if and $pod.hostNetwork (not $pod.dnsPolicy) }}
 # the Kubernetes node's own DNS doesn't know the names of the brokers
 dnsPolicy: ClusterFirstWithHostNet
 {{- end }}
-{{- range $field := list "schedulerName" "serviceAccountName" "runtimeClassName" "dnsPolicy" "hostIPC" "hostPID" "hostNetwork" "priorityClassName" "nodeSelector" "tolerations" "topologySpreadConstraints" "securityContext" }}
+{{- range $field := list "serviceAccountName" "dnsPolicy" "hostIPC" "hostPID" "hostNetwork" "topologySpreadConstraints" "securityContext" }}
 {{- with get $pod $field }}
 {{ $field }}: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}
 {{- end }}
-{{- with $pod.resources }}
-overhead: {{- include "minicluster.yaml" . | nindent 2 }}
-{{- end }}
-{{- $secrets := concat $pod.imagePullSecrets (list $root.Values.flux.container.imagePullSecret) }}
+{{- $secrets := list $root.Values.flux.container.imagePullSecret }}
 {{- range last . }}{{ $secrets = append $secrets .imagePullSecret }}{{ end }}
-{{- with $secrets | compact | uniq }}
-imagePullSecrets:
-  {{- range . }}
-  - name: {{ . | quote }}
-  {{- end }}
-{{- end }}
+{{ include "minicluster.place" (list $root $secrets) }}
 {{- end }}

@@ -21,24 +21,31 @@ The hooks of `upgrade.replace`: which Jobs they remove, when they run, and the p
 {{- $jobs := dict -}}
 {{- range include "minicluster.replacedJobs" . | fromJsonArray }}{{ $_ := set $jobs . nil }}{{ end -}}
 {{- $_ := set $jobs (include "minicluster.name" .) (include "minicluster.recorded" . | fromJson) -}}
+{{- $made := list (include "minicluster.madeJob" . | fromJson) -}}
 {{- range include "minicluster.groups" . | fromJsonArray -}}
 {{- $values := include "minicluster.groupValues" (list $root .) | fromJson -}}
 {{- $group := set (set (omit $root "Values") "Values" $values) "group" .name -}}
 {{- $_ := set $jobs (include "minicluster.jobName" $group) (include "minicluster.recorded" $group | fromJson) -}}
+{{- $made = append $made (include "minicluster.madeJob" $group | fromJson) -}}
 {{- end -}}
-{{- dict "name" (include "minicluster.name" .) "jobs" $jobs | toJson -}}
+{{- dict "name" (include "minicluster.name" .) "jobs" $jobs "made" $made | toJson -}}
+{{- end }}
+
+{{/* The manifest of a Job, as JSON. */}}
+{{- define "minicluster.madeJob" -}}
+{{- merge (dict "apiVersion" "batch/v1" "kind" "Job") (include "minicluster.job" . | fromYaml) | toJson -}}
 {{- end }}
 
 {{/*
-Annotations of a hook. Jobs are removed before an upgrade that makes them anew, and before one that does not know the live
-Jobs (GitOps); before a rollback always, because that renders nothing. Arguments: root, weight, kind: remove, wait or all.
+Annotations of a hook. What follows is checked, and then Jobs are removed, before an upgrade that makes them anew, and before one that does not know the live
+Jobs (GitOps); before a rollback always, because that renders nothing. Arguments: root, weight, kind: check, remove, wait or all.
 */}}
 {{- define "minicluster.replaceHook" -}}
 {{- $root := index . 0 -}}{{- $kind := index . 2 -}}
 {{- $replaces := eq $root.change "replace" -}}
 {{- $knows := ne (include "minicluster.installedValues" $root) "{}" -}}
 {{- $remove := ternary list (list (ternary "pre-rollback" "pre-upgrade,pre-rollback" $knows)) (eq $kind "wait") -}}
-{{- $wait := ternary (list "post-upgrade") list (and $replaces (ne $kind "remove")) -}}
+{{- $wait := ternary (list "post-upgrade") list (and $replaces (has $kind (list "wait" "all"))) -}}
 helm.sh/hook: {{ concat $remove $wait | join "," }}
 helm.sh/hook-weight: {{ index . 1 | quote }}
 # Helm doesn't remove hooks with the release
@@ -51,27 +58,19 @@ helm.sh/hook-output-log-policy: hook-failed
 {{- $root := first . -}}{{- $action := last . -}}
 {{- $name := include "minicluster.name" $root -}}
 {{- $runner := fromJson (include "minicluster.runner" $root) -}}
-{{- $pod := $root.Values.pod -}}{{- $view := $root.Values.flux.container -}}{{- $own := $view.disable -}}
+{{- $view := $root.Values.flux.container -}}{{- $own := $view.disable -}}
 metadata:
   name: "{{ $name | trunc 48 }}-replace-{{ $action }}"
-  namespace: {{ $root.Release.Namespace | quote }}
-  labels: {{- include "minicluster.labels" $root | nindent 4 }}
-  annotations: {{- include "minicluster.replaceHook" (list $root "0" $action) | nindent 4 }}
+  {{- include "minicluster.podMetadata" (list $root "replace" (include "minicluster.replaceHook" (list $root (ternary "1" "0" (eq $action "remove")) $action))) | nindent 2 }}
 spec:
   restartPolicy: Never
+  {{- if eq $action "check" }}
+  # ends this pod beside a container that never ends, before Helm's own limit of 5 minutes: Helm then prints the log
+  activeDeadlineSeconds: 240
+  {{- end }}
   serviceAccountName: "{{ $name }}-replace"
   automountServiceAccountToken: true
-  {{- range $field := list "securityContext" "nodeSelector" "tolerations" }}
-  {{- with get $pod $field }}
-  {{ $field }}: {{- include "minicluster.yaml" . | nindent 4 }}
-  {{- end }}
-  {{- end }}
-  {{- with concat $pod.imagePullSecrets (list $view.imagePullSecret $runner.imagePullSecret) | compact | uniq }}
-  imagePullSecrets:
-    {{- range . }}
-    - name: {{ . | quote }}
-    {{- end }}
-  {{- end }}
+  {{- include "minicluster.placeBeside" (list $root (list $view.imagePullSecret $runner.imagePullSecret) $root.Values.pod.securityContext) | nindent 2 }}
   containers:
     - name: replace
       # it needs a Python: the view has one
@@ -80,10 +79,7 @@ spec:
       {{- with merge dict ($view.securityContext | default dict) (omit ($runner.securityContext | default dict) "privileged") }}
       securityContext: {{- include "minicluster.yaml" . | nindent 8 }}
       {{- end }}
-      # a ResourceQuota can refuse pods without resources
-      resources:
-        requests: {cpu: 10m, memory: 64Mi}
-        limits: {cpu: 500m, memory: 64Mi}
+      resources: {{- include "minicluster.yaml" $root.Values.hooks.resources | nindent 8 }}
       command: [{{ ternary "flux" "/opt/views/view/bin/flux" $own }}, python, /minicluster/replace_jobs.py, {{ $action }}, /minicluster/jobs.json]
       volumeMounts:
         - {name: config, mountPath: /minicluster}

@@ -93,6 +93,7 @@ class MiniClusterModel(Given):
             "flux.container": flux["container"],
             "agent": self.spec["agent"],
             "flux.bursting.follow": flux["bursting"]["follow"],
+            "hooks": self.spec["hooks"],
         }
 
     @property

@@ -14,6 +14,14 @@ import pytest
 from support import hook_program
 
 RECORD = {"minicluster/immutable": '{"maxSize": "2"}', "minicluster/version": "1"}
+MADE = [
+    {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "mc", "labels": {"a": "b"}},
+        "spec": {"template": {"metadata": {"labels": {"c": "d"}}, "spec": {"priorityClassName": "p"}}},
+    }
+]
 OTHER = {**RECORD, "minicluster/immutable": '{"maxSize": "4"}'}
 JOBS = "/apis/batch/v1/namespaces/ns/jobs/"
 
@@ -31,14 +39,22 @@ class Api:
     pods: list[dict[str, Any]] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
     looks: int = 2
+    refusals: dict[str, tuple[int, str]] = field(default_factory=dict)  #: of new objects, by their kind
     asked: list[Any] = field(default_factory=list)
+    hook: Any = None  #: the pod in which the program runs
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         self.asked.append((method, path.rpartition("/")[2], *([body] if body else [])))
         if self.codes:
             return self.codes.pop(0), {"message": "not\nnow"}
+        if method == "POST":
+            assert path.endswith("?dryRun=All")
+            code, message = self.refusals.get(body["kind"], (201, ""))
+            return code, {"message": message}
         if path.startswith("/api/v1/namespaces/ns/pods?"):
             return 200, {"items": self.pods}
+        if path == "/api/v1/namespaces/ns/pods/mc-replace-check":
+            return 200, self.hook
         found = self.jobs.get(path.removeprefix(JOBS))
         if not found:
             return 404, {"message": "not found"}
@@ -58,7 +74,8 @@ class Api:
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     made = hook_program()
-    monkeypatch.setattr(made, "PAUSE", 0.01)
+    for module in (made, made.server):
+        monkeypatch.setattr(module, "PAUSE", 0.01)
     return made
 
 
@@ -80,7 +97,7 @@ def jobs(program: ModuleType, api: Api, tmp_path: Path) -> Iterator[Any]:
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_DELETE = answer  # noqa: N815
+        do_GET = do_DELETE = do_POST = answer  # noqa: N815
 
         def log_message(self, *args: object) -> None:
             pass
@@ -158,10 +175,92 @@ def test_a_call_that_fails_is_tried_again_for_a_while(
 ) -> None:
     api.jobs, api.codes = {"mc": job("u")}, [code, code]
     assert program.remove(jobs, {"mc": RECORD}).startswith("the live Jobs take")
-    monkeypatch.setattr(program, "ROLE" if code == 403 else "PATIENCE", 0.05)
+    monkeypatch.setattr(program.server, "ROLE" if code == 403 else "PATIENCE", 0.05)
     api.codes = [code] * 100
     with pytest.raises(program.ReplaceError, match=rf"^GET {JOBS}mc: not now; upgrade again, or use `minicluster repl"):
         program.remove(jobs, {"mc": RECORD})
+
+
+def test_a_check_asks_for_the_new_jobs_and_a_pod_of_each_and_makes_nothing(
+    program: ModuleType, jobs: Any, api: Api
+) -> None:
+    api.jobs = {"mc": job("u")}
+    assert program.check(jobs, {"mc": OTHER}, MADE) == "the new Jobs mc can be made"
+    assert api.deleted == []
+    bodies = [asked[2] for asked in api.asked if asked[0] == "POST"]
+    names = {"name": None, "generateName": "mc-"}
+    assert bodies == [
+        {**MADE[0], "metadata": {**names, "labels": {"a": "b"}}},
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**names, "labels": {"c": "d"}},
+            "spec": {"priorityClassName": "p"},
+        },
+    ]
+    api.asked.clear()
+    assert program.check(jobs, {"mc": RECORD}, MADE) == "the live Jobs take these values"
+    assert [asked[0] for asked in api.asked] == ["GET"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "refused", "counts"),
+    [
+        ("Pod", (403, "pods need the label team"), True),
+        ("Job", (422, "ValidatingAdmissionPolicy denied"), True),
+        ("Pod", (403, "failed quota: q: must specify limits.cpu"), True),
+        ("Job", (400, "denied the request"), True),
+        # the old pods hold it; the upgrade makes it; nobody knows
+        ("Pod", (403, "exceeded quota: few"), False),
+        ("Pod", (403, "error looking up service account ns/mc-agent"), False),
+        ("Job", (400, 'admission webhook "w" does not support dry run'), False),
+    ],
+)
+def test_a_check_fails_where_a_new_object_would_be_refused(
+    jobs: Any, api: Api, kind: str, refused: tuple[int, str], counts: bool
+) -> None:
+    api.jobs, api.refusals, program = {"mc": job("u")}, {kind: refused}, jobs.program
+    if counts:
+        with pytest.raises(program.ReplaceError) as error:
+            program.check(jobs, {"mc": OTHER}, MADE)
+        assert str(error.value) == f"nothing is removed, as the new {kind} of mc would be refused: {refused[1]}"
+    else:
+        assert program.check(jobs, {"mc": OTHER}, MADE) == "the new Jobs mc can be made"
+
+
+def test_a_check_waits_for_its_right(program: ModuleType, jobs: Any, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program.server, "ROLE", 0.1)
+    api.refusals = {"Job": (403, 'User "x" cannot create resource "jobs"')}
+    with pytest.raises(
+        program.ReplaceError, match=r'POST .*jobs\?dryRun=All: User "x" cannot create resource "jobs"; upg'
+    ):
+        program.check(jobs, {"mc": OTHER}, MADE)
+    assert [asked[0] for asked in api.asked].count("POST") > 1
+
+
+def test_a_check_names_the_containers_that_were_added_to_its_pod(program: ModuleType, jobs: Any, api: Api) -> None:
+    plan = {"name": "mc", "jobs": {"mc": RECORD}, "made": MADE}
+    api.jobs = {"mc": job("u")}
+    own = {"name": "replace"}
+    said = {}
+    for names in ((), ("istio-proxy", "logs")):
+        api.hook = {"spec": {"containers": [own, *({"name": name} for name in names)]}}
+        said[names] = program.run(jobs, "check", plan, "mc-replace-check")
+    assert said[()] == "the live Jobs take these values"
+    assert said["istio-proxy", "logs"] == (
+        "the live Jobs take these values; this pod ends when istio-proxy, logs ends, too, which the cluster added to "
+        "it, and until then nothing is removed: leave pods out of that by pod.labels or pod.annotations, or use "
+        "`minicluster replace`"
+    )
+
+
+def test_new_pods_that_are_refused_are_an_error_with_the_reason(
+    program: ModuleType, jobs: Any, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "STUCK", 0.1)
+    api.jobs, api.refusals = {"mc": job("u")}, {"Pod": (403, "exceeded quota: few, requested: pods=1")}
+    with pytest.raises(program.ReplaceError, match=r"^the new pods of mc can't start: exceeded quota: few, req"):
+        program.wait(jobs, "mc", MADE)
 
 
 def lead(*conditions: dict[str, str], index: str = "0", waiting: dict[str, str] | None = None) -> dict[str, Any]:
@@ -186,7 +285,7 @@ def test_it_waits_for_the_quorum_or_an_end(
 ) -> None:
     api.jobs = {"mc": found}
     api.pods = [lead(READY, index="1"), lead({"type": "Ready", "status": "False"}), lead(READY)]
-    assert program.wait(jobs, "mc") == said
+    assert program.wait(jobs, "mc", MADE) == said
 
 
 PULL = {"reason": "ImagePullBackOff", "message": "no\nsuch image"}
@@ -198,7 +297,7 @@ FAILED = {"type": "Failed", "status": "True", "message": "exit code 127"}
     [
         (job("u"), [lead(waiting=PULL)], "the new pods of mc can't start: ImagePullBackOff: no such image"),
         (job("u"), [lead(waiting={"reason": "ContainerCreating"})], "mc has no quorum after 0.3 s"),
-        (job("u"), [lead(READY, index="1")], "mc has no quorum after 0.3 s"),
+        (job("u"), [lead(READY, index="1")], "the new pods of mc can't start: the lead has no pod"),
         (job("u", status={"conditions": [FAILED]}), [lead()], "the new pods of mc failed: exit code 127"),
         (None, [], "somebody has removed the Job mc: upgrade again"),
     ],
@@ -208,25 +307,25 @@ def test_new_pods_that_can_not_start_are_an_error(jobs: Any, api: Api, found: An
     jobs.program.START, jobs.program.STUCK = 0.3, 0.1
     api.jobs, api.pods = ({"mc": found} if found else {}), pods
     with pytest.raises(jobs.program.ReplaceError) as error:
-        jobs.program.wait(jobs, "mc")
+        jobs.program.wait(jobs, "mc", MADE)
     assert str(error.value) == message
 
 
 def test_the_program_reads_its_file_and_ends_with_a_line(
     program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "jobs.json").write_text(json.dumps({"name": "mc", "jobs": {"mc": RECORD}}))
+    (tmp_path / "jobs.json").write_text(json.dumps({"name": "mc", "jobs": {"mc": RECORD}, "made": MADE}))
     servers: list[str] = []
     monkeypatch.setattr(program, "Jobs", servers.append)
     monkeypatch.setattr(program, "remove", lambda _, wanted: f"removed {list(wanted)}")
-    monkeypatch.setattr(program, "wait", lambda _, name: f"waited for {name}")
+    monkeypatch.setattr(program, "wait", lambda _, name, made: f"waited for {name}, of {len(made)}")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     for action in ("remove", "wait"):
         monkeypatch.setattr(sys, "argv", ["replace_jobs.py", action, str(tmp_path / "jobs.json")])
         program.main()
     assert servers == ["https://[fd00::1]:443"] * 2
-    assert capsys.readouterr().out == "minicluster: removed ['mc']\nminicluster: waited for mc\n"
+    assert capsys.readouterr().out == "minicluster: removed ['mc']\nminicluster: waited for mc, of 1\n"
     monkeypatch.setattr(sys, "argv", ["replace_jobs.py", "remove", str(tmp_path / "none")])
     with pytest.raises(SystemExit, match=r"^minicluster: .*No such file"):
         program.main()

@@ -27,7 +27,7 @@ def used_claims(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield claims of containers that their pod doesn't have."""
     of_pod = {claim["name"] for claim in cluster.spec["pod"]["resourceClaims"]} | _added(cluster)
     for place, container in {**cluster.own_containers, **cluster.containers}.items():
-        is_elsewhere = place.startswith(("services", "flux.bursting.follow"))
+        is_elsewhere = place.startswith(("services", "flux.bursting.follow", "hooks"))
         for claim in container.get("resources", {}).get("claims", []):
             name = claim["name"]
             if is_elsewhere:
