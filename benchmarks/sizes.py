@@ -2,7 +2,7 @@
 
     python -m benchmarks.sizes FILE.json [--hosts 4 1000 10000 100000] [--runs 5]
 
-Each row is a MiniCluster with a number of hosts (`size` and `maxSize`). It has the bytes of the ConfigMap's and the
+Each row is a MiniCluster with a number of hosts (`size` and `maxSize`). It has the bytes of the ConfigMaps' and the
 Secret's data, of the hostlist and of broker.toml in it, and of the Job's manifest; and the least CPU seconds of
 `minicluster` in the runs. Needs helm and minicluster in PATH.
 """
@@ -36,10 +36,11 @@ def data_bytes(document: dict[str, Any]) -> int:
 def sizes(manifests: str) -> Row:
     """Return the bytes of the parts of rendered manifests."""
     documents = [document for document in yaml.safe_load_all(manifests) if document]
-    found = {document["kind"]: document for document in documents if document["kind"] in ("ConfigMap", "Secret", "Job")}
-    toml = found["ConfigMap"]["data"]["broker.toml"]
+    found = {document["kind"]: document for document in documents if document["kind"] in ("Secret", "Job")}
+    maps = [document for document in documents if document["kind"] == "ConfigMap"]
+    toml = next(filter(None, (one["data"].get("broker.toml") for one in maps)))
     return {
-        "configmap_bytes": data_bytes(found["ConfigMap"]),
+        "configmap_bytes": sum(map(data_bytes, maps)),
         "secret_bytes": data_bytes(found["Secret"]),
         "broker_toml_bytes": len(toml),
         "hostlist_bytes": len(tomllib.loads(toml)["bootstrap"]["hosts"][0]["host"]),

@@ -55,6 +55,8 @@ def test_each_golden_file_belongs_to_a_case() -> None:
     assert {path.name for path in GOLDEN.iterdir() if path.is_file()} == expected
 
 
-def test_the_configmap_has_the_script_files_unchanged(rendered: Callable[[str], str]) -> None:
-    data = by_name(rendered("defaults"))["ConfigMap", "flux-sample-config"]["data"]
-    assert {name: data[name] for name in scripts()} == scripts()
+def test_the_configmaps_have_the_script_files_unchanged(rendered: Callable[[str], str]) -> None:
+    objects = by_name(rendered("defaults"))
+    shared, own = (objects["ConfigMap", f"flux-sample-{suffix}"]["data"] for suffix in ("programs", "config"))
+    assert not shared.keys() & own.keys()
+    assert {**shared, "quorum.sh": own["quorum.sh"]} == scripts()

@@ -182,7 +182,13 @@ def test_names_that_yaml_could_misread_survive_in_releases_and_containers(helm: 
     objects = read([document for document in stream.split("\n---\n") if "kind:" in document])
     made = {(one["kind"], one["metadata"]["name"]): one for one in objects}
     assert set(made) == {
-        *(("ConfigMap", f"{name}-config"), ("Secret", f"{name}-curve"), ("Job", name), ("Service", name)),
+        *(
+            ("ConfigMap", f"{name}-programs"),
+            ("ConfigMap", f"{name}-config"),
+            ("Secret", f"{name}-curve"),
+            ("Job", name),
+            ("Service", name),
+        ),
         *(("Deployment", f"{name}-services"), ("Service", f"{name}-{name}")),
         *(("Service", f"{name}-ready"), ("Pod", f"{name}-quorum")),
     }
@@ -218,7 +224,7 @@ def test_a_unicode_line_break_does_not_end_a_text(helm: Helm, read: Read, mark: 
     assert template["spec"]["tolerations"] == [{"key": text}]
     assert "workingDir" not in runner
     if free:
-        data = next(one["data"] for one in objects if one["kind"] == "ConfigMap")
+        data = next(one["data"] for one in objects if one["metadata"]["name"] == "flux-sample-config")
         assert annotations["c"] == text
         assert {"name": "A", "value": text} in runner["env"]
         assert (data["command"], data["pre.sh"]) == (text, text)

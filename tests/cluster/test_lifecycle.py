@@ -18,6 +18,7 @@ def test_install_creates_the_objects_and_starts_the_pods(release: Release) -> No
     assert set(release.objects()) == {
         ("Job", "mc"),
         ("Service", "mc"),
+        ("ConfigMap", "mc-programs"),
         ("ConfigMap", "mc-config"),
         ("Secret", "mc-curve"),
     }
@@ -173,6 +174,7 @@ def test_a_name_that_begins_with_a_digit_installs(release: Release, name: str) -
     assert set(release.objects()) == {
         ("Job", name),
         ("Service", name),
+        ("ConfigMap", "mc-programs"),
         ("ConfigMap", f"{name}-config"),
         ("Secret", f"{name}-curve"),
     }

@@ -122,7 +122,8 @@ def test_the_plugin_announces_its_parameters(server: Server, repository: Path) -
 
 def test_the_plugin_generates_the_manifests_of_a_folder(server: Server, repository: Path) -> None:
     made = server.generate(repository, "team/named")
-    assert set(by_name(made)) == {("ConfigMap", "app-config"), ("Service", "app"), ("Job", "app")}
+    maps = {("ConfigMap", "app-programs"), ("ConfigMap", "app-config")}
+    assert set(by_name(made)) == {*maps, ("Service", "app"), ("Job", "app")}
     job = one(made, "Job")
     assert (job["metadata"]["namespace"], job["spec"]["completions"]) == ("team", 2)
     # Argo CD passes the cluster's version too, but it must not choose fields that can't change later
@@ -141,7 +142,7 @@ def test_parameters_change_the_manifests_of_the_plugin(server: Server, repositor
     job = one(made, "Job", "other")
     assert job["spec"]["completions"] == 3
     assert job["spec"]["successPolicy"] == {"rules": [{"succeededIndexes": "0"}]}
-    data = one(made, "ConfigMap")["data"]
+    data = one(made, "ConfigMap", "other-config")["data"]
     assert data["command"] == "echo a, b=c"
     assert "-n 2" in data["settings.sh"]
 

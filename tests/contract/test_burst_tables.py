@@ -39,7 +39,7 @@ def rendered(helm: Helm, release: str, values: dict[str, Any], way: str) -> dict
     else:
         plain = helm.template("--skip-tests", values=values, release=release)
         stream = CliRunner().invoke(front_door, ["render", "--random-curve"], input=plain).stdout
-    files: dict[str, str] = one(stream, "ConfigMap")["data"]
+    files: dict[str, str] = one(stream, "ConfigMap", f"{release}-config")["data"]
     return files
 
 

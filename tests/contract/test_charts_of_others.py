@@ -51,7 +51,7 @@ def template(helm: Helm, chart: Path, given: Any, *args: object) -> str:
 def test_a_minicluster_becomes_the_objects_of_our_chart(helm: Helm, chart: Path) -> None:
     text = template(helm, chart, document())
     assert set(by_name(text)) == {
-        *(("ConfigMap", name) for name in ("before", "after", "lammps-config")),
+        *(("ConfigMap", name) for name in ("before", "after", "mine-programs", "lammps-config")),
         ("Service", "lammps"),
         ("Job", "lammps"),
         ("Secret", "lammps-curve"),

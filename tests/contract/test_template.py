@@ -61,7 +61,7 @@ def test_template_makes_the_same_objects_as_helm_and_render(helm: Helm, seed_fil
     piped = subprocess.run(render, input=stream, capture_output=True, text=True, check=True).stdout
     made = template(helm, "--set", "size=3", "--curve-seed-file", seed_file)
     assert by_name(made) == by_name(piped)
-    assert [d["kind"] for d in load_all(made)] == ["ConfigMap", "Secret", "Service", "Job"]
+    assert [d["kind"] for d in load_all(made)] == ["ConfigMap", "ConfigMap", "Secret", "Service", "Job"]
 
 
 @pytest.mark.any_helm
@@ -70,10 +70,11 @@ def test_template_writes_the_same_manifests_to_a_folder(helm: Helm, tmp_path: Pa
     assert template(helm, *NAMED, "--output-dir", folder) == ""
     mark = b"# ns/a, by `minicluster template`: change its values, not this file\n"
     made = files(folder)
-    assert set(made) == {"configmap-a-config.yaml", "job-a.yaml", "service-a.yaml"}
+    assert set(made) == {"configmap-a-programs.yaml", "configmap-a-config.yaml", "job-a.yaml", "service-a.yaml"}
     assert all(text.startswith(mark) for text in made.values())
     stream = b"".join(
-        b"---\n" + made[name].removeprefix(mark) for name in sorted(made, key=lambda name: "csj".index(name[0]))
+        b"---\n" + made[f"{name}.yaml"].removeprefix(mark)
+        for name in ("configmap-a-programs", "configmap-a-config", "service-a", "job-a")
     )
     assert stream.decode() == template(helm, *NAMED)
 
@@ -93,6 +94,7 @@ def test_template_with_a_new_size_changes_two_fields_of_the_job(helm: Helm, tmp_
     }
     assert changed == {
         "service-a.yaml": [],
+        "configmap-a-programs.yaml": [],
         "configmap-a-config.yaml": [(b"    mc_size=2", b"    mc_size=3"), (b'      "size": 2,', b'      "size": 3,')],
         "job-a.yaml": [(b"  completions: 2", b"  completions: 3"), (b"  parallelism: 2", b"  parallelism: 3")],
     }
@@ -138,7 +140,8 @@ def test_template_removes_files_of_objects_that_are_gone_and_no_others(helm4: He
     assert "deployment-a-services.yaml" in files(tmp_path)
     (tmp_path / "note.yaml").write_text("a: note\n")
     template(helm4, *NAMED, "--output-dir", tmp_path)
-    assert set(files(tmp_path)) == {"configmap-a-config.yaml", "job-a.yaml", "service-a.yaml", "note.yaml"}
+    ours = {"configmap-a-programs.yaml", "configmap-a-config.yaml", "job-a.yaml", "service-a.yaml"}
+    assert set(files(tmp_path)) == {*ours, "note.yaml"}
 
 
 @pytest.mark.any_helm
@@ -185,7 +188,8 @@ def test_template_renders_another_chart_around_minicluster(helm: Helm, tmp_path:
     text = "kind: ConfigMap\nmetadata: {name: about}\ndata: {kubernetes: {{ .Capabilities.KubeVersion.Version }}}\n"
     (chart / "templates" / "about.yaml").write_text(text)
     made = by_name(template(helm, "--chart", chart, "--set", "mc.flux.curveCertSecret=x"))
-    assert set(made) == {("ConfigMap", "a-config"), ("ConfigMap", "about"), ("Service", "a"), ("Job", "a")}
+    maps = {("ConfigMap", name) for name in ("a-programs", "a-config", "about")}
+    assert set(made) == {*maps, ("Service", "a"), ("Job", "a")}
     # not that of this Helm
     assert made["ConfigMap", "about"]["data"] == {"kubernetes": "v1.27"}
 

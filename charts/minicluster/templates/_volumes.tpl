@@ -57,12 +57,22 @@
 {{- end }}
 {{- end }}
 
-{{/* The volume of the ConfigMap, which has the programs and the configuration. */}}
+{{/* The volume with the programs and the configuration. */}}
 {{- define "minicluster.configVolume" -}}
+{{- $config := printf "%s-config" (include "minicluster.name" .) -}}
+{{- $programs := include "minicluster.programs" (list . (include "minicluster.jobName" .)) -}}
 - name: minicluster-config
-  configMap:
-    name: "{{ include "minicluster.name" . }}-config"
+{{- if $programs }}
+  projected:
     defaultMode: 0555
+    sources:
+      - configMap: {name: {{ $programs | quote }}}
+      - configMap: {name: {{ $config | quote }}}
+{{- else }}
+  configMap:
+    name: {{ $config | quote }}
+    defaultMode: 0555
+{{- end }}
 {{- end }}
 
 {{/* The volumes of a list of containers, each name once. Arguments: root, containers. */}}

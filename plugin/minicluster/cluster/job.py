@@ -132,9 +132,10 @@ def read_name(release: str, objects: Mapping[str, Any]) -> str | None:
     """Return the name of a release's MiniCluster from a list of objects; None if none belongs to the release."""
     for item in objects["items"]:
         metadata = item["metadata"]
-        if metadata.get("annotations", {}).get("meta.helm.sh/release-name") == release:
-            name = metadata.get("labels", {}).get("app.kubernetes.io/instance")
-            return str(name) if name else None
+        name = metadata.get("labels", {}).get("app.kubernetes.io/instance")
+        # the ConfigMap with the programs is of no single MiniCluster
+        if name and metadata.get("annotations", {}).get("meta.helm.sh/release-name") == release:
+            return str(name)
     return None
 
 

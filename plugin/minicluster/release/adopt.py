@@ -1,9 +1,11 @@
 """MiniClusters of flux-operator in the stream of any chart, replaced by what our chart makes of them.
 
 Helm runs once more for each, with our chart and the converted values. With a cluster that Helm also looks up the live
-objects, and calls the post-renderer itself: so an upgrade keeps the certificate, and refuses what can't change.
+objects: so an upgrade keeps the certificate, and refuses what can't change. What the chart hands over goes into the
+stream, where all MiniClusters of a release are rendered together.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +18,7 @@ from minicluster.convert import ValuesFile, convert, others
 from minicluster.errors import StreamError, ToolError
 from minicluster.release import helm
 from minicluster.release.caller import Caller
-from minicluster.render.stream import KIND, OPERATOR, may_have_others, split
+from minicluster.render.stream import GROUP, INNER, KIND, OPERATOR, may_have_others, parse, split
 
 #: An annotation of a MiniCluster: "true" leaves it to flux-operator
 KEEP = "minicluster/keep"
@@ -31,7 +33,7 @@ Say = Callable[[str], object]
 def adopt(data: bytes, caller: Caller, say: Say) -> bytes:
     """Return a stream in which our chart's documents are in place of flux-operator's MiniClusters.
 
-    Without a cluster they have a hand-over document, for the post-renderer. Raises MiniClusterError.
+    They have a hand-over document each, for the post-renderer. Raises MiniClusterError.
     """
     return b"".join(_chunks(data, caller, say)) if may_have_others(data) else data
 
@@ -56,9 +58,34 @@ def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
         for warning in one.warnings:
             say(f"warning: {warning}")
         for made in split(_template(one, namespace, caller)):
-            yield _with_warnings(made, one.warnings)
+            yield _with_warnings(_uncovered(made), one.warnings)
     for remark in _remarks(services, [name for _, name in seen]):
         say(f"warning: {remark}")
+
+
+def cover(data: bytes) -> Iterator[bytes]:
+    """Yield the stream of a Helm that was called from here, with its hand-over documents as text in ConfigMaps.
+
+    With a cluster, Helm takes no document of a group that the cluster doesn't have. Raises StreamError.
+    """
+    for chunk in split(data):
+        document = parse(chunk)
+        if document is None:
+            yield chunk
+            continue
+        metadata = document["metadata"]
+        # where Helm 4 notes the template
+        annotations = metadata.pop("annotations", {})
+        cover = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "annotations": annotations}}
+        yield yamlio.dump({**cover, "data": {GROUP: json.dumps(document)}})
+
+
+def _uncovered(chunk: bytes) -> bytes:
+    """Return the hand-over document that a document covers; any other one as it is."""
+    if GROUP.encode() not in chunk or parse(chunk):
+        return chunk
+    document = yamlio.load(chunk)
+    return yamlio.dump(json.loads(document["data"][GROUP]))
 
 
 def _remarks(services: Sequence[bytes], names: Sequence[str]) -> Iterator[str]:
@@ -101,7 +128,7 @@ def _template(one: ValuesFile, namespace: str, caller: Caller) -> bytes:
         *caller.version,
         *("--", caller.release or one.release, str(helm.CHART)),
     ]
-    environment = {**caller.environment, **({"HELM_NAMESPACE": namespace} if namespace else {})}
+    environment = {**caller.environment, INNER: "1", **({"HELM_NAMESPACE": namespace} if namespace else {})}
     try:
         done = kubectl.run(
             "helm", words, stdin=yamlio.dump(values).decode(), seconds=kubectl.HELM_SECONDS, env=environment

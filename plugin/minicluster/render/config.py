@@ -1,17 +1,15 @@
 """The ConfigMap and the Secret of a cluster.
 
-The ConfigMap has the programs of ``pod/`` unchanged, the settings, and each text of the user in a file of its own: no
-text of the user becomes part of a line that a shell reads.
+The ConfigMap has the settings, and each text of the user in a file of its own: no text of the user becomes part of a
+line that a shell reads. The programs of ``pod/`` are beside them, or in a ConfigMap that clusters share (programs.py).
 """
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 from minicluster.errors import SpecError
-from minicluster.pod import programs
-from minicluster.render import broker, curve, settings, upgrade, work
+from minicluster.render import broker, curve, programs, settings, upgrade, work
 from minicluster.render.model import MiniClusterModel
 
 #: Files of the runner's snippets, by their keys in ``commands``.
@@ -26,13 +24,18 @@ SNIPPETS = {
 MAX_DATA = 1_048_576
 
 
-def documents(cluster: MiniClusterModel, keypair: curve.Keypair) -> Iterator[dict[str, Any]]:
+def documents(
+    cluster: MiniClusterModel, keypair: curve.Keypair, shared: Mapping[programs.Key, programs.Files] | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield the ConfigMap, and the Secret unless a Secret of the user has the certificate.
 
-    Raises SpecError or CurveError for what can't be rendered.
+    ``shared`` are the programs in ConfigMaps of several clusters. Raises SpecError or CurveError for what can't be
+    rendered.
     """
     certificate = curve.certificate(cluster, keypair)
     data = _data(cluster)
+    if programs.are_own(cluster, shared or {}):
+        data = {**programs.of_brokers(), **data}
     if cluster.installed:
         sidecars = {sidecar["name"] for sidecar in cluster.sidecars}
         data = upgrade.files(cluster.installed.files, data, sidecars, work.words_before_flags(cluster))
@@ -62,20 +65,14 @@ def _metadata(cluster: MiniClusterModel, suffix: str) -> dict[str, Any]:
 
 
 def _data(cluster: MiniClusterModel) -> dict[str, str]:
-    """Return the files by name: the programs, the settings, and the user's texts that are not empty."""
-    data = {**_programs(), "broker.toml": broker.config(cluster), "settings.sh": settings.shell(cluster)}
+    """Return the files by name: the settings, and the user's texts that are not empty."""
+    data = {**programs.of_others(), "broker.toml": broker.config(cluster), "settings.sh": settings.shell(cluster)}
     data["agent.json"] = json.dumps(settings.agent(cluster), indent=2) + "\n"
     commands = cluster.runner.get("commands", {})
     texts = {file: commands.get(key, "") for key, file in SNIPPETS.items()} | work.files(cluster)
     for container in [*cluster.sidecars, *cluster.spec["services"]]:
         texts |= _container_files(container)
     return data | {file: text for file, text in texts.items() if text}
-
-
-@cache
-def _programs() -> Mapping[str, str]:
-    """Return the texts of the programs by file name, read once for all documents of a stream."""
-    return {name: file.read_text(encoding="utf-8") for name, file in programs().items()}
 
 
 def _container_files(container: Mapping[str, Any]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from minicluster import limits
 from minicluster.errors import SpecError
 from minicluster.names import LABEL
-from minicluster.render import claims, defaults, refusals, schema, upgrade
+from minicluster.render import claims, defaults, programs, refusals, schema, upgrade
 from minicluster.render.model import MiniClusterModel
 
 _TOO_DEEP = f"spec is nested more than {limits.DEPTH} levels deep"
@@ -37,6 +37,7 @@ def load(document: Mapping[str, Any]) -> MiniClusterModel:
         certificate=str(document.get("certificate") or ""),
         installed=upgrade.load(document.get("installed")),
         kubernetes=str(document.get("kubernetes") or ""),
+        programs=programs.load(document.get("programs")),
     )
     refusal = next(_refusals(cluster), None)
     if refusal:

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from minicluster.render.constants import KUEUE_QUEUE
+from minicluster.render.programs import Programs
 from minicluster.render.upgrade import Installed
 
 #: Fields of the runner that a group may have in their place
@@ -22,6 +23,7 @@ class Given(NamedTuple):
     certificate: str  #: of the live release, "" without one
     installed: Installed | None = None  #: what the live cluster that this one upgrades was installed with
     kubernetes: str = ""  #: version of the Kubernetes cluster, "" when Helm talks to none
+    programs: Sequence[Programs] = ()  #: where its Jobs find their programs; () for its own ConfigMap
 
 
 def may_run_flux(containers: Sequence[Mapping[str, Any]]) -> list[int]:

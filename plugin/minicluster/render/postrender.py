@@ -1,11 +1,12 @@
 """Post-rendering: a stream of manifests with its MiniClusters rendered, and everything else byte for byte."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import config, curve, devices, stream
+from minicluster.render import config, curve, devices, programs, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -16,11 +17,15 @@ def render(data: bytes, seed: bytes | None, allow_random: bool, say: Callable[[s
     ``say`` is told the warnings: Helm's own command has them in its notes. Raises MiniClusterError.
     """
 
-    def expand(document: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
-        cluster = load(document)
-        for warning in devices.uncounted(cluster):
-            say(f"warning: MiniCluster {cluster.name}: {warning}")
-        return config.documents(cluster, partial(_keypair, cluster, seed, allow_random))
+    def expand(documents: Sequence[dict[str, Any]]) -> Iterator[Iterable[Mapping[str, Any]]]:
+        clusters = list(map(load, documents))
+        shared = programs.shared(clusters)
+        left = dict(shared)
+        for cluster in clusters:
+            for warning in devices.uncounted(cluster):
+                say(f"warning: MiniCluster {cluster.name}: {warning}")
+            keypair = partial(_keypair, cluster, seed, allow_random)
+            yield chain(programs.documents(cluster, left), config.documents(cluster, keypair, shared))
 
     return b"".join(stream.render(data, expand))
 

@@ -5,7 +5,7 @@ byte.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -20,6 +20,8 @@ VERSION = "v1"
 KIND = "MiniCluster"
 #: Group of flux-operator's MiniClusters
 OPERATOR = "flux-framework.org"
+#: The variable by which the post-renderer knows that Helm was called for one of these
+INNER = "MINICLUSTER_INNER_HELM"
 
 #: The most bytes that are checked of a stream without a MiniCluster: a parser takes seconds for some megabytes
 CHECKED = 1 << 18
@@ -71,7 +73,11 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
     return document
 
 
-def render(data: bytes, expand: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]]) -> Iterator[bytes]:
+#: Makes of each MiniCluster document those that replace it; it gets all of a stream, which may share some
+Expand = Callable[[Sequence[dict[str, Any]]], Iterable[Iterable[Mapping[str, Any]]]]
+
+
+def render(data: bytes, expand: Expand) -> Iterator[bytes]:
     """Yield the stream with each MiniCluster document replaced by what ``expand`` makes of it.
 
     What is made comes before the first Job: Helm 3 creates objects in this order, and a pod that finds no ConfigMap
@@ -82,7 +88,7 @@ def render(data: bytes, expand: Callable[[dict[str, Any]], Iterable[Mapping[str,
     if not data.strip():
         raise StreamError("the stream is empty: pipe the output of `helm template` in, or use --post-renderer")
     seen: set[tuple[str, str]] = set()
-    first: list[bytes] = []
+    first: list[bytes | dict[str, Any]] = []
     jobs: list[bytes] = []  # from the first Job on
     for chunk in split(data):
         document = parse(chunk)
@@ -90,10 +96,12 @@ def render(data: bytes, expand: Callable[[dict[str, Any]], Iterable[Mapping[str,
             (jobs if jobs or _JOB.search(chunk) else first).append(chunk)
             continue
         _check_unique(document, seen)
-        first += map(yamlio.dump_manifest, expand(document))
+        first.append(document)
     if not seen:
         _check_yaml(data)
-    yield from first
+    made = iter(expand([one for one in first if isinstance(one, dict)]))
+    for one in first:
+        yield from [one] if isinstance(one, bytes) else map(yamlio.dump_manifest, next(made))
     if first and jobs and not _MARKER.match(jobs[0]):
         yield b"---\n"
     yield from jobs

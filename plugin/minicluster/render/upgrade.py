@@ -128,7 +128,7 @@ def immutable_fields(job: Mapping[str, Any]) -> dict[str, Any]:
 #: The files of a container that is not the runner.
 _OF_CONTAINER = re.compile(r"([^.]+)\.(?:command|script|(?:init|pre|post)\.sh)")
 #: Programs that only other pods call. Those pods are new at each upgrade, so the programs are too.
-_NOT_OF_BROKERS = ("quorum.sh",)
+NOT_OF_BROKERS = ("quorum.sh",)
 #: The mutable settings of the agent.
 _AGENT = ("size", "groups", "period", "policy", "port")
 _ASSIGNMENT = re.compile(r"""(mc_\w+)=((?:'[^']*'|"'"|[^\s'"])*)\n""")
@@ -150,7 +150,7 @@ def files(
         file for file in {*held, *fresh} if (match := _OF_CONTAINER.fullmatch(file)) and match[1] not in sidecars
     }
     kept = {file: text for file, text in held.items() if file not in of_services}
-    new = {file: fresh[file] for file in {*of_services, *_NOT_OF_BROKERS} & fresh.keys()}
+    new = {file: fresh[file] for file in {*of_services, *NOT_OF_BROKERS} & fresh.keys()}
     new["settings.sh"] = _settings(held["settings.sh"], fresh["settings.sh"], words_before)
     new["agent.json"] = _agent(held["agent.json"], fresh["agent.json"])
     return dict(sorted((kept | new).items()))

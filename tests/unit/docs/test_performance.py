@@ -97,6 +97,7 @@ def test_benchmark_counts_the_bytes_of_rendered_objects():
     manifests = "\n---\n".join(
         json.dumps(document)
         for document in (
+            {"kind": "ConfigMap", "data": {"a.sh": "123"}},
             {"kind": "ConfigMap", "data": {"broker.toml": toml, "é": "12"}},
             {"kind": "Secret", "stringData": {"curve.cert": "1234"}},
             {"kind": "Job", "a": 1},
@@ -104,7 +105,7 @@ def test_benchmark_counts_the_bytes_of_rendered_objects():
         )
     )
     assert sizes.sizes(manifests) == {
-        "configmap_bytes": len("broker.toml") + len(toml) + 3,
+        "configmap_bytes": len("broker.toml") + len(toml) + 3 + 8,
         "secret_bytes": 14,
         "broker_toml_bytes": len(toml),
         "hostlist_bytes": 8,

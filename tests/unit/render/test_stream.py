@@ -1,7 +1,7 @@
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -16,8 +16,9 @@ from support import GROUP, load_all
 MINE = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n".encode()
 
 
-def expand(document: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield {"kind": "ConfigMap", "metadata": document["metadata"]}
+def expand(documents: Sequence[dict[str, Any]]) -> Iterator[Iterable[Mapping[str, Any]]]:
+    for document in documents:
+        yield [{"kind": "ConfigMap", "metadata": document["metadata"]}]
 
 
 MADE = b"---\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n"
