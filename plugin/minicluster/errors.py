@@ -56,12 +56,18 @@ class StateError(MiniClusterError):
     """A MiniCluster's state doesn't allow what a command asks for."""
 
 
+class DeadlineError(StateError):
+    """The time of a wait is over."""
+
+
 class ToolError(MiniClusterError):
     """Helm, kubectl or a program of the user is missing or fails."""
 
 
 class KubernetesError(MiniClusterError):
-    """Kubernetes refuses a request, or can't be reached."""
+    """Kubernetes refuses a request, or can't be reached; ``reason`` is why, without the request."""
+
+    reason: str
 
     @property
     def is_forbidden(self) -> bool:

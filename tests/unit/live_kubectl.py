@@ -22,6 +22,7 @@ case " $* " in
 *" get job "*) name=job ;;
 *" get jobs "*) name=jobs ;;
 *" get configmap "*) name=configmap ;;
+*" get events "*) name=events ;;
 *" patch job "*) name=patch ;;
 *" logs "*) name=logs ;;
 *" exec "*)

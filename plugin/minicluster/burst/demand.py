@@ -20,8 +20,9 @@ from minicluster.idset import parse_idset
 from minicluster.kubectl import Kubernetes, Stream
 from minicluster.lead.conversation import BrokenError, Conversation
 from minicluster.lead.program import BOOT, first_line
+from minicluster.live.kubectl_evidence import KubectlEvidence
 from minicluster.live.lookup import Cluster
-from minicluster.live.telling import describe, ended, question
+from minicluster.live.telling import describe, ended, see
 from minicluster.render.model import MiniClusterModel
 
 #: Seconds until the next attempt, at first and at most; seconds until the root's Job is read again
@@ -182,9 +183,9 @@ class Demand:
             way = "`helm uninstall` removes what is left of its bursts"
             self.stop(BurstError(f"{ended(name, end, lead)}; {way}"))
         if end or not lead or not lead.is_ready:
-            raise BurstError(
-                f"{name} is {': '.join(filter(None, end or describe(question(kubernetes), name, job, lead)))}"
-            )
+            evidence = KubectlEvidence(kubernetes)
+            state = end or describe(evidence, see(evidence, name, job, lead))
+            raise BurstError(f"{name} is {': '.join(filter(None, state))}")
         for one in self._jobs:
             self.offer(one.name, one.offer(job if one.name == name else kubernetes.get("job", one.name)))
         return lead

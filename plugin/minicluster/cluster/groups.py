@@ -24,6 +24,7 @@ class GroupNodes:
     queue: str = ""  #: Kueue's, "" without
     uid: str = ""  #: of its Job
     why_held: str = ""  #: by Kueue
+    why_no_pod: str = ""  #: what an event says of a pod that its Job could not make
 
 
 def registered(immutable: Mapping[str, str]) -> dict[str, int]:

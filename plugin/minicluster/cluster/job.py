@@ -37,6 +37,7 @@ class KubernetesJob:
     end: tuple[str, str] | None  #: how it ended (Complete, Failed, Gone) or ends (Ending), and why
     failed_pod: str = ""  #: name of the pod by whose exit code it failed
     groups: Mapping[str, int] = field(default_factory=dict)  #: maxSize of each group, by name
+    why_no_pod: str = ""  #: what an event says of a pod that it could not make
 
     @property
     def is_asleep(self) -> bool:

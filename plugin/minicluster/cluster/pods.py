@@ -12,6 +12,8 @@ from minicluster.render.constants import KUEUE_ELASTIC
 INDEX = "batch.kubernetes.io/job-completion-index"
 #: Label of the Job and the pods of a group
 GROUP = "minicluster/group"
+#: Label with the name of the MiniCluster
+CLUSTER = "app.kubernetes.io/instance"
 #: Label with a pod's zone, from Kubernetes 1.35 on
 ZONE = "topology.kubernetes.io/zone"
 #: Annotation by which kubectl, and we, find the container that runs Flux
@@ -59,6 +61,8 @@ class Pod:
     is_replaced: bool = True  #: whether the Job replaces it if it has failed; else it ends the Job
     is_cut_off: bool = False  #: whether its Kubernetes node gives no sign of life
     is_gated: bool = False  #: whether Kueue keeps it from being scheduled
+    is_set_up: bool = False  #: whether it has its volumes and its network
+    cluster: str = ""  #: name of its MiniCluster; "" if it doesn't say
 
     @property
     def state(self) -> str:
@@ -68,12 +72,12 @@ class Pod:
     @property
     def why(self) -> str:
         """The same with Kubernetes' message and the way out."""
-        return explained(self.state, self.reason, self.message)
+        return explained(self.state, self.reason, self.message, self.cluster)
 
     @property
     def way_out(self) -> str:
         """What a user can do about it; "" where nothing is wrong, or nothing is known."""
-        return way_out(self.reason, self.message)
+        return way_out(self.reason, self.message, self.cluster)
 
     def exec_words(self, *options: str) -> tuple[str, ...]:
         """Return the words by which kubectl runs a command in the container that runs Flux; the command follows."""
@@ -91,8 +95,13 @@ class Pod:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a container doesn't start, for instance because its image can't be pulled."""
-        return self.phase == "Pending" and self.reason in STUCK
+        """Whether it doesn't start, for instance because an image can't be pulled, or a volume can't be mounted."""
+        return self.phase == "Pending" and (self.reason in STUCK or bool(self.is_silent and self.way_out))
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it waits, and only events may say for what."""
+        return self.phase == "Pending" and self.reason in STARTING and not (self.is_leaving or self.is_set_up)
 
     @property
     def has_ended(self) -> bool:
@@ -152,6 +161,9 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         is_replaced=conditions.get("DisruptionTarget") == "True" or end.get("exitCode") in (None, *REPLACED),
         is_cut_off=_is_cut_off(status, conditions),
         is_gated=is_gated,
+        # since Kubernetes 1.29; before, an event may be told that is over
+        is_set_up=conditions.get("PodReadyToStartContainers") == "True",
+        cluster=metadata["labels"].get(CLUSTER, ""),
     )
 
 

@@ -3,6 +3,13 @@
 import re
 
 NO_VIEW = "the view's image is not a Flux view: set flux.container.image to one"
+#: What Kubernetes says of an object that a pod needs, and the namespace lacks
+LACKING = re.compile(r"(?:secret|configmap)s? \"([^\"]*)\" not found")
+#: The way out where it is one that the chart makes (minicluster.yaml; render/curve.py)
+OWN = (
+    "it is the release's own: restore it, or install the release again; a Job that was copied from another cluster, as "
+    "MultiKueue does, can't run here"
+)
 #: Patterns of ``Reason: message``, as Kubernetes says them, and the way out; the first that is found counts
 WAYS: tuple[tuple[str, str], ...] = (
     (
@@ -57,13 +64,16 @@ WAYS: tuple[tuple[str, str], ...] = (
 BESIDE = re.compile(r"(?<=[a-z\d})\]])\.? (no new claims to deallocate, )?preemption: .*", re.DOTALL)
 
 
-def way_out(reason: str, message: str) -> str:
-    """Return the way out of a pod's state; "" where it needs none, or none is known."""
+def way_out(reason: str, message: str, cluster: str = "") -> str:
+    """Return the way out of a pod's state; "" where it needs none, or none is known. ``cluster`` is its MiniCluster."""
     said = " ".join(f"{reason}: {message}".split())
+    lacking = LACKING.search(said)
+    if lacking and lacking[1] in (f"{cluster}-config", f"{cluster}-curve"):
+        return OWN
     return next((way for pattern, way in WAYS if re.search(pattern, said)), "")
 
 
-def explained(state: str, reason: str, message: str) -> str:
+def explained(state: str, reason: str, message: str, cluster: str = "") -> str:
     """Return a pod's state with Kubernetes' message and the way out, such as ``Pending: REASON: MESSAGE: WAY``."""
     said = BESIDE.sub("", message).strip().rstrip(".")
-    return ": ".join(filter(None, [state, said, way_out(reason, message)]))
+    return ": ".join(filter(None, [state, said, way_out(reason, message, cluster)]))

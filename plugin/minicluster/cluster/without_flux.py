@@ -6,6 +6,7 @@ from minicluster.cluster import words
 from minicluster.cluster.find import Found
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
+from minicluster.cluster.troubles import explained
 
 #: The end of the reason when a lead failed
 REPLACED = "; Kubernetes replaces it, or ends the Job"
@@ -19,13 +20,13 @@ def state_without_flux(found: Found, now: datetime) -> tuple[str, str] | None:
     if job and job.end:
         return job.end
     if 0 not in pods:
-        return "Starting", f"{of_absence(None)}: `kubectl describe job {name}` says why"
+        return "Starting", of_no_pod("the lead has no pod", name, job.why_no_pod if job else "")
     return _state_by_pod(pods[0], job, now)
 
 
-def of_absence(lead: Pod | None) -> str:
-    """Return why the lead's container does not run."""
-    return f"the lead is {lead.why}" if lead else "the lead has no pod"
+def of_no_pod(state: str, job: str, said: str) -> str:
+    """Return a state, as ``X has no pod``, with what an event says of the Job that should have made it."""
+    return explained(state, "", said) if said else f"{state}: `kubectl describe job {job}` says why"
 
 
 def _why_suspended(name: str, job: KubernetesJob) -> str:
@@ -55,7 +56,7 @@ def _state_of_live_lead(lead: Pod, job: KubernetesJob | None) -> tuple[str, str]
     if job and not job.has_socket:
         return started, "flux.disableSocket is set, so Flux can't be asked"
     if lead.phase != "Running":
-        return "Starting", of_absence(lead)
+        return "Starting", f"the lead is {lead.why}"
     return None
 
 
@@ -77,7 +78,8 @@ def _state_of_failed_lead(lead: Pod, job: KubernetesJob | None, now: datetime) -
 
 def state_of_silent_lead(lead: Pod, message: str) -> tuple[str, str]:
     """Return the cluster's state, and why, when the lead was asked and gave no answer."""
-    log, known = f"`kubectl logs -n {lead.namespace} {lead.name}`", words.of_silence(message)
+    log = f"`minicluster logs {lead.name.rsplit('-', 2)[0]} -n {lead.namespace}`"
+    known = words.of_silence(message)
     if known == "Ending":
         return known, "the lead's container has ended, and Kubernetes has yet to say how"
     if known and not lead.is_ready:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.pods import Pod
+from minicluster.cluster.troubles import explained, way_out
 from minicluster.idset import parse_idset, to_idset
 from minicluster.lead.question import Answer
 from minicluster.live.snapshot import StatusSnapshot
@@ -83,7 +84,9 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     flux = answer.flux
     limits = {each["name"]: _limits(each) for each in answer.settings.get("groups", ())}
     brokers = set(parse_idset(flux["online"]))
-    groups = [GroupNodes("", snapshot.size, 0, snapshot.max_size or 0, snapshot.pods), *snapshot.groups]
+    why_no_pod = snapshot.job.why_no_pod if snapshot.job else ""
+    own = GroupNodes("", snapshot.size, 0, snapshot.max_size or 0, snapshot.pods, why_no_pod=why_no_pod)
+    groups = [own, *snapshot.groups]
     parts = [_ranks(each, brokers, flux["drained"]) for each in groups]
     drained = {rank: reason for part in parts for rank, reason in part.drained.items()}
     missing = {rank: reason for part in parts for rank, reason in part.missing.items()}
@@ -149,7 +152,7 @@ def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str]) -> R
     online = {rank for rank in ranks if rank in brokers}
     drained = {int(rank): reason for rank, reason in drains.items() if int(rank) in online}
     missing = {
-        rank: group.why_held or _missing(group.pods.get(rank - group.first))
+        rank: group.why_held or _missing(group.pods.get(rank - group.first), group.why_no_pod)
         for rank in ranks[: group.size]
         if rank not in online
     }
@@ -162,9 +165,9 @@ def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str]) -> R
     return Ranks(counts, drained, missing)
 
 
-def _missing(pod: Pod | None) -> str:
+def _missing(pod: Pod | None, why_no_pod: str) -> str:
     if pod is None:
-        return "no pod"
+        return explained("no pod", "", why_no_pod)
     if pod.is_cut_off:
         return f"{pod.state}: its Kubernetes node {pod.node} gives no sign of life"
     return f"{pod.state}: its broker is not in Flux" if pod.state == "Running" else pod.why
@@ -173,10 +176,15 @@ def _missing(pod: Pod | None) -> str:
 def _held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: StatusSnapshot) -> str:
     """Return why the quorum does not come, "" while it may still come by itself."""
     pods = {each.first + index: pod for each in groups for index, pod in each.pods.items()}
-    stuck = {rank: why for rank, why in missing.items() if rank in pods and pods[rank].way_out}
+    ways = {rank: pod.way_out for rank, pod in pods.items()}
+    lacking = {each.first + index: each.why_no_pod for each in groups for index in range(each.size)}
+    ways |= {rank: way_out("", why) for rank, why in lacking.items() if rank not in pods}
+    stuck = [rank for rank in missing if ways[rank]]
     if stuck:
-        first = _grouped(stuck)[0]
-        return f": {first['ranks']} {'are' if len(parse_idset(first['ranks'])) > 1 else 'is'} {first['reason']}"
+        # those with the same way out: what Kubernetes says of each may change to and fro
+        same = [rank for rank in stuck if ways[rank] == ways[stuck[0]]]
+        verb = "have" if stuck[0] not in pods else "are"
+        return f": {to_idset(same)} {verb if len(same) > 1 else {'have': 'has', 'are': 'is'}[verb]} {missing[same[0]]}"
     late = [rank for rank in missing if rank > 0 and rank in pods and _is_late(pods[rank], snapshot)]
     if not late:
         return ""

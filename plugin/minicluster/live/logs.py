@@ -10,10 +10,11 @@ from minicluster.cluster.lead import Lead
 from minicluster.cluster.node import Node
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
+from minicluster.live.kubectl_evidence import KubectlEvidence
 from minicluster.live.loglines import NewLines
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.running import absence
-from minicluster.live.telling import describe, end_in_words, ended, question, teller
+from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see
 from minicluster.live.watch import looks, looks_at
 
 Say = Callable[[str], None]
@@ -39,13 +40,13 @@ def _find(kubernetes: Kubernetes, name: str, text: str) -> tuple[Cluster, Host]:
 
 def _absence(cluster: Cluster, host: Host) -> str:
     """Return why a host has no pod. Raises CommandError."""
-    job = cluster.read_job()
-    end, found = end_in_words(cluster, job, None), read_job(job) if job else None
+    job, evidence = cluster.read_job(), KubectlEvidence(cluster.kubernetes)
+    end, found = end_in_words(evidence, cluster.name, job, None), read_job(job) if job else None
     if end:
         return ended(cluster.name, end, None)
     if host.is_lead or (found and found.is_suspended):
-        return ": ".join(describe(question(cluster.kubernetes), cluster.name, job, None))
-    return absence(host, cluster.kubernetes.get("job", host.job), None)[0]
+        return ": ".join(describe(evidence, see(evidence, cluster.name, job, None)))
+    return absence(evidence, host, cluster.kubernetes.get("job", host.job), None)[0]
 
 
 def follow(kubernetes: Kubernetes, name: str, text: str, container: str, say: Say) -> None:
@@ -60,15 +61,16 @@ def follow(kubernetes: Kubernetes, name: str, text: str, container: str, say: Sa
 def _print_node(cluster: Cluster, host: Host, container: str, say: Say) -> None:
     """Print the log of a host's pods until their Job ends, and say why it has none. Raises StateError."""
     log, told = _FollowedLog(cluster.kubernetes, container, str(host), say), ""
+    evidence = KubectlEvidence(cluster.kubernetes)
     for job, node in looks_at(cluster, host):
         end = end_of(host.job, job)
         log.copy(node, is_over=bool(end))
         # the Job of a pod that has succeeded is about to end
         is_quiet = node and node.pod.phase in ("Running", "Succeeded") and not end
-        why = "" if is_quiet else absence(host, job, node)[0]
-        if why and why != told:
+        why = "" if is_quiet else absence(evidence, host, job, node)[0]
+        if why and news(why) != told:
             say(why)
-        told = why
+        told = news(why)
         if end:
             return
 
@@ -79,14 +81,18 @@ def print_to_end(cluster: Cluster, container: str, say: Say) -> tuple[tuple[str,
     Raises StateError, also at the deadline.
     """
     kubernetes, name = cluster.kubernetes, cluster.name
-    log, tell = _FollowedLog(kubernetes, container, "the lead", say), teller(question(kubernetes), name, say)
-    for job, lead in looks(cluster):
-        end = end_of(name, job)
-        log.copy(lead, is_over=bool(end))
-        if end:
-            return end_in_words(cluster, job, lead) or end, lead
-        if not lead or lead.pod.phase != "Running":
-            tell(job, lead)
+    evidence = KubectlEvidence(kubernetes)
+    log, tell = _FollowedLog(kubernetes, container, "the lead", say), StateTeller(evidence, name, say)
+    with tell.at_deadline():
+        for job, lead in looks(cluster):
+            end = end_of(name, job)
+            log.copy(lead, is_over=bool(end))
+            if end:
+                return end_in_words(evidence, name, job, lead) or end, lead
+            if not lead or lead.pod.phase != "Running":
+                tell(job, lead)
+            else:
+                tell.forget()
     raise AssertionError  # looks only ends with an error
 
 

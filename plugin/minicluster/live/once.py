@@ -1,19 +1,16 @@
 """Runs a command in a MiniCluster of its own: installs it, waits, prints the log, removes it."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 
-from minicluster.cluster.find import Objects, broker_pods
-from minicluster.cluster.lead import Lead
-from minicluster.cluster.pods import GROUP, Pod, read_all_pods
-from minicluster.errors import KubernetesError, StateError
+from minicluster.cluster.find import Found
+from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
 from minicluster.live import logs
 from minicluster.live.lookup import Cluster
 from minicluster.live.temporary import TemporaryRelease
-from minicluster.live.wait import look_for, wait
+from minicluster.live.wait import is_ready, look_for, wait
 from minicluster.release.oneshot import Oneshot
 
 Say = Callable[[str], None]
@@ -22,41 +19,27 @@ PATIENCE = 60.0
 
 
 class StartWatch:
-    """Tells whether the lead is ready, and ends the wait for one that can't start, or whose groups can't.
+    """Ends the wait for a lead that can't start, or for the quorum when other pods can't."""
 
-    Its other pods are like the lead, and start if it does.
-    """
-
-    def __init__(self, name: str, objects: Objects) -> None:
+    def __init__(self, name: str) -> None:
         """Know nothing yet."""
-        self._name, self._objects = name, objects
+        self._name = name
         self._since: float | None = None
 
-    def __call__(self, lead: Lead) -> bool:
-        """Return whether the lead is ready. Raises StateError when a pod has not started for PATIENCE."""
-        if lead.is_ready:
-            return True
-        pod, now = next((one for one in (lead.pod, *self._others(lead)) if one.is_stuck), None), time.monotonic()
+    def __call__(self, found: Found) -> None:
+        """Look at a MiniCluster that has no quorum yet. Raises StateError when a pod has not started for PATIENCE."""
+        lead, groups = found.pods.get(0), [found.pods, *(group.pods for group in found.groups)]
+        # the other pods are like the lead, and start if it does
+        pods = [pod for its in groups for pod in its.values() if pod is lead or (lead and lead.phase == "Running")]
+        pod, now = next((one for one in pods if one.is_stuck), None), time.monotonic()
         if pod is None:
             self._since = None
-            return False
+            return
         self._since = now if self._since is None else self._since
         # a name that is no image's gets no better
         if now - self._since >= PATIENCE or pod.reason == "InvalidImageName":
-            who = "the lead" if pod is lead.pod else f"pod {pod.name}"
-            raise StateError(
-                f"{self._name} can't start: {who} is {pod.state}: {pod.message}: check the image's name, its pull "
-                "secret and what the values mount"
-            )
-        return False
-
-    def _others(self, lead: Lead) -> Iterator[Pod]:
-        """Yield the pods of groups while the lead waits for the quorum; none while Kubernetes doesn't say them."""
-        if lead.pod.phase == "Running":
-            with suppress(KubernetesError):
-                pods = self._objects.select("pods", f"{broker_pods(self._name)},{GROUP}")
-                for its in read_all_pods(pods).values():
-                    yield from its.values()
+            who = "the lead" if pod is lead else f"pod {pod.name}"
+            raise StateError(f"{self._name} can't start: {who} is {pod.why}")
 
 
 def run_once(kubernetes: Kubernetes, asked: Oneshot, say: Say, *, keeps: bool) -> int:
@@ -84,7 +67,7 @@ def _print_to_end(cluster: Cluster, say: Say) -> None:
 
     Without a log it waits all the same. Raises StateError at the deadline, and for a lead that can't start.
     """
-    look_for(cluster, StartWatch(cluster.name, cluster.kubernetes), say)
+    look_for(cluster, is_ready, say, StartWatch(cluster.name))
     try:
         logs.print_to_end(cluster, "", say)
     except StateError as error:

@@ -8,8 +8,9 @@ from minicluster.cluster.job import read_job
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
+from minicluster.live.kubectl_evidence import KubectlEvidence
 from minicluster.live.lookup import Cluster, find_cluster, refusals
-from minicluster.live.telling import describe, end_in_words, ended, question
+from minicluster.live.telling import describe, end_in_words, ended, see
 from minicluster.live.wait import look_for
 
 Say = Callable[[str], None]
@@ -42,16 +43,16 @@ def _find(kubernetes: Kubernetes, name: str, is_there: Callable[[Lead], bool], s
     with refusals():
         job = cluster.read_job()
         lead = lead or cluster.read_lead()
-    name = cluster.name
-    end = end_in_words(cluster, job, lead)
+    name, evidence = cluster.name, KubectlEvidence(kubernetes)
+    end = end_in_words(evidence, name, job, lead)
     if say and not end and _comes(job):
         end, lead = look_for(cluster.within(PATIENCE), is_there, say)
     if end:
         raise StateError(ended(name, end, lead))
     if lead and is_there(lead):
         return lead
-    state, why = describe(question(kubernetes), name, job, lead)
-    raise StateError(f"{name} is {state}: {why}; `minicluster wait {name}` returns when it is ready")
+    state = ": ".join(filter(None, describe(evidence, see(evidence, name, job, lead))))
+    raise StateError(f"{name} is {state}; `minicluster wait {name}` returns when it is ready")
 
 
 def _comes(job: Mapping[str, Any]) -> bool:

@@ -13,9 +13,10 @@ from minicluster.cluster.lead import Lead
 from minicluster.errors import MiniClusterError, StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.program import BOOT, first_line
+from minicluster.live.kubectl_evidence import KubectlEvidence
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import PATIENCE
-from minicluster.live.telling import end_in_words, question, teller
+from minicluster.live.telling import StateTeller, end_in_words
 from minicluster.live.watch import looks
 from minicluster.release import planned, revisions
 from minicluster.release.revisions import Change
@@ -198,22 +199,25 @@ def _make(one: Replacement, change: Change, timeout: float) -> None:
 
 def _wait(one: Replacement, timeout: float) -> None:
     """Wait for the quorum, or a Job that somebody holds back. Raises StateError for pods that don't start."""
-    tell = teller(question(one.cluster.kubernetes), one.cluster.name, one.say)
+    cluster = one.cluster.within(timeout)
+    evidence = KubectlEvidence(cluster.kubernetes)
+    tell = StateTeller(evidence, cluster.name, one.say)
     stuck = None
-    for job, lead in looks(one.cluster.within(timeout)):
-        if lead and lead.is_ready:
-            return
-        end = end_in_words(one.cluster, job, lead)
-        if end and end[0] == "Complete":
-            return
-        if end:
-            raise StateError(f"the new pods ended ({': '.join(filter(None, end))})")
-        if job.get("spec", {}).get("suspend"):
-            one.say(f"{one.cluster.name}: the new Job is suspended: its pods start when it is resumed")
-            return
-        tell(job, lead)
-        if not (lead and lead.pod.is_stuck):
-            stuck = None
-        elif time.monotonic() - (stuck := stuck or time.monotonic()) >= STUCK:
-            raise StateError(f"the new pods can't start ({lead.pod.state}: {lead.pod.message})")
+    with tell.at_deadline():
+        for job, lead in looks(cluster):
+            if lead and lead.is_ready:
+                return
+            end = end_in_words(evidence, cluster.name, job, lead)
+            if end and end[0] == "Complete":
+                return
+            if end:
+                raise StateError(f"the new pods ended ({': '.join(filter(None, end))})")
+            if job.get("spec", {}).get("suspend"):
+                one.say(f"{cluster.name}: the new Job is suspended: its pods start when it is resumed")
+                return
+            pod = tell(job, lead).pods.get(0)
+            if not (pod and pod.is_stuck):
+                stuck = None
+            elif time.monotonic() - (stuck := stuck or time.monotonic()) >= STUCK:
+                raise StateError(f"the new pods can't start ({pod.why})")
     raise AssertionError  # looks only ends with an error

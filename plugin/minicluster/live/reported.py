@@ -13,8 +13,8 @@ from minicluster.cluster.without_flux import state_of_silent_lead, state_without
 from minicluster.errors import StateError, one_line
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.program import BOOT, first_line
+from minicluster.live.kubectl_evidence import EXEC_SECONDS
 from minicluster.live.lookup import find, refusals
-from minicluster.live.snapshot import EXEC_SECONDS
 from minicluster.live.table import duration, in_columns
 from minicluster.render.constants import IMMUTABLE
 

@@ -7,10 +7,14 @@ from minicluster.cluster.groups import queue_of, size_of
 from minicluster.cluster.hosts import Host, find_host
 from minicluster.cluster.job import end_of
 from minicluster.cluster.node import Node
-from minicluster.errors import StateError
+from minicluster.cluster.reasons import Evidence, pod_with_reason, why_no_pod
+from minicluster.cluster.without_flux import of_no_pod
+from minicluster.errors import DeadlineError, StateError
 from minicluster.kubectl import Kubernetes
+from minicluster.live.kubectl_evidence import KubectlEvidence
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import PATIENCE, find_running_lead
+from minicluster.live.telling import news
 from minicluster.live.watch import looks_at
 
 Say = Callable[[str], None]
@@ -40,20 +44,23 @@ def find_running_node(kubernetes: Kubernetes, name: str, text: str, say: Say, *,
 
 def _wait(cluster: Cluster, host: Host, say: Say | None) -> Node:
     """Return a node as soon as its container runs. Raises StateError if it won't; without ``say`` at once."""
-    told = ""
-    for job, node in looks_at(cluster, host):
-        if node and node.is_running:
-            return node
-        why, comes = absence(host, job, node)
-        if not (say and comes):
-            raise StateError(why)
-        if why != told:
-            say(why)
-        told = why
+    evidence, why = KubectlEvidence(cluster.kubernetes), ""
+    try:
+        for job, node in looks_at(cluster, host):
+            if node and node.is_running:
+                return node
+            told = news(why)
+            why, comes = absence(evidence, host, job, node)
+            if not (say and comes):
+                raise StateError(why)
+            if news(why) != told:
+                say(why)
+    except DeadlineError as error:
+        raise StateError(f"{error}: {why}") from None
     raise AssertionError  # looks_at only ends with an error
 
 
-def absence(host: Host, job: Mapping[str, Any], node: Node | None) -> tuple[str, bool]:
+def absence(evidence: Evidence, host: Host, job: Mapping[str, Any], node: Node | None) -> tuple[str, bool]:
     """Return why a host has no container that runs, as a sentence, and whether one comes by itself."""
     end = end_of(host.job, job)
     if end:
@@ -69,5 +76,5 @@ def absence(host: Host, job: Mapping[str, Any], node: Node | None) -> tuple[str,
             False,
         )
     if node is None:
-        return f"{host} has no pod: `kubectl describe job {host.job}` says why", True
-    return f"{host} is {': '.join(filter(None, (node.pod.state, node.pod.message)))}", True
+        return of_no_pod(f"{host} has no pod", host.job, why_no_pod(evidence, host.job)), True
+    return f"{host} is {pod_with_reason(evidence, node.pod).why}", True

@@ -9,12 +9,12 @@ from typing import IO, Any
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError
+from minicluster.live.kubectl_evidence import EXEC_SECONDS
 from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.once import StartWatch
 from minicluster.live.reported import Row, ask
-from minicluster.live.snapshot import EXEC_SECONDS
 from minicluster.live.telling import ended
-from minicluster.live.wait import look_for
+from minicluster.live.wait import is_ready, look_for
 from minicluster.outage import PATIENCE, Outage
 
 Say = Callable[[str], None]
@@ -58,7 +58,7 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
 
 
 def _ready_lead(cluster: Cluster, say: Say) -> Lead:
-    end, lead = look_for(cluster, StartWatch(cluster.name, cluster.kubernetes), say)
+    end, lead = look_for(cluster, is_ready, say, StartWatch(cluster.name))
     if lead is None or end:
         raise StateError(ended(cluster.name, end or ("Gone", ""), lead))
     return lead

@@ -5,23 +5,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from minicluster.cluster import words
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
-from minicluster.cluster.without_flux import of_absence, state_of_silent_lead, state_without_flux
-from minicluster.errors import StatusError
-from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.lead.question import WORDS, Answer, Question, SilentError, read_answer, standard_input
-from minicluster.live.events import why_silent
-from minicluster.live.held import with_reasons_of_kueue
-from minicluster.live.lookup import NEEDS, find
-
-#: Seconds that the lead has to answer
-EXEC_SECONDS = 20.0
-#: Lines at the end of a log that say why a pod failed
-LINES = 50
+from minicluster.cluster.reasons import Evidence, why_failed, with_reasons
+from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
+from minicluster.kubectl import Kubernetes
+from minicluster.lead.question import Answer, Question, SilentError, read_answer
+from minicluster.live.kubectl_evidence import KubectlEvidence
+from minicluster.live.lookup import find
 
 
 @dataclass(frozen=True)
@@ -61,28 +54,16 @@ class StatusSnapshot:
 
 def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> StatusSnapshot:
     """Return a MiniCluster as it is now, by its own name or its release's. Raises StatusError, ToolError."""
-    found = with_reasons_of_kueue(kubernetes, find(kubernetes, name))
+    return explained_snapshot(KubectlEvidence(kubernetes), find(kubernetes, name), now)
+
+
+def explained_snapshot(evidence: Evidence, found: Found, now: datetime) -> StatusSnapshot:
+    """Return a MiniCluster from its objects, with all that can be asked of why it is as it is. Raises StatusError."""
+    found = with_reasons(evidence, found)
     if found.job and found.job.end:
-        ended = replace(found.job, end=why_failed(kubernetes, found.job, found.pods.get(0)))
+        ended = replace(found.job, end=why_failed(evidence, found.job, found.pods.get(0)))
         found = found._replace(job=ended)
-    taken = snapshot(found, now, lambda lead: ask_lead(kubernetes, lead))
-    said = why_silent(kubernetes, found) if taken.state == "Starting" else ""
-    return replace(taken, why=f"{of_absence(found.pods.get(0))}: {said}") if said else taken
-
-
-def why_failed(kubernetes: Kubernetes, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
-    """Return how a Job ended, and why. If it failed, the reason is from its pod's log, if the user may read that."""
-    pod = job.failed_pod or (lead.name if lead and lead.phase == "Failed" else "")
-    if not (job.end and job.end[0] == "Failed" and pod):
-        return job.end
-    try:
-        lines = kubernetes.kubectl("logs", pod, f"--tail={LINES}", seconds=EXEC_SECONDS).splitlines()
-    except CommandError:
-        lines = []
-    why = words.of_log(lines) or job.end[1]
-    if lead and lead.name == pod and lead.reason.startswith("OOMKilled") and words.MEMORY not in why:
-        why = f"{why} ({words.MEMORY})"
-    return "Failed", why
+    return snapshot(found, now, evidence.ask)
 
 
 def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
@@ -99,13 +80,3 @@ def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
     except ValueError as error:
         why = f"it printed no JSON: {error}"
     return made(None, *state_of_silent_lead(pods[0], why))
-
-
-def ask_lead(kubernetes: Kubernetes, lead: Pod) -> str:
-    """Return what QUESTION prints in the lead's pod. Raises SilentError, StatusError."""
-    try:
-        return kubernetes.kubectl(*lead.exec_words("--stdin"), *WORDS, stdin=standard_input(), seconds=EXEC_SECONDS)
-    except CommandError as error:
-        if error.is_forbidden:
-            raise StatusError(f"{error.reason}: {NEEDS}") from None
-        raise SilentError(error.reason) from None

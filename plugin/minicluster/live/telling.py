@@ -1,69 +1,120 @@
 """Messages about a MiniCluster whose lead can't be used now, and about one that has ended."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import Found, find_by_name
 from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, code_of_work
 from minicluster.cluster.pods import Pod
+from minicluster.cluster.reasons import Evidence, why_failed, with_reasons
 from minicluster.cluster.without_flux import state_without_flux
-from minicluster.errors import StatusError
-from minicluster.kubectl import Kubernetes
-from minicluster.lead.question import LateError, Question, SilentError
-from minicluster.live import snapshot
+from minicluster.errors import DeadlineError, KubernetesError, StatusError
+from minicluster.lead.question import LateError, SilentError
 from minicluster.live.document import document
-from minicluster.live.lookup import Cluster
+from minicluster.live.snapshot import snapshot
+
+#: What differs in a message though nothing has changed, and what stands for it
+NO_NEWS = tuple(
+    (re.compile(pattern), stands)
+    for pattern, stands in (
+        # the kubelet tries again, waits, tries again
+        (r"\b(ErrImagePull|ImagePullBackOff): .*(?=: )", "no image"),
+        # steps of a start
+        (r"\bPending(: (ContainerCreating|PodInitializing))?$", "Pending"),
+        # of a back-off only the seconds differ
+        (r"\d+ s$", ""),
+        # how many Kubernetes nodes lack what
+        (r"(?<=Unschedulable: )\d+/\d+|\b\d+ (?=Insufficient|node\(s\))", ""),
+        # the name of a pod that was not made, a sandbox
+        (r'(?<=pods ")[^"]*|\b[0-9a-f]{12,}\b', ""),
+    )
+)
+#: States that the end of the Job follows, which is told then
+ENDS = ("Ending", "Complete", "Failed", "Gone")
 
 
-def question(kubernetes: Kubernetes) -> Question:
-    """Return a function that asks a lead by kubectl."""
+def see(evidence: Evidence, name: str, job: Mapping[str, Any], lead: Lead | None) -> Found:
+    """Return a MiniCluster, of which Job and lead were read, with the reasons why it, or its lead, is not ready.
+
+    The other pods are like the lead. They are read when it runs: then they may be what it waits for.
+    """
+    found = Found(name, {0: lead.pod} if lead else {}, read_job(job) if job else None)
+    if lead and lead.pod.phase == "Running" and not lead.is_ready:
+        try:
+            now = find_by_name(evidence, name)
+        except KubernetesError:
+            now = None
+        found = now if now and 0 in now.pods and now.job else found
+    return found if lead and lead.is_ready else with_reasons(evidence, found)
+
+
+def describe(evidence: Evidence, found: Found) -> tuple[str, str]:
+    """Return the state of a MiniCluster, and why. The lead is asked how many brokers the quorum lacks."""
+    lead, job = found.pods.get(0), found.job
+    if lead and lead.is_leaving and not (job and job.is_suspended):
+        return "Starting", f"the lead's pod {lead.name} was told to stop; Kubernetes replaces it when it has ended"
+    now = datetime.now(UTC)
+    known = state_without_flux(found, now)
+    is_ready = lead and lead.is_ready and lead.phase == "Running"
+    if known or is_ready:
+        return known or ("Running", "")
 
     def asked(pod: Pod) -> str:
         try:
-            return snapshot.ask_lead(kubernetes, pod)
-        except (StatusError, SilentError) as error:
-            # the deadline cuts a question off
-            raise (LateError if kubernetes.is_late else SilentError)(str(error)) from None
+            return evidence.ask(pod)
+        except (StatusError, KubernetesError) as error:
+            raise SilentError(str(error)) from None
 
-    return asked
-
-
-def describe(asked: Question, name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str]:
-    """Return the state of a MiniCluster, and why. The lead is asked how many brokers the quorum lacks."""
-    found = Found(name, {0: lead.pod} if lead else {}, read_job(job))
-    if lead and lead.pod.is_leaving and not (found.job and found.job.is_suspended):
-        return "Starting", f"the lead's pod {lead.pod.name} was told to stop; Kubernetes replaces it when it has ended"
-    now = datetime.now(UTC)
-    known = state_without_flux(found, now)
-    if known or (lead and lead.is_ready):
-        return known or ("Running", "")
-
-    shown = document(snapshot.snapshot(found, now, asked))
+    shown = document(snapshot(found, now, asked))
     if shown["state"] == "Running" and lead:
-        return "Starting", f"the quorum is there, and Kubernetes has yet to see that the pod {lead.pod.name} is ready"
+        return "Starting", f"the quorum is there, and Kubernetes has yet to see that the pod {lead.name} is ready"
     return shown["state"], shown["why"]
 
 
-def teller(asked: Question, name: str, say: Callable[[str], None]) -> Callable[[Mapping[str, Any], Lead | None], None]:
-    """Return a function that takes a MiniCluster's Job and lead, and says its state when that has changed."""
-    told = ""
+def news(text: str) -> str:
+    """Return what a message means: it is told again only if that is different."""
+    for pattern, stands in NO_NEWS:
+        text = pattern.sub(stands, text)
+    return text
 
-    def tell(job: Mapping[str, Any], lead: Lead | None) -> None:
-        nonlocal told
+
+class StateTeller:
+    """Says the state of a MiniCluster when its meaning has changed."""
+
+    def __init__(self, evidence: Evidence, name: str, say: Callable[[str], None]) -> None:
+        """Know no state yet."""
+        self._evidence, self._name, self._say, self._told = evidence, name, say, ""
+        self.state = ""  #: and why, as it was last, also if it was not said
+
+    def __call__(self, job: Mapping[str, Any], lead: Lead | None) -> Found:
+        """Say the state of a MiniCluster with this Job and this lead, and return its objects."""
+        found = see(self._evidence, self._name, job, lead)
         try:
-            state = ": ".join(filter(None, describe(asked, name, job, lead)))
+            state, why = describe(self._evidence, found)
         except LateError:
-            return
-        # only the seconds of a back-off differ: that is no news
-        news = re.sub(r"\d+ s$", "", state)
-        if news != told:
-            say(f"{name}: {state}")
-        told = news
+            return found
+        self.state = ": ".join(filter(None, (state, why)))
+        meaning = news(self.state)
+        if meaning != self._told and state not in ENDS:
+            self._say(f"{self._name}: {self.state}")
+            self._told = meaning
+        return found
 
-    return tell
+    def forget(self) -> None:
+        """Know no state: there is nothing that is waited for."""
+        self.state = ""
+
+    @contextmanager
+    def at_deadline(self) -> Iterator[None]:
+        """Add the state to the error of a wait whose time is over. Raises DeadlineError."""
+        try:
+            yield
+        except DeadlineError as error:
+            raise DeadlineError(": ".join(filter(None, (str(error), self.state)))) from None
 
 
 def ended(name: str, end: tuple[str, str], lead: Lead | None) -> str:
@@ -73,9 +124,9 @@ def ended(name: str, end: tuple[str, str], lead: Lead | None) -> str:
     return f"{name} has ended{how}: {': '.join(filter(None, end))}"
 
 
-def end_in_words(cluster: Cluster, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
+def end_in_words(evidence: Evidence, name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
     """Return how a MiniCluster ended, and why, from the failed pod's log too; None while it lives."""
-    end, found = end_of(cluster.name, job), read_job(job) if job else None
+    end, found = end_of(name, job), read_job(job) if job else None
     if end and end[0] == "Failed" and found:
-        return snapshot.why_failed(cluster.kubernetes, found, lead.pod if lead else None)
+        return why_failed(evidence, found, lead.pod if lead else None)
     return end

@@ -10,7 +10,7 @@ from minicluster import streams
 from minicluster.cluster.hosts import Host, lead_of
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.node import Node
-from minicluster.errors import StateError
+from minicluster.errors import DeadlineError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.live.lookup import Cluster, refusals
 from minicluster.outage import PATIENCE, Outage
@@ -30,8 +30,8 @@ class Look(NamedTuple):
 def looks(cluster: Cluster) -> Iterator[Look]:
     """Yield a MiniCluster at once, whenever its Job or its lead's pod may have changed, and after LOOK seconds.
 
-    It goes on after an outage of the API server. Raises StateError at the deadline, when Kubernetes refuses, and when
-    the outage takes too long.
+    The last look is at the deadline. It goes on after an outage of the API server. Raises DeadlineError at the
+    deadline; StateError when Kubernetes refuses, and when the outage takes too long.
     """
     return _looks(cluster, lead_of(cluster.name), lambda: Look(cluster.read_job(), cluster.read_lead()))
 
@@ -59,7 +59,7 @@ def _looks(cluster: Cluster, host: Host, look: Callable[[], Seen]) -> Iterator[S
                 outage.end()
                 yield seen
         if kubernetes.is_late:
-            raise StateError(f"{cluster.name} in {kubernetes}: gave up after {kubernetes.limit:g} s")
+            raise DeadlineError(f"{cluster.name} in {kubernetes}: gave up after {kubernetes.limit:g} s")
         # a server that ends each watch at once must not be asked all the time
         time.sleep(max(0.0, RETRY - (time.monotonic() - begin)))
 
@@ -92,10 +92,11 @@ def _watch(kubernetes: Kubernetes, host: Host) -> Iterator[None]:
                 if _has_ended(key.fileobj):
                     yield
                     return
-            if not is_first and end is not None and time.monotonic() >= end:
-                return
+            is_last = not is_first and end is not None and time.monotonic() >= end
             is_first = False
             yield
+            if is_last:
+                return
 
 
 def _has_ended(watch: Any) -> bool:

@@ -15,6 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError
 
+from minicluster.cluster.pods import RUNNER
 from minicluster.outage import PATIENCE, Outage
 from minicluster.sdk.channel import LostError, PodChannel, PodSocket
 from minicluster.sdk.exceptions import ApiError, WaitTimeoutError
@@ -79,8 +80,26 @@ class KubeClient:
             raise
 
     def select(self, kind: str, labels: str) -> Object:
-        """Return the list of the objects that have labels. Raises ApiError."""
-        return self._ask(f"list {kind}", self._call("list", kind), label_selector=labels)
+        """Return the list of the objects that have labels; kinds of others as PLURAL.GROUP. Raises ApiError."""
+        plural, _, group = kind.partition(".")
+        if not group:
+            return self._ask(f"list {kind}", self._call("list", kind), label_selector=labels)
+        call = client.CustomObjectsApi(self._api).list_namespaced_custom_object
+        words = {"group": group, "version": self._version(group), "plural": plural}
+        return self._ask(f"list {plural}", call, **words, label_selector=labels)
+
+    def events(self, which: str) -> Object:
+        """Return the list of the events that a field selector selects. Raises ApiError."""
+        return self._ask("list events", self._core.list_namespaced_event, field_selector=which)
+
+    def _version(self, group: str) -> str:
+        """Return the version of a group of kinds that the API server prefers. Raises ApiError."""
+        with errors(f"get {group}"):
+            groups: Any = client.ApisApi(self._api).get_api_versions(_request_timeout=ANSWER).groups
+        for each in groups:
+            if each.name == group:
+                return str(each.preferred_version.version)
+        raise ApiError(f"the API server has no {group}", 404)
 
     def _call(self, verb: str, kind: str) -> Any:
         api, resource = self._resources[kind.removesuffix("s")]
@@ -170,6 +189,16 @@ class KubeClient:
             return self._core.read_namespaced_pod_log(
                 pod, self.namespace, container=container, follow=follow, timestamps=True, _preload_content=False
             )
+
+    def log_tail(self, pod: str, lines: int) -> str:
+        """Return the last lines of the log of a pod's default container. Raises ApiError."""
+        found = self.get("pod", pod) or {"metadata": {}}
+        container = found["metadata"].get("annotations", {}).get(RUNNER)
+        with errors(f"log of pod {pod} in {self.namespace}"):
+            answer: Any = self._core.read_namespaced_pod_log(
+                pod, self.namespace, container=container, tail_lines=lines, _preload_content=False
+            )
+            return bytes(answer.data).decode(errors="replace")
 
     def close(self) -> None:
         """Close the unused connections; a later request opens new ones."""

@@ -2,13 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, Self, Unpack
 
 from minicluster.cluster.job import policy_of, release_of
 from minicluster.lead.conversation import Channel
 from minicluster.lead.program import BOOT
-from minicluster.live.telling import teller
+from minicluster.live.telling import StateTeller
 from minicluster.sdk import release, single_run
 from minicluster.sdk.channel import Result, finish
 from minicluster.sdk.client import KubeClient
@@ -19,9 +18,10 @@ from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
 from minicluster.sdk.lead_log import logs
 from minicluster.sdk.leads import find_job, ranks_of, wait_for, wait_for_lead
 from minicluster.sdk.requests import Question, Submission, jobs_of
+from minicluster.sdk.sdk_evidence import SdkEvidence
 from minicluster.sdk.session import Session
 from minicluster.sdk.single_run import RunOptions
-from minicluster.sdk.status import ask_lead, status
+from minicluster.sdk.status import status
 
 __all__ = ["MiniCluster"]
 
@@ -205,7 +205,7 @@ class MiniCluster:
         """
         if until not in ("quorum", "end"):
             raise ArgumentError(f"until={until!r}: give 'quorum' or 'end'")
-        tell = teller(partial(ask_lead, self._kube), self.name, progress) if progress else lambda _job, _lead: None
+        tell = StateTeller(SdkEvidence(self._kube), self.name, progress) if progress else None
         return wait_for(self._kube, self.name, until, timeout, tell)
 
     def delete(self, timeout: float = release.REMOVAL) -> None:

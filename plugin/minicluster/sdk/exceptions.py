@@ -41,7 +41,7 @@ class ApiError(SdkError, KubernetesError):
     def __init__(self, message: str, status: int = 0) -> None:
         """Keep the status."""
         super().__init__(message)
-        self.status = status
+        self.status, self.reason = status, message
 
     @property
     def is_forbidden(self) -> bool:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from minicluster.cluster.find import Found, find_by_name, own_name
@@ -10,9 +11,22 @@ from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, code_of_work, labels_of_lead, read_lead
 from minicluster.cluster.node import Node, read_node
 from minicluster.cluster.wake import MANAGER, is_asleep, wake
+from minicluster.cluster.without_flux import state_without_flux
 from minicluster.errors import StateError
+from minicluster.live.telling import end_in_words, see
 from minicluster.sdk.client import KubeClient, Object
-from minicluster.sdk.exceptions import ApiError, ArgumentError, ClosedError, EndedError, NotFoundError
+from minicluster.sdk.exceptions import (
+    ApiError,
+    ArgumentError,
+    ClosedError,
+    EndedError,
+    NotFoundError,
+    WaitTimeoutError,
+)
+from minicluster.sdk.sdk_evidence import SdkEvidence
+
+#: Gets the Job and the lead of a MiniCluster
+Tell = Callable[[Object, Lead | None], object]
 
 
 def find_job(kube: KubeClient, name: str) -> Object:
@@ -104,7 +118,7 @@ def leads(  # noqa: PLR0913 - names that its callers have
     stop: threading.Event | None = None,
     *,
     wakes: bool = False,
-    tell: Callable[[Object, Lead | None], None] = lambda _job, _lead: None,
+    tell: Tell | None = None,
 ) -> Iterator[Lead]:
     """Yield the lead at once, and whenever it may have changed, while the MiniCluster lives.
 
@@ -112,18 +126,33 @@ def leads(  # noqa: PLR0913 - names that its callers have
     unless the lead is ready.
     Raises EndedError at its end, WaitTimeoutError when the seconds are over, ClosedError when ``stop`` is set.
     """
-    for job in kube.job_changes(name, seconds, stop):
-        end = end_of(name, job)
-        if end:
-            raise EndedError(f"{name} in {kube} has ended: {': '.join(filter(None, end))}")
-        if wakes and is_asleep(job):
-            _wake(kube, name)
-        lead = find_lead(kube, name)
-        if not (lead and lead.is_ready):
-            tell(job, lead)
-        if lead:
-            yield lead
+    job, lead = {}, None  # type: Object, Lead | None
+    try:
+        for job in kube.job_changes(name, seconds, stop):
+            lead = find_lead(kube, name)
+            end = end_in_words(SdkEvidence(kube), name, job, lead)
+            if end:
+                raise EndedError(f"{name} in {kube} has ended: {': '.join(filter(None, end))}")
+            if wakes and is_asleep(job):
+                _wake(kube, name)
+            if tell and not (lead and lead.is_ready):
+                tell(job, lead)
+            if lead:
+                yield lead
+    except WaitTimeoutError as error:
+        raise WaitTimeoutError(": ".join(filter(None, (str(error), _state(kube, name, job, lead))))) from None
     raise ClosedError(f"{name} was closed")
+
+
+def _state(kube: KubeClient, name: str, job: Object, lead: Lead | None) -> str:
+    """Return the state of a MiniCluster, and why, as far as Kubernetes tells it; "" if its lead has to be asked."""
+    if not job or (lead and lead.is_ready):
+        return ""
+    try:
+        known = state_without_flux(see(SdkEvidence(kube), name, job, lead), datetime.now(UTC))
+    except ApiError:
+        known = None
+    return ": ".join(filter(None, known or ()))
 
 
 def wait_for_lead(kube: KubeClient, name: str, seconds: float | None, stop: threading.Event | None = None) -> Lead:
@@ -136,7 +165,7 @@ def wait_for(
     name: str,
     until: Literal["quorum", "end"],
     seconds: float | None,
-    tell: Callable[[Object, Lead | None], None],
+    tell: Tell | None,
 ) -> int | None:
     """Return None at the quorum, and at the end the exit code of the work. To reach the quorum it wakes.
 
@@ -147,18 +176,13 @@ def wait_for(
             if until == "quorum" and lead.is_ready:
                 return None
     except EndedError:
-        if end := end_of(name, kube.get("job", name) or {}):
-            return _exit_code(kube, name, *end)
-        raise
+        # the lead's pod may be seen as ended only now
+        end = end_of(name, kube.get("job", name) or {})
+        code = code_of_work(end[0], find_lead(kube, name)) if end else None
+        if code is None:
+            raise
+        return code
     return None
-
-
-def _exit_code(kube: KubeClient, name: str, how: str, why: str) -> int:
-    """Return the exit code of a MiniCluster that has ended. Raises EndedError when there is none."""
-    code = code_of_work(how, find_lead(kube, name))
-    if code is None:
-        raise EndedError(f"{name} in {kube} has ended: {how}: {why}")
-    return code
 
 
 def _wake(kube: KubeClient, name: str) -> None:

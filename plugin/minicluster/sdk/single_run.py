@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypedDict
 
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.live.once import StartWatch
-from minicluster.live.telling import teller
+from minicluster.live.telling import StateTeller
 from minicluster.release.oneshot import Oneshot
 from minicluster.sdk import release
 from minicluster.sdk.channel import Result
@@ -16,7 +15,7 @@ from minicluster.sdk.client import KubeClient, Object
 from minicluster.sdk.exceptions import ArgumentError, EndedError
 from minicluster.sdk.lead_log import logs
 from minicluster.sdk.leads import find_job, wait_for
-from minicluster.sdk.status import ask_lead
+from minicluster.sdk.sdk_evidence import SdkEvidence
 
 #: Gets a line for people
 Progress = Callable[[str], None]
@@ -61,15 +60,11 @@ def run(kube: KubeClient, asked: Oneshot, progress: Progress | None) -> Result:
 
 def _teller(kube: KubeClient, name: str, progress: Progress | None) -> Callable[[Object, Lead | None], None]:
     """Return a function that says the state when it has changed. It raises EndedError for a pod that can't start."""
-    tell = teller(partial(ask_lead, kube), name, progress) if progress else None
-    is_ready = StartWatch(name, kube)
+    tell, check = StateTeller(SdkEvidence(kube), name, progress or (lambda _: None)), StartWatch(name)
 
     def told(job: Object, lead: Lead | None) -> None:
-        if tell:
-            tell(job, lead)
         try:
-            if lead:
-                is_ready(lead)
+            check(tell(job, lead))
         except StateError as error:
             raise EndedError(str(error)) from None
 

@@ -3,33 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from minicluster.cluster.pods import Pod
-from minicluster.lead.question import WORDS, SilentError, standard_input
 from minicluster.live.document import document
-from minicluster.live.snapshot import snapshot
-from minicluster.sdk.channel import finish
+from minicluster.live.snapshot import explained_snapshot
 from minicluster.sdk.client import KubeClient
-from minicluster.sdk.exceptions import ApiError
 from minicluster.sdk.leads import find_all
+from minicluster.sdk.sdk_evidence import SdkEvidence
 
 
 def status(kube: KubeClient, name: str) -> dict[str, Any]:
     """Return what `minicluster status NAME -o json` prints. Raises NotFoundError, ApiError."""
-    return document(snapshot(find_all(kube, name), datetime.now(UTC), lambda lead: ask_lead(kube, lead)))
-
-
-def ask_lead(kube: KubeClient, lead: Pod) -> str:
-    """Return what QUESTION prints in the lead's pod. Raises SilentError; ApiError if this user may not ask."""
-    try:
-        channel = kube.run(lead.name, lead.runner, WORDS, stdin=True)
-        channel.write(standard_input().encode())
-        result = finish(channel)
-    except ApiError as error:
-        # of a container that doesn't run yet, or any more, Kubernetes says 500
-        if not error.is_passing:
-            raise
-        raise SilentError(str(error)) from None
-    if result.exit_code:
-        lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]
-        raise SilentError(lines[-1])
-    return result.stdout
+    return document(explained_snapshot(SdkEvidence(kube), find_all(kube, name), datetime.now(UTC)))

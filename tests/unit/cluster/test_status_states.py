@@ -27,8 +27,8 @@ CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
         "no socket",
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Starting: the lead's broker does not answer (no socket): `kubectl
-             logs -n lab mini-0-x` says more
+State        Starting: the lead's broker does not answer (no socket):
+             `minicluster logs mini -n lab` says more
 Size         4 of at most 8
 Pods         0-3: Running
 """,
@@ -40,7 +40,7 @@ Pods         0-3: Running
         """\
 MiniCluster  mini, namespace lab, age 12m50s
 State        Unknown: the lead's broker does not answer (no answer within 20 s):
-             `kubectl logs -n lab mini-0-x` says more
+             `minicluster logs mini -n lab` says more
 Size         4 of at most 8
 Pods         0-3: Running
 """,

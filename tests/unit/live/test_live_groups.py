@@ -8,10 +8,11 @@ import pytest
 from live_kubectl import FORBIDDEN
 from minicluster.cluster.find import Found, find_by_name
 from minicluster.cluster.groups import registered, size_of
+from minicluster.cluster.reasons import with_reasons
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.live import listing
 from minicluster.live.document import document
-from minicluster.live.held import with_reasons_of_kueue
+from minicluster.live.kubectl_evidence import KubectlEvidence
 from minicluster.live.snapshot import snapshot
 from minicluster.live.table import table
 from minicluster.release.resize import resize
@@ -205,6 +206,6 @@ def test_status_says_why_kueue_keeps_pods_of_a_group_gated(monkeypatch: pytest.M
     monkeypatch.setattr(f"{__name__}.JOBS", [grows, JOBS[1]])
     held = workload(("QuotaReserved", "False", "no quota"))
     monkeypatch.setattr(Kubernetes, "get", lambda _, *words: {"items": [held] if "u-2" in words[-1] else []})
-    mini = with_reasons_of_kueue(Kubernetes(), found(Objects([pod(0), group_pod("gpu", 0), gated])))
+    mini = with_reasons(KubectlEvidence(Kubernetes()), found(Objects([pod(0), group_pod("gpu", 0), gated])))
     gpu = mini.groups[0]
     assert (gpu.why_held, gpu.pods[0].why, gpu.pods[1].why) == ("", "Running", "Pending: waits for Kueue: no quota")

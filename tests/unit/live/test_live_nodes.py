@@ -14,6 +14,7 @@ from tools.clients import Done
 
 RECORD = {"groups[0].name": "gpu", "groups[0].maxSize": "3"}
 THERE = "there are 0 to 7, gpu-0 to gpu-2"
+ROOM = "lower resources.requests or size; it starts when a Kubernetes node has room"
 JOB = "batch.kubernetes.io/job-name=mini-gpu,batch.kubernetes.io/job-completion-index=1"
 
 
@@ -95,7 +96,7 @@ def test_logs_follows_a_node_through_its_pods_to_the_end_of_its_job(kubectl: Kub
         say(
             "mini-gpu-1 has no pod, because the size is 1: `minicluster scale mini gpu=2`",
             "mini-gpu-1 was replaced: the log goes on with pod mini-gpu-1-y",
-            "mini-gpu-1 is Pending: Unschedulable: 1 Insufficient cpu.",
+            f"mini-gpu-1 is Pending: Unschedulable: 1 Insufficient cpu: {ROOM}",
             "mini-gpu-1 has ended: Complete",
         ),
     )
@@ -154,7 +155,7 @@ def test_a_shell_waits_for_a_node_that_starts(kubectl: Kubectl) -> None:
         "there\n",
         say(
             "mini-gpu-1 has no pod: `kubectl describe job mini-gpu` says why",
-            "mini-gpu-1 is Pending: Unschedulable: 1 Insufficient cpu.",
+            f"mini-gpu-1 is Pending: Unschedulable: 1 Insufficient cpu: {ROOM}",
         ),
     )
 
@@ -162,7 +163,7 @@ def test_a_shell_waits_for_a_node_that_starts(kubectl: Kubectl) -> None:
 @pytest.mark.parametrize(
     ("words", "group", "pods", "why"),
     [
-        (["--no-wait"], of_group(), [UNSCHEDULABLE], "is Pending: Unschedulable: 1 Insufficient cpu."),
+        (["--no-wait"], of_group(), [UNSCHEDULABLE], f"is Pending: Unschedulable: 1 Insufficient cpu: {ROOM}"),
         ([], of_group(1), [], "has no pod, because the size is 1: `minicluster scale mini gpu=2`"),
         (
             [],

@@ -3,14 +3,17 @@
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from live_kubectl import FORBIDDEN, Kubectl, lead, say
-from minicluster.cluster.lead import read_lead
+from minicluster.cluster.find import Found
+from minicluster.cluster.groups import GroupNodes
+from minicluster.cluster.job import read_job
+from minicluster.cluster.pods import read_pod, read_pods
 from minicluster.errors import StateError
-from minicluster.kubectl import CommandError
 from minicluster.live import once
 from status_samples import STARTS, ended, job, pod, waiting
 
@@ -33,6 +36,8 @@ RUN = ("run", "--name", "mini", "--namespace", "lab")
 WORK = ("--", "work")
 INSTALLED = "installed mini in namespace lab"
 WAY_OUT = "`helm uninstall mini --namespace lab` removes it"
+MOUNT = 'MountVolume.SetUp failed for volume "munge" : secret "munge-key" not found'
+CREATE = "create it in this namespace, or correct the value that names it: the pod then starts by itself"
 STAMP = "2030-01-01T12:00:01.5Z"
 
 
@@ -165,54 +170,71 @@ def test_run_ends_when_its_reader_is_gone(kubectl: Kubectl) -> None:
     assert not (kubectl.folder / "release").exists()
 
 
-def start_watch(*found: Any) -> once.StartWatch:
-    """Return what watches the start of a MiniCluster whose groups have these pods, or an error in their place."""
-
-    class Pods:
-        def get(self, *_: str) -> None:
-            raise AssertionError
-
-        def select(self, kind: str, labels: str, /) -> Any:
-            assert (kind, labels.rpartition(",")[2]) == ("pods", "minicluster/group")
-            for one in found:
-                if isinstance(one, CommandError):
-                    raise one
-            return {"items": found}
-
-    return once.StartWatch("mini", Pods())
+def found(pods: list[Any], group: list[Any] | None = None) -> Found:
+    """Return the objects of a MiniCluster, whose group has some pods."""
+    its = read_pods({"items": group or []}, "gpu")
+    return Found("mini", read_pods({"items": pods}), read_job(job()), [GroupNodes("gpu", 1, 8, 2, its)])
 
 
-def test_a_lead_that_can_not_start_ends_the_wait_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def of(reason: str) -> Any:
-        waiting = {"waiting": {"reason": reason, "message": f"no image: {reason}"}}
-        state = {"phase": "Pending", "containerStatuses": [{"name": "mini", "state": waiting}]}
-        return read_lead({"items": [lead(tmp_path, state)]})
+def test_a_lead_that_can_not_start_ends_the_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of(reason: str) -> Found:
+        return found([pod(0, waiting(reason, f"no image: {reason}"))])
 
-    watch, times = start_watch(), iter((0.0, 59.0, 70.0, 80.0, 139.0, 140.0, 141.0, 142.0, 143.0))
+    watch, times = once.StartWatch("mini"), iter((0.0, 59.0, 70.0, 80.0, 139.0, 140.0, 141.0, 142.0, 143.0))
     monkeypatch.setattr("time.monotonic", lambda: next(times))
     for reason in ("ErrImagePull", "ImagePullBackOff", "ContainerCreating", "ErrImagePull", "ImagePullBackOff"):
-        assert not watch(of(reason))
-    message = "^mini can't start: the lead is Pending: ImagePullBackOff: no image: ImagePullBackOff: check the image's "
-    with pytest.raises(StateError, match=message):
+        watch(of(reason))
+    message = "mini can't start: the lead is Pending: ImagePullBackOff: no image: ImagePullBackOff: correct the image's"
+    with pytest.raises(StateError, match=f"^{message} name, or set imagePullSecret for its registry$"):
         watch(of("ImagePullBackOff"))
     with pytest.raises(StateError, match="InvalidImageName"):
-        start_watch()(of("InvalidImageName"))
-    assert not start_watch()(read_lead({"items": [lead(tmp_path, STARTS)]}))
-    assert start_watch()(read_lead({"items": [lead(tmp_path)]}))
+        once.StartWatch("mini")(of("InvalidImageName"))
+    once.StartWatch("mini")(found([pod(0, STARTS)]))
 
 
-def test_a_group_that_can_not_start_ends_the_wait_for_the_quorum(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bad = pod(0, waiting("ErrImagePull", "no image"), name="mini-gpu-0-x")
-    bad["metadata"]["labels"]["minicluster/group"] = "gpu"
-    watch, times = start_watch(bad), iter((0.0, 60.0, 61.0))
+def test_a_volume_that_can_not_be_mounted_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of(message: str) -> Found:
+        lead = replace(read_pod(pod(0, waiting("ContainerCreating"))), message=message)
+        return found([])._replace(pods={0: lead})
+
+    watch, times = once.StartWatch("mini"), iter((0.0, 1.0, 2.0, 62.0, 63.0))
     monkeypatch.setattr("time.monotonic", lambda: next(times))
-    waits = read_lead({"items": [lead(tmp_path, STARTS)]})
-    assert not watch(waits)
-    with pytest.raises(StateError, match=r"^mini can't start: pod mini-gpu-0-x is Pending: ErrImagePull: no image: "):
-        watch(waits)
-    # the quorum may not need it
-    assert watch(read_lead({"items": [lead(tmp_path)]}))
-    # nor does an outage end it
-    assert not start_watch(CommandError("kubectl get pods", "away"))(waits)
+    # a volume that may come by itself has no known way out
+    for message in (MOUNT, "AttachVolume.Attach failed: Multi-Attach error", MOUNT):
+        watch(of(message))
+    with pytest.raises(StateError, match=r"^mini can't start: the lead is Pending: ContainerCreating: .* not found: "):
+        watch(of(MOUNT))
+
+
+@pytest.mark.parametrize("group", [None, "gpu"])
+def test_another_pod_that_can_not_start_ends_the_wait_for_the_quorum(
+    monkeypatch: pytest.MonkeyPatch, group: str | None
+) -> None:
+    bad = pod(1, waiting("ErrImagePull", "no image"), name="mini-y")
+    if group:
+        bad["metadata"]["labels"]["minicluster/group"] = group
+    lead = pod(0, STARTS)
+    its = found([lead], [bad]) if group else found([lead, bad])
+    watch, times = once.StartWatch("mini"), iter((0.0, 60.0, 61.0))
+    monkeypatch.setattr("time.monotonic", lambda: next(times))
+    watch(its)
+    with pytest.raises(StateError, match=r"^mini can't start: pod mini-y is Pending: ErrImagePull: no image: correct"):
+        watch(its)
+
+
+def test_run_says_what_a_volume_lacks_and_its_last_line_too(kubectl: Kubectl) -> None:
+    said = {"reason": "FailedMount", "message": MOUNT, "involvedObject": {"kind": "Pod", "name": "mini-0-x"}}
+    waits = {"items": [lead(kubectl.folder, waiting("ContainerCreating"))]}
+    kubectl.has(pods=waits, events={"items": [said]}, events_1={"items": []})
+    reason = f"Starting: the lead is Pending: ContainerCreating: {MOUNT}: {CREATE}"
+    assert kubectl.run(*RUN, "--timeout", "4s", *WORK) == Done(
+        1,
+        "",
+        say(
+            INSTALLED,
+            "mini: Starting: the lead is Pending: ContainerCreating",
+            f"mini: {reason}",
+            "removing mini",
+            f"mini in namespace lab: gave up after 4 s: {reason}",
+        ),
+    )

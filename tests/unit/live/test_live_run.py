@@ -156,8 +156,8 @@ def test_the_flux_command_with_no_wait_says_why_the_lead_can_not_be_used(kubectl
 
 def test_the_flux_command_waits_for_a_lead_that_starts(kubectl: Kubectl) -> None:
     starts = {"items": [lead(kubectl.folder, WAITS)]}
-    # asked for: the lead, the name of the MiniCluster, the lead again and again
-    kubectl.has(**{f"pods_{number}": {"items": []} for number in (1, 2, 3, 4)}, pods_5=starts)
+    # asked for: the lead, the name of the MiniCluster, the lead again and again, and all pods once it runs
+    kubectl.has(**{f"pods_{number}": {"items": []} for number in (1, 2, 3, 4)}, pods_5=starts, pods_6=starts)
     kubectl.tool(
         "sh",
         f"""[ "$2" = 'echo "minicluster-process $$" >&2; exec "$@"' ] && shift 3 && exec "$@"

@@ -36,6 +36,8 @@ def test_wait_reports_progress_until_the_quorum(kubectl: Kubectl) -> None:
         pods_2={"items": [lead(folder, UNSCHEDULABLE)]},
         pods_3={"items": [lead(folder, WAITS)]},
         pods_4={"items": [lead(folder, WAITS)]},
+        pods_5={"items": [lead(folder, WAITS)]},
+        pods_6={"items": [lead(folder, WAITS)]},
     )
     kubectl.tool("sh", f"echo '{json.dumps([SETTINGS, flux(online='0-2')])}'")
     assert kubectl.run("wait", "mini", "--timeout", "30s") == Done(
@@ -69,8 +71,15 @@ def test_wait_says_how_the_work_failed(kubectl: Kubectl) -> None:
     failed["status"]["conditions"][-1]["message"] = said
     # the broker has ended, then Kubernetes sees that, then it ends the Job
     ends = {"items": [lead(kubectl.folder, STARTS)]}
-    kubectl.has(job_1=job(), job_2=job(), job_3=job(), job=failed, pods_1={"items": [lead(kubectl.folder)]})
-    kubectl.has(pods_2={"items": [lead(kubectl.folder)]}, pods_3=ends, pods={"items": [lead(kubectl.folder, ended(7))]})
+    kubectl.has(
+        job_1=job(), job_2=job(), job_3=job(), job_4=job(), job=failed, pods_1={"items": [lead(kubectl.folder)]}
+    )
+    kubectl.has(
+        pods_2={"items": [lead(kubectl.folder)]},
+        pods_3=ends,
+        pods_4=ends,
+        pods={"items": [lead(kubectl.folder, ended(7))]},
+    )
     (kubectl.folder / "refused").write_text(
         "error: cannot exec in a stopped container\nx: cannot exec into a completed pod"
     )
@@ -80,7 +89,6 @@ def test_wait_says_how_the_work_failed(kubectl: Kubectl) -> None:
         "",
         say(
             "mini: Running",
-            "mini: Ending: the lead's container has ended, and Kubernetes has yet to say how",
             "mini has ended (exit code 7): Failed: the work failed with exit code 7: no input",
         ),
     )
@@ -100,7 +108,10 @@ def test_wait_fails_when_the_cluster_is_deleted(kubectl: Kubectl) -> None:
 def test_wait_gives_up_after_its_timeout(kubectl: Kubectl) -> None:
     kubectl.has(job=suspended(), pods={"items": []})
     done = kubectl.run("wait", "mini", "-n", "lab", "--timeout", "1500ms")
-    lines = (f"mini: Suspended: {SUSPENDED}", "mini in namespace lab: gave up after 1.5 s")
+    lines = (
+        f"mini: Suspended: {SUSPENDED}",
+        f"mini in namespace lab: gave up after 1.5 s: Suspended: {SUSPENDED}",
+    )
     assert done == Done(1, "", say(*lines))
 
 

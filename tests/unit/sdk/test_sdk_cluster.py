@@ -28,7 +28,7 @@ from minicluster.sdk import (
 from minicluster.sdk.channel import LostError, PodChannel, finish
 from minicluster.sdk.client import errors as translated
 from minicluster.sdk.client import read_error
-from minicluster.sdk.status import ask_lead
+from minicluster.sdk.sdk_evidence import SdkEvidence
 from status_samples import pod
 from support import PACKAGE
 from websocket import ABNF, WebSocketConnectionClosedException
@@ -312,5 +312,5 @@ def test_a_lead_whose_container_does_not_run_yet_is_silent_to_status(code: int, 
             raise ApiError("exec in pod mini-0-x", code)
 
     with pytest.raises(raised) as caught:
-        ask_lead(Refusing(), read_pod(pod(0)))
+        SdkEvidence(Refusing()).ask(read_pod(pod(0)))
     assert type(caught.value) is raised

@@ -1,0 +1,137 @@
+"""Why a MiniCluster, or one of its nodes, is not there: what Kubernetes' objects say only together.
+
+`status` and all waits read it here, through kubectl or the SDK's client. The words are those of `state_without_flux`,
+and of the pods.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from minicluster.cluster import kueue, words
+from minicluster.cluster.events import silent_troubles
+from minicluster.cluster.find import Found, Object, Objects
+from minicluster.cluster.groups import GroupNodes
+from minicluster.cluster.job import KubernetesJob
+from minicluster.cluster.pods import Pod
+from minicluster.errors import KubernetesError
+
+#: Lines at the end of a log that say why a pod failed
+LINES = 50
+
+
+class Evidence(Objects, Protocol):
+    """What can be asked about MiniClusters in a namespace. The methods raise KubernetesError."""
+
+    def warnings(self) -> Object:
+        """Return the list of the events that `events.WARNINGS` selects."""
+
+    def tail(self, pod: str, lines: int) -> str:
+        """Return the last lines of the log of a pod's runner."""
+
+    def ask(self, lead: Pod) -> str:
+        """Return what the lead prints for the question of `status`. Raises SilentError, LateError, StatusError."""
+
+
+def with_reasons(evidence: Evidence, found: Found) -> Found:
+    """Return the same objects, with what Kueue and events say of Jobs and pods that wait; it asks only if some do."""
+    return _with_reasons_of_events(evidence, _with_reasons_of_kueue(evidence, found))
+
+
+def pod_with_reason(evidence: Evidence, pod: Pod) -> Pod:
+    """Return a pod, with what events say of it if it waits in silence."""
+    return _told(pod, _troubles(evidence)) if pod.is_silent else pod
+
+
+def why_no_pod(evidence: Evidence, job: str) -> str:
+    """Return what events say of a Job that has a pod too few, "" for nothing."""
+    return _troubles(evidence).get(("Job", job), "")
+
+
+def why_failed(evidence: Evidence, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
+    """Return how a Job ended, and why. If it failed, the reason is from its pod's log, if the user may read that."""
+    pod = job.failed_pod or (lead.name if lead and lead.phase == "Failed" else "")
+    if not (job.end and job.end[0] == "Failed" and pod):
+        return job.end
+    try:
+        lines = evidence.tail(pod, LINES).splitlines()
+    except KubernetesError:
+        lines = []
+    why = words.of_log(lines) or job.end[1]
+    if lead and lead.name == pod and lead.reason.startswith("OOMKilled") and words.MEMORY not in why:
+        why = f"{why} ({words.MEMORY})"
+    return "Failed", why
+
+
+# Events -------------------------------------------------------------------------------------------------------
+
+
+def _with_reasons_of_events(evidence: Evidence, found: Found) -> Found:
+    lead, job = found.pods.get(0), found.job
+    own = GroupNodes("", job.size if job and not (job.is_suspended or job.end) else 0, 0, 0, found.pods)
+    groups = [own, *found.groups]
+    # while there is no lead, what keeps it away keeps the others away
+    is_lacking = (lead is None and own.size) or (lead and lead.phase == "Running" and any(map(_lacks, groups)))
+    if not (is_lacking or any(pod.is_silent for group in groups for pod in group.pods.values())):
+        return found
+    troubles = _troubles(evidence)
+    told = [
+        replace(
+            group,
+            pods={index: _told(pod, troubles) for index, pod in group.pods.items()},
+            why_no_pod=troubles.get(("Job", f"{found.name}-{group.name}" if group.name else found.name), ""),
+        )
+        for group in groups
+    ]
+    job = job and replace(job, why_no_pod=told[0].why_no_pod)
+    return Found(found.name, dict(told[0].pods), job, told[1:])
+
+
+def _lacks(group: GroupNodes) -> bool:
+    """Return whether a group's Job should have made a pod, and has not."""
+    return not (group.is_suspended or group.why_held) and any(index not in group.pods for index in range(group.size))
+
+
+def _told(pod: Pod, troubles: Mapping[tuple[str, str], str]) -> Pod:
+    said = troubles.get(("Pod", pod.name), "") if pod.is_silent else ""
+    return replace(pod, message=said) if said else pod
+
+
+def _troubles(evidence: Evidence) -> dict[tuple[str, str], str]:
+    """Return what events say; nothing to a user who may not read them."""
+    try:
+        return silent_troubles(evidence.warnings())
+    except KubernetesError:
+        return {}
+
+
+# Kueue --------------------------------------------------------------------------------------------------------
+
+
+def _with_reasons_of_kueue(evidence: Evidence, found: Found) -> Found:
+    """Return the same, with Kueue's reasons for the Jobs that are suspended and the pods that are gated."""
+    job, pods, groups = found.job, found.pods, []
+    if job:
+        why, pods = _held(evidence, job, pods)
+        job = replace(job, why_suspended=why or job.why_suspended)
+    for group in found.groups:
+        why, its = _held(evidence, group, group.pods)
+        groups.append(replace(group, why_held=why, pods=its))
+    return Found(found.name, pods, job, groups)
+
+
+def _held(evidence: Evidence, job: KubernetesJob | GroupNodes, pods: Mapping[int, Pod]) -> tuple[str, dict[int, Pod]]:
+    """Return why Kueue holds a Job back, "" if it does not, and its pods: a gated one has the reason as its message."""
+    is_held = bool(job.is_suspended and job.queue)
+    if not (job.uid and (is_held or any(pod.is_gated for pod in pods.values()))):
+        return "", dict(pods)
+    why = _ask_kueue(evidence, job.uid)
+    told = {index: replace(pod, message=why) if pod.is_gated else pod for index, pod in pods.items()}
+    return f"Kueue's queue {job.queue}: {why}" if is_held else "", told
+
+
+def _ask_kueue(evidence: Evidence, uid: str) -> str:
+    try:
+        return kueue.why_held(evidence.select(kueue.WORKLOADS, f"{kueue.JOB}={uid}"))
+    except KubernetesError as error:
+        return f"why is unknown, {error.reason}"
