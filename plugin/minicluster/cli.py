@@ -41,6 +41,11 @@ def post_render() -> None:
     with front_door(tell_helm if is_plugin else streams.say):
         from minicluster.render import postrender, stream  # noqa: PLC0415 - see the top
 
+        def check_new_keys(cluster: postrender.MiniClusterModel) -> None:
+            from minicluster.release import caller  # noqa: PLC0415 - few streams need keys
+
+            caller.check_new_keys(cluster)
+
         data = streams.read(sys.stdin.buffer)
         if stream.INNER in os.environ:
             from minicluster.release import adopt  # noqa: PLC0415 - see the top
@@ -52,7 +57,7 @@ def post_render() -> None:
 
             outer = caller.find()
             data = adopt.adopt(data, outer, outer.say)
-        streams.write(postrender.render(data, seed=None, allow_random=True))
+        streams.write(postrender.render(data, seed=None, allow_random=check_new_keys))
     os._exit(0)  # all is written; this saves the 10 ms in which Python frees its objects
 
 

@@ -184,19 +184,53 @@ for _kind, _constructor in {
     Loader.add_constructor(_TAG + _kind, _constructor)
 
 
-def load(data: bytes | str) -> Any:
-    """Return the only document of a stream, None when it is empty. Raises YAMLError, also for several documents."""
-    documents = list(load_all(data))
+class DuplicateKeyError(yaml.MarkedYAMLError):  # type: ignore[misc]
+    """A map has a key twice. Most readers would drop the first one without a word."""
+
+    def __init__(self, key: str, first: int, second: int) -> None:
+        """Take the key and its lines, which are numbered from 1."""
+        where = f"in line {first}" if first == second else f"in lines {min(first, second)} and {max(first, second)}"
+        super().__init__(problem=f"has the key {key} twice, {where}: keep one of them")
+
+
+class _UniqueLoader(Loader):
+    """Refuses a map with a key twice. A key beside the same one of a merge (`<<`) overrides that, and is none."""
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Check a map before the maps that it merges are put into it, which happens once or more often."""
+        if not hasattr(node, "is_unique"):
+            _check_unique(node)
+            node.is_unique = True
+        super().flatten_mapping(node)
+
+
+def _check_unique(node: Any) -> None:
+    """Raise DuplicateKeyError for a map that has a key twice."""
+    keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge"]
+    lines: dict[str, int] = {}
+    for key in keys if len({key.value for key in keys}) < len(keys) else ():
+        line = key.start_mark.line + 1
+        if key.value in lines:
+            raise DuplicateKeyError(key.value, lines[key.value], line)
+        lines[key.value] = line
+
+
+def load(data: bytes | str, *, duplicates: bool = False) -> Any:
+    """Return the only document of a stream, None when it is empty. Raises YAMLError, also for several documents.
+
+    With ``duplicates`` the last one of equal keys counts, for documents that are not ours to judge.
+    """
+    documents = list(load_all(data, duplicates=duplicates))
     if len(documents) > 1:
         raise yaml.MarkedYAMLError(problem="there are several documents, where one is expected")
     return documents[0] if documents else None
 
 
-def load_all(data: bytes | str) -> Iterator[Any]:
-    """Yield the documents of a stream. Raises YAMLError."""
+def load_all(data: bytes | str, *, duplicates: bool = False) -> Iterator[Any]:
+    """Yield the documents of a stream. Raises YAMLError; DuplicateKeyError unless ``duplicates`` are allowed."""
     try:
         limits.check(data, Loader)
-        yield from yaml.load_all(data, Loader=Loader)
+        yield from yaml.load_all(data, Loader=Loader if duplicates else _UniqueLoader)
     except UnicodeEncodeError:
         raise yaml.MarkedYAMLError(problem="it has half of a surrogate pair") from None
 
@@ -212,7 +246,9 @@ def are_maps(data: bytes) -> Iterator[bool]:
 
 
 def problem(error: yaml.YAMLError) -> str:
-    """Return the problem of an error, and its line where it is known."""
+    """Return what is wrong with a text, in words that follow its name; with the line where it is known."""
+    if isinstance(error, DuplicateKeyError):
+        return str(error.problem)
     mark = getattr(error, "problem_mark", None)
     where = f" at line {mark.line + 1}" if mark else ""
-    return f"{getattr(error, 'problem', None) or 'it can not be read'}{where}"
+    return f"is not YAML: {getattr(error, 'problem', None) or 'it can not be read'}{where}"

@@ -102,7 +102,7 @@ def parse_values(text: bytes) -> dict[str, Any]:
     try:
         found = yamlio.load(text)
     except yaml.YAMLError as error:
-        raise BurstError(f"the root's values are not YAML: {yamlio.problem(error)}") from None
+        raise BurstError(f"the root's values file {yamlio.problem(error)}") from None
     found = {} if found is None else found
     if not isinstance(found, dict):
         raise BurstError(f"the root's values are a {type(found).__name__}: they must be a map")

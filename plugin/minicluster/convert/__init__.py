@@ -9,7 +9,7 @@ when there is nothing to do about it. docs/migrating.md lists them all.
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.convert import containers, fields, others, snippets, v1alpha1, volumes
+from minicluster.convert import containers, encoded, fields, others, snippets, v1alpha1, volumes
 from minicluster.convert.part import Part
 from minicluster.convert.read import Document, read
 from minicluster.convert.report import Report, ValuesFile
@@ -28,6 +28,7 @@ STEPS: tuple[Callable[[Part], None], ...] = (
     fields.drop_unsupported,
     containers.drop_users,
     containers.rename_snippets,
+    encoded.take_resources,
     fields.move_lead_broker,
     containers.move_capabilities,
     fields.drop_zeros,

@@ -43,7 +43,7 @@ def move_lead_broker(spec: Part) -> None:
         flux.make("bursting").fields["leadBroker"] = flux.fields.pop("leadBroker")
         flux.warn("leadBroker", "is flux.bursting.leadBroker here")
     lead = flux.at("bursting.leadBroker")
-    if "hostlist" in lead.fields:
+    if "hostlist" in lead.fields and flux.get("bursting.hostlist") in (None, "", lead.fields["hostlist"]):
         flux.at("bursting").fields["hostlist"] = lead.fields.pop("hostlist")
         flux.warn("leadBroker.hostlist", "is flux.bursting.hostlist here")
 

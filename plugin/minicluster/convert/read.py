@@ -27,23 +27,33 @@ class Document:
 def read(data: bytes) -> tuple[list[Document], list[Any]]:
     """Return the MiniClusters in a stream, and the other objects. Raises ConvertError."""
     try:
-        documents = [d for chunk in yamlio.load_all(data) for d in _items(chunk)]
+        documents = [d for chunk in yamlio.load_all(data) if chunk is not None for d in each_object(chunk)]
     except yaml.YAMLError as error:
-        raise ConvertError(f"the file is not YAML: {yamlio.problem(error)}") from None
+        raise ConvertError(f"the file {yamlio.problem(error)}") from None
     clusters = [d for d in documents if _is_cluster(d)]
     if not clusters:
         raise ConvertError(f"there is no MiniCluster of {OPERATOR} in the file: give the one for flux-operator")
     return [_document(d) for d in clusters], [d for d in documents if not _is_cluster(d)]
 
 
-def _items(document: Any) -> Iterator[Any]:
-    """Yield the objects of a document; `kubectl get -o yaml` makes a list of several."""
-    if document is None:
-        return
-    if isinstance(document, dict) and isinstance(document.get("items"), list):
-        yield from document["items"]
-    else:
+def is_list(document: Any) -> bool:
+    """Tell a list of objects, as `kubectl get -o yaml` makes of several, from an object."""
+    is_kind = isinstance(document, dict) and str(document.get("kind")).endswith("List")
+    return is_kind and isinstance(document.get("items"), list)
+
+
+def each_object(document: Any) -> Iterator[Any]:
+    """Yield the objects of a list, with those of lists in it; any other document is its own object.
+
+    As for kubectl, an item of a `MiniClusterList` without a kind is a `MiniCluster` (UnstructuredJSONScheme).
+    """
+    if not is_list(document):
         yield document
+        return
+    kind = str(document["kind"]).removesuffix("List")
+    default = {"apiVersion": document.get("apiVersion"), "kind": kind} if kind else {}
+    for item in document["items"]:
+        yield from each_object({**default, **item} if isinstance(item, dict) and default else item)
 
 
 def _is_cluster(document: Any) -> bool:
@@ -70,7 +80,12 @@ def _document(document: dict[str, Any]) -> Document:
     metadata = _metadata(document)
     name = metadata.get("name")
     if not name:
-        raise ConvertError("a MiniCluster has no metadata.name: set it to the name of the release")
+        made_up = "generateName" in metadata
+        raise ConvertError(
+            "a MiniCluster has metadata.generateName and no name: a release has one name for good; give metadata.name"
+            if made_up
+            else "a MiniCluster has no metadata.name: set it to the name of the release"
+        )
     if not isinstance(name, str):
         raise ConvertError(f"the metadata.name of a MiniCluster is {json.dumps(name)}: must be a string")
     spec = _fresh(document.get("spec"))

@@ -10,9 +10,14 @@ VARIABLES = (
     "asFlux|asSudo|brokerOptions|cfg|command|configroot|curvepath|fluxpath|fluxroot|fluxuid|fluxuser|foundroot|"
     "mainHost|pythonversion|software|viewbase|viewbin|viewroot|workdir|STATE_DIR"
 )
-USES_VARIABLE = re.compile(rf"\$\{{?({VARIABLES})\b")
-SETS_VARIABLE = re.compile(rf"(?:^|[;\s])({VARIABLES})=", re.MULTILINE)
-USES_FILE = re.compile(r"/flux_operator\b|flux-connect\.sh|load-fluxion\.sh|/home/flux-operator|flux-job\.batch")
+#: Those whose names are too common to be an attempt to change the entrypoint's
+READ = "hosts|node_spec|curvesrc"
+USES_VARIABLE = re.compile(rf"\$\{{?({VARIABLES}|{READ})\b")
+SETS_VARIABLE = re.compile(rf"(?:^|[;\s])({VARIABLES}|{READ})=", re.MULTILINE)
+USES_FILE = re.compile(
+    r"/flux_operator\b|flux-connect\.sh|load-fluxion\.sh|/home/flux-operator|flux-job\.batch|"
+    r"\betc/flux/system/(?:hostlist|R)\b"
+)
 #: `exit` as a command, with no code or 0
 EXIT = re.compile(r"(?:^|[;&|{(]|\b(?:then|else|do)\b)[ \t]*exit(?:[ \t]+0)?[ \t]*(?:$|[;&|})#])", re.MULTILINE)
 #: What changes the view: the modules of its Python, or its files
@@ -23,7 +28,7 @@ WRITES = r"\b(?:cp|mv|ln|rm|mkdir|touch|tee|tar|install|chmod|chown|rsync)\b[^\n
 def warn_of_operator_names(spec: Part) -> None:
     """Warn of texts that use what only flux-operator's pods have."""
     for container, path, text in _texts(spec):
-        used = _of_the_operator(path, text)
+        used = names_of_operator(path, text)
         if used:
             container.warn(path, f"uses {', '.join(used)}, which only flux-operator's pods have")
         if "flux-service" in text and not spec.get("network.headlessName"):
@@ -67,11 +72,12 @@ def _texts(spec: Part) -> Iterator[tuple[Part, str, str]]:
         yield from ((container, path, text) for path, text in texts.items() if isinstance(text, str))
 
 
-def _of_the_operator(path: str, text: str) -> list[str]:
+def names_of_operator(path: str, text: str) -> list[str]:
     """Return variables and files of flux-operator's pods that a text uses, and variables that a snippet sets."""
     sets = SETS_VARIABLE.findall(text)
     used = [name for name in USES_VARIABLE.findall(text) if name not in sets]
-    return list(dict.fromkeys([*used, *(sets if _is_snippet(path) else []), *USES_FILE.findall(text)]))
+    told = [name for name in sets if name not in READ.split("|")] if _is_snippet(path) else []
+    return list(dict.fromkeys([*used, *told, *USES_FILE.findall(text)]))
 
 
 def _is_snippet(path: str) -> bool:

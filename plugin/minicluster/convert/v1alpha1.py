@@ -37,8 +37,10 @@ def convert_spec(spec: Part) -> None:
 
 def _convert_container(spec: Part, container: Part) -> None:
     for old, new in MOVED.items():
-        if old in container.fields:
-            spec.make("flux").fields.setdefault(new, container.fields.pop(old))
+        if spec.get(f"flux.{new}") not in (None, container.get(old)):
+            container.drop(old, f"flux.{new} has another value")
+        elif old in container.fields:
+            spec.make("flux").fields[new] = container.fields.pop(old)
             container.warn(old, f"is flux.{new} here")
     if "preCommand" in container.fields:
         commands = container.make("commands")
@@ -85,6 +87,9 @@ def convert_volumes(spec: Part) -> None:
                 _convert_volume(volume, defined.get(name, Part("", {}, spec.report)))
         existing = container.at("existingVolumes").fields
         if existing:
+            both = existing.keys() & container.at("volumes").fields.keys()
+            if both:
+                raise ConvertError(f"{container.path} has {min(both)} in volumes and in existingVolumes: rename one")
             del container.fields["existingVolumes"]
             container.make("volumes").fields.update(existing)
             container.warn("existingVolumes", "are volumes here")

@@ -7,7 +7,7 @@ stream, where all MiniClusters of a release are rendered together.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ import yaml
 
 from minicluster import kubectl, yamlio
 from minicluster.convert import ValuesFile, convert, others
+from minicluster.convert.read import each_object, is_list
 from minicluster.errors import StreamError, ToolError
 from minicluster.release import helm
 from minicluster.release.caller import Caller
@@ -41,8 +42,7 @@ def adopt(data: bytes, caller: Caller, say: Say) -> bytes:
 def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
     seen: set[tuple[str, str]] = set()
     services = []
-    for chunk in split(data):
-        metadata = _metadata(chunk)
+    for chunk, metadata in _parts(split(data)):
         if metadata is None:
             services += [chunk] if _SERVICE.search(chunk) else []
             yield chunk
@@ -92,17 +92,48 @@ def _remarks(services: Sequence[bytes], names: Sequence[str]) -> Iterator[str]:
     """Yield what to change in Services that select no pods any more."""
     for chunk in services if names else ():
         with suppress(yaml.YAMLError):  # Helm names the template
-            yield from filter(None, [others.selector_remark(yamlio.load(chunk), names)])
+            yield from filter(None, [others.selector_remark(yamlio.load(chunk, duplicates=True), names)])
 
 
-def _metadata(chunk: bytes) -> Mapping[str, Any] | None:
-    """Return the metadata of a MiniCluster that is to be replaced; None for any other document."""
-    if not may_have_others(chunk):
-        return None
+def _parts(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
+    """Yield each document, with its metadata if it is a MiniCluster that is to be replaced.
+
+    A list that has one becomes a document for each of its objects. Raises StreamError for a key that is there twice.
+    """
+    for chunk in chunks:
+        document = _read(chunk) if may_have_others(chunk) else None
+        found = [(one, _metadata(one)) for one in each_object(document)]
+        names = [str(metadata.get("name")) for _, metadata in found if metadata is not None]
+        if names:
+            _check_keys(chunk, names)
+        if names and is_list(document):
+            yield from ((yamlio.dump(one), metadata) for one, metadata in found)
+        else:
+            yield chunk, found[0][1] if names else None
+
+
+def _read(chunk: bytes) -> Any:
+    """Return a document, in which the last one of equal keys counts; None when it can't be read."""
     try:
-        document = yamlio.load(chunk)
+        return yamlio.load(chunk, duplicates=True)
     except yaml.YAMLError:
         return None  # Helm names the template
+
+
+def _check_keys(chunk: bytes, names: Sequence[str]) -> None:
+    """Raise StreamError for a document with a key twice. Its lines are counted as the chart renders them."""
+    text = re.sub(rb"\A---[^\n]*\n(?:# Source: [^\n]*\n)?", b"", chunk)
+    # what Helm 4 adds to a document, alone or to the annotations that there are
+    text = re.sub(rb"(?m)^ +annotations:\n +postrenderer\.helm\.sh/[^\n]*\n(?!    )", b"", text)
+    text = re.sub(rb"(?m)^ +postrenderer\.helm\.sh/[^\n]*\n", b"", text)
+    try:
+        yamlio.load(text)
+    except yamlio.DuplicateKeyError as error:
+        raise StreamError(f"the document of MiniCluster {', '.join(names)} {yamlio.problem(error)}") from None
+
+
+def _metadata(document: Any) -> Mapping[str, Any] | None:
+    """Return the metadata of a MiniCluster that is to be replaced; None for any other object."""
     if not isinstance(document, dict) or document.get("kind") != KIND:
         return None
     metadata = document.get("metadata")

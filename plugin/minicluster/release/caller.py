@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from minicluster import streams
-from minicluster.errors import one_line
+from minicluster.errors import CurveError, one_line
+from minicluster.render.model import MiniClusterModel
 
 #: How far above Helm is at most: a plugin of Helm 4 is run by a shell, and a wrapper may be in between
 GENERATIONS = 4
@@ -88,6 +89,21 @@ def find() -> Caller:
         if pid <= 1:
             break
     return Caller()
+
+
+def check_new_keys(cluster: MiniClusterModel) -> None:
+    """Raise CurveError if nobody knows whether a live MiniCluster has a certificate already.
+
+    With a cluster, the chart has looked. A Helm command without one, such as `helm template`, installs nothing. But a
+    program that has Helm in it, such as Terraform's provider, shows no command line: each of its runs would give
+    running brokers another certificate.
+    """
+    if not (cluster.kubernetes or find().pid):
+        raise CurveError(
+            f"MiniCluster {cluster.name} has no certificate, and no Helm command is above this one that says where to "
+            "look for a live one, so each run would make another: set flux.curveCertSecret to a Secret that "
+            "`minicluster keygen` makes once"
+        )
 
 
 def parse(words: Sequence[str], pid: int = 0, environment: Mapping[str, str] | None = None) -> Caller:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from minicluster import kubectl, yamlio
-from minicluster.errors import END, ToolError
+from minicluster.errors import END, SpecError, ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.names import SUBDOMAIN
 
@@ -80,6 +82,20 @@ def check_name(name: str) -> None:
         )
 
 
+def check_files(words: Sequence[str]) -> None:
+    """Raise SpecError for a values file that has a key twice, of which Helm would drop the first without a word."""
+    for word in words:
+        option, _, file = word.partition("=")
+        if option != "--values" or not Path(file).is_file():
+            continue
+        try:
+            yamlio.load(Path(file).read_bytes())
+        except yamlio.DuplicateKeyError as error:
+            raise SpecError(f"{file} {yamlio.problem(error)}") from None
+        except (OSError, yaml.YAMLError):
+            continue  # Helm says what is wrong with it
+
+
 @dataclass(frozen=True)
 class OfflineRelease:
     """A release to render: its names, a chart, and the arguments of Helm that give its values."""
@@ -101,8 +117,9 @@ def template(release: OfflineRelease, stdin: str = "") -> bytes:
     """Return what `helm template` makes of a release: the same with any Helm, and without a cluster.
 
     ``stdin`` are the values of `--values -`. The version of Kubernetes is the release's, else the oldest that the chart
-    supports. Raises ToolError.
+    supports. Raises ToolError; SpecError for a values file that has a key twice.
     """
     check_name(release.name)
+    check_files(release.values)
     names = [f"--namespace={release.namespace}", "--", release.name, release.chart]
     return run("template", "--skip-tests", *release.version, *release.values, *names, stdin=stdin)

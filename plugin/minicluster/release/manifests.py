@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from minicluster import streams, yamlio
+from minicluster.convert.read import each_object, is_list
 from minicluster.errors import ManifestError
 from minicluster.release import adopt, helm
 from minicluster.release.caller import Caller
@@ -23,7 +24,7 @@ HOOK, REPLACES = "helm.sh/hook", "pre-upgrade"
 
 @dataclass(frozen=True)
 class Manifest:
-    """An object, and its text without the marker before it."""
+    """An object, or a list of objects that has no name; and its text without the marker before it."""
 
     kind: str
     name: str
@@ -53,7 +54,22 @@ def parse(stream: bytes) -> Iterator[Manifest]:
         text = re.sub(rb"\A---[ \t]*\r?\n", b"", chunk).strip() + b"\n"
         document = _read(text, "Helm's output")
         if document is not None:
-            yield Manifest(_text(document, "kind"), _text(document, "metadata", "name"), text, document)
+            yield _manifest(document, text)
+
+
+def _manifest(document: Any, text: bytes) -> Manifest:
+    kind = _text(document, "kind")
+    return Manifest(kind, "" if is_list(document) else _text(document, "metadata", "name"), text, document)
+
+
+def _apart(given: Iterable[Manifest]) -> Iterator[Manifest]:
+    """Yield the objects, also those in lists. Raises ManifestError for one without a kind or a name."""
+    for one in given:
+        if is_list(one.document):
+            items = (item for item in each_object(one.document) if item is not None)
+            yield from (_manifest(item, yamlio.dump(item, marker=False)) for item in items)
+        else:
+            yield one
 
 
 def join(objects: Sequence[Manifest]) -> bytes:
@@ -64,7 +80,7 @@ def join(objects: Sequence[Manifest]) -> bytes:
 
 def self_removing_job(objects: Sequence[Manifest]) -> str | None:
     """Return the problem of a Job that is removed when it has ended, which the next sync creates again; else None."""
-    for one in objects:
+    for one in _apart(objects):
         if one.kind == "Job" and "ttlSecondsAfterFinished" in _map(one.document, "spec"):
             return f"the Job {one.name} is removed when it has ended, and the next sync runs it again: drop cleanup"
     return None
@@ -72,6 +88,7 @@ def self_removing_job(objects: Sequence[Manifest]) -> str | None:
 
 def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     """Yield what has changed since a folder was written and is immutable on a live Job, which no hook makes anew."""
+    objects = list(_apart(objects))
     if any(REPLACES in one.document["metadata"].get("annotations", {}).get(HOOK, "") for one in objects):
         return
     unset = dict(upgrade.flat(defaults.values()))
@@ -99,7 +116,7 @@ def write(objects: Sequence[Manifest], folder: Path, release: str) -> None:
     """
     mark = f"# {release}, by `minicluster template`: change its values, not this file\n".encode()
     files: dict[Path, bytes] = {}
-    for one in objects:
+    for one in _apart(objects):
         path = folder / one.file
         if one.kind == "Secret":
             raise ManifestError(
@@ -136,9 +153,9 @@ def _text(document: Any, *path: str) -> str:
 def _read(text: bytes, where: object) -> Any:
     """Return a document. Raises ManifestError when it is not YAML."""
     try:
-        return yamlio.load(text)
+        return yamlio.load(text, duplicates=True)  # Helm takes them
     except yaml.YAMLError as error:
-        raise ManifestError(f"{where} is not YAML: {yamlio.problem(error)}") from None
+        raise ManifestError(f"{where} {yamlio.problem(error)}") from None
 
 
 def _map(document: Any, *path: str) -> Mapping[str, Any]:

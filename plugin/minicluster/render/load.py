@@ -96,6 +96,8 @@ ALIASES = {"preCommand": "pre", "preWorker": "workerPre", "preBroker": "brokerPr
 def _resolve_aliases(spec: dict[str, Any]) -> None:
     """Rename aliases to the fields that they stand for. Raises SpecError when both are set."""
     for container in [*spec.get("containers", []), *spec.get("services", [])]:
+        if "fluxUser" in container and "fluxuser" in container:
+            raise SpecError("fluxuser and fluxUser are both set: they are two names of one field; give one of them")
         for alias, name in ALIASES.items():
             _rename(container.get("commands", {}), alias, container.get("commands", {}), name)
     flux = spec.get("flux", {})

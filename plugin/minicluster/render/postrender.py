@@ -11,10 +11,16 @@ from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
 
-def render(data: bytes, seed: bytes | None, allow_random: bool, say: Callable[[str], object] = lambda _: None) -> bytes:
+def render(
+    data: bytes,
+    seed: bytes | None,
+    allow_random: bool | Callable[[MiniClusterModel], None],
+    say: Callable[[str], object] = lambda _: None,
+) -> bytes:
     """Return a stream with its MiniClusters rendered; new keys come from the seed, or at random where allowed.
 
-    ``say`` is told the warnings: Helm's own command has them in its notes. Raises MiniClusterError.
+    ``allow_random`` may be a function that raises CurveError for a cluster that must not get such keys. ``say`` is told
+    the warnings: Helm's own command has them in its notes. Raises MiniClusterError.
     """
 
     def expand(documents: Sequence[dict[str, Any]]) -> Iterator[Iterable[Mapping[str, Any]]]:
@@ -30,9 +36,13 @@ def render(data: bytes, seed: bytes | None, allow_random: bool, say: Callable[[s
     return b"".join(stream.render(data, expand))
 
 
-def _keypair(cluster: MiniClusterModel, seed: bytes | None, allow_random: bool) -> tuple[bytes, bytes]:
+def _keypair(
+    cluster: MiniClusterModel, seed: bytes | None, allow_random: bool | Callable[[MiniClusterModel], None]
+) -> tuple[bytes, bytes]:
     if seed is not None:
         return curve.seeded_keypair(seed, cluster)
+    if callable(allow_random):
+        allow_random(cluster)
     if allow_random:
         return curve.random_keypair()
     raise CurveError(

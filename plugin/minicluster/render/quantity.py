@@ -20,6 +20,11 @@ def is_quantity(value: object) -> bool:
     return bool(_QUANTITY.fullmatch(str(value)))
 
 
+def is_zero(value: object) -> bool:
+    """Tell whether a quantity is given, as a text or a number, and is 0; None and "" are unset."""
+    return value not in (None, "") and not to_number(value)
+
+
 def to_number(value: object) -> Decimal:
     """Return the number that a quantity stands for.
 

@@ -59,7 +59,7 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
     try:
         document = yamlio.load(chunk)
     except yaml.YAMLError as error:
-        raise StreamError(f"a MiniCluster document is not YAML: {yamlio.problem(error)}") from None
+        raise StreamError(f"a MiniCluster document {yamlio.problem(error)}") from None
     if not isinstance(document, dict):
         return None
     group, _, version = str(document.get("apiVersion")).partition("/")
@@ -131,7 +131,7 @@ def _check_yaml(data: bytes) -> None:
                 raise StreamError("the stream is not Kubernetes manifests: pipe the output of `helm template` in")
     except yaml.YAMLError as error:
         if len(begin) == len(data) or not _is_at_end(error, begin):
-            raise StreamError(f"the stream is not YAML: {yamlio.problem(error)}") from None
+            raise StreamError(f"the stream {yamlio.problem(error)}") from None
 
 
 def _is_at_end(error: yaml.YAMLError, data: bytes) -> bool:

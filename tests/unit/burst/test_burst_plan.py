@@ -204,8 +204,11 @@ REGISTERED = "flux.bursting.hostlist is root-[0-1],vm-[0-3],other"
             lambda: address.of_service(root_of(ROOT), {"spec": {"type": "NodePort"}}, {}, {}),
             "the lead of root is not on a Kubernetes node yet: wait for its pod, or give --address",
         ),
-        (lambda: parse_values(b"a: ["), "the root's values are not YAML: did not find expected node content at line 2"),
-        (lambda: parse_values(b"a: \xff"), "the root's values are not YAML: it can not be read"),
+        (
+            lambda: parse_values(b"a: ["),
+            "the root's values file is not YAML: did not find expected node content at line 2",
+        ),
+        (lambda: parse_values(b"a: \xff"), "the root's values file is not YAML: it can not be read"),
         (lambda: parse_values(b"- a"), "the root's values are a list: they must be a map"),
     ],
 )

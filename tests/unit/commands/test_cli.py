@@ -18,12 +18,19 @@ from minicluster.release import helm
 from support import CERTIFICATE, GROUP, SECRET, SEED, Done, by_name, front_door, one
 
 DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n"
+#: As the chart writes it where it can look up live objects
+LOOKED = f"{DOCUMENT}kubernetes: v1.36.3\n"
 WRONG = DOCUMENT + "spec: {size: 0}\n"
 END = "[the rest of this line is Helm's]"
 MESSAGE = "MiniCluster a: size is 0: must be at least 1"
 NO_CERTIFICATE = (
     "MiniCluster a has no certificate, and a random one would differ each time: set flux.curveCertSecret to "
     "a Secret that `minicluster keygen` makes once, or give --curve-seed-file"
+)
+
+NO_CALLER = (
+    "MiniCluster a has no certificate, and no Helm command is above this one that says where to look for a live one, "
+    "so each run would make another: set flux.curveCertSecret to a Secret that `minicluster keygen` makes once"
 )
 
 
@@ -41,7 +48,7 @@ def minicluster(*args: str, stdin: str = "", **env: str) -> Done:
 
 
 def test_minicluster_without_arguments_post_renders() -> None:
-    done = minicluster(stdin=f"kind: A\n---\n{DOCUMENT}")
+    done = minicluster(stdin=f"kind: A\n---\n{LOOKED}")
     assert (done.code, done.err) == (0, "")
     assert set(by_name("metadata: {name: x}\n" + done.out)) == {
         ("A", "x"),
@@ -51,8 +58,17 @@ def test_minicluster_without_arguments_post_renders() -> None:
 
 
 def test_the_post_renderers_certificate_is_random() -> None:
-    first, second = (one(minicluster(stdin=DOCUMENT).out, "Secret")["stringData"] for _ in range(2))
+    first, second = (one(minicluster(stdin=LOOKED).out, "Secret")["stringData"] for _ in range(2))
     assert first != second
+
+
+def test_a_program_that_has_helm_in_it_gets_no_new_certificate_without_a_cluster() -> None:
+    assert minicluster(stdin=DOCUMENT) == Done(1, "", f"minicluster: {NO_CALLER}\n")
+    live = f"{DOCUMENT}certificate: {json.dumps(CERTIFICATE)}\n"
+    for given in (live, f"{DOCUMENT}spec: {{flux: {{curveCert: {json.dumps(CERTIFICATE)}}}}}\n"):
+        assert one(minicluster(stdin=given).out, "Secret")["stringData"] == {"curve.cert": CERTIFICATE}
+    named = minicluster(stdin=f"{DOCUMENT}spec: {{flux: {{curveCertSecret: mine}}}}\n")
+    assert (named.code, set(by_name(named.out))) == (0, {("ConfigMap", "a-config")})
 
 
 @pytest.mark.parametrize("plugin", [{}, {"HELM_PLUGIN_NAME": "diff"}], ids=["helm", "helm diff"])

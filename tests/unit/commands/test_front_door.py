@@ -14,7 +14,7 @@ from minicluster import cli
 from minicluster.errors import CurveError, MiniClusterError, UsageError
 from support import GROUP, SEED, Done, Process, front_door
 
-DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n"
+DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\nkubernetes: v1.36.3\n"
 CLUSTER = "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: a}\nspec: {containers: [{}]}\n"
 #: Each write to it fails, as on a full disk.
 FULL = Path("/dev/full")

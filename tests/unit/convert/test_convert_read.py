@@ -7,7 +7,7 @@ import pytest
 import yaml
 from conversion import ONE, V1ALPHA2, converted, document
 from minicluster import yamlio
-from minicluster.convert import convert
+from minicluster.convert import ConvertError, convert
 
 
 def test_convert_reads_yaml_that_kubectl_reads() -> None:
@@ -90,3 +90,40 @@ def test_a_name_too_long_for_a_release_becomes_a_name_override() -> None:
     assert f"-f {name}-values.yaml" in command
     assert yaml.safe_load(values.text)["nameOverride"] == name
     assert "# nameOverride: a release's name has at most 53 characters" in notes
+
+
+def lists(kind: str, *, named: bool = True) -> bytes:
+    both = [document(ONE, name) for name in ("one", "two")]
+    items = both if named else [{"metadata": one["metadata"], "spec": one["spec"]} for one in both]
+    version = "v1" if kind == "List" else V1ALPHA2
+    return yamlio.dump({"apiVersion": version, "kind": kind, "items": items})
+
+
+@pytest.mark.parametrize("data", [lists("List"), lists("MiniClusterList"), lists("MiniClusterList", named=False)])
+def test_miniclusters_in_a_list_are_as_two_documents(data: bytes) -> None:
+    expected = convert(b"".join(yamlio.dump(document(ONE, name)) for name in ("one", "two")))
+    assert convert(data) == expected
+
+
+def test_a_list_in_a_list_is_read() -> None:
+    inner = yamlio.load(lists("MiniClusterList", named=False))
+    values, remarks = convert(yamlio.dump({"apiVersion": "v1", "kind": "List", "items": [inner, {"kind": "A"}]}))
+    assert [one.name for one in values] == ["one", "two"]
+    assert remarks == ["A without a name is not a MiniCluster: apply it as before"]
+
+
+def test_an_object_with_items_is_no_list() -> None:
+    values, remarks = convert(
+        yamlio.dump(document(ONE)) + yamlio.dump({"kind": "Menu", "metadata": {"name": "a"}, "items": [document(ONE)]})
+    )
+    assert ([one.name for one in values], remarks) == (["a"], ["Menu a is not a MiniCluster: apply it as before"])
+
+
+def test_a_name_that_kubernetes_would_make_up_is_refused() -> None:
+    given = document(ONE)
+    given["metadata"] = {"generateName": "study-"}
+    with pytest.raises(ConvertError) as caught:
+        convert(yamlio.dump(given))
+    assert str(caught.value) == (
+        "a MiniCluster has metadata.generateName and no name: a release has one name for good; give metadata.name"
+    )

@@ -17,6 +17,15 @@ CASES: dict[str, Case] = {
         app(command="cat /flux_operator/curve.cert"),
         [f"containers[0].command {INIT.format('/flux_operator')}"],
     ),
+    "the list of hosts": (
+        app(
+            command="x",
+            commands={"pre": "flux hostlist -e ${hosts} > /tmp/h\ncat /mnt/flux/config/etc/flux/system/hostlist"},
+        ),
+        {},
+        [f"containers[0].commands.pre {INIT.format('hosts, etc/flux/system/hostlist')}"],
+    ),
+    "hosts of its own": (app(command="x", commands={"pre": "hosts=a,b\necho $hosts"}), {}, []),
     "the Service of older operators": (
         app(command="curl a-services.flux-service"),
         app(command="curl a-services.flux-service") | {"network": {"headlessName": "flux-service"}},

@@ -1,7 +1,7 @@
 """The older API."""
 
 import pytest
-from conversion import V1ALPHA1, Case, app, assert_converted, refused
+from conversion import V1ALPHA1, Case, app, assert_converted, converted, refused
 
 NEW = "containers[0].volumes.v is a new volume here, which the storage class makes: v1alpha1 made it from the values"
 #: A spec, the values that the conversion sets or changes (None: removed), and all warnings
@@ -97,4 +97,21 @@ def test_convert_refuses_v1alpha1_volumes_of_existing_storage(key: str) -> None:
     assert refused(cluster, version=V1ALPHA1) == (
         f"volumes.v.{key} names storage that exists, bucket/path: make a PersistentVolume and a claim for it, and give "
         "the claim's name as containers[0].volumes.v.claimName"
+    )
+
+
+def test_a_field_that_moved_does_not_override_the_new_one_without_a_word() -> None:
+    both = app(fluxLogLevel=7, fluxOptionFlags="-a") | {"flux": {"logLevel": 5, "optionFlags": "-a"}}
+    values, warnings = converted(both, version=V1ALPHA1)
+    assert (values["flux"]["logLevel"], values["flux"]["optionFlags"]) == (5, "-a")
+    assert warnings[:2] == [
+        "containers[0].fluxOptionFlags is flux.optionFlags here",
+        "containers[0].fluxLogLevel is dropped: flux.logLevel has another value",
+    ]
+
+
+def test_two_volumes_of_one_name_are_refused() -> None:
+    volume = {"path": "/v", "claimName": "c"}
+    assert refused(app(volumes={"v": volume}, existingVolumes={"v": volume})) == (
+        "containers[0] has v in volumes and in existingVolumes: rename one"
     )

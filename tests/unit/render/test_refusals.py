@@ -45,6 +45,7 @@ def scaling(size: int, max_size: int, **fields: Any) -> dict[str, Any]:
 
 
 CLAIM = {"state": {"claimName": "c"}}
+SIZE = "a claim has some size; give e.g. 1Gi"
 SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver, capacity"
 CLAIM_SOURCES = "resourceClaimName, resourceClaimTemplateName, spec"
 BURSTS = [{"name": "b0", "size": 4}, {"name": "b1", "size": 2}]
@@ -121,7 +122,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (runner(noWrapEntrypoint=True), "noWrapEntrypoint is set on the container that runs Flux: "),
     ({"containers": [RUNNER, {"name": "mc"}]}, "two containers are named mc: rename one of them"),
-    ({"containers": [RUNNER, {"name": "flux-view"}]}, "two containers are named flux-view: rename one of them"),
+    (
+        {"containers": [RUNNER, {"name": "flux-view"}]},
+        "a container is named flux-view, as flux.container.name: rename one of them",
+    ),
     ({"services": [{"name": "w"}, {"name": "w"}]}, "two containers are named w: rename one of them"),
     (
         sidecar(commands={"servicePre": "true"}),
@@ -704,7 +708,15 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"containers": [RUNNER, {"name": "minicluster-agent"}]},
-        "two containers are named minicluster-agent: rename one of them",
+        "a container is named minicluster-agent, a name of the cluster's own: rename it",
+    ),
+    (
+        runner(name="minicluster-agent"),
+        "a container is named minicluster-agent, a name of the cluster's own: rename it",
+    ),
+    (
+        {"flux": {"container": {"name": "minicluster-agent"}}},
+        "flux.container.name is minicluster-agent, a name of the cluster's own: rename it",
     ),
     *(
         (
@@ -892,6 +904,27 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         runner(commands={"preCommand": "a", "pre": "b"}),
         "preCommand and pre are both set: they are two names of one field; give one of them",
+    ),
+    (
+        runner(fluxUser={"name": "a"}, fluxuser={"name": "a"}),
+        "fluxuser and fluxUser are both set: they are two names of one field; give one of them",
+    ),
+    *(({"state": {"capacity": none}}, f"state.capacity is {none}: {SIZE}") for none in (0, 0.0, "0", "0Gi")),
+    *(
+        (volume(path="/d", **{**source, "capacity": none}), f"containers[0].volumes.v.capacity is {none}: a claim has")
+        for none in (0, "0")
+        for source in ({}, {"claimName": "c"}, {"emptyDir": True})
+    ),
+    *(
+        (
+            volume(emptyDir=True, emptyDirSizeLimit=none),
+            f"containers[0].volumes.v.emptyDirSizeLimit is {none}, which limits nothing: drop it, or give 1Gi",
+        )
+        for none in (0, "0Mi")
+    ),
+    *(
+        ({"pod": {"sharedMemory": none}}, f"pod.sharedMemory is {none}: give a size such as 1Gi, or none for 64 MB")
+        for none in (0, "0")
     ),
 ]
 

@@ -19,6 +19,8 @@ PORTS = {"httpGet", "tcpSocket", "grpc"}
 VENDORS = ("nvidia", "amd", "intel")
 #: The most CPUs of a node that Linux supports.
 MOST_CORES = 8192
+#: The container of the agent (`minicluster.agentContainer` in the chart)
+AGENT = "minicluster-agent"
 #: How the names of the cluster's own variables begin.
 OWN_VARIABLES = ("mc_", "MINICLUSTER_")
 
@@ -97,11 +99,18 @@ def _command_and_script(place: str, container: Mapping[str, Any]) -> Iterator[st
 
 def names(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield names that two containers of a pod have, or that make a Service's name wrong."""
+    runner, view = cluster.runner.get("name") or cluster.name, cluster.flux["container"]["name"]
     sidecars = [str(c.get("name")) for c in cluster.sidecars]
-    taken = [cluster.flux["container"]["name"], cluster.runner.get("name") or cluster.name, "minicluster-agent"]
-    for group in (taken + sidecars, [str(c.get("name")) for c in cluster.spec["services"]]):
+    for group in ([runner, *sidecars], [str(c.get("name")) for c in cluster.spec["services"]]):
         for name in sorted({name for name in group if group.count(name) > 1}):
             yield f"two containers are named {name}: rename one of them"
+    for name in dict.fromkeys([runner, *sidecars]):
+        if name == AGENT:
+            yield f"a container is named {name}, a name of the cluster's own: rename it"
+        if name == view:
+            yield f"a container is named {name}, as flux.container.name: rename one of them"
+    if view == AGENT:
+        yield f"flux.container.name is {view}, a name of the cluster's own: rename it"
     for name in [str(c.get("name")) for c in cluster.sidecars if c.get("ports")]:
         service = f"{cluster.name}-{name}"
         if len(service) > MAX_NAME:

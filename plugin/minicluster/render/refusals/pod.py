@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.quantity import is_zero
 
 
 def fields(cluster: MiniClusterModel) -> Iterator[str]:
@@ -15,6 +16,8 @@ def fields(cluster: MiniClusterModel) -> Iterator[str]:
         )
     if cluster.spec["shareProcessNamespace"] and pod["hostPID"]:
         yield "shareProcessNamespace and pod.hostPID are both true: Kubernetes allows one of them; drop the other"
+    if pod["sharedMemory"] != "none" and is_zero(pod["sharedMemory"]):
+        yield f"pod.sharedMemory is {pod['sharedMemory']}: give a size such as 1Gi, or none for 64 MB"
     template = pod["template"].get("spec") or {}
     if pod["dnsPolicy"] == "None" and not (isinstance(template, dict) and template.get("dnsConfig")):
         yield "pod.dnsPolicy is None and no name server is given: set pod.template.spec.dnsConfig.nameservers"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.quantity import to_number
+from minicluster.render.quantity import is_zero
 
 #: Where a volume can come from.
 SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver", "capacity")
@@ -48,7 +48,7 @@ def volumes(cluster: MiniClusterModel) -> Iterator[str]:
 
 def _claim(place: str, capacity: Any, modes: list[str] | None, pods: int) -> Iterator[str]:
     """Yield what a claim of ``pods`` pods can't have."""
-    if capacity and not to_number(capacity):
+    if is_zero(capacity):
         yield f"{place}.capacity is {capacity}: a claim has some size; give e.g. 1Gi"
     if modes and "ReadWriteOncePod" in modes and len(modes) > 1:
         yield f"{place}.accessModes has ReadWriteOncePod and others: it excludes them; drop it, or the others"
@@ -82,8 +82,12 @@ def _mounts(place: str, volumes: Mapping[str, Any], own: tuple[list[str], list[s
 
 def _volume(place: str, name: str, volume: Mapping[str, Any]) -> Iterator[str]:
     sources = [key for key in SOURCES if volume.get(key)]
+    if is_zero(volume.get("emptyDirSizeLimit")):
+        yield f"{place}.emptyDirSizeLimit is {volume['emptyDirSizeLimit']}, which limits nothing: drop it, or give 1Gi"
     if name.startswith("minicluster"):
         yield f"{place}: names that begin with minicluster are the cluster's own; rename it"
+    if is_zero(volume.get("capacity")):
+        return
     if len(sources) != 1:
         yield f"{place} has {' and '.join(sources) or 'no source'}: give exactly one of {', '.join(SOURCES)}"
     elif not volume.get("path") and sources != ["emptyDir"]:
