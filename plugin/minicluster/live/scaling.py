@@ -3,18 +3,21 @@
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import end_of, policy_of, release_of
 from minicluster.cluster.lead import Lead
-from minicluster.errors import StateError
+from minicluster.errors import MiniClusterError, StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.conversation import SILENCE, BrokenError, Conversation, Message
 from minicluster.lead.program import BOOT, first_line
+from minicluster.live.document import document
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import find_ready_lead
+from minicluster.live.snapshot import take_snapshot
 from minicluster.live.wait import wait
 from minicluster.live.watch import RETRY
 from minicluster.release.resize import resize
@@ -94,7 +97,8 @@ def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None
     while True:
         left = end - time.monotonic()
         if left <= 0:
-            raise StateError(f"{name} has its new size, but not all of its nodes within {seconds:g} s: see its status")
+            why = _lacking(cluster) or "see its status"
+            raise StateError(f"{name} has its new size, but not all of its nodes within {seconds:g} s: {why}")
         code = wait(cluster.within(left), "quorum", say)
         if code:
             raise StateError(f"{name} has ended with exit code {code}")
@@ -102,6 +106,15 @@ def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None
         if _watch(cluster.kubernetes, lead, question, end, lambda up: say(f"{name}: {up} nodes up")):
             return
         time.sleep(RETRY)  # the lead's pod may be about to end
+
+
+def _lacking(cluster: Cluster) -> str:
+    """Return which nodes are not there, and why, in words; "" if nobody knows."""
+    try:
+        missing = document(take_snapshot(cluster.kubernetes, cluster.name, datetime.now(UTC)))["missing"]
+    except MiniClusterError:
+        return ""
+    return "; ".join(f"{each['ranks']}: {each['reason']}" for each in missing or ())
 
 
 def _watch(kubernetes: Kubernetes, lead: Lead, question: Message, end: float, tell: Callable[[int], None]) -> bool:
