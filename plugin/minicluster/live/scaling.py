@@ -18,7 +18,8 @@ from minicluster.live.document import document
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.snapshot import take_snapshot
-from minicluster.live.wait import wait
+from minicluster.live.telling import ended
+from minicluster.live.wait import is_ready, look_for
 from minicluster.live.watch import RETRY
 from minicluster.release.resize import resize
 
@@ -99,9 +100,9 @@ def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None
         if left <= 0:
             why = _lacking(cluster) or "see its status"
             raise StateError(f"{name} has its new size, but not all of its nodes within {seconds:g} s: {why}")
-        code = wait(cluster.within(left), "quorum", say)
-        if code:
-            raise StateError(f"{name} has ended with exit code {code}")
+        end_of_cluster, lead = look_for(cluster.within(left), is_ready, say)
+        if end_of_cluster:
+            raise StateError(ended(name, end_of_cluster, lead))
         lead = find_ready_lead(cluster.kubernetes, name, say)
         if _watch(cluster.kubernetes, lead, question, end, lambda up: say(f"{name}: {up} nodes up")):
             return

@@ -136,6 +136,15 @@ def test_scale_wait_goes_on_after_a_lost_connection(kubectl: Kubectl) -> None:
     )
 
 
+def test_scale_wait_tells_an_end_once(kubectl: Kubectl) -> None:
+    kubectl.tool("helm", HELM)
+    over = {"items": [lead(kubectl.folder, ended(3))]}
+    kubectl.has(configmap=None, job=job(size=2, end=("Failed", END)), pods=over)
+    kubectl.has(job_1=job(size=2), job_2=job(size=2))
+    last = f"mini has ended (exit code 3): Failed: {END}: said why"
+    assert kubectl.run("scale", "mini", "4", "--wait") == Done(1, "", say("mini: size 2 -> 4", last))
+
+
 # list -------------------------------------------------------------------------------------------------------------
 
 
