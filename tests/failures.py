@@ -122,7 +122,14 @@ FAILURES: dict[str, Failure] = {
         "A Secret or ConfigMap of a volume is missing",
         f'{POD}: ContainerCreating: MountVolume.SetUp failed for volume "munge" : secret "not-there" not found: '
         f"{CREATE}",
-        more="seen with the right to list events",
+        more="seen with the right to list events; `minicluster run` gives up after a minute",
+    ),
+    "Secret of the release missing": Failure(
+        "The same of a Secret or ConfigMap that the chart makes",
+        f'{POD}: ContainerCreating: MountVolume.SetUp failed for volume "munge" : secret "demo-curve" not found: it is '
+        "the release's own: restore it, or install the release again; a Job that was copied from another cluster, as "
+        "MultiKueue does, can't run here",
+        more="also where a Job, but not its release, is copied to another cluster",
     ),
     "work out of memory": Failure(
         "The work needs more memory than the limit, and only its process is killed",

@@ -164,7 +164,12 @@ def test_status_names_a_quota_and_the_way_out(which: str, demo: Release, tell: T
     expect(which, tell)
 
 
-def test_status_names_a_volume_that_can_not_be_mounted(demo: Release, tell: Tell) -> None:
+@pytest.mark.parametrize(
+    ("which", "secret"), [("Secret of a volume missing", LACKING), ("Secret of the release missing", f"{NAME}-curve")]
+)
+def test_status_and_waits_name_a_volume_that_can_not_be_mounted(
+    demo: Release, tell: Tell, which: str, secret: str
+) -> None:
     demo.install(size=1, **PLAYED)
     play(demo, 0, **waiting("ContainerCreating", ""))
     (pod,) = demo.pods(0)
@@ -176,11 +181,14 @@ def test_status_names_a_volume_that_can_not_be_mounted(demo: Release, tell: Tell
             "involvedObject": {"kind": "Pod", "name": pod["metadata"]["name"], "namespace": demo.namespace},
             "type": "Warning",
             "reason": "FailedMount",
-            "message": f'MountVolume.SetUp failed for volume "munge" : secret "{LACKING}" not found',
+            "message": f'MountVolume.SetUp failed for volume "munge" : secret "{secret}" not found',
             "lastTimestamp": "2030-01-01T00:00:00Z",
         }
     )
-    expect("Secret of a volume missing", tell)
+    expect(which, tell)
+    for words in (("wait", NAME, "--timeout", "3s"), ("shell", NAME, "--no-wait")):
+        done = run("minicluster", words[0], "-n", demo.namespace, *words[1:], env=demo.helm.environment)
+        assert (done.code, shown(which) in done.err.splitlines()[-1]) == (1, True), done
 
 
 def test_status_names_a_deadline_that_is_over(demo: Release, tell: Tell) -> None:

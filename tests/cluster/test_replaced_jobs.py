@@ -169,7 +169,8 @@ def test_pods_that_do_not_start_are_rolled_back(release: Release, change: Replac
     release.running(2)
     before, (uid, *old) = kept(release), job(release)
     wants = "--set=pod.nodeSelector.no=such-node"
-    with pytest.raises(StateError, match=r"^mc was not replaced, .*gave up after 5 s: it is rolled back and runs as b"):
+    why = r"^mc was not replaced, .*gave up after 5 s: Starting: the lead is Pending: .*: it is rolled back and runs as"
+    with pytest.raises(StateError, match=why):
         change([*NEW, wants], timeout=5.0)
     release.running(2)
     new, *values = job(release)

@@ -52,7 +52,7 @@ def test_jobs_lists_the_queue_and_after_the_end_the_report_in_the_log(release: I
         ("waits", "SCHED", None, None, None, {}),
     ]
     until(lambda: ends(rows(cluster)) == expected, PATIENCE)
-    assert jobs(cluster).out.splitlines()[3].split()[1:] == ["waits", "-", "SCHED", "-", "-", "-"]
+    assert jobs(cluster).out.splitlines()[3].split()[1:] == ["waits", "-", "PENDING", "-", "-", "-"]
     live = rows(cluster)
     assert cluster.flux(0, "job", "id", "--to=dec", waits).strip() == str(live[2]["number"])
     cluster.exec(0, "touch", "/tmp/end")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from broker_clusters import Cluster, Make
-from broker_pods import Flux
+from broker_pods import NAME, Flux
 
 from tools.clients import until
 from tools.releases import MOUNT
@@ -74,13 +74,22 @@ def test_a_policy_of_fluxion_without_fluxion_is_an_error(make: Make, flux: Flux)
 
 def test_a_job_that_can_never_run_is_refused_at_submission(make: Make) -> None:
     cluster = make({"size": 1, "maxSize": 3, **QUIET}, {"cores": 2}).start([0]).wait_for_ready()
-    for words in (["-N4"], ["-n1", "-c3"], ["-n7"], ["-n1", "-g1"]):
+    never = {
+        ("-N4",): "it asks for 4 nodes of 1 core, and all nodes have room for 3",
+        ("-n1", "-c3"): "it asks for 1 slot of 3 cores, and no node has more than 2 cores",
+        ("-n7",): "it asks for 7 slots of 1 core, and all nodes have room for 6",
+        ("-n1", "-g1"): "it asks for 1 slot of 1 core and 1 GPU, and no node has more than 2 cores",
+        ("-n1", "--requires=nosuch"): "it asks for 1 slot of 1 core with nosuch, and no node has that: no node has a "
+        "property",
+        ("-N2", f"--requires=host:{NAME}-1"): f"it asks for 2 nodes of 1 core with host {NAME}-1, and all nodes of "
+        "those have room for 1",
+    }
+    for words, why in never.items():
         done = cluster.lead.run(f"{MOUNT}/bin/flux", "submit", *words, "true")
-        # sched-simple of an older Flux knows no GPUs
-        assert (done.returncode, "nsatisfiable" in done.stderr or "type 'gpu'" in done.stderr) == (1, True), (
-            words,
-            done,
-        )
+        if "type 'gpu'" in done.stderr:  # sched-simple of an older Flux knows no GPUs
+            continue
+        assert (done.returncode, done.stderr.rstrip().endswith(f": {why}")) == (1, True), (words, done)
+        assert "nsatisfiable" in done.stderr or "--requires" in words[-1]
     assert cluster.lead.flux("jobs", "-n", "-a") == ""
     jobs = [cluster.lead.flux("submit", *words, "true").strip() for words in (["-N3"], ["-n6"])]
     cluster.start([1, 2])

@@ -38,6 +38,8 @@ case " $* " in
 *" get jobs "*) name=jobs ;;
 *" get configmap "*) name=configmap ;;
 *" get configmaps "*) name=configmaps ;;
+*" get namespace "*) name=namespace ;;
+*" get events "*) name=events ;;
 *" get workloads."*) name=workloads ;;
 *" exec "*) name=exec ;;
 esac
@@ -61,7 +63,8 @@ def make_kubectl(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
             "pods": {"items": [pod(index, created=created) for index in range(4)]},
             "job": job(created=created),
             "exec": [SETTINGS, flux()],
-            **dict.fromkeys(("jobs", "configmap", "configmaps", "workloads")),
+            **dict.fromkeys(("jobs", "configmap", "configmaps", "workloads", "events")),
+            "namespace": {"kind": "Namespace"},
         }
         for name, answer in (defaults | answers).items():
             code, said, out = (1, answer, ">&2") if isinstance(answer, str) else (0, json.dumps(answer), "")

@@ -1,11 +1,12 @@
 """Objects as kubectl prints them and answers as the lead gives them, of a MiniCluster named mini."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from minicluster.cluster.find import Found
+from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
@@ -176,7 +177,7 @@ Jobs          0 pending  0 running     0 done
 """
 
 
-def show(found_job: Any, pods: list[Any], answer: Any) -> dict[str, Any]:
+def show(found_job: Any, pods: list[Any], answer: Any, groups: Sequence[GroupNodes] = ()) -> dict[str, Any]:
     """Return the document of a Job, pods, and the lead's answer.
 
     The answer is the lead's settings and Flux's summary. A text is an error; with None the lead can't be asked.
@@ -191,4 +192,4 @@ def show(found_job: Any, pods: list[Any], answer: Any) -> dict[str, Any]:
         state, why = state_of_silent_lead(by_index[0], answer)
     elif answer:
         given = read_answer(json.dumps(answer))
-    return document(StatusSnapshot("mini", NOW, by_index, job, given, state, why))
+    return document(StatusSnapshot("mini", NOW, by_index, job, given, state, why, groups))

@@ -13,9 +13,12 @@ from minicluster.burst.address import Address
 from minicluster.burst.root import BurstRequest, flux
 from minicluster.cluster.job import end_of
 from minicluster.cluster.pods import read_pod
+from minicluster.cluster.reasons import pod_with_reason, why_no_pod
+from minicluster.cluster.without_flux import of_no_pod
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
 from minicluster.kubectl import Kubernetes
+from minicluster.live.kubectl_evidence import KubectlEvidence
 from minicluster.release import helm
 
 T = TypeVar("T")
@@ -133,12 +136,12 @@ def _version(text: str) -> list[str]:
 
 def problem(target: Kubernetes, name: str, index: int) -> str:
     """Return what is known of a pod that has not joined."""
-    pods = target.pods(name, index)
+    pods, evidence = target.pods(name, index), KubectlEvidence(target)
     if not pods:
-        return f"it has no pod; see `kubectl describe job {name}`"
-    pod = read_pod(pods[-1])
+        return of_no_pod("it has no pod", name, why_no_pod(evidence, name))
+    pod = pod_with_reason(evidence, read_pod(pods[-1]))
     if pod.phase == "Pending":
-        return f"pod {pod.name} is {pod.state}: {pod.message or 'see `kubectl describe pod`'}"
+        return f"pod {pod.name} is {pod.why if pod.message else f'{pod.state}: see `kubectl describe pod`'}"
     lines = target.kubectl("logs", pod.name, "--tail=40").splitlines()
     ours = [line.removeprefix(plan.OURS) for line in lines if line.startswith(plan.OURS)]
     return f"pod {pod.name} says: {ours[-1] if ours else 'nothing'}"

@@ -22,6 +22,8 @@ AROUND = re.compile(
     r"minicluster(-jobs?)?: |flux-\w+: |\d+\.\d+s: flux-shell|(<\d+>)?[\w.-]+\.[a-z]+\[\d+\]: |FLUXTIME"
 )
 OURS = re.compile(r"minicluster: (.*(?:failed with exit code|did not start|died|there is no |can't be|is set and ).*)")
+#: What a command of Flux says of a job that it could not submit
+REFUSED = re.compile(r"flux-(?:run|submit|alloc|batch|bulksubmit): ERROR: (?:\[Errno \d+\] )?(.*)")
 WORK = re.compile(r"minicluster: the job failed with exit code (\d+)")
 #: What the loader and the shells of an image say of a view that can't run there, and what that means
 VIEWS = (
@@ -65,7 +67,8 @@ def of_log(lines: Iterable[str]) -> str:
         unfit = next((why for line in found for pattern, why in VIEWS if pattern.search(line)), "")
         return (unfit or ours[-1]) if ours else ""
     code = f"{work[1]} ({MEMORY})" if work[1] == KILLED else work[1]
-    own = [line for line in found if not AROUND.match(line)]
+    refused = [match[1] for line in found if (match := REFUSED.match(line))]
+    own = refused or [line for line in found if not AROUND.match(line)]
     return f"the work failed with exit code {code}" + (f": {own[-1][:MOST]}" if own else "")
 
 

@@ -22,7 +22,8 @@ def command(namespace: str, everywhere: bool, context: str, output: str) -> None
     \b
     Keys of the JSON:
       name, namespace, release  texts
-      size, ready               numbers of pods: wanted, ready
+      size, ready               numbers of pods: wanted, ready; those of groups count
+      groups                    {name: size}
       state                     Suspended, Starting, Running, Ending, Complete or Failed; `minicluster status` says why
       scheduler                 that of the values; null where they leave it to the view:
                                 `minicluster status` says which one runs

@@ -5,13 +5,11 @@ from typing import Any, NamedTuple
 
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.pods import Pod
-from minicluster.cluster.troubles import explained, way_out
 from minicluster.idset import parse_idset, to_idset
 from minicluster.lead.question import Answer
+from minicluster.live.lacking import held_up, of_no_nodes, too_many, why_missing
 from minicluster.live.snapshot import StatusSnapshot
 
-#: Seconds after which a broker should have joined
-LATE = 60
 #: Keys whose values only the lead's answer has
 FLUX = (
     "flux",
@@ -94,9 +92,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     needed, jobs = flux["quorum"], flux["jobs"]
     # a quorum that was reached stays reached when brokers are lost later
     reached = len(brokers) >= needed or (0 in snapshot.pods and snapshot.pods[0].is_ready)
-    starts = f"waits for the quorum, {len(brokers)} of {needed} brokers are online" + _held_up(
-        groups, missing, snapshot
-    )
+    starts = f"waits for the quorum, {len(brokers)} of {needed} brokers are online" + held_up(groups, missing, snapshot)
     return {
         "state": "Running" if reached else "Starting",
         "why": _line(flux.get("queue_problem", "")) if reached else starts,
@@ -116,21 +112,20 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
             "done": jobs["inactive"],
             **{result: jobs[result] for result in ("failed", "canceled", "timeout")},
         },
-        "waiting": [{"jobs": each["jobs"], "reason": _line(each["reason"])} for each in flux.get("waiting", ())],
-        "longestWait": flux["queue_wait"],
-        "problems": [_line(problem) for problem in flux.get("problems", ())],
-        "bursts": {"registered": max(0, flux["registered"] - known), "up": sum(rank >= known for rank in brokers)},
-        "groups": [
-            {
-                "name": each.name,
-                "size": each.size,
-                "maxSize": each.max_size,
-                "autoscaling": limits[each.name],
-                "nodes": part.counts,
-            }
-            for each, part in zip(groups[1:], parts[1:], strict=True)
+        "waiting": [
+            {"jobs": each["jobs"], "reason": _line(of_no_nodes(each["reason"], snapshot.name, groups, limits))}
+            for each in flux.get("waiting", ())
         ],
+        "longestWait": flux["queue_wait"],
+        "problems": [_line(problem) for problem in (*flux.get("problems", ()), *too_many(snapshot.name, groups))],
+        "bursts": {"registered": max(0, flux["registered"] - known), "up": sum(rank >= known for rank in brokers)},
+        "groups": [_group(each, part, limits) for each, part in zip(groups[1:], parts[1:], strict=True)],
     }
+
+
+def _group(group: GroupNodes, part: "Ranks", limits: Mapping[str, dict[str, int] | None]) -> dict[str, Any]:
+    sizes = {"size": group.size, "maxSize": group.max_size}
+    return {"name": group.name, **sizes, "autoscaling": limits[group.name], "nodes": part.counts}
 
 
 def _limits(settings: Mapping[str, Any]) -> dict[str, int] | None:
@@ -152,7 +147,7 @@ def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str]) -> R
     online = {rank for rank in ranks if rank in brokers}
     drained = {int(rank): reason for rank, reason in drains.items() if int(rank) in online}
     missing = {
-        rank: group.why_held or _missing(group.pods.get(rank - group.first), group.why_no_pod)
+        rank: group.why_held or why_missing(group.pods.get(rank - group.first), group.why_no_pod)
         for rank in ranks[: group.size]
         if rank not in online
     }
@@ -163,41 +158,6 @@ def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str]) -> R
         "notStarted": sum(rank not in online for rank in ranks[group.size :]),
     }
     return Ranks(counts, drained, missing)
-
-
-def _missing(pod: Pod | None, why_no_pod: str) -> str:
-    if pod is None:
-        return explained("no pod", "", why_no_pod)
-    if pod.is_cut_off:
-        return f"{pod.state}: its Kubernetes node {pod.node} gives no sign of life"
-    return f"{pod.state}: its broker is not in Flux" if pod.state == "Running" else pod.why
-
-
-def _held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: StatusSnapshot) -> str:
-    """Return why the quorum does not come, "" while it may still come by itself."""
-    pods = {each.first + index: pod for each in groups for index, pod in each.pods.items()}
-    ways = {rank: pod.way_out for rank, pod in pods.items()}
-    lacking = {each.first + index: each.why_no_pod for each in groups for index in range(each.size)}
-    ways |= {rank: way_out("", why) for rank, why in lacking.items() if rank not in pods}
-    stuck = [rank for rank in missing if ways[rank]]
-    if stuck:
-        # those with the same way out: what Kubernetes says of each may change to and fro
-        same = [rank for rank in stuck if ways[rank] == ways[stuck[0]]]
-        verb = "have" if stuck[0] not in pods else "are"
-        return f": {to_idset(same)} {verb if len(same) > 1 else {'have': 'has', 'are': 'is'}[verb]} {missing[same[0]]}"
-    late = [rank for rank in missing if rank > 0 and rank in pods and _is_late(pods[rank], snapshot)]
-    if not late:
-        return ""
-    which = f"`minicluster logs {snapshot.name} --node {late[0]}`"
-    return (
-        f": {to_idset(late)} {'run' if len(late) > 1 else 'runs'} and can't join: {which} says why, or a NetworkPolicy "
-        "closes port 8050"
-    )
-
-
-def _is_late(pod: Pod, snapshot: StatusSnapshot) -> bool:
-    """Return whether a pod runs, and its broker had enough time to join."""
-    return pod.state == "Running" and (snapshot.now - pod.created).total_seconds() > LATE
 
 
 def _grouped(reasons: Mapping[int, str]) -> list[dict[str, str]]:

@@ -11,18 +11,20 @@ from minicluster.cluster.job import read_job, release_of
 from minicluster.cluster.pods import GROUP, Pod, read_pod
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kubectl import Kubernetes
-from minicluster.live.lookup import refusals
+from minicluster.live.lookup import check_namespace, refusals
 from minicluster.live.table import duration, in_columns
 from minicluster.render.constants import IMMUTABLE
 
 Row = dict[str, Any]
 #: Label selector of the pods of index 0
 LEADS = f"{MADE_BY_CHART},app.kubernetes.io/component=broker,batch.kubernetes.io/job-completion-index=0"
-COLUMNS = ("name", "release", "size", "ready", "state", "scheduler", "age")
+COLUMNS = ("name", "release", "size", "groups", "ready", "state", "scheduler", "age")
+#: Scheduler of a MiniCluster whose values leave it to the view; its lead knows
+BY_VIEW = "Fluxion if its view has it"
 
 
 def find_all(kubernetes: Kubernetes, everywhere: bool, now: datetime) -> list[Row]:
-    """Return a row for each MiniCluster, by namespace and name. Raises StateError."""
+    """Return a row for each MiniCluster, by namespace and name. Raises StateError, also without such a namespace."""
     where = ["--all-namespaces"] if everywhere else []
     with refusals():
         jobs = kubernetes.get("jobs", f"--selector={MADE_BY_CHART}", *where)
@@ -33,8 +35,10 @@ def find_all(kubernetes: Kubernetes, everywhere: bool, now: datetime) -> list[Ro
     for name, pod in sorted(items, key=lambda item: (item[1].created, not item[1].is_leaving)):
         leads[pod.namespace, name] = pod
     groups = [job for job in jobs["items"] if GROUP in job["metadata"].get("labels", {})]
-    rows = (_row(job, leads, groups, now) for job in jobs["items"])
-    return sorted(filter(None, rows), key=lambda row: (row["namespace"], row["name"]))
+    rows = [row for job in jobs["items"] if (row := _row(job, leads, groups, now))]
+    if not rows and not everywhere:
+        check_namespace(kubernetes)
+    return sorted(rows, key=lambda row: (row["namespace"], row["name"]))
 
 
 def _row(
@@ -53,6 +57,7 @@ def _row(
         "namespace": job.namespace,
         "release": release_of(item),
         "size": job.size + sum(size_of(group) for group in its),
+        "groups": {group["metadata"]["labels"][GROUP]: size_of(group) for group in its},
         "ready": sum(int(each.get("status", {}).get("ready", 0)) for each in (item, *its)),
         "state": known[0] if known else "Running" if lead and lead.is_ready else "Starting",
         "scheduler": _scheduler(json.loads(item["metadata"]["annotations"][IMMUTABLE])),
@@ -85,4 +90,8 @@ def table(rows: Iterable[Row], everywhere: bool) -> str:
 
 def _cell(row: Row, column: str) -> str:
     value = row[column]
-    return "-" if value is None else duration(value) if column == "age" else str(value)
+    if column == "groups":
+        return ",".join(f"{name}={size}" for name, size in value.items()) or "-"
+    if column == "scheduler":
+        return value or BY_VIEW
+    return duration(value) if column == "age" else str(value)

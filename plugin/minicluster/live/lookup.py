@@ -1,7 +1,7 @@
 """Finds a MiniCluster through kubectl, once; then its Job and its lead are read whenever they may have changed."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,8 +50,18 @@ def find(kubernetes: Kubernetes, name: str) -> Found:
     except CommandError as error:
         raise StatusError(f"{error.reason}: {_way_out(error, NEEDS)}") from None
     if not found:
+        check_namespace(kubernetes)
         raise StatusError(f"there is no MiniCluster {name} in {kubernetes}: see `minicluster list -A` and give its -n")
     return found
+
+
+def check_namespace(kubernetes: Kubernetes) -> None:
+    """Raise StatusError if there is no such namespace; most users may not ask, and then nobody says it."""
+    if not kubernetes.namespace:
+        return
+    with suppress(CommandError):
+        if not kubernetes.get("namespace", kubernetes.namespace):
+            raise StatusError(f"there is no namespace {kubernetes.namespace}: `minicluster list -A` shows MiniClusters")
 
 
 def find_cluster(kubernetes: Kubernetes, name: str) -> Cluster:

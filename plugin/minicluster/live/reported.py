@@ -24,6 +24,8 @@ Row = dict[str, Any]
 LINE, COUNT = "minicluster-job: ", re.compile(r"minicluster-jobs: (\d+)$")
 #: Prints the jobs. Takes BOOT, and a program on its standard input
 ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0"'
+#: Flux's states of a job that waits; people read the one word that `flux jobs` and `minicluster status` have for them
+PENDING = ("DEPEND", "PRIORITY", "SCHED")
 #: The most characters of a name or a list of nodes
 MOST = 40
 
@@ -122,7 +124,7 @@ def _cells(row: Mapping[str, Any], now: float) -> list[str]:
         _short(row["id"]),
         _short(row.get("name") or "-"),
         _short(row.get("nodes") or "-"),
-        _short(row["result"] or row["state"]),
+        _short(row["result"] or ("PENDING" if row["state"] in PENDING else row["state"])),
         "-" if code is None else str(code),
         datetime.fromtimestamp(begin, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if begin else "-",
         duration(max(0.0, end - begin)) if begin and end else "-",

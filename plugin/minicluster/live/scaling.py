@@ -3,19 +3,23 @@
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import end_of, policy_of, release_of
 from minicluster.cluster.lead import Lead
-from minicluster.errors import StateError
+from minicluster.errors import MiniClusterError, StateError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.conversation import SILENCE, BrokenError, Conversation, Message
 from minicluster.lead.program import BOOT, first_line
+from minicluster.live.document import document
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import find_ready_lead
-from minicluster.live.wait import wait
+from minicluster.live.snapshot import take_snapshot
+from minicluster.live.telling import ended
+from minicluster.live.wait import is_ready, look_for
 from minicluster.live.watch import RETRY
 from minicluster.release.resize import resize
 
@@ -94,14 +98,24 @@ def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None
     while True:
         left = end - time.monotonic()
         if left <= 0:
-            raise StateError(f"{name} has its new size, but not all of its nodes within {seconds:g} s: see its status")
-        code = wait(cluster.within(left), "quorum", say)
-        if code:
-            raise StateError(f"{name} has ended with exit code {code}")
+            why = _lacking(cluster) or "see its status"
+            raise StateError(f"{name} has its new size, but not all of its nodes within {seconds:g} s: {why}")
+        end_of_cluster, lead = look_for(cluster.within(left), is_ready, say)
+        if end_of_cluster:
+            raise StateError(ended(name, end_of_cluster, lead))
         lead = find_ready_lead(cluster.kubernetes, name, say)
         if _watch(cluster.kubernetes, lead, question, end, lambda up: say(f"{name}: {up} nodes up")):
             return
         time.sleep(RETRY)  # the lead's pod may be about to end
+
+
+def _lacking(cluster: Cluster) -> str:
+    """Return which nodes are not there, and why, in words; "" if nobody knows."""
+    try:
+        missing = document(take_snapshot(cluster.kubernetes, cluster.name, datetime.now(UTC)))["missing"]
+    except MiniClusterError:
+        return ""
+    return "; ".join(f"{each['ranks']}: {each['reason']}" for each in missing or ())
 
 
 def _watch(kubernetes: Kubernetes, lead: Lead, question: Message, end: float, tell: Callable[[int], None]) -> bool:

@@ -37,11 +37,11 @@ def _size(found: Mapping[str, Any]) -> str:
 
 def _flux(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the rows that need the lead's answer."""
-    quorum, gpus, jobs = found["quorum"], found["gpus"], found["jobs"]
+    gpus, jobs = found["gpus"], found["jobs"]
     nodes = _nodes(found["nodes"])
     if found["scheduler"]:
         yield _row("Scheduler", _scheduler(**found["scheduler"]))
-    yield _row("Quorum", f"{quorum['needed']}, {'reached' if quorum['reached'] else 'not reached'}")
+    yield _row("Quorum", _quorum(found))
     node_row, core_row, gpu_row, job_row = _grid(
         ("Nodes", nodes, tuple(nodes)),
         ("Cores", found["cores"], ("free", "allocated", "total")),
@@ -62,11 +62,20 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
     ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout") if jobs[end]]
     yield f"{job_row}  {', '.join(ends)}".rstrip()
     yield from _reasons(
-        "Waiting", [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in found["waiting"]]
+        "Pending", [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in found["waiting"]]
     )
     yield from (_row("Problem", problem) for problem in found["problems"])
     if found["longestWait"]:
         yield _row("Longest wait", duration(found["longestWait"]))
+
+
+def _quorum(found: Mapping[str, Any]) -> str:
+    needed, is_reached = found["quorum"]["needed"], found["quorum"]["reached"]
+    # it counts at the start alone; a cluster may shrink later
+    is_more = found["sizeFrom"] == "job" and needed > found["size"] + sum(each["size"] for each in found["groups"])
+    if not is_reached:
+        return f"{needed}, not reached"
+    return f"{needed}, reached" + (" at the start" if is_more else "")
 
 
 def _zones(locations: Iterable[Mapping[str, str]]) -> Iterator[str]:

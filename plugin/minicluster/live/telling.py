@@ -114,7 +114,8 @@ class StateTeller:
         try:
             yield
         except DeadlineError as error:
-            raise DeadlineError(": ".join(filter(None, (str(error), self.state)))) from None
+            why = "" if self.state == "Running" else self.state
+            raise DeadlineError(": ".join(filter(None, (str(error), why)))) from None
 
 
 def ended(name: str, end: tuple[str, str], lead: Lead | None) -> str:

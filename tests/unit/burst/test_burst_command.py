@@ -293,9 +293,10 @@ def waiting(*pods: Any) -> dict[str, Any]:
          "the current namespace: see `kubectl get pods`", 0),
         (["install"], {"helm upgrade": [1, "Error: size can't\nchange"]}, "helm upgrade: size can't change",
          3),
-        (["install"], waiting(), LATE + "it has no pod; see `kubectl describe job b0`", 3),
+        (["install"], waiting(), LATE + "it has no pod: `kubectl describe job b0` says why", 3),
         (["install"], waiting(pod("p", phase="Pending", containerStatuses=[IMAGE])),
-         LATE + "pod p is Pending: ImagePullBackOff: no such image", 3),
+         LATE + "pod p is Pending: ImagePullBackOff: no such image: correct the image's name, or set imagePullSecret "
+         "for its registry", 3),
         (["install"], waiting(pod("p", phase="Pending", conditions=[UNSCHEDULABLE])),
          LATE + "pod p is Pending: Unschedulable: 0/1 nodes are available", 3),
         (["install"], waiting(pod("p")), LATE + "pod p says: the last word", 3),

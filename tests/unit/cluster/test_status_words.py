@@ -41,6 +41,11 @@ START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: 
         ),
         (START + "minicluster: the job failed with exit code 7\n", "the work failed with exit code 7"),
         (
+            "set up\nflux-run: ERROR: [Errno 22] Unsatisfiable request: it asks for 5 nodes of 1 core\n"
+            "minicluster: the job failed with exit code 1\nmini.err[0]: y\n",
+            "the work failed with exit code 1: Unsatisfiable request: it asks for 5 nodes of 1 core",
+        ),
+        (
             START + "x" * 300 + "\n0.123s: flux-shell[1]:  WARN: x\nmini.err[0]: y\n"
             "minicluster: the job failed with exit code 137\n"
             "minicluster: exit code 137 would mean to Kubernetes that the pod was killed: it becomes 1\n",

@@ -14,9 +14,9 @@ from minicluster.lead.program import SENT, first_line
         ("job_report", ["saved", "offers", "state"]),
         ("mine", []),
         # remote.py has no reasons where the lead's pod lacks what waiting.py imports
-        ("remote", ["waiting", "described", "replies", "followed"]),
+        ("remote", ["unmet", "waiting", "described", "replies", "followed"]),
         ("settle", ["saved", "offers", "state", "requeue", "again"]),
-        ("waiting", []),
+        ("waiting", ["unmet"]),
     ],
 )
 def test_a_program_is_sent_with_the_modules_that_it_imports(program: str, modules: list[str]) -> None:

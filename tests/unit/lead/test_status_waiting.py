@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 from fake_flux import FakeFlux, modules
+from minicluster.cluster.groups import GroupNodes
 from minicluster.lead.sent import waiting
+from minicluster.live import lacking
 from minicluster.live.table import table
 from need import Request
 from state import Nodes
 from status_samples import FOUR, SETTINGS, flux, job, show
+from unmet import NONE_UP, Constraints, in_words, of_request
 
 #: Four nodes of four cores; the last has two GPUs. The first two are up, and one core of the first is in use
 NODES = Nodes({0: (4, 0), 1: (4, 0), 2: (4, 0), 3: (4, 2)}, {0: (1, 0)}, frozenset({0, 1}), {})
@@ -41,15 +44,73 @@ NODES = Nodes({0: (4, 0), 1: (4, 0), 2: (4, 0), 3: (4, 2)}, {0: (1, 0)}, frozens
     ],
 )
 def test_a_job_that_waits_for_resources_has_a_reason(request_: Request, expected: str) -> None:
-    why, is_final = waiting.of_request(request_, NODES)
+    why, is_final = of_request(request_, NODES)
     assert why == expected
     assert is_final == expected.startswith("can never")
 
 
 def test_the_reason_of_a_waiting_job_counts_drained_nodes() -> None:
     drained = Nodes(NODES.all, {}, NODES.online, {1: "bad"})
-    why, _ = waiting.of_request(Request(2, 1, 0, apart=True), drained)
+    why, _ = of_request(Request(2, 1, 0, apart=True), drained)
     assert why == "waits for nodes: it asks for 2 nodes of 1 core, and 1 is up, 1 drained"
+
+
+GPUS = Constraints("gpu", frozenset({2, 3}), "the properties of nodes are gpu")
+
+
+@pytest.mark.parametrize(
+    ("request_", "constraints", "expected"),
+    [
+        (
+            Request(1, 1, 0),
+            Constraints("nosuch", frozenset(), "no node has a property"),
+            "can never run: it asks for 1 slot of 1 core with nosuch, and no node has that: no node has a property",
+        ),
+        (
+            Request(3, 1, 0, apart=True),
+            GPUS,
+            "can never run: it asks for 3 nodes of 1 core with gpu, and all nodes of those have room for 2",
+        ),
+        (
+            Request(1, 5, 0),
+            GPUS,
+            "can never run: it asks for 1 slot of 5 cores with gpu, and no node of those has more than 4 cores and 2 "
+            "GPUs",
+        ),
+        (
+            Request(1, 1, 0),
+            GPUS,
+            "waits for nodes: it asks for 1 slot of 1 core with gpu, and the group gpu has no node up",
+        ),
+        # without constraints, too, where only the group has what it asks for
+        (
+            Request(1, 1, 1),
+            None,
+            "waits for nodes: it asks for 1 slot of 1 core and 1 GPU, and the group gpu has no node up",
+        ),
+        (Request(1, 4, 0), GPUS._replace(ranks=frozenset({0, 3})), "waits for resources that other jobs have"),
+        # only the scheduler knows which
+        (Request(1, 1, 0), GPUS._replace(ranks=None), "waits for the scheduler"),
+    ],
+)
+def test_the_constraints_of_a_job_and_its_group_are_in_its_reason(
+    request_: Request, constraints: Constraints | None, expected: str
+) -> None:
+    assert of_request(request_, NODES, constraints, {"big": range(1), "gpu": range(2, 4)})[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("constraints", "expected"),
+    [
+        ({"properties": ["gpu"]}, "gpu"),
+        ({"properties": ["gpu", "^big"]}, "gpu and ^big"),
+        ({"hostlist": ["mini-[0-1]"]}, "host mini-[0-1]"),
+        ({"ranks": ["0-1"]}, "rank 0-1"),
+        ({"or": [{"properties": ["a"]}, {"ranks": ["1"]}]}, '{"or": [{"properties": ["a"]}, {"ranks": ["1"]}]}'),
+    ],
+)
+def test_constraints_are_told_in_words(constraints: dict[str, Any], expected: str) -> None:
+    assert in_words(constraints) == expected
 
 
 @pytest.fixture
@@ -97,8 +158,30 @@ def test_status_says_why_jobs_wait() -> None:
     assert table(shown).endswith(
         """\
 Jobs          0 pending  0 running     0 done
-Waiting      ƒA, ƒB, ƒC and 2 more: waits for resources that other jobs have
+Pending      ƒA, ƒB, ƒC and 2 more: waits for resources that other jobs have
              ƒF: can never run: it asks for 5 nodes of 1 core, and all nodes
              have room for 1
 """
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "policy", "expected"),
+    [
+        (0, None, "the group gpu has no nodes: `minicluster scale mini gpu=SIZE` adds some"),
+        (1, None, "the group gpu has no node up"),
+        # the autoscaler does
+        (0, {"min": 0, "max": 2}, "the group gpu has no node up"),
+    ],
+)
+def test_status_says_that_a_group_has_no_nodes(size: int, policy: Any, expected: str) -> None:
+    assert lacking.NONE_UP == NONE_UP
+    said = f"waits for nodes: it asks for 1 slot of 1 core with gpu, and {NONE_UP.format('gpu')}"
+    settings = SETTINGS | {"groups": [{"name": "gpu", "policy": policy}]}
+    shown = show(
+        job(),
+        FOUR,
+        (settings, flux(waiting=[{"jobs": ["ƒA"], "reason": said}])),
+        [GroupNodes("gpu", size, 8, 2, {})],
+    )
+    assert shown["waiting"][0]["reason"] == f"waits for nodes: it asks for 1 slot of 1 core with gpu, and {expected}"

@@ -165,6 +165,8 @@ def test_list_counts_the_pods_of_groups_and_shows_no_group_by_itself(monkeypatch
     monkeypatch.setattr(Kubernetes, "get", lambda *words: {"items": ready if words[1] == "jobs" else []})
     [row] = listing.find_all(Kubernetes(), everywhere=False, now=NOW)
     assert (row["name"], row["size"], row["ready"]) == ("mini", 3, 3)
+    assert row["groups"] == {"gpu": 2, "spot": 0}
+    assert listing.table([row], everywhere=False).splitlines()[1].split()[3:6] == ["gpu=2,spot=0", "3", "Starting"]
 
 
 def test_a_resize_of_a_group_gives_helm_the_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:

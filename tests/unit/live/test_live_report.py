@@ -37,7 +37,7 @@ SHOWN = """\
 ID   NAME                                       NODES        STATUS      EXIT CODE   START                  DURATION
 f1   work                                       mini-[0-1]   COMPLETED   0           2030-01-01T12:00:00Z   1m2s
 f2   a "b" minicluster-jobs: 0 \\x1b[31mééé...   mini-[0-1]   FAILED      143         2030-01-01T12:00:00Z   1m2s
-f3   -                                          -            SCHED       -           -                      -
+f3   -                                          -            PENDING     -           -                      -
 f4   work                                       -            CANCELED    -           -                      -
 f5   work                                       mini-[0-1]   RUN         -           2030-01-01T12:00:00Z   2m
 """

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_kubectl import FORBIDDEN, WAITS, Kubectl, say
+from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
 from minicluster.live.listing import find_all, table
 from minicluster.release import helm
-from status_samples import CREATED, NOW, ended, job, pod, suspended
+from status_samples import CREATED, NOW, SETTINGS, ended, flux, job, pod, suspended, waiting
 
 from tools.clients import Done
 
 END = "PodFailurePolicy"
+IMAGE = "correct the image's name, or set imagePullSecret for its registry"
 
 
 @pytest.fixture
@@ -125,6 +126,23 @@ def test_scale_wait_goes_on_after_a_lost_connection(kubectl: Kubectl) -> None:
     assert time.monotonic() - begin < 20, "the deadline cuts off a lead that is silent from the start"
     message = "mini has its new size, but not all of its nodes within 1 s: see its status"
     assert done == Done(1, "", say("mini: size 2 -> 3", message))
+    # the answer to `minicluster status`
+    kubectl.tool("sh", f"echo '{json.dumps([SETTINGS, flux(online='0')])}'")
+    bad = {**pod(1, waiting("ErrImagePull", "no nope:1")), "spec": {}}
+    kubectl.has(job=job(size=2), pods={"items": [lead(kubectl.folder), bad]})
+    message = message.replace("see its status", f"1: Pending: ErrImagePull: no nope:1: {IMAGE}")
+    assert kubectl.run("scale", "mini", "3", "--wait", "--timeout", "1s") == Done(
+        1, "", say("mini: size 2 -> 3", message)
+    )
+
+
+def test_scale_wait_tells_an_end_once(kubectl: Kubectl) -> None:
+    kubectl.tool("helm", HELM)
+    over = {"items": [lead(kubectl.folder, ended(3))]}
+    kubectl.has(configmap=None, job=job(size=2, end=("Failed", END)), pods=over)
+    kubectl.has(job_1=job(size=2), job_2=job(size=2))
+    last = f"mini has ended (exit code 3): Failed: {END}: said why"
+    assert kubectl.run("scale", "mini", "4", "--wait") == Done(1, "", say("mini: size 2 -> 4", last))
 
 
 # list -------------------------------------------------------------------------------------------------------------
@@ -168,17 +186,18 @@ def test_list_shows_each_minicluster_with_its_state() -> None:
         "namespace": "area",
         "release": "c",
         "size": 4,
+        "groups": {},
         "ready": 4,
         "state": "Running",
         "scheduler": "Fluxion (easy)",
         "age": 770,
     }
     assert table(rows, True) == (
-        "NAMESPACE   NAME   RELEASE   SIZE   READY   STATE       SCHEDULER        AGE\n"
-        "area        c      c         4      4       Running     Fluxion (easy)   12m50s\n"
-        "lab         a      a         4      0       Failed      -                12m50s\n"
-        "lab         b      release   3      2       Starting    sched-simple     12m50s\n"
-        "lab         d      d         4      0       Suspended   -                12m50s\n"
+        "NAMESPACE   NAME   RELEASE   SIZE   GROUPS   READY   STATE       SCHEDULER                    AGE\n"
+        "area        c      c         4      -        4       Running     Fluxion (easy)               12m50s\n"
+        "lab         a      a         4      -        0       Failed      Fluxion if its view has it   12m50s\n"
+        "lab         b      release   3      -        2       Starting    sched-simple                 12m50s\n"
+        "lab         d      d         4      -        0       Suspended   Fluxion if its view has it   12m50s\n"
     )
 
 
@@ -187,7 +206,11 @@ def test_list_makes_two_requests_and_reports_their_errors(kubectl: Kubectl) -> N
     assert kubectl.run("list", "-n", "lab") == Done(0, "", say("no MiniClusters in namespace lab"))
     assert kubectl.run("list", "-A") == Done(0, "", say("no MiniClusters in any namespace"))
     assert kubectl.run("list", "-o", "json") == Done(0, "[]\n", "")
-    assert len(kubectl.asked()) == 6
+    # and whether there is this namespace
+    assert len(kubectl.asked()) == 7
+    (kubectl.folder / "no-namespace").touch()
+    message = "there is no namespace lab: `minicluster list -A` shows MiniClusters"
+    assert kubectl.run("list", "-n", "lab") == Done(1, "", say(message))
     kubectl.has(jobs=FORBIDDEN.format("jobs", "list"))
     message = FORBIDDEN.format("jobs", "list") + ": ask for a Role that allows it"
     assert kubectl.run("list") == Done(1, "", say(message))

@@ -91,6 +91,16 @@ ERRORS: dict[str, tuple[list[str], dict[str, Any], str]] = {
         NONE,
         "there is no MiniCluster mini in namespace lab: see `minicluster list -A` and give its -n",
     ),
+    "no namespace": (
+        ["mini", "-n", "lab"],
+        {**NONE, "namespace": None},
+        "there is no namespace lab: `minicluster list -A` shows MiniClusters",
+    ),
+    "no namespaces for me": (
+        ["mini", "-n", "lab"],
+        {**NONE, "namespace": FORBIDDEN.replace("jobs", "namespaces")},
+        "there is no MiniCluster mini in namespace lab: see `minicluster list -A` and give its -n",
+    ),
     "no release here": (
         ["mini"],
         NONE,

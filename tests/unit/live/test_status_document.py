@@ -1,11 +1,33 @@
 """The whole document of ``minicluster status``, and its keys."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from minicluster.cluster.find import Found
+from minicluster.cluster.groups import GroupNodes
+from minicluster.cluster.job import read_job
+from minicluster.cluster.pods import read_pods
 from minicluster.commands.status import command
+from minicluster.live.document import document
+from minicluster.live.snapshot import snapshot
 from minicluster.live.table import table
-from status_samples import BUSY, FOUR, IDLE, RUNNING, UNSCHEDULABLE, job, pod, show
+from status_samples import (
+    BUSY,
+    FOUR,
+    IDLE,
+    NOW,
+    RUNNING,
+    SETTINGS,
+    STARTS,
+    UNSCHEDULABLE,
+    flux,
+    job,
+    pod,
+    show,
+    waiting,
+)
 
 BUSY_IMAGE = "Pending: ImagePullBackOff: correct the image's name, or set imagePullSecret for its registry"
 
@@ -47,6 +69,47 @@ def test_the_status_document_has_these_fields_and_values() -> None:
         "bursts": {"registered": 3, "up": 2},
         "groups": [],
     }
+
+
+def test_the_status_says_that_pods_beyond_max_size_can_not_join() -> None:
+    settings = SETTINGS | {"groups": [{"name": "gpu", "policy": None}]}
+    groups = [GroupNodes("gpu", 3, 8, 2, {})]
+    shown = show(job(size=9), FOUR, (settings, flux(problems=["a"])), groups)
+    assert shown["problems"] == [
+        "a",
+        "the size is 9, and maxSize 8: pods beyond maxSize can't join: `minicluster scale mini 8` removes them",
+        "the size of gpu is 3, and maxSize 2: pods beyond maxSize can't join: `minicluster scale mini gpu=2` removes "
+        "them",
+    ]
+
+
+def test_the_quorum_is_that_of_the_start() -> None:
+    quorum = [line for line in table(show(job(size=1), FOUR[:1], (SETTINGS, flux()))).splitlines() if "Quorum" in line]
+    assert quorum == ["Quorum       4, reached at the start"]
+
+
+def test_the_quorum_lacks_workers_for_one_reason_whatever_kubernetes_says_of_each() -> None:
+    image = "correct the image's name, or set imagePullSecret for its registry"
+    pods = [
+        pod(0, STARTS),
+        pod(1, waiting("ImagePullBackOff", "Back-off")),
+        pod(2, waiting("ErrImagePull", "not there")),
+        pod(3, UNSCHEDULABLE),
+    ]
+    shown = show(job(), pods, (SETTINGS, flux(online="0")))
+    said = f"waits for the quorum, 1 of 4 brokers are online: 1-2 are Pending: ImagePullBackOff: Back-off: {image}"
+    assert (shown["state"], shown["why"]) == ("Starting", said)
+
+
+def test_a_worker_that_a_quota_refuses_is_missing_for_that_reason() -> None:
+    said = 'Error creating: pods "mini-1-x" is forbidden: exceeded quota: few'
+    own = read_job(job(size=2))
+    assert own
+    mini = Found("mini", read_pods({"items": [pod(0, STARTS)]}), replace(own, why_no_pod=said))
+    reason = f"no pod: {said}: lower resources or size, or ask for a larger quota"
+    shown = document(snapshot(mini, NOW, lambda _: json.dumps([SETTINGS, flux(online="0")])))
+    assert shown["missing"] == [{"ranks": "1", "reason": reason}]
+    assert shown["why"] == f"waits for the quorum, 1 of 4 brokers are online: 1 has {reason}"
 
 
 def test_the_status_document_says_where_the_pods_run() -> None:

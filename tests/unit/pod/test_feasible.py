@@ -6,9 +6,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from fake_flux import FakeFlux
+from fake_flux import modules as fake_modules
 from minicluster.pod import programs
 
 REFUSED = (22, "unsatisfiable request")
+REFUSED_IN_FULL = (22, "unsatisfiable request: it asks for 3 nodes of 1 core, and all nodes have room for 2")
 
 
 class Flux:
@@ -18,17 +21,20 @@ class Flux:
         self.now, self.asked = 100.0, []
         self.answer: tuple[int, str | None] | None = (0, None)
         mine = self
+        self.handle = FakeFlux({0: (4, 0), 1: (4, 2)}, {0})
 
         class Validator:
             def __init__(self, parser: Any) -> None:
                 self.parser = parser
+
+            flux = self.handle
 
             def validate(self, args: Any) -> tuple[int, str | None] | None:
                 mine.asked.append(args.jobinfo["jobspec"])
                 return mine.answer
 
         names = ["flux", "flux.job", "flux.job.validator", "flux.job.validator.plugins"]
-        modules = {name: ModuleType(name) for name in names}
+        modules = fake_modules(self.handle) | {name: ModuleType(name) for name in names}
         modules[names[-1]].feasibility = SimpleNamespace(Validator=Validator)  # type: ignore[attr-defined]
         for name, module in modules.items():
             monkeypatch.setitem(sys.modules, name, module)
@@ -39,7 +45,7 @@ class Flux:
         """Validate a job; return whether the scheduler was asked."""
         before, self.answer = len(self.asked), answer
         found = self.plugin.validate(SimpleNamespace(jobinfo={"jobspec": job, "userid": 1000}))
-        assert found in (answer, (0, None))
+        assert found in (answer, (0, None), REFUSED_IN_FULL)
         return len(self.asked) > before
 
 
@@ -93,3 +99,28 @@ def test_answers_count_for_ten_seconds(flux: Flux) -> None:
     assert not flux.asks(job(), REFUSED)
     flux.now += 0.1
     assert flux.asks(job(), REFUSED)
+
+
+def core(nodes: int, **system: Any) -> dict[str, Any]:
+    """Return a job that asks for a core on each of some nodes."""
+    slot = {"type": "slot", "count": 1, "label": "task", "with": [{"type": "core", "count": 1}]}
+    return {**job(nodes, **system), "resources": [{"type": "node", "count": nodes, "with": [slot]}]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (core(3), REFUSED_IN_FULL),
+        # what the scheduler refuses for another reason
+        (core(2), REFUSED),
+    ],
+    ids=["too many", "another reason"],
+)
+def test_a_refusal_says_what_the_job_asks_for_and_what_there_is(flux: Flux, asked: Any, expected: Any) -> None:
+    flux.answer = REFUSED
+    assert flux.plugin.validate(SimpleNamespace(jobinfo={"jobspec": asked})) == expected
+
+
+def test_a_refusal_counts_whatever_can_not_be_explained(flux: Flux) -> None:
+    flux.answer, flux.handle.errors = REFUSED, {"resource.status": OSError(5, "no")}
+    assert flux.plugin.validate(SimpleNamespace(jobinfo={"jobspec": core(3)})) == REFUSED

@@ -11,8 +11,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
+from unmet import constraints_of, of_request
+
 if TYPE_CHECKING:
-    from need import Request
     from state import Nodes
 
 sys.path.insert(0, os.path.join(os.environ.get("MINICLUSTER_HOME", ""), "minicluster"))  # noqa: PTH118 - a text
@@ -74,57 +75,31 @@ def _of_resources(handle: Any, job: Mapping[str, Any], there: Nodes, queue: str)
     jobspec = (job_kvs_lookup(handle, job["id"], keys=["jobspec"]) or {}).get("jobspec")
     if not jobspec:
         return queue
-    why, is_final = of_request(parse_resources(jobspec["resources"]), there)
+    constraints = constraints_of(handle, jobspec)
+    why, is_final = of_request(parse_resources(jobspec["resources"]), there, constraints, _groups())
     if is_final:
         return why
     if queue:
         return queue
-    if jobspec["attributes"]["system"].get("constraints"):
+    if constraints and constraints.ranks is None:
         why += ", of those that its constraints allow"
     said = ((job.get("annotations") or {}).get("sched") or {}).get("reason_pending")
     return why + (f" ({said})" if said else "")
 
 
-def of_request(request: Request, there: Nodes) -> tuple[str, bool]:
-    """Return why a job waits for resources, and whether that is final: no node that comes or is freed can change it."""
-    from state import subtract
-
-    able = {rank: pair for rank, pair in there.all.items() if _count(request, {rank: pair})}
-    asks = f"it asks for {_number(request.chunks, 'node' if request.apart else 'slot')}"
-    asks += f" of {_amount(request.cores, request.gpus)}"
-    if there.all and not able:
-        most = _amount(max(cores for cores, _ in there.all.values()), max(gpus for _, gpus in there.all.values()))
-        return f"can never run: {asks}, and no node has more than {most}", True
-    if request.chunks > _count(request, able):
-        return f"can never run: {asks}, and all nodes have room for {_count(request, able)}", True
-    up = {rank: pair for rank, pair in able.items() if rank in there.online and rank not in there.drained}
-    if request.chunks > _count(request, up):
-        drained = sum(rank in there.drained for rank in able)
-        there_are = f"{len(up)} {'is' if len(up) == 1 else 'are'} up"
-        return f"waits for nodes: {asks}, and {there_are}" + (f", {drained} drained" if drained else ""), False
-    free = {rank: subtract(pair, there.used.get(rank, (0, 0))) for rank, pair in up.items()}
-    if request.exclusive:
-        free = {rank: pair for rank, pair in free.items() if rank not in there.used}
-    is_room = request.chunks <= _count(request, free)
-    return ("waits for the scheduler" if is_room else "waits for resources that other jobs have"), False
-
-
-def _count(request: Request, pairs: Mapping[int, tuple[int, int]]) -> int:
-    """Return how many of a request's chunks fit on some nodes, by the cores and GPUs of each."""
-    total = 0
-    for pair in pairs.values():
-        fits = [room // each for room, each in zip(pair, (request.cores, request.gpus)) if each]
-        total += min([*fits, 1]) if request.apart or not fits else min(fits)
-    return total
-
-
-def _amount(cores: int, gpus: int) -> str:
-    text = _number(cores, "core")
-    return f"{text} and {_number(gpus, 'GPU')}" if gpus else text
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _groups() -> dict[str, range]:
+    """Return the ranks of the groups by name; none if the pod's settings are of an older version."""
+    path = os.path.join(os.environ.get("MINICLUSTER_HOME", ""), "minicluster/agent.json")  # noqa: PTH118 - a text
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            settings = json.load(file)
+        found, first = {}, int(settings["max_size"])
+        for each in settings["groups"]:
+            found[each["name"]] = range(first, first + int(each["max_size"]))
+            first += int(each["max_size"])
+    except (OSError, LookupError, ValueError):
+        return {}
+    return found
 
 
 def grouped(found: Mapping[int, str]) -> list[dict[str, Any]]:

@@ -8,9 +8,17 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import json
+import sys
 import time
+from pathlib import Path
 from typing import Any, Mapping
 
+# Flux imports this file by its path
+sys.path.append(str(Path(__file__).parent))
+
+import need
+import state
+import unmet
 from flux.job.validator.plugins import feasibility
 
 #: Seconds for which answers count: an administrator may load another scheduler
@@ -40,7 +48,22 @@ class Validator(feasibility.Validator):  # type: ignore[misc] # Flux has no type
         # Flux's own returns nothing where it finds nothing wrong
         if not answer or answer[0] == 0:
             self.feasible.add(wanted)
-        return answer
+            return answer
+        return answer[0], ": ".join(filter(None, (answer[1], why_never(self.flux_of(args), args.jobinfo["jobspec"]))))
+
+    def flux_of(self, args: Any) -> Any:
+        """Return the handle of Flux, which older versions give with each job."""
+        return self.flux if hasattr(type(self), "flux") else args.flux
+
+
+def why_never(handle: Any, jobspec: Mapping[str, Any]) -> str:
+    """Return what a job that can never run asks for, and what there is; "" if only the scheduler knows."""
+    try:
+        asked, constraints = need.parse_resources(jobspec["resources"]), unmet.constraints_of(handle, jobspec)
+        why, is_final = unmet.of_request(asked, state.unused_nodes(handle), constraints)
+    except (OSError, LookupError, TypeError, ValueError):
+        return ""  # its refusal counts, whatever fails here
+    return why.replace("can never run: ", "") if is_final else ""
 
 
 def request(jobspec: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ resolves() {
 end=$(($(date +%s) + $2))
 until resolves "$1"; do
   if [ "$(date +%s)" -ge "$end" ]; then
-    echo "no quorum within $2 s: the lead broker is not ready (kubectl get pod, kubectl logs), or the job has ended" >&2
+    echo "no quorum within $2 s: the lead broker is not ready (minicluster status, minicluster logs), or the job has ended" >&2
     exit 1
   fi
   sleep 0.5
