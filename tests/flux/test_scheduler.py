@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from broker_clusters import Cluster, Make
 from broker_pods import NAME, Flux
+from minicluster.lead.program import BOOT, first_line
+from minicluster.lead.question import QUESTION
 
 from tools.clients import until
 from tools.releases import MOUNT
@@ -94,6 +96,21 @@ def test_a_job_that_can_never_run_is_refused_at_submission(make: Make) -> None:
     jobs = [cluster.lead.flux("submit", *words, "true").strip() for words in (["-N3"], ["-n6"])]
     cluster.start([1, 2])
     until(lambda: [state(cluster, job) for job in jobs] == ["COMPLETED"] * 2)
+
+
+def test_a_job_that_waits_says_for_which_nodes(make: Make) -> None:
+    cluster = make({"size": 1, "maxSize": 3, **QUIET}, {"cores": 1}).start([0]).wait_for_ready()
+    for words in (["--requires=rank:1"], ["-N2"], [f"--requires=host:{NAME}-[0-1]", "-N2"]):
+        cluster.lead.flux("submit", *words, "sleep", "600")
+    done = cluster.lead.run("sh", "-c", f'printf %s "$1" | sh -c \'{QUESTION}\' "$0"', BOOT, first_line("waiting"))
+    assert done.returncode == 0, done
+    _, found = json.loads(done.stdout)
+    reasons = [reason["reason"].partition(" (")[0] for reason in found["waiting"]]
+    assert sorted(reasons) == [
+        "waits for nodes: it asks for 1 slot of 1 core with rank 1, and 0 are up",
+        f"waits for nodes: it asks for 2 nodes of 1 core with host {NAME}-[0-1], and 1 is up",
+        "waits for nodes: it asks for 2 nodes of 1 core, and 1 is up",
+    ]
 
 
 @pytest.mark.parametrize("policy", ["", *POLICIES])

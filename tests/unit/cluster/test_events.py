@@ -121,6 +121,8 @@ def test_an_event_of_a_pod_that_has_its_volumes_is_over() -> None:
     objects = Objects([pod(0, there), pod(1, there)], event("FailedMount", MOUNT))
     assert objects.state() == ("Starting", "the lead is Pending: ContainerCreating")
     assert not objects.asked
+    # another pod may lack its own
+    assert Objects([pod(0, there), pod(1, CREATING)], event("FailedMount", MOUNT)).state() == objects.state()
 
 
 def test_a_job_that_can_make_no_pod_says_why() -> None:
