@@ -39,6 +39,8 @@ case " $* " in
 *" get configmap "*) name=configmap ;;
 *" get configmaps "*) name=configmaps ;;
 *" get workloads."*) name=workloads ;;
+*" get events "*) name=events ;;
+*" get deployment "*) name=deployment ;;
 *" exec "*) name=exec ;;
 esac
 echo >>"$folder/$name.count"
@@ -61,7 +63,7 @@ def make_kubectl(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
             "pods": {"items": [pod(index, created=created) for index in range(4)]},
             "job": job(created=created),
             "exec": [SETTINGS, flux()],
-            **dict.fromkeys(("jobs", "configmap", "configmaps", "workloads")),
+            **dict.fromkeys(("jobs", "configmap", "configmaps", "workloads", "events", "deployment")),
         }
         for name, answer in (defaults | answers).items():
             code, said, out = (1, answer, ">&2") if isinstance(answer, str) else (0, json.dumps(answer), "")

@@ -11,6 +11,8 @@ from minicluster.live.snapshot import StatusSnapshot
 
 #: Seconds after which a broker should have joined
 LATE = 60
+#: Of a node that has none; why is added where it is known
+NO_POD = "no pod"
 #: Keys whose values only the lead's answer has
 FLUX = (
     "flux",
@@ -50,7 +52,10 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         "containers": _containers(pods),
         "locations": _locations([GroupNodes("", 0, 0, 0, snapshot.pods), *snapshot.groups]),
     }
-    return found | (_flux(snapshot, snapshot.answer) if snapshot.answer else dict.fromkeys(FLUX))
+    if snapshot.answer:
+        return found | _flux(snapshot, snapshot.answer)
+    own = [_line(problem) for problem in snapshot.problems]
+    return found | dict.fromkeys(FLUX) | ({"problems": own} if own else {})
 
 
 def _held(groups: Iterable[GroupNodes]) -> dict[int, str]:
@@ -84,7 +89,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     limits = {each["name"]: _limits(each) for each in answer.settings.get("groups", ())}
     brokers = set(parse_idset(flux["online"]))
     groups = [GroupNodes("", snapshot.size, 0, snapshot.max_size or 0, snapshot.pods), *snapshot.groups]
-    parts = [_ranks(each, brokers, flux["drained"]) for each in groups]
+    parts = [_ranks(each, brokers, flux["drained"], snapshot.refused.get(each.name, "")) for each in groups]
     drained = {rank: reason for part in parts for rank, reason in part.drained.items()}
     missing = {rank: reason for part in parts for rank, reason in part.missing.items()}
     known = sum(each.max_size for each in groups)
@@ -115,7 +120,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         },
         "waiting": [{"jobs": each["jobs"], "reason": _line(each["reason"])} for each in flux.get("waiting", ())],
         "longestWait": flux["queue_wait"],
-        "problems": [_line(problem) for problem in flux.get("problems", ())],
+        "problems": [_line(problem) for problem in (*flux.get("problems", ()), *snapshot.problems)],
         "bursts": {"registered": max(0, flux["registered"] - known), "up": sum(rank >= known for rank in brokers)},
         "groups": [
             {
@@ -144,12 +149,12 @@ class Ranks(NamedTuple):
     missing: dict[int, str]
 
 
-def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str]) -> Ranks:
+def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str], refused: str) -> Ranks:
     ranks = range(group.first, group.first + group.max_size)
     online = {rank for rank in ranks if rank in brokers}
     drained = {int(rank): reason for rank, reason in drains.items() if int(rank) in online}
     missing = {
-        rank: group.why_held or _missing(group.pods.get(rank - group.first))
+        rank: group.why_held or _missing(group.pods.get(rank - group.first), refused)
         for rank in ranks[: group.size]
         if rank not in online
     }
@@ -162,9 +167,9 @@ def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str]) -> R
     return Ranks(counts, drained, missing)
 
 
-def _missing(pod: Pod | None) -> str:
+def _missing(pod: Pod | None, refused: str) -> str:
     if pod is None:
-        return "no pod"
+        return f"{NO_POD}: {refused}" if refused else NO_POD
     if pod.is_cut_off:
         return f"{pod.state}: its Kubernetes node {pod.node} gives no sign of life"
     return f"{pod.state}: its broker is not in Flux" if pod.state == "Running" else pod.why
@@ -173,10 +178,12 @@ def _missing(pod: Pod | None) -> str:
 def _held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: StatusSnapshot) -> str:
     """Return why the quorum does not come, "" while it may still come by itself."""
     pods = {each.first + index: pod for each in groups for index, pod in each.pods.items()}
-    stuck = {rank: why for rank, why in missing.items() if rank in pods and pods[rank].way_out}
+    refused = f"{NO_POD}: "
+    stuck = {r: why for r, why in missing.items() if (pods[r].way_out if r in pods else why.startswith(refused))}
     if stuck:
         first = _grouped(stuck)[0]
-        return f": {first['ranks']} {'are' if len(parse_idset(first['ranks'])) > 1 else 'is'} {first['reason']}"
+        are, have = ("are", "have") if len(parse_idset(first["ranks"])) > 1 else ("is", "has")
+        return f": {first['ranks']} {have if first['reason'].startswith(refused) else are} {first['reason']}"
     late = [rank for rank in missing if rank > 0 and rank in pods and _is_late(pods[rank], snapshot)]
     if not late:
         return ""

@@ -17,7 +17,23 @@ def why_silent(kubernetes: Kubernetes, found: Found) -> str:
     lead = found.pods.get(0)
     if lead and (lead.phase != "Pending" or lead.reason not in STARTING or lead.is_leaving):
         return ""
-    kind, name = ("Pod", lead.name) if lead else ("Job", found.name)
+    return _of_events(kubernetes, *(("Pod", lead.name) if lead else ("Job", found.name)))
+
+
+def why_refused(kubernetes: Kubernetes, found: Found) -> dict[str, str]:
+    """Return why pods of the cluster, "", and of its groups are not made, for those that lack some."""
+    reasons: dict[str, str] = {}
+    size = found.job.size if found.job and not found.job.is_suspended else 0
+    sizes = {"": (size, found.pods), **{each.name: (each.size, each.pods) for each in found.groups}}
+    for group, (wanted, pods) in sizes.items():
+        name = f"{found.name}-{group}" if group else found.name
+        if any(index not in pods for index in range(wanted)) and (message := _of_events(kubernetes, "Job", name)):
+            reasons[group] = message
+    return reasons
+
+
+def _of_events(kubernetes: Kubernetes, kind: str, name: str) -> str:
+    """Return what the newest warning about an object says, with the way out; "" for none, or if nobody may read it."""
     which = f"--field-selector=involvedObject.kind={kind},involvedObject.name={name},type=Warning"
     try:
         message = newest(kubernetes.get("events", which))

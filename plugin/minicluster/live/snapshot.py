@@ -1,7 +1,7 @@
 """A MiniCluster at one time: its objects in Kubernetes, and its lead's answer unless the state is clear without it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -14,9 +14,10 @@ from minicluster.cluster.without_flux import of_absence, state_of_silent_lead, s
 from minicluster.errors import StatusError
 from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.question import WORDS, Answer, Question, SilentError, read_answer, standard_input
-from minicluster.live.events import why_silent
+from minicluster.live.events import why_refused, why_silent
 from minicluster.live.held import with_reasons_of_kueue
 from minicluster.live.lookup import NEEDS, find
+from minicluster.live.services import of_services
 
 #: Seconds that the lead has to answer
 EXEC_SECONDS = 20.0
@@ -36,6 +37,8 @@ class StatusSnapshot:
     state: str = ""  #: set when there is no answer
     why: str = ""
     groups: Sequence[GroupNodes] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)  #: why pods are not made, by group, "" for its own
+    problems: Sequence[str] = ()  #: beside those that the lead tells
 
     @property
     def size(self) -> int:
@@ -67,7 +70,9 @@ def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> StatusSna
         found = found._replace(job=ended)
     taken = snapshot(found, now, lambda lead: ask_lead(kubernetes, lead))
     said = why_silent(kubernetes, found) if taken.state == "Starting" else ""
-    return replace(taken, why=f"{of_absence(found.pods.get(0))}: {said}") if said else taken
+    why = f"{of_absence(found.pods.get(0))}: {said}" if said else taken.why
+    refused = why_refused(kubernetes, found) if taken.answer else {}
+    return replace(taken, why=why, refused=refused, problems=of_services(kubernetes, found.name))
 
 
 def why_failed(kubernetes: Kubernetes, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:

@@ -78,4 +78,4 @@ def end_in_words(cluster: Cluster, job: Mapping[str, Any], lead: Lead | None) ->
     end, found = end_of(cluster.name, job), read_job(job) if job else None
     if end and end[0] == "Failed" and found:
         return snapshot.why_failed(cluster.kubernetes, found, lead.pod if lead else None)
-    return end
+    return end or (lead.kept_end if lead else None)

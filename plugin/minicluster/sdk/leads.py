@@ -7,7 +7,7 @@ from typing import Any, Literal
 from minicluster.cluster.find import Found, find_by_name, own_name
 from minicluster.cluster.hosts import Host, find_host
 from minicluster.cluster.job import end_of, read_job
-from minicluster.cluster.lead import Lead, code_of_work, labels_of_lead, read_lead
+from minicluster.cluster.lead import Lead, code_of_work, end_with, labels_of_lead, read_lead
 from minicluster.cluster.node import Node, read_node
 from minicluster.cluster.wake import MANAGER, is_asleep, wake
 from minicluster.errors import StateError
@@ -113,12 +113,12 @@ def leads(  # noqa: PLR0913 - names that its callers have
     Raises EndedError at its end, WaitTimeoutError when the seconds are over, ClosedError when ``stop`` is set.
     """
     for job in kube.job_changes(name, seconds, stop):
-        end = end_of(name, job)
+        lead = find_lead(kube, name)
+        end = end_with(name, job, lead)
         if end:
             raise EndedError(f"{name} in {kube} has ended: {': '.join(filter(None, end))}")
         if wakes and is_asleep(job):
             _wake(kube, name)
-        lead = find_lead(kube, name)
         if not (lead and lead.is_ready):
             tell(job, lead)
         if lead:
@@ -147,7 +147,7 @@ def wait_for(
             if until == "quorum" and lead.is_ready:
                 return None
     except EndedError:
-        if end := end_of(name, kube.get("job", name) or {}):
+        if end := end_with(name, kube.get("job", name) or {}, find_lead(kube, name)):
             return _exit_code(kube, name, *end)
         raise
     return None
