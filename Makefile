@@ -187,7 +187,7 @@ lint: setup ## check the style of Python, shell and YAML, and what workflows may
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	MYPYPATH=$$(echo $(POD_FOLDERS) $(SENT) | tr ' ' :) $(VENV)/bin/mypy --explicit-package-bases \
+	MYPYPATH=$$(echo $(POD_FOLDERS) $(SENT) charts/minicluster/files | tr ' ' :) $(VENV)/bin/mypy --explicit-package-bases \
 		--cache-dir .mypy_cache/pod plugin/minicluster/pod/*/*.py $(SENT)/[a-z]*.py charts/minicluster/files/*.py
 	$(VENV)/bin/shellcheck --external-sources $(POD_FOLDERS:%=--source-path=%) $(SHELL_FILES)
 	$(VENV)/bin/yamllint --strict .

@@ -41,9 +41,7 @@ def test_the_account_may_remove_the_jobs_of_this_release_alone(helm4: Helm) -> N
     new, pods = {**jobs, "verbs": ["create"]}, {"apiGroups": [""], "resources": ["pods"]}
     values = {**VALUES, **GROUPS}
     rules = one(helm4.template(values=values, release="mc"), "Role")["rules"]
-    assert rules == [own, new, {**pods, "verbs": ["get", "create"]}]
-    rules = one(helm4.template("--is-upgrade", values=values, release="mc"), "Role")["rules"]
-    assert rules == [own, new, {**pods, "verbs": ["get", "create", "list"]}]
+    assert rules == [own, new, {**pods, "verbs": ["get", "list", "create"]}]
 
 
 def test_what_can_not_come_back_is_found_before_anything_is_removed(helm4: Helm) -> None:

@@ -119,9 +119,61 @@ def test_what_would_fail_or_lose_the_queue_is_refused_before_anything_changes(
 
 
 @pytest.mark.any_helm
-def test_a_minicluster_that_keeps_no_queue_is_not_replaced(release: Release, change: Replace) -> None:
+def test_what_kubernetes_would_refuse_is_found_before_anything_changes(
+    release: Release, change: Replace, asked: list[str]
+) -> None:
+    release.install(**VALUES)
+    release.running(2)
+    uid = job(release)[0]
+    limits = {"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]}
+    release.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "LimitRange",
+            "metadata": {"name": "few", "namespace": release.namespace},
+            "spec": limits,
+        }
+    )
+    large = "--set=containers[0].resources.limits.memory=2Gi"
+    with pytest.raises(
+        StateError, match=r"^nothing has changed, as the new Pod of mc would be refused: .*is 1Gi"
+    ) as error:
+        change([*NEW, large])
+    assert "\n" not in str(error.value)
+    assert (asked, job(release)[0]) == ([], uid)
+    assert change([*NEW, large.replace("2Gi", "1Gi")])[-1] == "mc: replaced, and its queue goes on"
+
+
+@pytest.mark.any_helm
+def test_work_that_ends_meanwhile_is_not_run_again(
+    release: Release, change: Replace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release.install(**VALUES)
+    release.running(2)
+    uid = job(release)[0]
+
+    def ask(*_: object) -> dict[str, Any]:
+        for index in (1, 0):
+            release.cluster.end_pod(release.namespace, release.pod(index), 0)
+        release.condition("Complete")
+        return {"running": 0, "copies": {}, "lost": []}
+
+    monkeypatch.setattr(replacing, "_ask", ask)
+    with pytest.raises(
+        StateError, match=r"^the work of mc has ended, and a new Job would run it again: nothing is remo"
+    ):
+        change()
+    assert job(release)[0] == uid
+    assert release.revisions() == [(1, "deployed")]
+
+
+@pytest.mark.any_helm
+def test_a_minicluster_that_keeps_no_queue_is_not_replaced(
+    release: Release, change: Replace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     release.install(size=1, interactive=True)
     release.running(1)
+    monkeypatch.setattr(revisions, "is_refused", never)  # it takes seconds, and is not needed to refuse this
     with pytest.raises(StateError, match=r"^mc keeps no queue, so it would be lost: set state.capacity"):
         change()
     assert job(release)[2] == "1"
@@ -147,7 +199,7 @@ def test_an_interrupted_replacement_is_completed_by_the_same_command(
     release.running(2)
     before, (uid, *_) = kept(release), job(release)
     module, name = {
-        "queue": (replacing, "_remove"),
+        "queue": (replacing, "remove"),
         "deletion": (Kubernetes, "kubectl"),
         "gone": (replacing, "_make"),
         "upgrade": (revisions, "replace"),

@@ -41,6 +41,7 @@ case " $* " in
 *" get namespace "*) name=namespace ;;
 *" get events "*) name=events ;;
 *" get workloads."*) name=workloads ;;
+*" get deployment "*) name=deployment ;;
 *" exec "*) name=exec ;;
 esac
 echo >>"$folder/$name.count"
@@ -65,6 +66,7 @@ def make_kubectl(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
             "exec": [SETTINGS, flux()],
             **dict.fromkeys(("jobs", "configmap", "configmaps", "workloads", "events")),
             "namespace": {"kind": "Namespace"},
+            **dict.fromkeys(("jobs", "configmap", "configmaps", "workloads", "events", "deployment")),
         }
         for name, answer in (defaults | answers).items():
             code, said, out = (1, answer, ">&2") if isinstance(answer, str) else (0, json.dumps(answer), "")

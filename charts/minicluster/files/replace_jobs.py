@@ -1,7 +1,7 @@
 """replace_jobs.py check|remove|wait FILE: makes Jobs anew that can't take new values, for `upgrade.replace`.
 
 FILE is JSON: `name`, the cluster's own Job; for each of `jobs` the annotations of its new manifest, null for one that
-the release no longer has; `made`, the new manifests.
+the release no longer has; `made`, the new manifests; `open`, a pattern of what is no refusal of them.
 
 - check: asks the API server whether it would take the new Jobs and their pods, and fails if not. Its pod must end
   before anything is removed: one to which somebody adds a container that never ends could not bring the Jobs back.
@@ -31,10 +31,12 @@ VERSION = "minicluster/version"
 PAUSE, REMOVAL = 1.0, 120.0
 #: Seconds for the start of the new pods, which Helm's --timeout also limits; in which a container may fail to start
 START, STUCK = 3600.0, 60.0
+#: Conditions of a Job whose work has ended well; the first is set while pods still leave
+COMPLETE = ("SuccessCriteriaMet", "Complete")
+#: Annotation of a pod with the name of its container that runs Flux
+RUNNER = "kubectl.kubernetes.io/default-container"
 #: States of a container that starts by itself
 STARTING = ("ContainerCreating", "PodInitializing")
-#: What is no refusal of a new pod: the old pods hold the quota; the upgrade makes the account; a webhook can't say
-OPEN = re.compile("exceeded quota|error looking up service account|does not support dry run")
 #: What the pod that checks says beside containers that somebody added
 WAITS = (
     "this pod ends when {} ends, too, which the cluster added to it, and until then nothing is removed: leave pods out "
@@ -59,14 +61,14 @@ def _fits(job: Job, wanted: Mapping[str, str]) -> bool:
     return same and has.get(VERSION, wanted[VERSION]) == wanted[VERSION]
 
 
-def check(jobs: Jobs, wanted: Wanted, made: Made) -> str:
+def check(jobs: Jobs, wanted: Wanted, made: Made, still_open: str) -> str:
     """Say that the API server would take the new Jobs and their pods. Raises ReplaceError if not."""
     live = {name: job for name in wanted for job in [jobs.get(name)] if job}
     if takes(live, wanted):
         return "the live Jobs take these values"
     for name, one in _new_objects(made):
         why = jobs.refusal(one)
-        if why and not OPEN.search(why):
+        if why and not re.search(still_open, why):
             raise ReplaceError(f"nothing is removed, as the new {one['kind']} of {name} would be refused: {why}")
     return f"the new Jobs {', '.join(job['metadata']['name'] for job in made)} can be made"
 
@@ -81,8 +83,11 @@ def _new_objects(made: Made) -> Iterator[tuple[str, dict[str, Any]]]:
         yield name, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-def remove(jobs: Jobs, wanted: Wanted) -> str:
-    """Remove the Jobs if they can't become those that are wanted; say what was done. Raises ReplaceError."""
+def remove(jobs: Jobs, wanted: Wanted, name: str) -> str:
+    """Remove the Jobs if they can't become those that are wanted; say what was done.
+
+    Raises ReplaceError, also when the work of ``name`` ends well meanwhile: the new Job would run it again.
+    """
     found = {name: jobs.get(name) for name in wanted}
     live = {name: job for name, job in found.items() if job}
     if not live:
@@ -92,18 +97,48 @@ def remove(jobs: Jobs, wanted: Wanted) -> str:
     pods = [job["spec"]["template"]["spec"] for job in live.values()]
     limit = max(pod.get("terminationGracePeriodSeconds", 30) for pod in pods) + REMOVAL
     end = time.monotonic() + limit
-    left = {name: job["metadata"]["uid"] for name, job in live.items()}
-    for name, uid in left.items():
-        jobs.delete(name, uid)
+    # the cluster's own Job first: where its work has ended, nothing is removed
+    left = {its: live[its]["metadata"]["uid"] for its in sorted(live, key=lambda its: its != name)}
+    for its, uid in left.items():
+        _delete(jobs, its, uid, name)
+    has_ended = False
     while True:
-        now = {name: job["metadata"]["uid"] for name in left for job in [jobs.get(name)] if job}
-        left = {name: uid for name, uid in left.items() if now.get(name) == uid}
+        has_ended = has_ended or any(_ended_well(pod) for pod in jobs.leads(name))
+        now = {its: job["metadata"]["uid"] for its in left for job in [jobs.get(its)] if job}
+        left = {its: uid for its, uid in left.items() if now.get(its) == uid}
+        if not left and has_ended:
+            well = f"the work of {name} ended well while its pods were told to stop"
+            raise ReplaceError(f"{well}: upgrade again to run it once more, or uninstall the release")
         if not left:
             return f"the Jobs {', '.join(live)} and their pods are gone"
         if time.monotonic() >= end:
             late = f"the pods of {', '.join(left)} are not gone after {limit:g} s"
             raise ReplaceError(f"{late}: upgrade again when they are")
         time.sleep(PAUSE)
+
+
+def _delete(jobs: Jobs, its: str, uid: str, name: str) -> None:
+    """Delete a Job as it was when it was looked at. Raises ReplaceError when the work of ``name`` has ended well."""
+    while True:
+        job = jobs.get(its)
+        if not job or job["metadata"]["uid"] != uid or "deletionTimestamp" in job["metadata"]:
+            return
+        if its == name and _is_complete(job):
+            raise ReplaceError(f"the work of {name} has ended, and a new Job would run it again: nothing is removed")
+        if jobs.delete(its, job):
+            return
+
+
+def _is_complete(job: Job) -> bool:
+    conditions = job.get("status", {}).get("conditions", [])
+    return any(c["type"] in COMPLETE and c["status"] == "True" for c in conditions)
+
+
+def _ended_well(pod: dict[str, Any]) -> bool:
+    """Say whether the lead's container has ended with 0: no pod that was told to stop does, unless the work ended."""
+    runner = annotations_of(pod).get(RUNNER)
+    ends = [c["state"].get("terminated") for c in pod["status"].get("containerStatuses", []) if c["name"] == runner]
+    return any(end and end["exitCode"] == 0 for end in ends)
 
 
 def wait(jobs: Jobs, name: str, made: Made) -> str:
@@ -156,10 +191,10 @@ def _troubles(pod: Mapping[str, Any]) -> list[str]:
 def run(jobs: Jobs, action: str, plan: Mapping[str, Any], pod: str) -> str:
     """Do what the pod of this name is for; say what was done. Raises ReplaceError."""
     if action == "remove":
-        return remove(jobs, plan["jobs"])
+        return remove(jobs, plan["jobs"], plan["name"])
     if action == "wait":
         return wait(jobs, plan["name"], plan["made"])
-    done, others = check(jobs, plan["jobs"], plan["made"]), ", ".join(jobs.others(pod))
+    done, others = check(jobs, plan["jobs"], plan["made"], plan["open"]), ", ".join(jobs.others(pod))
     return f"{done}; {WAITS.format(others)}" if others else done
 
 

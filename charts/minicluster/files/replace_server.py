@@ -51,9 +51,14 @@ class Jobs:
         job = self._call("GET", self.jobs + name)
         return job if job and IMMUTABLE in annotations_of(job) else None
 
-    def delete(self, name: str, uid: str) -> None:
-        """Tell the pods of a Job to stop, and let it go after them. Raises ReplaceError."""
-        self._call("DELETE", self.jobs + name, {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}})
+    def delete(self, name: str, job: Job) -> bool:
+        """Tell the pods of a Job to stop, and let it go after them; return whether it was as it is known here.
+
+        Raises ReplaceError.
+        """
+        known = {key: job["metadata"][key] for key in ("uid", "resourceVersion")}
+        body = {"propagationPolicy": "Foreground", "preconditions": known}
+        return self._call("DELETE", self.jobs + name, body) is not None
 
     def leads(self, name: str) -> list[dict[str, Any]]:
         """Return the pods of index 0 of a Job. Raises ReplaceError."""

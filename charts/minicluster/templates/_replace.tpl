@@ -28,7 +28,7 @@ The hooks of `upgrade.replace`: which Jobs they remove, when they run, and the p
 {{- $_ := set $jobs (include "minicluster.jobName" $group) (include "minicluster.recorded" $group | fromJson) -}}
 {{- $made = append $made (include "minicluster.madeJob" $group | fromJson) -}}
 {{- end -}}
-{{- dict "name" (include "minicluster.name" .) "jobs" $jobs "made" $made | toJson -}}
+{{- dict "name" (include "minicluster.name" .) "jobs" $jobs "made" $made "open" (include "minicluster.constants" . | fromJson).openRefusals | toJson -}}
 {{- end }}
 
 {{/* The manifest of a Job, as JSON. */}}

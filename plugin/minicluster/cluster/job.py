@@ -1,6 +1,7 @@
 """The Job of a MiniCluster, read from Kubernetes' objects: its size, who suspended it, and how it ended."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -90,8 +91,18 @@ def read_deleted_job(config: Mapping[str, Any]) -> KubernetesJob | None:
         return None
     settings = json.loads(text)
     created = datetime.fromisoformat(metadata["creationTimestamp"])
-    end = ("Gone", "its Job ended and was cleaned up, or was deleted; `helm uninstall` removes the rest")
+    end = (
+        "Gone",
+        f"its Job ended and was cleaned up, or was deleted; {_way_back(config)}`helm uninstall` removes the rest",
+    )
     return _without_object(metadata["namespace"], created, int(settings["size"]), int(settings["max_size"]), end)
+
+
+def _way_back(config: Mapping[str, Any]) -> str:
+    """Return how the Job comes back, which an upgrade may have removed; "" where its queue is not kept."""
+    name, settings = config["metadata"]["name"].removesuffix("-config"), config["data"].get("settings.sh", "")
+    is_kept = re.search(r"^mc_(state_volume|archive)=(?!''$)", settings, re.MULTILINE)
+    return f"`minicluster replace {name}` makes it anew and keeps the queue; " if is_kept else ""
 
 
 def job_of_pods(pods: Mapping[int, Pod]) -> KubernetesJob | None:

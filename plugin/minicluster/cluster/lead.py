@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from minicluster.cluster.job import end_of
 from minicluster.cluster.node import Node, parts
-from minicluster.cluster.pods import labels_of_pods, read_pods
+from minicluster.cluster.pods import REPLACED, labels_of_pods, read_pods
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,13 @@ class Lead(Node):
     def is_ready(self) -> bool:
         """Whether the quorum is there, and Flux can be asked."""
         return self.pod.is_ready and self.pod.phase == "Running" and not self.pod.is_leaving
+
+    @property
+    def kept_end(self) -> tuple[str, str] | None:
+        """How the work ended, and why, if other containers keep the pod, so that Kubernetes doesn't see the end."""
+        if self.exit_code is None or self.exit_code in REPLACED or not self.pod.kept_by or self.pod.is_leaving:
+            return None
+        return "Failed" if self.exit_code else "Complete", f"the lead is {self.pod.why}"
 
     @property
     def cluster(self) -> str:
@@ -40,6 +48,11 @@ def read_lead(pods: Mapping[str, Any]) -> Lead | None:
     """Return the lead, the newest in a list of its pods; None when the list is empty."""
     pod = read_pods(pods).get(0)
     return Lead(*parts(pods, pod)) if pod else None
+
+
+def end_with(name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
+    """Return how a MiniCluster ended, and why, as `end_of` does, or by its lead's runner alone; None while it lives."""
+    return end_of(name, job) or (lead.kept_end if lead else None)
 
 
 def code_of_work(how: str, lead: Lead | None) -> int | None:

@@ -63,6 +63,7 @@ class Pod:
     is_gated: bool = False  #: whether Kueue keeps it from being scheduled
     is_set_up: bool = False  #: whether it has its volumes and its network
     cluster: str = ""  #: name of its MiniCluster; "" if it doesn't say
+    kept_by: str = ""  #: names of other containers that run on although the runner has ended
 
     @property
     def state(self) -> str:
@@ -164,6 +165,7 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         # since Kubernetes 1.29; before, an event may be told that is over
         is_set_up=conditions.get("PodReadyToStartContainers") == "True",
         cluster=metadata["labels"].get(CLUSTER, ""),
+        kept_by=_kept_by(status, runner),
     )
 
 
@@ -197,7 +199,18 @@ def _reason(status: Mapping[str, Any], runner: str, is_leaving: bool) -> tuple[s
         return status.get("reason") or _failure(status, runner), status.get("message", "")
     if is_leaving:
         return "Terminating", ""
+    if kept_by := _kept_by(status, runner):
+        code = next(c for c in status["containerStatuses"] if c["name"] == runner)["state"]["terminated"]["exitCode"]
+        return f"ended with exit code {code}, kept by {kept_by}", ""
     return _wait(status) if phase == "Pending" else ("", "")
+
+
+def _kept_by(status: Mapping[str, Any], runner: str) -> str:
+    """Return the containers that keep a pod whose runner has ended, such as a proxy that was added; "" for none."""
+    states = {container["name"]: container["state"] for container in status.get("containerStatuses", [])}
+    if status.get("phase") != "Running" or "terminated" not in states.get(runner, {}):
+        return ""
+    return ", ".join(name for name, state in states.items() if "terminated" not in state)
 
 
 def _failure(status: Mapping[str, Any], runner: str) -> str:

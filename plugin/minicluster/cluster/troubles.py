@@ -41,6 +41,11 @@ WAYS: tuple[tuple[str, str], ...] = (
     ),
     (r"^Unschedulable.*node affinity/selector", "correct pod.nodeSelector or pod.affinity"),
     (r"^Unschedulable.*untolerated taint", "set pod.tolerations"),
+    (
+        r"^ended with exit code \d+, kept by ",
+        "Kubernetes waits for that container, which must end too: leave it out by pod.labels or pod.annotations, or "
+        "add it as an init container with restartPolicy Always",
+    ),
     (r"^OOMKilled", "it needs more memory: raise resources.limits.memory"),
     (r"^Evicted.*EmptyDir volume", "write less there, or give the volume a larger limit"),
     (

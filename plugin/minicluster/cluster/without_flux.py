@@ -50,6 +50,8 @@ def _state_by_pod(lead: Pod, job: KubernetesJob | None, now: datetime) -> tuple[
 
 
 def _state_of_live_lead(lead: Pod, job: KubernetesJob | None) -> tuple[str, str] | None:
+    if lead.kept_by and not lead.is_leaving:
+        return "Ending", f"the lead is {lead.why}"
     started = "Running" if lead.is_ready else "Starting"
     if job and job.lead_address:
         return started, f"its brokers join the cluster of {job.lead_address}: see the status of that cluster"

@@ -49,7 +49,10 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         "containers": _containers(pods),
         "locations": _locations([GroupNodes("", 0, 0, 0, snapshot.pods), *snapshot.groups]),
     }
-    return found | (_flux(snapshot, snapshot.answer) if snapshot.answer else dict.fromkeys(FLUX))
+    if snapshot.answer:
+        return found | _flux(snapshot, snapshot.answer)
+    own = [_line(problem) for problem in snapshot.problems]
+    return found | dict.fromkeys(FLUX) | ({"problems": own} if own else {})
 
 
 def _held(groups: Iterable[GroupNodes]) -> dict[int, str]:
@@ -117,7 +120,10 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
             for each in flux.get("waiting", ())
         ],
         "longestWait": flux["queue_wait"],
-        "problems": [_line(problem) for problem in (*flux.get("problems", ()), *too_many(snapshot.name, groups))],
+        "problems": [
+            _line(problem)
+            for problem in (*flux.get("problems", ()), *too_many(snapshot.name, groups), *snapshot.problems)
+        ],
         "bursts": {"registered": max(0, flux["registered"] - known), "up": sum(rank >= known for rank in brokers)},
         "groups": [_group(each, part, limits) for each, part in zip(groups[1:], parts[1:], strict=True)],
     }

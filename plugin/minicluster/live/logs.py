@@ -6,7 +6,7 @@ from contextlib import closing
 from minicluster import streams
 from minicluster.cluster.hosts import Host, find_host, lead_of
 from minicluster.cluster.job import end_of, read_job
-from minicluster.cluster.lead import Lead
+from minicluster.cluster.lead import Lead, end_with
 from minicluster.cluster.node import Node
 from minicluster.errors import StateError
 from minicluster.kubectl import Kubernetes
@@ -85,7 +85,7 @@ def print_to_end(cluster: Cluster, container: str, say: Say) -> tuple[tuple[str,
     log, tell = _FollowedLog(kubernetes, container, "the lead", say), StateTeller(evidence, name, say)
     with tell.at_deadline():
         for job, lead in looks(cluster):
-            end = end_of(name, job)
+            end = end_with(name, job, lead)
             log.copy(lead, is_over=bool(end))
             if end:
                 return end_in_words(evidence, name, job, lead) or end, lead

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any, NamedTuple
 
-from minicluster.cluster.find import Found, broker_pods
+from minicluster.cluster.find import Found
 from minicluster.cluster.job import end_of, release_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import MiniClusterError, StateError
@@ -16,6 +16,7 @@ from minicluster.lead.program import BOOT, first_line
 from minicluster.live.kubectl_evidence import KubectlEvidence
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import PATIENCE
+from minicluster.live.removal import check_admission, remove
 from minicluster.live.telling import StateTeller, end_in_words
 from minicluster.live.watch import looks
 from minicluster.release import planned, revisions
@@ -28,10 +29,6 @@ ASKS, RETRY, TRIES = 20.0, 1.0, 5
 SETTLES = 1.0
 #: Seconds for which the lead's pod may lack its image, or fail again and again
 STUCK = 60.0
-#: Seconds for the removal of the pods, beside their grace period
-REMOVAL = 120.0
-#: Labels of the Jobs of a MiniCluster and of its groups
-JOBS = "app.kubernetes.io/name=minicluster,app.kubernetes.io/instance="
 
 
 class Asked(NamedTuple):
@@ -64,23 +61,27 @@ def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say) -> None:
     one, change = _prepare(kubernetes, found, asked, say)
     is_live = bool(one.job) and "deletionTimestamp" not in one.job["metadata"]
     version = json.loads(kubernetes.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
-    record, values = planned.render(one.release, found.job.namespace, change, version)
+    plan = planned.render(one.release, found.job.namespace, change, version)
+    differences = list(planned.changes(one.job, plan.record)) if is_live else []
+    if differences and not one.job["spec"].get("suspend"):
+        # these refusals need no upgrade that is tried out, which takes seconds
+        planned.check(found.name, one.release, differences, plan.values)
     refused = revisions.is_refused(kubernetes, one.release, change) if is_live else None
     if is_live and not refused and not one.is_half:
         revisions.upgrade(kubernetes, one.release, change)
         say(f"{found.name}: the live Job takes these values, so its pods stay")
         return
+    if refused and not differences:
+        raise refused
+    planned.check(found.name, one.release, differences, plan.values)
+    if refused or not is_live:
+        check_admission(kubernetes, plan.jobs)
     if refused:
-        differences = list(planned.changes(one.job, record))
-        if not differences:
-            raise refused
-        planned.check_places(found.name, differences)
         say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
-    planned.check_kept(found.name, one.release, values)
     if refused or not is_live:
         if is_live:
             _settle(one, asked.grace)
-        _remove(one)
+        remove(one.cluster, one.say, keeps_ended=is_live and not one.is_half)
     _make(one, change, asked.timeout)
 
 
@@ -157,25 +158,6 @@ def _ask(one: Replacement, lead: Lead, action: str, seconds: float) -> dict[str,
 # The Jobs -----------------------------------------------------------------------------------------------------
 
 
-def _remove(one: Replacement) -> None:
-    """Delete the Jobs, and wait until they and their pods are gone. Raises StateError."""
-    kubernetes, name = one.cluster.kubernetes, one.cluster.name
-    with refusals():
-        pods = kubernetes.select("pods", broker_pods(name))["items"]
-        grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods), default=0)
-        words = (f"--selector={JOBS}{name}", "--cascade=foreground", "--wait=false", "--ignore-not-found")
-        kubernetes.kubectl("delete", "jobs", *words)
-        end = time.monotonic() + grace + REMOVAL
-        while kubernetes.select("jobs", JOBS + name)["items"] or kubernetes.select("pods", broker_pods(name))["items"]:
-            if time.monotonic() >= end:
-                raise StateError(
-                    f"the pods of {name} are not gone {grace + REMOVAL:g} s after they were told to stop: run the same "
-                    "command again when they are"
-                )
-            time.sleep(RETRY)
-    one.say(f"{name}: the old pods are gone")
-
-
 def _make(one: Replacement, change: Change, timeout: float) -> None:
     """Upgrade, and wait for the quorum; else roll back. Raises StateError then."""
     name, kubernetes = one.cluster.name, one.cluster.kubernetes
@@ -185,7 +167,7 @@ def _make(one: Replacement, change: Change, timeout: float) -> None:
     except MiniClusterError as error:
         one.say(f"{name}: {error}: revision {one.before} comes back")
         try:
-            _remove(one)
+            remove(one.cluster, one.say, keeps_ended=False)
             revisions.roll_back(kubernetes, one.release, one.before)
             _wait(one, PATIENCE)
         except MiniClusterError as worse:

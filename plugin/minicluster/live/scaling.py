@@ -22,6 +22,7 @@ from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
 from minicluster.live.watch import RETRY
 from minicluster.release.resize import resize
+from minicluster.release.revisions import is_made_anew
 
 Say = Callable[[str], None]
 
@@ -48,7 +49,10 @@ def scale(kubernetes: Kubernetes, name: str, asked: tuple[int | None, str], seco
         what = f"the size of {group}" if group else "its size"
         raise StateError(f"{found.name} has no autoscaler that could choose {what}: give a number")
     else:
-        resize(kubernetes, release_of(job), size, group)
+        _refuse_size(found.name, nodes, size)
+        release = release_of(job)
+        resize(kubernetes, release, size, group)
+        _end_with_release(cluster, job, release)
         say(f"{found.name}{f', group {group}' if group else ''}: size {nodes.size} -> {size}")
     if size is not None and seconds is not None:
         # an autoscaler may have added more nodes
@@ -64,6 +68,29 @@ def _nodes(found: Found, job: dict[str, Any], group: str) -> GroupNodes:
         names = ", ".join(each.name for each in found.groups)
         raise StateError(f"{found.name} has no group {group}: {f'there are {names}' if names else 'it has none'}")
     return by_name[group]
+
+
+def _refuse_size(name: str, nodes: GroupNodes, size: int) -> None:
+    """Raise StateError for a size that the chart would refuse, which takes Helm seconds to find."""
+    if nodes.max_size and size > nodes.max_size:
+        which = f"the maxSize of the group {nodes.name}" if nodes.name else f"the maxSize of {name}"
+        most = nodes.max_size
+        raise StateError(f"the size {size} is above {which}, {most}: lower it, or install with a larger maxSize")
+
+
+def _end_with_release(cluster: Cluster, job: dict[str, Any], release: str) -> None:
+    """Raise StateError if somebody uninstalled the release meanwhile, and remove what Helm then made anew.
+
+    An upgrade that has begun makes what it doesn't find: after a `helm uninstall` beside it the release would be back.
+    """
+    with refusals():
+        now = cluster.read_job()
+    if now and now["metadata"].get("uid") == job["metadata"].get("uid"):
+        return
+    if not now or is_made_anew(cluster.kubernetes, release):
+        if now:
+            cluster.kubernetes.helm("uninstall", release)
+        raise StateError(f"{release} was uninstalled meanwhile, so {cluster.name} has no size")
 
 
 def _refuse_end(name: str, job: dict[str, Any]) -> None:

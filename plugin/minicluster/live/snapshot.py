@@ -15,6 +15,7 @@ from minicluster.kubectl import Kubernetes
 from minicluster.lead.question import Answer, Question, SilentError, read_answer
 from minicluster.live.kubectl_evidence import KubectlEvidence
 from minicluster.live.lookup import find
+from minicluster.live.services import of_services
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class StatusSnapshot:
     state: str = ""  #: set when there is no answer
     why: str = ""
     groups: Sequence[GroupNodes] = ()
+    problems: Sequence[str] = ()  #: beside those that the lead tells
 
     @property
     def size(self) -> int:
@@ -63,7 +65,7 @@ def explained_snapshot(evidence: Evidence, found: Found, now: datetime) -> Statu
     if found.job and found.job.end:
         ended = replace(found.job, end=why_failed(evidence, found.job, found.pods.get(0)))
         found = found._replace(job=ended)
-    return snapshot(found, now, evidence.ask)
+    return replace(snapshot(found, now, evidence.ask), problems=of_services(evidence, found.name))
 
 
 def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:

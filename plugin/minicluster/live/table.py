@@ -28,6 +28,9 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield from _reasons("Pods", found["pods"])
         yield from _reasons("Containers", _named(found["containers"]))
+    yield from (_row("Problem", problem) for problem in found["problems"] or ())
+    if found["longestWait"]:
+        yield _row("Longest wait", duration(found["longestWait"]))
 
 
 def _size(found: Mapping[str, Any]) -> str:
@@ -64,9 +67,6 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
     yield from _reasons(
         "Pending", [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in found["waiting"]]
     )
-    yield from (_row("Problem", problem) for problem in found["problems"])
-    if found["longestWait"]:
-        yield _row("Longest wait", duration(found["longestWait"]))
 
 
 def _quorum(found: Mapping[str, Any]) -> str:

@@ -130,4 +130,4 @@ def end_in_words(evidence: Evidence, name: str, job: Mapping[str, Any], lead: Le
     end, found = end_of(name, job), read_job(job) if job else None
     if end and end[0] == "Failed" and found:
         return why_failed(evidence, found, lead.pod if lead else None)
-    return end
+    return end or (lead.kept_end if lead else None)

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster import yamlio
+from minicluster.cluster.pods import GROUP
 from minicluster.errors import StateError
 from minicluster.release import helm
 from minicluster.release.revisions import Change
@@ -16,35 +17,46 @@ from minicluster.render.stream import parse, split
 PLACES = ("state.", "archive.path", "nameOverride")
 
 
-def render(release: str, namespace: str, change: Change, kube_version: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the new Job's record of immutable values, and all values. Nothing is asked of the cluster.
+class Plan(NamedTuple):
+    """What a release would be."""
+
+    record: dict[str, str]  #: of immutable values, which its own Job has
+    values: dict[str, Any]
+    jobs: list[dict[str, Any]]  #: its own and those of its groups
+
+
+def render(release: str, namespace: str, change: Change, kube_version: str) -> Plan:
+    """Return the release with a change. Nothing is asked of the cluster.
 
     Raises MiniClusterError for values that the chart or the post-renderer refuses.
     """
     data = helm.template(helm.OfflineRelease(release, namespace, change.words, kube_version=kube_version), change.text)
     values = json.loads(next(filter(None, map(parse, split(data))))["spec"])
     done = postrender.render(data, seed=None, allow_random=True)
-    for chunk in split(done):
-        record = _record(yamlio.load(chunk))
-        if record:
-            return record, values
-    raise StateError(f"the chart makes no Job for {release}")
+    found = filter(None, map(yamlio.load, split(done)))
+    jobs = [document for document in found if isinstance(document, dict) and document.get("kind") == "Job"]
+    if not jobs:
+        raise StateError(f"the chart makes no Job for {release}")
+    return Plan(_record(next(job for job in jobs if GROUP not in job["metadata"]["labels"])), values, jobs)
 
 
-def _record(document: Any) -> dict[str, str]:
-    """Return the record of the MiniCluster's own Job; an empty one for any other document."""
-    if not isinstance(document, dict) or document.get("kind") != "Job":
-        return {}
-    return dict(json.loads(document["metadata"].get("annotations", {}).get(IMMUTABLE, "{}")))
+def _record(job: Mapping[str, Any]) -> dict[str, str]:
+    """Return the record of a Job."""
+    return dict(json.loads(job["metadata"].get("annotations", {}).get(IMMUTABLE, "{}")))
 
 
 def changes(job: Mapping[str, Any], record: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield path, old and new text of the values that the live Job can't take."""
-    was = _record({"kind": "Job", **job})
-    yield from upgrade.changes(was, record, dict(upgrade.flat(defaults.values())))
+    yield from upgrade.changes(_record(job), record, dict(upgrade.flat(defaults.values())))
 
 
-def check_places(name: str, found: list[tuple[str, str, str]]) -> None:
+def check(name: str, release: str, found: list[tuple[str, str, str]], values: Mapping[str, Any]) -> None:
+    """Raise StateError for changes and values with which a replacement would lose the queue."""
+    _check_places(name, found)
+    _check_kept(name, release, values)
+
+
+def _check_places(name: str, found: list[tuple[str, str, str]]) -> None:
     """Raise StateError for a change by which the queue would be lost."""
     for path, was, asked in found:
         if path.startswith(PLACES):
@@ -54,7 +66,7 @@ def check_places(name: str, found: list[tuple[str, str, str]]) -> None:
             )
 
 
-def check_kept(name: str, release: str, values: Mapping[str, Any]) -> None:
+def _check_kept(name: str, release: str, values: Mapping[str, Any]) -> None:
     """Raise StateError for values with which a replacement would lose the queue, or would be refused half-way."""
     state = values.get("state") or {}
     if not (state.get("capacity") or state.get("claimName") or (values.get("archive") or {}).get("path")):

@@ -66,6 +66,12 @@ def read_history(kubernetes: Kubernetes, release: str) -> list[Revision]:
     return [Revision(int(each["revision"]), each["status"], each.get("description", "")) for each in found]
 
 
+def is_made_anew(kubernetes: Kubernetes, release: str) -> bool:
+    """Return whether an uninstall removed all revisions of a release before that of an upgrade. Raises ToolError."""
+    numbers = [revision.number for revision in read_history(kubernetes, release)]
+    return bool(numbers) and min(numbers) > 1 and max(numbers) - 1 not in numbers
+
+
 def read_values(kubernetes: Kubernetes, release: str) -> dict[str, Any]:
     """Return the values that a user gave. Raises ToolError, also for a release of another chart."""
     chart = json.loads(kubernetes.helm("get", "metadata", release, "--output=json"))["chart"]

@@ -22,6 +22,9 @@ GPUS: list[dict[str, Any]] = _CONSTANTS["gpus"]
 NO_GPUS: list[str] = _CONSTANTS["noGpus"]
 #: Former defaults, those of released versions that have changed since, by path.
 FORMER_DEFAULTS: dict[str, str] = _CONSTANTS["formerDefaults"]
+#: Pattern of what is no refusal of new Jobs and pods in a dry run beside the old ones: these hold the quota, the
+#: upgrade makes the service account, a webhook can't say.
+OPEN_REFUSALS: str = _CONSTANTS["openRefusals"]
 #: Fields of a Job's spec that are mutable in Kubernetes while the Job lives.
 MUTABLE_JOB_FIELDS: list[str] = _CONSTANTS["mutableJobFields"]
 #: Fields of a Job's spec that the chart writes, each with the value that sets it, "" for none.

@@ -67,6 +67,7 @@ class KubeClient:
             "job": (self._batch, "job"),
             "pod": (self._core, "pod"),
             "configmap": (self._core, "config_map"),
+            "deployment": (client.AppsV1Api(self._api), "deployment"),
         }
         self._settings = settings
 

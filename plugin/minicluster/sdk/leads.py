@@ -8,7 +8,7 @@ from typing import Any, Literal
 from minicluster.cluster.find import Found, find_by_name, own_name
 from minicluster.cluster.hosts import Host, find_host
 from minicluster.cluster.job import end_of, read_job
-from minicluster.cluster.lead import Lead, code_of_work, labels_of_lead, read_lead
+from minicluster.cluster.lead import Lead, code_of_work, end_with, labels_of_lead, read_lead
 from minicluster.cluster.node import Node, read_node
 from minicluster.cluster.wake import MANAGER, is_asleep, wake
 from minicluster.cluster.without_flux import state_without_flux
@@ -177,8 +177,9 @@ def wait_for(
                 return None
     except EndedError:
         # the lead's pod may be seen as ended only now
-        end = end_of(name, kube.get("job", name) or {})
-        code = code_of_work(end[0], find_lead(kube, name)) if end else None
+        lead = find_lead(kube, name)
+        end = end_with(name, kube.get("job", name) or {}, lead)
+        code = code_of_work(end[0], lead) if end else None
         if code is None:
             raise
         return code

@@ -71,7 +71,7 @@ def test_status_reads_the_kueue_workload_of_a_suspended_job(
     kubectl = make_kubectl(tmp_path, monkeypatch)
     done = kubectl("mini", "-o", "json", pods=None, job=suspended(queue="q"), workloads=answer)
     assert f'"state": "Suspended",\n  "why": "{why.replace(chr(34), chr(92) + chr(34))}"' in done.stdout
-    assert asked(tmp_path)[-1] == (
+    assert asked(tmp_path)[-2] == (
         "get workloads.kueue.x-k8s.io --selector=kueue.x-k8s.io/job-uid=u-1 --ignore-not-found --output=json "
         "--request-timeout=10s"
     )

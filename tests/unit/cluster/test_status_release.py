@@ -45,6 +45,20 @@ def test_status_of_a_release_that_was_cleaned_up_is_gone(kubectl: Kubectl) -> No
     assert json.loads(kubectl("mini", "-o", "json", **NONE, configmap=config()).stdout)["state"] == "Gone"
 
 
+@pytest.mark.parametrize("setting", ["mc_state_volume=1", "mc_archive=/data/state.tgz"])
+def test_status_of_a_release_that_lost_its_job_says_how_it_comes_back(kubectl: Kubectl, setting: str) -> None:
+    its = config()
+    its["data"]["settings.sh"] = f"mc_archive=''\nmc_state_volume=''\n{setting}\n"
+    shown = json.loads(kubectl("mini", "-o", "json", **NONE, configmap=its).stdout)
+    assert (shown["state"], shown["why"]) == (
+        "Gone",
+        "its Job ended and was cleaned up, or was deleted; `minicluster replace mini` makes it anew and keeps the "
+        "queue; `helm uninstall` removes the rest",
+    )
+    its["data"]["settings.sh"] = "mc_archive=''\nmc_state_volume=''\n"
+    assert "minicluster replace" not in kubectl("mini", "-o", "json", **NONE, configmap=its).stdout
+
+
 @pytest.mark.parametrize(
     "left",
     [config(labels={}), config() | {"data": {}}, FORBIDDEN.replace("jobs.batch", "configmaps")],
@@ -85,13 +99,13 @@ def test_status_finds_a_minicluster_that_is_not_named_like_its_release(
     answers = named("release", kind) | ({"jobs": FORBIDDEN} if kind == "configmaps" else {})
     done = kubectl("release", "-n", "lab", **answers)
     assert (done.exit_code, done.stdout, done.stderr) == (0, IDLE, "")
-    assert asked(tmp_path)[-2].split(" ")[1:4] == ["get", "job", "mini"]
+    assert asked(tmp_path)[-3].split(" ")[1:4] == ["get", "job", "mini"]
 
 
 def test_status_does_not_ask_flux_when_its_socket_is_disabled(kubectl: Kubectl, tmp_path: Path) -> None:
     done = kubectl("mini", job=job(**{"flux.disableSocket": "true"}))
     assert done.stdout.splitlines()[1] == "State        Running: flux.disableSocket is set, so Flux can't be asked"
-    assert [line.split()[0] for line in asked(tmp_path)] == ["get", "get"]
+    assert [line.split()[0] for line in asked(tmp_path)] == ["get", "get", "get"]
     assert "socket" not in kubectl("mini", job=job(**{"flux.disableSocket": "false"})).stdout
 
 

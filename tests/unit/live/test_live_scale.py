@@ -28,7 +28,8 @@ HELM = r"""
 printf '%s\n' "$*" >>"${0%/*}/helm.asked"
 case "$*" in
 *metadata*) echo '{"chart": "'"${CHART:-minicluster}"'"}' ;;
-*size=9*) echo "Error: UPGRADE FAILED: YAML parse error on minicluster: size is 9: lower it [the rest of this line \
+*history*) echo "${HISTORY:-[]}" ;;
+*size=7*) echo "Error: UPGRADE FAILED: YAML parse error on minicluster: size is 7: lower it [the rest of this line \
 is Helm's]: error" >&2; exit 1 ;;
 esac
 """
@@ -58,7 +59,40 @@ def test_scale_upgrades_the_release_with_the_chart_of_the_package(kubectl: Kubec
         "--namespace=lab get metadata theirs --output=json",
         f"--namespace=lab upgrade theirs {helm.CHART} --reuse-values --set size=4 --post-renderer minicluster",
     ]
-    assert kubectl.run("scale", "mini", "9") == Done(1, "", say("size is 9: lower it"))
+    assert kubectl.run("scale", "mini", "7") == Done(1, "", say("size is 7: lower it"))
+
+
+def test_scale_refuses_a_size_above_the_largest_without_helm(kubectl: Kubectl) -> None:
+    kubectl.tool("helm", HELM)
+    kubectl.has(configmap=None)
+    said = "the size 9 is above the maxSize of mini, 8: lower it, or install with a larger maxSize"
+    assert kubectl.run("scale", "mini", "9") == Done(1, "", say(said))
+    assert not (kubectl.folder / "helm.asked").exists()
+
+
+@pytest.mark.parametrize(
+    ("revisions", "removes"),
+    [
+        # nothing of the release as it was is left; somebody else has installed it again; a Job was replaced
+        ([2], True),
+        ([1, 2], False),
+        ([4, 5], False),
+    ],
+)
+def test_scale_ends_with_a_release_that_was_uninstalled_meanwhile(
+    kubectl: Kubectl, revisions: list[int], removes: bool
+) -> None:
+    history = json.dumps([{"revision": number, "status": "deployed"} for number in revisions])
+    kubectl.tool("helm", f"HISTORY='{history}'\n{HELM}")
+    kubectl.has(job_1=job(size=2), job_2=job(size=2), configmap=None)
+    anew = job(size=4)
+    anew["metadata"]["uid"] = "another"
+    kubectl.has(job=anew)
+    done = kubectl.run("scale", "mini", "4")
+    gone = say("mini was uninstalled meanwhile, so mini has no size")
+    assert done == (Done(1, "", gone) if removes else Done(0, "", say("mini: size 2 -> 4")))
+    last = (kubectl.folder / "helm.asked").read_text().splitlines()[-1]
+    assert last.endswith("uninstall mini") == removes
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,35 @@ def test_wait_exits_with_the_code_of_the_work(kubectl: Kubectl, how: str, state:
     assert kubectl.run("wait", "mini", "--for", "end") == Done(code, "", say("mini: Running", message))
 
 
+def kept(code: int) -> dict[str, Any]:
+    """Return the status of a pod whose runner has ended, and to which a proxy was added that never ends."""
+    runner, proxy = ended(code)["containerStatuses"][0], {"name": "istio-proxy", "state": {"running": {}}}
+    return {"phase": "Running", "containerStatuses": [runner, proxy]}
+
+
+OUT = (
+    "Kubernetes waits for that container, which must end too: leave it out by pod.labels or pod.annotations, or add it "
+    "as an init container with restartPolicy Always"
+)
+
+
+@pytest.mark.parametrize(("code", "how"), [(3, "Failed"), (0, "Complete")])
+def test_wait_ends_with_the_runner_although_another_container_keeps_the_pod(
+    kubectl: Kubectl, code: int, how: str
+) -> None:
+    kubectl.has(pods={"items": [lead(kubectl.folder, kept(code))]})
+    why = f"the lead is Running: ended with exit code {code}, kept by istio-proxy: {OUT}"
+    said = say(f"mini has ended (exit code {code}): {how}: {why}")
+    assert kubectl.run("wait", "mini", "--for", "end", "--timeout", "5s") == Done(code, "", said)
+
+
+def test_wait_goes_on_for_a_kept_pod_that_was_only_told_to_stop(kubectl: Kubectl) -> None:
+    kubectl.has(pods={"items": [lead(kubectl.folder, kept(85))]})
+    done = kubectl.run("wait", "mini", "--for", "end", "--timeout", "1s")
+    assert done.code == 1
+    assert f"mini: Ending: the lead is Running: ended with exit code 85, kept by istio-proxy: {OUT}" in done.err
+
+
 def test_wait_says_how_the_work_failed(kubectl: Kubectl) -> None:
     said = "Container mini for pod lab/mini-0-x failed with exit code 7 matching FailJob rule at index 1"
     failed = job(end=("Failed", "PodFailurePolicy"))

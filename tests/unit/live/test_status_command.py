@@ -13,7 +13,7 @@ from minicluster import kubectl as client
 from minicluster.commands.status import INTERVAL
 from minicluster.lead import question
 from minicluster.live import kubectl_evidence
-from status_samples import show
+from status_samples import SETTINGS, STARTS, UNSCHEDULABLE, flux, pod, show
 
 AWAY = "jobs go on without the API server: try again, or check KUBECONFIG and --context"
 NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
@@ -33,12 +33,13 @@ def test_status_asks_for_the_pods_the_job_and_the_lead(kubectl: Kubectl, tmp_pat
         "--ignore-not-found --output=json --request-timeout=10s",
         f"{given} get job mini --ignore-not-found --output=json --request-timeout=10s",
         f"{given} exec mini-0-x --container=mini --stdin -- sh -c {question.QUESTION} {question.BOOT}",
+        f"{given} get deployment mini-services --ignore-not-found --output=json --request-timeout=10s",
     ]
 
 
 def test_status_without_options_leaves_context_and_namespace_to_kubectl(kubectl: Kubectl, tmp_path: Path) -> None:
     assert kubectl("mini").stdout == IDLE
-    assert [line.split()[0] for line in asked(tmp_path)] == ["get", "get", "exec"]
+    assert [line.split()[0] for line in asked(tmp_path)] == ["get", "get", "exec", "get"]
 
 
 def test_status_prints_its_document_as_json(kubectl: Kubectl) -> None:
@@ -82,7 +83,40 @@ def test_status_of_a_lead_whose_container_has_ended_is_ending(kubectl: Kubectl) 
 def test_status_asks_no_lead_when_its_pod_is_missing(kubectl: Kubectl, tmp_path: Path) -> None:
     done = kubectl("mini", pods={"items": []})
     assert "the lead has no pod" in done.stdout
-    assert [line.split()[0:2] for line in asked(tmp_path)] == [["get", "pods"], ["get", "job"], ["get", "events"]]
+    kinds = ("pods", "job", "events", "deployment")
+    assert [line.split()[0:2] for line in asked(tmp_path)] == [["get", kind] for kind in kinds]
+
+
+QUOTA = 'pods "mini-3-x" is forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3'
+
+
+def test_status_says_why_a_worker_has_no_pod(kubectl: Kubectl) -> None:
+    of_job = {"involvedObject": {"kind": "Job", "name": "mini"}}
+    event = {"reason": "FailedCreate", "message": QUOTA, "lastTimestamp": "2030-01-01T00:00:00Z", **of_job}
+    pods = {"items": [pod(index) for index in range(3)]}
+    answers = {"pods": pods, "exec": [SETTINGS, flux(online="0-2")], "events": {"items": [event]}}
+    shown = json.loads(kubectl("mini", "-o", "json", **answers).stdout)
+    why = f"no pod: {QUOTA}: lower resources or size, or ask for a larger quota"
+    assert shown["missing"] == [{"ranks": "3", "reason": why}]
+    # before the quorum, it is what the cluster waits for
+    starts = {"items": [pod(0, STARTS), pod(1), pod(2)]}
+    shown = json.loads(kubectl("mini", "-o", "json", **{**answers, "pods": starts}).stdout)
+    assert (shown["state"], shown["why"]) == (
+        "Starting",
+        f"waits for the quorum, 3 of 4 brokers are online: 3 has {why}",
+    )
+
+
+def test_status_says_why_the_services_have_no_pod(kubectl: Kubectl) -> None:
+    denied = {"type": "ReplicaFailure", "status": "True", "message": "pods need the label team"}
+    services = {"status": {"conditions": [{"type": "Progressing", "status": "True"}, denied]}}
+    problem = "the services have no pod: pods need the label team"
+    for answers in ({}, {"pods": {"items": [pod(0, UNSCHEDULABLE)]}}):
+        shown = json.loads(kubectl("mini", "-o", "json", deployment=services, **answers).stdout)
+        assert shown["problems"] == [problem]
+        assert f"Problem      {problem}" in kubectl("mini", deployment=services, **answers).stdout
+    denied["status"] = "False"
+    assert json.loads(kubectl("mini", "-o", "json", deployment=services).stdout)["problems"] == []
 
 
 ERRORS: dict[str, tuple[list[str], dict[str, Any], str]] = {

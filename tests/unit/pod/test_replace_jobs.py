@@ -22,12 +22,13 @@ MADE = [
         "spec": {"template": {"metadata": {"labels": {"c": "d"}}, "spec": {"priorityClassName": "p"}}},
     }
 ]
+OPEN = "exceeded quota|error looking up service account|does not support dry run"
 OTHER = {**RECORD, "minicluster/immutable": '{"maxSize": "4"}'}
 JOBS = "/apis/batch/v1/namespaces/ns/jobs/"
 
 
 def job(uid: str, annotations: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
-    metadata = {"uid": uid, "annotations": RECORD if annotations is None else annotations}
+    metadata = {"uid": uid, "resourceVersion": "7", "annotations": RECORD if annotations is None else annotations}
     return {"metadata": metadata, "spec": {"template": {"spec": {"terminationGracePeriodSeconds": 1}}}, **fields}
 
 
@@ -41,6 +42,7 @@ class Api:
     looks: int = 2
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)  #: of new objects, by their kind
     asked: list[Any] = field(default_factory=list)
+    changes: list[tuple[str, Any]] = field(default_factory=list)  #: of Jobs, just before they are deleted
     hook: Any = None  #: the pod in which the program runs
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -51,13 +53,15 @@ class Api:
             assert path.endswith("?dryRun=All")
             code, message = self.refusals.get(body["kind"], (201, ""))
             return code, {"message": message}
-        if path.startswith("/api/v1/namespaces/ns/pods?"):
-            return 200, {"items": self.pods}
-        if path == "/api/v1/namespaces/ns/pods/mc-replace-check":
-            return 200, self.hook
+        if path.startswith("/api/v1/namespaces/ns/pods"):
+            return 200, {"items": self.pods} if "?" in path else self.hook
         found = self.jobs.get(path.removeprefix(JOBS))
         if not found:
             return 404, {"message": "not found"}
+        if method == "DELETE" and self.changes:
+            name, change = self.changes.pop()
+            self.jobs[name] |= change
+            return 409, {"message": "Precondition failed"}
         if method == "DELETE":
             found["metadata"]["deletionTimestamp"] = "now"
         elif "deletionTimestamp" in found["metadata"]:
@@ -117,7 +121,7 @@ def test_jobs_that_take_the_values_stay(program: ModuleType, jobs: Any, api: Api
     old = {"minicluster/immutable": '{"a":"1","b":"2"}'}
     api.jobs = {"mc": job("u"), "mc-gpu": job("v", old)}
     new = {"minicluster/immutable": '{"b":"2","a":"1"}', "minicluster/version": "1"}
-    said = program.remove(jobs, {"mc": RECORD, "mc-gpu": new})
+    said = program.remove(jobs, {"mc": RECORD, "mc-gpu": new}, "mc")
     assert said == "the live Jobs take these values, so their pods stay"
     assert api.asked == [("GET", "mc"), ("GET", "mc-gpu")]
 
@@ -143,19 +147,57 @@ def test_all_jobs_are_removed_when_one_can_not_take_its_values(
     jobs: Any, api: Api, live: dict[str, Any], wanted: dict[str, Any], gone: list[str]
 ) -> None:
     api.jobs = json.loads(json.dumps(live))
-    said = jobs.program.remove(jobs, wanted)
+    said = jobs.program.remove(jobs, wanted, "mc")
     assert said == (f"the Jobs {', '.join(gone)} and their pods are gone" if gone else "no Job is there")
     assert api.deleted == gone
     assert set(api.jobs) == {name for name in live if name not in gone}
     bodies = [asked[2] for asked in api.asked if asked[0] == "DELETE"]
     uids = [live[name]["metadata"]["uid"] for name in gone]
-    assert bodies == [{"propagationPolicy": "Foreground", "preconditions": {"uid": uid}} for uid in uids]
+    known = [{"uid": uid, "resourceVersion": "7"} for uid in uids]
+    assert bodies == [{"propagationPolicy": "Foreground", "preconditions": one} for one in known]
+
+
+@pytest.mark.parametrize("condition", ["SuccessCriteriaMet", "Complete"])
+def test_a_job_whose_work_ended_before_the_removal_stays(
+    program: ModuleType, jobs: Any, api: Api, condition: str
+) -> None:
+    ended = {"conditions": [{"type": condition, "status": "True"}]}
+    # it ends between the first look and the deletion, which the API server then refuses
+    api.jobs, api.changes = {"mc": job("u"), "mc-gpu": job("v")}, [("mc", {"status": ended})]
+    with pytest.raises(
+        program.ReplaceError, match=r"^the work of mc has ended, and a new Job would run it again: noth"
+    ):
+        program.remove(jobs, {"mc": OTHER, "mc-gpu": OTHER}, "mc")
+    assert api.deleted == ["mc"]
+    assert set(api.jobs) == {"mc", "mc-gpu"}
+
+
+def test_a_job_that_changed_otherwise_is_removed_all_the_same(program: ModuleType, jobs: Any, api: Api) -> None:
+    api.jobs, api.changes = {"mc": job("u")}, [("mc", {"status": {"ready": 1}})]
+    assert program.remove(jobs, {"mc": OTHER}, "mc").endswith(" are gone")
+    assert api.deleted == ["mc", "mc"]
+
+
+@pytest.mark.parametrize(("code", "runs_again"), [(0, True), (85, False)])
+def test_work_that_ends_well_while_the_pods_stop_is_not_run_again(
+    program: ModuleType, jobs: Any, api: Api, code: int, runs_again: bool
+) -> None:
+    api.jobs = {"mc": job("u")}
+    pod = lead()
+    pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"] = "mc"
+    pod["status"]["containerStatuses"] = [{"name": "mc", "state": {"terminated": {"exitCode": code}}}]
+    api.pods = [pod]
+    if runs_again:
+        with pytest.raises(program.ReplaceError, match=r"^the work of mc ended well while its pods were told to stop"):
+            program.remove(jobs, {"mc": OTHER}, "mc")
+    else:
+        assert program.remove(jobs, {"mc": OTHER}, "mc").endswith(" are gone")
 
 
 def test_a_job_that_is_being_deleted_is_waited_for(program: ModuleType, jobs: Any, api: Api) -> None:
     api.jobs = {"mc": job("u")}
     api.jobs["mc"]["metadata"]["deletionTimestamp"] = "now"
-    assert program.remove(jobs, {"mc": RECORD}).endswith(" are gone")
+    assert program.remove(jobs, {"mc": RECORD}, "mc").endswith(" are gone")
 
 
 def test_pods_that_stay_are_an_error_after_a_bound(
@@ -166,7 +208,7 @@ def test_pods_that_stay_are_an_error_after_a_bound(
     with pytest.raises(
         program.ReplaceError, match=r"^the pods of mc are not gone after 0\.5 s: upgrade again when they"
     ):
-        program.remove(jobs, {"mc": OTHER})
+        program.remove(jobs, {"mc": OTHER}, "mc")
 
 
 @pytest.mark.parametrize("code", [403, 429, 503])
@@ -174,18 +216,18 @@ def test_a_call_that_fails_is_tried_again_for_a_while(
     program: ModuleType, jobs: Any, api: Api, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     api.jobs, api.codes = {"mc": job("u")}, [code, code]
-    assert program.remove(jobs, {"mc": RECORD}).startswith("the live Jobs take")
+    assert program.remove(jobs, {"mc": RECORD}, "mc").startswith("the live Jobs take")
     monkeypatch.setattr(program.server, "ROLE" if code == 403 else "PATIENCE", 0.05)
     api.codes = [code] * 100
     with pytest.raises(program.ReplaceError, match=rf"^GET {JOBS}mc: not now; upgrade again, or use `minicluster repl"):
-        program.remove(jobs, {"mc": RECORD})
+        program.remove(jobs, {"mc": RECORD}, "mc")
 
 
 def test_a_check_asks_for_the_new_jobs_and_a_pod_of_each_and_makes_nothing(
     program: ModuleType, jobs: Any, api: Api
 ) -> None:
     api.jobs = {"mc": job("u")}
-    assert program.check(jobs, {"mc": OTHER}, MADE) == "the new Jobs mc can be made"
+    assert program.check(jobs, {"mc": OTHER}, MADE, OPEN) == "the new Jobs mc can be made"
     assert api.deleted == []
     bodies = [asked[2] for asked in api.asked if asked[0] == "POST"]
     names = {"name": None, "generateName": "mc-"}
@@ -199,7 +241,7 @@ def test_a_check_asks_for_the_new_jobs_and_a_pod_of_each_and_makes_nothing(
         },
     ]
     api.asked.clear()
-    assert program.check(jobs, {"mc": RECORD}, MADE) == "the live Jobs take these values"
+    assert program.check(jobs, {"mc": RECORD}, MADE, OPEN) == "the live Jobs take these values"
     assert [asked[0] for asked in api.asked] == ["GET"]
 
 
@@ -222,10 +264,10 @@ def test_a_check_fails_where_a_new_object_would_be_refused(
     api.jobs, api.refusals, program = {"mc": job("u")}, {kind: refused}, jobs.program
     if counts:
         with pytest.raises(program.ReplaceError) as error:
-            program.check(jobs, {"mc": OTHER}, MADE)
+            program.check(jobs, {"mc": OTHER}, MADE, OPEN)
         assert str(error.value) == f"nothing is removed, as the new {kind} of mc would be refused: {refused[1]}"
     else:
-        assert program.check(jobs, {"mc": OTHER}, MADE) == "the new Jobs mc can be made"
+        assert program.check(jobs, {"mc": OTHER}, MADE, OPEN) == "the new Jobs mc can be made"
 
 
 def test_a_check_waits_for_its_right(program: ModuleType, jobs: Any, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,12 +276,12 @@ def test_a_check_waits_for_its_right(program: ModuleType, jobs: Any, api: Api, m
     with pytest.raises(
         program.ReplaceError, match=r'POST .*jobs\?dryRun=All: User "x" cannot create resource "jobs"; upg'
     ):
-        program.check(jobs, {"mc": OTHER}, MADE)
+        program.check(jobs, {"mc": OTHER}, MADE, OPEN)
     assert [asked[0] for asked in api.asked].count("POST") > 1
 
 
 def test_a_check_names_the_containers_that_were_added_to_its_pod(program: ModuleType, jobs: Any, api: Api) -> None:
-    plan = {"name": "mc", "jobs": {"mc": RECORD}, "made": MADE}
+    plan = {"name": "mc", "jobs": {"mc": RECORD}, "made": MADE, "open": OPEN}
     api.jobs = {"mc": job("u")}
     own = {"name": "replace"}
     said = {}
@@ -314,10 +356,10 @@ def test_new_pods_that_can_not_start_are_an_error(jobs: Any, api: Api, found: An
 def test_the_program_reads_its_file_and_ends_with_a_line(
     program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "jobs.json").write_text(json.dumps({"name": "mc", "jobs": {"mc": RECORD}, "made": MADE}))
+    (tmp_path / "jobs.json").write_text(json.dumps({"name": "mc", "jobs": {"mc": RECORD}, "made": MADE, "open": OPEN}))
     servers: list[str] = []
     monkeypatch.setattr(program, "Jobs", servers.append)
-    monkeypatch.setattr(program, "remove", lambda _, wanted: f"removed {list(wanted)}")
+    monkeypatch.setattr(program, "remove", lambda _, wanted, name: f"removed {list(wanted)} of {name}")
     monkeypatch.setattr(program, "wait", lambda _, name, made: f"waited for {name}, of {len(made)}")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
@@ -325,7 +367,7 @@ def test_the_program_reads_its_file_and_ends_with_a_line(
         monkeypatch.setattr(sys, "argv", ["replace_jobs.py", action, str(tmp_path / "jobs.json")])
         program.main()
     assert servers == ["https://[fd00::1]:443"] * 2
-    assert capsys.readouterr().out == "minicluster: removed ['mc']\nminicluster: waited for mc, of 1\n"
+    assert capsys.readouterr().out == "minicluster: removed ['mc'] of mc\nminicluster: waited for mc, of 1\n"
     monkeypatch.setattr(sys, "argv", ["replace_jobs.py", "remove", str(tmp_path / "none")])
     with pytest.raises(SystemExit, match=r"^minicluster: .*No such file"):
         program.main()

@@ -2,7 +2,7 @@
 
 import pytest
 from minicluster.errors import StateError, ToolError
-from minicluster.release.planned import changes, check_kept, check_places
+from minicluster.release.planned import changes, check
 from minicluster.release.revisions import MARK, Revision, way_back
 
 FIRST = Revision(1, "superseded", "Install complete")
@@ -34,11 +34,11 @@ def test_a_release_that_was_never_deployed_has_no_way_back() -> None:
     "kept", [{"state": {"capacity": "1Gi"}}, {"state": {"claimName": "a"}}, {"archive": {"path": "/a"}}]
 )
 def test_only_a_queue_that_is_stored_survives_a_replacement(kept: dict[str, object]) -> None:
-    check_kept("mini", "rel", kept)
+    check("mini", "rel", [], kept)
     with pytest.raises(StateError, match=r"^cleanup is true, so an upgrade without a Job of mini is refused: set"):
-        check_kept("mini", "rel", {**kept, "cleanup": True})
+        check("mini", "rel", [], {**kept, "cleanup": True})
     with pytest.raises(StateError, match=r"^mini keeps no queue, .*; or uninstall rel and install it again$"):
-        check_kept("mini", "rel", {"state": {}})
+        check("mini", "rel", [], {"state": {}})
 
 
 def test_the_changes_are_those_of_the_jobs_record() -> None:
@@ -46,6 +46,7 @@ def test_the_changes_are_those_of_the_jobs_record() -> None:
     assert list(changes(job, {"maxSize": "4", "state.claimName": "a"})) == []
     found = list(changes(job, {"maxSize": "8", "state.claimName": "a"}))
     assert found == [("maxSize", "4", "8")]
-    check_places("mini", found)
+    kept = {"state": {"claimName": "a"}}
+    check("mini", "rel", found, kept)
     with pytest.raises(StateError, match=r"^state.claimName is a, asked is b: the queue of mini would be lost"):
-        check_places("mini", list(changes(job, {"maxSize": "4", "state.claimName": "b"})))
+        check("mini", "rel", list(changes(job, {"maxSize": "4", "state.claimName": "b"})), kept)
