@@ -51,6 +51,7 @@ def test_the_commands_work_from_before_the_install_to_the_end(minicluster: Comma
         "namespace": release.namespace,
         "release": "mc",
         "size": 2,
+        "groups": {},
         "ready": 2,
         "state": "Running",
         "scheduler": "sched-simple",
@@ -76,7 +77,7 @@ def test_wait_for_the_end_exits_with_the_code_of_the_work(minicluster: Command, 
     assert done[0].err.splitlines()[-1].startswith("minicluster: mc has ended (exit code 3): Failed: the container mc ")
     for words in (("flux", "mc", "--", "jobs"), ("scale", "mc", "3")):
         assert "minicluster: mc has ended" in minicluster(*words).err
-    assert minicluster("list").out.splitlines()[1].split()[4] == "Failed"
+    assert minicluster("list").out.splitlines()[1].split()[5] == "Failed"
     said = minicluster("jobs", "mc").err
     assert said.startswith("minicluster: mc is Failed: the container mc ")
     assert said.endswith("; the report of its jobs is in /data/jobs.jsonl, on a volume of its pods\n")
@@ -94,7 +95,7 @@ def test_the_commands_say_that_a_cluster_is_suspended(minicluster: Command, rele
         assert (done.code, done.out) == (1, "")
         assert done.err.startswith("minicluster: mc is Suspended: the Job is suspended")
     assert "minicluster: there is no log: Suspended" in minicluster("logs", "mc").err
-    assert minicluster("list").out.splitlines()[1].split()[:5] == ["mc", "mc", "2", "0", "Suspended"]
+    assert minicluster("list").out.splitlines()[1].split()[:6] == ["mc", "mc", "2", "-", "0", "Suspended"]
 
 
 def test_each_command_needs_exactly_the_rights_in_the_documentation(user: Helm, release: Release) -> None:

@@ -186,7 +186,7 @@ def test_status_and_waits_name_a_volume_that_can_not_be_mounted(
         }
     )
     expect(which, tell)
-    for words in (("wait", NAME, "--timeout", "3s"), ("shell", NAME, "--no-wait")):
+    for words in (("wait", NAME, "--timeout", "20s"), ("shell", NAME, "--no-wait")):
         done = run("minicluster", words[0], "-n", demo.namespace, *words[1:], env=demo.helm.environment)
         assert (done.code, shown(which) in done.err.splitlines()[-1]) == (1, True), done
 
