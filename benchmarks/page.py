@@ -98,7 +98,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "render": columns(what="what", seconds="seconds"),
     "sizes": columns(
         hosts="hosts",
-        ConfigMap_bytes="configmap_bytes",
+        ConfigMaps_bytes="configmap_bytes",
         Secret_bytes="secret_bytes",  # noqa: S106
         hostlist_bytes="hostlist_bytes",
         Job_bytes="job_bytes",

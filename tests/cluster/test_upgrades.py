@@ -13,7 +13,18 @@ from typing import Any
 import pytest
 from minicluster.release.helm import version
 from support import CHART, ROOT, Helm, lines_with
-from versions import SIZED, VALUES, State, Version, services_pods, sized, use
+from versions import (
+    SIZED,
+    VALUES,
+    State,
+    Version,
+    mounted,
+    programs,
+    services_pods,
+    sized,
+    umbrella,
+    use,
+)
 
 from tools.releases import Release
 
@@ -187,7 +198,7 @@ def test_a_job_made_anew_has_the_version_of_the_upgrade(
     assert lines_with(release.refuse(MODES[1]), "MiniCluster mc: flux.optionFlags is -o verbose=9: no more")
     assert release.run("upgrade", MODES[1], "--set", "flux.optionFlags=").code == 0
     after = State.of(release, 2)
-    assert after.files["new.sh"]
+    assert after.programs["mc-programs"]["new.sh"]
     assert "mc_silent=" in after.files["settings.sh"]
     assert after.spec["template"]["spec"]["enableServiceLinks"] is True
     assert json.loads(after.immutable)["flux.novelty"] == "calm"
@@ -195,6 +206,72 @@ def test_a_job_made_anew_has_the_version_of_the_upgrade(
     # later upgrades keep the new version
     assert release.run("upgrade", MODES[0], "--set", "size=3").code == 0
     after.stays(release, 3)
+
+
+def test_a_job_made_anew_does_not_run_the_programs_of_the_former_version(
+    release: Release, connected: Helm, later: Version
+) -> None:
+    release.install(**VALUES)
+    release.values = {}
+    before = State.of(release, 2)
+    use(release, later, connected)
+    assert release.run("upgrade", MODES[1], "--set", "size=3").code == 0
+    before.stays(release, 3)
+    release.kubectl("delete", "job", "mc")
+    assert release.run("upgrade", MODES[1], "--set", "flux.optionFlags=,size=2").code == 0
+    after = State.of(release, 2)
+    assert list(after.programs) == ["mc-programs-9.8.7"]
+    assert after.programs["mc-programs-9.8.7"]["new.sh"]
+    # later upgrades keep them
+    assert release.run("upgrade", MODES[0], "--set", "size=3").code == 0
+    after.stays(release, 3)
+
+
+@pytest.mark.any_helm
+def test_a_minicluster_that_another_version_adds_has_its_own_programs(
+    release: Release, connected: Helm, later: Version, tmp_path: Path
+) -> None:
+    release.chart = umbrella(tmp_path / "one", CHART, 1)
+    release.install()
+    first = programs(release)
+    assert list(first) == ["mc-programs"]
+    use(release, later, connected)
+    release.chart = umbrella(tmp_path / "two", later.chart, 3)
+    release.upgrade()
+    assert [mounted(release, f"mc{number}")[0] for number in range(3)] == [
+        "mc-programs",
+        "mc-programs-9.8.7",
+        "mc-programs-9.8.7",
+    ]
+    both = programs(release)
+    assert (both.keys(), both["mc-programs"]) == ({"mc-programs", "mc-programs-9.8.7"}, first["mc-programs"])
+    assert both["mc-programs-9.8.7"]["new.sh"]
+    for number in range(3):
+        files = release.get("configmap", f"mc{number}-config")["data"]
+        assert ("mc_silent=" in files["settings.sh"], "entrypoint.sh" in files) == (number > 0, False)
+    release.ok("rollback", "1")
+    assert programs(release) == first
+    assert [one["metadata"]["name"] for one in release.items("jobs")] == ["mc0"]
+
+
+@pytest.mark.any_helm
+def test_a_minicluster_is_added_to_a_release_of_an_older_version(
+    release: Release, connected: Helm, older: Version, now: Version, tmp_path: Path
+) -> None:
+    use(release, older, connected)
+    release.chart = umbrella(tmp_path / "one", older.chart, 1)
+    release.install()
+    before = release.get("configmap", "mc0-config")["data"]
+    use(release, now, connected)
+    release.chart = umbrella(tmp_path / "two", CHART, 2)
+    release.upgrade()
+    assert [mounted(release, f"mc{number}") for number in range(2)] == [["mc0-config"], ["mc-programs", "mc1-config"]]
+    after = release.get("configmap", "mc0-config")["data"]
+    assert {**after, "quorum.sh": ""} == {**before, "quorum.sh": ""}
+    assert programs(release)["mc-programs"]["entrypoint.sh"]
+    release.ok("rollback", "1")
+    assert release.get("configmap", "mc0-config")["data"] == before
+    assert programs(release) == {}
 
 
 @pytest.mark.any_helm

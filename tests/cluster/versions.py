@@ -1,10 +1,12 @@
 """Versions of chart and post-renderer, and what an upgrade to another version must not change."""
 
+import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
 from support import ROOT, Helm
 
 from tools.releases import Release
@@ -73,6 +75,7 @@ class State:
     services: list[str]
     certificate: str
     files: dict[str, str]
+    programs: dict[str, dict[str, str]]
 
     @staticmethod
     def of(release: Release, size: int) -> "State":
@@ -89,6 +92,7 @@ class State:
             services=services_pods(release),
             certificate=release.certificate(),
             files=release.get("configmap", "mc-config")["data"],
+            programs=programs(release),
         )
 
     def stays(self, release: Release, size: int) -> dict[str, str]:
@@ -96,12 +100,37 @@ class State:
         after = State.of(release, size)
         both = min(size, len(self.pods))
         assert {i: after.pods[i] for i in range(both)} == {i: self.pods[i] for i in range(both)}
-        for name in ("job", "spec", "immutable", "services", "certificate"):
+        for name in ("job", "spec", "immutable", "services", "certificate", "programs"):
             assert getattr(after, name) == getattr(self, name), name
         assert {f: t for f, t in after.files.items() if f not in SIZED} == {
             f: t for f, t in self.files.items() if f not in (*SIZED, "quorum.sh")
         } | {"quorum.sh": after.files["quorum.sh"]}
         return {file: after.files[file] for file in SIZED}
+
+
+def programs(release: Release) -> dict[str, dict[str, str]]:
+    """Return the files of the ConfigMaps that MiniClusters share, by name."""
+    found = {one["metadata"]["name"]: one["data"] for one in release.items("configmaps")}
+    return {name: found[name] for name in found if "-programs" in name}
+
+
+def mounted(release: Release, job: str) -> list[str]:
+    """Return the names of the ConfigMaps that the pods of a Job mount."""
+    volumes = release.get("job", job)["spec"]["template"]["spec"]["volumes"]
+    (volume,) = (one for one in volumes if one["name"] == "minicluster-config")
+    sources = volume["projected"]["sources"] if "projected" in volume else [volume]
+    return [one["configMap"]["name"] for one in sources]
+
+
+def umbrella(folder: Path, chart: Path, count: int) -> Path:
+    """Make a chart with MiniClusters mc0, mc1 and so on, each an alias of ours."""
+    shutil.copytree(chart, folder / "charts" / "minicluster")
+    aliases = [f"mc{number}" for number in range(count)]
+    needs = [{"name": "minicluster", "version": ">=0", "alias": alias} for alias in aliases]
+    about = {"apiVersion": "v2", "name": "umbrella", "version": "1.0.0", "dependencies": needs}
+    (folder / "Chart.yaml").write_text(yaml.safe_dump(about))
+    (folder / "values.yaml").write_text(yaml.safe_dump({alias: {"nameOverride": alias} for alias in aliases}))
+    return folder
 
 
 def services_pods(release: Release) -> list[str]:

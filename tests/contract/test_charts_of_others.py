@@ -1,5 +1,7 @@
 """MiniClusters of flux-operator in charts of others become what our chart makes of them, with both Helms."""
 
+import base64
+import gzip
 import os
 import pty
 import re
@@ -130,10 +132,29 @@ def test_a_minicluster_that_is_kept_stays_for_flux_operator(helm: Helm, chart: P
 def test_two_miniclusters_of_one_chart_are_both_replaced(helm: Helm, chart: Path) -> None:
     (chart / "templates" / "two.yaml").write_text("{{ toYaml .Values.second }}")
     values = {"document": document(), "second": document(name="second", namespace="elsewhere")}
-    found = by_name(helm.template(*POST, values=values, release="mine", chart=chart))
-    assert found[("Job", "lammps")]["metadata"]["namespace"] == "ns"
-    assert found[("Job", "second")]["metadata"]["namespace"] == "elsewhere"
-    assert "second-[0-1]" in found[("ConfigMap", "second-config")]["data"]["broker.toml"]
+    text = helm.template(*POST, values=values, release="mine", chart=chart)
+    namespaces = {"lammps": "ns", "second": "elsewhere"}
+    for name, namespace in namespaces.items():
+        assert one(text, "Job", name)["metadata"]["namespace"] == namespace
+    assert "second-[0-1]" in one(text, "ConfigMap", "second-config")["data"]["broker.toml"]
+    programs = [each["metadata"] for each in load_all(text) if each["metadata"]["name"] == "mine-programs"]
+    assert {each["namespace"] for each in programs} == set(namespaces.values())
+    assert len(programs) == 2
+
+
+@pytest.mark.any_helm
+def test_a_hundred_miniclusters_of_a_chart_share_their_programs(helm: Helm, tmp_path: Path) -> None:
+    each = '{{ $.Values.document | replace "NAME" (printf "mc-%d" $i) }}'
+    text = f"{{{{ range $i := until 100 }}}}---\n{each}\n{{{{ end }}}}"
+    chart = chart_of_others(tmp_path / "many", text)
+    stream = helm.template(*POST, values={"document": yaml.safe_dump(document(name="NAME"))}, release="r", chart=chart)
+    names = [each["metadata"]["name"] for each in load_all(stream) if each["kind"] in ("ConfigMap", "Job")]
+    # Helm has its own order of documents that it doesn't know
+    assert names[0] == "r-programs"
+    assert set(names[1:101]) == {f"mc-{n}-config" for n in range(100)}
+    assert sorted(names[101:]) == sorted(f"mc-{n}" for n in range(100))
+    # Helm keeps it in a Secret of 1 MiB
+    assert len(base64.b64encode(gzip.compress(stream.encode()))) < 200_000
 
 
 REFUSED: list[Any] = [

@@ -116,8 +116,13 @@ def write(objects: Sequence[Manifest], folder: Path, release: str) -> None:
     """
     mark = f"# {release}, by `minicluster template`: change its values, not this file\n".encode()
     files: dict[Path, bytes] = {}
+    namespaces: dict[Path, object] = {}
     for one in _apart(objects):
+        namespace = _map(one.document, "metadata").get("namespace")
         path = folder / one.file
+        if namespaces.setdefault(path, namespace) != namespace:
+            # such as the programs of a release whose MiniClusters are in two namespaces
+            path = folder / f"{_text(one.document, 'metadata', 'namespace')}-{one.file}"
         if one.kind == "Secret":
             raise ManifestError(
                 f"the Secret {one.name} would be in {folder} in plain text: set flux.curveCertSecret to a Secret that "

@@ -177,9 +177,9 @@ def wait_for(
                 return None
     except EndedError:
         # the lead's pod may be seen as ended only now
-        lead = find_lead(kube, name)
-        end = end_with(name, kube.get("job", name) or {}, lead)
-        code = code_of_work(end[0], lead) if end else None
+        last = find_lead(kube, name)
+        end = end_with(name, kube.get("job", name) or {}, last)
+        code = code_of_work(end[0], last) if end else None
         if code is None:
             raise
         return code

@@ -105,7 +105,7 @@ def test_benchmark_counts_the_bytes_of_rendered_objects():
         )
     )
     assert sizes.sizes(manifests) == {
-        "configmap_bytes": len("broker.toml") + len(toml) + 3 + 8,
+        "configmap_bytes": len("broker.toml") + len(toml) + 3 + 7,
         "secret_bytes": 14,
         "broker_toml_bytes": len(toml),
         "hostlist_bytes": 8,

@@ -78,6 +78,15 @@ def test_the_output_folder_has_a_file_for_each_object(tmp_path: Path) -> None:
     }
 
 
+def test_objects_of_one_name_in_two_namespaces_have_files_of_their_own(tmp_path: Path) -> None:
+    # the programs of a release whose MiniClusters are in two namespaces
+    both = [{"kind": "ConfigMap", "metadata": {"name": "a-programs", "namespace": name}} for name in ("ns", "other")]
+    manifests.write(of("".join(f"---\n{json.dumps(one)}\n" for one in both)), tmp_path, "ns/a")
+    names = ("configmap-a-programs.yaml", "other-configmap-a-programs.yaml")
+    texts = [MARK + json.dumps(one).encode() + b"\n" for one in both]
+    assert written(tmp_path) == dict(zip(names, texts, strict=True))
+
+
 def test_writing_manifests_removes_old_files_of_the_release_and_no_others(tmp_path: Path) -> None:
     manifests.write(of(an_object("Job") + an_object("Service")), tmp_path, "ns/a")
     manifests.write(of(an_object("Job", "b")), tmp_path, "ns/b")
