@@ -32,7 +32,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         r"^Unschedulable.*node\.kubernetes\.io/(unreachable|not-ready|disk-pressure|memory-pressure|unschedulable)",
         "Kubernetes nodes are lost, full or closed: `kubectl get nodes` says which; it starts when one has room",
     ),
-    (r"^Unschedulable.*node affinity/selector", "correct pod.nodeSelector or pod.affinity"),
+    (r"^Unschedulable.*node affinity/selector", "correct pod.nodeSelector or pod.nodeAffinity"),
     (r"^Unschedulable.*untolerated taint", "set pod.tolerations"),
     (r"^OOMKilled", "it needs more memory: raise resources.limits.memory"),
     (r"^Evicted.*EmptyDir volume", "write less there, or give the volume a larger limit"),
