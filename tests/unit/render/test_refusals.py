@@ -1,5 +1,6 @@
 """Each refusal of contradicting values, with its whole message."""
 
+import re
 from typing import Any
 
 import pytest
@@ -1096,3 +1097,47 @@ def test_a_name_too_long_for_the_objects_named_after_it_is_refused(
     name = "a" * (length + 1)
     with pytest.raises(SpecError, match=message.format(name)):
         load({"metadata": {"name": name}, "spec": spec})
+
+
+OLD_NAMES = "only Kubernetes 1.36 takes Services whose names begin with a digit, this is 1.35; set"
+HEADLESS = {"network": {"headlessName": "0svc"}}
+PORTS = {"containers": [{"name": "a", "runFlux": True}, {"name": "b", "ports": [80]}]}
+LETTER = {"network": {"headlessName": "svc"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "message"),
+    [
+        (
+            "2024-run",
+            {},
+            f"the MiniCluster is named 2024-run: {OLD_NAMES} nameOverride to a name that begins with a letter",
+        ),
+        ("mc", HEADLESS, f"network.headlessName is 0svc: {OLD_NAMES} it to a name that begins with a letter"),
+        ("2024", HEADLESS, f"network.headlessName is 0svc: {OLD_NAMES} it to a name that begins with a letter"),
+        ("4node", deep(LETTER, PORTS), f"the MiniCluster is named 4node: {OLD_NAMES} nameOverride to a name that"),
+        (
+            "4node",
+            deep(LETTER, bursting(expose={"type": "NodePort"})),
+            f"the MiniCluster is named 4node: {OLD_NAMES} name",
+        ),
+        ("mc", deep(HEADLESS, PORTS), f"network.headlessName is 0svc: {OLD_NAMES} it to"),
+        ("4node", LETTER, ""),
+        ("mc", deep(LETTER, PORTS), ""),
+    ],
+)
+def test_a_service_whose_name_begins_with_a_digit_needs_kubernetes_1_36(
+    name: str, spec: dict[str, Any], message: str
+) -> None:
+    def loaded(kubernetes: str) -> None:
+        load({"metadata": {"name": name}, "spec": spec, "kubernetes": kubernetes})
+
+    loaded("v1.36.0")
+    loaded("v1.37.1")
+    if message:
+        with pytest.raises(SpecError, match=f"^MiniCluster {name}: {re.escape(message)}"):
+            loaded("v1.35.9")
+        with pytest.raises(SpecError, match=r"which is not known here; .*: --kube-version 1.36 --api-versions b"):
+            loaded("")
+    else:
+        loaded("v1.35.9")
