@@ -17,6 +17,8 @@ from minicluster.errors import END, MiniClusterError, OutputError, UsageError
 
 #: The variable by which a shell asks for completions, as click names it.
 COMPLETE = "_MINICLUSTER_COMPLETE"
+#: What Helm gets for a chart that renders nothing, with `enabled: false`: it refuses an empty answer.
+NOTHING = b"# nothing is rendered\n"
 
 
 def main() -> None:
@@ -39,15 +41,16 @@ def post_render() -> None:
     # another plugin, such as helm diff, may have run Helm 3
     is_plugin = os.environ.get("HELM_PLUGIN_NAME") == "minicluster"
     with front_door(tell_helm if is_plugin else streams.say):
-        from minicluster.render import postrender, stream  # noqa: PLC0415 - see the top
+        from minicluster.render import postrender, renamed, stream  # noqa: PLC0415 - see the top
 
         data = streams.read(sys.stdin.buffer)
-        if stream.may_have_others(data):
+        if stream.may_have_others(data) or not data.strip():
             from minicluster.release import adopt, caller  # noqa: PLC0415 - most streams have none
 
             outer = caller.find()
-            data = adopt.adopt(data, outer, outer.say)
-        streams.write(postrender.render(data, seed=None, allow_random=True))
+            data = adopt.adopt(data, outer, outer.say) if data.strip() or not outer.pid else NOTHING
+        beside = renamed.read(os.environ.get(renamed.BESIDE, ""))
+        streams.write(postrender.render(data, seed=None, allow_random=True, beside=beside))
     os._exit(0)  # all is written; this saves the 10 ms in which Python frees its objects
 
 

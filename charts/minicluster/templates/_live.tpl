@@ -109,6 +109,18 @@ newer Kubernetes, changes only the next Job.
 {{- end }}
 
 {{/*
+What Helm keeps of the last revision, from its Secret, for the post-renderer (plugin/minicluster/render/revision.py); ""
+without a live Job.
+*/}}
+{{- define "minicluster.last" -}}
+{{- $revision := sub .Release.Revision 1 -}}
+{{- if and (gt $revision 0) (ne (include "minicluster.installedValues" .) "{}") -}}
+{{- $secret := include "minicluster.lookup" (list . "v1" "Secret" (printf "sh.helm.release.v1.%s.v%d" .Release.Name $revision)) | fromJson -}}
+{{- dig "data" "release" "" $secret -}}
+{{- end -}}
+{{- end }}
+
+{{/*
 Selector and pod template of the live services, as JSON; "" when there are none, or when the values of the services
 change.
 */}}

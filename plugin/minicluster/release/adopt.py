@@ -5,7 +5,7 @@ objects, and calls the post-renderer itself: so an upgrade keeps the certificate
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,8 @@ from minicluster.convert import ValuesFile, convert, others
 from minicluster.errors import StreamError, ToolError
 from minicluster.release import helm
 from minicluster.release.caller import Caller
+from minicluster.render import renamed
+from minicluster.render.revision import Name, jobs_of, name_of
 from minicluster.render.stream import KIND, OPERATOR, may_have_others, split
 
 #: An annotation of a MiniCluster: "true" leaves it to flux-operator
@@ -39,8 +41,9 @@ def adopt(data: bytes, caller: Caller, say: Say) -> bytes:
 def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
     seen: set[tuple[str, str]] = set()
     services = []
-    for chunk in split(data):
-        metadata = _metadata(chunk)
+    chunks = [(chunk, _metadata(chunk)) for chunk in split(data)]
+    beside = renamed.written(_names(data, [metadata for _, metadata in chunks if metadata is not None]))
+    for chunk, metadata in chunks:
         if metadata is None:
             services += [chunk] if _SERVICE.search(chunk) else []
             yield chunk
@@ -55,10 +58,16 @@ def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
         seen.add((namespace, one.name))
         for warning in one.warnings:
             say(f"warning: {warning}")
-        for made in split(_template(one, namespace, caller)):
+        for made in split(_template(one, namespace, caller, {renamed.BESIDE: beside})):
             yield _with_warnings(made, one.warnings)
     for remark in _remarks(services, [name for _, name in seen]):
         say(f"warning: {remark}")
+
+
+def _names(data: bytes, replaced: Iterable[Mapping[str, Any]]) -> Iterator[Name]:
+    """Yield namespace and name of each MiniCluster in a stream: those of our chart, and those that it replaces."""
+    yield from (name_of(job) for _, job in jobs_of(data) if job)
+    yield from ((str(metadata.get("namespace") or ""), str(metadata.get("name"))) for metadata in replaced)
 
 
 def _remarks(services: Sequence[bytes], names: Sequence[str]) -> Iterator[str]:
@@ -85,8 +94,8 @@ def _metadata(chunk: bytes) -> Mapping[str, Any] | None:
     return metadata if is_ours and not is_kept else None
 
 
-def _template(one: ValuesFile, namespace: str, caller: Caller) -> bytes:
-    """Return what `helm template` makes of our chart. Raises ToolError."""
+def _template(one: ValuesFile, namespace: str, caller: Caller, variables: Mapping[str, str]) -> bytes:
+    """Return what `helm template` makes of our chart; its post-renderer gets the variables. Raises ToolError."""
     if not (namespace or caller.pid):
         raise StreamError(
             f"MiniCluster {one.name} has no namespace, and no command of Helm above this one names it: write "
@@ -101,7 +110,7 @@ def _template(one: ValuesFile, namespace: str, caller: Caller) -> bytes:
         *caller.version,
         *("--", caller.release or one.release, str(helm.CHART)),
     ]
-    environment = {**caller.environment, **({"HELM_NAMESPACE": namespace} if namespace else {})}
+    environment = {**caller.environment, **variables, **({"HELM_NAMESPACE": namespace} if namespace else {})}
     try:
         done = kubectl.run(
             "helm", words, stdin=yamlio.dump(values).decode(), seconds=kubectl.HELM_SECONDS, env=environment

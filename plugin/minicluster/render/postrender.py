@@ -1,28 +1,58 @@
 """Post-rendering: a stream of manifests with its MiniClusters rendered, and everything else byte for byte."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from minicluster import yamlio
 from minicluster.errors import CurveError
-from minicluster.render import config, curve, devices, stream
+from minicluster.render import config, curve, devices, renamed, revision, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
 
-def render(data: bytes, seed: bytes | None, allow_random: bool, say: Callable[[str], object] = lambda _: None) -> bytes:
+def render(
+    data: bytes,
+    seed: bytes | None,
+    allow_random: bool,
+    say: Callable[[str], object] = lambda _: None,
+    beside: Sequence[revision.Name] = (),
+) -> bytes:
     """Return a stream with its MiniClusters rendered; new keys come from the seed, or at random where allowed.
 
-    ``say`` is told the warnings: Helm's own command has them in its notes. Raises MiniClusterError.
+    ``say`` is told the warnings: Helm's own command has them in its notes. ``beside`` are MiniClusters that the upgrade
+    has outside of the stream. Raises MiniClusterError.
     """
+    newcomers: list[renamed.Newcomer] = []
+    revisions: set[str] = set()
 
     def expand(document: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
         cluster = load(document)
+        newcomers.extend(filter(None, [renamed.load(document)]))
+        revisions.update(filter(None, [str(document.get("last") or "")]))
         for warning in devices.uncounted(cluster):
             say(f"warning: MiniCluster {cluster.name}: {warning}")
         return config.documents(cluster, partial(_keypair, cluster, seed, allow_random))
 
-    return b"".join(stream.render(data, expand))
+    rendered = b"".join(stream.render(data, expand))
+    if not (newcomers or revisions):
+        return rendered
+    return _with_live_jobs(rendered, newcomers, revisions, beside)
+
+
+def _with_live_jobs(
+    rendered: bytes, newcomers: Sequence[renamed.Newcomer], revisions: set[str], beside: Sequence[revision.Name]
+) -> bytes:
+    """Return the stream of an upgrade, in which live Jobs stay as they were sent. Raises SpecError for a new name."""
+    found = list(revision.jobs_of(rendered))
+    renamed.refuse(newcomers, {*(revision.name_of(job) for _, job in found if job), *beside})
+    before = {name: job for text in revisions for name, job in revision.jobs(text).items()}
+    return b"".join(chunk if job is None else _as_sent(chunk, job, before) for chunk, job in found)
+
+
+def _as_sent(chunk: bytes, job: Mapping[str, Any], before: Mapping[revision.Name, Mapping[str, Any]]) -> bytes:
+    sent = revision.as_sent(job, before.get(revision.name_of(job)))
+    return chunk if sent is job else yamlio.dump(sent)
 
 
 def _keypair(cluster: MiniClusterModel, seed: bytes | None, allow_random: bool) -> tuple[bytes, bytes]:
