@@ -91,9 +91,21 @@ that it needs a token for: pod.disruptionBudget too. A live cluster keeps the ag
 uninstall {{ .Release.Name }} first, or install under another name
 {{- end }}
 
-{{/* Fails if an upgrade finds no Job of its name, where it would run finished work again. */}}
+{{/* Fails if an upgrade finds no Job of its name, where it would run finished work again, or mix groups of two clusters. */}}
 {{- define "minicluster.refuseNewJob" -}}
+{{- $root := . -}}
 {{- $name := include "minicluster.name" . -}}
+{{- range include "minicluster.groups" . | fromJsonArray }}
+{{- $values := include "minicluster.groupValues" (list $root .) | fromJson }}
+{{- $group := set (set (omit $root "Values") "Values" $values) "group" .name }}
+{{- if ne (include "minicluster.installedValues" $group) "{}" }}
+{{- $changes := include "minicluster.changes" $group | fromJson | keys | sortAlpha | join ", " }}
+{{- if or $changes (ne (include "minicluster.liveVersion" $group) $root.Chart.Version) }}
+{{- $why := $changes | default (printf "version %s of the chart" (include "minicluster.liveVersion" $group)) | trunc 200 }}
+{{- fail (printf "the Job %s-%s is left of the former %s, whose values were others (%s): `kubectl delete job %s-%s`, then upgrade again" $name .name $name $why $name .name) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- /* with cleanup, Kubernetes removes the Job when it has ended */ -}}
 {{- $owner := dig "metadata" "annotations" "meta.helm.sh/release-name" "" (include "minicluster.liveConfigMap" . | fromJson) -}}
 {{- if and .Values.cleanup (eq $owner .Release.Name) }}

@@ -114,7 +114,11 @@ without a live Job.
 */}}
 {{- define "minicluster.last" -}}
 {{- $revision := sub .Release.Revision 1 -}}
-{{- if and (gt $revision 0) (ne (include "minicluster.installedValues" .) "{}") -}}
+{{- $isLive := false -}}
+{{- range include "minicluster.jobNames" . | fromJsonArray -}}
+{{- if ne (include "minicluster.lookup" (list $ "batch/v1" "Job" .)) "{}" }}{{ $isLive = true }}{{ end -}}
+{{- end -}}
+{{- if and (gt $revision 0) $isLive -}}
 {{- $secret := include "minicluster.lookup" (list . "v1" "Secret" (printf "sh.helm.release.v1.%s.v%d" .Release.Name $revision)) | fromJson -}}
 {{- dig "data" "release" "" $secret -}}
 {{- end -}}

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from minicluster import yamlio
 from minicluster.errors import CurveError
 from minicluster.render import config, curve, devices, renamed, revision, stream
 from minicluster.render.load import load
@@ -47,12 +46,7 @@ def _with_live_jobs(
     found = list(revision.jobs_of(rendered))
     renamed.refuse(newcomers, {*(revision.name_of(job) for _, job in found if job), *beside})
     before = {name: job for text in revisions for name, job in revision.jobs(text).items()}
-    return b"".join(chunk if job is None else _as_sent(chunk, job, before) for chunk, job in found)
-
-
-def _as_sent(chunk: bytes, job: Mapping[str, Any], before: Mapping[revision.Name, Mapping[str, Any]]) -> bytes:
-    sent = revision.as_sent(job, before.get(revision.name_of(job)))
-    return chunk if sent is job else yamlio.dump(sent)
+    return revision.with_sent(found, before)
 
 
 def _keypair(cluster: MiniClusterModel, seed: bytes | None, allow_random: bool) -> tuple[bytes, bytes]:

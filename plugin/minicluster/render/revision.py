@@ -8,7 +8,7 @@ refuses to take them away.
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from minicluster.render.quantity import is_quantity, to_number
 from minicluster.render.stream import split
 from minicluster.render.upgrade import immutable_fields
 
+Job = Mapping[str, Any]
 Name = tuple[str, str]  #: namespace and name of a Job
 #: Lists that Kubernetes merges by a key of their items (patchMergeKey in k8s.io/api/core/v1); others it replaces.
 KEYS = {
@@ -35,13 +36,13 @@ _QUANTITIES = {"limits", "requests", "overhead", "sizeLimit", "storage", "diviso
 _EMPTY: tuple[Any, ...] = (None, "", 0, {}, [])
 
 
-def jobs_of(stream: bytes) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
+def jobs_of(stream: bytes) -> Iterator[tuple[bytes, Job | None]]:
     """Yield the documents of a stream, each with the Job of a MiniCluster that it is, or with None."""
     for chunk in split(stream):
         yield chunk, _job(chunk) if IMMUTABLE.encode() in chunk else None
 
 
-def _job(chunk: bytes) -> Mapping[str, Any] | None:
+def _job(chunk: bytes) -> Job | None:
     """Return the Job of a MiniCluster that a document is; None for any other, and for what Helm will refuse to read."""
     try:
         document = yamlio.load(chunk)
@@ -51,13 +52,13 @@ def _job(chunk: bytes) -> Mapping[str, Any] | None:
     return document if is_ours else None
 
 
-def name_of(job: Mapping[str, Any]) -> Name:
+def name_of(job: Job) -> Name:
     """Return namespace and name of a Job."""
     return str(job["metadata"].get("namespace") or "default"), str(job["metadata"]["name"])
 
 
 @lru_cache(maxsize=4)
-def jobs(release: str) -> Mapping[Name, Mapping[str, Any]]:
+def jobs(release: str) -> Mapping[Name, Job]:
     """Return the Jobs in what Helm keeps of a revision, the text of its Secret; none of what can't be read."""
     import gzip  # noqa: PLC0415 - 2 ms, which only upgrades need
 
@@ -68,7 +69,17 @@ def jobs(release: str) -> Mapping[Name, Mapping[str, Any]]:
         return {}
 
 
-def as_sent(job: Mapping[str, Any], before: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def with_sent(documents: Iterable[tuple[bytes, Job | None]], before: Mapping[Name, Job]) -> bytes:
+    """Return a stream of ``jobs_of`` with its Jobs as ``as_sent`` has them; all else, and a new Job, byte for byte."""
+    return b"".join(chunk if job is None else _with_sent(chunk, job, before) for chunk, job in documents)
+
+
+def _with_sent(chunk: bytes, job: Job, before: Mapping[Name, Job]) -> bytes:
+    sent = as_sent(job, before.get(name_of(job)))
+    return chunk if sent is job else yamlio.dump(sent)
+
+
+def as_sent(job: Job, before: Job | None) -> Job:
     """Return a Job, rendered as it is live, with the immutable fields that the last revision has, if they made it."""
     live = immutable_fields(job)
     sent = immutable_fields(before or {})
