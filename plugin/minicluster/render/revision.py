@@ -31,6 +31,8 @@ KEYS = {
     "hostAliases": "ip",
     "topologySpreadConstraints": "topologyKey",
 }
+#: Maps that Kubernetes replaces as a whole (mapType=atomic).
+_WHOLE = {"nodeSelector"}
 #: Fields whose values, or whose maps' values, are quantities.
 _QUANTITIES = {"limits", "requests", "overhead", "sizeLimit", "storage", "divisor"}
 _EMPTY: tuple[Any, ...] = (None, "", 0, {}, [])
@@ -91,6 +93,8 @@ def as_sent(job: Job, before: Job | None) -> Job:
 def covers(live: Any, sent: Any, field: str = "") -> bool:
     """Tell whether a live value is what was sent and nothing but additions, in maps and in lists with keys."""
     if isinstance(sent, dict) and isinstance(live, dict):
+        if field in _WHOLE and sent and sent.keys() != live.keys():
+            return False
         inner = field if field in _QUANTITIES else ""
         return all(covers(live.get(key), value, inner or key) for key, value in sent.items())
     if isinstance(sent, list) and isinstance(live, list):

@@ -23,6 +23,7 @@ SENT: dict[str, Any] = {
                 "containers": [
                     {"name": "mc", "env": [{"name": "A", "value": ""}], "resources": {"limits": {"cpu": 2}}, "args": []}
                 ],
+                "nodeSelector": {"a": "b"},
                 "tolerations": [{"key": "x"}],
                 "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1024Mi"}}],
             },
@@ -81,6 +82,7 @@ def test_what_was_added_to_a_job_is_left_out(job: dict[str, Any]) -> None:
         changed(*POD, "containers", 0, "env", 0, "value", value="0"),
         # Kubernetes replaces such a list: the additions would be gone
         changed(*POD, "tolerations", 0, value={"key": "y"}),
+        changed(*POD, "nodeSelector", "c", value="d"),
         changed(*POD, "volumes", 0, "emptyDir", value={"sizeLimit": "2Gi"}) | {"spec": {"template": {}}},
     ],
 )
