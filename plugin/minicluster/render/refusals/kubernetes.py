@@ -47,18 +47,18 @@ def service_names(cluster: MiniClusterModel) -> Iterator[str]:
     if version and version >= DIGITS:
         return
     headless = str(cluster.spec["network"]["headlessName"])
-    this = f"this is {version[0]}.{version[1]}" if version else "which is not known here"
+    named = {"network.headlessName": headless}
+    if not headless or _other_services(cluster):
+        named["nameOverride"] = cluster.name
+    this = f"this is {version[0]}.{version[1]}" if version else "its version is not known here"
     # without a cluster, Helm assumes a version of its own
-    way = "" if version else "; or say which it is: --kube-version 1.36 --api-versions batch/v1/Job"
-    named = [f"network.headlessName is {headless}"] if headless[:1].isdigit() else []
-    if cluster.name[0].isdigit() and (not headless or _other_services(cluster)):
-        named.append(f"the MiniCluster is named {cluster.name}")
-    for what in named:
-        key = "nameOverride" if what.startswith("the") else "it"
-        yield (
-            f"{what}: only Kubernetes {DIGITS[0]}.{DIGITS[1]} takes Services whose names begin with a digit, "
-            f"{this}; set {key} to a name that begins with a letter{way}"
-        )
+    way = "" if version else ", or name the version: --kube-version 1.36 --api-versions batch/v1/Job"
+    for key, name in named.items():
+        if name[:1].isdigit():
+            yield (
+                f"the name {name} begins with a digit: Kubernetes has such Services from {DIGITS[0]}.{DIGITS[1]} on, "
+                f"{this}; set {key} to a name that begins with a letter{way}"
+            )
 
 
 def _other_services(cluster: MiniClusterModel) -> bool:
