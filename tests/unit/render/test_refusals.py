@@ -1,6 +1,5 @@
 """Each refusal of contradicting values, with its whole message."""
 
-import re
 from typing import Any
 
 import pytest
