@@ -94,7 +94,7 @@ FAILURES: dict[str, Failure] = {
     "no such Kubernetes node": Failure(
         "No Kubernetes node is allowed",
         f"{POD}: Unschedulable: 0/4 nodes are available: 4 node(s) didn't match Pod's node affinity/selector: correct "
-        "pod.nodeSelector or pod.affinity",
+        "pod.nodeSelector or pod.nodeAffinity",
     ),
     "quota used up": Failure(
         "A ResourceQuota is used up",

@@ -1,5 +1,6 @@
 """Helpers of all tiers: paths, certificates, streams as Python reads them. The Helms are in tools/clients.py."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -146,6 +147,21 @@ def chart_of_others(folder: Path, template: str) -> Path:
     (folder / "templates").mkdir(parents=True)
     (folder / "Chart.yaml").write_text("{apiVersion: v2, name: other, version: 1.2.3}")
     (folder / "templates" / "all.yaml").write_text(template)
+    return folder
+
+
+def umbrella(folder: Path, *aliases: str) -> Path:
+    """Write a chart with an object of its own and ours as a part, by each alias; a value turns each on and off."""
+    version = re.search(r"^version: (.*)$", (CHART / "Chart.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert version
+    parts = [
+        {"name": "minicluster", "alias": alias, "version": version[1], "condition": f"{alias}.enabled"}
+        for alias in aliases
+    ]
+    chart_of_others(folder, "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}\n")
+    about = {"apiVersion": "v2", "name": "umbrella", "version": "0.1.0", "dependencies": parts}
+    (folder / "Chart.yaml").write_text(json.dumps(about))
+    shutil.copytree(CHART, folder / "charts" / "minicluster")
     return folder
 
 

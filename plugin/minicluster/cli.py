@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The variable by which a shell asks for completions, as click names it.
 COMPLETE = "_MINICLUSTER_COMPLETE"
+#: What Helm gets for a chart that renders nothing, with `enabled: false`: it refuses an empty answer.
+NOTHING = b"# nothing is rendered\n"
 
 
 def main() -> None:
@@ -56,11 +58,11 @@ def post_render() -> None:
 
             streams.write(b"".join(adopt.cover(data)))
             os._exit(0)
-        if stream.may_have_others(data):
+        if stream.may_have_others(data) or not data.strip():
             from minicluster.release import adopt, caller  # noqa: PLC0415 - most streams have none
 
             outer = caller.find()
-            data = adopt.adopt(data, outer, outer.say)
+            data = adopt.adopt(data, outer, outer.say) if data.strip() or not outer.pid else NOTHING
         streams.write(postrender.render(data, seed=None, allow_random=check_new_keys))
     os._exit(0)  # all is written; this saves the 10 ms in which Python frees its objects
 

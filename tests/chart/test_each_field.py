@@ -18,6 +18,7 @@ Base = Callable[[dict[str, Any]], tuple[Any, Any]]
 #: Fields that change nothing, and the reason.
 NO_EFFECT = {
     "global": "Helm's own, for the charts above",
+    "enabled": "for the condition of a parent chart",
     "interactive": "without a command, which excludes it, a cluster is interactive",
     "flux.bursting.expose.address": "is for the notes and for `minicluster burst`",
     "containers.0.runFlux": "the only container is the runner",
@@ -32,6 +33,7 @@ NO_EFFECT = {
 #: Fields that may change on a live cluster, so the Job does not record them; the certificate is compared elsewhere.
 MUTABLE = {
     *(
+        "enabled",
         "nameOverride",
         "services",
         "size",

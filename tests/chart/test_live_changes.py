@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ change: {{ .change | quote }}
 hint: {{ .hint | default "" | quote }}
 changes: {{ $changes | quote }}
 handed: {{ include "minicluster.installed" . | quote }}
+others: {{ include "minicluster.others" . | quote }}
 wanted: {{ include "minicluster.wantedJobs" . | quote }}
 ---
 kind: Job
@@ -78,9 +79,10 @@ def probe(helm4: Helm, tmp_path: Path) -> Probe:
         now: Mapping[str, Any] | None = None,
         was: Mapping[str, Any] | None = None,
         options: tuple[str, ...] = NEW,
+        gone: Sequence[str] = (),
     ) -> dict[str, Any]:
         installed = deep(BASE, was or {})
-        live = jobs(installed, options)
+        live = {key: text for key, text in jobs(installed, options).items() if key not in gone}
         live = {key: json.dumps(deep(json.loads(text), now or {})) for key, text in live.items()}
         found = rendered(deep(installed, asked), live, options)
         return {**found, "live": {key: json.loads(text) for key, text in live.items()}}
@@ -171,6 +173,39 @@ def test_a_replacement_keeps_max_size_and_removes_the_jobs_of_all_groups(probe: 
     record = json.loads(wanted["mc"]["minicluster/immutable"])
     assert (record["maxSize"], record["groups[0].maxSize"]) == ("3", "2")
     assert wanted["mc"].items() <= found["job"]["metadata"]["annotations"].items()
+
+
+SIZED: dict[str, Any] = {"groups": [{"name": "g", "size": 3}]}
+LEFT = "the Job mc-g is left of the former mc, whose values were others"
+WAY = "`kubectl delete job mc-g`, then upgrade again"
+
+
+@pytest.mark.parametrize(
+    ("was", "asked", "now", "error"),
+    [
+        (GROUP, {}, SUSPENDED, ""),
+        (GROUP, {"size": 1, "deadlineSeconds": 9}, {}, ""),
+        # the group keeps its maxSize
+        (SIZED, GROUP, {}, ""),
+        (GROUP, {"groups": [{"name": "other"}]}, {}, ""),
+        (GROUP, deep(REPLACE, IMAGE), {}, ""),
+        (GROUP, IMAGE, SUSPENDED, f"{LEFT} (containers[0].image): {WAY}"),
+        (GROUP, {"groups": [{"name": "g", "maxSize": 2}]}, {}, f"{LEFT} (maxSize): {WAY}"),
+        (
+            GROUP,
+            {},
+            {"metadata": {"annotations": {"minicluster/version": "0.0.9"}}},
+            f"{LEFT} (version 0.0.9 of the chart): {WAY}",
+        ),
+    ],
+    ids=str,
+)
+def test_a_group_whose_cluster_is_gone_stays_or_is_in_the_way(
+    probe: Probe, was: dict[str, Any], asked: dict[str, Any], now: dict[str, Any], error: str
+) -> None:
+    found = probe(asked, now, was, gone=["Job/mc"])
+    assert error in found.get("error", "")
+    assert bool(error) == ("error" in found), found
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,19 @@
 """values.yaml and its schema agree."""
 
+import ast
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
-from support import CHART, Helm
+from support import CHART, PACKAGE, Helm
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-#: Keys that are not values: Helm's `global`, keys that have only a message, and an alias.
-NOT_VALUES = {"": {"global", "apiVersion", "kind", "metadata", "spec"}, "flux": {"leadBroker"}}
+#: Keys that are not values: those for parent charts, keys that have only a message, and an alias.
+NOT_VALUES = {"": {"global", "enabled", "apiVersion", "kind", "metadata", "spec"}, "flux": {"leadBroker"}}
 
 
 def objects(
@@ -65,3 +67,43 @@ def test_the_defaults_have_the_types_and_choices_of_the_schema() -> None:
 def test_helm_lint_finds_no_fault_in_the_chart(helm: Helm) -> None:
     out = helm.ok("lint", "--strict", CHART)
     assert "0 chart(s) failed" in out
+
+
+#: What looks like the name of a value in a text of the package.
+NO_NAMES = {
+    "flux.installRoot": "flux-operator's",
+    "flux.resource.journal": "Flux's",
+    "groups.get": "of a program",
+    "kueue.x": "the begin of Kueue's group",
+}
+
+
+def fields(part: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the fields of a value, or of the items of a list; None when they are Kubernetes', or the user's names."""
+    if "$ref" in part:
+        part = SCHEMA["$defs"][part["$ref"].rpartition("/")[2]]
+    return fields(part["items"]) if "items" in part else part.get("properties")
+
+
+def exists(name: str) -> bool:
+    """Tell whether a value of a name, such as `containers[].command`, exists."""
+    known, keys = fields(SCHEMA), re.sub(r"\[\w*\]", "", name).split(".")
+    for key in keys:
+        if known is not None and key not in known:
+            return False
+        known = fields(known[key]) if known else None
+    return True
+
+
+def test_the_package_names_values_that_exist() -> None:
+    objects = "|".join(key for key, part in SCHEMA["properties"].items() if fields(part))
+    pattern = re.compile(rf"(?<![\w./$-])(?:{objects})(?:\[\w*\])?(?:\.[a-zA-Z]+(?:\[\w*\])?)+")
+    texts = [
+        node.value
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    names = {name for text in texts for name in pattern.findall(text) if not name.endswith((".py", ".sh", ".json"))}
+    assert len(names) > 50
+    assert sorted(name for name in names - NO_NAMES.keys() if not exists(name)) == []

@@ -83,8 +83,8 @@ def test_upgrades_keep_the_fields_that_kueue_set_and_restart_nothing(
     assert template["nodeSelector"] == {**pod.get("nodeSelector", {}), **FLAVOR["nodeLabels"]}
     release.upgrade(deadlineSeconds=1000)
     assert release.running(2) == uids
-    # the first manifest is without the flavor. Helm 4 leaves it to Kueue, but not in fields that the manifest has
-    if release.helm.major == 3 or pod:
+    # no manifest has the flavor. Kubernetes leaves it alone, but not in fields that a manifest has
+    if pod:
         why = "field is immutable" if release.helm.major == 3 else 'conflicts with "kueue"'
         assert why in release.helm.fails("rollback", release.name, "1", "--namespace", release.namespace)
     else:

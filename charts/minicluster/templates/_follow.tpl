@@ -15,7 +15,7 @@ app.kubernetes.io/component: follow
 
 {{/* The root's values for that pod, as YAML. They lack the certificate: the pod reads it from the Secret. */}}
 {{- define "minicluster.rootValues" -}}
-{{- $values := omit .Values "global" | deepCopy -}}
+{{- $values := omit .Values "global" "enabled" | deepCopy -}}
 {{- $_ := set $values "maxSize" (include "minicluster.maxSize" . | int64) -}}
 {{- $_ := set $values "groups" (include "minicluster.groups" . | fromJsonArray) -}}
 {{- $_ := unset $values.flux "curveCert" -}}

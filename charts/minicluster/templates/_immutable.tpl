@@ -91,16 +91,19 @@ that it needs a token for: pod.disruptionBudget too. A live cluster keeps the ag
 uninstall {{ .Release.Name }} first, or install under another name
 {{- end }}
 
-{{/* Fails if an upgrade finds no Job of its name, where it would make a second cluster or run finished work again. */}}
+{{/* Fails if an upgrade finds no Job of its name, where it would run finished work again, or mix groups of two clusters. */}}
 {{- define "minicluster.refuseNewJob" -}}
 {{- $root := . -}}
 {{- $name := include "minicluster.name" . -}}
-{{- $replaced := eq .change "replace" | ternary (include "minicluster.replacedJobs" .) "[]" | fromJsonArray -}}
-{{- range (include "minicluster.lookup" (list . "batch/v1" "Job" "") | fromJson).items }}
-{{- $annotations := .metadata.annotations | default dict }}
-{{- if has .metadata.name $replaced }}
-{{- else if and (eq (get $annotations "meta.helm.sh/release-name") $root.Release.Name) (hasKey $annotations "minicluster/immutable") }}
-{{- fail (printf "nameOverride can't change on the live MiniCluster %s: the new name is %s; %s" .metadata.name $name (include "minicluster.anotherWay" $root)) }}
+{{- range include "minicluster.groups" . | fromJsonArray }}
+{{- $values := include "minicluster.groupValues" (list $root .) | fromJson }}
+{{- $group := set (set (omit $root "Values") "Values" $values) "group" .name }}
+{{- if ne (include "minicluster.installedValues" $group) "{}" }}
+{{- $changes := include "minicluster.changes" $group | fromJson | keys | sortAlpha | join ", " }}
+{{- if or $changes (ne (include "minicluster.liveVersion" $group) $root.Chart.Version) }}
+{{- $why := $changes | default (printf "version %s of the chart" (include "minicluster.liveVersion" $group)) | trunc 200 }}
+{{- fail (printf "the Job %s-%s is left of the former %s, whose values were others (%s): `kubectl delete job %s-%s`, then upgrade again" $name .name $name $why $name .name) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- /* with cleanup, Kubernetes removes the Job when it has ended */ -}}
@@ -108,6 +111,24 @@ uninstall {{ .Release.Name }} first, or install under another name
 {{- if and .Values.cleanup (eq $owner .Release.Name) }}
 {{- fail (printf "the Job of %s has ended and was cleaned up, and an upgrade would run its work again: uninstall %s first, or set cleanup to false" $name .Release.Name) }}
 {{- end }}
+{{- end }}
+
+{{/*
+The live Jobs of the release's MiniClusters, for the post-renderer (plugin/minicluster/render/renamed.py): an upgrade that
+adds one MiniCluster and removes another may be a new name of one. As JSON in base64; "" for one that has a Job.
+*/}}
+{{- define "minicluster.others" -}}
+{{- $jobs := list -}}
+{{- if and .Release.IsUpgrade (eq (include "minicluster.lookup" (list . "batch/v1" "Job" (include "minicluster.name" .))) "{}") -}}
+{{- range (include "minicluster.lookup" (list . "batch/v1" "Job" "") | fromJson).items -}}
+{{- $annotations := .metadata.annotations | default dict -}}
+{{- if and (eq (get $annotations "meta.helm.sh/release-name") $.Release.Name) (hasKey $annotations "minicluster/immutable") -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $jobs = append $jobs (dict "name" .metadata.name "chart" (get $labels "helm.sh/chart") "group" (get $labels "minicluster/group") "deleted" (hasKey .metadata "deletionTimestamp")) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with $jobs }}{{ dict "chart" $.Chart.Name "jobs" . | toJson | b64enc }}{{ end -}}
 {{- end }}
 
 {{/* Fails if the live Job is being deleted, or if the upgrade turns on the agent or changes the certificate. */}}

@@ -109,6 +109,23 @@ newer Kubernetes, changes only the next Job.
 {{- end }}
 
 {{/*
+What Helm keeps of the last revision, from its Secret, for the post-renderer (plugin/minicluster/render/revision.py); ""
+without a live Job. One hand-over document of a release has it: all charts of a release share `Release`.
+*/}}
+{{- define "minicluster.last" -}}
+{{- $revision := sub .Release.Revision 1 -}}
+{{- $isLive := false -}}
+{{- range include "minicluster.jobNames" . | fromJsonArray -}}
+{{- if ne (include "minicluster.lookup" (list $ "batch/v1" "Job" .)) "{}" }}{{ $isLive = true }}{{ end -}}
+{{- end -}}
+{{- if and (gt $revision 0) $isLive (not (hasKey .Release "last")) -}}
+{{- $_ := set .Release "last" "handed over" -}}
+{{- $secret := include "minicluster.lookup" (list . "v1" "Secret" (printf "sh.helm.release.v1.%s.v%d" .Release.Name $revision)) | fromJson -}}
+{{- dig "data" "release" "" $secret -}}
+{{- end -}}
+{{- end }}
+
+{{/*
 Selector and pod template of the live services, as JSON; "" when there are none, or when the values of the services, or
 the place of a suspended cluster's pods, change.
 */}}

@@ -39,7 +39,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         r"^Unschedulable.*node\.kubernetes\.io/(unreachable|not-ready|disk-pressure|memory-pressure|unschedulable)",
         "Kubernetes nodes are lost, full or closed: `kubectl get nodes` says which; it starts when one has room",
     ),
-    (r"^Unschedulable.*node affinity/selector", "correct pod.nodeSelector or pod.affinity"),
+    (r"^Unschedulable.*node affinity/selector", "correct pod.nodeSelector or pod.nodeAffinity"),
     (r"^Unschedulable.*untolerated taint", "set pod.tolerations"),
     (
         r"^ended with exit code \d+, kept by ",

@@ -19,6 +19,7 @@ from minicluster.convert.read import each_object, is_list
 from minicluster.errors import StreamError, ToolError
 from minicluster.release import helm
 from minicluster.release.caller import Caller
+from minicluster.render.revision import Job, Name, jobs_of, name_of, with_sent
 from minicluster.render.stream import GROUP, INNER, KIND, OPERATOR, may_have_others, parse, split
 
 #: An annotation of a MiniCluster: "true" leaves it to flux-operator
@@ -36,7 +37,20 @@ def adopt(data: bytes, caller: Caller, say: Say) -> bytes:
 
     They have a hand-over document each, for the post-renderer. Raises MiniClusterError.
     """
-    return b"".join(_chunks(data, caller, say)) if may_have_others(data) else data
+    if not may_have_others(data):
+        return data
+    made = b"".join(_chunks(data, caller, say))
+    return with_sent(jobs_of(made), dict(_last_jobs(caller)))
+
+
+def _last_jobs(caller: Caller) -> Iterator[tuple[Name, Job]]:
+    """Yield the Jobs of the last revision by name. Our chart in another release can't look that up."""
+    if not (caller.is_upgrade and caller.has_cluster and caller.release):
+        return
+    words = ("get", "manifest", "--", caller.release)
+    with suppress(kubectl.CommandError):  # there may be none yet
+        done = kubectl.run("helm", words, seconds=kubectl.HELM_SECONDS, env=caller.environment)
+        yield from ((name_of(job), job) for _, job in jobs_of(done.stdout) if job)
 
 
 def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:

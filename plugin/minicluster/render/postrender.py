@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import config, curve, devices, programs, stream
+from minicluster.render import config, curve, devices, programs, renamed, revision, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -22,9 +22,13 @@ def render(
     ``allow_random`` may be a function that raises CurveError for a cluster that must not get such keys. ``say`` is told
     the warnings: Helm's own command has them in its notes. Raises MiniClusterError.
     """
+    newcomers: list[renamed.Newcomer] = []
+    revisions: set[str] = set()
 
     def expand(documents: Sequence[dict[str, Any]]) -> Iterator[Iterable[Mapping[str, Any]]]:
         clusters = list(map(load, documents))
+        newcomers.extend(filter(None, map(renamed.load, documents)))
+        revisions.update(filter(None, (str(document.get("last") or "") for document in documents)))
         shared = programs.shared(clusters)
         left = dict(shared)
         for cluster in clusters:
@@ -33,7 +37,18 @@ def render(
             keypair = partial(_keypair, cluster, seed, allow_random)
             yield chain(programs.documents(cluster, left), config.documents(cluster, keypair, shared))
 
-    return b"".join(stream.render(data, expand))
+    rendered = b"".join(stream.render(data, expand))
+    if not (newcomers or revisions):
+        return rendered
+    return _with_live_jobs(rendered, newcomers, revisions)
+
+
+def _with_live_jobs(rendered: bytes, newcomers: Sequence[renamed.Newcomer], revisions: set[str]) -> bytes:
+    """Return the stream of an upgrade, in which live Jobs stay as they were sent. Raises SpecError for a new name."""
+    found = list(revision.jobs_of(rendered))
+    renamed.refuse(newcomers, {revision.name_of(job) for _, job in found if job})
+    before = {name: job for text in revisions for name, job in revision.jobs(text).items()}
+    return revision.with_sent(found, before)
 
 
 def _keypair(

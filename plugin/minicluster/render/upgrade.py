@@ -79,14 +79,18 @@ def changes(
         old, new = was.get(path, default), asked.get(path, default)
         same = old == new or (old in _EMPTY and new in _EMPTY)
         if not same and not (old == FORMER_DEFAULTS.get(path) and new == default):
-            yield path, _shown(old), _shown(new)
+            yield path, _shown(was, path, old), _shown(asked, path, new)
 
 
 _EMPTY = ("{}", "[]", "null")
 
 
-def _shown(text: str) -> str:
-    return "(unset)" if text in (*_EMPTY, "") else text
+def _shown(record: Mapping[str, str], path: str, text: str) -> str:
+    """Return the text of a value for a message; one that is no text, but a list, has a path for each item."""
+    if text not in (*_EMPTY, ""):
+        return text
+    items = [record[item] for n in range(len(record)) if (item := f"{path}[{n}]") in record]
+    return json.dumps(items, ensure_ascii=False) if items else "(unset)"
 
 
 def immutable_values(installed: Installed, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,10 +116,24 @@ def refuse(installed: Installed, name: str, defaults: Mapping[str, str]) -> None
     for path, was, asked in changes(installed.was, installed.asked, defaults):
         hint = f"{installed.hint}; " if installed.hint else ""
         replace = f"`minicluster replace {name}` makes its Job anew and keeps the queue; or " if is_kept else ""
+        group = _changed_groups(installed, name) if path.startswith("groups[") else ""
+        change = f"{path} can't change on the live MiniCluster {name}: it is {was}, asked is {asked}"
         raise SpecError(
-            f"{path} can't change on the live MiniCluster {name}: it is {was}, asked is {asked}; "
-            f"{hint}{replace}uninstall {installed.release} first, or install under another name"
+            f"{group or change}; {hint}{replace}uninstall {installed.release} first, or install under another name"
         )
+
+
+def _changed_groups(installed: Installed, name: str) -> str:
+    """Return which group comes or goes; "" when none does."""
+    records = (installed.was, installed.asked)
+    was, asked = ([record[path] for path in sorted(record) if _GROUP_NAME.fullmatch(path)] for record in records)
+    for groups, others, verb in ((asked, was, "added to"), (was, asked, "removed from")):
+        for group in [one for one in groups if one not in others]:
+            return f"the group {group} can't be {verb} the live MiniCluster {name}"
+    return ""
+
+
+_GROUP_NAME = re.compile(r"groups\[[0-9]+\]\.name")
 
 
 def immutable_fields(job: Mapping[str, Any]) -> dict[str, Any]:

@@ -1129,3 +1129,42 @@ def test_a_name_too_long_for_the_objects_named_after_it_is_refused(
     name = "a" * (length + 1)
     with pytest.raises(SpecError, match=message.format(name)):
         load({"metadata": {"name": name}, "spec": spec})
+
+
+def digit(name: str, key: str, this: str = "this is 1.35") -> str:
+    since = "Kubernetes has such Services from 1.36 on"
+    return f"the name {name} begins with a digit: {since}, {this}; set {key} to a name that begins with a letter"
+
+
+HEADLESS = {"network": {"headlessName": "0svc"}}
+LETTER = {"network": {"headlessName": "svc"}}
+PORTS = {"containers": [{"name": "a", "runFlux": True}, {"name": "b", "ports": [80]}]}
+EXPOSED = bursting(expose={"type": "NodePort"})
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "wrong", "key"),
+    [
+        ("2024-run", {}, "2024-run", "nameOverride"),
+        ("mc", HEADLESS, "0svc", "network.headlessName"),
+        ("2024", HEADLESS, "0svc", "network.headlessName"),
+        ("4node", deep(LETTER, PORTS), "4node", "nameOverride"),
+        ("4node", deep(LETTER, EXPOSED), "4node", "nameOverride"),
+        ("4node", LETTER, "", ""),
+        ("mc", deep(LETTER, PORTS), "", ""),
+    ],
+)
+def test_a_service_whose_name_begins_with_a_digit_needs_kubernetes_1_36(
+    name: str, spec: dict[str, Any], wrong: str, key: str
+) -> None:
+    def message(kubernetes: str) -> str:
+        try:
+            load({"metadata": {"name": name}, "spec": spec, "kubernetes": kubernetes})
+        except SpecError as error:
+            return str(error).removeprefix(f"MiniCluster {name}: ")
+        return ""
+
+    assert (message("v1.36.0"), message("v1.37.1")) == ("", "")
+    assert message("v1.35.9") == (digit(wrong, key) if wrong else "")
+    unknown = f"{digit(wrong, key, 'its version is not known here')}, or name the version: --kube-version 1.36 "
+    assert message("") == (f"{unknown}--api-versions batch/v1/Job" if wrong else "")

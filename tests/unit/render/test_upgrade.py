@@ -139,6 +139,32 @@ def test_a_record_that_the_chart_did_not_write_is_refused(cluster_of: Cluster, t
         ({}, {"flux.logLevel": "6", "pod.labels": "{}"}, None),
         ({"flux.logLevel": "6"}, {}, None),
         ({}, {"flux.logLevel": "7"}, "flux.logLevel can't change on the live MiniCluster mc: it is 6, asked is 7"),
+        # a list has a path for each item
+        (
+            {"containers[0].command[0]": "sleep", "containers[0].command[1]": "1"},
+            {"containers[0].command": "x"},
+            'containers[0].command can\'t change on the live MiniCluster mc: it is ["sleep", "1"], asked is x',
+        ),
+        (
+            {"containers[0].command": "x"},
+            {"containers[0].command[0]": "y"},
+            'containers[0].command can\'t change on the live MiniCluster mc: it is x, asked is ["y"]',
+        ),
+        (
+            {},
+            {"groups[0].cores": "1", "groups[0].name": "gpu"},
+            "the group gpu can't be added to the live MiniCluster mc",
+        ),
+        (
+            {"groups[0].cores": "1", "groups[0].name": "gpu", "groups[1].name": "spot"},
+            {"groups[0].cores": "2", "groups[0].name": "spot"},
+            "the group gpu can't be removed from the live MiniCluster mc",
+        ),
+        (
+            {"groups[0].cores": "1", "groups[0].name": "gpu"},
+            {"groups[0].cores": "2", "groups[0].name": "gpu"},
+            "groups[0].cores can't change on the live MiniCluster mc: it is 1, asked is 2",
+        ),
         (
             {"logging.quiet": "true"},
             {},

@@ -55,6 +55,7 @@ CHECKS = (
     devices.used_claims,
     fit.impossible,
     kubernetes.fields,
+    kubernetes.service_names,
     groups.groups,
 )
 

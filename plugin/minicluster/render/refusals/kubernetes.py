@@ -23,6 +23,8 @@ from minicluster.render.schema import shown
 FIELDS = Path(__file__).parent.parent / "kubernetes.json"
 #: The first version with a stable API of resource claims.
 STABLE_CLAIMS = (1, 34)
+#: The first version in which the name of a Service may begin with a digit (RelaxedServiceNameValidation).
+DIGITS = (1, 36)
 #: Ids, which begin at 0.
 IDS = ("runAsUser", "runAsGroup", "fsGroup")
 
@@ -37,6 +39,31 @@ def fields(cluster: MiniClusterModel) -> Iterator[str]:
         # the values have the form of the first stable version, from which the chart makes the older ones
         spec_version = max(version, STABLE_CLAIMS) if version else None
         yield from _problems(f"pod.resourceClaims[{n}].spec", "ResourceClaimSpec", claim.get("spec", {}), spec_version)
+
+
+def service_names(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield the value that gives Services names which begin with a digit, unless this Kubernetes takes them."""
+    version = release(cluster.kubernetes)
+    if version and version >= DIGITS:
+        return
+    headless = str(cluster.spec["network"]["headlessName"])
+    named = {"network.headlessName": headless}
+    if not headless or _other_services(cluster):
+        named["nameOverride"] = cluster.name
+    this = f"this is {version[0]}.{version[1]}" if version else "its version is not known here"
+    # without a cluster, Helm assumes a version of its own
+    way = "" if version else ", or name the version: --kube-version 1.36 --api-versions batch/v1/Job"
+    for key, name in named.items():
+        if name[:1].isdigit():
+            yield (
+                f"the name {name} begins with a digit: Kubernetes has such Services from {DIGITS[0]}.{DIGITS[1]} on, "
+                f"{this}; set {key} to a name that begins with a letter{way}"
+            )
+
+
+def _other_services(cluster: MiniClusterModel) -> bool:
+    """Tell whether there are Services beside the headless one; their names begin with the cluster's."""
+    return bool(cluster.flux["bursting"]["expose"]["type"] or any(one.get("ports") for one in cluster.sidecars))
 
 
 def _parts(cluster: MiniClusterModel) -> Iterator[tuple[str, str, Any]]:

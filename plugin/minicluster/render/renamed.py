@@ -1,0 +1,67 @@
+"""A MiniCluster that an upgrade would give another name: its Job would go, and with it the queue.
+
+Nothing in Kubernetes says that two names are those of one MiniCluster. But one that is added takes no other's place: an
+upgrade that adds one and removes one may rename it.
+"""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, NamedTuple
+
+from minicluster.errors import SpecError
+from minicluster.render.revision import Name
+
+#: The chart's name, where no parent chart gives it an alias.
+CHART = "minicluster"
+_VERSION = re.compile(r"-v?[0-9]+\.[0-9]+\.[0-9]+([-_].*)?$")
+
+
+class Newcomer(NamedTuple):
+    """A MiniCluster that has no Job, in an upgrade of a release that has others."""
+
+    namespace: str
+    name: str
+    chart: str  #: the chart's name: its alias in a parent chart
+    others: Mapping[str, str]  #: names of the Jobs of the release's MiniClusters, each with its chart
+
+
+def load(document: Mapping[str, Any]) -> Newcomer | None:
+    """Return what a hand-over document says of other MiniClusters, if it is of one without a Job; else None.
+
+    Raises SpecError for a text that the chart didn't write.
+    """
+    text = document.get("others")
+    if not text:
+        return None
+    try:
+        found = json.loads(base64.b64decode(str(text), validate=True))
+        others = {
+            str(one["name"]): _VERSION.sub("", str(one["chart"]))
+            for one in found["jobs"]
+            if not one["group"] and not one["deleted"]
+        }
+        chart = str(found["chart"])
+    except (binascii.Error, ValueError, KeyError, TypeError):
+        raise SpecError("others is not what the chart writes: leave it out") from None
+    metadata = document["metadata"]
+    return Newcomer(str(metadata.get("namespace") or "default"), str(metadata["name"]), chart, others)
+
+
+def refuse(newcomers: Iterable[Newcomer], kept: Set[Name]) -> None:
+    """Raise SpecError for a newcomer beside which a MiniCluster goes.
+
+    ``kept`` are the Jobs of the upgrade; the namespace "" is that of the release.
+    """
+    for one in newcomers:
+        for name, chart in one.others.items():
+            # two aliases are two MiniClusters
+            is_another = chart != one.chart and CHART not in (chart, one.chart)
+            if not is_another and kept.isdisjoint({(one.namespace, name), ("", name)}):
+                raise SpecError(
+                    f"nameOverride can't change on the live MiniCluster {name}: the new name is {one.name}, and the "
+                    f"queue of {name} would be lost; keep the name {name}, or install {one.name} as a release of its "
+                    f"own. If these are two MiniClusters, remove {name} by one upgrade and add {one.name} by the next"
+                )
