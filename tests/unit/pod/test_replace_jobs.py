@@ -164,6 +164,14 @@ def test_a_call_that_fails_is_tried_again_for_a_while(
         program.remove(jobs, {"mc": RECORD})
 
 
+def test_a_proxy_of_the_environment_is_not_asked(jobs: Any, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # nobody listens there
+    api.jobs = {"mc": job("u")}
+    assert jobs.get("mc") == job("u")
+
+
 def lead(*conditions: dict[str, str], index: str = "0", waiting: dict[str, str] | None = None) -> dict[str, Any]:
     state = {"waiting": waiting} if waiting else {"running": {}}
     metadata = {"annotations": {"batch.kubernetes.io/job-completion-index": index}}

@@ -57,17 +57,20 @@ class Kube:
         try:
             headers = {"Content-Type": kind, "Authorization": f"Bearer {(self.token / 'token').read_text().strip()}"}
             asked = urllib.request.Request(self.server + path, data, headers, method=method)
-            with urllib.request.urlopen(asked, timeout=TIMEOUT, context=self._tls()) as answer:
+            with self._opener().open(asked, timeout=TIMEOUT) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise KubeError(f"{method} {path}: {error.code} {_message(error)}") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise KubeError(f"{method} {path}: {error}") from None
 
-    def _tls(self) -> ssl.SSLContext | None:
-        if not self.server.startswith("https:"):
-            return None
-        return ssl.create_default_context(cafile=str(self.token / "ca.crt"))
+    def _opener(self) -> urllib.request.OpenerDirector:
+        """Return what asks the API server itself: a proxy of the image or of flux.environment is for the work."""
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if self.server.startswith("https:"):
+            tls = ssl.create_default_context(cafile=str(self.token / "ca.crt"))
+            handlers.append(urllib.request.HTTPSHandler(context=tls))
+        return urllib.request.build_opener(*handlers)
 
     def get_job(self) -> dict[str, Any]:
         """Return the Job. Raises KubeError."""

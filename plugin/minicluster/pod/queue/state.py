@@ -19,6 +19,8 @@ from offers import list_modules
 OWN_REASON = "minicluster: "
 #: How a job can have ended (job-list.job-stats)
 RESULTS = ("successful", "failed", "canceled", "timeout")
+#: Files with the problems of other programs, a line for each
+PROBLEMS = ("undrainer.problem", "agent.problem")
 
 
 def parse_idset(text: str) -> list[int]:
@@ -201,6 +203,11 @@ def noted(name: str) -> str:
         return ""
 
 
+def noted_problems() -> list[str]:
+    """Return what the other programs of the lead's pod say that they can't do."""
+    return [line for name in PROBLEMS for line in noted(name).split("\n") if line]
+
+
 def summary(handle: Any) -> dict[str, Any]:
     """Return what `minicluster status` shows of Flux; ranks are idsets. Raises OSError."""
     found = nodes(handle)
@@ -218,7 +225,7 @@ def summary(handle: Any) -> dict[str, Any]:
         "free": totals(free),
         "used": totals(found.used.values()),
         "jobs": job_counts(handle),
-        "problems": [text for text in (noted("undrainer.problem"), saved.problem(handle)) if text],
+        "problems": [*noted_problems(), *filter(None, [saved.problem(handle)])],
         "queue_wait": round(longest_wait(waiting_jobs(handle), time.time()), 1),
     }
 

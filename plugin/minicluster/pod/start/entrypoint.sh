@@ -61,7 +61,7 @@ main() {
 # Makes the files that the pod's programs expect, and removes those from before a restart of this container.
 prepare() {
   set --
-  for file in stopping ready working launcher ended exit-code unbound gpus undrainer.problem report report.problem \
+  for file in stopping ready working launcher ended exit-code unbound gpus undrainer.problem agent.problem report report.problem \
     came-back; do
     [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
   done
