@@ -26,6 +26,9 @@ class Answer:
     def get(self) -> Any:
         return self.value
 
+    def wait_for(self, _: float) -> "Answer":
+        return self
+
 
 def resource_set(pairs: dict[int, tuple[int, int]]) -> dict[str, Any]:
     """Return R of {rank: (cores, GPUs)}."""
@@ -47,6 +50,11 @@ class FakeFlux:
     #: Time of each drain, 1 s by default; and of the start of the lead's broker
     drained_at: dict[int, float] = field(default_factory=dict)
     starttime: float = 0.0
+    #: Brokers that are connected and not online; how long ago a broker has connected, long ago by default
+    joining: set[int] = field(default_factory=set)
+    connected: dict[int, float] = field(default_factory=dict)
+    #: The children of each inner broker, by default all of the lead
+    tree: dict[int, list[int]] = field(default_factory=dict)
     jobs: list[dict[str, Any]] = field(default_factory=list)
     newest: int = 0  #: id of the last job
     kvs: dict[str, Any] = field(default_factory=dict)
@@ -85,6 +93,26 @@ class FakeFlux:
             for rank, reason in self.drained.items()
         }
         return {"R": resource_set(self.all), "online": to_idset(self.online), "drain": drain}
+
+    def overlay_topology(self, payload: Any, nodeid: int | None) -> dict[str, Any]:
+        assert (payload, nodeid) == ({"rank": 0}, 0)
+
+        def part(rank: int) -> dict[str, Any]:
+            return {"rank": rank, "size": 1, "children": [part(child) for child in self._below(rank)]}
+
+        return part(0)
+
+    def _below(self, rank: int) -> list[int]:
+        return self.tree.get(rank, []) if self.tree else sorted(self.all)[1:] if rank == 0 else []
+
+    def overlay_health(self, _: Any, nodeid: int | None) -> dict[str, Any]:
+        assert nodeid in self.online, "a broker that is away is not asked"
+        there = self.online | self.joining
+        children = [
+            {"rank": rank, "status": "full" if rank in there else "offline", "duration": self.connected.get(rank, 1e12)}
+            for rank in self._below(nodeid)
+        ]
+        return {"rank": nodeid, "status": "partial", "duration": 1.0, "children": children}
 
     def resource_drain(self, payload: Any, nodeid: int | None) -> None:
         assert nodeid == 0
