@@ -26,6 +26,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_groups": "".join(_group(group) for group in cluster.groups),
         "mc_joins": _joined_lead(cluster),
         "mc_hosts_count": registered(cluster),
+        "mc_records": "" if cluster.flux["brokerConfig"] else broker.RECORDS,
         "mc_resource_set": resources.resource_set(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
         "mc_report_path": cluster.spec["report"]["path"],

@@ -20,7 +20,8 @@ main() {
   # flux puts the view's modules into PYTHONPATH; the work gets back the image's own
   MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
   export MINICLUSTER_PYTHONPATH
-  for file in environment time process home secrets network resources archive report leave comeback watch; do
+  for file in environment time process home secrets config network memory resources archive report leave comeback \
+    watch; do
     # shellcheck source=/dev/null
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done
@@ -34,6 +35,7 @@ main() {
   [ ! -e "$mc_told_to_stop" ] || exit "$RETRY"
   find_home "$mc_state"
   prepare
+  find_memory /sys/fs/cgroup
   run_snippet init.sh
   if ! [ -x "$mc_flux" ]; then
     warn "there is no flux here (${mc_view:-in PATH}): set flux.container.image to a view for this image's distribution"
@@ -61,8 +63,8 @@ main() {
 # Makes the files that the pod's programs expect, and removes those from before a restart of this container.
 prepare() {
   set --
-  for file in stopping ready working launcher ended exit-code unbound gpus undrainer.problem agent.problem report report.problem \
-    came-back; do
+  for file in stopping ready working launcher ended exit-code unbound gpus undrainer.problem agent.problem memory.problem kills report \
+    report.problem came-back; do
     [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
   done
   [ $# = 0 ] || rm -f "$@"
@@ -91,6 +93,7 @@ find_version() {
 # Runs the broker of rank 0 with the work, and ends with the exit code of the work.
 lead() {
   run_snippet broker-pre.sh
+  limit_records
   use_archive
   use_state_volume
   use_report
@@ -98,7 +101,10 @@ lead() {
   # version
   [ -z "$mc_quiet" ] ||
     mc_start_words="$mc_start_words -o-Slog-level=6 -o-Slog-forward-level=3 -o-Slog-filename=\"\$mc_broker_errors\""
+  watch_kills &
+  watch=$!
   run_lead
+  kill "$watch" 2>/dev/null || true
   keep_archive
   print_report
   if [ -e "$mc_state/run/exit-code" ]; then
@@ -131,10 +137,11 @@ worker() {
   pause=1
   while :; do
     read -r started _ </proc/uptime
-    if [ -n "$mc_joins" ]; then warn_while_alone & else watch_connection /proc/net 3>&- >/dev/null 2>&1 & fi
+    if [ -n "$mc_joins" ]; then warn_while_alone & else watch_connection /proc/net >/dev/null 2>&1 & fi
     watch=$!
     run_broker
     kill "$watch" 2>/dev/null || true
+    tell_kills
     [ -z "$mc_stopped" ] || exit "$RETRY"
     if [ -e "$mc_state/run/ended" ] || [ -n "$mc_complete_workers" ]; then break; fi
     # a broker that can't start must not be restarted without a pause
@@ -175,6 +182,8 @@ run_broker() {
 start_flux() {
   # in flux-core 0.82 the attribute hostname took the place of the variable
   FLUX_FAKE_HOSTNAME=$mc_host PATH=$PATH:$mc_rc_bin
+  # one heap for the threads of the lead's broker: with one for each it would take half as much memory again
+  [ "$mc_role${MALLOC_ARENA_MAX:-}" != lead ] || export MALLOC_ARENA_MAX=1 MINICLUSTER_ARENAS=1
   # for remains.py
   MINICLUSTER_BROKER=$mc_run
   export FLUX_FAKE_HOSTNAME PATH MINICLUSTER_BROKER
