@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from minicluster.cluster.groups import GroupNodes
+from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 from minicluster.idset import parse_idset, to_idset
 from minicluster.lead.question import Answer
@@ -11,6 +12,8 @@ from minicluster.live.snapshot import StatusSnapshot
 
 #: Seconds after which a broker should have joined
 LATE = 60
+#: How the problem begins that the lead's queue is not that of the former one (pod/start/archive.sh)
+LOST = "a former lead was lost"
 #: Keys whose values only the lead's answer has
 FLUX = (
     "flux",
@@ -46,11 +49,23 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         "size": snapshot.size,
         "sizeFrom": "job" if snapshot.job else "pods",
         "maxSize": snapshot.max_size,
+        "failures": _failures(snapshot.job),
         "pods": _grouped({**_held(snapshot.groups), **{rank: pod.state for rank, pod in pods.items()}}),
         "containers": _containers(pods),
         "locations": _locations([GroupNodes("", 0, 0, 0, snapshot.pods), *snapshot.groups]),
     }
     return found | (_flux(snapshot, snapshot.answer) if snapshot.answer else dict.fromkeys(FLUX))
+
+
+def _failures(job: KubernetesJob | None) -> dict[str, int] | None:
+    """Return how many pods have failed, and the most that may; None where it isn't known."""
+    return {"pods": job.failures, "most": job.most_failures} if job and job.most_failures is not None else None
+
+
+def _problems(snapshot: StatusSnapshot, problems: Iterable[str]) -> list[str]:
+    """Return the problems; that of a lost lead with when and why it was lost."""
+    former = snapshot.pods[0].former if 0 in snapshot.pods else ""
+    return [_line(f"{each}; it was {former}" if former and each.startswith(LOST) else each) for each in problems]
 
 
 def _held(groups: Iterable[GroupNodes]) -> dict[int, str]:
@@ -115,7 +130,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         },
         "waiting": [{"jobs": each["jobs"], "reason": _line(each["reason"])} for each in flux.get("waiting", ())],
         "longestWait": flux["queue_wait"],
-        "problems": [_line(problem) for problem in flux.get("problems", ())],
+        "problems": _problems(snapshot, flux.get("problems", ())),
         "bursts": {"registered": max(0, flux["registered"] - known), "up": sum(rank >= known for rank in brokers)},
         "groups": [
             {

@@ -23,6 +23,9 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
     yield _row("MiniCluster", f"{found['name']}, namespace {found['namespace']}, age {duration(found['age'])}{version}")
     yield _row("State", ": ".join(filter(None, [found["state"], found["why"]])))
     yield _row("Size", _size(found))
+    failures = found["failures"]
+    if failures and failures["pods"]:
+        yield _row("Failures", "{pods} pods; with more than {most} (backoffLimit) the Job ends".format_map(failures))
     if found["nodes"]:
         yield from _flux(found)
     else:

@@ -37,6 +37,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_end_seconds": end,
         "mc_on_stop": cluster.spec["pod"]["onStop"],
         "mc_work": work.kind(cluster),
+        "mc_wrap": cluster.flux["wrap"].split(",")[0],
         "mc_start_words": shlex.join(broker.start(cluster)),
         "mc_submit_words": shlex.join(work.submit(cluster)),
         "mc_batch_words": shlex.join(work.batch(cluster)),

@@ -5,7 +5,7 @@ from typing import Any
 
 from minicluster.commands.status import command
 from minicluster.live.table import table
-from status_samples import BUSY, FOUR, IDLE, RUNNING, UNSCHEDULABLE, job, pod, show
+from status_samples import BUSY, FOUR, IDLE, RUNNING, SETTINGS, UNSCHEDULABLE, ended, flux, job, pod, show
 
 BUSY_IMAGE = "Pending: ImagePullBackOff: correct the image's name, or set imagePullSecret for its registry"
 
@@ -20,6 +20,7 @@ def test_the_status_document_has_these_fields_and_values() -> None:
         "size": 4,
         "sizeFrom": "job",
         "maxSize": 8,
+        "failures": None,
         "pods": [
             {"ranks": "0-2", "reason": "Running"},
             {"ranks": "3", "reason": "Pending: ImagePullBackOff"},
@@ -65,6 +66,20 @@ def test_the_status_document_says_where_the_pods_run() -> None:
     rows = "\nZones        3: zone unknown\n             0,2: a\n             1: b\n"
     assert rows in table(shown)
     assert "Zones" not in table(show(job(), [pods[0], pods[2]], IDLE[2]))
+
+
+def test_the_problem_of_a_lost_lead_says_when_and_why_it_was_lost() -> None:
+    former = ended(137, "OOMKilled")
+    former["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = "2030-01-01T11:45:00Z"
+    before = pod(0, former, "2030-01-01T11:40:00Z", name="mini-0-a")
+    lost = "a former lead was lost (pod number 1 of this index), and its queue with it: state.capacity keeps a queue"
+    answer = (SETTINGS, flux(online="0-3", problems=[lost, "another"]))
+    assert show(job(), [*FOUR, before], answer)["problems"] == [
+        f"{lost}; it was mini-0-a, 2030-01-01 11:45:00 UTC: Failed: OOMKilled, exit code 137: it needs more memory: "
+        "raise resources.limits.memory",
+        "another",
+    ]
+    assert show(job(), FOUR, answer)["problems"] == [lost, "another"], "its pod is gone"
 
 
 def test_each_status_document_has_the_keys_that_the_help_lists() -> None:

@@ -42,6 +42,7 @@ main() {
     exit_with 127
   fi
   run_snippet pre.sh
+  check_wrap
   start_munge
   choose_ip_family /proc/net
   use_group
@@ -63,8 +64,8 @@ main() {
 # Makes the files that the pod's programs expect, and removes those from before a restart of this container.
 prepare() {
   set --
-  for file in stopping ready working launcher ended exit-code unbound gpus undrainer.problem agent.problem memory.problem kills report \
-    report.problem came-back; do
+  for file in stopping ready working launcher ended exit-code unbound gpus came-back kills report report.problem \
+    undrainer.problem agent.problem memory.problem former-lead.problem; do
     [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
   done
   [ $# = 0 ] || rm -f "$@"
@@ -93,6 +94,7 @@ find_version() {
 # Runs the broker of rank 0 with the work, and ends with the exit code of the work.
 lead() {
   run_snippet broker-pre.sh
+  tell_of_former_lead
   limit_records
   use_archive
   use_state_volume
@@ -108,6 +110,10 @@ lead() {
   keep_archive
   print_report
   if [ -e "$mc_state/run/exit-code" ]; then
+    # shellcheck disable=SC2209 # words, not a command
+    case $mc_work in
+    idle | diagnose) say "the instance was shut down; that Flux aborts rc2, a program that waits for this, is no failure" ;;
+    esac
     read -r mc_result <"$mc_state/run/exit-code"
     [ "$mc_result" = 0 ] || warn "the job failed with exit code $mc_result"
     run_snippet post.sh
@@ -190,11 +196,22 @@ start_flux() {
   exec "$mc_flux" "$@"
 }
 
-# With logging.quiet, prints the last errors of a broker that ended: they are not in the log.
+# With logging.quiet, prints the first errors of a broker that ended: they are not in the log. The others follow from
+# these. The lead has those of all brokers, and its own count.
 show_errors() {
   [ -n "$mc_quiet" ] && [ -s "$mc_broker_errors" ] || return 0
-  sed -e '/\.debug\[/d' -e '/\.info\[/d' -e '/\.notice\[/d' "$mc_broker_errors" | tail -n 5 >&3
+  errors=$(sed -e '/\.debug\[/d' -e '/\.info\[/d' -e '/\.notice\[/d' "$mc_broker_errors")
+  own=
+  [ "$mc_role" = worker ] || own=$(printf '%s\n' "$errors" | sed '/\[0]: /!d')
+  printf '%s\n' "${own:-$errors}" | sed -n '1,5p' >&3
   : >"$mc_broker_errors"
+}
+
+# Fails if flux.wrap names a program that this image lacks: Flux would not say which.
+check_wrap() {
+  [ -z "$mc_wrap" ] || command -v "$mc_wrap" >/dev/null && return 0
+  warn "flux.wrap: there is no $mc_wrap in this image: correct the value, or use an image that has it"
+  exit_with 127
 }
 
 # Warns when the broker of a burst gets no answer from its lead: by itself, the broker waits silently, even if the
