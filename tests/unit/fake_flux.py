@@ -57,6 +57,7 @@ class FakeFlux:
     tree: dict[int, list[int]] = field(default_factory=dict)
     jobs: list[dict[str, Any]] = field(default_factory=list)
     newest: int = 0  #: id of the last job
+    purged: int = 0  #: jobs whose records are gone
     kvs: dict[str, Any] = field(default_factory=dict)
     done: list[Any] = field(default_factory=list)
     #: Jobs that ignore a cancellation
@@ -189,7 +190,8 @@ class FakeFlux:
     def job_list_job_stats(self, *_: Any) -> dict[str, Any]:
         waiting = [job for job in self.jobs if job["state"] == "sched"]
         states = {"depend": 0, "priority": 0, "sched": len(waiting), "run": len(self.used), "cleanup": 0}
-        return {"job_states": {**states, "inactive": 3}, "successful": 2, "failed": 1, "canceled": 0, "timeout": 0}
+        ended = {"successful": 2, "failed": 1, "canceled": 0, "timeout": 0, "inactive_purged": self.purged}
+        return {"job_states": {**states, "inactive": 3}, **ended}
 
     def attr_get(self, name: str) -> str:
         attributes = {"version": "0.88.0", "broker.quorum": "1", "broker.pid": "4711", "rank": str(self.rank)}

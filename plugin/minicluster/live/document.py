@@ -125,8 +125,10 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         "jobs": {
             "pending": jobs["depend"] + jobs["priority"] + jobs["sched"],
             "running": jobs["run"] + jobs["cleanup"],
-            "done": jobs["inactive"],
+            "done": jobs["inactive"] + jobs.get("purged", 0),
             **{result: jobs[result] for result in ("failed", "canceled", "timeout")},
+            # programs of an older version don't say it
+            "purged": jobs.get("purged", 0),
         },
         "waiting": [{"jobs": each["jobs"], "reason": _line(each["reason"])} for each in flux.get("waiting", ())],
         "longestWait": flux["queue_wait"],

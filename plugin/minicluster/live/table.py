@@ -62,7 +62,7 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
     yield core_row
     if gpus["total"] or gpus["allocated"]:
         yield gpu_row
-    ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout") if jobs[end]]
+    ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout", "purged") if jobs[end]]
     yield f"{job_row}  {', '.join(ends)}".rstrip()
     yield from _reasons(
         "Waiting", [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in found["waiting"]]

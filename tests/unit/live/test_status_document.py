@@ -5,7 +5,7 @@ from typing import Any
 
 from minicluster.commands.status import command
 from minicluster.live.table import table
-from status_samples import BUSY, FOUR, IDLE, RUNNING, SETTINGS, UNSCHEDULABLE, ended, flux, job, pod, show
+from status_samples import BUSY, FOUR, IDLE, JOBS, RUNNING, SETTINGS, UNSCHEDULABLE, ended, flux, job, pod, show
 
 BUSY_IMAGE = "Pending: ImagePullBackOff: correct the image's name, or set imagePullSecret for its registry"
 
@@ -41,7 +41,7 @@ def test_the_status_document_has_these_fields_and_values() -> None:
         "missing": [{"ranks": "3", "reason": BUSY_IMAGE}],
         "cores": {"free": 76, "allocated": 20, "total": 128},
         "gpus": {"free": 0, "allocated": 6, "total": 8},
-        "jobs": {"pending": 4, "running": 3, "done": 120, "failed": 2, "canceled": 0, "timeout": 1},
+        "jobs": {"pending": 4, "running": 3, "done": 120, "failed": 2, "canceled": 0, "timeout": 1, "purged": 0},
         "waiting": [],
         "longestWait": 62.4,
         "problems": [],
@@ -66,6 +66,17 @@ def test_the_status_document_says_where_the_pods_run() -> None:
     rows = "\nZones        3: zone unknown\n             0,2: a\n             1: b\n"
     assert rows in table(shown)
     assert "Zones" not in table(show(job(), [pods[0], pods[2]], IDLE[2]))
+
+
+def test_jobs_whose_records_were_purged_are_part_of_those_that_are_done() -> None:
+    jobs = {**JOBS, "inactive": 500, "successful": 490, "failed": 10, "purged": 700}
+    shown = show(job(), FOUR, (SETTINGS, flux(online="0-3", jobs=jobs)))
+    assert {key: shown["jobs"][key] for key in ("done", "failed", "purged")} == {
+        "done": 1200,
+        "failed": 10,
+        "purged": 700,
+    }
+    assert "1200 done  10 failed, 700 purged\n" in table(shown)
 
 
 def test_the_problem_of_a_lost_lead_says_when_and_why_it_was_lost() -> None:

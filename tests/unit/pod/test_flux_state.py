@@ -156,6 +156,7 @@ def test_the_summary_of_flux_has_these_fields_and_values(flux: FakeFlux, monkeyp
             "failed": 1,
             "canceled": 0,
             "timeout": 0,
+            "purged": 0,
         },
         "problems": [],
         "queue_wait": 12.3,

@@ -24,6 +24,7 @@ import metrics
 import state
 from budget import DisruptionBudget, pods_to_hold
 from changes import NEEDS, STARTS, Changes, pause_after
+from ended import Ended
 from group_settings import GroupSettings, read_groups
 from kube import Kube, server
 from log import Once, Problems, log
@@ -49,6 +50,7 @@ class Agent:
         self.holding = Retry("the PodDisruptionBudget can't be read or changed now", "budget")
         self.scaling = Retry("the size can't be read or changed now", "scaling")
         self.server = metrics.MetricsServer()
+        self.ended = Ended()
 
     def look(self, now: float) -> tuple[float, float]:
         """Look at Flux and act, at a time of the monotonic clock.
@@ -104,7 +106,8 @@ class Agent:
         groups += [_figures(group, nodes.of(group.ranks), jobs.get(group.name)) for group in others]
         wait = state.longest_wait(waiting, time.time())
         try:
-            self.server.serve(settings["port"], metrics.text(groups, state.job_counts(self.handle), wait))
+            counts = self.ended.counts(state.job_counts(self.handle))
+            self.server.serve(settings["port"], metrics.text(groups, counts, wait))
             self.once.fail("", "port")
         except OSError as error:
             self.once.fail(f"metrics.port {settings['port']} can't be served: {error}", "port")

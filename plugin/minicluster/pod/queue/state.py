@@ -145,9 +145,13 @@ def exit_code(status: int) -> int:
 
 
 def job_counts(handle: Any) -> dict[str, int]:
-    """Return how many jobs are in each state, and how many ended in each way. Raises OSError."""
+    """Return how many jobs are in each state, and how many ended in each way. Raises OSError.
+
+    Of those that are `purged` Flux no longer has a record, and no longer knows how they ended.
+    """
     stats = handle.rpc("job-list.job-stats", {}).get()
-    return {**stats["job_states"], **{key: stats.get(key, 0) for key in RESULTS}}
+    found = {**stats["job_states"], **{key: stats.get(key, 0) for key in RESULTS}}
+    return {**found, "purged": stats.get("inactive_purged", 0)}
 
 
 def waiting_jobs(handle: Any) -> list[dict[str, Any]]:

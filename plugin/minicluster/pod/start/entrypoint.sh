@@ -64,7 +64,7 @@ main() {
 # Makes the files that the pod's programs expect, and removes those from before a restart of this container.
 prepare() {
   set --
-  for file in stopping ready working launcher ended exit-code unbound gpus came-back kills report report.problem \
+  for file in stopping ready working launcher ended exit-code unbound gpus came-back kills report report.problem report.purged \
     undrainer.problem agent.problem memory.problem former-lead.problem; do
     [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
   done
