@@ -99,8 +99,9 @@ def test_the_undrainer_does_not_wait_long_for_the_end_of_a_broker_that_joins(
 def test_a_rank_whose_next_pod_is_there_already_is_undrained(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lead was busy, and has not seen it go."""
     monkeypatch.setattr("time.time", lambda: 1000.0)
-    flux.drained, flux.drained_at = {2: TOLD, 3: TOLD}, {2: 900.0, 3: 900.0}
-    flux.connected = {2: 101.0, 3: 99.0}
+    flux.drained, flux.drained_at = dict.fromkeys([1, 2, 3], TOLD), dict.fromkeys([1, 2, 3], 900.0)
+    # rank 1 may have connected before the drain, whose time is in whole seconds
+    flux.connected = {1: 99.5, 2: 101.0, 3: 98.5}
     run(flux, monkeypatch)
     assert flux.done == [("undrain", "3")]
 

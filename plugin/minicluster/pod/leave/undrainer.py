@@ -28,6 +28,8 @@ from state import OWN_REASON, parse_idset
 #: Seconds between a look after a change and the next one, because job-list may learn of the change later; doubled each
 #: time without a change, up to the period
 AGAIN, PERIOD = 1.0, 60.0
+#: Flux tells the time of a drain in whole seconds
+EXACT = 1.0
 
 
 def our_drains(status: Mapping[str, Any]) -> dict[int, float]:
@@ -43,7 +45,7 @@ def gone_ranks(drains: Mapping[int, float], connections: Connections, now: float
     """
     connections.forget()
     found = {rank: connections.seconds(rank) for rank in drains}
-    return [rank for rank, seconds in found.items() if seconds is None or now - seconds > drains[rank]]
+    return [rank for rank, seconds in found.items() if seconds is None or now - seconds > drains[rank] + EXACT]
 
 
 def replaced_ranks(handle: Any) -> list[int]:
