@@ -57,6 +57,19 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
     return found | (_flux(snapshot, snapshot.answer) if snapshot.answer else dict.fromkeys(FLUX))
 
 
+def _jobs(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the numbers of jobs."""
+    # programs of an older version don't say it
+    purged = counts.get("purged", 0)
+    return {
+        "pending": counts["depend"] + counts["priority"] + counts["sched"],
+        "running": counts["run"] + counts["cleanup"],
+        "done": counts["inactive"] + purged,
+        **{result: counts[result] for result in ("failed", "canceled", "timeout")},
+        "purged": purged,
+    }
+
+
 def _failures(job: KubernetesJob | None) -> dict[str, int] | None:
     """Return how many pods have failed, and the most that may; None where it isn't known."""
     return {"pods": job.failures, "most": job.most_failures} if job and job.most_failures is not None else None
@@ -103,7 +116,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     drained = {rank: reason for part in parts for rank, reason in part.drained.items()}
     missing = {rank: reason for part in parts for rank, reason in part.missing.items()}
     known = sum(each.max_size for each in groups)
-    needed, jobs = flux["quorum"], flux["jobs"]
+    needed = flux["quorum"]
     # a quorum that was reached stays reached when brokers are lost later
     reached = len(brokers) >= needed or (0 in snapshot.pods and snapshot.pods[0].is_ready)
     starts = f"waits for the quorum, {len(brokers)} of {needed} brokers are online" + _held_up(
@@ -122,14 +135,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         "missing": _grouped(missing),
         "cores": _resource(flux, "cores"),
         "gpus": _resource(flux, "gpus"),
-        "jobs": {
-            "pending": jobs["depend"] + jobs["priority"] + jobs["sched"],
-            "running": jobs["run"] + jobs["cleanup"],
-            "done": jobs["inactive"] + jobs.get("purged", 0),
-            **{result: jobs[result] for result in ("failed", "canceled", "timeout")},
-            # programs of an older version don't say it
-            "purged": jobs.get("purged", 0),
-        },
+        "jobs": _jobs(flux["jobs"]),
         "waiting": [{"jobs": each["jobs"], "reason": _line(each["reason"])} for each in flux.get("waiting", ())],
         "longestWait": flux["queue_wait"],
         "problems": _problems(snapshot, flux.get("problems", ())),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ended import Ended
+from ended import EndedJobs
 
 
 def counts(successful: int, failed: int = 0, purged: int = 0) -> dict[str, int]:
@@ -10,13 +10,13 @@ def counts(successful: int, failed: int = 0, purged: int = 0) -> dict[str, int]:
 
 
 def totals(*looks: dict[str, int]) -> list[tuple[Any, ...]]:
-    ended = Ended()
+    ended = EndedJobs()
     return [tuple(ended.counts(each)[key] for key in ("successful", "failed")) for each in looks]
 
 
 def test_nothing_changes_while_nothing_is_purged() -> None:
     assert totals(counts(1), counts(5, 2)) == [(1, 0), (5, 2)]
-    assert Ended().counts(counts(1))["run"] == 1
+    assert EndedJobs().counts(counts(1))["run"] == 1
 
 
 def test_a_count_does_not_go_back_when_records_are_purged() -> None:

@@ -24,7 +24,7 @@ import metrics
 import state
 from budget import DisruptionBudget, pods_to_hold
 from changes import NEEDS, STARTS, Changes, pause_after
-from ended import Ended
+from ended import EndedJobs
 from group_settings import GroupSettings, read_groups
 from kube import Kube, server
 from log import Once, Problems, log
@@ -50,7 +50,7 @@ class Agent:
         self.holding = Retry("the PodDisruptionBudget can't be read or changed now", "budget")
         self.scaling = Retry("the size can't be read or changed now", "scaling")
         self.server = metrics.MetricsServer()
-        self.ended = Ended()
+        self.ended = EndedJobs()
 
     def look(self, now: float) -> tuple[float, float]:
         """Look at Flux and act, at a time of the monotonic clock.

@@ -12,7 +12,7 @@ from state import RESULTS
 
 
 @dataclass
-class Ended:
+class EndedJobs:
     """Remembers what was counted of purged jobs: Flux tells only how many these are."""
 
     last: Mapping[str, int] = field(default_factory=dict)  #: the counts at the last look; {}: none yet
