@@ -56,6 +56,28 @@ def test_a_worker_that_leaves_drains_its_rank_until_its_next_pod_is_back(make: M
     assert drains(cluster) == ""
 
 
+#: rc1 of a worker that takes its time, as where many pods start
+SLOW = """mc_start_words="$mc_start_words -o-Sbroker.rc1_path='sleep 30; $("$mc_flux" config builtin rc1_path)'\""""
+STATE = 'import flux; print(flux.Flux().rpc("state-machine.get").get()["state"])'
+#: When the lead lost its only child
+LOST = """import flux, time
+child = flux.Flux().rpc("overlay.health", nodeid=0).get()["children"][0]
+print(time.time() - child["duration"] if child["status"] in ("offline", "lost") else "")"""
+
+
+def test_a_worker_that_is_told_to_stop_while_it_joins_stays_drained_until_its_broker_has_ended(make: Make) -> None:
+    cluster = make({**TWO, "minSize": 1}, {"commands": {"workerPre": SLOW}}).start()
+    cluster.lead.wait_for_ready()
+    worker = cluster.pods[1]
+    until(lambda: worker.run(FLUX, "python", "-c", STATE).stdout.strip() == "init")
+    stop(worker)
+    assert worker.wait() == RETRY
+    until(lambda: not drains(cluster))
+    events = [line.split() for line in cluster.lead.flux("kvs", "eventlog", "get", "resource.eventlog").splitlines()]
+    times = {name: float(at) for at, name, *_ in events}
+    assert times["drain"] < float(cluster.lead.flux("python", "-c", LOST)) <= times["undrain"]
+
+
 def stop(pod: Pod) -> None:
     """Tell a pod to stop as the kubelet does: the hook, then the signal, whether or not the process can handle it."""
     until(lambda: pod.run("sh", f"{MOUNT}/minicluster/stop.sh").returncode == 0)

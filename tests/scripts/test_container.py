@@ -114,6 +114,24 @@ def test_a_sidecar_waits_for_the_modules_of_its_broker(make: Make) -> None:
     until(lambda: runs(pod) == 1)
 
 
+def test_a_sidecar_waits_as_long_as_its_broker_waits_for_its_quorum(make: Make) -> None:
+    pod = with_broker(container(make, command=RUNS))
+    pod.edit("container.sh", "WAIT=600 ", "WAIT=1 ")
+    asked = f"[ $# -gt 2 ] || exit 0; echo >>{pod.root}/asked; sleep 0.5"
+    pod.play("python -c", f'{asked}; [ "$(wc -l <{pod.root}/asked)" -ge 5 ] || exit 76')
+    side = pod.start("container.sh", "side", "sidecar")
+    until(lambda: runs(pod) == 1)
+    assert (side.stop(), side.log) == (0, "")
+
+
+def test_a_sidecar_does_not_take_a_broker_that_ends_for_one_that_is_there(make: Make) -> None:
+    pod = with_broker(container(make, command=RUNS))
+    pod.edit("container.sh", "WAIT=600 ", "WAIT=1 ")
+    pod.play("python -c", "[ $# -gt 2 ] || exit 0; exit 1")
+    said = "minicluster: side: no broker within 1 s\n"
+    assert (pod.run("container.sh", "side", "sidecar"), runs(pod)) == ((1, said), 0)
+
+
 def test_a_sidecar_whose_image_can_not_run_flux_waits_for_the_socket_only(make: Make) -> None:
     pod = with_broker(container(make, command=RUNS))
     pod.play("--version", "exit 127")

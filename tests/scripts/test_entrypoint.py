@@ -455,6 +455,65 @@ def test_a_broker_that_ends_before_the_work_fails_the_lead(make: Make, play: str
     assert pod.run() == (code, f"minicluster: {said}\n")
 
 
+#: What the lead's file has of a start that fails, with the count of the rest
+LEAD = """\
+broker.info[0]: parent-none: join->init 0.01ms
+broker.err[0]: rc1.0: sched-fluxion-resource: libboost_graph.so.1.74.0: cannot open shared object file
+broker.err[0]: rc1.0: flux modprobe rc1 Exited (rc=1) 1.6s
+"""
+WORKERS = "".join(f"broker.err[{rank}]: rc3.0: flux modprobe rc3 Exited (rc=1) 0.1s\n" for rank in range(1, 8))
+OWN = "".join(LEAD.splitlines(keepends=True)[1:])
+
+
+@pytest.mark.parametrize(
+    ("index", "errors", "shown"),
+    [
+        (0, WORKERS + LEAD + WORKERS, OWN),
+        (0, WORKERS, "".join(WORKERS.splitlines(keepends=True)[:5])),
+        (0, "flux-start: error execing broker: No such file or directory\n", None),
+        (1, WORKERS, "".join(WORKERS.splitlines(keepends=True)[:5])),
+    ],
+    ids=["of the lead", "of workers", "no broker", "on a worker"],
+)
+def test_the_first_errors_of_a_start_are_shown_although_logging_is_quiet(
+    make: Make, index: int, errors: str, shown: str | None
+) -> None:
+    pod = make({**QUIET, "size": 8}, {"command": "true"}, index=index)
+    (pod.root / "errors").write_text(errors)
+    pod.play("start", f"cat {pod.root}/errors >>$MINICLUSTER_HOME/config/run/broker-errors; exit 7")
+    process = pod.start()
+    until(lambda: "broker" in process.log and "exit code 7" in process.log)
+    process.end()
+    ours = "minicluster: the broker "
+    assert process.log.partition(ours)[0] == (errors if shown is None else shown)
+
+
+def test_a_program_of_flux_wrap_that_the_image_lacks_is_named(make: Make) -> None:
+    pod = make({**QUIET, "flux": {"wrap": "strace,-e,network"}}, {"command": "true"})
+    said = "flux.wrap: there is no strace in this image: correct the value, or use an image that has it"
+    assert pod.run() == (127, f"minicluster: {said}\n")
+    assert pod.calls("start") == []
+    pod.command("strace", "#!/bin/sh\n")
+    assert pod.run() == (0, "")
+
+
+@pytest.mark.parametrize("which", ["MINICLUSTER_FAILURES", "MINICLUSTER_IGNORED_FAILURES"])
+def test_a_lead_says_that_the_queue_of_a_former_one_is_lost(make: Make, which: str) -> None:
+    pod = make(QUIET, {"command": "true"})
+    lost = "a former lead was lost (pod number 2 of this index), and its queue with it: "
+    said = "`minicluster status` says why; state.capacity keeps a queue"
+    assert pod.run("entrypoint.sh", **{which: "2"}) == (0, f"minicluster: {lost}{said}\n")
+    assert (pod.run_folder / "former-lead.problem").read_text() == f"{lost}state.capacity keeps a queue\n"
+    # an annotation that the pod does not have is empty
+    assert pod.run("entrypoint.sh", MINICLUSTER_FAILURES="", MINICLUSTER_IGNORED_FAILURES="") == (0, "")
+    assert not (pod.run_folder / "former-lead.problem").exists()
+
+
+def test_a_kept_queue_is_not_lost(make: Make) -> None:
+    pod = make({**QUIET, "state": {"claimName": "shared"}}, {"command": "true"})
+    assert pod.run("entrypoint.sh", MINICLUSTER_FAILURES="2") == (0, "")
+
+
 # The archive -------------------------------------------------------------------------------------------------
 
 

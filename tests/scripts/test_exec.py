@@ -322,3 +322,54 @@ def test_helm_test_waits_for_the_quorum_with_a_time_limit(make: Make, shell: str
     code, log = pod.run("quorum.sh", "name-ready.ns", "0")
     assert code == 1
     assert log.startswith("no quorum within 0 s: ")
+
+
+# The user ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "how", ["$MINICLUSTER_HOME/bin/flux run true", ". $MINICLUSTER_HOME/flux-view.sh; flux run true"]
+)
+def test_what_people_run_has_the_home_and_the_user_that_the_work_has(make: Make, shell: str, how: str) -> None:
+    """A random uid has no passwd entry, and kubectl gives it the home /."""
+    if shell == "busybox":
+        pytest.skip("its id is always its own")
+    pod = make(QUIET)
+    pod.command("id", '#!/bin/sh\n[ "$1" != -un ] || exit 1\necho 12345\n')
+    pod.environment["HOME"] = "/"
+    pod.start()
+    until((pod.run_folder / "ready").exists)
+    assert pod.exec(how).both == ""
+    [start], [run] = pod.calls("start"), pod.calls("run")
+    for call in (start, run):
+        assert (call.env["HOME"], call.env["USER"], call.env["LOGNAME"]) == (f"{pod.state}/home", "flux", "flux")
+    assert Path(run.env["HOME"]).is_dir()
+
+
+def test_another_user_than_the_broker_s_gets_a_home_of_its_own(make: Make) -> None:
+    pod = started(make)
+    pod.edit("flux-view.sh", 'if [ -w "$mc_state" ]', "if false")  # root may write everywhere
+    pod.environment["HOME"] = "/"
+    pod.exec("$MINICLUSTER_HOME/bin/flux run true")
+    assert pod.calls("run")[0].env["HOME"] == f"{pod.home}/.own-{os.getuid()}/home"
+
+
+def test_the_usual_home_of_a_user_stays(make: Make) -> None:
+    pod = started(make)
+    pod.exec("$MINICLUSTER_HOME/bin/flux run true")
+    assert pod.calls("run")[0].env["HOME"] == pod.environment["HOME"]
+
+
+# A shutdown --------------------------------------------------------------------------------------------------
+
+ABORTED = 'minicluster: the cluster is shut down; "rc2 aborted" above is how Flux ends a program that waits for this\n'
+
+
+def test_what_flux_shows_of_a_shutdown_is_explained(make: Make) -> None:
+    pod = started(make)
+    pod.play("shutdown", "echo rc2.0: aborted")
+    assert pod.exec("$MINICLUSTER_HOME/bin/flux shutdown").both == f"rc2.0: aborted\n{ABORTED}"
+    assert pod.exec("$MINICLUSTER_HOME/bin/flux shutdown", FLUX_URI=OUTER).both == "rc2.0: aborted\n"
+    pod.play("shutdown", "exit 3")
+    done = pod.exec("$MINICLUSTER_HOME/bin/flux shutdown")
+    assert (done.code, done.both) == (3, "")

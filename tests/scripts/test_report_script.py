@@ -74,3 +74,11 @@ def test_a_flux_that_does_not_tell_its_rc3_runs_without_a_report(make: Make) -> 
     found, log = pod.run()
     assert (found, lines(log)) == (0, [LATE])
     assert "minicluster: there will be no report of the jobs: Flux does not tell its rc3" in log.splitlines()
+
+
+@pytest.mark.parametrize("how", [{"log": True}, {"path": f"{ROOT}/data/jobs.jsonl"}], ids=["log", "file"])
+def test_the_log_says_how_many_jobs_the_report_lacks(make: Make, how: dict[str, Any]) -> None:
+    pod = reporting(make, f'{WRITES}; echo 700 >"$3/report.purged"', **how)
+    found, log = pod.run()
+    said = "minicluster: 700 jobs are missing in the report: Flux no longer had their records"
+    assert (found, lines(log)[0]) == (0, said)

@@ -26,6 +26,9 @@ class Answer:
     def get(self) -> Any:
         return self.value
 
+    def wait_for(self, _: float) -> "Answer":
+        return self
+
 
 def resource_set(pairs: dict[int, tuple[int, int]]) -> dict[str, Any]:
     """Return R of {rank: (cores, GPUs)}."""
@@ -47,8 +50,14 @@ class FakeFlux:
     #: Time of each drain, 1 s by default; and of the start of the lead's broker
     drained_at: dict[int, float] = field(default_factory=dict)
     starttime: float = 0.0
+    #: Brokers that are connected and not online; how long ago a broker has connected, long ago by default
+    joining: set[int] = field(default_factory=set)
+    connected: dict[int, float] = field(default_factory=dict)
+    #: The children of each inner broker, by default all of the lead
+    tree: dict[int, list[int]] = field(default_factory=dict)
     jobs: list[dict[str, Any]] = field(default_factory=list)
     newest: int = 0  #: id of the last job
+    purged: int = 0  #: jobs whose records are gone
     kvs: dict[str, Any] = field(default_factory=dict)
     done: list[Any] = field(default_factory=list)
     #: Jobs that ignore a cancellation
@@ -85,6 +94,26 @@ class FakeFlux:
             for rank, reason in self.drained.items()
         }
         return {"R": resource_set(self.all), "online": to_idset(self.online), "drain": drain}
+
+    def overlay_topology(self, payload: Any, nodeid: int | None) -> dict[str, Any]:
+        assert (payload, nodeid) == ({"rank": 0}, 0)
+
+        def part(rank: int) -> dict[str, Any]:
+            return {"rank": rank, "size": 1, "children": [part(child) for child in self._below(rank)]}
+
+        return part(0)
+
+    def _below(self, rank: int) -> list[int]:
+        return self.tree.get(rank, []) if self.tree else sorted(self.all)[1:] if rank == 0 else []
+
+    def overlay_health(self, _: Any, nodeid: int | None) -> dict[str, Any]:
+        assert nodeid in self.online, "a broker that is away is not asked"
+        there = self.online | self.joining
+        children = [
+            {"rank": rank, "status": "full" if rank in there else "offline", "duration": self.connected.get(rank, 1e12)}
+            for rank in self._below(nodeid)
+        ]
+        return {"rank": nodeid, "status": "partial", "duration": 1.0, "children": children}
 
     def resource_drain(self, payload: Any, nodeid: int | None) -> None:
         assert nodeid == 0
@@ -161,7 +190,8 @@ class FakeFlux:
     def job_list_job_stats(self, *_: Any) -> dict[str, Any]:
         waiting = [job for job in self.jobs if job["state"] == "sched"]
         states = {"depend": 0, "priority": 0, "sched": len(waiting), "run": len(self.used), "cleanup": 0}
-        return {"job_states": {**states, "inactive": 3}, "successful": 2, "failed": 1, "canceled": 0, "timeout": 0}
+        ended = {"successful": 2, "failed": 1, "canceled": 0, "timeout": 0, "inactive_purged": self.purged}
+        return {"job_states": {**states, "inactive": 3}, **ended}
 
     def attr_get(self, name: str) -> str:
         attributes = {"version": "0.88.0", "broker.quorum": "1", "broker.pid": "4711", "rank": str(self.rank)}

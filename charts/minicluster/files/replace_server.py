@@ -102,11 +102,16 @@ class Jobs:
         data = None if body is None else json.dumps(body).encode()
         headers["Content-Type"] = "application/json"
         asked = urllib.request.Request(self.server + path, data, headers, method=method)
-        with urllib.request.urlopen(asked, timeout=TIMEOUT, context=self._tls()) as answer:
+        with self._opener().open(asked, timeout=TIMEOUT) as answer:
             return json.load(answer)
 
-    def _tls(self) -> ssl.SSLContext | None:
-        return ssl.create_default_context(cafile=str(self.token / "ca.crt")) if self.server[:6] == "https:" else None
+    def _opener(self) -> urllib.request.OpenerDirector:
+        """Return what asks the API server itself, whatever proxy the image names."""
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if self.server[:6] == "https:":
+            tls = ssl.create_default_context(cafile=str(self.token / "ca.crt"))
+            handlers.append(urllib.request.HTTPSHandler(context=tls))
+        return urllib.request.build_opener(*handlers)
 
 
 def annotations_of(job: Job) -> dict[str, str]:

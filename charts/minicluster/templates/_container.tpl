@@ -44,6 +44,14 @@ env:
   - name: MINICLUSTER_GROUP
     value: {{ . | quote }}
   {{- end }}
+  {{- if and (eq $kind "runner") (not $root.group) }}
+  {{- /* how many pods of the index were there before; Kubernetes sets one of them with backoffLimitPerIndex */}}
+  {{- range $name, $key := dict "FAILURES" "job-index-failure-count" "IGNORED_FAILURES" "job-index-ignored-failure-count" }}
+  - name: MINICLUSTER_{{ $name }}
+    valueFrom:
+      fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/{{ $key }}']"}
+  {{- end }}
+  {{- end }}
   {{- if and (eq $kind "runner") $root.Values.flux.locations }}
   {{- range $name, $path := dict "NODE" "spec.nodeName" "ZONE" "metadata.labels['topology.kubernetes.io/zone']" "REGION" "metadata.labels['topology.kubernetes.io/region']" }}
   - name: MINICLUSTER_{{ $name }}

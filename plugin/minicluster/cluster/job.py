@@ -39,6 +39,8 @@ class KubernetesJob:
     failed_pod: str = ""  #: name of the pod by whose exit code it failed
     groups: Mapping[str, int] = field(default_factory=dict)  #: maxSize of each group, by name
     why_no_pod: str = ""  #: what an event says of a pod that it could not make
+    failures: int = 0  #: pods that failed and count
+    most_failures: int | None = None  #: with more the Job ends; None when it is not known
 
     @property
     def is_asleep(self) -> bool:
@@ -67,6 +69,8 @@ def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
         end=_end(conditions) or (ENDING if "deletionTimestamp" in metadata else None),
         failed_pod=_failed_pod(conditions),
         groups=registered(immutable),
+        failures=job.get("status", {}).get("failed", 0),
+        most_failures=spec.get("backoffLimit"),
     )
 
 

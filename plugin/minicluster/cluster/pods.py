@@ -1,11 +1,12 @@
 """Pods of an Indexed Job, read from ``kubectl get pods -o json``: the state of each, and the reason for it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from minicluster.cluster.troubles import explained, way_out
+from minicluster.cluster.words import of_container_end
 from minicluster.render.constants import KUEUE_ELASTIC
 
 #: Label that Kubernetes gives each pod of an Indexed Job
@@ -64,6 +65,7 @@ class Pod:
     is_set_up: bool = False  #: whether it has its volumes and its network
     cluster: str = ""  #: name of its MiniCluster; "" if it doesn't say
     kept_by: str = ""  #: names of other containers that run on although the runner has ended
+    former: str = ""  #: the failed pod of its index before it, and how that ended; "" where none is known
 
     @property
     def state(self) -> str:
@@ -74,6 +76,11 @@ class Pod:
     def why(self) -> str:
         """The same with Kubernetes' message and the way out."""
         return explained(self.state, self.reason, self.message, self.cluster)
+
+    @property
+    def loss(self) -> str:
+        """Its name, and when and why it failed."""
+        return f"{self.name}{f', {self.ended:%Y-%m-%d %H:%M:%S} UTC' if self.ended else ''}: {self.why}"
 
     @property
     def way_out(self) -> str:
@@ -122,7 +129,11 @@ def read_pods(pods: Mapping[str, Any], group: str = "") -> dict[int, Pod]:
     """
     labels = ((item, item["metadata"].get("labels", {})) for item in pods.get("items", ()))
     found = [read_pod(item) for item, its in labels if INDEX in its and its.get(GROUP, "") == group]
-    return {pod.index: pod for pod in sorted(found, key=lambda pod: (pod.index, pod.created, not pod.is_leaving))}
+    newest: dict[int, Pod] = {}
+    for pod in sorted(found, key=lambda pod: (pod.index, pod.created, not pod.is_leaving)):
+        before = newest.get(pod.index)
+        newest[pod.index] = replace(pod, former=before.loss) if before and before.phase == "Failed" else pod
+    return newest
 
 
 def read_all_pods(pods: Mapping[str, Any]) -> dict[str, dict[int, Pod]]:
@@ -219,8 +230,7 @@ def _failure(status: Mapping[str, Any], runner: str) -> str:
         ended = container["state"].get("terminated")
         if ended and ended["exitCode"]:
             name = "" if container["name"] == runner else container["name"]
-            word = ended.get("reason", "").removeprefix("Error")
-            return _listed(name, word, f"exit code {ended['exitCode']}")
+            return _listed(name, of_container_end(ended.get("reason", ""), ended["exitCode"]))
     return ""
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from minicluster.cluster.troubles import way_out
 
@@ -24,6 +25,8 @@ AROUND = re.compile(
 OURS = re.compile(r"minicluster: (.*(?:failed with exit code|did not start|died|there is no |can't be|is set and ).*)")
 #: What a command of Flux says of a job that it could not submit
 REFUSED = re.compile(r"flux-(?:run|submit|alloc|batch|bulksubmit): ERROR: (?:\[Errno \d+\] )?(.*)")
+#: An error in the log of the lead's broker, or one before there is a log
+ERROR = re.compile(r"(?:.*[\w-]+\.(?:err|crit|alert|emerg)\[0\]: |(?=flux-start: error ))(.+)")
 WORK = re.compile(r"minicluster: the job failed with exit code (\d+)")
 #: What the loader and the shells of an image say of a view that can't run there, and what that means
 VIEWS = (
@@ -58,6 +61,16 @@ def of_end(reason: str, message: str) -> str:
     return REASONS.get(reason, ": ".join(filter(None, (reason, message))))
 
 
+def of_container_end(reason: str, code: int) -> str:
+    """Return how a container ended, in the words of Kubernetes.
+
+    It calls a container OOMKilled if the kernel has ever killed a process of it. Only with SIGKILL was that the end.
+    """
+    if reason == "OOMKilled" and str(code) != KILLED:
+        return f"exit code {code}, a process of it was killed for want of memory"
+    return ", ".join(filter(None, [reason.removeprefix("Error"), f"exit code {code}"]))
+
+
 def of_log(lines: Iterable[str]) -> str:
     """Return why a pod failed, by the last lines of its log; "" where they don't tell."""
     found = [line.strip() for line in lines if line.strip()]
@@ -65,11 +78,19 @@ def of_log(lines: Iterable[str]) -> str:
     ours = [match[1] for line in found if (match := OURS.match(line))]
     if not work:
         unfit = next((why for line in found for pattern, why in VIEWS if pattern.search(line)), "")
-        return (unfit or ours[-1]) if ours else ""
+        return (unfit or _with_error(ours[-1], found)) if ours else ""
     code = f"{work[1]} ({MEMORY})" if work[1] == KILLED else work[1]
     refused = [match[1] for line in found if (match := REFUSED.match(line))]
     own = refused or [line for line in found if not AROUND.match(line)]
     return f"the work failed with exit code {code}" + (f": {own[-1][:MOST]}" if own else "")
+
+
+def _with_error(said: str, lines: Iterable[str]) -> str:
+    """Return what our last line says; of a broker that did not start with Flux's first error: others follow from it."""
+    if "did not start" not in said:
+        return said
+    errors = (match[1] for line in lines if (match := ERROR.match(line)))
+    return ": ".join([said, *(error[:MOST] for error in islice(errors, 1))])
 
 
 #: Messages of a shell, kubectl, Python and Flux when a lead's broker does not run yet, and when it has ended

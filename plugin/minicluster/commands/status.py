@@ -39,6 +39,7 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
       state            Suspended, Starting, Running, Ending, Complete, Failed, Gone (ended and cleaned up) or Unknown
       why              the reason for the state; "" if there is none
       size, maxSize    nodes; maxSize is null while it is unknown
+      failures         {pods, most}: pods that failed, and the most that may before the Job ends
       sizeFrom         "job", or "pods" where jobs can't be read
       pods             [{ranks, reason}]: pods by phase and reason, ranks as 0-2,5
       containers       [{name, ranks, reason}]: sidecars that fail, even while their pods run
@@ -51,7 +52,8 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
       drained          [{ranks, reason}]
       missing          [{ranks, reason}]
       cores, gpus      {free, allocated, total} of the nodes that are online
-      jobs             {pending, running, done, failed, canceled, timeout}; the last three are part of done
+      jobs             {pending, running, done, failed, canceled, timeout, purged}; the last four are part of done; of
+                       purged ones Flux has no records any more, nor whether they failed
       waiting          [{jobs, reason}]: why the first 200 pending jobs wait, jobs by their ids
       longestWait      seconds that the first pending job has waited for resources
       problems         texts: what fails in the lead's pod beside Flux

@@ -4,12 +4,15 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from minicluster.cluster.groups import GroupNodes
+from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 from minicluster.idset import parse_idset, to_idset
 from minicluster.lead.question import Answer
 from minicluster.live.lacking import held_up, of_no_nodes, too_many, why_missing
 from minicluster.live.snapshot import StatusSnapshot
 
+#: How the problem begins that the lead's queue is not that of the former one (pod/start/archive.sh)
+LOST = "a former lead was lost"
 #: Keys whose values only the lead's answer has
 FLUX = (
     "flux",
@@ -45,6 +48,7 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         "size": snapshot.size,
         "sizeFrom": "job" if snapshot.job else "pods",
         "maxSize": snapshot.max_size,
+        "failures": _failures(snapshot.job),
         "pods": _grouped({**_held(snapshot.groups), **{rank: pod.state for rank, pod in pods.items()}}),
         "containers": _containers(pods),
         "locations": _locations([GroupNodes("", 0, 0, 0, snapshot.pods), *snapshot.groups]),
@@ -53,6 +57,30 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         return found | _flux(snapshot, snapshot.answer)
     own = [_line(problem) for problem in snapshot.problems]
     return found | dict.fromkeys(FLUX) | ({"problems": own} if own else {})
+
+
+def _jobs(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the numbers of jobs."""
+    # programs of an older version don't say it
+    purged = counts.get("purged", 0)
+    return {
+        "pending": counts["depend"] + counts["priority"] + counts["sched"],
+        "running": counts["run"] + counts["cleanup"],
+        "done": counts["inactive"] + purged,
+        **{result: counts[result] for result in ("failed", "canceled", "timeout")},
+        "purged": purged,
+    }
+
+
+def _failures(job: KubernetesJob | None) -> dict[str, int] | None:
+    """Return how many pods have failed, and the most that may; None where it isn't known."""
+    return {"pods": job.failures, "most": job.most_failures} if job and job.most_failures is not None else None
+
+
+def _problems(snapshot: StatusSnapshot, problems: Iterable[str]) -> list[str]:
+    """Return the problems; that of a lost lead with when and why it was lost."""
+    former = snapshot.pods[0].former if 0 in snapshot.pods else ""
+    return [_line(f"{each}; it was {former}" if former and each.startswith(LOST) else each) for each in problems]
 
 
 def _held(groups: Iterable[GroupNodes]) -> dict[int, str]:
@@ -92,7 +120,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     drained = {rank: reason for part in parts for rank, reason in part.drained.items()}
     missing = {rank: reason for part in parts for rank, reason in part.missing.items()}
     known = sum(each.max_size for each in groups)
-    needed, jobs = flux["quorum"], flux["jobs"]
+    needed = flux["quorum"]
     # a quorum that was reached stays reached when brokers are lost later
     reached = len(brokers) >= needed or (0 in snapshot.pods and snapshot.pods[0].is_ready)
     starts = f"waits for the quorum, {len(brokers)} of {needed} brokers are online" + held_up(groups, missing, snapshot)
@@ -109,21 +137,15 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         "missing": _grouped(missing),
         "cores": _resource(flux, "cores"),
         "gpus": _resource(flux, "gpus"),
-        "jobs": {
-            "pending": jobs["depend"] + jobs["priority"] + jobs["sched"],
-            "running": jobs["run"] + jobs["cleanup"],
-            "done": jobs["inactive"],
-            **{result: jobs[result] for result in ("failed", "canceled", "timeout")},
-        },
+        "jobs": _jobs(flux["jobs"]),
         "waiting": [
             {"jobs": each["jobs"], "reason": _line(of_no_nodes(each["reason"], snapshot.name, groups, limits))}
             for each in flux.get("waiting", ())
         ],
         "longestWait": flux["queue_wait"],
-        "problems": [
-            _line(problem)
-            for problem in (*flux.get("problems", ()), *too_many(snapshot.name, groups), *snapshot.problems)
-        ],
+        "problems": _problems(
+            snapshot, (*flux.get("problems", ()), *too_many(snapshot.name, groups), *snapshot.problems)
+        ),
         "bursts": {"registered": max(0, flux["registered"] - known), "up": sum(rank >= known for rank in brokers)},
         "groups": [_group(each, part, limits) for each, part in zip(groups[1:], parts[1:], strict=True)],
     }

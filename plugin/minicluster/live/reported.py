@@ -22,6 +22,8 @@ Row = dict[str, Any]
 #: How the lines of a report begin in a log, and the line before them, which has their number (pod/start/report.sh). The
 #: end of a job's output may be before it on its line
 LINE, COUNT = "minicluster-job: ", re.compile(r"minicluster-jobs: (\d+)$")
+#: The line that says that the report lacks jobs
+MISSING = re.compile(r"minicluster: (\d+ jobs are missing in the report: .*)$")
 #: Prints the jobs. Takes BOOT, and a program on its standard input
 ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0"'
 #: Flux's states of a job that waits; people read the one word that `flux jobs` and `minicluster status` have for them
@@ -36,13 +38,19 @@ def find_jobs(kubernetes: Kubernetes, name: str, say: Callable[[str], None]) -> 
     state = state_without_flux(found, datetime.now(UTC))
     if state is None:
         try:
-            return ask(kubernetes, found.pods[0])
+            rows, purged = ask(kubernetes, found.pods[0])
         except CommandError as error:
             if error.is_forbidden:
                 with refusals():
                     raise
             state = state_of_silent_lead(found.pods[0], error.reason)
-    rows, count = _read_log(kubernetes, found.pods.get(0))
+        else:
+            if purged:
+                say(f"{purged} more jobs ended before these: Flux no longer has their records")
+            return rows
+    rows, count, missing = _read_log(kubernetes, found.pods.get(0))
+    if missing:
+        say(missing)
     if count is None:
         raise StateError(f"{found.name} is {': '.join(filter(None, state))}; {_where(kubernetes, found)}")
     if count > len(rows):
@@ -50,18 +58,19 @@ def find_jobs(kubernetes: Kubernetes, name: str, say: Callable[[str], None]) -> 
     return rows
 
 
-def ask(kubernetes: Kubernetes, lead: Pod) -> list[Row]:
-    """Return the jobs in the lead's queue. Raises CommandError."""
+def ask(kubernetes: Kubernetes, lead: Pod) -> tuple[list[Row], int]:
+    """Return the jobs in the lead's queue, and how many it no longer has. Raises CommandError."""
     program = first_line("job_report")
     words = lead.exec_words("--stdin")
     text = kubernetes.kubectl(*words, "sh", "-c", ASK, BOOT, stdin=program, seconds=EXEC_SECONDS)
-    return [json.loads(line) for line in text.splitlines()]
+    *rows, last = (json.loads(line) for line in text.splitlines())
+    return rows, int(last["purged"])
 
 
-def _read_log(kubernetes: Kubernetes, lead: Pod | None) -> tuple[list[Row], int | None]:
+def _read_log(kubernetes: Kubernetes, lead: Pod | None) -> tuple[list[Row], int | None, str]:
     """Return the jobs in the log of a lead, as `reported` does. Raises StateError for a user who may not read it."""
     if lead is None:
-        return [], None
+        return [], None, ""
     with closing(kubernetes.stream("logs", lead.name, f"--container={lead.runner}")) as output:
         found = reported(line.decode(errors="replace") for line in output.lines())
         error = output.error()
@@ -71,10 +80,14 @@ def _read_log(kubernetes: Kubernetes, lead: Pod | None) -> tuple[list[Row], int 
     return found
 
 
-def reported(lines: Iterable[str]) -> tuple[list[Row], int | None]:
-    """Return the jobs of the last report in a log, and how many it is about; None if there is no report."""
+def reported(lines: Iterable[str]) -> tuple[list[Row], int | None, str]:
+    """Return the jobs of the last report in a log, how many it is about, and the line about those that it lacks.
+
+    The number is None if there is no report.
+    """
     rows: list[Row] = []
     count: int | None = None
+    missing = ""
     for line in lines:
         text = line.rstrip("\r\n")
         begin = COUNT.search(text)
@@ -83,7 +96,9 @@ def reported(lines: Iterable[str]) -> tuple[list[Row], int | None]:
             rows += [row] if row and len(rows) < count else []
         elif begin:
             rows, count = [], int(begin[1])
-    return rows, count
+        elif said := MISSING.fullmatch(text):
+            missing = said[1]
+    return rows, count, missing
 
 
 def _row(text: str) -> Row | None:

@@ -92,7 +92,8 @@ def _ask(cluster: Cluster, lead: Lead, name: str) -> tuple[Row, list[Any]] | Non
 
     Raises CommandError; StateError if the lead does not know the job.
     """
-    job = next((row for row in ask(cluster.kubernetes, lead.pod) if row["id"] == name), None)
+    rows, _ = ask(cluster.kubernetes, lead.pod)
+    job = next((row for row in rows if row["id"] == name), None)
     if job is None:
         raise StateError(f"job {name} of {cluster.name} is lost: the lead was replaced, and its queue was not kept")
     if job["state"] != "INACTIVE":

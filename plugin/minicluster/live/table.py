@@ -23,6 +23,9 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
     yield _row("MiniCluster", f"{found['name']}, namespace {found['namespace']}, age {duration(found['age'])}{version}")
     yield _row("State", ": ".join(filter(None, [found["state"], found["why"]])))
     yield _row("Size", _size(found))
+    failures = found["failures"]
+    if failures and failures["pods"]:
+        yield _row("Failures", "{pods} pods; with more than {most} (backoffLimit) the Job ends".format_map(failures))
     if found["nodes"]:
         yield from _flux(found)
     else:
@@ -62,7 +65,7 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
     yield core_row
     if gpus["total"] or gpus["allocated"]:
         yield gpu_row
-    ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout") if jobs[end]]
+    ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout", "purged") if jobs[end]]
     yield f"{job_row}  {', '.join(ends)}".rstrip()
     yield from _reasons(
         "Pending", [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in found["waiting"]]

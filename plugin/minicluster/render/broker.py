@@ -24,6 +24,8 @@ KILL, ENDS = 8, 7
 QUEUE_POLICY = "easy"
 #: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
 MATCH_POLICY = "lonode"
+#: The most records of jobs that have ended; in a lead with little memory memory.sh lowers it.
+RECORDS = 10000
 
 
 def quorum(cluster: MiniClusterModel) -> int | None:
@@ -79,6 +81,8 @@ def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
     if cluster.flux["locations"]:
         # the first two are Flux's own
         tables["ingest"]["frobnicator"] = {"plugins": ["defaults", "constraints", f"{cluster.files}/frobnicator.py"]}
+    # each takes memory of the lead's broker, which lives for weeks
+    tables["job-manager"] = {"inactive-num-limit": RECORDS}
     # a kill loses what was written since the last checkpoint (flux-config-kvs(5))
     tables["kvs"] = {"checkpoint-period": f"{cluster.spec['state']['syncSeconds']:g}s"}
     scheduler = cluster.flux["scheduler"]

@@ -56,6 +56,18 @@ START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: 
             "pre.sh failed with exit code 127",
         ),
         (START + "minicluster: the broker did not start, exit code 1\n", "the broker did not start, exit code 1"),
+        (
+            START + "broker.err[3]: rc3.0: flux modprobe rc3 Exited (rc=1) 0.1s\n"
+            "Nov 25 20:21:02.780952 UTC 2026 broker.err[0]: rc1.0: sched-fluxion-resource: libboost.so: cannot open\n"
+            "<3>broker.err[0]: rc1.0: flux modprobe rc1 Exited (rc=1) 1.6s\n"
+            "minicluster: the broker did not start, exit code 1\n",
+            "the broker did not start, exit code 1: rc1.0: sched-fluxion-resource: libboost.so: cannot open",
+        ),
+        (
+            "flux-start: error execing broker: No such file or directory\nminicluster: the broker did not start, exit "
+            "code 1\n",
+            "the broker did not start, exit code 1: flux-start: error execing broker: No such file or directory",
+        ),
         (START + "hello\n", ""),
         ("", ""),
     ],
@@ -113,3 +125,19 @@ def test_status_of_a_cluster_that_is_being_uninstalled_is_ending() -> None:
     assert found
     assert (found.end, found.size, found.max_size) == (ENDING, 2, None)
     assert job_of_pods(read_pods({"items": [pod(0), pod(1, deletionTimestamp=CREATED)]})) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "expected"),
+    [
+        ("Error", 3, "exit code 3"),
+        ("OOMKilled", 137, "OOMKilled, exit code 137"),
+        ("OOMKilled", 85, "exit code 85, a process of it was killed for want of memory"),
+        ("OOMKilled", 3, "exit code 3, a process of it was killed for want of memory"),
+        ("ContainerCannotRun", 127, "ContainerCannotRun, exit code 127"),
+    ],
+)
+def test_only_a_container_that_the_kernel_ended_needs_more_memory(reason: str, code: int, expected: str) -> None:
+    found = read_pods({"items": [pod(0, ended(code, reason))]})[0]
+    assert found.reason == expected
+    assert found.way_out.startswith("it needs more memory") == (code == 137)

@@ -65,12 +65,27 @@ def test_the_table_has_a_line_for_each_job() -> None:
 
 def test_jobs_asks_the_lead_while_it_runs(kubectl: Kubectl) -> None:
     kubectl.tool("sh", '/bin/cat >/dev/null; /bin/cat "${0%/*}/rows"')
-    (kubectl.folder / "rows").write_text("".join(json.dumps(each) + "\n" for each in ROWS))
+    (kubectl.folder / "rows").write_text("".join(json.dumps(each) + "\n" for each in [*ROWS, {"purged": 0}]))
     done = kubectl.run("jobs", "mini", "-o", "json")
     assert (done.code, [json.loads(line) for line in done.out.splitlines()], done.err) == (0, ROWS, "")
     assert kubectl.asked()[-1].startswith("exec mini-0-x --container=mini --stdin -- sh -c ")
-    (kubectl.folder / "rows").write_text("")
+    (kubectl.folder / "rows").write_text('{"purged": 0}\n')
     assert kubectl.run("jobs", "mini") == Done(0, "", say("no jobs in mini"))
+
+
+def test_jobs_says_how_many_jobs_flux_no_longer_knows(kubectl: Kubectl) -> None:
+    kubectl.tool("sh", '/bin/cat >/dev/null; /bin/cat "${0%/*}/rows"')
+    (kubectl.folder / "rows").write_text(f'{json.dumps(ROWS[0])}\n{{"purged": 700}}\n')
+    done = kubectl.run("jobs", "mini", "-o", "json")
+    assert (done.code, json.loads(done.out)) == (0, ROWS[0])
+    assert done.err == say("700 more jobs ended before these: Flux no longer has their records")
+
+
+def test_jobs_says_how_many_jobs_a_report_lacks(kubectl: Kubectl) -> None:
+    missing = "700 jobs are missing in the report: Flux no longer had their records"
+    over(kubectl, ["out", f"minicluster: {missing}", *log_of(ROWS[:4])])
+    done = kubectl.run("jobs", "mini", "-o", "json")
+    assert (len(done.out.splitlines()), done.err) == (4, say(missing))
 
 
 def test_jobs_reads_the_log_after_the_end(kubectl: Kubectl) -> None:
@@ -141,9 +156,9 @@ def test_jobs_names_the_right_that_a_user_lacks(kubectl: Kubectl, kind: str, ver
 
 
 def test_the_last_report_of_a_log_counts() -> None:
-    assert reported([]) == ([], None)
-    assert reported(log_of([])) == ([], 0)
-    assert reported([*log_of(ROWS), "x", *log_of(ROWS[:1])]) == (ROWS[:1], 1)
+    assert reported([]) == ([], None, "")
+    assert reported(log_of([])) == ([], 0, "")
+    assert reported([*log_of(ROWS), "x", *log_of(ROWS[:1])]) == (ROWS[:1], 1, "")
 
 
 def test_lines_of_others_are_no_jobs() -> None:
@@ -151,7 +166,7 @@ def test_lines_of_others_are_no_jobs() -> None:
     # output of a job without an end of line comes before the report
     log = [f"minicluster-job: {json.dumps(row(9))}", f"out minicluster-job: {header}", jobs[0]]
     others = ["minicluster-job: {", "minicluster-job: 3", 'minicluster-job: {"id": "f9"}', "minicluster-job:"]
-    assert reported([*log, *others, f" {jobs[1]}", jobs[1], *log_of([row(7)])[1:]]) == (ROWS[:2], 2)
+    assert reported([*log, *others, f" {jobs[1]}", jobs[1], *log_of([row(7)])[1:]]) == (ROWS[:2], 2, "")
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -161,7 +176,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 def test_a_report_is_found_again_in_any_log(name: str, user: dict[str, str], before: str) -> None:
     rows = [row(1, name=name, user=user), row(2)]
     text = before + "\n".join(log_of(rows)) + "\n"
-    assert reported(text.split("\n")) == (rows, 2)
+    assert reported(text.split("\n")) == (rows, 2, "")
     assert len(table(rows, START).splitlines()) == 3
 
 

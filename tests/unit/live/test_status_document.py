@@ -17,11 +17,13 @@ from status_samples import (
     BUSY,
     FOUR,
     IDLE,
+    JOBS,
     NOW,
     RUNNING,
     SETTINGS,
     STARTS,
     UNSCHEDULABLE,
+    ended,
     flux,
     job,
     pod,
@@ -42,6 +44,7 @@ def test_the_status_document_has_these_fields_and_values() -> None:
         "size": 4,
         "sizeFrom": "job",
         "maxSize": 8,
+        "failures": None,
         "pods": [
             {"ranks": "0-2", "reason": "Running"},
             {"ranks": "3", "reason": "Pending: ImagePullBackOff"},
@@ -62,7 +65,7 @@ def test_the_status_document_has_these_fields_and_values() -> None:
         "missing": [{"ranks": "3", "reason": BUSY_IMAGE}],
         "cores": {"free": 76, "allocated": 20, "total": 128},
         "gpus": {"free": 0, "allocated": 6, "total": 8},
-        "jobs": {"pending": 4, "running": 3, "done": 120, "failed": 2, "canceled": 0, "timeout": 1},
+        "jobs": {"pending": 4, "running": 3, "done": 120, "failed": 2, "canceled": 0, "timeout": 1, "purged": 0},
         "waiting": [],
         "longestWait": 62.4,
         "problems": [],
@@ -128,6 +131,31 @@ def test_the_status_document_says_where_the_pods_run() -> None:
     rows = "\nZones        3: zone unknown\n             0,2: a\n             1: b\n"
     assert rows in table(shown)
     assert "Zones" not in table(show(job(), [pods[0], pods[2]], IDLE[2]))
+
+
+def test_jobs_whose_records_were_purged_are_part_of_those_that_are_done() -> None:
+    jobs = {**JOBS, "inactive": 500, "successful": 490, "failed": 10, "purged": 700}
+    shown = show(job(), FOUR, (SETTINGS, flux(online="0-3", jobs=jobs)))
+    assert {key: shown["jobs"][key] for key in ("done", "failed", "purged")} == {
+        "done": 1200,
+        "failed": 10,
+        "purged": 700,
+    }
+    assert "1200 done  10 failed, 700 purged\n" in table(shown)
+
+
+def test_the_problem_of_a_lost_lead_says_when_and_why_it_was_lost() -> None:
+    former = ended(137, "OOMKilled")
+    former["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = "2030-01-01T11:45:00Z"
+    before = pod(0, former, "2030-01-01T11:40:00Z", name="mini-0-a")
+    lost = "a former lead was lost (pod number 1 of this index), and its queue with it: state.capacity keeps a queue"
+    answer = (SETTINGS, flux(online="0-3", problems=[lost, "another"]))
+    assert show(job(), [*FOUR, before], answer)["problems"] == [
+        f"{lost}; it was mini-0-a, 2030-01-01 11:45:00 UTC: Failed: OOMKilled, exit code 137: it needs more memory: "
+        "raise resources.limits.memory",
+        "another",
+    ]
+    assert show(job(), FOUR, answer)["problems"] == [lost, "another"], "its pod is gone"
 
 
 def test_each_status_document_has_the_keys_that_the_help_lists() -> None:

@@ -20,6 +20,15 @@ from status_samples import (
     show,
 )
 
+
+def with_failures(failed: int, most: int) -> dict[str, Any]:
+    """Return a Job some of whose pods have failed."""
+    found = job()
+    found["spec"]["backoffLimit"] = most
+    found["status"]["failed"] = failed
+    return found
+
+
 #: Job, pods, the lead's answer (its settings and Flux's summary), and the table
 CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
     "idle": (
@@ -92,6 +101,14 @@ Jobs         0 pending  0 running    0 done
         FOUR,
         (SETTINGS, flux(online="0-3", problems=["the undrainer failed"])),
         SHOWN_IDLE + "Problem      the undrainer failed\n",
+    ),
+    "pods have failed": (
+        with_failures(3, 100),
+        FOUR,
+        (SETTINGS, flux(online="0-3")),
+        SHOWN_IDLE.replace(
+            "Scheduler", "Failures     3 pods; with more than 100 (backoffLimit) the Job ends\nScheduler", 1
+        ),
     ),
     "no jobs to read": (
         None,

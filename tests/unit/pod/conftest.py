@@ -9,12 +9,14 @@ import metrics
 import pytest
 from fake_agent import FakeKube, Setup
 from fake_flux import FakeFlux, modules
+from log import Problems
 
 
 @pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleType]:
     for name, module in modules().items():
         monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
     import agent  # noqa: PLC0415
 
     yield agent
@@ -29,6 +31,7 @@ def mc(program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setattr(program, "server", lambda: "https://api")
     monkeypatch.setattr(program, "Kube", lambda *args: where.append(args) or kube)
     monkeypatch.setattr(metrics.MetricsServer, "serve", lambda _, port, text: shown.append((port, text)))
-    setup = Setup(flux, kube, program.Agent(flux, tmp_path / "agent.json"), tmp_path / "agent.json", shown, where)
+    agent = program.Agent(flux, tmp_path / "agent.json", Problems(tmp_path / "agent.problem"))
+    setup = Setup(flux, kube, agent, tmp_path / "agent.json", shown, where)
     setup.settings()
     return setup

@@ -677,3 +677,31 @@ def test_an_agent_that_may_not_count_pods_says_so_once(mc: Setup, capsys: pytest
     assert [line for line in said(capsys) if "quota" in line] == [
         "pods that wait for Kueue's quota can't be counted: GET …: 403 forbidden"
     ]
+
+
+def test_what_the_agent_can_not_do_is_told_to_status_until_it_can(mc: Setup) -> None:
+    problems = mc.file.with_name("agent.problem")
+    problems.write_text("of an earlier agent\n")
+    mc.kube.errors = {"get": "GET: 403 forbidden"}
+    mc.at(0)
+    assert problems.read_text() == "the size can't be read or changed now: GET: 403 forbidden\n"
+    mc.kube.errors = {}
+    mc.at(1)
+    assert problems.read_text() == ""
+
+
+def test_each_thing_that_the_agent_can_not_do_is_a_problem_of_one_line(
+    mc: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(*_: object) -> None:
+        raise OSError("Address already in use")
+
+    monkeypatch.setattr(metrics.MetricsServer, "serve", taken)
+    mc.settings(policy={**POLICY, "cpu_target": 50}, port=8051, budget={"always_lead": True})
+    mc.kube.errors = {"cpu": "GET: 404\nnot found", "budget": "GET: 403 forbidden"}
+    mc.at(0)
+    assert mc.file.with_name("agent.problem").read_text().splitlines() == [
+        "the PodDisruptionBudget can't be read or changed now: GET: 403 forbidden",
+        "CPU use can't be read: GET: 404 not found",
+        "metrics.port 8051 can't be served: Address already in use",
+    ]

@@ -1,6 +1,7 @@
 """The agent's client of Kubernetes, against a server that records the calls."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -321,3 +322,26 @@ def test_the_address_of_the_api_server_comes_from_the_environment(
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     assert kube.server() == expected
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "ALL_PROXY"])
+def test_the_agent_asks_the_api_server_itself_whatever_proxy_its_environment_names(
+    pod: Kube, api: Api, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
+    api.answer({"kind": "Job"})
+    assert pod.get_job() == {"kind": "Job"}
+
+
+def test_a_proxy_is_never_asked_for_a_tunnel_to_the_api_server(
+    tmp_path: Path, api: Api, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not over TLS either: there the stand-in for a proxy would get a CONNECT."""
+    monkeypatch.setenv("HTTPS_PROXY", url)
+    monkeypatch.setattr("ssl.create_default_context", lambda **_: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    (tmp_path / "token").write_text(TOKEN)
+    with pytest.raises(KubeError, match="Connection refused"):
+        Kube("https://127.0.0.1:9", "ns", "mc", tmp_path).get_job()
+    assert api.asked == []

@@ -156,6 +156,7 @@ def test_the_summary_of_flux_has_these_fields_and_values(flux: FakeFlux, monkeyp
             "failed": 1,
             "canceled": 0,
             "timeout": 0,
+            "purged": 0,
         },
         "problems": [],
         "queue_wait": 12.3,
@@ -177,13 +178,15 @@ def test_the_summary_names_the_scheduler_and_its_policies(
     assert state.scheduler(flux) == {"name": "none"}
 
 
-def test_the_summary_reports_a_failure_of_the_undrainer(
+def test_the_summary_reports_what_the_other_programs_of_the_pod_can_not_do(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
     (tmp_path / "config/run").mkdir(parents=True)
     (tmp_path / "config/run/undrainer.problem").write_text("the undrainer failed: no\n")
     assert state.summary(flux)["problems"] == ["the undrainer failed: no"]
+    (tmp_path / "config/run/agent.problem").write_text("no size\nno metrics\n")
+    assert state.summary(flux)["problems"] == ["the undrainer failed: no", "no size", "no metrics"]
 
 
 @pytest.mark.parametrize(

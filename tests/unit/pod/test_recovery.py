@@ -159,3 +159,16 @@ def test_a_failed_restart_of_the_scheduler_is_an_error(lead: Lead) -> None:
         lead.recover()
     # the other modules are loaded all the same
     assert lead.commands == restart(*FLUXION)
+
+
+def test_a_module_that_hangs_does_not_stop_the_recovery_for_ever(lead: Lead, monkeypatch: pytest.MonkeyPatch) -> None:
+    lead.flux.stop_reason = OFFLINE
+
+    def hang(words: list[str], timeout: float, **_: Any) -> None:
+        lead.commands.append(words)
+        raise subprocess.TimeoutExpired(words, timeout)
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    with pytest.raises(OSError, match=r"flux module load sched-simple: it has not ended after 60 s$"):
+        lead.recover()
+    assert lead.commands == SIMPLE

@@ -305,6 +305,14 @@ def test_new_pods_that_are_refused_are_an_error_with_the_reason(
         program.wait(jobs, "mc", MADE)
 
 
+def test_a_proxy_of_the_environment_is_not_asked(jobs: Any, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # nobody listens there
+    api.jobs = {"mc": job("u")}
+    assert jobs.get("mc") == job("u")
+
+
 def lead(*conditions: dict[str, str], index: str = "0", waiting: dict[str, str] | None = None) -> dict[str, Any]:
     state = {"waiting": waiting} if waiting else {"running": {}}
     metadata = {"annotations": {"batch.kubernetes.io/job-completion-index": index}}

@@ -88,7 +88,7 @@ def test_the_report_is_written_to_both_files(monkeypatch: pytest.MonkeyPatch, fl
         ("f2", {}),
     ]
     assert (tmp_path / "report").read_text() == text
-    assert sorted(file.name for file in tmp_path.rglob("*")) == ["jobs.jsonl", "report", "reports"]
+    assert sorted(file.name for file in tmp_path.rglob("*")) == ["jobs.jsonl", "report", "report.purged", "reports"]
     # an older report is replaced as a whole
     flux.jobs.clear()
     assert run(monkeypatch, flux, tmp_path, "7", path) == (0, 60)
@@ -127,5 +127,7 @@ def test_the_lead_prints_its_jobs_when_it_is_asked(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flux.submit(3, jobspec={"attributes": {}})
+    flux.purged = 5
     run_program(monkeypatch, flux, "job_report.py")
-    assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["f3"]
+    *rows, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert ([row["id"] for row in rows], last) == (["f3"], {"purged": 5})

@@ -56,6 +56,68 @@ def test_the_undrainer_undrains_our_ranks_once_their_pod_is_gone(
     assert flux.drained == {1: TOLD, 2: "bad DIMM", 5: ""}
 
 
+def test_a_rank_that_was_drained_while_it_joined_stays_drained_until_its_broker_has_ended(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flux.online, flux.joining, flux.drained = {0, 1, 2, 4, 5}, {3}, {3: TOLD}
+    looked: list[Any] = []
+
+    def joined() -> None:
+        looked.append(list(flux.done))
+        flux.online, flux.joining = {*range(6)}, set()
+
+    def gone() -> None:
+        looked.append(list(flux.done))
+        flux.online.remove(3)
+
+    flux.events = [joined, gone, lambda: None]
+    run(flux, monkeypatch)
+    assert (looked, flux.done) == ([[], []], [("undrain", "3")])
+
+
+def test_the_undrainer_does_not_wait_long_for_the_end_of_a_broker_that_joins(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was never online, so no change tells of its end."""
+    flux.online, flux.drained = {0, 1, 2, 4, 5}, {1: TOLD}
+    waits: list[float] = []
+
+    def wait(_: object, __: float, most: float) -> None:
+        waits.append(most)
+        clock.now += most
+        if len(waits) == 3:
+            flux.drained[3], flux.joining = TOLD, {3}
+        elif len(waits) == 6:
+            raise OSError("the broker is gone")
+
+    monkeypatch.setattr(sys.modules["changes"].Changes, "wait", wait)
+    clock = Clock()
+    run(flux, monkeypatch, clock=clock)
+    assert waits == [1, 2, 4, 1, 1, 1]
+
+
+def test_a_rank_whose_next_pod_is_there_already_is_undrained(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lead was busy, and has not seen it go."""
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    flux.drained, flux.drained_at = dict.fromkeys([1, 2, 3], TOLD), dict.fromkeys([1, 2, 3], 900.0)
+    # rank 1 may have connected before the drain, whose time is in whole seconds
+    flux.connected = {1: 99.5, 2: 101.0, 3: 98.5}
+    run(flux, monkeypatch)
+    assert flux.done == [("undrain", "3")]
+
+
+def test_of_a_tree_of_brokers_each_parent_is_asked_about_its_children(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state of rank 1 changes with that of rank 3 below it, and rank 5 is away with its parent."""
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    flux.tree = {0: [1, 2], 1: [3, 4], 2: [5]}
+    flux.online, flux.connected = {0, 1, 4}, {1: 1.0, 4: 1.0}
+    flux.drained, flux.drained_at = dict.fromkeys([1, 3, 4, 5], TOLD), dict.fromkeys([1, 3, 4, 5], 900.0)
+    run(flux, monkeypatch)
+    assert flux.done == [("undrain", "3,4,5")]
+
+
 def test_the_undrainer_looks_when_nodes_change(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[Any] = []
 

@@ -283,8 +283,8 @@ def test_a_job_that_is_lost_with_its_lead_raises_job_lost(client):
     error = future.exception(10)
     assert isinstance(error, JobLost)
     assert str(error) == (
-        "job f1 is lost: the new lead's queue doesn't have it: state.claimName keeps the queue, but for the last "
-        "seconds before a kill; submit the job again"
+        "job f1 is lost: Flux doesn't have it any more: state.claimName keeps the queue, but for the last "
+        "seconds before a kill; if it did not run, submit it again"
     )
 
 

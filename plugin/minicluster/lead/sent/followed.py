@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Events of a job that tell how it goes
 TOLD = ("alloc", "start", "finish", "exception", "clean")
+#: What stands for the output of a job whose record was purged before it was read
+GONE = "minicluster: Flux no longer has the output of this job, or a part of it\n"
 
 
 class Followed:
@@ -49,6 +51,8 @@ class Followed:
             event = future.get_event()
         except OSError:
             event = None  # a job that never ran has no output
+            if self.end["status"] is not None:
+                self.end["output"].append(("stderr", GONE))
         if event is None:
             self.reply(key=self.key, end=self.end)
         else:

@@ -3,6 +3,7 @@
 SETTINGS is a JSON file. The agent reads it at each look, so an upgrade takes effect without a restart. It looks at Flux
 when something has changed there, and once a period. It asks Kubernetes once a period, and before it changes something
 there. It writes each decision about the size to stderr, and records each change of the size as an event of the Job.
+What it can't do is in a file for `minicluster status`.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import math
+import os
 import sys
 import time
 from functools import partial
@@ -22,9 +24,10 @@ import metrics
 import state
 from budget import DisruptionBudget, pods_to_hold
 from changes import NEEDS, STARTS, Changes, pause_after
+from ended import EndedJobs
 from group_settings import GroupSettings, read_groups
 from kube import Kube, server
-from log import Once, log
+from log import Once, Problems, log
 from retry import RETRY, Retry
 from scaler import Scaler
 from sized import SizedJob
@@ -38,15 +41,16 @@ OFF = (math.inf, math.inf)
 class Agent:
     """Looks at Flux, and has its parts act."""
 
-    def __init__(self, handle: Any, file: Path) -> None:
+    def __init__(self, handle: Any, file: Path, problems: Problems) -> None:
         """Open no connection yet."""
-        self.handle, self.file = handle, file
+        self.handle, self.file, self.problems = handle, file, problems
         self.once = Once()
         self.budgets: dict[str, DisruptionBudget] = {}  #: by group
         self.scaler = Scaler(handle, self.once)
         self.holding = Retry("the PodDisruptionBudget can't be read or changed now", "budget")
         self.scaling = Retry("the size can't be read or changed now", "scaling")
         self.server = metrics.MetricsServer()
+        self.ended = EndedJobs()
 
     def look(self, now: float) -> tuple[float, float]:
         """Look at Flux and act, at a time of the monotonic clock.
@@ -66,6 +70,7 @@ class Agent:
             self._serve(settings, nodes, waiting)
         else:
             self.server.clear()
+        self.problems.write(self.once.failing.values())
         return min(period, held[0], sized[0]), min(period, held[1], sized[1])
 
     def _hold(self, settings: dict[str, Any], nodes: state.Nodes, now: float) -> tuple[float, float]:
@@ -101,9 +106,11 @@ class Agent:
         groups += [_figures(group, nodes.of(group.ranks), jobs.get(group.name)) for group in others]
         wait = state.longest_wait(waiting, time.time())
         try:
-            self.server.serve(settings["port"], metrics.text(groups, state.job_counts(self.handle), wait))
+            counts = self.ended.counts(state.job_counts(self.handle))
+            self.server.serve(settings["port"], metrics.text(groups, counts, wait))
+            self.once.fail("", "port")
         except OSError as error:
-            self.once.log(f"metrics.port {settings['port']} can't be served: {error}", "port")
+            self.once.fail(f"metrics.port {settings['port']} can't be served: {error}", "port")
 
 
 def work(agent: Agent, changes: Changes) -> NoReturn:
@@ -145,7 +152,8 @@ def main() -> None:
         settings = read(file)
         names = [*NEEDS, *STARTS] if settings["budget"] else NEEDS
         groups = [group["name"] for group in settings["groups"]]
-        work(Agent(flux.Flux(), file), Changes(flux.Flux(), names, groups))
+        problems = Problems(Path(os.environ["MINICLUSTER_HOME"], "config/run/agent.problem"))
+        work(Agent(flux.Flux(), file, problems), Changes(flux.Flux(), names, groups))
     except OSError as error:
         log(f"Flux can't be asked: {error}")
         sys.exit(BROKER_GONE)

@@ -53,21 +53,24 @@ class Kube:
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
         """Call the API. Raises KubeError."""
-        data = None if body is None else json.dumps(body).encode()
         try:
             headers = {"Content-Type": kind, "Authorization": f"Bearer {(self.token / 'token').read_text().strip()}"}
+            data = None if body is None else json.dumps(body).encode()
             asked = urllib.request.Request(self.server + path, data, headers, method=method)
-            with urllib.request.urlopen(asked, timeout=TIMEOUT, context=self._tls()) as answer:
+            with self._opener().open(asked, timeout=TIMEOUT) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise KubeError(f"{method} {path}: {error.code} {_message(error)}") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise KubeError(f"{method} {path}: {error}") from None
 
-    def _tls(self) -> ssl.SSLContext | None:
-        if not self.server.startswith("https:"):
-            return None
-        return ssl.create_default_context(cafile=str(self.token / "ca.crt"))
+    def _opener(self) -> urllib.request.OpenerDirector:
+        """Return what asks the API server itself: a proxy of the image or of flux.environment is for the work."""
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if self.server.startswith("https:"):
+            context = ssl.create_default_context(cafile=str(self.token / "ca.crt"))
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        return urllib.request.build_opener(*handlers)
 
     def get_job(self) -> dict[str, Any]:
         """Return the Job. Raises KubeError."""
@@ -199,9 +202,8 @@ class Kube:
     def cpu(self, container: str) -> float:
         """Return the CPU that the brokers' containers use, in cores. Needs a metrics API. Raises KubeError."""
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
-        found = self.call("GET", path + self._selector)
-        usage = [c["usage"]["cpu"] for pod in found["items"] for c in pod["containers"] if c["name"] == container]
-        return sum(parse_cpu(text) for text in usage)
+        used = (each for pod in self.call("GET", path + self._selector)["items"] for each in pod["containers"])
+        return sum(parse_cpu(each["usage"]["cpu"]) for each in used if each["name"] == container)
 
 
 def is_fixed_by_kueue(job: Mapping[str, Any]) -> bool:

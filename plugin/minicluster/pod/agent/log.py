@@ -6,7 +6,10 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Iterable
 
 
 def log(text: str) -> None:
@@ -19,6 +22,7 @@ class Once:
     """Logs a line only when it is new."""
 
     logged: dict[str, str] = field(default_factory=dict)  #: the last line about each subject
+    failing: dict[str, str] = field(default_factory=dict)  #: what can't be done now, by subject
 
     def log(self, text: str, about: str = "size") -> None:
         """Log a line unless it is the last one about its subject. "" logs nothing and ends the repetition."""
@@ -26,3 +30,29 @@ class Once:
             self.logged[about] = text
             if text:
                 log(text)
+
+    def fail(self, text: str, about: str) -> None:
+        """Log what can't be done, and keep it as a problem until "" says that it can."""
+        self.log(text, about)
+        self.failing.pop(about, None)
+        if text:
+            self.failing[about] = text
+
+
+@dataclass
+class Problems:
+    """The file from which `minicluster status` has what the agent can't do (state.py), a line for each."""
+
+    file: Path
+    written: str | None = None  #: None: nothing yet, and an earlier agent may have left a file
+
+    def write(self, texts: Iterable[str]) -> None:
+        """Write the problems if they are new. On a full disk the next look tries again."""
+        found = "".join(f"{' '.join(text.split())}\n" for text in texts)
+        if found == self.written:
+            return
+        new = self.file.with_name(f"{self.file.name}.new")
+        with suppress(OSError):
+            new.write_text(found, encoding="utf-8")
+            new.replace(self.file)
+            self.written = found

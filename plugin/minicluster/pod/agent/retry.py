@@ -38,10 +38,10 @@ class Retry:
         try:
             found = look()
         except KubeError as error:
-            once.log(f"{self.failure}: {error}", self.about)
+            once.fail(f"{self.failure}: {error}", self.about)
             wait = min(period, self.pause)
             self.pause, self.again = 2 * wait, now + wait
             return wait, wait
         self.pause = RETRY
-        once.log("", self.about)
+        once.fail("", self.about)
         return found

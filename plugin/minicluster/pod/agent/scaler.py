@@ -94,9 +94,9 @@ class Scaler:
         try:
             found = ask()
         except KubeError as error:
-            self.once.log(f"{failure}: {error}", failure)
+            self.once.fail(f"{failure}: {error}", failure)
             return None
-        self.once.log("", failure)
+        self.once.fail("", failure)
         return found
 
     def _gone(self) -> drains.RanksWithoutPods:

@@ -22,6 +22,8 @@ OFFLINE = "Scheduler is offline"
 WATCH = 15.0
 #: Seconds for which a job may wait although idle nodes have room for it, doubled each time; the most tries for a job
 PATIENCE, TRIES = 10.0, 4
+#: Seconds in which a module is removed or loaded
+MODULE = 60.0
 NOTE = "minicluster: the lead was killed while Flux gave this job its nodes: submit it again"
 #: The schedulers' modules, in the order in which they can be removed
 SCHEDULERS = ("sched-simple", "sched-fluxion-qmanager", "sched-fluxion-feasibility", "sched-fluxion-resource")
@@ -90,12 +92,22 @@ def restart_scheduler(handle: Any, why: str) -> None:
     failed = ""
     for verb, names in (("remove", loaded), ("load", loaded[::-1])):
         for name in names:
-            done = subprocess.run(["flux", "module", verb, name], capture_output=True, text=True, check=False)
-            if done.returncode:
-                failed = f"the scheduler can't start again: flux module {verb} {name}: {done.stderr.strip()}"
+            why = _flux_module(verb, name)
+            if why:
+                failed = f"the scheduler can't start again: flux module {verb} {name}: {why}"
     # only now: all modules that can be loaded are
     if failed:
         raise OSError(failed)
+
+
+def _flux_module(verb: str, name: str) -> str:
+    """Remove or load a module; return why that failed, "" if it didn't."""
+    words = ["flux", "module", verb, name]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=MODULE)
+    except subprocess.TimeoutExpired:
+        return f"it has not ended after {MODULE:g} s"
+    return done.stderr.strip() or f"exit code {done.returncode}" if done.returncode else ""
 
 
 def recover(handle: Any) -> None:

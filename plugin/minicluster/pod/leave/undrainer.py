@@ -13,26 +13,39 @@ import os
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Mapping
 
 import flux
 import saved
 from changes import Changes, pause_after
+from connections import Connections
 from losses import Losses
 from offers import undrain
 from recovery import recover
 from requeue import serve
-from state import OWN_REASON, Nodes, parse_idset, unused_nodes
+from state import OWN_REASON, parse_idset
 
 #: Seconds between a look after a change and the next one, because job-list may learn of the change later; doubled each
 #: time without a change, up to the period
 AGAIN, PERIOD = 1.0, 60.0
+#: Flux tells the time of a drain in whole seconds
+EXACT = 1.0
 
 
-def gone_ranks(found: Nodes) -> list[int]:
-    """Return the ranks that we drained and that are offline."""
-    ours = [rank for rank, reason in found.drained.items() if reason.startswith(OWN_REASON)]
-    return [rank for rank in ours if rank not in found.online]
+def our_drains(status: Mapping[str, Any]) -> dict[int, float]:
+    """Return the ranks that we drained, and when."""
+    ours = [(ranks, each) for ranks, each in status["drain"].items() if each["reason"].startswith(OWN_REASON)]
+    return {rank: each["timestamp"] for ranks, each in ours for rank in parse_idset(ranks)}
+
+
+def gone_ranks(drains: Mapping[int, float], connections: Connections, now: float) -> list[int]:
+    """Return the ranks whose brokers have ended since we drained them; some are back. Raises OSError.
+
+    A pod that is told to stop while it joins is drained before it is online. It may still come online and get jobs.
+    """
+    connections.forget()
+    found = {rank: connections.seconds(rank) for rank in drains}
+    return [rank for rank, seconds in found.items() if seconds is None or now - seconds > drains[rank] + EXACT]
 
 
 def replaced_ranks(handle: Any) -> list[int]:
@@ -41,9 +54,18 @@ def replaced_ranks(handle: Any) -> list[int]:
     They have new pods: a broker ends with its lead, and a pod that was told to stop does not start again.
     """
     begin = float(handle.attr_get("broker.starttime"))
-    drains = handle.rpc("resource.status", nodeid=0).get()["drain"].items()
-    ours = [(targets, entry["timestamp"]) for targets, entry in drains if entry["reason"].startswith(OWN_REASON)]
-    return [rank for targets, drained in ours if drained < begin for rank in parse_idset(targets)]
+    drains = our_drains(handle.rpc("resource.status", nodeid=0).get())
+    return [rank for rank, drained in drains.items() if drained < begin]
+
+
+def look(handle: Any, connections: Connections) -> bool:
+    """Undrain the ranks whose brokers are gone; say whether one goes that is not online. Raises OSError."""
+    status = handle.rpc("resource.status", nodeid=0).get()
+    drains = our_drains(status)
+    gone = gone_ranks(drains, connections, time.time()) if drains else []
+    undrain(handle, gone)
+    # nothing tells of the end of a broker that was never online
+    return not drains.keys() - gone <= set(parse_idset(status["online"]))
 
 
 def fail(args: threading.ExceptHookArgs) -> None:
@@ -60,7 +82,7 @@ def tell(problem: str, told: str) -> str:
 
 
 def main(on_stop: str, kept: bool) -> None:
-    """With a kept queue recover first; then look whenever a rank goes offline, or a job ends. Raises OSError."""
+    """With a kept queue recover first; then look whenever a node comes or goes, or a job ends. Raises OSError."""
     handle = flux.Flux()
     threading.excepthook = fail
     threading.Thread(target=serve, daemon=True).start()
@@ -69,10 +91,11 @@ def main(on_stop: str, kept: bool) -> None:
         # in a thread: it may take long
         threading.Thread(target=lambda: recover(flux.Flux()), daemon=True).start()
     changes, losses = Changes(flux.Flux(), ["nodes", "exceptions"]), Losses(handle, on_stop)
-    most, told = AGAIN, ""
+    connections, most, told = Connections(handle), AGAIN, ""
     while True:
         begin, used = time.monotonic(), time.process_time()
-        undrain(handle, gone_ranks(unused_nodes(handle)))
+        if look(handle, connections):
+            most = AGAIN
         losses.look()
         told = tell(saved.problem(handle), told)
         changes.wait(pause_after(time.process_time() - used), most)

@@ -1,8 +1,9 @@
 """job_report.py [FOLDER END [PATH]]: the jobs of the queue, a line of JSON for each.
 
-Without words it prints them: `minicluster jobs` sends it to the lead. With words the lead's broker runs it when the
-jobs have ended, before Flux's own rc3. It writes FOLDER/report, which the entrypoint prints, and the file PATH. After
-a stop, END are the seconds that the broker's end has.
+Without words it prints them, and a line with the number of those whose records Flux no longer has: `minicluster jobs`
+sends it to the lead. With words the lead's broker runs it when the
+jobs have ended, before Flux's own rc3. It writes FOLDER/report, which the entrypoint prints, the file PATH, and to
+FOLDER/report.purged how many are missing. After a stop, END are the seconds that the broker's end has.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from state import exit_code, jobs
+from state import exit_code, job_counts, jobs
 
 #: The attributes of a job that are asked of Flux, and reported under the same names
 TIMES = ("t_submit", "t_run", "t_cleanup", "t_inactive")
@@ -99,7 +100,12 @@ def main(folder: Path, end: float, path: str = "") -> str:
     signal.setitimer(signal.ITIMER_REAL, limit)
     import flux
 
-    return write(flux.Flux(), limit / 2, str(folder / "report"), *([path] if path else []))
+    handle = flux.Flux()
+    try:
+        replace(folder / "report.purged", f"{job_counts(handle)['purged']}\n")
+    except OSError as error:
+        return str(error)
+    return write(handle, limit / 2, str(folder / "report"), *([path] if path else []))
 
 
 if __name__ == "__main__":
@@ -108,4 +114,6 @@ if __name__ == "__main__":
         sys.exit(main(Path(run), float(seconds), *paths) or 0)
     import flux
 
-    sys.stdout.write(report(flux.Flux(), ASKED))
+    handle = flux.Flux()
+    sys.stdout.write(report(handle, ASKED))
+    print(json.dumps({"purged": job_counts(handle)["purged"]}))

@@ -19,6 +19,8 @@ from offers import list_modules
 OWN_REASON = "minicluster: "
 #: How a job can have ended (job-list.job-stats)
 RESULTS = ("successful", "failed", "canceled", "timeout")
+#: Files with the problems of other programs, a line for each
+PROBLEMS = ("former-lead.problem", "undrainer.problem", "agent.problem", "memory.problem")
 
 
 def parse_idset(text: str) -> list[int]:
@@ -143,9 +145,13 @@ def exit_code(status: int) -> int:
 
 
 def job_counts(handle: Any) -> dict[str, int]:
-    """Return how many jobs are in each state, and how many ended in each way. Raises OSError."""
+    """Return how many jobs are in each state, and how many ended in each way. Raises OSError.
+
+    Of those that are `purged` Flux no longer has a record, and no longer knows how they ended.
+    """
     stats = handle.rpc("job-list.job-stats", {}).get()
-    return {**stats["job_states"], **{key: stats.get(key, 0) for key in RESULTS}}
+    found = {**stats["job_states"], **{key: stats.get(key, 0) for key in RESULTS}}
+    return {**found, "purged": stats.get("inactive_purged", 0)}
 
 
 def waiting_jobs(handle: Any) -> list[dict[str, Any]]:
@@ -201,6 +207,11 @@ def noted(name: str) -> str:
         return ""
 
 
+def noted_problems() -> list[str]:
+    """Return what the other programs of the lead's pod say that they can't do."""
+    return [line for name in PROBLEMS for line in noted(name).split("\n") if line]
+
+
 def summary(handle: Any) -> dict[str, Any]:
     """Return what `minicluster status` shows of Flux; ranks are idsets. Raises OSError."""
     found = nodes(handle)
@@ -218,7 +229,7 @@ def summary(handle: Any) -> dict[str, Any]:
         "free": totals(free),
         "used": totals(found.used.values()),
         "jobs": job_counts(handle),
-        "problems": [text for text in (noted("undrainer.problem"), saved.problem(handle)) if text],
+        "problems": [*noted_problems(), *filter(None, [saved.problem(handle)])],
         "queue_wait": round(longest_wait(waiting_jobs(handle), time.time()), 1),
     }
 

@@ -21,6 +21,16 @@ use_archive() {
   rm -f "$mc_archive.new.tgz"
 }
 
+# Says that this lead's queue begins anew although there was a lead before: Kubernetes counts the pods of this index that
+# failed (batch/v1), and nothing kept the queue. The file is for state.py.
+tell_of_former_lead() {
+  lost=$((${MINICLUSTER_FAILURES:-0} + ${MINICLUSTER_IGNORED_FAILURES:-0}))
+  [ "$lost" -gt 0 ] && [ -z "$mc_archive$mc_state_volume" ] || return 0
+  lost="a former lead was lost (pod number $lost of this index), and its queue with it"
+  warn "$lost: \`minicluster status\` says why; state.capacity keeps a queue"
+  echo "$lost: state.capacity keeps a queue" >"$mc_state/run/former-lead.problem"
+}
+
 # Keeps the state on a volume, from which the next lead continues.
 use_state_volume() {
   [ -n "$mc_state_volume" ] || return 0

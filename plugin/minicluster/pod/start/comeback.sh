@@ -14,6 +14,7 @@ run_lead() {
     read -r started _ </proc/uptime
     run_broker sh "$mc_files/job.sh"
     died=$mc_code
+    tell_kills
     if ! has_died || ! can_come_back "$started"; then break; fi
     warn "the broker ended with exit code $died and starts again in this pod"
     # first the socket: nobody must wait for an answer there

@@ -22,9 +22,15 @@ case $2 in lead | agent) [ "$JOB_COMPLETION_INDEX${MINICLUSTER_GROUP:-}" = 0 ] |
 . "$MINICLUSTER_HOME/minicluster/shell.sh"
 become_bash "$@"
 
-WAIT=600 # seconds
-# exit code of agent.py
-BROKER_GONE=75
+# seconds for a broker to be there, and for one answer of it
+WAIT=600 ANSWER=60
+# exit codes of agent.py and of ASK: there is no broker any more, or it still waits for its quorum
+BROKER_GONE=75 STARTING=76
+ASK='import sys, flux
+try:
+    flux.Flux().rpc("state-machine.wait").wait_for(float(sys.argv[1])).get()
+except TimeoutError:
+    sys.exit(int(sys.argv[2]))'
 
 main() {
   mc_container=$1
@@ -66,16 +72,25 @@ main() {
 
 wait_for_broker() {
   end=$(($(date +%s) + WAIT))
-  until [ -S "$mc_run/local" ] || [ -n "$mc_stopped" ]; do
+  while [ -z "$mc_stopped" ]; do
+    if [ -S "$mc_run/local" ]; then
+      # the socket exists before the broker's modules are loaded; only an image that can run the view's flux waits for
+      # them
+      "$mc_flux" --version >/dev/null 2>&1 || return 0
+      run "$mc_flux" python -c "$ASK" "$ANSWER" "$STARTING"
+      case $mc_code in
+      0) return 0 ;;
+      # it lives, and its quorum may take as long as Kubernetes needs for the pods
+      "$STARTING") end=$(($(date +%s) + WAIT)) ;;
+      *) run sleep 1 ;;
+      esac
+    fi
     if [ "$(date +%s)" -ge "$end" ]; then
       warn "$mc_container: no broker within $WAIT s"
       exit 1
     fi
     run sleep 0.2
   done
-  # the socket exists before the broker's modules are loaded; only an image that can run the view's flux waits for them
-  "$mc_flux" --version >/dev/null 2>&1 || return 0
-  run "$mc_flux" python -c 'import flux; flux.Flux().rpc("state-machine.wait").get()'
 }
 
 # The broker may come back in this pod: each end of a container counts for Kubernetes' back-off.

@@ -20,7 +20,8 @@ main() {
   # flux puts the view's modules into PYTHONPATH; the work gets back the image's own
   MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
   export MINICLUSTER_PYTHONPATH
-  for file in environment time process home secrets network resources archive report leave comeback watch; do
+  for file in environment time process home secrets config network memory resources archive report leave comeback \
+    watch; do
     # shellcheck source=/dev/null
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done
@@ -34,12 +35,14 @@ main() {
   [ ! -e "$mc_told_to_stop" ] || exit "$RETRY"
   find_home "$mc_state"
   prepare
+  find_memory /sys/fs/cgroup
   run_snippet init.sh
   if ! [ -x "$mc_flux" ]; then
     warn "there is no flux here (${mc_view:-in PATH}): set flux.container.image to a view for this image's distribution"
     exit_with 127
   fi
   run_snippet pre.sh
+  check_wrap
   start_munge
   choose_ip_family /proc/net
   use_group
@@ -61,8 +64,8 @@ main() {
 # Makes the files that the pod's programs expect, and removes those from before a restart of this container.
 prepare() {
   set --
-  for file in stopping ready working launcher ended exit-code unbound gpus undrainer.problem report report.problem \
-    came-back; do
+  for file in stopping ready working launcher ended exit-code unbound gpus came-back kills report report.problem report.purged \
+    undrainer.problem agent.problem memory.problem former-lead.problem; do
     [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
   done
   [ $# = 0 ] || rm -f "$@"
@@ -91,6 +94,8 @@ find_version() {
 # Runs the broker of rank 0 with the work, and ends with the exit code of the work.
 lead() {
   run_snippet broker-pre.sh
+  tell_of_former_lead
+  limit_records
   use_archive
   use_state_volume
   use_report
@@ -98,10 +103,17 @@ lead() {
   # version
   [ -z "$mc_quiet" ] ||
     mc_start_words="$mc_start_words -o-Slog-level=6 -o-Slog-forward-level=3 -o-Slog-filename=\"\$mc_broker_errors\""
+  watch_kills &
+  watch=$!
   run_lead
+  kill "$watch" 2>/dev/null || true
   keep_archive
   print_report
   if [ -e "$mc_state/run/exit-code" ]; then
+    # shellcheck disable=SC2209 # words, not a command
+    case $mc_work in
+    idle | diagnose) say "the instance was shut down; that Flux aborts rc2, a program that waits for this, is no failure" ;;
+    esac
     read -r mc_result <"$mc_state/run/exit-code"
     [ "$mc_result" = 0 ] || warn "the job failed with exit code $mc_result"
     run_snippet post.sh
@@ -131,10 +143,11 @@ worker() {
   pause=1
   while :; do
     read -r started _ </proc/uptime
-    if [ -n "$mc_joins" ]; then warn_while_alone & else watch_connection /proc/net 3>&- >/dev/null 2>&1 & fi
+    if [ -n "$mc_joins" ]; then warn_while_alone & else watch_connection /proc/net >/dev/null 2>&1 & fi
     watch=$!
     run_broker
     kill "$watch" 2>/dev/null || true
+    tell_kills
     [ -z "$mc_stopped" ] || exit "$RETRY"
     if [ -e "$mc_state/run/ended" ] || [ -n "$mc_complete_workers" ]; then break; fi
     # a broker that can't start must not be restarted without a pause
@@ -175,17 +188,30 @@ run_broker() {
 start_flux() {
   # in flux-core 0.82 the attribute hostname took the place of the variable
   FLUX_FAKE_HOSTNAME=$mc_host PATH=$PATH:$mc_rc_bin
+  # one heap for the threads of the lead's broker: with one for each it would take half as much memory again
+  [ "$mc_role${MALLOC_ARENA_MAX:-}" != lead ] || export MALLOC_ARENA_MAX=1 MINICLUSTER_ARENAS=1
   # for remains.py
   MINICLUSTER_BROKER=$mc_run
   export FLUX_FAKE_HOSTNAME PATH MINICLUSTER_BROKER
   exec "$mc_flux" "$@"
 }
 
-# With logging.quiet, prints the last errors of a broker that ended: they are not in the log.
+# With logging.quiet, prints the first errors of a broker that ended: they are not in the log. The others follow from
+# these. The lead has those of all brokers, and its own count.
 show_errors() {
   [ -n "$mc_quiet" ] && [ -s "$mc_broker_errors" ] || return 0
-  sed -e '/\.debug\[/d' -e '/\.info\[/d' -e '/\.notice\[/d' "$mc_broker_errors" | tail -n 5 >&3
+  errors=$(sed -e '/\.debug\[/d' -e '/\.info\[/d' -e '/\.notice\[/d' "$mc_broker_errors")
+  own=
+  [ "$mc_role" = worker ] || own=$(printf '%s\n' "$errors" | sed '/\[0]: /!d')
+  printf '%s\n' "${own:-$errors}" | sed -n '1,5p' >&3
   : >"$mc_broker_errors"
+}
+
+# Fails if flux.wrap names a program that this image lacks: Flux would not say which.
+check_wrap() {
+  [ -z "$mc_wrap" ] || command -v "$mc_wrap" >/dev/null && return 0
+  warn "flux.wrap: there is no $mc_wrap in this image: correct the value, or use an image that has it"
+  exit_with 127
 }
 
 # Warns when the broker of a burst gets no answer from its lead: by itself, the broker waits silently, even if the

@@ -7,10 +7,8 @@
 choose_ip_family() {
   has_only_ipv6 "$1" || return 0
   case $(cat "$mc_files/broker.toml") in *enable_ipv6*) return 0 ;; esac
-  sed '/^[[:space:]]*\[bootstrap]/a\
-enable_ipv6 = true' "$mc_files/broker.toml" >"$mc_state/etc/flux/broker.toml"
-  # the last --config-path counts
-  mc_start_words="$mc_start_words -o--config-path=\"\$mc_state/etc/flux/broker.toml\""
+  edit_config '/^[[:space:]]*\[bootstrap]/a\
+enable_ipv6 = true'
 }
 
 # with FOLDER: succeeds if IPv4 has no route, and an interface other than lo has a global IPv6 address (scope 00).

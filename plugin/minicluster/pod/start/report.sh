@@ -22,6 +22,8 @@ print_report() {
     why=$(tail -n 1 "$report.problem" 2>/dev/null) || true
     warn "the report of the jobs failed: ${why:-the broker had no time for it}"
   fi
+  { read -r purged <"$report.purged"; } 2>/dev/null || purged=0
+  [ "$purged" = 0 ] || warn "$purged jobs are missing in the report: Flux no longer had their records"
   [ -n "$mc_report_log" ] && [ -e "$report" ] || return 0
   {
     echo "minicluster-jobs: $(($(wc -l <"$report")))"

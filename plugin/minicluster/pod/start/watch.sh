@@ -13,11 +13,12 @@ watch_connection() {
   while :; do
     if [ "$connections" = ' ' ]; then pause=0.2; else pause=1; fi
     # without a pause it would take a whole CPU
-    sleep "$pause" || return 0
+    sleep "$pause" 3>&- || return 0
+    tell_kills
     before=$connections
     find_connections "$1"
     if has_lost_one && uri=$(broker_uri); then
-      FLUX_URI=$uri timeout 60 "$mc_flux" python "$mc_files/lost_lead.py" &
+      FLUX_URI=$uri timeout 60 "$mc_flux" python "$mc_files/lost_lead.py" 3>&- &
     fi
   done
 }

@@ -4,4 +4,12 @@
 set -eu
 # shellcheck source=/dev/null
 . "$MINICLUSTER_HOME/minicluster/flux-view.sh"
+# Flux shows how it ends the program that waits for a shutdown as a failure
+case ${1:-}${FLUX_URI#"$mc_socket_uri"},$mc_work in
+shutdown,idle | shutdown,diagnose)
+  "$mc_flux" "$@"
+  echo "minicluster: the cluster is shut down; \"rc2 aborted\" above is how Flux ends a program that waits for this" >&2
+  exit
+  ;;
+esac
 exec "$mc_flux" "$@"

@@ -14,6 +14,8 @@ set -eu
 main() {
   # instances that jobs start have other hosts
   unset FLUX_FAKE_HOSTNAME
+  # for the broker alone
+  [ -z "${MINICLUSTER_ARENAS:-}" ] || unset MALLOC_ARENA_MAX MINICLUSTER_ARENAS
   # the image's own PYTHONPATH, without the part that flux has added
   PYTHONPATH=$MINICLUSTER_PYTHONPATH
   export PYTHONPATH

@@ -1,0 +1,58 @@
+# shellcheck shell=sh disable=SC2034,SC2154 # mc_* come from settings.sh and others
+# What the container's memory allows (cgroups(7)): how many records of jobs the lead keeps, and whether the kernel kills
+# processes. For the entrypoint.
+
+# KiB of the broker's memory for the record of a job that has ended; records that a small limit allows, too
+RECORD=54 LEAST_RECORDS=500
+# seconds between two looks
+KILLS_PAUSE=10
+
+# with FOLDER, /sys/fs/cgroup of version 1 or 2: sets mc_memory to the limit in MiB, "" without one, and mc_memory_events
+# to the file that counts kills.
+find_memory() {
+  mc_memory='' mc_memory_events=''
+  for file in "$1/memory/memory.limit_in_bytes" "$1/memory.max"; do
+    [ ! -r "$file" ] || read -r mc_memory <"$file" || true
+  done
+  for file in "$1/memory/memory.oom_control" "$1/memory.events"; do
+    [ ! -r "$file" ] || mc_memory_events=$file
+  done
+  # version 1 has a number that is larger than any memory
+  case $mc_memory in '' | *[!0-9]* | ????????????????*) mc_memory='' ;; *) mc_memory=$((mc_memory / 1048576)) ;; esac
+  count_kills
+  echo "$mc_kills" >"$mc_state/run/kills"
+}
+
+# Keeps fewer records of jobs than mc_records, if these would take more than a quarter of the memory.
+limit_records() {
+  [ -n "$mc_records" ] && [ -n "$mc_memory" ] || return 0
+  records=$((mc_memory * 256 / RECORD))
+  [ "$records" -ge "$LEAST_RECORDS" ] || records=$LEAST_RECORDS
+  [ "$records" -ge "$mc_records" ] || edit_config "s/^inactive-num-limit = .*/inactive-num-limit = $records/"
+}
+
+# Sets mc_kills to the number of processes of this container that the kernel has killed for want of memory.
+count_kills() {
+  mc_kills=0
+  [ -n "$mc_memory_events" ] || return 0
+  while read -r key count; do
+    [ "$key" != oom_kill ] || mc_kills=$count
+  done <"$mc_memory_events"
+}
+
+# Says that the kernel has killed processes since this was said, and notes it for state.py.
+tell_kills() {
+  count_kills
+  read -r told <"$mc_state/run/kills" || told=$mc_kills
+  [ "$mc_kills" -gt "$told" ] || return 0
+  echo "$mc_kills" >"$mc_state/run/kills"
+  if [ "$mc_kills" = 1 ]; then what='a process'; else what="$mc_kills processes"; fi
+  what="the kernel has killed $what of the container for want of memory${mc_memory:+, whose limit is $mc_memory MiB}"
+  warn "$what: raise resources.limits.memory"
+  echo "$mc_host: $what: raise resources.limits.memory" >"$mc_state/run/memory.problem"
+}
+
+# Looks again and again, as long as the broker runs.
+watch_kills() {
+  while sleep "$KILLS_PAUSE"; do tell_kills; done
+}

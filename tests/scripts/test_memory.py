@@ -1,0 +1,123 @@
+"""What a pod does with the limit of its container's memory, and when the kernel kills processes for want of it."""
+
+import os
+import signal
+import tomllib
+from pathlib import Path
+
+import pytest
+from pods import Make, Pod, until
+
+QUIET = {"logging": {"quiet": True}}
+#: A limit of 192 MiB, and the counters of kills, in both versions of cgroups
+V1, V2 = "memory/memory.limit_in_bytes", "memory.max"
+COUNTS = {
+    "v1": ("memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill {}\n"),
+    "v2": ("memory.events", "low 0\nhigh 0\nmax 9\noom 7\noom_kill {}\noom_group_kill 3\n"),
+}
+SAID = "the kernel has killed {} of the container for want of memory, whose limit is 192 MiB: {}"
+WAY = "raise resources.limits.memory"
+AGAIN = "minicluster: the broker ended with exit code 137 and starts again in this pod\n"
+
+
+def write(pod: Pod, file: str, text: str) -> None:
+    path = pod.root / "cgroup" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # at once, as the kernel's files are
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.replace(path)
+
+
+def records(pod: Pod) -> int:
+    """Run a pod, and return the most records of jobs that its broker keeps."""
+    assert pod.run() == (0, "")
+    [call] = pod.calls("start")
+    option = "-o--config-path="
+    used = [Path(word.removeprefix(option)) for word in call.words if word.startswith(option)][-1]
+    return int(tomllib.loads(used.read_text())["job-manager"]["inactive-num-limit"])
+
+
+@pytest.mark.parametrize(
+    ("file", "limit", "expected"),
+    [
+        (V1, "201326592", 910),
+        (V2, "201326592", 910),
+        (V2, "67108864", 500),
+        (V2, "8589934592", 10000),
+        (V1, "9223372036854771712", 10000),
+        (V2, "max", 10000),
+        ("other", "", 10000),
+    ],
+)
+def test_the_lead_keeps_as_many_records_of_jobs_as_its_memory_has_room_for(
+    make: Make, file: str, limit: str, expected: int
+) -> None:
+    pod = make(QUIET, {"command": "true"})
+    write(pod, file, f"{limit}\n")
+    assert records(pod) == expected
+
+
+def test_a_broker_config_of_the_user_keeps_its_number_of_records(make: Make) -> None:
+    pod = make({**QUIET, "flux": {"brokerConfig": "[job-manager]\ninactive-num-limit = 9000\n"}}, {"command": "true"})
+    write(pod, V2, "67108864\n")
+    assert records(pod) == 9000
+
+
+def test_both_changes_of_the_configuration_are_made(make: Make) -> None:
+    pod = make(QUIET, {"command": "true"})
+    write(pod, V2, "67108864\n")
+    net = pod.root / "net"
+    net.mkdir()
+    (net / "route").write_text("")
+    (net / "if_inet6").write_text("fd000000000000000000000000000001 02 40 00 80     eth0\n")
+    pod.edit("entrypoint.sh", "choose_ip_family /proc/net\n", f"choose_ip_family {net}\n")
+    assert records(pod) == 500
+    assert "\nenable_ipv6 = true\n" in (pod.state / "etc/flux/broker.toml").read_text()
+
+
+@pytest.mark.parametrize("version", COUNTS)
+def test_a_broker_that_was_killed_for_its_memory_says_so(make: Make, version: str) -> None:
+    pod = make(QUIET)
+    file, text = COUNTS[version]
+    write(pod, file, text.format(4))  # of an earlier life
+    write(pod, V1 if version == "v1" else V2, "201326592\n")
+    process = pod.start()
+    for count in (5, 7):
+        until((pod.run_folder / "ready").exists)
+        write(pod, file, text.format(count))
+        (pod.run_folder / "ready").unlink()
+        (pod.run_folder / "ready").touch()
+        os.kill(int((pod.root / "broker").read_text()), signal.SIGKILL)
+        until(lambda count=count: len(pod.calls("start")) == (2 if count == 5 else 3))
+    until((pod.run_folder / "ready").exists)
+    os.kill(int((pod.root / "broker").read_text()), signal.SIGTERM)
+    assert process.wait() == 0
+    first, second = (SAID.format(what, WAY) for what in ("5 processes", "7 processes"))
+    assert process.log == f"minicluster: {first}\n{AGAIN}minicluster: {second}\n{AGAIN}"
+    assert (pod.run_folder / "memory.problem").read_text() == f"flux-sample-0: {second}\n"
+
+
+@pytest.mark.parametrize("index", [0, 1], ids=["lead", "worker"])
+def test_a_job_that_the_kernel_kills_is_in_the_log_while_the_broker_runs(make: Make, index: int) -> None:
+    pod = make(QUIET, index=index)
+    pod.edit("memory.sh", "KILLS_PAUSE=10", "KILLS_PAUSE=0.1")
+    write(pod, V2, "201326592\n")
+    write(pod, *(COUNTS["v2"][0], COUNTS["v2"][1].format(0)))
+    process = pod.start()
+    until(lambda: pod.calls("start"))
+    write(pod, *(COUNTS["v2"][0], COUNTS["v2"][1].format(1)))
+    line = f"minicluster: {SAID.format('a process', WAY)}\n"
+    until(lambda: line in process.log)
+    assert len(pod.calls("start")) == 1
+
+
+def test_the_one_heap_of_the_broker_is_not_that_of_its_jobs(make: Make) -> None:
+    pod = make(QUIET, {"command": "true"})
+    assert pod.run() == (0, "")
+    [start], [run] = pod.calls("start"), pod.calls("run")
+    assert start.env["MALLOC_ARENA_MAX"] == "1"
+    assert not {"MALLOC_ARENA_MAX", "MINICLUSTER_ARENAS"} & run.env.keys()
+    pod = make({**QUIET, "flux": {"environment": {"MALLOC_ARENA_MAX": "4"}}}, {"command": "true"})
+    assert pod.run() == (0, "")
+    assert {call.env["MALLOC_ARENA_MAX"] for verb in ("start", "run") for call in pod.calls(verb)} == {"4"}
