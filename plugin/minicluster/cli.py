@@ -40,8 +40,9 @@ def post_render() -> None:
     is_plugin = os.environ.get("HELM_PLUGIN_NAME") == "minicluster"
     with front_door(tell_helm if is_plugin else streams.say):
         from minicluster.render import postrender, stream  # noqa: PLC0415 - see the top
+        from minicluster.render.model import MiniClusterModel  # noqa: PLC0415
 
-        def check_new_keys(cluster: postrender.MiniClusterModel) -> None:
+        def check_new_keys(cluster: MiniClusterModel) -> None:
             from minicluster.release import caller  # noqa: PLC0415 - few streams need keys
 
             caller.check_new_keys(cluster)

@@ -184,7 +184,7 @@ for _kind, _constructor in {
     Loader.add_constructor(_TAG + _kind, _constructor)
 
 
-class DuplicateKeyError(yaml.MarkedYAMLError):  # type: ignore[misc]
+class DuplicateKeyError(yaml.MarkedYAMLError):
     """A map has a key twice. Most readers would drop the first one without a word."""
 
     def __init__(self, key: str, first: int, second: int) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import config, curve, devices, stream
+from minicluster.render import broker, config, curve, devices, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -24,7 +24,7 @@ def render(
 
     def expand(document: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
         cluster = load(document)
-        for warning in devices.uncounted(cluster):
+        for warning in [*devices.uncounted(cluster), *broker.remarks(cluster)]:
             say(f"warning: MiniCluster {cluster.name}: {warning}")
         return config.documents(cluster, partial(_keypair, cluster, seed, allow_random))
 

@@ -11,7 +11,7 @@ from minicluster.cluster.lead import Lead, code_of_work, labels_of_lead, read_le
 from minicluster.cluster.node import Node, read_node
 from minicluster.cluster.wake import MANAGER, is_asleep, wake
 from minicluster.errors import StateError
-from minicluster.sdk.client import KubeClient, Object
+from minicluster.sdk.client import WATCH, KubeClient, Object
 from minicluster.sdk.exceptions import ApiError, ArgumentError, ClosedError, EndedError, NotFoundError
 
 
@@ -105,14 +105,15 @@ def leads(  # noqa: PLR0913 - names that its callers have
     *,
     wakes: bool = False,
     tell: Callable[[Object, Lead | None], None] = lambda _job, _lead: None,
+    every: float = WATCH,
 ) -> Iterator[Lead]:
     """Yield the lead at once, and whenever it may have changed, while the MiniCluster lives.
 
     With ``wakes`` a MiniCluster that was suspended because it was idle is resumed. ``tell`` gets its Job and its lead,
-    unless the lead is ready.
+    unless the lead is ready, also without a change ``every`` so many seconds.
     Raises EndedError at its end, WaitTimeoutError when the seconds are over, ClosedError when ``stop`` is set.
     """
-    for job in kube.job_changes(name, seconds, stop):
+    for job in kube.job_changes(name, seconds, stop, every):
         end = end_of(name, job)
         if end:
             raise EndedError(f"{name} in {kube} has ended: {': '.join(filter(None, end))}")
@@ -124,11 +125,6 @@ def leads(  # noqa: PLR0913 - names that its callers have
         if lead:
             yield lead
     raise ClosedError(f"{name} was closed")
-
-
-def wait_for_lead(kube: KubeClient, name: str, seconds: float | None, stop: threading.Event | None = None) -> Lead:
-    """Return the lead as soon as it is ready; a MiniCluster that sleeps is woken. Raises what `leads` raises."""
-    return next(lead for lead in leads(kube, name, seconds, stop, wakes=True) if lead.is_ready)
 
 
 def wait_for(
