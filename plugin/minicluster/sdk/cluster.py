@@ -17,12 +17,12 @@ from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PodConnection, PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
 from minicluster.sdk.lead_log import logs
+from minicluster.sdk.lead_wait import wait_for_lead
 from minicluster.sdk.leads import find_job, ranks_of, wait_for
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import Session
 from minicluster.sdk.single_run import RunOptions
 from minicluster.sdk.status import ask_lead, status
-from minicluster.sdk.waiting import wait_for_lead
 
 __all__ = ["MiniCluster"]
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import status_samples
 import yaml
-from minicluster.sdk import ApiError, waiting
+from minicluster.sdk import ApiError, lead_wait
 from minicluster.sdk.client import KubeClient
-from minicluster.sdk.waiting import wait_for_lead
+from minicluster.sdk.lead_wait import wait_for_lead
 from status_samples import RUNNING, STARTS, job, pod
 from urllib3.exceptions import InsecureRequestWarning
 
@@ -53,7 +53,7 @@ def states(*found: Any) -> list[dict[str, Any]]:
 def test_a_long_wait_logs_each_state_once(
     quiet: float, count: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(waiting, "QUIET", quiet)
+    monkeypatch.setattr(lead_wait, "QUIET", quiet)
     kube = Kube(states(None, CREATING, CREATING, None, CREATING, RUNNING))
     with caplog.at_level(logging.WARNING):
         assert wait_for_lead(kube, "mini", None).is_ready
@@ -66,7 +66,7 @@ def test_a_long_wait_logs_each_state_once(
 
 
 def test_a_user_who_may_not_ask_the_lead_waits_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "QUIET", 0.0)
+    monkeypatch.setattr(lead_wait, "QUIET", 0.0)
     assert wait_for_lead(Kube(states(STARTS, RUNNING)), "mini", None).is_ready
 
 
