@@ -146,6 +146,12 @@ def test_the_notes_warn_of_fcfs_in_a_broker_config(helm4: Helm, policy: str, war
     assert any("flux.brokerConfig has the queue-policy fcfs" in line for line in found) == warned
 
 
+@pytest.mark.parametrize(("size", "warned"), [(2, True), (1, False)])
+def test_the_notes_warn_of_a_broker_config_without_hosts(helm4: Helm, size: int, warned: bool) -> None:
+    found = notes(helm4, {"size": size, "flux": {"brokerConfig": "a = 1"}})
+    assert any("flux.brokerConfig has no bootstrap.hosts" in line for line in found) == warned
+
+
 FROM_THE_GUIDE: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"containers": [{"commands": {"preCommand": "a", "preWorker": "b"}}]},

@@ -67,8 +67,11 @@ def given(cluster: MiniClusterModel) -> dict[str, Any]:
 
 
 def remarks(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what a user's own broker.toml does to jobs that may surprise."""
-    policy = section(given(cluster), "sched-fluxion-qmanager").get("queue-policy")
+    """Yield what may surprise of a user's own broker.toml: in a release, the chart's notes have it."""
+    tables = given(cluster)
+    if tables and "hosts" not in section(tables, "bootstrap") and cluster.max_size > 1:
+        yield "flux.brokerConfig has no bootstrap.hosts, so each broker is an instance of its own: give the hosts"
+    policy = section(tables, "sched-fluxion-qmanager").get("queue-policy")
     if policy == "fcfs":
         yield (
             "flux.brokerConfig has the queue-policy fcfs, by which Fluxion fails a job whose nodes are not up yet: use "

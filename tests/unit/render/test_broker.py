@@ -199,6 +199,13 @@ def test_fcfs_in_a_broker_config_is_remarked(cluster_of: Make) -> None:
         assert list(broker.remarks(cluster_of({"flux": {"brokerConfig": other}}))) == []
 
 
+def test_brokers_that_know_no_hosts_are_remarked(cluster_of: Make) -> None:
+    remark = "flux.brokerConfig has no bootstrap.hosts, so each broker is an instance of its own: give the hosts"
+    assert list(broker.remarks(cluster_of({"size": 2, "flux": {"brokerConfig": "a = 1"}}))) == [remark]
+    assert list(broker.remarks(cluster_of({"flux": {"brokerConfig": "a = 1"}}))) == []
+    assert list(broker.remarks(cluster_of({"size": 2, "flux": {"brokerConfig": FITS}}, "mc"))) == []
+
+
 @pytest.mark.parametrize("text", ["[a", "a = ", "a = 1\na = 2", "just words"])
 def test_a_broker_config_that_is_not_toml_is_refused(cluster_of: Make, text: str) -> None:
     with pytest.raises(SpecError, match=r"^flux\.brokerConfig is not TOML: [^\n]+$"):

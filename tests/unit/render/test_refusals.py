@@ -913,11 +913,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "preCommand and pre are both set: they are two names of one field; give one of them",
     ),
     (
-        {"size": 2, "flux": {"brokerConfig": "a = 1"}},
-        "flux.brokerConfig has no bootstrap.hosts, so each broker would be an instance of its own: give "
-        'hosts = [{host = "mc-[0-1]"}]',
-    ),
-    (
         {"size": 2, "flux": {"brokerConfig": broker_toml(hosts='[{host = "mc-0"}, {host = "other-[0-3]"}]')}},
         "flux.brokerConfig has no host mc-1 in bootstrap.hosts, so its broker can't start: give "
         'hosts = [{host = "mc-[0-1]"}]',

@@ -122,13 +122,13 @@ def broker_config(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what keeps the brokers of a user's own broker.toml apart, such as paths and names of flux-operator."""
     tables = broker.given(cluster)
     bootstrap = broker.section(tables, "bootstrap")
-    own = f'hosts = [{{host = "{hosts(cluster.name, cluster.max_size)}"}}]'
-    known = _hosts_of(bootstrap)
-    missing = next((host for host in expand(hosts(cluster.name, cluster.max_size)) if host not in known), None)
-    if tables and not bootstrap.get("hosts") and cluster.max_size > 1:
-        yield f"flux.brokerConfig has no bootstrap.hosts, so each broker would be an instance of its own: give {own}"
-    elif known and missing:
-        yield f"flux.brokerConfig has no host {missing} in bootstrap.hosts, so its broker can't start: give {own}"
+    own, known = hosts(cluster.name, cluster.max_size), _hosts_of(bootstrap)
+    missing = next((host for host in expand(own) if host not in known), None) if known else None
+    if missing:
+        yield (
+            f"flux.brokerConfig has no host {missing} in bootstrap.hosts, so its broker can't start: give "
+            f'hosts = [{{host = "{own}"}}]'
+        )
     domain = re.search(r"%h\.([^.:]+)\.[^:]*\bsvc\b", str(bootstrap.get("default_connect")))
     if domain and domain[1] != cluster.service:
         yield (
