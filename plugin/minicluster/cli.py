@@ -11,13 +11,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from minicluster import streams
 from minicluster.errors import END, MiniClusterError, OutputError, UsageError
-
-if TYPE_CHECKING:
-    from minicluster.render.model import MiniClusterModel
 
 #: The variable by which a shell asks for completions, as click names it.
 COMPLETE = "_MINICLUSTER_COMPLETE"
@@ -46,8 +42,9 @@ def post_render() -> None:
     is_plugin = os.environ.get("HELM_PLUGIN_NAME") == "minicluster"
     with front_door(tell_helm if is_plugin else streams.say):
         from minicluster.render import postrender, stream  # noqa: PLC0415 - see the top
+        from minicluster.render.model import MiniClusterModel  # noqa: PLC0415
 
-        def check_new_keys(cluster: "MiniClusterModel") -> None:
+        def check_new_keys(cluster: MiniClusterModel) -> None:
             from minicluster.release import caller  # noqa: PLC0415 - few streams need keys
 
             caller.check_new_keys(cluster)

@@ -187,9 +187,9 @@ for _kind, _constructor in {
 class DuplicateKeyError(yaml.MarkedYAMLError):
     """A map has a key twice. Most readers would drop the first one without a word."""
 
-    def __init__(self, key: str, first: int, second: int) -> None:
-        """Take the key and its lines, which are numbered from 1."""
-        where = f"in line {first}" if first == second else f"in lines {min(first, second)} and {max(first, second)}"
+    def __init__(self, key: str, *lines: int) -> None:
+        """Take the key and its two lines."""
+        where = f"in lines {min(lines)} and {max(lines)}" if len(set(lines)) > 1 else f"in line {lines[0]}"
         super().__init__(problem=f"has the key {key} twice, {where}: keep one of them")
 
 
@@ -197,22 +197,16 @@ class _UniqueLoader(Loader):
     """Refuses a map with a key twice. A key beside the same one of a merge (`<<`) overrides that, and is none."""
 
     def flatten_mapping(self, node: Any) -> None:
-        """Check a map before the maps that it merges are put into it, which happens once or more often."""
-        if not hasattr(node, "is_unique"):
-            _check_unique(node)
-            node.is_unique = True
+        """Check a map before the first time that the maps which it merges are put into it."""
+        seen: dict[str, int] = {}
+        for key, _ in () if hasattr(node, "is_unique") else node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge":
+                line = key.start_mark.line + 1
+                if key.value in seen:
+                    raise DuplicateKeyError(key.value, seen[key.value], line)
+                seen[key.value] = line
+        node.is_unique = True
         super().flatten_mapping(node)
-
-
-def _check_unique(node: Any) -> None:
-    """Raise DuplicateKeyError for a map that has a key twice."""
-    keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge"]
-    lines: dict[str, int] = {}
-    for key in keys if len({key.value for key in keys}) < len(keys) else ():
-        line = key.start_mark.line + 1
-        if key.value in lines:
-            raise DuplicateKeyError(key.value, lines[key.value], line)
-        lines[key.value] = line
 
 
 def load(data: bytes | str, *, duplicates: bool = False) -> Any:

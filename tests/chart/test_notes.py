@@ -139,6 +139,19 @@ def test_the_notes_warn_of_an_elastic_job_without_a_queue(helm4: Helm, values: d
     assert any("kueue.elastic is true without" in line for line in notes(helm4, values)) == warned
 
 
+@pytest.mark.parametrize(("policy", "warned"), [("fcfs", True), ("easy", False)])
+def test_the_notes_warn_of_fcfs_in_a_broker_config(helm4: Helm, policy: str, warned: bool) -> None:
+    toml = f"[sched-fluxion-qmanager]\nqueue-policy = '{policy}'\n"
+    found = notes(helm4, {"flux": {"brokerConfig": toml}})
+    assert any("flux.brokerConfig has the queue-policy fcfs" in line for line in found) == warned
+
+
+@pytest.mark.parametrize(("size", "warned"), [(2, True), (1, False)])
+def test_the_notes_warn_of_a_broker_config_without_hosts(helm4: Helm, size: int, warned: bool) -> None:
+    found = notes(helm4, {"size": size, "flux": {"brokerConfig": "a = 1"}})
+    assert any("flux.brokerConfig has no bootstrap.hosts" in line for line in found) == warned
+
+
 FROM_THE_GUIDE: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"containers": [{"commands": {"preCommand": "a", "preWorker": "b"}}]},

@@ -111,18 +111,12 @@ def test_the_value_wrap_runs_the_broker_in_a_wrapper(make: Make) -> None:
     assert cluster.lead.log == "wrapped\n"
 
 
-@pytest.mark.parametrize(
-    ("toml", "reason"),
-    [
-        ('[bootstrap]\nhosts = [{host = "other"}, {host = "another"}]\n', "flux-sample-0 not found in hosts"),
-        ("[bootstrap]\nnonsense = 1\n", "nonsense"),
-    ],
-)
-def test_a_wrong_broker_config_ends_the_lead_at_once(make: Make, toml: str, reason: str) -> None:
+def test_a_wrong_broker_config_ends_the_lead_at_once(make: Make) -> None:
+    toml = '[bootstrap]\nhosts = [{host = "flux-sample-[0-1]"}]\nnonsense = 1\n'
     cluster = make({"size": 2, "flux": {"brokerConfig": toml}}, HELLO)
     cluster.start([0])
     assert cluster.wait() == [1]
-    assert reason in cluster.lead.log
+    assert "nonsense" in cluster.lead.log
     assert cluster.lead.log.endswith("minicluster: the broker did not start, exit code 1\n")
 
 

@@ -14,7 +14,7 @@ from minicluster.convert.part import Part
 from minicluster.convert.read import Document, read
 from minicluster.convert.report import Report, ValuesFile
 from minicluster.errors import ConvertError
-from minicluster.render import config, devices
+from minicluster.render import broker, config, devices
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -77,7 +77,8 @@ def _convert(document: Document) -> ValuesFile:
     if release != document.name:
         document.spec["nameOverride"] = document.name
         whole.note("nameOverride", f"a release's name has at most {MAX_RELEASE} characters")
-    report.warnings += devices.uncounted(_checked(document))
+    cluster = _checked(document)
+    report.warnings += [*devices.uncounted(cluster), *broker.remarks(cluster)]
     warnings = [f"MiniCluster {document.name}: {' '.join(warning.split())}" for warning in report.warnings]
     return ValuesFile(document.name, document.namespace, release, document.spec, report.notes, warnings)
 

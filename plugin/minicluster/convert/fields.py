@@ -1,6 +1,8 @@
 """The fields of a spec outside its containers: those that flux-operator ignored, gave a default, or used otherwise."""
 
-from minicluster.convert.part import Part, runners
+import re
+
+from minicluster.convert.part import MOUNT, Part, runners
 from minicluster.convert.shell_text import heredoc, warn_of_expansion
 from minicluster.render.work import only_submit
 
@@ -20,6 +22,13 @@ ZEROS = {
 }
 #: Maps whose empty texts, lists and maps are unset to flux-operator
 SPARSE = ("flux.container", "flux.bursting", "flux.scheduler")
+#: Files of flux-operator's brokers, as its times had them, and where they are below `config` here
+OPERATOR_PATHS = {
+    r"view/etc/flux/system/R(?:-\d+)?\b": "etc/flux/system/R",
+    r"config/etc/flux/system/R-\d+\b": "etc/flux/system/R",
+    r"(?:view|config)/(?:etc/)?curve/curve\.cert": "curve/curve.cert",
+    r"view/(?=var/lib/flux\b|run/flux\b)": "",
+}
 #: Fields that are kept, but have another effect here
 DIFFERENT = {
     "cleanup": "removes the Job with its pods: the release stays until `helm uninstall`",
@@ -118,7 +127,7 @@ def convert_flux(spec: Part) -> None:
     _convert_scheduler(spec, flux)
     if flux.text("brokerConfig"):
         flux.drop("scheduler.queuePolicy", "flux.brokerConfig is used as given")
-        flux.fields["brokerConfig"] = heredoc(flux, "brokerConfig", "EOT")
+        flux.fields["brokerConfig"] = _own_paths(spec, flux, heredoc(flux, "brokerConfig", "EOT"))
     for key in ("optionFlags", "submitCommand"):
         warn_of_expansion(flux, key, flux.text(key))
     if only_submit(flux.text("optionFlags")) and not flux.text("submitCommand"):
@@ -131,6 +140,20 @@ def convert_flux(spec: Part) -> None:
         flux.at("bursting").fields.pop("leadBroker")
     elif lead.fields:
         _drop_work(spec)
+
+
+def _own_paths(spec: Part, flux: Part, text: str) -> str:
+    """Return a broker.toml with this chart's paths in place of flux-operator's, and take over its Service's name."""
+    mount = flux.text("container.mountPath") or MOUNT
+    found = text
+    for pattern, path in OPERATOR_PATHS.items():
+        found = re.sub(rf"{re.escape(mount)}/{pattern}", f"{mount}/config/{path}", found)
+    if found != text:
+        flux.warn("brokerConfig", f"has paths below {mount}/config now: flux-operator's files were below {mount}/view")
+    if ".flux-service." in text and not spec.get("network.headlessName"):
+        spec.make("network").fields["headlessName"] = "flux-service"
+        spec.warn("network.headlessName", "is flux-service now: flux.brokerConfig uses this name")
+    return found
 
 
 def _drop_work(spec: Part) -> None:

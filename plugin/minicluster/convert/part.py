@@ -9,6 +9,8 @@ from minicluster.convert.report import Report
 from minicluster.render.model import may_run_flux
 
 Map = dict[str, Any]
+#: Folder of the cluster's files in the pods, unless `flux.container.mountPath` is set
+MOUNT = "/mnt/flux"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from minicluster.convert.part import Part, every_container
+from minicluster.convert.part import MOUNT, Part, every_container
 
 #: Variables of flux-operator's entrypoint, and its files, that the user's texts may use
 VARIABLES = (
@@ -43,7 +43,7 @@ def warn_of_view(spec: Part) -> None:
     """Warn of texts that rely on flux-operator's copy of the view, which is writable and in another folder."""
     if spec.get("flux.container.disable"):
         return
-    mount = re.escape(spec.text("flux.container.mountPath") or "/mnt/flux")
+    mount = re.escape(spec.text("flux.container.mountPath") or MOUNT)
     view = rf"(?:{mount}/(?:view|software)|/opt/(?:software|views?))"
     for container, path, text in _texts(spec):
         if re.search(rf"{mount}/software\b", text):

@@ -4,7 +4,8 @@ Keys and attributes are those of flux-config-bootstrap(5), flux-config-resource(
 and flux-broker-attributes(7), Flux 0.88.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import tomli_w
@@ -46,16 +47,44 @@ def config(cluster: MiniClusterModel) -> str:
 
     Raises SpecError when the user's text is not TOML.
     """
-    given: str = cluster.flux["brokerConfig"]
-    if not given:
+    own: str = cluster.flux["brokerConfig"]
+    if not own:
         return tomli_w.dumps(_tables(cluster))
     import tomllib  # noqa: PLC0415 - 4 ms
 
     try:
-        tomllib.loads(given)
+        tomllib.loads(own)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"flux.brokerConfig is not TOML: {error}") from None
-    return given
+    return own
+
+
+def given(cluster: MiniClusterModel) -> dict[str, Any]:
+    """Return the user's own broker.toml as tables; none when there is none, or it is not TOML."""
+    import tomllib  # noqa: PLC0415 - 4 ms
+
+    with suppress(tomllib.TOMLDecodeError):
+        return tomllib.loads(cluster.flux["brokerConfig"])
+    return {}
+
+
+def remarks(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield what may surprise of a user's own broker.toml: in a release, the chart's notes have it."""
+    tables = given(cluster)
+    if tables and "hosts" not in section(tables, "bootstrap") and cluster.max_size > 1:
+        yield "flux.brokerConfig has no bootstrap.hosts, so each broker is an instance of its own: give the hosts"
+    policy = section(tables, "sched-fluxion-qmanager").get("queue-policy")
+    if policy == "fcfs":
+        yield (
+            "flux.brokerConfig has the queue-policy fcfs, by which Fluxion fails a job whose nodes are not up yet: use "
+            f"{QUEUE_POLICY}"
+        )
+
+
+def section(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table of broker.toml; an empty one when it is missing, or no table."""
+    found = tables.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
@@ -97,8 +126,8 @@ def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
 
 def interface(cluster: MiniClusterModel) -> str:
     """Return the interface or address that brokers bind to; on a Kubernetes node's network that is all of them."""
-    given: str = cluster.spec["network"]["interface"]
-    return given or ("*" if cluster.spec["pod"]["hostNetwork"] else INTERFACE)
+    own: str = cluster.spec["network"]["interface"]
+    return own or ("*" if cluster.spec["pod"]["hostNetwork"] else INTERFACE)
 
 
 def bootstrap(cluster: MiniClusterModel) -> list[dict[str, str]]:

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import config, curve, devices, programs, renamed, revision, stream
+from minicluster.render import broker, config, curve, devices, programs, renamed, revision, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -32,7 +32,7 @@ def render(
         shared = programs.shared(clusters)
         left = dict(shared)
         for cluster in clusters:
-            for warning in devices.uncounted(cluster):
+            for warning in [*devices.uncounted(cluster), *broker.remarks(cluster)]:
                 say(f"warning: MiniCluster {cluster.name}: {warning}")
             keypair = partial(_keypair, cluster, seed, allow_random)
             yield chain(programs.documents(cluster, left), config.documents(cluster, keypair, shared))

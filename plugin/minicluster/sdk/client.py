@@ -6,14 +6,16 @@ import os
 import re
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 from kubernetes import client, config, stream, watch
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from minicluster.cluster.pods import RUNNER
 from minicluster.outage import PATIENCE, Outage
@@ -70,6 +72,8 @@ class KubeClient:
             "deployment": (client.AppsV1Api(self._api), "deployment"),
         }
         self._settings = settings
+        if not settings.verify_ssl:
+            _warn_once(str(settings.host))
 
     def get(self, kind: str, name: str) -> Object | None:
         """Return an object, by kubectl's name of its kind; None when there is none. Raises ApiError."""
@@ -119,8 +123,10 @@ class KubeClient:
             found: Object = json.loads(answer.data)
         return found
 
-    def job_changes(self, name: str, seconds: float | None, stop: threading.Event | None = None) -> Iterator[Object]:
-        """Yield a Job at once, and whenever it may have changed; an empty map while there is none.
+    def job_changes(
+        self, name: str, seconds: float | None, stop: threading.Event | None = None, every: float = WATCH
+    ) -> Iterator[Object]:
+        """Yield a Job at once, whenever it may have changed, and ``every`` so many seconds; {} while there is none.
 
         Raises WaitTimeoutError when the seconds are over, ApiError when Kubernetes refuses, or can't be reached for too
         long. Ends when ``stop`` is set.
@@ -133,7 +139,8 @@ class KubeClient:
                 job = self.get("job", name)
                 outage.end()
                 yield job or {}
-                yield from self._watch_job(name, (job or {"metadata": {}})["metadata"].get("resourceVersion"), end)
+                version = (job or {"metadata": {}})["metadata"].get("resourceVersion")
+                yield from self._watch_job(name, version, end, every)
             except ApiError as error:
                 if not (error.is_passing or error.status == 410) or not outage.is_forgiven(PATIENCE):
                     raise
@@ -141,9 +148,9 @@ class KubeClient:
             if end is not None and time.monotonic() >= end:
                 raise WaitTimeoutError(f"{name} in {self.namespace}: gave up after {seconds:g} s")
 
-    def _watch_job(self, name: str, version: str | None, end: float | None) -> Iterator[Object]:
+    def _watch_job(self, name: str, version: str | None, end: float | None, most: float) -> Iterator[Object]:
         """Yield the Job after each change, for a while."""
-        seconds = WATCH if end is None else min(WATCH, end - time.monotonic())
+        seconds = most if end is None else min(most, end - time.monotonic())
         options = {"field_selector": f"metadata.name={name}", "timeout_seconds": max(1, int(seconds))}
         if version:
             options["resource_version"] = version
@@ -208,6 +215,17 @@ class KubeClient:
     def __str__(self) -> str:
         """Name the namespace, and the context if one was given."""
         return f"namespace {self.namespace}" + (f" of context {self.context}" if self.context else "")
+
+
+def _warn_once(server: str) -> None:
+    """Let urllib3 warn once of a certificate that the kubeconfig doesn't check, not at each request.
+
+    A filter of the user's own comes first: only urllib3's "always" gives way.
+    """
+    found = (action for action, _, category, *_ in warnings.filters if issubclass(InsecureRequestWarning, category))
+    if next(found, "default") == "always":
+        host = re.escape(f"host '{urlsplit(server).hostname}'")
+        warnings.filterwarnings("once", f".*{host}", InsecureRequestWarning)
 
 
 def _configuration(context: str) -> tuple[client.Configuration, str]:

@@ -16,7 +16,8 @@ from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PodConnection, PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
 from minicluster.sdk.lead_log import logs
-from minicluster.sdk.leads import find_job, ranks_of, wait_for, wait_for_lead
+from minicluster.sdk.lead_wait import wait_for_lead
+from minicluster.sdk.leads import find_job, ranks_of, wait_for
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.sdk_evidence import SdkEvidence
 from minicluster.sdk.session import Session

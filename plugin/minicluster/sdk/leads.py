@@ -14,7 +14,7 @@ from minicluster.cluster.wake import MANAGER, is_asleep, wake
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.errors import StateError
 from minicluster.live.telling import end_in_words, see
-from minicluster.sdk.client import KubeClient, Object
+from minicluster.sdk.client import WATCH, KubeClient, Object
 from minicluster.sdk.exceptions import (
     ApiError,
     ArgumentError,
@@ -119,16 +119,17 @@ def leads(  # noqa: PLR0913 - names that its callers have
     *,
     wakes: bool = False,
     tell: Tell | None = None,
+    every: float = WATCH,
 ) -> Iterator[Lead]:
     """Yield the lead at once, and whenever it may have changed, while the MiniCluster lives.
 
     With ``wakes`` a MiniCluster that was suspended because it was idle is resumed. ``tell`` gets its Job and its lead,
-    unless the lead is ready.
+    unless the lead is ready, also without a change ``every`` so many seconds.
     Raises EndedError at its end, WaitTimeoutError when the seconds are over, ClosedError when ``stop`` is set.
     """
     job, lead = {}, None  # type: Object, Lead | None
     try:
-        for job in kube.job_changes(name, seconds, stop):
+        for job in kube.job_changes(name, seconds, stop, every):
             lead = find_lead(kube, name)
             end = end_in_words(SdkEvidence(kube), name, job, lead)
             if end:
@@ -153,11 +154,6 @@ def _state(kube: KubeClient, name: str, job: Object, lead: Lead | None) -> str:
     except ApiError:
         known = None
     return ": ".join(filter(None, known or ()))
-
-
-def wait_for_lead(kube: KubeClient, name: str, seconds: float | None, stop: threading.Event | None = None) -> Lead:
-    """Return the lead as soon as it is ready; a MiniCluster that sleeps is woken. Raises what `leads` raises."""
-    return next(lead for lead in leads(kube, name, seconds, stop, wakes=True) if lead.is_ready)
 
 
 def wait_for(

@@ -7,6 +7,18 @@ from conversion import ONE, Case, app, assert_converted, document
 from minicluster import yamlio
 from minicluster.convert import convert
 
+
+def of_the_operator(folder: str, suffix: str, certificate: str) -> str:
+    """Return the broker.toml that flux-operator wrote."""
+    return (
+        f'[resource]\npath = "/mnt/flux/{folder}etc/flux/system/R{suffix}"\n[bootstrap]\n'
+        f'curve_cert = "/mnt/flux/{certificate}"\n'
+        'default_connect = "tcp://%h.flux-service.default.svc.cluster.local:%p"\nhosts = [{host = "a-0"}]\n'
+        f'[archive]\ndbpath = "/mnt/flux/{folder}var/lib/flux/job-archive.sqlite"\n'
+        '[sched-fluxion-qmanager]\nqueue-policy = "fcfs"\n'
+    )
+
+
 LEAD = {"name": "r", "address": "h", "size": 1}
 #: A spec, the values that the conversion sets or changes (None: removed), and all warnings
 CASES: dict[str, Case] = {
@@ -108,6 +120,19 @@ CASES: dict[str, Case] = {
         [
             "flux.scheduler.queuePolicy is dropped: flux.brokerConfig is used as given",
             "flux.brokerConfig has an unescaped $ or `: flux-operator expanded it first, here it is stored as given",
+        ],
+    ),
+    "a broker.toml of flux-operator": (
+        {"flux": {"brokerConfig": of_the_operator("view/", "-0", "view/curve/curve.cert")}},
+        {
+            "flux": {"brokerConfig": of_the_operator("config/", "", "config/curve/curve.cert")},
+            "network": {"headlessName": "flux-service"},
+        },
+        [
+            "flux.brokerConfig has paths below /mnt/flux/config now: flux-operator's files were below /mnt/flux/view",
+            "network.headlessName is flux-service now: flux.brokerConfig uses this name",
+            "flux.brokerConfig has the queue-policy fcfs, by which Fluxion fails a job whose nodes are not up yet: "
+            "use easy",
         ],
     ),
     "empty texts are unset": (

@@ -159,6 +159,53 @@ def test_a_broker_config_of_the_user_is_kept_as_given(cluster_of: Make) -> None:
     assert broker.config(cluster_of({"flux": {"brokerConfig": text}})) == text
 
 
+FITS = """[bootstrap]
+curve_cert = "/mnt/flux/config/curve/curve.cert"
+default_connect = "tcp://%h.mc.ns.svc.cluster.local:%p"
+hosts = [{host = "mc-0"}, {host = "mc-[1-3],other"}]
+[resource]
+path = "/mnt/flux/config/etc/flux/system/R"
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [FITS, FITS.replace("/mnt/flux/config/", "/mine/").replace("%h.mc.ns.svc.cluster.local", "%h.example.com")],
+    ids=["own", "elsewhere"],
+)
+def test_a_broker_config_that_fits_the_cluster_is_taken(cluster_of: Make, text: str) -> None:
+    assert cluster_of({"size": 2, "maxSize": 4, "flux": {"brokerConfig": text}}, "mc")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bootstrap = 3\nresource = 4\nsched-fluxion-qmanager = 5\n",
+        "[bootstrap]\nhosts = ['mc-0', {host = 3}]\n",
+        "[bootstrap]\nhosts = [{host = 'mc-[0'}]\n",
+        "[bootstrap]\nhosts = 1\n",
+    ],
+)
+def test_a_broker_config_that_flux_refuses_is_left_to_flux(cluster_of: Make, text: str) -> None:
+    assert list(broker.remarks(cluster_of({"flux": {"brokerConfig": text}}))) == []
+
+
+def test_fcfs_in_a_broker_config_is_remarked(cluster_of: Make) -> None:
+    text = "[sched-fluxion-qmanager]\nqueue-policy = 'fcfs'\n"
+    assert list(broker.remarks(cluster_of({"flux": {"brokerConfig": text}}))) == [
+        "flux.brokerConfig has the queue-policy fcfs, by which Fluxion fails a job whose nodes are not up yet: use easy"
+    ]
+    for other in (text.replace("fcfs", "easy"), ""):
+        assert list(broker.remarks(cluster_of({"flux": {"brokerConfig": other}}))) == []
+
+
+def test_brokers_that_know_no_hosts_are_remarked(cluster_of: Make) -> None:
+    remark = "flux.brokerConfig has no bootstrap.hosts, so each broker is an instance of its own: give the hosts"
+    assert list(broker.remarks(cluster_of({"size": 2, "flux": {"brokerConfig": "a = 1"}}))) == [remark]
+    assert list(broker.remarks(cluster_of({"flux": {"brokerConfig": "a = 1"}}))) == []
+    assert list(broker.remarks(cluster_of({"size": 2, "flux": {"brokerConfig": FITS}}, "mc"))) == []
+
+
 @pytest.mark.parametrize("text", ["[a", "a = ", "a = 1\na = 2", "just words"])
 def test_a_broker_config_that_is_not_toml_is_refused(cluster_of: Make, text: str) -> None:
     with pytest.raises(SpecError, match=r"^flux\.brokerConfig is not TOML: [^\n]+$"):

@@ -45,6 +45,13 @@ def scaling(size: int, max_size: int, **fields: Any) -> dict[str, Any]:
 
 
 CLAIM = {"state": {"claimName": "c"}}
+
+
+def broker_toml(**bootstrap: str) -> str:
+    """Return a broker.toml with a table bootstrap."""
+    return "[bootstrap]\n" + "".join(f"{key} = {value}\n" for key, value in bootstrap.items())
+
+
 SIZE = "a claim has some size; give e.g. 1Gi"
 SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver, capacity"
 CLAIM_SOURCES = "resourceClaimName, resourceClaimTemplateName, spec"
@@ -906,12 +913,32 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "preCommand and pre are both set: they are two names of one field; give one of them",
     ),
     (
+        {"size": 2, "flux": {"brokerConfig": broker_toml(hosts='[{host = "mc-0"}, {host = "other-[0-3]"}]')}},
+        "flux.brokerConfig has no host mc-1 in bootstrap.hosts, so its broker can't start: give "
+        'hosts = [{host = "mc-[0-1]"}]',
+    ),
+    (
+        {"flux": {"brokerConfig": broker_toml(default_connect="'tcp://%h.flux-service.ns.svc.cluster.local:%p'")}},
+        "flux.brokerConfig has the Service flux-service in bootstrap.default_connect, and the cluster's is mc: set "
+        "network.headlessName to flux-service, or write mc",
+    ),
+    (
+        {"flux": {"brokerConfig": broker_toml(curve_cert="'/mnt/flux/view/curve/curve.cert'")}},
+        "flux.brokerConfig has bootstrap.curve_cert = /mnt/flux/view/curve/curve.cert, where no file is: write "
+        "/mnt/flux/config/curve/curve.cert",
+    ),
+    (
+        {"flux": {"brokerConfig": "resource.path = '/mnt/flux/view/etc/flux/system/R-0'"}},
+        "flux.brokerConfig has resource.path = /mnt/flux/view/etc/flux/system/R-0, where no file is: write "
+        "/mnt/flux/config/etc/flux/system/R",
+    ),
+    (
         runner(fluxUser={"name": "a"}, fluxuser={"name": "a"}),
         "fluxuser and fluxUser are both set: they are two names of one field; give one of them",
     ),
     *(({"state": {"capacity": none}}, f"state.capacity is {none}: {SIZE}") for none in (0, 0.0, "0", "0Gi")),
     *(
-        (volume(path="/d", **{**source, "capacity": none}), f"containers[0].volumes.v.capacity is {none}: a claim has")
+        (volume(path="/d", **{**source, "capacity": none}), f"containers[0].volumes.v.capacity is {none}: {SIZE}")
         for none in (0, "0")
         for source in ({}, {"claimName": "c"}, {"emptyDir": True})
     ),

@@ -48,6 +48,7 @@ CHECKS = (
     queues.queue,
     queues.gang,
     flux.hidden_by_broker_config,
+    flux.broker_config,
     containers.resources,
     containers.cores,
     devices.kinds,

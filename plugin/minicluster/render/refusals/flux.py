@@ -1,9 +1,13 @@
 """Refusals of Flux's own settings: scheduler, certificate, view, bursting, and the user's own broker.toml."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
 
+from minicluster.errors import SpecError
 from minicluster.render import broker, defaults, work
-from minicluster.render.hostlist import hostlist_of, hosts, root_hosts, split
+from minicluster.render.hostlist import expand, hostlist_of, hosts, root_hosts, split
 from minicluster.render.model import MiniClusterModel
 
 
@@ -112,3 +116,42 @@ def hidden_by_broker_config(cluster: MiniClusterModel) -> Iterator[str]:
     for name, is_set in computed.items():
         if is_set:
             yield f"{name} and flux.brokerConfig are both set: brokerConfig is used as given; set it there"
+
+
+def broker_config(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield what keeps the brokers of a user's own broker.toml apart, such as paths and names of flux-operator."""
+    tables = broker.given(cluster)
+    bootstrap = broker.section(tables, "bootstrap")
+    own, known = hosts(cluster.name, cluster.max_size), _hosts_of(bootstrap)
+    missing = next((host for host in expand(own) if host not in known), None) if known else None
+    if missing:
+        yield (
+            f"flux.brokerConfig has no host {missing} in bootstrap.hosts, so its broker can't start: give "
+            f'hosts = [{{host = "{own}"}}]'
+        )
+    domain = re.search(r"%h\.([^.:]+)\.[^:]*\bsvc\b", str(bootstrap.get("default_connect")))
+    if domain and domain[1] != cluster.service:
+        yield (
+            f"flux.brokerConfig has the Service {domain[1]} in bootstrap.default_connect, and the cluster's is "
+            f"{cluster.service}: set network.headlessName to {domain[1]}, or write {cluster.service}"
+        )
+    paths = {
+        "bootstrap.curve_cert": (bootstrap.get("curve_cert"), "curve/curve.cert"),
+        "resource.path": (broker.section(tables, "resource").get("path"), "etc/flux/system/R"),
+    }
+    for key, (path, right) in paths.items():
+        if str(path).startswith(f"{cluster.mount}/") and path != f"{cluster.state}/{right}":
+            yield f"flux.brokerConfig has {key} = {path}, where no file is: write {cluster.state}/{right}"
+
+
+def _hosts_of(bootstrap: Mapping[str, Any]) -> set[str]:
+    """Return the hosts of a table bootstrap; none where it is not as Flux reads it, which says so itself."""
+    given = bootstrap.get("hosts")
+    with suppress(SpecError):
+        parts = [
+            one["host"]
+            for one in (given if isinstance(given, list) else ())
+            if isinstance(one, dict) and isinstance(one.get("host"), str)
+        ]
+        return {host for part in parts for host in expand(part)}
+    return set()
