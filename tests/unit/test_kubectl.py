@@ -5,6 +5,7 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,25 @@ def test_a_helm_that_hangs_is_killed_after_its_time_limit(tool: Tool, tmp_path: 
     assert str(caught.value) == "helm status a: no answer within 0.5 s"
     assert time.monotonic() - begin < 4
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+def test_a_stream_is_not_blocked_by_errors_that_nobody_reads(tool: Tool) -> None:
+    tool("kubectl", "head -c 300000 /dev/zero >&2; echo out; head -c 300000 /dev/zero >&2; printf '\nno\n' >&2; exit 3")
+    with closing(Kubernetes("c").stream("logs", "a")) as stream:
+        begin = time.monotonic()
+        assert list(stream.lines()) == [b"out\n"]
+        assert str(stream.error()) == "kubectl logs a: no"
+        assert len(stream.stderr) == 1 << 16
+    assert time.monotonic() - begin < 30
+
+
+def test_a_closed_stream_does_not_wait_for_what_its_kubectl_left_behind(tool: Tool) -> None:
+    tool("kubectl", "echo out; sleep 300 & wait")
+    stream = Kubernetes().stream("logs", "a")
+    assert next(stream.lines()) == b"out\n"
+    begin = time.monotonic()
+    stream.close()
+    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from minicluster import lines
 from minicluster.convert.part import Part
 
 #: What a `$` or a backtick expands, unless it is escaped
@@ -42,7 +43,7 @@ def command(runner: Part) -> str | list[str]:
         runner.warn("command", "has single quotes, which flux-operator passed to the program: here a shell reads them")
         return text
     operators = " ".join(dict.fromkeys(OPERATOR.findall(plain)))
-    words = operators or ("its lines" if len(plain.strip().splitlines()) > 1 else "")
+    words = operators or ("its lines" if "\n" in plain.strip() else "")
     pattern = re.search(r"[*?\[]", plain)
     if expands(text):
         runner.warn("command", "has a $ or `: here each task expands it, flux-operator expanded it once, on the lead")
@@ -85,7 +86,7 @@ def heredoc(part: Part, path: str, end: str) -> str:
     text = part.text(path)
     if expands(text):
         part.warn(path, "has an unescaped $ or `: flux-operator expanded it first, here it is stored as given")
-    if end in text.splitlines():
+    if end in lines.split(text):
         part.warn(path, f"has a line {end}: flux-operator's text ended there")
     return HEREDOC_ESCAPE.sub(r"\1", text)
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
+from minicluster import lines
 from minicluster.cluster.find import Found
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
@@ -53,7 +54,7 @@ def ask(kubernetes: Kubernetes, lead: Pod) -> list[Row]:
     program = first_line("job_report")
     words = lead.exec_words("--stdin")
     text = kubernetes.kubectl(*words, "sh", "-c", ASK, BOOT, stdin=program, seconds=EXEC_SECONDS)
-    return [json.loads(line) for line in text.splitlines()]
+    return [json.loads(line) for line in lines.split(text)]
 
 
 def _read_log(kubernetes: Kubernetes, lead: Pod | None) -> tuple[list[Row], int | None]:
@@ -69,11 +70,11 @@ def _read_log(kubernetes: Kubernetes, lead: Pod | None) -> tuple[list[Row], int 
     return found
 
 
-def reported(lines: Iterable[str]) -> tuple[list[Row], int | None]:
+def reported(log: Iterable[str]) -> tuple[list[Row], int | None]:
     """Return the jobs of the last report in a log, and how many it is about; None if there is no report."""
     rows: list[Row] = []
     count: int | None = None
-    for line in lines:
+    for line in log:
         text = line.rstrip("\r\n")
         begin = COUNT.search(text)
         if text.startswith(LINE) and count is not None:

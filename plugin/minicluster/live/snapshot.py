@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
+from minicluster import lines
 from minicluster.cluster import words
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
@@ -76,10 +77,10 @@ def why_failed(kubernetes: Kubernetes, job: KubernetesJob, lead: Pod | None) -> 
     if not (job.end and job.end[0] == "Failed" and pod):
         return job.end
     try:
-        lines = kubernetes.kubectl("logs", pod, f"--tail={LINES}", seconds=EXEC_SECONDS).splitlines()
+        log = kubernetes.kubectl("logs", pod, f"--tail={LINES}", seconds=EXEC_SECONDS)
     except CommandError:
-        lines = []
-    why = words.of_log(lines) or job.end[1]
+        log = ""
+    why = words.of_log(lines.split(log)) or job.end[1]
     if lead and lead.name == pod and lead.reason.startswith("OOMKilled") and words.MEMORY not in why:
         why = f"{why} ({words.MEMORY})"
     return "Failed", why

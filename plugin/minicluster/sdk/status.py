@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from minicluster import lines
 from minicluster.cluster.pods import Pod
 from minicluster.lead.question import WORDS, SilentError, standard_input
 from minicluster.live.document import document
@@ -30,6 +31,6 @@ def ask_lead(kube: KubeClient, lead: Pod) -> str:
             raise
         raise SilentError(str(error)) from None
     if result.exit_code:
-        lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]
-        raise SilentError(lines[-1])
+        said = result.stderr.strip()
+        raise SilentError(lines.split(said)[-1] if said else f"exit code {result.exit_code}")
     return result.stdout
