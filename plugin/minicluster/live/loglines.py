@@ -12,7 +12,7 @@ CUT_STAMP = re.compile(rb"[-\d:.TZ+]*")
 Time = tuple[bytes, bytes]
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """A part of a line without its time; the last one ends with the line's end."""
 
     text: bytes
@@ -34,7 +34,7 @@ class NewLines:
         self._length = 0  #: of what is known of the last one
         self._notes: list[bytes] = []  #: that came after it
 
-    def of(self, data: Iterable[bytes]) -> Iterator[Part]:
+    def of(self, data: Iterable[bytes]) -> Iterator[LogPart]:
         """Yield what is new in a reading from the log's begin, which comes in parts of any size."""
         old, notes = self._count, list(self._notes)
         begin, skip = b"", None  # bytes that are known of the line that has begun; None before its time is whole
@@ -59,7 +59,7 @@ class NewLines:
                     self._begin(time)
             if len(text) > skip:
                 self._length += len(text) - skip
-                yield Part(text[skip:], is_note=False)
+                yield LogPart(text[skip:], is_note=False)
             skip = None if part.endswith(b"\n") else max(0, skip - len(text))
         if not CUT_STAMP.fullmatch(begin):
             yield from self._note(begin, notes)
@@ -69,11 +69,11 @@ class NewLines:
         self._last, self._latest, self._length = time, max(time, self._latest), 0
         self._notes.clear()
 
-    def _note(self, text: bytes, known: list[bytes]) -> Iterator[Part]:
+    def _note(self, text: bytes, known: list[bytes]) -> Iterator[LogPart]:
         """Yield a note unless an earlier reading had it."""
         if text not in known:
             self._notes.append(text)
-            yield Part(text, is_note=True)
+            yield LogPart(text, is_note=True)
 
 
 def _parts_of_lines(data: Iterable[bytes]) -> Iterator[bytes]:
