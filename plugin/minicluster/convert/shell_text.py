@@ -5,6 +5,7 @@ from typing import Any
 
 from minicluster import lines
 from minicluster.convert.part import Part
+from minicluster.render.formats import MARK
 
 #: What a `$` or a backtick expands, unless it is escaped
 EXPANSION = re.compile(r"(?s)\\.|(\$[\w{(@*#?$!-]|`)")
@@ -83,7 +84,7 @@ def batch(runner: Part) -> str:
 
 def heredoc(part: Part, path: str, end: str) -> str:
     """Return a text as flux-operator's heredoc wrote it, except that nothing is expanded."""
-    text = part.text(path)
+    text = part.text(path).removeprefix(MARK)
     if expands(text):
         part.warn(path, "has an unescaped $ or `: flux-operator expanded it first, here it is stored as given")
     if end in lines.split(text):
