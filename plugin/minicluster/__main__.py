@@ -1,7 +1,7 @@
 """``python -m minicluster``, and the command ``minicluster``.
 
-Ctrl-C ends it quietly from here on: imports are inside functions, and a KeyboardInterrupt would end some of them, or the
-interpreter's own end, with a traceback.
+Ctrl-C ends it quietly from here on: a KeyboardInterrupt would end some imports, and the interpreter's own end, with a
+traceback. So imports are inside functions.
 """
 
 import os
@@ -34,7 +34,7 @@ def _guard() -> None:
 def _end(*_: object) -> None:
     # imported here, it could be half loaded; without it, nothing has begun
     streams = sys.modules.get("minicluster.streams")
-    if hasattr(streams, "say"):
+    if streams and hasattr(streams, "say"):
         streams.say("interrupted")
     os._exit(130)
 

@@ -12,9 +12,10 @@ from functools import partial
 from itertools import dropwhile, takewhile
 from typing import Any
 
-from minicluster import lines
+from minicluster import kubeconfig, lines
 from minicluster.errors import KubernetesError, ToolError
 from minicluster.kubectl_stream import Stream
+from minicluster.names import LABEL
 
 #: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
 KUBECTL_SECONDS = 60.0
@@ -97,7 +98,8 @@ class Kubernetes:
 
     def stream(self, *words: str, has_input: bool = False) -> Stream[CommandError]:
         """Start a kubectl whose output is read while it runs. Raises ToolError when it is missing."""
-        return Stream(self.words(*words), partial(_failure, "kubectl", words), has_input=has_input, apart=self.is_apart)
+        failure = partial(_failure, "kubectl", words, os.environ)
+        return Stream(self.words(*words), failure, has_input=has_input, apart=self.is_apart)
 
     def pods(self, job: str, index: int | None = None) -> list[dict[str, Any]]:
         """Return the pods of an Indexed Job, or of one of its indexes, without those that are being deleted."""
@@ -106,9 +108,19 @@ class Kubernetes:
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def __str__(self) -> str:
-        """Name the namespace, and the context that was given."""
-        namespace = f"namespace {self.namespace}" if self.namespace else "the current namespace"
-        return namespace + (f" of context {self.context}" if self.context else "")
+        """Name the namespace, and the context that was given. Asks kubectl for the name of the current namespace."""
+        namespace = self.namespace or self._current_namespace()
+        named = f"namespace {namespace}" if namespace else "the current namespace"
+        return named + (f" of context {self.context}" if self.context else "")
+
+    def _current_namespace(self) -> str:
+        """Return the context's namespace; "" when it isn't known, as in a pod."""
+        template = "--output=jsonpath={.contexts[0].context.namespace}"
+        try:
+            found = self.kubectl("config", "view", "--minify", template, seconds=GET_SECONDS) or "default"
+        except ToolError:
+            return ""
+        return found if re.fullmatch(LABEL, found) else ""
 
 
 def run(  # noqa: PLR0913 - most have a default
@@ -137,13 +149,14 @@ def run(  # noqa: PLR0913 - most have a default
     except OSError as error:
         raise ToolError(f"{tool} can't be run: {error.strerror}: {INSTALL[tool]}") from None
     if done.returncode:
-        raise _failure(tool, words, done.returncode, done.stderr)
+        raise _failure(tool, words, env, done.returncode, done.stderr)
     return done
 
 
-def _failure(tool: str, words: Sequence[str], code: int, stderr: bytes) -> CommandError:
+def _failure(tool: str, words: Sequence[str], environment: Mapping[str, str], code: int, stderr: bytes) -> CommandError:
     """Return the error of a command that has failed."""
-    return CommandError(_name(tool, words), reason(_text(stderr)) or f"exit code {code}")
+    why = kubeconfig.explained(reason(_text(stderr)), environment)
+    return CommandError(_name(tool, words), why or f"exit code {code}")
 
 
 def _name(tool: str, words: Sequence[str]) -> str:

@@ -57,14 +57,61 @@ def test_kubectl_and_helm_can_run_in_a_session_of_their_own(tool: Tool, is_apart
         assert (int(ask("get", "pods")) != os.getsid(0)) == is_apart
 
 
-def test_a_place_is_named_by_its_namespace_and_context() -> None:
+def test_a_place_is_named_by_its_namespace_and_context(tool: Tool) -> None:
     places = (Kubernetes(), Kubernetes("c"), Kubernetes(namespace="n"), Kubernetes("c", "n"))
+    # the kubeconfig's current one
+    tool(
+        "kubectl",
+        """[ "$*" != "--context=c config view --minify --output=jsonpath={.contexts[0].context.namespace}" ] ||
+        printf lab""",
+    )
     assert [str(place) for place in places] == [
-        "the current namespace",
-        "the current namespace of context c",
+        "namespace default",
+        "namespace lab of context c",
         "namespace n",
         "namespace n of context c",
     ]
+    tool("kubectl", "echo 'error: current-context must exist in order to minify' >&2; exit 1")
+    assert str(Kubernetes()) == "the current namespace"
+
+
+NO_FILE = [
+    "The connection to the server localhost:8080 was refused - did you specify the right host or port?",
+    'Error: kubernetes cluster unreachable: Get "http://localhost:8080/version": dial tcp 127.0.0.1:8080: refused',
+    "Error in configuration: context was not found for specified context: a",
+    'Error: Kubernetes cluster unreachable: context "a" does not exist',
+]
+
+
+@pytest.mark.parametrize("said", NO_FILE)
+def test_a_missing_kubeconfig_is_named(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    tool("kubectl", f"echo '{said}' >&2; exit 1")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+
+    def why() -> str:
+        with pytest.raises(CommandError) as caught:
+            Kubernetes().kubectl("get", "pods")
+        return caught.value.reason
+
+    default = tmp_path / ".kube" / "config"
+    assert why() == f"there is no kubeconfig: KUBECONFIG is not set, and {default} doesn't exist"
+    monkeypatch.setenv("KUBECONFIG", "/no/a:/no/b")
+    assert why() == "KUBECONFIG is /no/a:/no/b: there is no such file"
+    # one of them is enough
+    (tmp_path / "b").write_text("")
+    monkeypatch.setenv("KUBECONFIG", f"/no/a:{tmp_path}/b")
+    assert why() == said.removeprefix("Error: ")
+
+
+def test_a_failure_for_another_reason_is_not_that_of_a_missing_kubeconfig(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # in a pod there is none
+    monkeypatch.setenv("KUBECONFIG", "/no/a")
+    tool("kubectl", "echo 'Error from server (NotFound): pods \"a\" not found' >&2; exit 1")
+    with pytest.raises(CommandError, match=r"^kubectl get pods: Error from server \(NotFound\)"):
+        Kubernetes().kubectl("get", "pods")
 
 
 def test_get_returns_an_object_or_nothing_and_refuses_other_answers(tool: Tool) -> None:

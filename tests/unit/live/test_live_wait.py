@@ -108,13 +108,13 @@ def test_wait_keeps_its_timeout_when_the_lead_does_not_answer(kubectl: Kubectl) 
     kubectl.tool("sh", "exec sleep 30")
     begin = time.monotonic()
     assert kubectl.run("wait", "mini", "--timeout", "3s") == Done(
-        1, "", say("mini in the current namespace: gave up after 3 s")
+        1, "", say("mini in namespace default: gave up after 3 s")
     )
     assert time.monotonic() - begin < 10
 
 
 def test_wait_tries_again_after_an_outage_but_not_after_a_refusal(kubectl: Kubectl) -> None:
-    refused = "The connection to the server localhost:8080 was refused"
+    refused = "The connection to the server 10.0.0.1:6443 was refused"
     kubectl.has(job=job(), job_2=refused)
     assert kubectl.run("wait", "mini") == Done(0, "", say(f"{refused}: trying again for 900 s"))
     kubectl.has(job_2=FORBIDDEN.format("jobs", "get"))
