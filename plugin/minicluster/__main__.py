@@ -1,6 +1,43 @@
-"""``python -m minicluster``, and the command ``minicluster``."""
+"""``python -m minicluster``, and the command ``minicluster``.
 
-from minicluster.cli import main
+Ctrl-C ends it quietly from here on: a KeyboardInterrupt would end some imports, and the interpreter's own end, with a
+traceback. So imports are inside functions.
+"""
+
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    """Run the front door."""
+    _guard()
+    from minicluster import cli  # noqa: PLC0415 - see the top
+
+    cli.main()
+
+
+def complete() -> None:
+    """Answer kubectl, which completes `kubectl minicluster`."""
+    _guard()
+    from minicluster import kubectl_completion  # noqa: PLC0415 - see the top
+
+    kubectl_completion.main()
+
+
+def _guard() -> None:
+    """Let Ctrl-C end the process, unless the caller ignores it: a shell's &, for example."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+def _end(*_: object) -> None:
+    # imported here, it could be half loaded; without it, nothing has begun
+    streams = sys.modules.get("minicluster.streams")
+    if streams and hasattr(streams, "say"):
+        streams.say("interrupted")
+    os._exit(130)
+
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,7 @@
 """The front door: post-renders when Helm calls it, else runs the command line; turns errors into exit codes.
 
 Here, and nowhere else, an error becomes one line on standard error and an exit code, never a traceback.
-Most imports are inside functions, so that Ctrl-C during an import is handled too.
+Most imports are inside functions: each caller pays for its own.
 """
 
 import gc
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from minicluster import streams
-from minicluster.errors import END, MiniClusterError, OutputError, UsageError
+from minicluster.errors import END, Interrupted, MiniClusterError, OutputError, UsageError
 
 #: The variable by which a shell asks for completions, as click names it.
 COMPLETE = "_MINICLUSTER_COMPLETE"
@@ -86,7 +86,7 @@ def run(arguments: Sequence[str]) -> None:
 
 @contextmanager
 def front_door(tell: Callable[[str], int | None] = streams.say) -> Iterator[None]:
-    """Run what is inside; an error ends the process with one line, and exit code 2 for wrong usage, else 1.
+    """Run what is inside; an error ends the process with one line and its exit code: 2 for wrong usage, most often 1.
 
     ``tell`` shows the line. A number that it returns is the exit code instead.
     """
@@ -96,6 +96,7 @@ def front_door(tell: Callable[[str], int | None] = streams.say) -> Iterator[None
     except SystemExit:
         raise
     except BaseException as error:
+        error = Interrupted("interrupted") if isinstance(error, KeyboardInterrupt) else error
         code = error.code if isinstance(error, MiniClusterError) else 1
         told = tell(message(error))
         streams.discard_unwritten()
@@ -107,8 +108,6 @@ def message(error: BaseException) -> str:
     match error:
         case MiniClusterError():
             return str(error)
-        case KeyboardInterrupt():
-            return "interrupted"
         case RecursionError():
             return "the input is nested too deeply"
         case MemoryError():

@@ -87,3 +87,5 @@ class UsageError(MiniClusterError):
 
 class Interrupted(MiniClusterError):  # noqa: N818 - not an error
     """Someone pressed Ctrl-C."""
+
+    code = 130

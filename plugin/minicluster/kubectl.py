@@ -3,19 +3,19 @@
 import json
 import os
 import re
-import selectors
 import shutil
-import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import dropwhile, takewhile
 from typing import Any
 
-from minicluster import signals
+from minicluster import kubeconfig, lines
 from minicluster.errors import KubernetesError, ToolError
+from minicluster.kubectl_stream import Stream
+from minicluster.names import LABEL
 
 #: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
 KUBECTL_SECONDS = 60.0
@@ -96,9 +96,10 @@ class Kubernetes:
         """Return the list of the objects that have labels. Raises CommandError."""
         return self.get(kind, f"--selector={labels}")
 
-    def stream(self, *words: str, has_input: bool = False) -> "Stream":
+    def stream(self, *words: str, has_input: bool = False) -> Stream[CommandError]:
         """Start a kubectl whose output is read while it runs. Raises ToolError when it is missing."""
-        return Stream(self.words(*words), has_input=has_input, apart=self.is_apart)
+        failure = partial(_failure, "kubectl", words, os.environ)
+        return Stream(self.words(*words), failure, has_input=has_input, apart=self.is_apart)
 
     def pods(self, job: str, index: int | None = None) -> list[dict[str, Any]]:
         """Return the pods of an Indexed Job, or of one of its indexes, without those that are being deleted."""
@@ -107,82 +108,19 @@ class Kubernetes:
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def __str__(self) -> str:
-        """Name the namespace, and the context that was given."""
-        namespace = f"namespace {self.namespace}" if self.namespace else "the current namespace"
-        return namespace + (f" of context {self.context}" if self.context else "")
+        """Name the namespace, and the context that was given. Asks kubectl for the name of the current namespace."""
+        namespace = self.namespace or self._current_namespace()
+        named = f"namespace {namespace}" if namespace else "the current namespace"
+        return named + (f" of context {self.context}" if self.context else "")
 
-
-class Stream:
-    """A kubectl that runs until it ends, or is closed. One thread reads it."""
-
-    def __init__(self, words: Sequence[str], *, has_input: bool, apart: bool) -> None:
-        """Start a command line; with ``apart`` a terminal's Ctrl-C doesn't reach it."""
-        pipe, stdin = subprocess.PIPE, subprocess.PIPE if has_input else subprocess.DEVNULL
-        self._words = words
-        self._process = subprocess.Popen(  # noqa: S603 - words, no shell
-            words, bufsize=0, stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=apart
-        )
-        self.exit_code: int | None = None  #: None until it has ended
-        self.stderr = b""  #: read when it has ended
-
-    def fileno(self) -> int:
-        """Return the descriptor of standard output, for a selector."""
-        assert self._process.stdout  # noqa: S101 - a pipe
-        return self._process.stdout.fileno()
-
-    def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
-        """Wait for output, or for data on the socket ``wake``; return whether there is any within the time."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self, selectors.EVENT_READ)
-            if wake:
-                selector.register(wake, selectors.EVENT_READ)
-            return signals.wait(lambda part: bool(selector.select(part)), seconds)
-
-    def read(self) -> bytes | None:
-        """Return new standard output; None at the end."""
-        assert self._process.stdout and self._process.stderr  # noqa: S101 - pipes
-        data: bytes = self._process.stdout.read(1 << 16)
-        if data:
-            return data
-        if self.exit_code is None:
-            self.stderr = self._process.stderr.read()
-            self.exit_code = self._process.wait()
-        return None
-
-    def lines(self, deadline: float | None = None) -> Iterator[bytes]:
-        """Yield the lines of standard output, each with its end, until the command ends, or the deadline is over."""
-        rest = b""
-        while self.wait(None, None if deadline is None else max(0.0, deadline - time.monotonic())):
-            if (data := self.read()) is None:
-                break
-            *lines, rest = (rest + data).splitlines(keepends=True)
-            if rest.endswith(b"\n"):
-                lines, rest = [*lines, rest], b""
-            yield from lines
-        if rest:
-            yield rest
-
-    def write(self, data: bytes) -> None:
-        """Write to standard input. A failure is ignored: the command has ended, and ``read`` is about to find that."""
-        with suppress(OSError):
-            while self._process.stdin and data:
-                data = data[self._process.stdin.write(data) :]
-
-    def error(self) -> CommandError | None:
-        """Return why the command failed; None if it didn't, or hasn't ended."""
-        if not self.exit_code:
-            return None
-        command = _name("kubectl", self._words[1:])
-        return CommandError(command, reason(_text(self.stderr)) or f"exit code {self.exit_code}")
-
-    def end(self) -> None:
-        """End the command; another thread may still read it."""
-        self._process.kill()
-
-    def close(self) -> None:
-        """End the command, and release its pipes and its process."""
-        with self._process:
-            self.end()
+    def _current_namespace(self) -> str:
+        """Return the context's namespace; "" when it isn't known, as in a pod."""
+        template = "--output=jsonpath={.contexts[0].context.namespace}"
+        try:
+            found = self.kubectl("config", "view", "--minify", template, seconds=GET_SECONDS) or "default"
+        except ToolError:
+            return ""
+        return found if re.fullmatch(LABEL, found) else ""
 
 
 def run(  # noqa: PLR0913 - most have a default
@@ -195,7 +133,7 @@ def run(  # noqa: PLR0913 - most have a default
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run kubectl or Helm to its end, with ``env`` too. Raises CommandError when it fails or is late, or ToolError."""
-    command, env = _name(tool, words), {**os.environ, **(env or {})}
+    env = {**os.environ, **(env or {})}
     try:
         done = subprocess.run(  # noqa: S603 - words, no shell
             [_program(tool, env), *words],
@@ -207,12 +145,18 @@ def run(  # noqa: PLR0913 - most have a default
             start_new_session=apart,
         )
     except subprocess.TimeoutExpired:
-        raise CommandError(command, f"no answer within {seconds:g} s") from None
+        raise CommandError(_name(tool, words), f"no answer within {seconds:g} s") from None
     except OSError as error:
         raise ToolError(f"{tool} can't be run: {error.strerror}: {INSTALL[tool]}") from None
     if done.returncode:
-        raise CommandError(command, reason(_text(done.stderr)) or f"exit code {done.returncode}")
+        raise _failure(tool, words, env, done.returncode, done.stderr)
     return done
+
+
+def _failure(tool: str, words: Sequence[str], environment: Mapping[str, str], code: int, stderr: bytes) -> CommandError:
+    """Return the error of a command that has failed."""
+    why = kubeconfig.explained(reason(_text(stderr)), environment)
+    return CommandError(_name(tool, words), why or f"exit code {code}")
 
 
 def _name(tool: str, words: Sequence[str]) -> str:
@@ -234,8 +178,8 @@ def _program(tool: str, environment: Mapping[str, str] = os.environ) -> str:
 def reason(stderr: str) -> str:
     """Return a tool's reason for its failure: the text after `Error:`, else the last line that explains something."""
     _, _, error = f"\n{stderr}".partition("\nError: ")
-    lines = [line for line in stderr.splitlines() if line.strip() and not NOISE.match(line)]
-    return error.strip() or (lines[-1].removeprefix("error: ") if lines else "")
+    said = [line for line in lines.split(stderr) if line.strip() and not NOISE.match(line)]
+    return error.strip() or (said[-1].removeprefix("error: ") if said else "")
 
 
 def _is_option(word: str) -> bool:

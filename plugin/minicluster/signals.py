@@ -24,6 +24,14 @@ def handled(numbers: Iterable[int], handler: Handler) -> Iterator[None]:
             signal.signal(number, former)
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt, unless it is ignored. Only for the main thread."""
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    with handled([] if ignored else [signal.SIGINT], signal.default_int_handler):
+        yield
+
+
 def wait(is_there: Callable[[float], bool], seconds: float | None = None) -> bool:
     """Wait until ``is_there`` is true, which itself waits for the seconds that it gets; None sets no limit.
 

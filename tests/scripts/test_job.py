@@ -1,10 +1,14 @@
 """What the lead does once it has its quorum, and its exit code by the end of the work."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from minicluster.render.work import batch_script
 from pods import ROOT, Make, Process, until
+from support import EACH_SHELL
 
 QUIET = {"logging": {"quiet": True}}
 KEPT = [{"archive": {"path": "/ROOT/data/state.tgz"}}, {"state": {"claimName": "claim"}}]
@@ -139,17 +143,62 @@ def test_a_batch_that_is_refused_fails_the_work(make: Make) -> None:
     assert log.startswith("flux-batch: ERROR: no\n")
 
 
-def test_the_script_of_a_batch_submits_each_line_of_the_command(make: Make) -> None:
+def test_the_script_of_a_batch_submits_each_line_of_the_command(make: Make, tmp_path: Path) -> None:
     pod = make(QUIET, {"command": "echo a\necho b", "batch": True, "logs": "/logs"})
     # the stand-in has no instance in which the script could submit
     pod.play("batch", f'for file; do :; done; cp "$file" {pod.root}/script')
     pod.play("job attach", "exit 0")
     assert pod.run() == (0, "")
-    first, *lines = (pod.root / "script").read_text().splitlines()
+    first, *_ = (pod.root / "script").read_text().split("\n")
     assert first.startswith("#!/")
     assert Path(first.removeprefix("#!")).exists()
-    assert [line.split(" ")[-2:] for line in lines[:-1]] == [["echo", "a"], ["echo", "b"]]
-    assert lines[-1] == "flux job wait --all"
+    code, submitted, _ = run_batch(tmp_path, [str(pod.root / "script")], "")
+    assert (code, [words[3:] for words in submitted]) == (0, [["echo", "a"], ["echo", "b"]])
+    assert [words[:3] for words in submitted] == [
+        ["--flags=waitable", f"--output=/logs/job-{number}.out", f"--error=/logs/job-{number}.err"] for number in (1, 2)
+    ]
+
+
+def run_batch(folder: Path, words: list[str], submit: str, wait: str = "") -> tuple[int, list[list[str]], str]:
+    """Run the script of a batch; return its exit code, the words of each `flux submit`, and its standard error."""
+    (folder / "bin").mkdir()
+    flux = f"""#!/bin/sh
+case $1 in submit) shift; printf '%s\\0' "$@" >>{folder}/submits; echo >>{folder}/submits; {submit or "true"} ;;
+*) {wait or "true"} ;; esac
+"""
+    (folder / "bin" / "flux").write_text(flux)
+    (folder / "bin" / "flux").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    submits = (folder / "submits").read_text() if (folder / "submits").exists() else ""
+    return done.returncode, [line.split("\0")[:-1] for line in submits.split("\n")[:-1]], done.stderr
+
+
+@pytest.mark.parametrize("shell", EACH_SHELL)
+def test_a_line_of_a_batch_has_no_effect_on_the_others(shell: str, tmp_path: Path) -> None:
+    """Lines that no check without a shell finds."""
+    broken = ["echo `(`", "cat <<EOF", "; { echo", "echo $(", "; exit 0"]
+    script = batch_script("\n".join(["echo $((1+1)) 'a  b'; true", *broken, "echo last"]), "/logs")
+    words = {"busybox": ["busybox", "sh"]}.get(shell, [shell])
+    code, submitted, err = run_batch(tmp_path, [*words, "-c", script], "")
+    jobs = [words[3:] for words in submitted]
+    assert jobs[0] == ["echo", "2", "a  b"]
+    assert jobs[-1] == ["echo", "last"]
+    assert code != 0
+    assert "minicluster: line 4 of the batch failed with exit code " in err
+    assert "line 1 " not in err
+    assert "line 7 " not in err
+
+
+@pytest.mark.parametrize(
+    ("submit", "wait", "code"),
+    [("", "", 0), ("", "exit 4", 4), ("exit 3", "", 3), ("exit 3", "exit 4", 4)],
+    ids=["none", "a job", "a submission", "both"],
+)
+def test_a_batch_fails_with_a_job_and_with_a_line_that_is_not_submitted(
+    submit: str, wait: str, code: int, tmp_path: Path
+) -> None:
+    assert run_batch(tmp_path, ["sh", "-c", batch_script("echo a\necho b", "/logs")], submit, wait)[0] == code
 
 
 @pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#! /bin/sh -e"])

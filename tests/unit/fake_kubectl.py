@@ -24,7 +24,7 @@ NO_EXEC = (
 )
 REFUSED = (
     'E1121 13:00:00.1 7 memcache.go:265] "Unhandled Error"\n'
-    "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
+    "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?"
 )
 #: The table of the cluster that answers by default
 IDLE = SHOWN_IDLE.replace("12m50s", "3d4h")
@@ -57,6 +57,7 @@ def make_kubectl(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     (folder / "kubectl").write_text(FAKE)
     (folder / "kubectl").chmod(0o755)
+    monkeypatch.setenv("KUBECONFIG", str(folder / "kubectl"))  # a file that exists
 
     def run(*words: str, **answers: Any) -> Result:
         created = (datetime.now(UTC) - timedelta(hours=76, minutes=30)).strftime("%Y-%m-%dT%H:%M:%SZ")

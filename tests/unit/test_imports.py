@@ -9,7 +9,7 @@ from support import PACKAGE
 
 #: The rooms that each room may import. The files beside them, such as errors.py, are for all, and import no room.
 ROOMS = {
-    "__main__": {"cli"},
+    "__main__": {"cli", "kubectl_completion"},
     "kubectl_completion": {"cli", "commands"},
     "cli": {"commands", "release", "render"},
     "commands": {"burst", "cluster", "convert", "live", "release", "render"},

@@ -5,6 +5,7 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,14 +57,61 @@ def test_kubectl_and_helm_can_run_in_a_session_of_their_own(tool: Tool, is_apart
         assert (int(ask("get", "pods")) != os.getsid(0)) == is_apart
 
 
-def test_a_place_is_named_by_its_namespace_and_context() -> None:
+def test_a_place_is_named_by_its_namespace_and_context(tool: Tool) -> None:
     places = (Kubernetes(), Kubernetes("c"), Kubernetes(namespace="n"), Kubernetes("c", "n"))
+    # the kubeconfig's current one
+    tool(
+        "kubectl",
+        """[ "$*" != "--context=c config view --minify --output=jsonpath={.contexts[0].context.namespace}" ] ||
+        printf lab""",
+    )
     assert [str(place) for place in places] == [
-        "the current namespace",
-        "the current namespace of context c",
+        "namespace default",
+        "namespace lab of context c",
         "namespace n",
         "namespace n of context c",
     ]
+    tool("kubectl", "echo 'error: current-context must exist in order to minify' >&2; exit 1")
+    assert str(Kubernetes()) == "the current namespace"
+
+
+NO_FILE = [
+    "The connection to the server localhost:8080 was refused - did you specify the right host or port?",
+    'Error: kubernetes cluster unreachable: Get "http://localhost:8080/version": dial tcp 127.0.0.1:8080: refused',
+    "Error in configuration: context was not found for specified context: a",
+    'Error: Kubernetes cluster unreachable: context "a" does not exist',
+]
+
+
+@pytest.mark.parametrize("said", NO_FILE)
+def test_a_missing_kubeconfig_is_named(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    tool("kubectl", f"echo '{said}' >&2; exit 1")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+
+    def why() -> str:
+        with pytest.raises(CommandError) as caught:
+            Kubernetes().kubectl("get", "pods")
+        return caught.value.reason
+
+    default = tmp_path / ".kube" / "config"
+    assert why() == f"there is no kubeconfig: KUBECONFIG is not set, and {default} doesn't exist"
+    monkeypatch.setenv("KUBECONFIG", "/no/a:/no/b")
+    assert why() == "KUBECONFIG is /no/a:/no/b: there is no such file"
+    # one of them is enough
+    (tmp_path / "b").write_text("")
+    monkeypatch.setenv("KUBECONFIG", f"/no/a:{tmp_path}/b")
+    assert why() == said.removeprefix("Error: ")
+
+
+def test_a_failure_for_another_reason_is_not_that_of_a_missing_kubeconfig(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # in a pod there is none
+    monkeypatch.setenv("KUBECONFIG", "/no/a")
+    tool("kubectl", "echo 'Error from server (NotFound): pods \"a\" not found' >&2; exit 1")
+    with pytest.raises(CommandError, match=r"^kubectl get pods: Error from server \(NotFound\)"):
+        Kubernetes().kubectl("get", "pods")
 
 
 def test_get_returns_an_object_or_nothing_and_refuses_other_answers(tool: Tool) -> None:
@@ -115,6 +163,25 @@ def test_a_helm_that_hangs_is_killed_after_its_time_limit(tool: Tool, tmp_path: 
     assert str(caught.value) == "helm status a: no answer within 0.5 s"
     assert time.monotonic() - begin < 4
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+def test_a_stream_is_not_blocked_by_errors_that_nobody_reads(tool: Tool) -> None:
+    tool("kubectl", "head -c 300000 /dev/zero >&2; echo out; head -c 300000 /dev/zero >&2; printf '\nno\n' >&2; exit 3")
+    with closing(Kubernetes("c").stream("logs", "a")) as stream:
+        begin = time.monotonic()
+        assert list(stream.lines()) == [b"out\n"]
+        assert str(stream.error()) == "kubectl logs a: no"
+        assert len(stream.stderr) == 1 << 16
+    assert time.monotonic() - begin < 30
+
+
+def test_a_closed_stream_does_not_wait_for_what_its_kubectl_left_behind(tool: Tool) -> None:
+    tool("kubectl", "echo out; sleep 300 & wait")
+    stream = Kubernetes().stream("logs", "a")
+    assert next(stream.lines()) == b"out\n"
+    begin = time.monotonic()
+    stream.close()
+    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.parametrize(

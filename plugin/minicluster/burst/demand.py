@@ -17,7 +17,8 @@ from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import parse_idset
-from minicluster.kubectl import Kubernetes, Stream
+from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.kubectl_stream import Stream
 from minicluster.lead.conversation import BrokenError, Conversation
 from minicluster.lead.program import BOOT, first_line
 from minicluster.live.kubectl_evidence import KubectlEvidence
@@ -54,7 +55,7 @@ class Demand:
         self.changes = 0  #: how often the answers changed
         self._changed = threading.Condition()
         self._stopped = threading.Event()
-        self._stream: Stream | None = None
+        self._stream: Stream[CommandError] | None = None
         self._conversation: Conversation | None = None
         self._said = ""
         self.thread = threading.Thread(target=self._run, name="minicluster-demand", daemon=True)

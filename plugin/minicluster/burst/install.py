@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from minicluster import streams
+from minicluster import lines, streams
 from minicluster.burst import plan, root
 from minicluster.burst.address import Address
 from minicluster.burst.root import BurstRequest, flux
@@ -142,8 +142,8 @@ def problem(target: Kubernetes, name: str, index: int) -> str:
     pod = pod_with_reason(evidence, read_pod(pods[-1]))
     if pod.phase == "Pending":
         return f"pod {pod.name} is {pod.why if pod.message else f'{pod.state}: see `kubectl describe pod`'}"
-    lines = target.kubectl("logs", pod.name, "--tail=40").splitlines()
-    ours = [line.removeprefix(plan.OURS) for line in lines if line.startswith(plan.OURS)]
+    log = lines.split(target.kubectl("logs", pod.name, "--tail=40"))
+    ours = [line.removeprefix(plan.OURS) for line in log if line.startswith(plan.OURS)]
     return f"pod {pod.name} says: {ours[-1] if ours else 'nothing'}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from minicluster import streams, yamlio
+from minicluster import lines, streams, yamlio
 from minicluster.burst import address, plan, probe
 from minicluster.burst.address import Address
 from minicluster.burst.plan import Burst
@@ -71,7 +71,7 @@ class BurstRequest:
         """Return the ranks of these hosts whose drain has a reason that begins with ``reason``."""
         drains = self.flux("resource", "drain", "-n", "-o", "{ranks}|{reason}")
         ranks = range(self.burst.first + indexes.start, self.burst.first + indexes.stop)
-        return [rank for rank in plan.drained(drains.splitlines(), reason) if rank in ranks]
+        return [rank for rank in plan.drained(lines.split(drains), reason) if rank in ranks]
 
 
 def flux(cluster: MiniClusterModel, kubernetes: Kubernetes, pod: str, *words: str) -> str:

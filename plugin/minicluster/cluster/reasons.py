@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from minicluster import lines
 from minicluster.cluster import kueue, words
 from minicluster.cluster.events import silent_troubles
 from minicluster.cluster.find import Found, Object, Objects
@@ -54,10 +55,10 @@ def why_failed(evidence: Evidence, job: KubernetesJob, lead: Pod | None) -> tupl
     if not (job.end and job.end[0] == "Failed" and pod):
         return job.end
     try:
-        lines = evidence.tail(pod, LINES).splitlines()
+        log = evidence.tail(pod, LINES)
     except KubernetesError:
-        lines = []
-    why = words.of_log(lines) or job.end[1]
+        log = ""
+    why = words.of_log(lines.split(log)) or job.end[1]
     if lead and lead.name == pod and lead.reason.startswith("OOMKilled") and words.MEMORY not in why:
         why = f"{why} ({words.MEMORY})"
     return "Failed", why

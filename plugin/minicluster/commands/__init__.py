@@ -28,6 +28,7 @@ from minicluster.commands import (
 )
 from minicluster.errors import Interrupted
 from minicluster.release import helm
+from minicluster.signals import interruptible
 
 
 class Commands(click.Group):
@@ -36,7 +37,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Raises Interrupted for Ctrl-C."""
         try:
-            return super().invoke(ctx)
+            with interruptible():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted("interrupted") from None
 

@@ -25,16 +25,16 @@ def command(source: str, target: str, namespace: str, context: str, node: str, t
     """Copy files into a MiniCluster, or out of it.
 
     One of SOURCE and TARGET is NAME:PATH, a path on the lead, or on another node. SOURCE is a file or a folder. If
-    TARGET is a folder that exists, the copy is in it and has the name of SOURCE; otherwise TARGET is the name of the
-    copy.
+    TARGET is a folder, or ends with /, the copy is in it and has the name of SOURCE; the folder is made if it is
+    missing. Otherwise TARGET is the name of the copy.
 
     A PATH without a / at its start is relative to the working directory of the container. The image needs tar.
 
     \b
     Examples:
-      minicluster copy in.lj flux-sample:/data
-      minicluster copy flux-sample:/data/out results
-      minicluster copy --all data flux-sample:/tmp/data
+      minicluster copy in.lj flux-sample:/tmp/data/
+      minicluster copy flux-sample:/tmp/data results
+      minicluster copy --all inputs flux-sample:/tmp
       minicluster copy --node gpu-1 flux-sample:/tmp/trace .
     """
     (of, path), (to, place) = copy.split(source), copy.split(target)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from minicluster import streams
+from minicluster import lines, streams
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
 from minicluster.cluster.pods import GROUP
 from minicluster.errors import ToolError
@@ -101,7 +101,7 @@ def values(text: str, path: type[str] | click.Path = str) -> Option:
 def _names(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:
     """Return the names of the live MiniClusters, for a shell that completes NAME."""
     found = _ask(context, "jobs", f"--selector={MADE_BY_CHART},!{GROUP}", "--output=name")
-    return [name for line in found.splitlines() if (name := line.partition("/")[2]).startswith(begin)]
+    return [name for line in lines.split(found) if (name := line.partition("/")[2]).startswith(begin)]
 
 
 def _nodes(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:

@@ -3,7 +3,9 @@
 import re
 from typing import Any
 
+from minicluster import lines
 from minicluster.convert.part import Part
+from minicluster.render.formats import MARK
 
 #: What a `$` or a backtick expands, unless it is escaped
 EXPANSION = re.compile(r"(?s)\\.|(\$[\w{(@*#?$!-]|`)")
@@ -42,7 +44,7 @@ def command(runner: Part) -> str | list[str]:
         runner.warn("command", "has single quotes, which flux-operator passed to the program: here a shell reads them")
         return text
     operators = " ".join(dict.fromkeys(OPERATOR.findall(plain)))
-    words = operators or ("its lines" if len(plain.strip().splitlines()) > 1 else "")
+    words = operators or ("its lines" if "\n" in plain.strip() else "")
     pattern = re.search(r"[*?\[]", plain)
     if expands(text):
         runner.warn("command", "has a $ or `: here each task expands it, flux-operator expanded it once, on the lead")
@@ -82,10 +84,10 @@ def batch(runner: Part) -> str:
 
 def heredoc(part: Part, path: str, end: str) -> str:
     """Return a text as flux-operator's heredoc wrote it, except that nothing is expanded."""
-    text = part.text(path)
+    text = part.text(path).removeprefix(MARK)
     if expands(text):
         part.warn(path, "has an unescaped $ or `: flux-operator expanded it first, here it is stored as given")
-    if end in text.splitlines():
+    if end in lines.split(text):
         part.warn(path, f"has a line {end}: flux-operator's text ended there")
     return HEREDOC_ESCAPE.sub(r"\1", text)
 

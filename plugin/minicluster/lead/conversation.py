@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
+from minicluster import lines
 from minicluster.errors import MiniClusterError
 
 Message = Mapping[str, Any]
@@ -42,7 +43,7 @@ class Conversation:
 
     def __init__(self, channel: Channel, program: str) -> None:
         """Send the program: a line that `first_line` returns."""
-        self._channel, self._rest = channel, b""
+        self._channel, self._cutter = channel, lines.Cutter()
         channel.write(program.encode())
 
     def begin(self, wake: socket.socket | None, stop: threading.Event) -> None:
@@ -62,17 +63,17 @@ class Conversation:
         if wake:
             with suppress(BlockingIOError):
                 wake.recv(4096)
+        came: list[bytes] = []
         while self._channel.wait(None, 0):
             data = self._channel.read()
             if data is None:
-                if b"\n" in self._rest:
+                if came:
                     break  # the next call raises
                 raise BrokenError(f"the lead's program ended: {_last_line(self._channel)}")
-            self._rest += data
-        *lines, self._rest = self._rest.split(b"\n")
-        return [json.loads(line) for line in lines if line]
+            came += self._cutter.take(data)
+        return [json.loads(line) for line in came if line != b"\n"]
 
 
 def _last_line(channel: Channel) -> str:
-    lines = channel.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"exit code {channel.exit_code}"
+    said = channel.stderr.decode(errors="replace").strip()
+    return lines.split(said)[-1] if said else f"exit code {channel.exit_code}"

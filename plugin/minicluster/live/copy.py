@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
-from minicluster import streams
+from minicluster import lines, streams
 from minicluster.cluster.find import broker_pods
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.node import Node
@@ -28,9 +28,11 @@ from minicluster.live.lookup import refusals
 from minicluster.live.run import run_program
 
 Say = Callable[[str], None]
-#: Prints what the first path is, nothing if there is none; says when tar is missing, or the second path is no folder
+#: Prints what the first path is, nothing if there is none; says when tar is missing, or the second path is no folder.
+#: With a third word a folder is made if there is nothing, and the reason comes last if that fails
 LOOK = """\
-command -v tar >/dev/null || echo tarless
+command -v tar >/dev/null || { echo tarless; exit; }
+[ -z "$3" ] || [ -e "$1" ] || why=$(mkdir -p "$1" 2>&1) || { echo "unmade $why"; exit; }
 [ -d "$2" ] || echo homeless
 if [ -d "$1" ]; then echo folder; elif [ -e "$1" ]; then echo file; fi
 """
@@ -48,17 +50,21 @@ def split(text: str) -> tuple[str, str]:
 
 
 def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: Say) -> tuple[str, str]:
-    """Copy a local file or folder to a node; return the folder and the name that it has there.
+    """Copy a local file or folder to a node, and say where; return the folder and the name that it has there.
 
-    Raises StateError, and OSError for the local file.
+    A path that ends with / is a folder, which is made. Raises StateError, and OSError for the local file.
     """
     place = _Place(kubernetes, node, path)
     # a folder may be given as . or ..
     own = os.path.basename(os.path.abspath(source)) or "."  # noqa: PTH100, PTH119 - Path has no name for them
-    kind, has_parent = place.look()
+    kind, has_parent = place.look(makes=path.endswith("/"))
     folder, name = (place.path, own) if kind == "folder" else posixpath.split(place.path)
+    if kind == "file" and path.endswith("/"):
+        raise StateError(f"{path} is no folder on {node}, but a file: remove it, or give another path")
     if not kind and not has_parent:
-        raise StateError(f"{path}: there is no folder {folder} on {node}: make it, or copy to one that exists")
+        raise StateError(f"{path}: there is no folder {folder} on {node}: write {folder}/ to make it")
+    if not kind and not Path(source).is_dir():
+        _refuse_name(path, own, f" on {node}")
     left = _LeftOut()
     with place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as process:
         assert process.stdin  # noqa: S101 - a pipe
@@ -69,17 +75,21 @@ def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: S
         ):
             archive.add(os.path.realpath(source), name, filter=left.without_owner)
     left.tell(say)
+    say(f"wrote {posixpath.join(folder, name)} on {node}")
     return folder, name
 
 
 def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: Say) -> None:
-    """Copy a file or folder of a node to this machine. Raises StateError, and OSError for the local file."""
+    """Copy a file or folder of a node to this machine, and say where. Raises StateError, OSError for the local file."""
     place = _Place(kubernetes, node, path)
     kind, _ = place.look()
     if not kind:
         raise StateError(f"{path}: there is no such file or folder on {node}")
     parent, name = posixpath.split(place.path)
-    goal = Path(target, name) if Path(target).is_dir() and name not in ("", ".", "..") else Path(target)
+    is_inside = (Path(target).is_dir() or target.endswith("/")) and name not in ("", ".", "..")
+    goal = Path(target, name) if is_inside else Path(target)
+    if kind == "file" and not goal.exists() and not is_inside:
+        _refuse_name(target, name, "")
     # a link is followed when it is the path itself
     words = ("-cf", "-", "-C", place.path, ".") if kind == "folder" else ("-chf", "-", "-C", parent, f"./{name}")
     above = 0 if kind == "folder" else 1
@@ -97,6 +107,13 @@ def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: S
     if not is_whole:
         raise StateError(f"{path}: {BROKEN}")
     left.tell(say)
+    say(f"wrote {goal}")
+
+
+def _refuse_name(target: str, own: str, where: str) -> None:
+    """Raise StateError if a target that doesn't exist may be meant as a folder for a file: its name has no ending."""
+    if PurePosixPath(own).suffix and not PurePosixPath(target).suffix:
+        raise StateError(f"there is no {target}{where}: write {target}/ to make that folder, or {target}/{own}")
 
 
 def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str) -> int:
@@ -128,14 +145,19 @@ class _Place:
         path = self.given.rstrip("/") or "/"
         return path if path.startswith("/") else f"./{path}"
 
-    def look(self) -> tuple[str, bool]:
-        """Return `folder`, `file`, or "" if nothing is there, and whether its parent exists. Raises StateError."""
-        words = ("sh", "-c", LOOK, "sh", self.path, posixpath.dirname(self.path))
+    def look(self, *, makes: bool = False) -> tuple[str, bool]:
+        """Return `folder`, `file`, or "" if nothing is there, and whether its parent exists. Raises StateError.
+
+        With ``makes`` a folder is made if nothing is there.
+        """
+        words = ("sh", "-c", LOOK, "sh", self.path, posixpath.dirname(self.path), "1" if makes else "")
         with refusals():
-            said = self.kubernetes.kubectl(*self.node.pod.exec_words(), *words).split()
-        pod = self.node.pod
+            text = self.kubernetes.kubectl(*self.node.pod.exec_words(), *words)
+        said, pod = text.split(), self.node.pod
         if "tarless" in said:
             raise StateError(f"container {pod.runner} of pod {pod.name} has no tar: use an image that has it")
+        if "unmade" in said:
+            raise StateError(f"{self.given}: {text.partition(' ')[2]}")
         return next((kind for kind in said if kind in ("folder", "file")), ""), "homeless" not in said
 
     @contextmanager
@@ -158,9 +180,9 @@ class _Place:
 
     def _error(self, said: IO[bytes]) -> StateError:
         said.seek(0)
-        lines = said.read().decode(errors="replace").splitlines()
-        lines = [line for line in lines if line.strip() and not NOISE.match(line) and not line.startswith(NOTES)]
-        why = lines[0].removeprefix("error: ") if lines else BROKEN
+        text = said.read().decode(errors="replace")
+        told = (line for line in lines.split(text) if not (NOISE.match(line) or line.startswith(NOTES)))
+        why = next((line.removeprefix("error: ") for line in told if line.strip()), BROKEN)
         way = ": ask for a Role that allows it" if CommandError("kubectl exec", why).is_forbidden else ""
         return StateError(f"{self.given}: {why}{way}")
 

@@ -1,24 +1,85 @@
 """Passes each line of a log once, though the log is read more than once."""
 
 import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 #: The time before each line: the second, its fraction, the time zone
-STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|[-+]\d\d:\d\d) ")
+STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|[-+]\d\d:\d\d) ")
+#: What may be the begin of a time
+CUT_STAMP = re.compile(rb"[-\d:.TZ+]*")
+Time = tuple[bytes, bytes]
+
+
+class LogPart(NamedTuple):
+    """A part of a line without its time; the last one ends with the line's end."""
+
+    text: bytes
+    is_note: bool  #: whether it is a whole line of the kubelet's own, which has no time
 
 
 class NewLines:
-    """Finds the lines that it has not seen before, by the time at the begin of each."""
+    """Finds what it has not seen before, by the times before the lines.
+
+    Lines may have one time (CRI-O gives it to all that it reads at once), and a line of standard error may stand after
+    a later one of standard output. So the times only say where the last line of the reading before is.
+    """
 
     def __init__(self) -> None:
         """Know no line yet."""
-        self._last, self._note = ("", ""), ""
+        self._latest: Time = (b"", b"")
+        self._last: Time = (b"", b"")
+        self._count = 0  #: of lines in a row that have the time of the last one, which is among them
+        self._length = 0  #: of what is known of the last one
+        self._notes: list[bytes] = []  #: that came after it
 
-    def text(self, line: str) -> str | None:
-        """Return the text of a line without its time; None for one that was seen before."""
-        found = STAMP.match(line)
-        # the kubelet's own messages have no time
-        time = (found[1], (found[2] or "").ljust(9, "0")) if found else self._last
-        if time <= self._last and (found or line == self._note):
-            return None
-        self._last, self._note = time, "" if found else line
-        return line[found.end() :] if found else line
+    def of(self, data: Iterable[bytes]) -> Iterator[LogPart]:
+        """Yield what is new in a reading from the log's begin, which comes in parts of any size."""
+        old, notes = self._count, list(self._notes)
+        begin, skip = b"", None  # bytes that are known of the line that has begun; None before its time is whole
+        for part in _parts_of_lines(data):
+            text = part
+            if skip is None:
+                begin += part
+                found = STAMP.match(begin)
+                if not found and not begin.endswith(b"\n"):
+                    continue
+                text, begin = begin, b""
+                if not found:
+                    yield from self._note(text, notes)
+                    continue
+                text, time = text[found.end() :], (found[1], (found[2] or b"").ljust(9, b"0"))
+                if old and time <= self._latest:
+                    old -= time == self._last
+                    skip = sys.maxsize if old or time != self._last else self._length
+                else:
+                    old, skip = 0, 0
+                    notes.clear()
+                    self._begin(time)
+            if len(text) > skip:
+                self._length += len(text) - skip
+                yield LogPart(text[skip:], is_note=False)
+            skip = None if part.endswith(b"\n") else max(0, skip - len(text))
+        if not CUT_STAMP.fullmatch(begin):
+            yield from self._note(begin, notes)
+
+    def _begin(self, time: Time) -> None:
+        self._count = self._count + 1 if time == self._last else 1
+        self._last, self._latest, self._length = time, max(time, self._latest), 0
+        self._notes.clear()
+
+    def _note(self, text: bytes, known: list[bytes]) -> Iterator[LogPart]:
+        """Yield a note unless an earlier reading had it."""
+        if text not in known:
+            self._notes.append(text)
+            yield LogPart(text, is_note=True)
+
+
+def _parts_of_lines(data: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the parts, cut after each line end."""
+    for part in data:
+        *lines, rest = part.split(b"\n")
+        yield from (line + b"\n" for line in lines)
+        if rest:
+            yield rest

@@ -124,16 +124,14 @@ class _PrintedLog:
         self._new = NewLines()
 
     def copy(self, *, follow: bool) -> None:
-        """Print the lines that were not printed before, until the connection ends, or at the deadline.
+        """Print what was not printed before, until the connection ends, or at the deadline.
 
         With ``follow`` it is no error if the pod is gone, or has not begun. Raises StateError.
         """
         words = ("logs", self._pod, f"--container={self._container}", "--timestamps", f"--follow={str(follow).lower()}")
         with closing(self._kubernetes.stream(*words)) as output:
-            for line in output.lines(self._kubernetes.deadline):
-                text = self._new.text(line.decode(errors="surrogateescape"))
-                if text is not None:
-                    streams.write(text.encode(errors="surrogateescape"))
+            for part in self._new.of(output.parts(self._kubernetes.deadline)):
+                streams.write(part.text)
             error = output.error()
         if error is None:
             return

@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
+from minicluster import lines
 from minicluster.cluster.find import Found
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
@@ -63,7 +64,7 @@ def ask(kubernetes: Kubernetes, lead: Pod) -> tuple[list[Row], int]:
     program = first_line("job_report")
     words = lead.exec_words("--stdin")
     text = kubernetes.kubectl(*words, "sh", "-c", ASK, BOOT, stdin=program, seconds=EXEC_SECONDS)
-    *rows, last = (json.loads(line) for line in text.splitlines())
+    *rows, last = (json.loads(line) for line in lines.split(text))
     return rows, int(last["purged"])
 
 
@@ -80,7 +81,7 @@ def _read_log(kubernetes: Kubernetes, lead: Pod | None) -> tuple[list[Row], int 
     return found
 
 
-def reported(lines: Iterable[str]) -> tuple[list[Row], int | None, str]:
+def reported(log: Iterable[str]) -> tuple[list[Row], int | None, str]:
     """Return the jobs of the last report in a log, how many it is about, and the line about those that it lacks.
 
     The number is None if there is no report.
@@ -88,7 +89,7 @@ def reported(lines: Iterable[str]) -> tuple[list[Row], int | None, str]:
     rows: list[Row] = []
     count: int | None = None
     missing = ""
-    for line in lines:
+    for line in log:
         text = line.rstrip("\r\n")
         begin = COUNT.search(text)
         if text.startswith(LINE) and count is not None:

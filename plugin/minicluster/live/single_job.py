@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import IO, Any
 
+from minicluster import lines
 from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kubectl import CommandError
@@ -100,4 +101,4 @@ def _ask(cluster: Cluster, lead: Lead, name: str) -> tuple[Row, list[Any]] | Non
         return None
     words = lead.flux_words("job", "eventlog", "--format=json", name)
     text = cluster.kubernetes.kubectl(*lead.pod.exec_words(), *words, seconds=EXEC_SECONDS)
-    return job, [json.loads(line) for line in text.splitlines()]
+    return job, [json.loads(line) for line in lines.split(text)]

@@ -171,6 +171,7 @@ def _template(one: ValuesFile, namespace: str, caller: Caller) -> bytes:
         *(cluster if caller.has_cluster else ()),
         *(("--is-upgrade",) if caller.is_upgrade else ()),
         *caller.version,
+        *caller.groups,
         *("--", caller.release or one.release, str(helm.CHART)),
     ]
     environment = {**caller.environment, INNER: "1", **({"HELM_NAMESPACE": namespace} if namespace else {})}

@@ -24,12 +24,13 @@ CLUSTER = {
     "--kube-apiserver": "HELM_KUBEAPISERVER",
     "--kube-token": "HELM_KUBETOKEN",
     "--kube-as-user": "HELM_KUBEASUSER",
-    "--kube-as-group": "HELM_KUBEASGROUPS",
     "--kube-ca-file": "HELM_KUBECAFILE",
     "--kube-tls-server-name": "HELM_KUBETLS_SERVER_NAME",
     "--kube-insecure-skip-tls-verify": "HELM_KUBEINSECURE_SKIP_TLS_VERIFY",
     "--namespace": "HELM_NAMESPACE",
 }
+#: Another that may come several times; its variable splits names at commas
+GROUP = "--kube-as-group"
 #: Options of `helm template` that decide which features of Kubernetes the chart uses
 VERSION = ("--kube-version", "--api-versions")
 SHORT = {"-n": "--namespace", "-a": "--api-versions", "-g": "--generate-name", "-i": "--install", "-h": "--help"}
@@ -55,6 +56,7 @@ class Caller(NamedTuple):
     has_cluster: bool = False  #: whether its chart can look up live objects
     environment: Mapping[str, str] = {}  #: for another Helm with the same cluster and namespace
     version: Sequence[str] = ()  #: options that name a version of Kubernetes
+    groups: Sequence[str] = ()  #: options for another Helm that acts for the same groups
 
     @property
     def namespace(self) -> str:
@@ -115,12 +117,15 @@ def parse(words: Sequence[str], pid: int = 0, environment: Mapping[str, str] | N
     names: list[str] = []
     given: dict[str, str] = dict(environment or {})
     version: list[str] = []
+    groups: list[str] = []
     flags: dict[str, str] = {}
     for option, value in _options(words):
         if not option:
             names.append(value)
         elif option in CLUSTER:
             given[CLUSTER[option]] = value or "true"
+        elif option == GROUP:
+            groups += [option, value]
         elif option in VERSION:
             version += [option, value]
         else:
@@ -128,7 +133,7 @@ def parse(words: Sequence[str], pid: int = 0, environment: Mapping[str, str] | N
     command, *names = names or [""]
     is_upgrade = command == "upgrade" or "--is-upgrade" in flags
     release = names[0] if len(names) > 1 else ""
-    return Caller(pid, release, is_upgrade, _has_cluster(command, flags), given, version)
+    return Caller(pid, release, is_upgrade, _has_cluster(command, flags), given, version, groups)
 
 
 def _has_cluster(command: str, flags: Mapping[str, str]) -> bool:

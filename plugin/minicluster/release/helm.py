@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from minicluster import kubectl, yamlio
+from minicluster import kubectl, lines, yamlio
 from minicluster.errors import END, SpecError, ToolError
 from minicluster.kubectl import Kubernetes
 from minicluster.names import SUBDOMAIN
@@ -28,8 +28,8 @@ REMOVAL = 600.0
 
 def version() -> str:
     """Return the version of the chart, which is that of the package and of the plugin."""
-    lines = (CHART / "Chart.yaml").read_text(encoding="utf-8").splitlines()
-    return next(line.removeprefix("version:").strip() for line in lines if line.startswith("version:"))
+    chart = (CHART / "Chart.yaml").read_text(encoding="utf-8")
+    return next(line.removeprefix("version:").strip() for line in lines.split(chart) if line.startswith("version:"))
 
 
 def is_helm_3() -> bool:

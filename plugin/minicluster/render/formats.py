@@ -12,6 +12,8 @@ from minicluster.render.quantity import WANTED as QUANTITY
 
 #: Control characters that no text may have.
 CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff"
+#: The byte-order mark, with which editors of Windows begin a file.
+MARK = "\ufeff"
 _CHARACTER = rf"[^\t\n{CONTROL}]"
 _NAME = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _KEY = r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -91,4 +93,6 @@ def has(name: str, text: str) -> bool:
 
 def want(name: str, text: str) -> str:
     """Return what a text that breaks a format must do, in words that follow `must`."""
+    if "\r" in text:
+        return "have no carriage returns: save it with line ends of Unix"
     return FORMATS["text" if re.search(f"[{CONTROL}]", text) else name].want

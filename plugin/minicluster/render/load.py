@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from minicluster import limits
 from minicluster.errors import SpecError
 from minicluster.names import LABEL
-from minicluster.render import claims, defaults, programs, refusals, schema, upgrade
+from minicluster.render import claims, defaults, formats, programs, refusals, schema, upgrade
 from minicluster.render.model import MiniClusterModel
 
 _TOO_DEEP = f"spec is nested more than {limits.DEPTH} levels deep"
@@ -31,6 +31,7 @@ def load(document: Mapping[str, Any]) -> MiniClusterModel:
     if problem:
         raise SpecError(f"MiniCluster {name}: {problem}")
     _resolve_aliases(spec)
+    _drop_marks(spec)
     cluster = MiniClusterModel(
         **metadata,
         spec=_merge(defaults.values(), spec),
@@ -104,6 +105,15 @@ def _resolve_aliases(spec: dict[str, Any]) -> None:
     if "leadBroker" in flux:
         _rename(flux, "leadBroker", flux.setdefault("bursting", {}), "leadBroker", place="flux.")
     _resolve_hostlist(flux.get("bursting", {}))
+
+
+def _drop_marks(spec: dict[str, Any]) -> None:
+    """Drop the marks before texts that may be of files: a mark would hide a `#!`, and be a part of a command's name."""
+    containers = [*spec.get("containers", []), *spec.get("services", [])]
+    for texts in (spec.get("flux", {}), *containers, *(container.get("commands", {}) for container in containers)):
+        for key, text in texts.items():
+            if isinstance(text, str):
+                texts[key] = text.removeprefix(formats.MARK)
 
 
 def _resolve_hostlist(bursting: dict[str, Any]) -> None:

@@ -86,7 +86,10 @@ def render(data: bytes, expand: Expand) -> Iterator[bytes]:
     Raises StreamError for a stream that is empty, is not YAML, or has two MiniClusters of one name.
     """
     if not data.strip():
-        raise StreamError("the stream is empty: pipe the output of `helm template` in, or use --post-renderer")
+        raise StreamError(
+            "the stream is empty: pipe the output of `helm template` in, or use --post-renderer without Helm 3's "
+            "--output-dir, which goes past it: `minicluster template --output-dir` writes files"
+        )
     seen: set[tuple[str, str]] = set()
     first: list[bytes | dict[str, Any]] = []
     jobs: list[bytes] = []  # from the first Job on

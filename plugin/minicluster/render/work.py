@@ -3,14 +3,27 @@
 import shlex
 from collections.abc import Mapping
 
+from minicluster import lines
 from minicluster.errors import SpecError
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.shell_lines import incomplete
 
 BATCH = ("flux", "batch")
 #: Flags of `flux submit` that `flux run` lacks
 ONLY_SUBMIT = ("--bcc", "--cc", "--jps", "--log", "--log-stderr", "--progress", "--wait", "--watch")
 #: Folder of the output of a batch's jobs, as in flux-operator.
 LOGS = "/tmp/fluxout"  # noqa: S108
+
+#: What is around a line of a batch
+BLANKS = " \t\r"
+#: Around the lines of a batch: a line that isn't submitted fails the batch, as a job does that fails
+BATCH_BEGIN = """\
+mc_code=0
+failed() {
+  mc_code=$?
+  echo "minicluster: line $1 of the batch failed with exit code $mc_code" >&2
+}"""
+BATCH_END = 'flux job wait --all || mc_code=$?\nexit "$mc_code"'
 
 
 def kind(cluster: MiniClusterModel) -> str:
@@ -132,15 +145,17 @@ def logs(cluster: MiniClusterModel) -> str:
 def batch_script(command: str, folder: str) -> str:
     """Return a batch script that submits each line as a job, and fails when one of them does.
 
+    Each line is read by itself: one that the shell can't read says so, and neither changes nor hides the others.
     Raises SpecError for a line that is not one job.
     """
-    lines = [line.strip() for line in command.splitlines() if line.strip()]
     submits = []
-    for number, line in enumerate(lines, 1):
-        if line.startswith("#") or line.endswith("\\") or not _words(f"line {number} of the batch", line):
-            raise SpecError(
-                f"line {number} of the batch is {line!r}: a line is one job; use batchRaw for anything else"
-            )
+    for number, line in enumerate(filter(None, (line.strip(BLANKS) for line in lines.split(command))), 1):
+        name = f"line {number} of the batch"
+        if line.startswith("#") or line.endswith("\\") or not _words(name, line):
+            raise SpecError(f"{name} is {line!r}: a line is one job; use batchRaw for anything else")
+        if why := incomplete(line):
+            raise SpecError(f"{name} is {line!r}: {why}, so it is no command; quote that, or use batchRaw")
         out, err = (shlex.quote(f"{folder}/job-{number}.{stream}") for stream in ("out", "err"))
-        submits.append(f"flux submit --flags=waitable --output={out} --error={err} {line}")
-    return "\n".join([*submits, "flux job wait --all"]) + "\n"
+        submit = f"flux submit --flags=waitable --output={out} --error={err} {line}"
+        submits.append(f"(eval {shlex.quote(submit)}) || failed {number}")
+    return "\n".join([BATCH_BEGIN, *submits, BATCH_END]) + "\n"

@@ -18,6 +18,7 @@ from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from minicluster.cluster.pods import RUNNER
+from minicluster.kubeconfig import missing
 from minicluster.outage import PATIENCE, Outage
 from minicluster.sdk.channel import LostError, PodChannel, PodSocket
 from minicluster.sdk.exceptions import ApiError, WaitTimeoutError
@@ -238,7 +239,8 @@ def _configuration(context: str) -> tuple[client.Configuration, str]:
         config.load_kube_config(file, context or None, settings)
     except (ConfigException, OSError) as error:
         if context or file:
-            raise ApiError(f"the kubeconfig can't be used: {error}: check KUBECONFIG and the context") from None
+            why = missing(os.environ) or f"the kubeconfig can't be used: {error}"
+            raise ApiError(f"{why}: check KUBECONFIG and the context") from None
         return _in_cluster(settings)
     chosen = next((one for one in contexts if one["name"] == context), active)
     return settings, chosen["context"].get("namespace", "")

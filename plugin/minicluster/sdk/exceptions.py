@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+from minicluster import lines
 from minicluster.errors import KubernetesError, MiniClusterError
 from minicluster.sdk.finished import FinishedJob
 
@@ -79,7 +80,7 @@ class JobFailed(JobError):  # noqa: N818 - what happened
 
     def __init__(self, job: FinishedJob) -> None:
         """Keep the job."""
-        last = next((line.strip() for line in reversed(job.stderr.splitlines()) if line.strip()), "")
+        last = next((line.strip() for line in reversed(lines.split(job.stderr)) if line.strip()), "")
         # the last line may be the same reason, from Flux's shell
         is_new = job.reason.rpartition(": ")[2] not in last
         super().__init__(f"job {job.id} failed: {job.reason}" + (f": {last}" if last and is_new else ""))

@@ -6,9 +6,10 @@ from contextlib import closing
 
 from urllib3.exceptions import HTTPError
 
+from minicluster import lines
 from minicluster.cluster.hosts import lead_of
 from minicluster.cluster.node import Node
-from minicluster.live.loglines import STAMP, NewLines
+from minicluster.live.loglines import NewLines
 from minicluster.sdk.client import KubeClient
 from minicluster.sdk.exceptions import ApiError, ArgumentError, EndedError
 from minicluster.sdk.leads import find_node, host_of, leads, nodes
@@ -36,7 +37,7 @@ def logs(kube: KubeClient, name: str, container: str, *, node: str = "", follow:
         last = find_node(kube, host)
         if last and (log is None or log.uid != last.uid):
             log = _PodLog(kube, last, container)
-        yield from log.lines(follow=False) if log and last else ()
+        yield from log.lines(follow=False) if log else ()
 
 
 class _PodLog:
@@ -45,20 +46,26 @@ class _PodLog:
     def __init__(self, kube: KubeClient, node: Node, container: str) -> None:
         self.uid = node.uid
         self._kube, self._pod, self._container = kube, node.pod.name, container or node.pod.runner
-        self._new = NewLines()
+        self._new, self._cutter = NewLines(), lines.Cutter()
 
     def lines(self, *, follow: bool) -> Iterator[str]:
-        """Yield the lines that were not yielded before, until the connection ends.
+        """Yield the lines that were not yielded before, until the connection ends; without ``follow`` also the last.
 
         Raises ApiError; ArgumentError for a container that the pod doesn't have.
         """
+        for line in self._read(follow=follow):
+            yield _text(line)
+        if not follow:
+            yield from map(_text, self._cutter.end())
+
+    def _read(self, *, follow: bool) -> Iterator[bytes]:
         try:
             with closing(self._kube.log(self._pod, self._container, follow=follow)) as answer:
-                for line in _lines(answer):
-                    if STAMP.match(line) is None:  # a message of the kubelet
-                        logging.getLogger(__name__).warning("log of pod %s: %s", self._pod, line)
-                    elif (text := self._new.text(line)) is not None:
-                        yield text
+                for part in self._new.of(answer.stream(amt=None, decode_content=False)):
+                    if part.is_note:
+                        logging.getLogger(__name__).warning("log of pod %s: %s", self._pod, _text(part.text))
+                    else:
+                        yield from self._cutter.take(part.text)
         except ApiError as error:
             if "is not valid for pod" in str(error):
                 raise ArgumentError(f"container={self._container!r}: {error}") from None
@@ -69,10 +76,5 @@ class _PodLog:
             return
 
 
-def _lines(answer: object) -> Iterator[str]:
-    rest = b""
-    for data in answer.stream(amt=None, decode_content=False):  # type: ignore[attr-defined]  # urllib3's
-        *lines, rest = (rest + data).split(b"\n")
-        yield from (line.decode(errors="replace") for line in lines)
-    if rest:
-        yield rest.decode(errors="replace")
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\n").decode(errors="replace")

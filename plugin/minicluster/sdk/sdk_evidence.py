@@ -1,5 +1,6 @@
 """What is asked through the `kubernetes` client about why a MiniCluster is as it is."""
 
+from minicluster import lines
 from minicluster.cluster.events import WARNINGS
 from minicluster.cluster.pods import Pod
 from minicluster.lead.question import WORDS, SilentError, standard_input
@@ -43,6 +44,6 @@ class SdkEvidence:
                 raise
             raise SilentError(str(error)) from None
         if result.exit_code:
-            lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]
-            raise SilentError(lines[-1])
+            said = result.stderr.strip()
+            raise SilentError(lines.split(said)[-1] if said else f"exit code {result.exit_code}")
         return result.stdout

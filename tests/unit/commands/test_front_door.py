@@ -241,7 +241,7 @@ def test_ctrl_c_ends_a_command_without_a_traceback(folder: Path, command: str) -
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-    assert Done(process.returncode, out, err) == Done(1, "", "minicluster: interrupted\n")
+    assert Done(process.returncode, out, err) == Done(130, "", "minicluster: interrupted\n")
 
 
 def test_ctrl_c_during_the_start_ends_a_command_without_a_traceback(folder: Path) -> None:
@@ -254,7 +254,44 @@ def test_ctrl_c_during_the_start_ends_a_command_without_a_traceback(folder: Path
         "sys.meta_path.insert(0, Interrupt())\n"
     )
     for command in ("$M < stream", "$M convert cluster"):
-        assert shell(folder, command, PYTHONPATH=str(folder)) == Done(1, "", "minicluster: interrupted\n")
+        assert shell(folder, command, PYTHONPATH=str(folder)) == Done(130, "", "minicluster: interrupted\n")
+
+
+#: Where Ctrl-C comes: at the import of a module, or at the interpreter's end
+MOMENTS = [
+    "minicluster.cli",
+    "pathlib",
+    "minicluster.errors",
+    "click",
+    "minicluster.commands",
+    "minicluster.live.once",
+    "end",
+]
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "--name", "Bad_Name", "--", "a"], ["replace", "--help"]], ids=["run", "replace"]
+)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ctrl_c_at_any_moment_gives_130(folder: Path, words: list[str], moment: str) -> None:
+    (folder / "sitecustomize.py").write_text(
+        "import atexit, os, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {moment!r} and 'minicluster' in sys.modules:\n"
+        "            os.kill(os.getpid(), 2)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        f"if {moment!r} == 'end':\n"
+        "    atexit.register(os.kill, os.getpid(), 2)\n"
+    )
+    # without what other packages of this Python import before us
+    done = shell(folder, f"$M {shlex.join(words)}", PYTHONPATH=str(folder))
+    assert (done.code, "Traceback" in done.err, "ignored" in done.err) == (130, False, False)
+
+
+def test_ctrl_c_that_the_caller_ignores_is_ignored(folder: Path) -> None:
+    (folder / "sitecustomize.py").write_text("import atexit, os\natexit.register(os.kill, os.getpid(), 2)\n")
+    assert shell(folder, "trap '' INT; $M replace --help", PYTHONPATH=str(folder)).code == 0
 
 
 def test_stream_errors_under_helm_4_are_passed_to_helm(folder: Path) -> None:
@@ -270,7 +307,6 @@ class SecretiveError(Exception):
 
 MESSAGES: list[tuple[BaseException, str]] = [
     (CurveError("a\n b"), "a b"),
-    (KeyboardInterrupt(), "interrupted"),
     (RecursionError("maximum"), "the input is nested too deeply"),
     (MemoryError(), "there is not enough memory for this input"),
     (PermissionError(13, "Permission denied", "/a\nb"), "/a b: Permission denied"),

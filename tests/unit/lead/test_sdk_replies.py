@@ -184,7 +184,8 @@ def test_a_job_from_before_is_followed_from_its_past_on(programs: SimpleNamespac
     assert [one.sent["payload"]["id"] for one in asked] == [7, 8, 9, 10]
     stream.come({"id": 7, "events": [event("finish", status=0), event("clean")]})
     spec = json.dumps({"attributes": {"user": {"minicluster-sdk": "a"}}})
-    past = "".join(json.dumps(each) + "\n" for each in (event("submit"), event("start"), event("finish", status=0)))
+    events = (event("submit", note="a\u2028b\x85c"), event("start"), event("finish", status=0))
+    past = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in events)
     asked[0].come({"jobspec": spec, "eventlog": past})
     asked[1].come({"jobspec": spec, "eventlog": past})
     asked[2].come(FileNotFoundError())

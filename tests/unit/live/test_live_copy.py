@@ -33,6 +33,16 @@ REFUSED = FORBIDDEN.format("pods/exec", "create")
 BROKEN = "the connection to the pod broke: run it again"
 
 
+def wrote(path: object, *before: str, where: str = " on the lead") -> Done:
+    """Return the success of a copy that says where it is."""
+    # a line of ours has no line breaks
+    return Done(0, "", say(*before, f"wrote {path}{where}".replace("\n", " ")))
+
+
+def wrote_here(path: object, *before: str) -> Done:
+    return wrote(path, *before, where="")
+
+
 @pytest.fixture
 def kubectl(tmp_path: Path) -> Kubectl:
     (tmp_path / "tools").mkdir()
@@ -111,8 +121,8 @@ def test_a_folder_with_names_of_all_kinds_comes_in_and_out(kubectl: Kubectl, her
     (here / "mine" / "a b" / "run").chmod(0o755)
     # a new name; then into a folder that exists
     for target, there in ((f"{pod_folder}/new", "new"), (f"{pod_folder}/new/", "new/mine")):
-        assert kubectl.run("copy", "mine", f"mini:{target}") == Done(0, "", "")
         copied = pod_folder / there
+        assert kubectl.run("copy", "mine", f"mini:{target}") == wrote(copied)
         assert {name: text for name, text in tree(copied).items() if not name.startswith("mine")} == {
             **files,
             "a b/run": "",
@@ -121,9 +131,9 @@ def test_a_folder_with_names_of_all_kinds_comes_in_and_out(kubectl: Kubectl, her
         assert (copied / "link").readlink() == Path("empty")
         assert os.access(copied / "a b" / "run", os.X_OK)
     (here / "back").mkdir()
-    left = say("left out, because they are neither files nor folders: ./link")
+    left = "left out, because they are neither files nor folders: ./link"
     for target, there in (("deep/new", "deep/new"), ("back", "back/mine")):
-        assert kubectl.run("copy", f"mini:{pod_folder}/new/mine", target) == Done(0, "", left)
+        assert kubectl.run("copy", f"mini:{pod_folder}/new/mine", target) == wrote_here(there, left)
         assert tree(here / there) == {**files, "a b/run": ""}
         assert os.access(here / there / "a b" / "run", os.X_OK)
 
@@ -131,10 +141,11 @@ def test_a_folder_with_names_of_all_kinds_comes_in_and_out(kubectl: Kubectl, her
 @pytest.mark.parametrize("name", ["--checkpoint=1", "$(id)", "[1]*?", "a:b", "line\nbreak"])
 def test_a_file_with_any_name_comes_in_and_out(kubectl: Kubectl, here: Path, pod_folder: Path, name: str) -> None:
     (here / name).write_text("text")
-    assert kubectl.run("copy", f"./{name}", f"mini:{pod_folder}") == Done(0, "", "")
+    assert kubectl.run("copy", f"./{name}", f"mini:{pod_folder}") == wrote(pod_folder / name)
     assert tree(pod_folder) == {name: "text"}
-    assert kubectl.run("copy", f"mini:{pod_folder}/{name}", f"{here}/back {name[:9]}") == Done(0, "", "")
-    assert (here / f"back {name[:9]}").read_text() == "text"
+    back = here / f"back {name[:9]}"
+    assert kubectl.run("copy", f"mini:{pod_folder}/{name}", str(back)) == wrote_here(back)
+    assert back.read_text() == "text"
 
 
 def test_a_path_without_a_slash_is_relative_to_the_containers_folder_and_no_option(
@@ -142,12 +153,12 @@ def test_a_path_without_a_slash_is_relative_to_the_containers_folder_and_no_opti
 ) -> None:
     # the commands of the pod run where the user is
     (here / "mine").write_text("text")
-    assert kubectl.run("copy", "mine", "mini:--version") == Done(0, "", "")
+    assert kubectl.run("copy", "mine", "mini:--version") == wrote("./--version")
     assert (here / "--version").read_text() == "text"
-    assert kubectl.run("copy", "mini:--version", "./-x") == Done(0, "", "")
+    assert kubectl.run("copy", "mini:--version", "./-x") == wrote_here("-x")
     assert (here / "-x").read_text() == "text"
     (here / "sub").mkdir()
-    assert kubectl.run("copy", "--", "-x", "mini:sub") == Done(0, "", "")
+    assert kubectl.run("copy", "--", "-x", "mini:sub") == wrote("./sub/-x")
     assert (here / "sub" / "-x").read_text() == "text"
 
 
@@ -158,12 +169,12 @@ def test_links_and_hard_links_of_the_lead_are_copied_as_files_where_that_is_safe
     (pod_folder / "two").hardlink_to(pod_folder / "one")
     (pod_folder / "away").symlink_to("/etc")
     (here.parent / "link").symlink_to(pod_folder)
-    left = say("left out, because they are neither files nor folders: ./away")
+    left = "left out, because they are neither files nor folders: ./away"
     # the path itself may be a link
-    assert kubectl.run("copy", f"mini:{here.parent}/link", "copied") == Done(0, "", left)
+    assert kubectl.run("copy", f"mini:{here.parent}/link", "copied") == wrote_here("copied", left)
     assert tree(here / "copied") == {"one": "text", "two": "text"}
     (here.parent / "link to a file").symlink_to(pod_folder / "one")
-    assert kubectl.run("copy", f"mini:{here.parent}/link to a file", ".") == Done(0, "", "")
+    assert kubectl.run("copy", f"mini:{here.parent}/link to a file", ".") == wrote_here("link to a file")
     assert (here / "link to a file").read_text() == "text"
 
 
@@ -176,7 +187,7 @@ def test_pipes_are_left_out(kubectl: Kubectl, here: Path, pod_folder: Path) -> N
     done = kubectl.run("copy", "mine", f"mini:{pod_folder}")
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("minicluster: left out, because they are neither files nor folders: mine/pipe")
-    assert done.err.endswith(" and 2 more\n")
+    assert done.err.endswith(f" and 2 more\nminicluster: wrote {pod_folder}/mine on the lead\n")
     assert tree(pod_folder) == {"mine": "/"}
 
 
@@ -185,7 +196,7 @@ def test_what_belongs_to_somebody_here_belongs_to_the_containers_user_there(
 ) -> None:
     (here / "mine").write_text("")
     kubectl.tool("tar", 'cat >"$4/archive"')
-    assert kubectl.run("copy", "mine", f"mini:{pod_folder}") == Done(0, "", "")
+    assert kubectl.run("copy", "mine", f"mini:{pod_folder}") == wrote(pod_folder / "mine")
     listed = subprocess.run(
         ["tar", "-tvf", pod_folder / "archive", "--numeric-owner"], capture_output=True, text=True, check=True
     )
@@ -197,8 +208,43 @@ def test_what_is_not_there_is_named(kubectl: Kubectl, here: Path, pod_folder: Pa
     missing = f"{path}: there is no such file or folder on the lead"
     assert kubectl.run("copy", f"mini:{path}", "a") == Done(1, "", say(missing))
     (here / "mine").write_text("")
-    parent = f"{path}/new: there is no folder {path} on the lead: make it, or copy to one that exists"
+    parent = f"{path}/new: there is no folder {path} on the lead: write {path}/ to make it"
     assert kubectl.run("copy", "mine", f"mini:{path}/new") == Done(1, "", say(parent))
+
+
+def test_a_target_that_ends_with_a_slash_is_a_folder(kubectl: Kubectl, here: Path, pod_folder: Path) -> None:
+    """As in README's lines: in, then out."""
+    (here / "in.lj").write_text("text")
+    data = pod_folder / "deep" / "data"
+    for _ in range(2):
+        assert kubectl.run("copy", "in.lj", f"mini:{data}/") == wrote(data / "in.lj")
+    assert tree(pod_folder) == {"deep/data/in.lj": "text"}
+    assert kubectl.run("copy", f"mini:{data}", "results") == wrote_here("results")
+    assert kubectl.run("copy", f"mini:{data}/in.lj", "new/dir/") == wrote_here("new/dir/in.lj")
+    assert kubectl.run("copy", "results", f"mini:{pod_folder}/a/") == wrote(f"{pod_folder}/a/results")
+    assert tree(here) == dict.fromkeys(("in.lj", "results/in.lj", "new/dir/in.lj"), "text")
+    (pod_folder / "file").write_text("")
+    no_folder = f"{pod_folder}/file/ is no folder on the lead, but a file: remove it, or give another path"
+    assert kubectl.run("copy", "in.lj", f"mini:{pod_folder}/file/") == Done(1, "", say(no_folder))
+    kubectl.tool("mkdir", 'echo "mkdir: can\'t create directory: no" >&2; exit 1')
+    unmade = f"{pod_folder}/b/: mkdir: can't create directory: no"
+    assert kubectl.run("copy", "in.lj", f"mini:{pod_folder}/b/") == Done(1, "", say(unmade))
+
+
+def test_no_file_comes_to_be_where_a_folder_was_meant(kubectl: Kubectl, here: Path, pod_folder: Path) -> None:
+    (here / "in.lj").write_text("text")
+    data = f"{pod_folder}/data"
+    refused = f"there is no {data} on the lead: write {data}/ to make that folder, or {data}/in.lj"
+    assert kubectl.run("copy", "in.lj", f"mini:{data}") == Done(1, "", say(refused))
+    assert tree(pod_folder) == {}
+    # a new name that is a file's, or a file that is there
+    assert kubectl.run("copy", "in.lj", f"mini:{data}.lj") == wrote(f"{data}.lj")
+    (pod_folder / "data").write_text("old")
+    assert kubectl.run("copy", "in.lj", f"mini:{data}") == wrote(data)
+    assert tree(pod_folder) == {"data.lj": "text", "data": "text"}
+    refused = "there is no results: write results/ to make that folder, or results/data.lj"
+    assert kubectl.run("copy", f"mini:{data}.lj", "results") == Done(1, "", say(refused))
+    assert kubectl.run("copy", f"mini:{data}", "results") == wrote_here("results")
 
 
 def test_an_image_without_tar_is_named(kubectl: Kubectl, here: Path) -> None:
@@ -257,7 +303,7 @@ with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
 def test_a_local_file_that_can_not_be_written_is_an_error(kubectl: Kubectl, here: Path, pod_folder: Path) -> None:
     (pod_folder / "one").write_text("")
     (here / "a" / "one").mkdir(parents=True)
-    assert kubectl.run("copy", f"mini:{pod_folder}/one", "a/one/one") == Done(0, "", "")
+    assert kubectl.run("copy", f"mini:{pod_folder}/one", "a/one/one") == wrote_here("a/one/one")
     done = kubectl.run("copy", f"mini:{pod_folder}", "a/one/one")
     assert (done.code, done.err) == (1, say("a/one/one: File exists"))
 
@@ -280,7 +326,9 @@ def test_all_sends_the_program_that_brings_the_files_to_the_other_nodes(
     gone: dict[str, Any] = pod(2, ended(1))
     kubectl.has(pods={"items": [lead(kubectl.folder), worker, gone]})
     done = kubectl.run("copy", "--all", "a 'b", f"mini:{pod_folder}")
-    *words, rest = done.err.removeprefix("<").split(">")
+    said, asked = done.err.split("\n", 1)
+    assert said == f"minicluster: wrote {pod_folder}/a 'b on the lead"
+    *words, rest = asked.removeprefix("<").split(">")
     words = [word.removeprefix("<") for word in words]
     assert (done.code, done.out, rest) == (code, "", "distribute.py FOLDER\n")
     assert words[:2] == [str(pod_folder), "a 'b"]
@@ -299,4 +347,4 @@ def test_ctrl_c_gets_to_the_program_that_then_makes_flux_forget_the_files(
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "forgotten\n", "")
+    assert (process.returncode, out, err) == (130, "forgotten\n", say(f"wrote {pod_folder}/mine on the lead"))

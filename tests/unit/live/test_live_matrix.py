@@ -43,7 +43,8 @@ job) case $2 in
     [ ! -e "$folder/hangs" ] || { touch "$folder/attached"; exec sleep 300; }
     [ ! -e "$folder/break" ] || { rm "$folder/break"; exit 1; }
     touch "$folder/over"; exit "$(cat "$folder/code")" ;;
-  eventlog) echo '{"timestamp": 1.0, "name": "submit"}'; echo '{"timestamp": 4.0, "name": "clean"}' ;;
+  eventlog) printf '{"timestamp": 1.0, "name": "submit", "context": {"note": "a\342\200\250b\302\205c"}}\n'
+    echo '{"timestamp": 4.0, "name": "clean"}' ;;
   esac ;;
 python) count=$(wc -l <"$folder/submitted")
   state=RUN; [ ! -e "$folder/over" ] || state=INACTIVE

@@ -105,7 +105,7 @@ READY = "`minicluster wait mini` returns when it is ready"
 STATES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
     "no cluster": (
         lambda _: {"job": None, "pods": None, "jobs": None},
-        "there is no MiniCluster mini in the current namespace: see `minicluster list -A` and give its -n",
+        "there is no MiniCluster mini in namespace default: see `minicluster list -A` and give its -n",
     ),
     "suspended": (
         lambda _: {"job": suspended(), "pods": None},

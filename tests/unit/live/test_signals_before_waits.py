@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
-from minicluster.kubectl import Stream
+from minicluster.kubectl_stream import Stream
 from minicluster.live.run import KILL, START, _Piped
 from minicluster.signals import handled, wait
 
@@ -55,7 +55,7 @@ def test_a_signal_ends_the_reading_of_a_stream() -> None:
         raise KeyboardInterrupt
 
     with (
-        closing(Stream(["sleep", str(LONG)], has_input=False, apart=False)) as stream,
+        closing(Stream(["sleep", str(LONG)], lambda *_: Exception(), has_input=False, apart=False)) as stream,
         handled([signal.SIGTERM], stop),
         signal_during("select"),
         pytest.raises(KeyboardInterrupt),

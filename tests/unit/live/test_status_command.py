@@ -138,7 +138,7 @@ ERRORS: dict[str, tuple[list[str], dict[str, Any], str]] = {
     "no release here": (
         ["mini"],
         NONE,
-        "there is no MiniCluster mini in the current namespace: see `minicluster list -A` and give its -n",
+        "there is no MiniCluster mini in namespace default: see `minicluster list -A` and give its -n",
     ),
     "no name": (["a,b"], {}, "'a,b' is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -"),
     "no pods for me": (

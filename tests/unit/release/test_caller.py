@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minicluster.release import caller
+from minicluster.release import adopt, caller
 from minicluster.release.caller import Caller, parse
 
 POST = "--post-renderer=minicluster"
@@ -52,6 +52,15 @@ LINES: list[Any] = [
             },
         },
     ),
+    (
+        "install a ./chart --kube-as-group one --kube-as-user u --kube-as-group=cn=a,ou=b",
+        {
+            "release": "a",
+            "has_cluster": True,
+            "environment": {"HELM_KUBEASUSER": "u"},
+            "groups": ["--kube-as-group", "one", "--kube-as-group", "cn=a,ou=b"],
+        },
+    ),
     ("", {}),
     ("install", {"has_cluster": True}),
 ]
@@ -59,7 +68,7 @@ LINES: list[Any] = [
 
 @pytest.mark.parametrize(("line", "expected"), LINES, ids=[line or "nothing" for line, _ in LINES])
 def test_a_command_line_says_release_namespace_cluster_and_version(line: str, expected: dict[str, Any]) -> None:
-    assert parse([*line.split(), POST]) == Caller(**{"version": [], "environment": {}, **expected})
+    assert parse([*line.split(), POST]) == Caller(**{"version": [], "groups": [], "environment": {}, **expected})
 
 
 def test_a_namespace_in_the_environment_is_that_of_helm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,3 +103,21 @@ def test_a_line_for_nobody_is_on_our_own_standard_error(capsys: pytest.CaptureFi
     Caller(pid=2**30).say("a\nb")
     Caller().say("c")
     assert capsys.readouterr().err == "minicluster: a b\nminicluster: c\n"
+
+
+def test_another_helm_acts_for_the_same_user_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[list[str], dict[str, str]]] = []
+
+    def run(_: str, words: list[str], *, env: dict[str, str], **__: Any) -> subprocess.CompletedProcess[bytes]:
+        calls.append((words, env))
+        return subprocess.CompletedProcess(words, 0, b"", b"")
+
+    monkeypatch.setattr("minicluster.kubectl.run", run)
+    line = "install a ./chart -n team --kube-as-user u --kube-as-group one --kube-as-group two"
+    document = b"apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: b}\nspec: {size: 1}\n"
+    adopt.adopt(document, parse([*line.split(), POST], 1), print)
+    [(words, environment)] = calls
+    assert environment == {"HELM_KUBEASUSER": "u", "HELM_NAMESPACE": "team"}
+    place = words.index("--kube-as-group")
+    assert words[place : place + 4] == ["--kube-as-group", "one", "--kube-as-group", "two"]
+    assert "--" in words[place + 4 :]

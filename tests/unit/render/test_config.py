@@ -378,6 +378,10 @@ def runner(**fields: Any) -> dict[str, Any]:
             runner(commands={"script": "#!/usr/bin/env python3\n"}),
             {"mc_script_has_interpreter": "1", "mc_work": "submit"},
         ),
+        (
+            runner(commands={"script": "\ufeff#!/usr/bin/env python3\n"}),
+            {"mc_script_has_interpreter": "1", "mc_work": "submit"},
+        ),
         (runner(commands={"script": "echo #!\n"}), {"mc_work": "submit"}),
         (runner(cores=3), {"mc_resource_set": resource_set(core="0-2")}),
         (

@@ -228,9 +228,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (runner(secrets={"A": {}}), "containers[0].secrets.A is {}: needs name and key"),
     (runner(secrets={"A": {"name": "x"}}), 'containers[0].secrets.A is {"name": "x"}: needs key'),
     # control characters
+    (
+        runner(commands={"script": "#!/bin/bash\r\necho\r\n"}),
+        r'containers[0].commands.script is "#!/bin/bash\r\necho\r\n": must have no carriage returns: '
+        "save it with line ends of Unix",
+    ),
     *(
         (runner(environment={"A": text}), f"containers[0].environment.A is {shown}: must have no control characters")
-        for text, shown in (("x\x1b", r'"x\u001b"'), ("x\r", r'"x\r"'), ("\x7f", r'"\u007f"'), ("\uffff", r'"\uffff"'))
+        for text, shown in (("x\x1b", r'"x\u001b"'), ("\x7f", r'"\u007f"'), ("\uffff", r'"\uffff"'))
     ),
     (at("flux.brokerConfig", "a\x00"), r'flux.brokerConfig is "a\u0000": must have no control characters'),
     (runner(image="a\x00"), r'containers[0].image is "a\u0000": must have no control characters'),
@@ -243,7 +248,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (runner(command=3), "containers[0].command is 3: must be string or array"),
     (runner(command=[]), "containers[0].command is []: must have at least 1 item"),
     (runner(command=[1]), "containers[0].command[0] is 1: must be string"),
-    (runner(command="a\rb"), r'containers[0].command is "a\rb": must have no control characters'),
+    (
+        runner(command="a\rb"),
+        r'containers[0].command is "a\rb": must have no carriage returns: save it with line ends of Unix',
+    ),
     (runner(command=["a\x01"]), r'containers[0].command[0] is "a\u0001": must have no control characters'),
     # lists
     ({"containers": []}, "containers is []: must have at least 1 item"),
@@ -444,6 +452,16 @@ NULL: list[tuple[dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(("null", "unset"), NULL, ids=str)
 def test_null_in_an_item_of_a_list_is_unset(cluster_of: Make, null: dict[str, Any], unset: dict[str, Any]) -> None:
     assert cluster_of({"services": [{"name": "a", **null}]}).spec["services"] == [{"name": "a", **unset}]
+
+
+def test_a_byte_order_mark_before_a_text_of_a_file_is_dropped(cluster_of: Make) -> None:
+    def spec(mark: str) -> dict[str, Any]:
+        own = {"command": f"{mark}a", "runFlux": True, "commands": {"pre": f"{mark}b\ufeff\n", "post": mark}}
+        other = {"name": "other", "commands": {"script": f"{mark}#!/bin/sh\n", "init": f"{mark}d"}}
+        return {"containers": [own, other], "services": [{"name": "a", "command": f"{mark}e"}]}
+
+    assert cluster_of(spec("\ufeff")).spec == cluster_of(spec("")).spec
+    assert cluster_of(at("flux.brokerConfig", "\ufeffa = 1")).flux["brokerConfig"] == "a = 1"
 
 
 def test_null_as_an_item_of_a_list_is_refused(cluster_of: Make) -> None:

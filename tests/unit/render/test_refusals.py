@@ -578,6 +578,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "pod.onStop is 'requeue' and the runner is a launcher: only a launcher knows which of its jobs run again; drop "
         "onStop, and have the launcher mark jobs with --setattr=user.minicluster.requeue=1",
     ),
+    (
+        runner(command="a", lifeCycle={"preStopExec": "\ufeffa"}),
+        "containers[0].lifeCycle.preStopExec begins with a byte-order mark: save it without one",
+    ),
     # work
     (
         runner(command="a", commands={"script": "b"}),

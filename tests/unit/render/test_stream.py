@@ -13,6 +13,10 @@ from minicluster.errors import MiniClusterError, StreamError
 from minicluster.render import stream
 from support import GROUP, load_all
 
+EMPTY = (
+    "the stream is empty: pipe the output of `helm template` in, or use --post-renderer without Helm 3's "
+    "--output-dir, which goes past it: `minicluster template --output-dir` writes files"
+)
 MINE = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n".encode()
 
 
@@ -199,8 +203,8 @@ def test_any_documents_around_a_minicluster_are_kept(
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "the stream is empty: pipe the output of `helm template` in, or use --post-renderer"),
-        (b" \n\t\n", "the stream is empty: pipe the output of `helm template` in, or use --post-renderer"),
+        (b"", EMPTY),
+        (b" \n\t\n", EMPTY),
         (b"a: [1\n", "the stream is not YAML: did not find expected ',' or ']' at line 2"),
         (
             b"kind: A\n---\na: b: c\n",

@@ -176,7 +176,7 @@ class Logs:
         self.answers = list(answers)
 
     def log(self, pod: str, container: str, *, follow: bool) -> Any:
-        assert (pod, container, follow) == ("mini-0-x", "mini", True)
+        assert (pod, container, type(follow)) == ("mini-0-x", "mini", bool)
         answer = self.answers.pop(0)
         if isinstance(answer, ApiError):
             raise answer
@@ -187,7 +187,7 @@ class Logs:
 def test_the_sdk_returns_each_line_of_a_log_once(caplog):
     first = b"2026-01-01T00:00:00.9Z a\n2026-01-01T00:00:00.91Z b c\nfailed to try\n"
     second = (
-        first + "2026-01-01T00:00:00.999999999+01:00 é\n2026-01-01T00:00:01Z \n2026-01-01T00:00:02Z no end".encode()
+        first + "2026-01-01T00:00:00.999999999+01:00 é\n2026-01-01T00:00:01Z \n2026-01-01T00:00:02Z 50%\rno".encode()
     )
     kube = Logs(first, ApiError("gone", 404), second)
     lead = SimpleNamespace(uid="1", pod=SimpleNamespace(name="mini-0-x", runner="mini"))
@@ -196,7 +196,10 @@ def test_the_sdk_returns_each_line_of_a_log_once(caplog):
     assert list(log.lines(follow=True)) == ["a", "b c"]
     assert caplog.messages == ["log of pod mini-0-x: failed to try"]
     assert list(log.lines(follow=True)) == []
-    assert list(log.lines(follow=True)) == ["é", "", "no end"]
+    assert list(log.lines(follow=True)) == ["é", ""]
+    kube.answers = [second + b" end", second + b" end"]
+    assert list(log.lines(follow=True)) == []
+    assert list(log.lines(follow=False)) == ["50%\rno end"]
     kube.answers = [ApiError("forbidden", 403)]
     with pytest.raises(ApiError):
         list(log.lines(follow=True))

@@ -48,23 +48,22 @@ def end(number: int, _frame: Any) -> NoReturn:
     raise SystemExit(128 + number)
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run flux to its end. `flux python` has put it in PATH."""
-    return subprocess.run(  # noqa: S603 - words, no shell
+def run(*words: str) -> tuple[int, str]:
+    """Run flux to its end, and return its exit code and its standard error. `flux python` has put it in PATH."""
+    done = subprocess.run(  # noqa: S603 - words, no shell
         ["flux", *words],  # noqa: S607
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
-        errors="replace",
         check=False,
     )
+    return done.returncode, done.stderr.decode(errors="replace")
 
 
 def failures(text: str, hosts: list[str]) -> list[str]:
     """Return why nodes failed, from what flux exec printed: a line for all that failed alike."""
     reasons: dict[int, str] = {}
     for pattern in LINES:
-        for line in text.splitlines():
+        for line in text.split("\n"):
             found = re.fullmatch(pattern, line)
             if found:
                 for rank in IDset(found[1]):
@@ -77,16 +76,17 @@ def failures(text: str, hosts: list[str]) -> list[str]:
 
 def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -> list[str]:
     """Bring the files to ranks; return what failed."""
-    has_archive = run("archive", "list", "--help").returncode == 0
+    has_archive = run("archive", "list", "--help")[0] == 0
     (take, forget), get = (ARCHIVE, GET_ARCHIVE) if has_archive else (FILEMAP, GET_FILEMAP)
     mark = Path(folder, f".{key}")
     try:
         mark.touch()
-        taken = run(*take, key, "-C", folder, f"./{name}")
-        if taken.returncode:
-            return [f"{hosts[0]}: {(taken.stderr.strip().splitlines() or ['flux failed'])[-1]}"]
-        done = run("exec", "-n", "-l", "-d", "/", "-r", ranks, "sh", "-c", EXTRACT, "sh", folder, key, *get)
-        return (failures(done.stderr, hosts) or [f"flux exec: exit code {done.returncode}"]) if done.returncode else []
+        code, said = run(*take, key, "-C", folder, f"./{name}")
+        if code:
+            last = said.strip().rpartition("\n")[2] or "flux failed"
+            return [f"{hosts[0]}: {last}"]
+        code, said = run("exec", "-n", "-l", "-d", "/", "-r", ranks, "sh", "-c", EXTRACT, "sh", folder, key, *get)
+        return (failures(said, hosts) or [f"flux exec: exit code {code}"]) if code else []
     except OSError as error:
         return [f"{hosts[0]}: {error.filename}: {error.strerror}"]
     finally:

@@ -106,7 +106,7 @@ class Journal:
             self.reply.refuse(key, error)
             return
         if marked(json.loads(found["jobspec"])) == key:
-            self.follow(key, job, [json.loads(line) for line in found["eventlog"].splitlines()])
+            self.follow(key, job, [json.loads(line) for line in found["eventlog"].split("\n") if line])
             then()
         else:
             self.reply(key=key, lost=True)

@@ -26,6 +26,7 @@ CHECKS = (
     containers.others,
     containers.lead_only,
     containers.names,
+    containers.hooks,
     containers.variables,
     volumes.volumes,
     containers.work,

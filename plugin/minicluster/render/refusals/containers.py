@@ -5,6 +5,7 @@ from typing import Any
 
 from minicluster.names import MAX_NAME
 from minicluster.render.devices import names as gpu_names
+from minicluster.render.formats import MARK
 from minicluster.render.model import MiniClusterModel, may_run_flux
 from minicluster.render.quantity import to_number
 from minicluster.render.resources import cores as cores_of
@@ -117,6 +118,14 @@ def names(cluster: MiniClusterModel) -> Iterator[str]:
             yield f"the Service {service} of a sidecar's ports has over {MAX_NAME} characters: rename the sidecar"
         elif name in ("lead", "ready"):
             yield f"the Service {service} of a sidecar's ports is the cluster's own: rename the sidecar"
+
+
+def hooks(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield the hooks that a byte-order mark spoils: the template hands them to Kubernetes as they are."""
+    for place, container in cluster.containers.items():
+        for name, text in container.get("lifeCycle", {}).items():
+            if text.startswith(MARK):
+                yield f"{place}.lifeCycle.{name} begins with a byte-order mark: save it without one"
 
 
 def variables(cluster: MiniClusterModel) -> Iterator[str]:

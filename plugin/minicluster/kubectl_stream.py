@@ -1,0 +1,104 @@
+"""A kubectl whose output is read while it runs."""
+
+import selectors
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import IO, Generic, TypeVar
+
+from minicluster import lines, signals
+
+Error = TypeVar("Error", bound=Exception)
+#: The most bytes of a part of the output; of standard error as many are kept
+MOST = 1 << 16
+
+
+class Stream(Generic[Error]):
+    """A command that runs until it ends, or is closed. One thread reads it."""
+
+    def __init__(
+        self, words: Sequence[str], failure: Callable[[int, bytes], Error], *, has_input: bool, apart: bool
+    ) -> None:
+        """Start a command line; with ``apart`` a terminal's Ctrl-C doesn't reach it.
+
+        ``failure`` makes an error of its exit code and its standard error.
+        """
+        pipe, stdin = subprocess.PIPE, subprocess.PIPE if has_input else subprocess.DEVNULL
+        self._failure = failure
+        self._process = subprocess.Popen(  # noqa: S603 - words, no shell
+            words, bufsize=0, stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=apart
+        )
+        self.exit_code: int | None = None  #: None until it has ended
+        self.stderr = b""  #: its end, when the command has ended
+        self._errors = threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True)
+        # not Popen's: who closes a stream must not close what the thread reads
+        self._process.stderr = None
+        self._errors.start()
+
+    def _read_errors(self, source: IO[bytes]) -> None:
+        """Read standard error as it comes: a command whose pipe is full waits for ever."""
+        with source:
+            while data := source.read(MOST):
+                self.stderr = (self.stderr + data)[-MOST:]
+
+    def fileno(self) -> int:
+        """Return the descriptor of standard output, for a selector."""
+        assert self._process.stdout  # noqa: S101 - a pipe
+        return self._process.stdout.fileno()
+
+    def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
+        """Wait for output, or for data on the socket ``wake``; return whether there is any within the time."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self, selectors.EVENT_READ)
+            if wake:
+                selector.register(wake, selectors.EVENT_READ)
+            return signals.wait(lambda part: bool(selector.select(part)), seconds)
+
+    def read(self) -> bytes | None:
+        """Return new standard output; None at the end."""
+        assert self._process.stdout  # noqa: S101 - a pipe
+        data: bytes = self._process.stdout.read(MOST)
+        if data:
+            return data
+        if self.exit_code is None:
+            signals.join(self._errors)
+            self.exit_code = self._process.wait()
+        return None
+
+    def parts(self, deadline: float | None = None) -> Iterator[bytes]:
+        """Yield standard output as it comes, until the command ends, or the deadline is over."""
+        while self.wait(None, None if deadline is None else max(0.0, deadline - time.monotonic())):
+            if (data := self.read()) is None:
+                return
+            yield data
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of standard output, each with its end, until the command ends."""
+        cutter = lines.Cutter()
+        for data in self.parts():
+            yield from cutter.take(data)
+        yield from cutter.end()
+
+    def write(self, data: bytes) -> None:
+        """Write to standard input. A failure is ignored: the command has ended, and ``read`` is about to find that."""
+        with suppress(OSError):
+            while self._process.stdin and data:
+                data = data[self._process.stdin.write(data) :]
+
+    def error(self) -> Error | None:
+        """Return why the command failed; None if it didn't, or hasn't ended."""
+        return self._failure(self.exit_code, self.stderr) if self.exit_code else None
+
+    def end(self) -> None:
+        """End the command; another thread may still read it."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the command, and release its pipes and its process."""
+        with self._process:
+            self.end()
+        # what a child of its own keeps open is not waited for
+        self._errors.join(signals.LOOK)

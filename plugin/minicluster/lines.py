@@ -1,0 +1,38 @@
+"""Cuts text into lines at line feeds and nowhere else, as `kubectl logs`, a shell and JSON Lines do.
+
+`splitlines` also cuts at a carriage return, a form feed, U+0085 and U+2028: a progress bar, or a name in JSON.
+"""
+
+
+def split(text: str) -> list[str]:
+    r"""Return the lines of a text without their ends.
+
+    >>> split("50%\r100%\n\nend\n")
+    ['50%\r100%', '', 'end']
+    """
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+class Cutter:
+    """Cuts bytes that come in parts of any size into lines that keep their ends."""
+
+    def __init__(self) -> None:
+        """Have no part yet."""
+        self._begun: list[bytes] = []
+
+    def take(self, data: bytes) -> list[bytes]:
+        """Take a part, and return the lines that it completes."""
+        *lines, rest = data.split(b"\n")
+        if lines:
+            # joined once a line: a long one may come in thousands of parts
+            lines[0] = b"".join([*self._begun, lines[0]])
+            self._begun.clear()
+        if rest:
+            self._begun.append(rest)
+        return [line + b"\n" for line in lines]
+
+    def end(self) -> list[bytes]:
+        """Return the last line if it has no end."""
+        rest, self._begun = b"".join(self._begun), []
+        return [rest] if rest else []
