@@ -87,12 +87,12 @@ def test_an_interrupted_upgrade_is_completed_by_the_same_one(release: Release, h
     release.running(2)
     before, remove = kept(release), hooks.program.remove
 
-    def stop(jobs: Any, wanted: Any) -> str:
+    def stop(jobs: Any, wanted: Any, own: str) -> str:
         if where == "deletion":
             for name in wanted:
-                jobs.delete(name, jobs.get(name)["metadata"]["uid"])
+                jobs.delete(name, jobs.get(name))
         else:
-            remove(jobs, wanted)
+            remove(jobs, wanted, own)
         raise InterruptedError(where)
 
     hooks.program.__dict__["remove"] = stop

@@ -54,9 +54,8 @@ def own(cluster: QuickCluster, namespace: str) -> Iterator[Any]:
         only = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
         spec["matchConstraints"] = {"resourceRules": [PODS], "namespaceSelector": only}
         binding = {"policyName": name, **({"validationActions": ["Deny"]} if kind.startswith("Validating") else {})}
-        version = f"{ADMISSION}/v1" if kind.startswith("Validating") else f"{ADMISSION}/v1beta1"
         for each, its in ((kind, spec), (f"{kind}Binding", binding)):
-            cluster.create({"apiVersion": version, "kind": each, "metadata": {"name": name}, "spec": its})
+            cluster.create({"apiVersion": f"{ADMISSION}/v1", "kind": each, "metadata": {"name": name}, "spec": its})
             made.append((each, name))
 
     yield make
@@ -137,8 +136,8 @@ def test_a_container_that_is_added_to_each_pod_keeps_an_upgrade_from_removing_an
     release.running(2)
     before = uid(release)
     sidecar = 'Object.spec.containers{name: "istio-proxy", image: "busybox:1.36"}'
-    added = f"Object{{spec: Object.spec{{containers: [{sidecar}]}}}}"
-    change = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": added}}
+    added = f'[JSONPatch{{op: "add", path: "/spec/containers/-", value: {sidecar}}}]'
+    change = {"patchType": "JSONPatch", "jsonPatch": {"expression": added}}
     own("MutatingAdmissionPolicy", {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "mutations": [change]})
     until(lambda: added_to_a_pod(release), what="the policy")
     # Helm waits for the pod that checks, whose proxy never ends
