@@ -1,12 +1,12 @@
 """Pods of an Indexed Job, read from ``kubectl get pods -o json``: the state of each, and the reason for it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from minicluster.cluster import pod_status
 from minicluster.cluster.troubles import explained, way_out
-from minicluster.cluster.words import of_container_end
 from minicluster.render.constants import KUEUE_ELASTIC
 
 #: Label that Kubernetes gives each pod of an Indexed Job
@@ -24,8 +24,6 @@ FAILURES, IGNORED = "batch.kubernetes.io/job-index-failure-count", "batch.kubern
 #: Exit codes of pods that were told to stop, killed, or lost when their Kubernetes node restarted: the Job's
 #: podFailurePolicy replaces them
 REPLACED = (85, 137, 255)
-#: Reasons for which a container waits without a problem
-STARTING = ("", "PodInitializing", "ContainerCreating")
 #: Reasons for which a container doesn't start, and most often never will
 STUCK = (
     "ErrImagePull",
@@ -109,7 +107,9 @@ class Pod:
     @property
     def is_silent(self) -> bool:
         """Whether it waits, and only events may say for what."""
-        return self.phase == "Pending" and self.reason in STARTING and not (self.is_leaving or self.is_set_up)
+        return (
+            self.phase == "Pending" and self.reason in pod_status.STARTING and not (self.is_leaving or self.is_set_up)
+        )
 
     @property
     def has_ended(self) -> bool:
@@ -148,11 +148,11 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
     runner = metadata.get("annotations", {}).get(RUNNER, "")
     is_leaving = "deletionTimestamp" in metadata
     gates = {gate["name"] for gate in item.get("spec", {}).get("schedulingGates", [])}
-    reason, message = _reason(status, runner, is_leaving)
+    reason, message = pod_status.reason(status, runner, is_leaving)
     is_gated = KUEUE_ELASTIC in gates
     if is_gated:
         reason, message = "waits for Kueue", ""
-    end = _end(status, runner)
+    end = pod_status.end(status, runner)
     conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
     return Pod(
         index=int(metadata["labels"][INDEX]),
@@ -165,28 +165,19 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         is_leaving=is_leaving,
         is_ready=conditions.get("Ready") == "True",
         runner=runner,
-        failing={} if is_leaving else dict(_failing(status, runner)),
+        failing={} if is_leaving else dict(pod_status.failing(status, runner)),
         failures=_failures(metadata.get("annotations", {})) if status.get("phase") == "Failed" else 0,
         ended=datetime.fromisoformat(end["finishedAt"]) if end.get("finishedAt") else None,
         node=item.get("spec", {}).get("nodeName", ""),
         zone=metadata["labels"].get(ZONE, ""),
         is_replaced=conditions.get("DisruptionTarget") == "True" or end.get("exitCode") in (None, *REPLACED),
-        is_cut_off=_is_cut_off(status, conditions),
+        is_cut_off=pod_status.is_cut_off(status, conditions),
         is_gated=is_gated,
         # since Kubernetes 1.29; before, an event may be told that is over
         is_set_up=conditions.get("PodReadyToStartContainers") == "True",
         cluster=metadata["labels"].get(CLUSTER, ""),
-        kept_by=_kept_by(status, runner),
+        kept_by=pod_status.kept_by(status, runner),
     )
-
-
-def _is_cut_off(status: Mapping[str, Any], conditions: Mapping[str, str]) -> bool:
-    """Return whether a pod's Kubernetes node is lost.
-
-    Kubernetes then calls its pods not ready (controller_utils.go, MarkPodsNotReady), while their containers still are.
-    """
-    is_ready, were_ready = conditions.get("Ready") == "True", conditions.get("ContainersReady") == "True"
-    return status.get("phase") == "Running" and ((were_ready and not is_ready) or status.get("reason") == "NodeLost")
 
 
 def _failures(annotations: Mapping[str, str]) -> int:
@@ -194,73 +185,3 @@ def _failures(annotations: Mapping[str, str]) -> int:
     if FAILURES not in annotations:
         return 0
     return 1 + int(annotations[FAILURES]) + int(annotations.get(IGNORED, "0"))
-
-
-def _end(status: Mapping[str, Any], runner: str) -> Mapping[str, Any]:
-    """Return how and when the runner ended; an empty map while it runs."""
-    states = {container["name"]: container["state"] for container in status.get("containerStatuses", [])}
-    end: Mapping[str, Any] = states.get(runner, {}).get("terminated", {})
-    return end
-
-
-def _reason(status: Mapping[str, Any], runner: str, is_leaving: bool) -> tuple[str, str]:
-    """Return the reason for a pod's phase and Kubernetes' message about it; "" where there is none."""
-    phase = status.get("phase", "Pending")
-    if phase == "Failed":
-        return status.get("reason") or _failure(status, runner), status.get("message", "")
-    if is_leaving:
-        return "Terminating", ""
-    if kept_by := _kept_by(status, runner):
-        code = next(c for c in status["containerStatuses"] if c["name"] == runner)["state"]["terminated"]["exitCode"]
-        return f"ended with exit code {code}, kept by {kept_by}", ""
-    return _wait(status) if phase == "Pending" else ("", "")
-
-
-def _kept_by(status: Mapping[str, Any], runner: str) -> str:
-    """Return the containers that keep a pod whose runner has ended, such as a proxy that was added; "" for none."""
-    states = {container["name"]: container["state"] for container in status.get("containerStatuses", [])}
-    if status.get("phase") != "Running" or "terminated" not in states.get(runner, {}):
-        return ""
-    return ", ".join(name for name, state in states.items() if "terminated" not in state)
-
-
-def _failure(status: Mapping[str, Any], runner: str) -> str:
-    """Return how the runner failed, or else how another container did."""
-    for container in [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]:
-        ended = container["state"].get("terminated")
-        if ended and ended["exitCode"]:
-            name = "" if container["name"] == runner else container["name"]
-            return _listed(name, of_container_end(ended.get("reason", ""), ended["exitCode"]))
-    return ""
-
-
-def _wait(status: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what a pending pod waits for: a Kubernetes node, or else one of its containers."""
-    found = [c for c in status.get("conditions", []) if c["type"] == "PodScheduled" and c["status"] == "False"]
-    states = [container["state"] for container in _containers(status)]
-    # PodInitializing says only that a container waits for another one
-    waiting = [state["waiting"] for state in states if "waiting" in state]
-    found += sorted(waiting, key=lambda state: state.get("reason") == "PodInitializing")
-    return (found[0].get("reason", ""), found[0].get("message", "")) if found else ("", "")
-
-
-def _failing(status: Mapping[str, Any], runner: str) -> Iterator[tuple[str, str]]:
-    """Yield each container but the runner that can't run or whose last run failed, and how, until the pod ends."""
-    if status.get("phase") in ("Succeeded", "Failed"):
-        return
-    for container in _containers(status):
-        state, last = container.get("state", {}), container.get("lastState", {})
-        word = state.get("waiting", {}).get("reason", "")
-        ended = state.get("terminated") or last.get("terminated") or {}
-        code, restarts = ended.get("exitCode", 0), container.get("restartCount", 0)
-        if container["name"] != runner and (code or word not in STARTING):
-            times = f"{restarts} restart{'s' if restarts > 1 else ''}" if restarts else ""
-            yield container["name"], _listed(word, f"exit code {code}" if code else "", times)
-
-
-def _containers(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
-
-
-def _listed(*words: str) -> str:
-    return ", ".join(filter(None, words))

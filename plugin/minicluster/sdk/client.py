@@ -2,24 +2,20 @@
 
 import functools
 import json
-import os
 import re
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit
 
-from kubernetes import client, config, stream, watch
+from kubernetes import client, stream, watch
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config.config_exception import ConfigException
-from urllib3.exceptions import HTTPError, InsecureRequestWarning
+from urllib3.exceptions import HTTPError
 
 from minicluster.cluster.pods import RUNNER
-from minicluster.kubeconfig import missing
 from minicluster.outage import PATIENCE, Outage
+from minicluster.sdk import configuration
 from minicluster.sdk.channel import LostError, PodChannel, PodSocket
 from minicluster.sdk.exceptions import ApiError, WaitTimeoutError
 
@@ -62,7 +58,7 @@ class KubeClient:
     def __init__(self, context: str, namespace: str) -> None:
         """Read the kubeconfig, or in a pod its service account. Raises ApiError when there is neither."""
         self.context = context
-        settings, own = _configuration(context)
+        settings, own = configuration.read(context)
         self.namespace = namespace or own or "default"
         self._api = client.ApiClient(settings)
         self._core, self._batch = client.CoreV1Api(self._api), client.BatchV1Api(self._api)
@@ -74,7 +70,7 @@ class KubeClient:
         }
         self._settings = settings
         if not settings.verify_ssl:
-            _warn_once(str(settings.host))
+            configuration.warn_once(str(settings.host))
 
     def get(self, kind: str, name: str) -> Object | None:
         """Return an object, by kubectl's name of its kind; None when there is none. Raises ApiError."""
@@ -216,41 +212,3 @@ class KubeClient:
     def __str__(self) -> str:
         """Name the namespace, and the context if one was given."""
         return f"namespace {self.namespace}" + (f" of context {self.context}" if self.context else "")
-
-
-def _warn_once(server: str) -> None:
-    """Let urllib3 warn once of a certificate that the kubeconfig doesn't check, not at each request.
-
-    A filter of the user's own comes first: only urllib3's "always" gives way.
-    """
-    found = (action for action, _, category, *_ in warnings.filters if issubclass(InsecureRequestWarning, category))
-    if next(found, "default") == "always":
-        host = re.escape(f"host '{urlsplit(server).hostname}'")
-        warnings.filterwarnings("once", f".*{host}", InsecureRequestWarning)
-
-
-def _configuration(context: str) -> tuple[client.Configuration, str]:
-    """Return the client's settings, and the namespace of the context. Raises ApiError."""
-    settings = client.Configuration()
-    # read now: the package kubernetes has only the KUBECONFIG from the time of its import
-    file = os.environ.get("KUBECONFIG") or None
-    try:
-        contexts, active = config.list_kube_config_contexts(file)
-        config.load_kube_config(file, context or None, settings)
-    except (ConfigException, OSError) as error:
-        if context or file:
-            why = missing(os.environ) or f"the kubeconfig can't be used: {error}"
-            raise ApiError(f"{why}: check KUBECONFIG and the context") from None
-        return _in_cluster(settings)
-    chosen = next((one for one in contexts if one["name"] == context), active)
-    return settings, chosen["context"].get("namespace", "")
-
-
-def _in_cluster(settings: client.Configuration) -> tuple[client.Configuration, str]:
-    """Return the same for a pod, by its service account. Raises ApiError."""
-    try:
-        config.load_incluster_config(settings)
-    except ConfigException:
-        raise ApiError("there is no kubeconfig, and this is not a pod with a token: set KUBECONFIG") from None
-    with open("/var/run/secrets/kubernetes.io/serviceaccount/namespace", encoding="utf-8") as file:  # noqa: PTH123
-        return settings, file.read().strip()

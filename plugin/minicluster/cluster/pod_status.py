@@ -1,0 +1,88 @@
+"""What the status of a pod says: why it is as it is, how its runner ended, and what its other containers do."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from minicluster.cluster.words import of_container_end
+
+#: Reasons for which a container waits without a problem
+STARTING = ("", "PodInitializing", "ContainerCreating")
+
+
+def is_cut_off(status: Mapping[str, Any], conditions: Mapping[str, str]) -> bool:
+    """Return whether a pod's Kubernetes node is lost.
+
+    Kubernetes then calls its pods not ready (controller_utils.go, MarkPodsNotReady), while their containers still are.
+    """
+    is_ready, were_ready = conditions.get("Ready") == "True", conditions.get("ContainersReady") == "True"
+    return status.get("phase") == "Running" and ((were_ready and not is_ready) or status.get("reason") == "NodeLost")
+
+
+def end(status: Mapping[str, Any], runner: str) -> Mapping[str, Any]:
+    """Return how and when the runner ended; an empty map while it runs."""
+    states = {container["name"]: container["state"] for container in status.get("containerStatuses", [])}
+    found: Mapping[str, Any] = states.get(runner, {}).get("terminated", {})
+    return found
+
+
+def reason(status: Mapping[str, Any], runner: str, is_leaving: bool) -> tuple[str, str]:
+    """Return the reason for a pod's phase and Kubernetes' message about it; "" where there is none."""
+    phase = status.get("phase", "Pending")
+    if phase == "Failed":
+        return status.get("reason") or _failure(status, runner), status.get("message", "")
+    if is_leaving:
+        return "Terminating", ""
+    if keepers := kept_by(status, runner):
+        code = end(status, runner)["exitCode"]
+        return f"ended with exit code {code}, kept by {keepers}", ""
+    return _wait(status) if phase == "Pending" else ("", "")
+
+
+def kept_by(status: Mapping[str, Any], runner: str) -> str:
+    """Return the containers that keep a pod whose runner has ended, such as a proxy that was added; "" for none."""
+    states = {container["name"]: container["state"] for container in status.get("containerStatuses", [])}
+    if status.get("phase") != "Running" or "terminated" not in states.get(runner, {}):
+        return ""
+    return ", ".join(name for name, state in states.items() if "terminated" not in state)
+
+
+def _failure(status: Mapping[str, Any], runner: str) -> str:
+    """Return how the runner failed, or else how another container did."""
+    for container in [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]:
+        ended = container["state"].get("terminated")
+        if ended and ended["exitCode"]:
+            name = "" if container["name"] == runner else container["name"]
+            return _listed(name, of_container_end(ended.get("reason", ""), ended["exitCode"]))
+    return ""
+
+
+def _wait(status: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a pending pod waits for: a Kubernetes node, or else one of its containers."""
+    found = [c for c in status.get("conditions", []) if c["type"] == "PodScheduled" and c["status"] == "False"]
+    states = [container["state"] for container in _containers(status)]
+    # PodInitializing says only that a container waits for another one
+    waiting = [state["waiting"] for state in states if "waiting" in state]
+    found += sorted(waiting, key=lambda state: state.get("reason") == "PodInitializing")
+    return (found[0].get("reason", ""), found[0].get("message", "")) if found else ("", "")
+
+
+def failing(status: Mapping[str, Any], runner: str) -> Iterator[tuple[str, str]]:
+    """Yield each container but the runner that can't run or whose last run failed, and how, until the pod ends."""
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return
+    for container in _containers(status):
+        state, last = container.get("state", {}), container.get("lastState", {})
+        word = state.get("waiting", {}).get("reason", "")
+        ended = state.get("terminated") or last.get("terminated") or {}
+        code, restarts = ended.get("exitCode", 0), container.get("restartCount", 0)
+        if container["name"] != runner and (code or word not in STARTING):
+            times = f"{restarts} restart{'s' if restarts > 1 else ''}" if restarts else ""
+            yield container["name"], _listed(word, f"exit code {code}" if code else "", times)
+
+
+def _containers(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+
+
+def _listed(*words: str) -> str:
+    return ", ".join(filter(None, words))
