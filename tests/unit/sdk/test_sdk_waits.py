@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from minicluster.sdk import ApiError, EndedError, WaitTimeoutError
 from minicluster.sdk.client import KubeClient
-from minicluster.sdk.leads import find_lead, wait_for, wait_for_lead
+from minicluster.sdk.lead_wait import wait_for_lead
+from minicluster.sdk.leads import find_lead, wait_for
 from minicluster.sdk.single_run import _teller
 from minicluster.sdk.status import status
 from status_samples import ended, job, pod, suspended, waiting, workload
