@@ -21,8 +21,9 @@ ADDED = {
     "/spec/template/metadata/annotations/example.com~1note": '"added"',
     f"{POD}/containers/0/env/0": f'{KIND}.containers.env{{name: "ADDED", value: "a"}}',
     f"{POD}/containers/-": f'{KIND}.containers{{name: "beside", image: "busybox"}}',
-    f"{POD}/tolerations": f'[{KIND}.tolerations{{key: "spot", operator: "Exists"}}]',
-    f"{POD}/imagePullSecrets": f'[{KIND}.imagePullSecrets{{name: "pull"}}]',
+    # the API server of 1.36.3 panics at a list of typed objects
+    f"{POD}/tolerations": '[{"key": "spot", "operator": "Exists"}]',
+    f"{POD}/imagePullSecrets": '[{"name": "pull"}]',
     f"{POD}/volumes/0": f'{KIND}.volumes{{name: "added", emptyDir: {KIND}.volumes.emptyDir{{}}}}',
 }
 VALUES: dict[str, Any] = {
@@ -121,9 +122,6 @@ def test_a_newer_chart_leaves_it_alone(release: Release, copy_of_chart: Callable
         {
             "Chart.yaml": {f"\nversion: {version()}": "\nversion: 9.8.7"},
             "templates/_pod.tpl": {"enableServiceLinks: false": "enableServiceLinks: true"},
-            "values.yaml": {"connectTimeout: 5s": "connectTimeout: 7s"},
-            "files/defaults.json": {'"connectTimeout": "5s"': '"connectTimeout": "7s"'},
-            "files/constants.json": {'"formerDefaults": {': '"formerDefaults": {"flux.connectTimeout": "5s"'},
         }
     )
     release.upgrade(size=3)
@@ -143,7 +141,6 @@ def test_groups_keep_what_was_added(release: Release) -> None:
     release.upgrade(groups=[{**group, "size": 2}], size=1)
     release.ok("rollback", "1")
     assert release.get("job", "mc-gpu")["spec"]["completions"] == 1
-    release.upgrade(groups=[{**group, "size": 0}])
     fail(release)
     assert (template(release), template(release, "mc-gpu")) == made
 

@@ -1162,9 +1162,9 @@ def test_a_name_too_long_for_the_objects_named_after_it_is_refused(
         load({"metadata": {"name": name}, "spec": spec})
 
 
-def digit(name: str, key: str, this: str = "this is 1.35") -> str:
-    since = "Kubernetes has such Services from 1.36 on"
-    return f"the name {name} begins with a digit: {since}, {this}; set {key} to a name that begins with a letter"
+def digit(name: str, key: str) -> str:
+    since = "Kubernetes has such Services from 1.36 on, this is 1.35"
+    return f"the name {name} begins with a digit: {since}; set {key} to a name that begins with a letter"
 
 
 HEADLESS = {"network": {"headlessName": "0svc"}}
@@ -1195,7 +1195,6 @@ def test_a_service_whose_name_begins_with_a_digit_needs_kubernetes_1_36(
             return str(error).removeprefix(f"MiniCluster {name}: ")
         return ""
 
-    assert (message("v1.36.0"), message("v1.37.1")) == ("", "")
+    # a version that isn't known may be a newer one
+    assert (message("v1.36.0"), message("v1.37.1"), message("")) == ("", "", "")
     assert message("v1.35.9") == (digit(wrong, key) if wrong else "")
-    unknown = f"{digit(wrong, key, 'its version is not known here')}, or name the version: --kube-version 1.36 "
-    assert message("") == (f"{unknown}--api-versions batch/v1/Job" if wrong else "")

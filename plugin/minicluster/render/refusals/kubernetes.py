@@ -42,22 +42,19 @@ def fields(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def service_names(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield the value that gives Services names which begin with a digit, unless this Kubernetes takes them."""
+    """Yield names of Services that begin with a digit, if this Kubernetes is known to refuse them."""
     version = release(cluster.kubernetes)
-    if version and version >= DIGITS:
+    if not version or version >= DIGITS:
         return
     headless = str(cluster.spec["network"]["headlessName"])
     named = {"network.headlessName": headless}
     if not headless or _other_services(cluster):
         named["nameOverride"] = cluster.name
-    this = f"this is {version[0]}.{version[1]}" if version else "its version is not known here"
-    # without a cluster, Helm assumes a version of its own
-    way = "" if version else ", or name the version: --kube-version 1.36 --api-versions batch/v1/Job"
     for key, name in named.items():
         if name[:1].isdigit():
             yield (
                 f"the name {name} begins with a digit: Kubernetes has such Services from {DIGITS[0]}.{DIGITS[1]} on, "
-                f"{this}; set {key} to a name that begins with a letter{way}"
+                f"this is {version[0]}.{version[1]}; set {key} to a name that begins with a letter"
             )
 
 
