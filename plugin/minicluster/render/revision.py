@@ -82,12 +82,19 @@ def _with_sent(chunk: bytes, job: Job, before: Mapping[Name, Job]) -> bytes:
 
 
 def as_sent(job: Job, before: Job | None) -> Job:
-    """Return a Job, rendered as it is live, with the immutable fields that the last revision has, if they made it."""
+    """Return a Job, rendered as it is live, with the immutable fields that the last revision has, if they made it.
+
+    One that changes in place has another record of its values.
+    """
     live = immutable_fields(job)
     sent = immutable_fields(before or {})
-    if not sent or not covers(live, sent):
+    if not before or _record(before) != _record(job) or not covers(live, sent):
         return job
     return {**job, "spec": {**sent, **{key: value for key, value in job["spec"].items() if key not in live}}}
+
+
+def _record(job: Job) -> str:
+    return str(job["metadata"]["annotations"][IMMUTABLE])
 
 
 def covers(live: Any, sent: Any, field: str = "") -> bool:

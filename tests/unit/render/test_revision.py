@@ -83,6 +83,8 @@ def test_what_was_added_to_a_job_is_left_out(job: dict[str, Any]) -> None:
         # Kubernetes replaces such a list: the additions would be gone
         changed(*POD, "tolerations", 0, value={"key": "y"}),
         changed(*POD, "nodeSelector", "c", value="d"),
+        # a suspended Job changes in place
+        changed("metadata", "annotations", "minicluster/immutable", value='{"pod.labels.a": "b"}'),
         changed(*POD, "volumes", 0, "emptyDir", value={"sizeLimit": "2Gi"}) | {"spec": {"template": {}}},
     ],
 )
