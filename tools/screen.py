@@ -21,6 +21,7 @@ FOUND: dict[str, Any] = {
     "size": 6,
     "sizeFrom": "job",
     "maxSize": 8,
+    "failures": {"pods": 0, "most": 100},
     "pods": [{"ranks": "0-3", "reason": "Running"}, {"ranks": "4-5", "reason": "Pending: ContainerCreating"}],
     "containers": [],
     "locations": [],
@@ -33,7 +34,7 @@ FOUND: dict[str, Any] = {
     "missing": [{"ranks": "4-5", "reason": "Pending: ContainerCreating"}],
     "cores": {"free": 4, "allocated": 60, "total": 64},
     "gpus": {"free": 0, "allocated": 0, "total": 0},
-    "jobs": {"pending": 7, "running": 15, "done": 318, "failed": 1, "canceled": 0, "timeout": 0},
+    "jobs": {"pending": 7, "running": 15, "done": 318, "failed": 1, "canceled": 0, "timeout": 0, "purged": 0},
     "waiting": [
         {"jobs": ["ƒLyQWFkR"], "reason": "waits for nodes: it asks for 6 nodes of 4 cores, and 4 are up"},
         {

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple, Protocol
 
 from minicluster.cluster.groups import GroupNodes, read_groups
 from minicluster.cluster.job import KubernetesJob, job_of_pods, read_deleted_job, read_job, read_name
-from minicluster.cluster.pods import GROUP, Pod, read_pods
+from minicluster.cluster.pods import Pod, read_pods
 from minicluster.errors import KubernetesError, StatusError
 from minicluster.names import LABEL
+from minicluster.render.constants import GROUP
 
 Object = Mapping[str, Any]
 #: Label selector of what the chart makes

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.cluster.pods import GROUP, Pod, read_pods
-from minicluster.render.constants import KUEUE_QUEUE
+from minicluster.cluster.pods import Pod, read_pods
+from minicluster.render.constants import GROUP, KUEUE_QUEUE
 
 #: Annotation of a Job that says who suspended it
 SUSPENDED = "minicluster/suspended"

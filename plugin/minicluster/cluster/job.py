@@ -9,8 +9,8 @@ from typing import Any
 
 from minicluster.cluster import words
 from minicluster.cluster.groups import SUSPENDED, queue_of, registered
-from minicluster.cluster.pods import GROUP, Pod
-from minicluster.render.constants import IMMUTABLE
+from minicluster.cluster.pods import Pod
+from minicluster.render.constants import GROUP, IMMUTABLE
 
 #: The first words of the annotation that says who suspended the Job, if the agent did (pod/agent/suspend.py)
 IDLE = "idle for "

@@ -7,12 +7,10 @@ from typing import Any
 
 from minicluster.cluster import pod_status
 from minicluster.cluster.troubles import explained, way_out
-from minicluster.render.constants import KUEUE_ELASTIC
+from minicluster.render.constants import GROUP, KUEUE_ELASTIC
 
 #: Label that Kubernetes gives each pod of an Indexed Job
 INDEX = "batch.kubernetes.io/job-completion-index"
-#: Label of the Job and the pods of a group
-GROUP = "minicluster/group"
 #: Label with the name of the MiniCluster
 CLUSTER = "app.kubernetes.io/instance"
 #: Label with a pod's zone, from Kubernetes 1.35 on

@@ -9,9 +9,9 @@ import click
 
 from minicluster import lines, streams
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
-from minicluster.cluster.pods import GROUP
 from minicluster.errors import ToolError
 from minicluster.kubectl import Kubernetes
+from minicluster.render.constants import GROUP
 
 #: Seconds of the units of a duration, as Go reads it (time.ParseDuration).
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}

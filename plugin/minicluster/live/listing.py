@@ -8,12 +8,12 @@ from typing import Any
 from minicluster.cluster.find import MADE_BY_CHART, Found
 from minicluster.cluster.groups import size_of
 from minicluster.cluster.job import read_job, release_of
-from minicluster.cluster.pods import GROUP, Pod, read_pod
+from minicluster.cluster.pods import Pod, read_pod
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kubectl import Kubernetes
 from minicluster.live.lookup import check_namespace, refusals
 from minicluster.live.table import duration, in_columns
-from minicluster.render.constants import IMMUTABLE
+from minicluster.render.constants import GROUP, IMMUTABLE
 
 Row = dict[str, Any]
 #: Label selector of the pods of index 0

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from minicluster import yamlio
-from minicluster.cluster.pods import GROUP
 from minicluster.errors import StateError
 from minicluster.release import helm
 from minicluster.release.revisions import Change
 from minicluster.render import defaults, postrender, upgrade
-from minicluster.render.constants import IMMUTABLE
+from minicluster.render.constants import GROUP, IMMUTABLE
 from minicluster.render.stream import parse, split
 
 #: Values that say where the queue is: with others, the next lead would have an empty one

@@ -61,10 +61,12 @@ def config(cluster: MiniClusterModel) -> str:
 
 def given(cluster: MiniClusterModel) -> dict[str, Any]:
     """Return the user's own broker.toml as tables; none when there is none, or it is not TOML."""
-    import tomllib  # noqa: PLC0415 - 4 ms
+    own: str = cluster.flux["brokerConfig"]
+    if own:
+        import tomllib  # noqa: PLC0415 - 4 ms
 
-    with suppress(tomllib.TOMLDecodeError):
-        return tomllib.loads(cluster.flux["brokerConfig"])
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(own)
     return {}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minicluster.errors import SpecError
-from minicluster.render import broker, curve, programs, settings, upgrade, work
+from minicluster.render import broker, curve, programs, settings, shared, upgrade, work
 from minicluster.render.model import MiniClusterModel
 
 #: Files of the runner's snippets, by their keys in ``commands``.
@@ -25,16 +25,16 @@ MAX_DATA = 1_048_576
 
 
 def documents(
-    cluster: MiniClusterModel, keypair: curve.Keypair, shared: Mapping[programs.Key, programs.Files] | None = None
+    cluster: MiniClusterModel, keypair: curve.Keypair, beside: Mapping[shared.Key, programs.Files] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield the ConfigMap, and the Secret unless a Secret of the user has the certificate.
 
-    ``shared`` are the programs in ConfigMaps of several clusters. Raises SpecError or CurveError for what can't be
+    ``beside`` are the programs in ConfigMaps of several clusters. Raises SpecError or CurveError for what can't be
     rendered.
     """
     certificate = curve.certificate(cluster, keypair)
     data = _data(cluster)
-    if programs.are_own(cluster, shared or {}):
+    if shared.are_own(cluster, beside or {}):
         data = {**programs.of_brokers(), **data}
     if cluster.installed:
         sidecars = {sidecar["name"] for sidecar in cluster.sidecars}

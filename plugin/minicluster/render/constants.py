@@ -11,6 +11,8 @@ _CONSTANTS: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 IMMUTABLE = "minicluster/immutable"
 #: The port on which brokers listen.
 BROKER_PORT: int = _CONSTANTS["brokerPort"]
+#: Label of the Job and the pods of a group
+GROUP = "minicluster/group"
 #: Label of a Job with the name of its LocalQueue of Kueue.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 #: Annotation of an elastic Job of Kueue, and scheduling gate of its pods beyond the quota.

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import broker, config, curve, devices, programs, renamed, revision, stream
+from minicluster.render import broker, config, curve, devices, renamed, revision, shared, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -29,13 +29,13 @@ def render(
         clusters = list(map(load, documents))
         newcomers.extend(filter(None, map(renamed.load, documents)))
         revisions.update(filter(None, (str(document.get("last") or "") for document in documents)))
-        shared = programs.shared(clusters)
-        left = dict(shared)
+        programs = shared.files(clusters)
+        left = dict(programs)
         for cluster in clusters:
             for warning in [*devices.uncounted(cluster), *broker.remarks(cluster)]:
                 say(f"warning: MiniCluster {cluster.name}: {warning}")
             keypair = partial(_keypair, cluster, seed, allow_random)
-            yield chain(programs.documents(cluster, left), config.documents(cluster, keypair, shared))
+            yield chain(shared.documents(cluster, left), config.documents(cluster, keypair, programs))
 
     rendered = b"".join(stream.render(data, expand))
     if not (newcomers or revisions):

@@ -1,30 +1,17 @@
-"""The programs of the pods: in a ConfigMap that the MiniClusters of a release share, or in a cluster's own.
-
-Helm keeps a release in one Secret of at most 1 MiB, and the programs are most of what a MiniCluster is made of. The
-chart names the ConfigMap, and hands over the files of a live one: an upgrade changes no program that live pods run.
-"""
+"""The programs of the pods: this version's, and those of a live release, which the chart hands over."""
 
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from minicluster import pod
 from minicluster.errors import SpecError
 from minicluster.render.upgrade import NOT_OF_BROKERS
 
-if TYPE_CHECKING:
-    from minicluster.render.model import MiniClusterModel
-
-#: Annotation with the version that the programs are of, by which the chart knows whether a new Job can run them
-VERSION = "minicluster/version"
-_INSTANCE = "app.kubernetes.io/instance"
-
 Files = Mapping[str, str]
-#: Namespace and name of a ConfigMap
-Key = tuple[str, str]
 
 
 class Programs(NamedTuple):
@@ -69,45 +56,3 @@ def of_others() -> Files:
 @cache
 def _all() -> Files:
     return {name: file.read_text(encoding="utf-8") for name, file in pod.programs().items()}
-
-
-def shared(clusters: Iterable["MiniClusterModel"]) -> dict[Key, Files]:
-    """Return the files of each ConfigMap that several clusters share: those of the live one, else this version's."""
-    found: dict[Key, Files] = {}
-    for cluster in clusters:
-        for one in filter(_is_shared, cluster.programs):
-            key = (cluster.namespace, one.name)
-            found[key] = one.files or found.get(key, of_brokers())
-    return found
-
-
-def _is_shared(one: Programs) -> bool:
-    return bool(one.name)
-
-
-def are_own(cluster: "MiniClusterModel", files: Mapping[Key, Files]) -> bool:
-    """Tell whether the programs are in the cluster's own ConfigMap, whose files pods prefer.
-
-    So they are in a document that no chart wrote, for a live Job of an older version, and where a new Job would meet
-    live programs that are not those of this version.
-    """
-    is_new = cluster.installed is None
-    names = [one.name for one in cluster.programs]
-    fresh = of_brokers()
-    others = (files.get((cluster.namespace, name), fresh) for name in names)
-    return not names or not all(names) or (is_new and any(each != fresh for each in others))
-
-
-def documents(cluster: "MiniClusterModel", left: dict[Key, Files]) -> Iterable[dict[str, Any]]:
-    """Yield the ConfigMaps of a cluster's programs that no cluster before it had, and take them from ``left``."""
-    for one in filter(_is_shared, cluster.programs):
-        data = left.pop((cluster.namespace, one.name), None)
-        if data is not None:
-            metadata = {
-                "name": one.name,
-                "namespace": cluster.namespace,
-                # it is of no single cluster
-                "labels": {key: text for key, text in cluster.labels.items() if key != _INSTANCE},
-                "annotations": {**cluster.annotations, VERSION: one.version},
-            }
-            yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}

@@ -20,10 +20,16 @@ LOG = logging.getLogger("minicluster.sdk")
 def wait_for_lead(kube: KubeClient, name: str, seconds: float | None, stop: threading.Event | None = None) -> Lead:
     """Return the lead as soon as it is ready. A MiniCluster that sleeps is woken. Raises what `leads` raises.
 
-    Each state that the MiniCluster is in meanwhile is logged, as a warning, in the words of `minicluster wait`.
+    Each state that the MiniCluster is in meanwhile is logged once, as a warning, in the words of `minicluster wait`.
     """
-    begin = time.monotonic()
-    tell = StateTeller(SdkEvidence(kube), name, lambda text: LOG.warning("waiting for %s", text))
+    begin, told = time.monotonic(), set[str]()
+
+    def log(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            LOG.warning("waiting for %s", text)
+
+    tell = StateTeller(SdkEvidence(kube), name, log)
 
     def tell_late(job: Object, lead: Lead | None) -> None:
         if time.monotonic() - begin >= QUIET:

@@ -49,9 +49,11 @@ job) case $2 in
 python) count=$(wc -l <"$folder/submitted")
   state=RUN; [ ! -e "$folder/over" ] || state=INACTIVE
   rm -f "$folder/over"
-  [ ! -e "$folder/lost" ] || exit 0
+  purged='{"purged": 0}'
+  [ ! -e "$folder/lost" ] || { echo "$purged"; exit 0; }
   printf '{"id": "f%d", "state": "%s", "result": "COMPLETED", "exit_code": %d, ' "$count" $state "$(cat "$folder/code")"
-  echo '"nodes": "n0", "ntasks": 2, "t_submit": 1.0, "t_run": 2.0, "t_cleanup": 3.5, "t_inactive": 4.0}' ;;
+  echo '"nodes": "n0", "ntasks": 2, "t_submit": 1.0, "t_run": 2.0, "t_cleanup": 3.5, "t_inactive": 4.0}'
+  echo "$purged" ;;
 cancel) echo "$@" >>"$folder/cancelled" ;;
 esac"""
 WORK = ("--", "work", "a b")

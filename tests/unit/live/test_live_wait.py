@@ -90,7 +90,10 @@ def test_wait_goes_on_for_a_kept_pod_that_was_only_told_to_stop(kubectl: Kubectl
     kubectl.has(pods={"items": [lead(kubectl.folder, kept(85))]})
     done = kubectl.run("wait", "mini", "--for", "end", "--timeout", "1s")
     assert done.code == 1
-    assert f"mini: Ending: the lead is Running: ended with exit code 85, kept by istio-proxy: {OUT}" in done.err
+    assert (
+        f"gave up after 1 s: Ending: the lead is Running: ended with exit code 85, kept by istio-proxy: {OUT}"
+        in done.err
+    )
 
 
 def test_wait_says_how_the_work_failed(kubectl: Kubectl) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from minicluster.release import adopt, caller
 from minicluster.release.caller import Caller, parse
+from minicluster.render import stream
 
 POST = "--post-renderer=minicluster"
 LINES: list[Any] = [
@@ -117,7 +118,7 @@ def test_another_helm_acts_for_the_same_user_and_groups(monkeypatch: pytest.Monk
     document = b"apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: b}\nspec: {size: 1}\n"
     adopt.adopt(document, parse([*line.split(), POST], 1), print)
     [(words, environment)] = calls
-    assert environment == {"HELM_KUBEASUSER": "u", "HELM_NAMESPACE": "team"}
+    assert environment == {"HELM_KUBEASUSER": "u", "HELM_NAMESPACE": "team", stream.INNER: "1"}
     place = words.index("--kube-as-group")
     assert words[place : place + 4] == ["--kube-as-group", "one", "--kube-as-group", "two"]
     assert "--" in words[place + 4 :]

@@ -99,6 +99,7 @@ def test_the_defaults_render_to_this_broker_toml(cluster_of: Make) -> None:
             "default_connect": "tcp://%h.flux-sample.ns.svc.cluster.local.:%p",
             "hosts": [{"host": "flux-sample-[0-3]"}],
         },
+        "job-manager": {"inactive-num-limit": 10000},
         "kvs": {"checkpoint-period": "1s"},
         "resource": {"path": "/mnt/flux/config/etc/flux/system/R", "noverify": True},
         "sched-fluxion-qmanager": {"queue-policy": "easy"},

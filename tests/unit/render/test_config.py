@@ -271,6 +271,8 @@ SETTINGS = {
     "mc_script_has_interpreter": "",
     "mc_logs": "/tmp/fluxout",
     "mc_quiet": "",
+    "mc_records": "10000",
+    "mc_wrap": "",
     "mc_strict": "1",
     "mc_timed": "",
     "mc_no_wait_socket": "",

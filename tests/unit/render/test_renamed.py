@@ -70,9 +70,3 @@ def test_another_name_is_refused(one: renamed.Newcomer, kept: set[Name]) -> None
     )
     with pytest.raises(SpecError, match=message):
         renamed.refuse([one], kept | {("ns", "b")})
-
-
-def test_names_reach_another_process() -> None:
-    names = [("ns", "a"), ("", "b")]
-    assert sorted(renamed.read(renamed.written(names))) == sorted(names)
-    assert renamed.read("") == []

@@ -47,7 +47,7 @@ class Kube:
         assert name == "mini-0-x"
         return "no input\nminicluster: the job failed with exit code 7\n"
 
-    def job_changes(self, _name: str, seconds: float | None, _stop: Any = None) -> Iterator[Any]:
+    def job_changes(self, _name: str, seconds: float | None, *_: Any) -> Iterator[Any]:
         yield self.job
         raise WaitTimeoutError(f"mini in lab: gave up after {seconds:g} s")
 

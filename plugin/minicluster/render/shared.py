@@ -1,0 +1,60 @@
+"""The ConfigMaps with programs that the MiniClusters of a release share, or those of a cluster's own.
+
+Helm keeps a release in one Secret of at most 1 MiB, and the programs are most of what a MiniCluster is made of. The
+chart names the ConfigMap, and hands over the files of a live one: an upgrade changes no program that live pods run.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from minicluster.render import programs
+from minicluster.render.model import MiniClusterModel
+
+#: Annotation with the version that the programs are of, by which the chart knows whether a new Job can run them
+VERSION = "minicluster/version"
+_INSTANCE = "app.kubernetes.io/instance"
+
+#: Namespace and name of a ConfigMap
+Key = tuple[str, str]
+
+
+def files(clusters: Iterable[MiniClusterModel]) -> dict[Key, programs.Files]:
+    """Return the files of each ConfigMap that several clusters share: those of the live one, else this version's."""
+    found: dict[Key, programs.Files] = {}
+    for cluster in clusters:
+        for one in filter(_is_shared, cluster.programs):
+            key = (cluster.namespace, one.name)
+            found[key] = one.files or found.get(key, programs.of_brokers())
+    return found
+
+
+def _is_shared(one: programs.Programs) -> bool:
+    return bool(one.name)
+
+
+def are_own(cluster: MiniClusterModel, files: Mapping[Key, programs.Files]) -> bool:
+    """Tell whether the programs are in the cluster's own ConfigMap, whose files pods prefer.
+
+    So they are in a document that no chart wrote, for a live Job of an older version, and where a new Job would meet
+    live programs that are not those of this version.
+    """
+    is_new = cluster.installed is None
+    names = [one.name for one in cluster.programs]
+    fresh = programs.of_brokers()
+    others = (files.get((cluster.namespace, name), fresh) for name in names)
+    return not names or not all(names) or (is_new and any(each != fresh for each in others))
+
+
+def documents(cluster: MiniClusterModel, left: dict[Key, programs.Files]) -> Iterable[dict[str, Any]]:
+    """Yield the ConfigMaps of a cluster's programs that no cluster before it had, and take them from ``left``."""
+    for one in filter(_is_shared, cluster.programs):
+        data = left.pop((cluster.namespace, one.name), None)
+        if data is not None:
+            metadata = {
+                "name": one.name,
+                "namespace": cluster.namespace,
+                # it is of no single cluster
+                "labels": {key: text for key, text in cluster.labels.items() if key != _INSTANCE},
+                "annotations": {**cluster.annotations, VERSION: one.version},
+            }
+            yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
