@@ -38,7 +38,8 @@ def test_only_the_agent_mounts_a_service_account_token(
             named += [container["name"]] if container["name"] == "minicluster-agent" else []
             mount += [container["name"] for m in container.get("volumeMounts", []) if m["name"] == "minicluster-token"]
     assert (named, mount) == (agents, mounting)
-    volumes = [v["name"] for spec in specs for v in spec.get("volumes", []) if "projected" in v]
+    projected = [v for spec in specs for v in spec.get("volumes", []) if "projected" in v]
+    volumes = [v["name"] for v in projected if any("serviceAccountToken" in s for s in v["projected"]["sources"])]
     assert volumes == ["minicluster-token"] * len(mounting)
 
 

@@ -162,7 +162,14 @@ CANDIDATES: list[Any] = [
 ]
 
 
+#: Parts that Kubernetes defines: each is one field
+KUBERNETES = {"#/$defs/securityContext", "#/$defs/podTemplate"}
+
+
 def leaves(part: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
+    if part.get("$ref") in KUBERNETES:
+        yield ".".join(path), part
+        return
     if "$ref" in part:
         part = SCHEMA["$defs"][part["$ref"].rpartition("/")[2]]
     if "const" in part:

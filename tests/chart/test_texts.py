@@ -58,7 +58,9 @@ def check_texts(helm: Helm, texts: list[str]) -> None:
         "pod"
     ]["annotations"]
     container = app(text)
-    seen = {variable["name"]: as_container_sees(variable["value"]) for variable in container["env"]}
+    seen = {
+        variable["name"]: as_container_sees(variable["value"]) for variable in container["env"] if "value" in variable
+    }
     assert {name: seen[name] for name in environment} == environment
     assert container.get("workingDir", "") == values["containers"][0]["workingDir"]
 

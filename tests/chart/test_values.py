@@ -34,12 +34,16 @@ def test_schema_and_values_have_the_same_keys(path: str, schema: dict[str, Any],
     assert set(schema["properties"]) - NOT_VALUES.get(path, set()) == set(values)
 
 
-def schemas(schema: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(schema, dict):
+#: Parts that Kubernetes defines, of which the schema has what the templates read (render/refusals/kubernetes.py)
+KUBERNETES = {"securityContext", "podTemplate", "templateContainers"}
+
+
+def schemas(schema: Any, name: str = "") -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict) and not ("type" in schema and name in KUBERNETES):
         if "properties" in schema and "type" in schema:
             yield schema
-        for part in schema.values():
-            yield from schemas(part)
+        for key, part in schema.items():
+            yield from schemas(part, key)
 
 
 def test_the_schema_refuses_unknown_keys_in_each_of_its_objects() -> None:
@@ -69,6 +73,8 @@ def test_helm_lint_finds_no_fault_in_the_chart(helm: Helm) -> None:
     assert "0 chart(s) failed" in out
 
 
+#: Ends of the names of files.
+FILES = (".py", ".sh", ".json", ".problem", ".purged")
 #: What looks like the name of a value in a text of the package.
 NO_NAMES = {
     "flux.installRoot": "flux-operator's",
@@ -81,7 +87,10 @@ NO_NAMES = {
 def fields(part: dict[str, Any]) -> dict[str, Any] | None:
     """Return the fields of a value, or of the items of a list; None when they are Kubernetes', or the user's names."""
     if "$ref" in part:
-        part = SCHEMA["$defs"][part["$ref"].rpartition("/")[2]]
+        name = part["$ref"].rpartition("/")[2]
+        if name in KUBERNETES:
+            return None
+        part = SCHEMA["$defs"][name]
     return fields(part["items"]) if "items" in part else part.get("properties")
 
 
@@ -104,6 +113,6 @@ def test_the_package_names_values_that_exist() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    names = {name for text in texts for name in pattern.findall(text) if not name.endswith((".py", ".sh", ".json"))}
+    names = {name for text in texts for name in pattern.findall(text) if not name.endswith(FILES)}
     assert len(names) > 50
     assert sorted(name for name in names - NO_NAMES.keys() if not exists(name)) == []
