@@ -52,7 +52,7 @@ class Release:
 
     def _complete(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the values with what a shared cluster asks of pods; those of another chart as they are."""
-        return tenant.values(values, restricted=True) if self.chart.name.startswith(CHART.name) else values
+        return tenant.values(values) if self.chart.name.startswith(CHART.name) else values
 
     def install(self, *args: object, **values: Any) -> Done:
         """Install; the values stay those of the release. Raises ProcessError."""
@@ -169,10 +169,6 @@ class Release:
 
 class FluxRelease(Release):
     """A release whose pods run Flux: on a real cluster, not on simulated Kubernetes nodes."""
-
-    def _complete(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the values with the labels that pods need; who runs in them is the test's own."""
-        return tenant.values(values) if self.chart.name.startswith(CHART.name) else values
 
     def wait_for_end(self) -> dict[str, str]:
         """Return the reasons of the Job's conditions once it is Complete or Failed."""

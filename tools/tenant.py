@@ -42,15 +42,13 @@ class Tenant(NamedTuple):
     quota: bool = True  #: a ResourceQuota, which needs controllers
     labels: bool = True  #: pods without LABELS are denied
     mutation: bool = True  #: each new Job gets a label for its pods
-    security: str = "restricted"  #: the level of Pod Security that is enforced; "" for none
+    security: str = "baseline"  #: the level of Pod Security that is enforced; "" for none
 
     def without(self, *parts: str) -> "Tenant":
-        """Return the same without parts; "restricted" leaves Pod Security's `baseline`. Raises ValueError."""
-        if unknown := set(parts) - {*self._fields, "restricted"}:
+        """Return the same without parts. Raises ValueError for one that is unknown."""
+        if unknown := set(parts) - set(self._fields):
             raise ValueError(f"{', '.join(unknown)}: a user's world has no such part")
         less: dict[str, Any] = {part: "" if part == "security" else False for part in parts}
-        if less.pop("restricted", True) is False:
-            less["security"] = "baseline"
         return self._replace(**less)
 
     @property
@@ -60,8 +58,10 @@ class Tenant(NamedTuple):
         return marks | ({SECURITY: self.security} if self.security else {})
 
 
-#: What a test's namespace has by default
+#: What a test's namespace has by default: most images of applications run as root
 SHARED = Tenant()
+#: The same, and pods that run as root are refused
+RESTRICTED = SHARED._replace(security="restricted")
 #: A namespace that has none of it, as a user's own cluster
 PLAIN = Tenant(limits=False, quota=False, labels=False, mutation=False, security="")
 
@@ -73,8 +73,9 @@ class Less(Protocol):
     kwargs: Mapping[str, str]
 
 
-def world_of(marks: Iterable[Less], world: Tenant = SHARED) -> Tenant:
+def world_of(marks: Iterable[Less]) -> Tenant:
     """Return the world of a test by its marks. Raises ValueError for a mark without a reason."""
+    world = SHARED
     for mark in marks:
         if not mark.args or not mark.kwargs.get("why", "").strip():
             raise ValueError("the mark `without` names parts of a user's world, and why the test needs less")

@@ -20,8 +20,6 @@ KUBECONFIG = "MINICLUSTER_TEST_KUBECONFIG"
 #: The name of the releases.
 NAME = "mini"
 SCHEDULERS = ("sched-simple", "Fluxion")
-#: Most images of applications run as root
-WORLD = SHARED.without("restricted")
 
 
 def kubernetes() -> KubernetesCluster:
@@ -52,7 +50,7 @@ def govern() -> None:
 
 
 @contextmanager
-def new_namespace(*labels: str, world: Tenant = WORLD) -> Iterator[str]:
+def new_namespace(*labels: str, world: Tenant = SHARED) -> Iterator[str]:
     """Make a namespace in a user's world, and remove it with all that is in it."""
     cluster, name = kubernetes(), f"minicluster-test-{secrets.token_hex(4)}"
     govern()

@@ -26,7 +26,7 @@ def pod(namespace: str, labels: dict[str, str], **container: Any) -> dict[str, A
     ("change", "why"),
     [
         ({"labels": {"team": "sim"}}, "pods need the labels team and cost-centre"),
-        ({"securityContext": {}}, 'violates PodSecurity "restricted:latest"'),
+        ({"securityContext": {"privileged": True}}, 'violates PodSecurity "baseline:latest"'),
         ({"resources": {"limits": {"memory": "8Mi"}}}, "minimum memory usage per Container is 16Mi"),
         (
             {"resources": {"requests": {"cpu": "20m"}, "limits": {"cpu": "1"}}},
@@ -68,3 +68,19 @@ def test_the_pods_of_a_release_have_what_admission_gives(release4: Release) -> N
         "requests": tenant.LIMITS["defaultRequest"],
     }
     assert release4.get("resourcequota", "tenant")["status"]["used"]["pods"] == "1"
+
+
+def test_a_restricted_namespace_admits_all_pods_of_a_release(release4: Release) -> None:
+    release4.namespace = new_namespace(release4.cluster, tenant.RESTRICTED)
+    values = {
+        "size": 1,
+        "containers": [{"runFlux": True, "image": "a"}, {"name": "side", "image": "b", "command": "sleep inf"}],
+        "services": [{"name": "web", "image": "c"}],
+        "groups": [{"name": "gpu", "size": 1}],
+        "autoscaling": {"enabled": True},
+        "flux": {"container": {"mode": "copy"}},
+    }
+    release4.install(**tenant.values(values, restricted=True))
+    release4.running(1)
+    release4.cluster.wait("all pods", lambda: len(release4.items("pods")) == 3)
+    release4.cluster.empty(release4.namespace)

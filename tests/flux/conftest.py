@@ -85,7 +85,7 @@ def scheduler(request: pytest.FixtureRequest, schedulers: list[str]) -> str:
 @pytest.fixture
 def release(request: pytest.FixtureRequest, tmp_path: Path, scheduler: str) -> Iterator[Install]:
     """Installs clusters that are removed with the test."""
-    world = tenant.world_of(request.node.iter_markers("without"), testbed.WORLD)
+    world = tenant.world_of(request.node.iter_markers("without"))
     with ExitStack() as stack:
 
         def release(values: dict[str, Any], runner: dict[str, Any] | None = None, **how: Any) -> FluxRelease:

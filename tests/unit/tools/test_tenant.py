@@ -14,8 +14,8 @@ def mark(*parts: str, **words: str) -> Any:
 
 def test_a_test_that_needs_less_lacks_these_parts_alone() -> None:
     assert tenant.world_of([]) == tenant.SHARED
-    some = tenant.world_of([mark("labels", why="no value for them"), mark("restricted", why="runs as root")])
-    assert some == tenant.Tenant(labels=False, security="baseline")
+    some = tenant.world_of([mark("labels", why="no value for them"), mark("security", why="a folder of its node")])
+    assert some == tenant.Tenant(labels=False, security="")
     assert tenant.world_of([mark(*tenant.Tenant._fields, why="a cluster of one's own")]) == tenant.PLAIN
 
 
