@@ -11,7 +11,10 @@ from failures import FAILURES, NAME, matches
 from tools.clients import run, until
 from tools.releases import Release
 
-pytestmark = pytest.mark.any_helm
+pytestmark = [
+    pytest.mark.any_helm,
+    pytest.mark.without("limits", "quota", why="its pods ask for what decides, or for nothing"),
+]
 
 PLAYED = {"pod": {"annotations": {"kwok.x-k8s.io/played": "true"}}}
 #: A claim, a Secret and a label that no cluster has

@@ -18,7 +18,11 @@ from test_node_groups import hosts, wait_for
 
 from tools.releases import Release
 
-pytestmark = [pytest.mark.xdist_group("kueue"), pytest.mark.any_helm]
+pytestmark = [
+    pytest.mark.without("limits", "quota", why="its pods ask for what decides, or for nothing"),
+    pytest.mark.xdist_group("kueue"),
+    pytest.mark.any_helm,
+]
 ON = {"enabled": True}
 
 

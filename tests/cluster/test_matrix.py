@@ -14,7 +14,10 @@ from support import BIN, Done, Helm, Process
 from tools.releases import Release
 
 Start = Callable[..., Process]
-pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Unverified HTTPS request"),
+    pytest.mark.without("labels", why="its commands give no pod.labels"),
+]
 #: Notes what is submitted. A job of two nodes runs until there is a file `go`
 KUBECTL = f"""#!/bin/sh
 folder=${{0%/*}}

@@ -14,6 +14,8 @@ from support import chart_of_others
 from tools.clients import until
 from tools.releases import Release
 
+pytestmark = pytest.mark.without("limits", "quota", why="its pods ask for what decides, or for nothing")
+
 POD, KIND = "/spec/template/spec", "Object.spec.template.spec"
 #: What is added to each new Job, as an expression of CEL.
 ADDED = {

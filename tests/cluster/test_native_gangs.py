@@ -14,7 +14,11 @@ from support import Helm, lines_with
 from tools.clients import ProcessError, run
 from tools.releases import Release
 
-pytestmark = [pytest.mark.xdist_group("gangs"), pytest.mark.any_helm]
+pytestmark = [
+    pytest.mark.without("limits", "quota", why="its pods ask for what decides, or for nothing"),
+    pytest.mark.xdist_group("gangs"),
+    pytest.mark.any_helm,
+]
 GATES = "GenericWorkload=true,GangScheduling=true,WorkloadWithJob=true"
 GROUPS = "podgroups.scheduling.k8s.io"
 NATIVE = {"kind": "kubernetes"}

@@ -8,6 +8,8 @@ import pytest
 
 from tools.releases import Release
 
+pytestmark = pytest.mark.without("limits", "quota", why="its pods ask for what decides, or for nothing")
+
 CPUS = {"requests": {"cpu": "3", "memory": "1Gi"}, "limits": {"cpu": "3"}}
 WHERE: dict[str, Any] = {
     "nodeSelector": {"pool": "big"},
