@@ -40,6 +40,7 @@ class Release:
     name: str = "mc"
     chart: Path = CHART
     values: dict[str, Any] = field(default_factory=dict)
+    is_labelled: bool = True  #: whether its pods get the labels that a shared cluster asks for
 
     # Helm ----------------------------------------------------------------------------------------------------
 
@@ -52,7 +53,8 @@ class Release:
 
     def _complete(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the values with what a shared cluster asks of pods; those of another chart as they are."""
-        return tenant.values(values) if self.chart.name.startswith(CHART.name) else values
+        is_ours = self.is_labelled and self.chart.name.startswith(CHART.name)
+        return tenant.values(values) if is_ours else values
 
     def install(self, *args: object, **values: Any) -> Done:
         """Install; the values stay those of the release. Raises ProcessError."""

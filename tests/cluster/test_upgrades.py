@@ -59,7 +59,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
 
     chart, templates = "charts/minicluster", "charts/minicluster/templates"
     change(f"{templates}/_container.tpl", "entrypoint.sh]", "other.sh]")
-    change(f"{templates}/_pod.tpl", "enableServiceLinks: false", "enableServiceLinks: true")
+    change(f"{templates}/_place.tpl", "enableServiceLinks: false", "enableServiceLinks: true")
     change(f"{templates}/_job.tpl", "values: [85, 137, 255]", "values: [85]")
     change(f"{templates}/services-deployment.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
     change(f"{chart}/Chart.yaml", f"\nversion: {version()}\n", "\nversion: 9.8.7\n")

@@ -76,7 +76,7 @@ def test_a_restricted_namespace_admits_all_pods_of_a_release(release4: Release) 
         "size": 1,
         "containers": [{"runFlux": True, "image": "a"}, {"name": "side", "image": "b", "command": "sleep inf"}],
         "services": [{"name": "web", "image": "c"}],
-        "groups": [{"name": "gpu", "size": 1}],
+        "groups": [{"name": "gpu", "size": 1, "cores": 1}],
         "autoscaling": {"enabled": True},
         "flux": {"container": {"mode": "copy"}},
     }
