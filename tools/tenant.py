@@ -40,7 +40,7 @@ class Tenant(NamedTuple):
 
     limits: bool = True  #: a LimitRange with a minimum, defaults and a ratio
     quota: bool = True  #: a ResourceQuota, which needs controllers
-    labels: bool = True  #: pods without LABELS are denied
+    labels: bool = False  #: pods without LABELS are denied
     mutation: bool = True  #: each new Job gets a label for its pods
     security: str = "baseline"  #: the level of Pod Security that is enforced; "" for none
 
