@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tools import tenant
 from tools.clients import CHART, Done, Helm, KubernetesCluster, ProcessError, until, values_text
 
 #: Where Flux is in the pods of a release with the chart's defaults.
@@ -40,21 +39,15 @@ class Release:
     name: str = "mc"
     chart: Path = CHART
     values: dict[str, Any] = field(default_factory=dict)
-    is_labelled: bool = True  #: whether its pods get the labels that a shared cluster asks for
 
     # Helm ----------------------------------------------------------------------------------------------------
 
     def run(self, command: str, *args: object, values: Mapping[str, Any] | None = None, post: bool = True) -> Done:
         """Run `helm install` or `upgrade` with the post-renderer."""
-        text = values_text(self._complete({**self.values, **(values or {})}))
+        text = values_text({**self.values, **(values or {})})
         renderer = ("--post-renderer", "minicluster") if post else ()
         where = ("--namespace", self.namespace, *renderer, "--values", "-")
         return self.helm.run(command, self.name, self.chart, *where, *args, stdin=text)
-
-    def _complete(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the values with what a shared cluster asks of pods; those of another chart as they are."""
-        is_ours = self.is_labelled and self.chart.name.startswith(CHART.name)
-        return tenant.values(values) if is_ours else values
 
     def install(self, *args: object, **values: Any) -> Done:
         """Install; the values stay those of the release. Raises ProcessError."""

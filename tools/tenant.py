@@ -58,10 +58,10 @@ class Tenant(NamedTuple):
         return marks | ({SECURITY: self.security} if self.security else {})
 
 
-#: What a test's namespace has by default: most images of applications run as root
+#: What a test's namespace has by default: most images run as root, and commands such as `minicluster run` name no labels
 SHARED = Tenant()
-#: The same, and pods that run as root are refused
-RESTRICTED = SHARED._replace(security="restricted")
+#: The same, where pods need labels too and may not run as root
+STRICT = SHARED._replace(labels=True, security="restricted")
 #: A namespace that has none of it, as a user's own cluster
 PLAIN = Tenant(limits=False, quota=False, labels=False, mutation=False, security="")
 
@@ -139,12 +139,10 @@ def arrange(cluster: KubernetesCluster, namespace: str, tenant: Tenant) -> None:
         cluster.wait("the quota of the namespace", is_counted)
 
 
-def values(given: Mapping[str, Any], *, restricted: bool = False) -> dict[str, Any]:
-    """Return values with the labels that pods need and, where asked, the contexts that `restricted` wants."""
+def values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with what STRICT asks of them: the labels of pods, and the contexts that `restricted` wants."""
     pod = dict(given.get("pod") or {})
     pod["labels"] = LABELS | (pod.get("labels") or {})
-    if not restricted:
-        return {**given, "pod": pod}
     pod["securityContext"] = POD_CONTEXT | (pod.get("securityContext") or {})
     flux = dict(given.get("flux") or {})
     flux["container"] = _safe(flux.get("container") or {})

@@ -11,8 +11,6 @@ from support import Helm, chart_of_others
 from tools.clients import Done
 from tools.releases import Release
 
-pytestmark = pytest.mark.without("labels", why="the charts of others give no labels to pods")
-
 VALUES = {"size": 2, "maxSize": 3, "containers": [{"image": "ubuntu:noble", "command": "sleep inf"}]}
 
 

@@ -14,10 +14,7 @@ from support import BIN, Done, Helm, Process
 from tools.releases import Release
 
 Start = Callable[..., Process]
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Unverified HTTPS request"),
-    pytest.mark.without("labels", why="its commands give no pod.labels"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
 #: Notes what is submitted. A job of two nodes runs until there is a file `go`
 KUBECTL = f"""#!/bin/sh
 folder=${{0%/*}}
@@ -29,7 +26,8 @@ case " $* " in
 *" exec "*" eventlog "*) echo '{{"name": "submit", "timestamp": 1}}' ;;
 *" exec "*" python "*)
   echo '{{"id": "f'$count'", "state": "INACTIVE", "result": "COMPLETED", "exit_code": 0, "nodes": "n", "ntasks": 2,' \
-    '"t_submit": 1.0, "t_run": 2.0, "t_cleanup": 3.5, "t_inactive": 4.0}}' ;;
+    '"t_submit": 1.0, "t_run": 2.0, "t_cleanup": 3.5, "t_inactive": 4.0}}'
+  echo '{{"purged": 0}}' ;;
 *" exec "*" cancel "*) echo >>"$folder/cancelled" ;;
 *) exec {BIN}/kubectl "$@" ;;
 esac

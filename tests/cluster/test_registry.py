@@ -18,7 +18,7 @@ from tools.clients import ProcessError, until
 from tools.releases import Release
 
 # the worker of test_packages.py builds the packages
-pytestmark = [pytest.mark.xdist_group("packages"), pytest.mark.without("labels", why="its commands give no pod.labels")]
+pytestmark = pytest.mark.xdist_group("packages")
 
 
 @pytest.fixture(scope="module")

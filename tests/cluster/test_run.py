@@ -17,10 +17,7 @@ from support import BIN, Done, Helm, Process
 from tools.releases import Release
 
 Start = Callable[..., Process]
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Unverified HTTPS request"),
-    pytest.mark.without("labels", why="its commands give no pod.labels"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
 #: No kubelet has a log here: this one says that its pod has printed a line
 KUBECTL = f"""#!/bin/sh
 case " $* " in *" logs "*) echo '2030-01-01T12:00:01.5Z out'; exit ;; esac

@@ -12,7 +12,7 @@ from quick import QuickCluster
 from tools.clients import ProcessError, until
 from tools.releases import Release
 
-pytestmark = pytest.mark.without("limits", "quota", "labels", "mutation", why="its tests make these themselves")
+pytestmark = pytest.mark.without("limits", "quota", "mutation", why="its tests make these themselves")
 
 ADMISSION = "admissionregistration.k8s.io"
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
@@ -37,7 +37,6 @@ NEW = [{**RUNNER, "image": "ubuntu:noble"}]
 @pytest.fixture
 def hooks(release: Release, tmp_path: Path) -> Iterator[HookPods]:
     """The hook pods of a release that is installed."""
-    release.is_labelled = False
     with playing(release, tmp_path) as pods:
         pods.tells_checks = True
         yield pods
