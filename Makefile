@@ -178,7 +178,7 @@ $(OTHER_KUEUE)/bin/kueue: $(OTHER_KUEUE)/go.mod
 kueue: setup $(addprefix $(BIN)/,helm helm3 etcd kwok kubectl) $(KUBERNETES) $(OTHER_KUEUE)/bin/kueue ## run the tests of Kueue with VERSION=0.17.0
 	MINICLUSTER_TEST_TOOLS=built MINICLUSTER_TEST_KUEUE=$(CURDIR)/$(OTHER_KUEUE) $(PYTEST) tests/cluster/test_kueue.py tests/cluster/test_kueue_groups.py $(ARGS)
 
-# the programs of the pods, and those that are sent to the lead, import each other by file name alone
+# the programs of the pods, those that are sent to the lead, and those of the hooks import each other by file name alone
 POD_FOLDERS := $(wildcard plugin/minicluster/pod/[a-z]*)
 SENT := plugin/minicluster/lead/sent
 SHELL_FILES = .ci/run plugin/minicluster/pod/work/flux-broker $(shell find plugin tests -name '*.sh')

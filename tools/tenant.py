@@ -58,7 +58,7 @@ class Tenant(NamedTuple):
         return marks | ({SECURITY: self.security} if self.security else {})
 
 
-#: What a test's namespace has by default: most images run as root, and commands such as `minicluster run` name no labels
+#: What a test has by default: most images run as root, and commands such as `minicluster run` name no labels
 SHARED = Tenant()
 #: The same, where pods need labels too and may not run as root
 STRICT = SHARED._replace(labels=True, security="restricted")
