@@ -179,7 +179,7 @@ def test_a_minicluster_that_keeps_no_queue_is_not_replaced(
     assert job(release)[2] == "1"
 
 
-def never(*_: object) -> None:
+def never(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
