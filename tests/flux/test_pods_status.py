@@ -55,6 +55,7 @@ def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
         "size": 3,
         "sizeFrom": "job",
         "maxSize": 5,
+        "failures": {"pods": 0, "most": 100},
         "pods": [{"ranks": "0-2", "reason": "Running"}],
         "containers": [],
         "locations": locations(cluster),
@@ -66,7 +67,7 @@ def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
         "missing": [],
         "cores": {"free": 6, "allocated": 0, "total": 6},
         "gpus": {"free": 0, "allocated": 0, "total": 0},
-        "jobs": {"pending": 0, "running": 0, "done": 0, "failed": 0, "canceled": 0, "timeout": 0},
+        "jobs": {"pending": 0, "running": 0, "done": 0, "failed": 0, "canceled": 0, "timeout": 0, "purged": 0},
         "waiting": [],
         "longestWait": 0,
         "problems": [],
@@ -95,7 +96,7 @@ def test_status_shows_nodes_jobs_and_drains_of_a_running_cluster(release: Instal
         "nodes": {"up": 2, "drained": 1, "missing": 0, "notStarted": 2},
         "drained": [{"ranks": "2", "reason": "bad DIMM"}],
         "cores": {"free": 2, "allocated": 2, "total": 6},
-        "jobs": {"pending": 1, "running": 1, "done": 2, "failed": 1, "canceled": 0, "timeout": 0},
+        "jobs": {"pending": 1, "running": 1, "done": 2, "failed": 1, "canceled": 0, "timeout": 0, "purged": 0},
     }
     del expected["longestWait"], expected["waiting"]
     assert busy == expected

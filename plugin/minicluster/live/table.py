@@ -25,7 +25,8 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
     yield _row("Size", _size(found))
     failures = found["failures"]
     if failures and failures["pods"]:
-        yield _row("Failures", "{pods} pods; with more than {most} (backoffLimit) the Job ends".format_map(failures))
+        pods = f"{failures['pods']} pod{'s' if failures['pods'] > 1 else ''}"
+        yield _row("Failures", f"{pods}; with more than {failures['most']} (backoffLimit) the Job ends")
     if found["nodes"]:
         yield from _flux(found)
     else:
