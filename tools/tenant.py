@@ -16,7 +16,7 @@ ADDED = "admitted-by"
 #: The label of a namespace in which a policy acts; its value tells the part
 MARK = "tenant.minicluster/"
 SECURITY = "pod-security.kubernetes.io/enforce"
-QUOTA = {"pods": "200", "count/jobs.batch": "50", "limits.cpu": "1000", "limits.memory": "2Ti"}
+QUOTA = {"pods": "1000", "count/jobs.batch": "500", "limits.cpu": "1000", "limits.memory": "2Ti"}
 LIMITS = {
     "type": "Container",
     "min": {"cpu": "20m", "memory": "16Mi"},

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 from simulated import new_namespace
 
+from tools import tenant
 from tools.clients import BIN, ClusterError, KubernetesCluster, run
 from tools.embedded import LEASH, EmbeddedCluster, free_port
 
@@ -123,7 +124,8 @@ def _answers(cluster: KubernetesCluster, process: subprocess.Popen[bytes], folde
 
 def new_queue(cluster: EmbeddedCluster, cpus: int, flavor: Mapping[str, Any] | None = None) -> str:
     """Make a namespace with a queue of ``cpus`` CPUs, and return its name."""
-    name = new_namespace(cluster, **{LABEL: "true"})
+    # here the quota is Kueue's
+    name = new_namespace(cluster, tenant.SHARED.without("limits", "quota"), **{LABEL: "true"})
     quota = {"name": "cpu", "nominalQuota": cpus}
     cluster.create(
         {"apiVersion": QUEUEING, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": dict(flavor or {})},

@@ -12,6 +12,7 @@ from quick import QuickCluster
 from simulated import new_namespace
 from support import CHART, ROOT, Helm, load_all
 
+from tools import tenant
 from tools.releases import Release
 
 EXAMPLES = ROOT / "values-examples"
@@ -60,7 +61,8 @@ class Server:
 @pytest.fixture(scope="module")
 def server(api: QuickCluster) -> Iterator[Server]:
     version = json.loads(api.kubectl("get", "--raw", "/version"))["gitVersion"]
-    namespace = new_namespace(api)
+    # some examples need privileges, or a class of priority
+    namespace = new_namespace(api, tenant.PLAIN)
     yield Server(api, version, namespace)
     api.empty(namespace)
 

@@ -30,7 +30,6 @@ from support import Helm, lines_with
 from tools.releases import Release
 
 pytestmark = [
-    pytest.mark.without("limits", "quota", why="its pods ask for what decides, or for nothing"),
     pytest.mark.xdist_group("kueue"),
     pytest.mark.any_helm,
 ]

@@ -19,7 +19,6 @@ from test_node_groups import hosts, wait_for
 from tools.releases import Release
 
 pytestmark = [
-    pytest.mark.without("limits", "quota", why="its pods ask for what decides, or for nothing"),
     pytest.mark.xdist_group("kueue"),
     pytest.mark.any_helm,
 ]
