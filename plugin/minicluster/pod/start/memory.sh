@@ -3,7 +3,7 @@
 # processes. For the entrypoint.
 
 # KiB of the broker's memory for the record of a job that has ended; records that a small limit allows, too
-RECORD=54 LEAST_RECORDS=500
+RECORD=54 LEAST_RECORDS=300
 # seconds between two looks
 KILLS_PAUSE=10
 
@@ -23,10 +23,10 @@ find_memory() {
   echo "$mc_kills" >"$mc_state/run/kills"
 }
 
-# Keeps fewer records of jobs than mc_records, if these would take more than a quarter of the memory.
+# Keeps fewer records of jobs than mc_records, if these would take more than an eighth of the memory.
 limit_records() {
   [ -n "$mc_records" ] && [ -n "$mc_memory" ] || return 0
-  records=$((mc_memory * 256 / RECORD))
+  records=$((mc_memory * 128 / RECORD))
   [ "$records" -ge "$LEAST_RECORDS" ] || records=$LEAST_RECORDS
   [ "$records" -ge "$mc_records" ] || edit_config "s/^inactive-num-limit = .*/inactive-num-limit = $records/"
 }
