@@ -52,8 +52,8 @@ class Server:
         known = [one for one in manifests if one["kind"] != "PodGroup"]
         for one in known:
             if one["kind"] == "Pod":
-                # a dry run makes no account that a pod could have, and the cluster has no class of priority
-                for key in ("serviceAccountName", "priorityClassName"):
+                # a dry run makes no account that a pod could have, and the cluster has no such classes
+                for key in ("serviceAccountName", "priorityClassName", "runtimeClassName"):
                     one["spec"].pop(key, None)
         self.api.create(*known, dry_run=True)
         return {one["kind"] for one in known}
