@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -24,6 +25,24 @@ NEEDS = {
     "view-image": ((1, 35), "flux.container.mode=image needs Kubernetes 1.35, this is {}: use auto or copy"),
     "dra": ((1, 34), "pod.resourceClaims needs Kubernetes 1.34, and this cluster, {}, serves no resource.k8s.io: "),
 }
+
+
+#: What the pods of tests/chart/cases/every-field.yaml name
+CLASSES: tuple[dict[str, Any], ...] = (
+    {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 1,
+    },
+    {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "nvidia"},
+        "handler": "nvidia",
+        "overhead": {"podFixed": {"cpu": "100m"}},
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -52,9 +71,8 @@ class Server:
         known = [one for one in manifests if one["kind"] != "PodGroup"]
         for one in known:
             if one["kind"] == "Pod":
-                # a dry run makes no account that a pod could have, and the cluster has no such classes
-                for key in ("serviceAccountName", "priorityClassName", "runtimeClassName"):
-                    one["spec"].pop(key, None)
+                # a dry run makes no account that a pod could have
+                one["spec"].pop("serviceAccountName", None)
         self.api.create(*known, dry_run=True)
         return {one["kind"] for one in known}
 
@@ -62,7 +80,8 @@ class Server:
 @pytest.fixture(scope="module")
 def server(api: QuickCluster) -> Iterator[Server]:
     version = json.loads(api.kubectl("get", "--raw", "/version"))["gitVersion"]
-    # some examples need privileges, or a class of priority
+    api.create(*CLASSES)
+    # some examples need privileges
     namespace = new_namespace(api, tenant.PLAIN)
     yield Server(api, version, namespace)
     api.empty(namespace)
