@@ -96,7 +96,7 @@ def test_the_lead_reports_all_jobs_at_its_end(make: Make, volume: Path) -> None:
         assert job["id"].startswith("f")
         assert isinstance(job["number"], int)
     # the log has the same, before its last line
-    assert reported(cluster.lead.log.splitlines()) == (jobs, 6)
+    assert reported(cluster.lead.log.splitlines()) == (jobs, 6, "")
     assert cluster.lead.log.splitlines()[-1] == "minicluster: the job failed with exit code 5"
     assert not list(file.parent.glob("*.new"))
 
@@ -145,7 +145,7 @@ def test_a_killed_broker_reports_nothing(make: Make, volume: Path) -> None:
     cluster.lead.kill_broker()
     assert cluster.lead.wait() == RETRY
     assert "minicluster: the report of the jobs failed: the broker had no time for it" in cluster.lead.log.splitlines()
-    assert reported(cluster.lead.log.splitlines()) == ([], None)
+    assert reported(cluster.lead.log.splitlines()) == ([], None, "")
 
 
 def test_the_lead_is_asked_for_its_jobs_by_a_program_that_is_sent(flux_path: Path) -> None:
