@@ -1,11 +1,13 @@
 """The parts of a rendering that tests of the templates look at."""
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 from minicluster.render import stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
-from support import nested, one
+from support import CHART, nested, one
 
 
 def job(text: str) -> dict[str, Any]:
@@ -36,3 +38,13 @@ def at(path: str, value: Any) -> dict[str, Any]:
 
 def runner(**fields: Any) -> dict[str, Any]:
     return {"containers": [fields]}
+
+
+def probe_chart(folder: Path, template: str) -> Path:
+    """Write our chart with one template, which shows what its helpers return, and return its folder."""
+    shutil.copytree(CHART, folder)
+    for path in (folder / "templates").rglob("*.*"):
+        if path.suffix != ".tpl":
+            path.unlink()
+    (folder / "templates" / "probe.yaml").write_text(template)
+    return folder

@@ -1,13 +1,13 @@
 """What an upgrade does about a change that a live Job takes or not; the live objects are a file of the chart."""
 
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from minicluster.render import defaults, upgrade
+from renderings import probe_chart
 from support import CHART, Helm, deep, one
 
 #: Prints what the chart decided, and the Job.
@@ -54,12 +54,7 @@ Probe = Callable[..., Any]
 @pytest.fixture
 def probe(helm4: Helm, tmp_path: Path) -> Probe:
     """Render an upgrade of a release that was installed with values, and whose Jobs have changed since."""
-    chart = tmp_path / "minicluster"
-    shutil.copytree(CHART, chart)
-    for path in (chart / "templates").rglob("*.*"):
-        if path.suffix != ".tpl":
-            path.unlink()
-    (chart / "templates" / "probe.yaml").write_text(PROBE)
+    chart = probe_chart(tmp_path / "minicluster", PROBE)
 
     def jobs(installed: Mapping[str, Any], options: tuple[str, ...]) -> dict[str, Any]:
         wanted = json.loads(rendered(installed, {}, options)["wanted"])["jobs"]

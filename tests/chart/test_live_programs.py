@@ -2,14 +2,14 @@
 
 import base64
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from minicluster.release.helm import version
-from support import CHART, Helm, one
+from renderings import probe_chart
+from support import Helm, one
 
 #: Two MiniClusters of a release, as aliases of a sub-chart are: they have the same `Release`.
 PROBE = """{{- $_ := set . "lookups" (.Files.Get "files/live.json" | fromJson) -}}
@@ -46,12 +46,7 @@ def configmap(of: str) -> dict[str, Any]:
 @pytest.fixture
 def probe(helm: Helm, tmp_path: Path) -> Probe:
     """Return what the chart says with live objects of the release rel, whose MiniCluster mc has a group."""
-    chart = tmp_path / "minicluster"
-    shutil.copytree(CHART, chart)
-    for path in (chart / "templates").rglob("*.*"):
-        if path.suffix != ".tpl":
-            path.unlink()
-    (chart / "templates" / "probe.yaml").write_text(PROBE)
+    chart = probe_chart(tmp_path / "minicluster", PROBE)
 
     def ask(values: Any = None, **live: Any) -> dict[str, Any]:
         names = {"own": "Job/mc", "group": "Job/mc-g", "programs": "ConfigMap/rel-programs"}

@@ -11,6 +11,7 @@ from quick import QuickCluster
 
 from tools.clients import ProcessError, until
 from tools.releases import Release
+from tools.tenant import LABELS
 
 pytestmark = pytest.mark.without("limits", "quota", "mutation", why="its tests make these themselves")
 
@@ -30,7 +31,6 @@ VALUES: dict[str, Any] = {
     "flux": {"container": {"resources": RUNNER["resources"]}},
     "services": [{"name": "registry", "image": "registry:2", "resources": RUNNER["resources"]}],
 }
-LABELS = {"team": "sim", "cost-centre": "1234"}
 NEW = [{**RUNNER, "image": "ubuntu:noble"}]
 
 

@@ -40,7 +40,8 @@ def adopt(data: bytes, caller: Caller, say: Say) -> bytes:
     if not may_have_others(data):
         return data
     made = b"".join(_chunks(data, caller, say))
-    return with_sent(jobs_of(made), dict(_last_jobs(caller)))
+    before = dict(_last_jobs(caller))
+    return with_sent(jobs_of(made), before) if before else made
 
 
 def _last_jobs(caller: Caller) -> Iterator[tuple[Name, Job]]:

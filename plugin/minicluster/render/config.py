@@ -1,7 +1,7 @@
 """The ConfigMap and the Secret of a cluster.
 
 The ConfigMap has the settings, and each text of the user in a file of its own: no text of the user becomes part of a
-line that a shell reads. The programs of ``pod/`` are beside them, or in a ConfigMap that clusters share (programs.py).
+line that a shell reads. The programs of ``pod/`` are beside them, or in a ConfigMap that clusters share (shared.py).
 """
 
 import json
