@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import stat
 import time
 from collections.abc import Callable
@@ -175,13 +176,14 @@ def test_a_stream_is_not_blocked_by_errors_that_nobody_reads(tool: Tool) -> None
     assert time.monotonic() - begin < 30
 
 
-def test_a_closed_stream_does_not_wait_for_what_its_kubectl_left_behind(tool: Tool) -> None:
-    tool("kubectl", "echo out; sleep 300 & wait")
+def test_a_closed_stream_does_not_wait_for_what_its_kubectl_left_behind(tool: Tool, tmp_path: Path) -> None:
+    tool("kubectl", f"sleep 300 & echo $! >{tmp_path}/left; echo out; wait")
     stream = Kubernetes().stream("logs", "a")
     assert next(stream.lines()) == b"out\n"
     begin = time.monotonic()
     stream.close()
     assert time.monotonic() - begin < 30
+    os.kill(int((tmp_path / "left").read_text()), signal.SIGTERM)
 
 
 @pytest.mark.parametrize(
