@@ -46,10 +46,10 @@ define go-build
 		-o $(CURDIR)/$2 $(or $4,tool)
 endef
 
-.PHONY: help tools setup requirements test unit chart golden flux kubernetes kueue lint demo release clean
+.PHONY: help tools setup requirements test test-all unit chart golden flux kubernetes kueue lint demo release clean
 
 help: ## this list
-	@awk -F ' *:.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ' *:.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 tools: $(GO_TOOLS) $(KUBERNETES) $(BIN)/kubectl $(CRDS) ## build Helm 4 and 3, kubectl, a local control plane and the chart's linters into .tools/bin
 
@@ -118,7 +118,10 @@ POD_TOOLS := $(addprefix $(BIN)/,helm helm3 kubectl)
 # tests wait for a third of their time, so there are two workers for each processor
 WORKERS := $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
-test: setup tools ## run all tests that can run on this machine; ARGS="…" goes to pytest, here and below
+test: setup tools ## run all tests that can run here, each with the Helm and the shell whose turn it is; ARGS="…" goes to pytest, here and below
+	MINICLUSTER_TEST_TOOLS=built $(PYTEST) -n $(WORKERS) --turns $(ARGS)
+
+test-all: setup tools ## run them with both Helms and each shell
 	MINICLUSTER_TEST_TOOLS=built $(PYTEST) -n $(WORKERS) $(ARGS)
 
 unit: setup ## run the unit tests, and those of the pods' scripts: no Go, no Flux

@@ -14,6 +14,8 @@ from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 from support import Helm, tool
 
+pytest_plugins = ["costs", "turns"]
+
 # the programs of the pods import each other by their file names
 sys.path[:0] = sorted({str(file.parent) for file in programs().values()})
 
