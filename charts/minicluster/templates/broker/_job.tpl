@@ -6,7 +6,7 @@
 {{- end }}
 
 {{/*
-Metadata and spec of an Indexed Job. Argument: the root, or for a group a root with the group's name and values (group-job.yaml).
+Metadata and spec of an Indexed Job. Argument: the root, or for a group a root with the group's name and values (broker/group-job.yaml).
 */}}
 {{- define "minicluster.job" -}}
 {{- include "minicluster.refuseKueueChange" . -}}
@@ -97,14 +97,6 @@ spec:
 {{- define "minicluster.newTemplate" -}}
 {{- $template := fromYaml (include "minicluster.podTemplate" .) -}}
 {{- (include "minicluster.merge" (list $template .Values.pod.template) | fromJson).value | toJson -}}
-{{- end }}
-
-{{/* The annotations by which a later upgrade knows what the Job was made with, as JSON. */}}
-{{- define "minicluster.recorded" -}}
-{{- $installed := include "minicluster.installedValues" . -}}
-{{- $new := or (eq $installed "{}") (eq .change "place") -}}
-{{- $values := $new | ternary (include "minicluster.immutableValues" .) $installed -}}
-{{- dict "minicluster/immutable" $values "minicluster/version" (include "minicluster.liveVersion" . | default .Chart.Version) | toJson -}}
 {{- end }}
 
 {{/*

@@ -3,27 +3,21 @@ Who the pods of a release are and where they run: what the values give to every 
 hooks, the test and the program that follows the queue.
 */}}
 
-{{/* Labels of a pod: those of the values, and its own, which override them. Arguments: root, own labels as YAML. */}}
-{{- define "minicluster.podLabels" -}}
-{{- merge (last . | fromYaml) (first .).Values.pod.labels | include "minicluster.yaml" -}}
+{{/*
+Labels and annotations of a pod: its own, those of the values, which its own override, and annotations that all override.
+Arguments: root; own labels, own annotations and the last ones, each as YAML.
+*/}}
+{{- define "minicluster.who" -}}
+{{- $pod := (first .).Values.pod -}}
+labels: {{- merge (index . 1 | fromYaml) $pod.labels | include "minicluster.yaml" | nindent 2 }}
+annotations: {{- merge (index . 2 | fromYaml) $pod.annotations (index . 3 | fromYaml) | include "minicluster.yaml" | nindent 2 }}
 {{- end }}
 
-{{/* Metadata of a pod that is an object of the release. Arguments: root, component, own annotations as YAML. */}}
-{{- define "minicluster.podMetadata" -}}
-{{- $root := index . 0 -}}
-{{- $own := printf "%s\napp.kubernetes.io/component: %s" (include "minicluster.labels" $root) (index . 1) -}}
-namespace: {{ $root.Release.Namespace | quote }}
-labels: {{- include "minicluster.podLabels" (list $root $own) | nindent 2 }}
-annotations: {{- include "minicluster.podAnnotations" (list $root (index . 2)) | nindent 2 }}
-{{- end }}
-
-{{/* Annotations of a pod: those of the values, and its own, which override them. Arguments: root, own annotations as YAML. */}}
-{{- define "minicluster.podAnnotations" -}}
-{{- merge (last . | fromYaml) (first .).Values.pod.annotations | include "minicluster.yaml" -}}
-{{- end }}
-
-{{/* Fields of a pod's spec that say where it runs, and its pull secrets. Arguments: root, names of pull secrets. */}}
-{{- define "minicluster.place" -}}
+{{/*
+Fields of a pod's spec that say where it runs, and its pull secrets. Arguments: root, names of pull secrets, a field for
+`affinity` beside the Kubernetes nodes of the values, as YAML.
+*/}}
+{{- define "minicluster.where" -}}
 {{- $pod := (first .).Values.pod -}}
 enableServiceLinks: false
 {{- range $field := list "schedulerName" "runtimeClassName" "priorityClassName" "nodeSelector" "tolerations" }}
@@ -34,11 +28,14 @@ enableServiceLinks: false
 {{- with $pod.resources }}
 overhead: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}
-{{- with concat $pod.imagePullSecrets (last .) | compact | uniq }}
+{{- with concat $pod.imagePullSecrets (index . 1) | compact | uniq }}
 imagePullSecrets:
   {{- range . }}
   - name: {{ . | quote }}
   {{- end }}
+{{- end }}
+{{- with list (include "minicluster.nodeAffinity" (first .)) (index . 2) | compact | join "\n" }}
+affinity: {{- nindent 2 . }}
 {{- end }}
 {{- end }}
 
@@ -55,12 +52,17 @@ nodeAffinity:
 {{- end }}
 {{- end }}
 
+{{/* Metadata of a pod that is an object of the release. Arguments: root, component, own annotations as YAML. */}}
+{{- define "minicluster.podMetadata" -}}
+{{- $root := index . 0 -}}
+{{- $own := printf "%s\napp.kubernetes.io/component: %s" (include "minicluster.labels" $root) (index . 1) -}}
+namespace: {{ $root.Release.Namespace | quote }}
+{{ include "minicluster.who" (list $root $own (index . 2) "") }}
+{{- end }}
+
 {{/* Place and security context of a pod that runs no broker. Arguments: root, names of pull secrets, security context. */}}
 {{- define "minicluster.placeBeside" -}}
-{{- include "minicluster.place" (list (index . 0) (index . 1)) }}
-{{- with include "minicluster.nodeAffinity" (first .) }}
-affinity: {{- nindent 2 . }}
-{{- end }}
+{{- include "minicluster.where" (list (index . 0) (index . 1) "") }}
 {{- with last . }}
 securityContext: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}

@@ -7,10 +7,9 @@ on what is in the configuration, because Kubernetes refuses to change it on a li
 {{- $view := .Values.flux.container -}}
 {{- $mode := include "minicluster.viewMode" . -}}
 {{- $pod := .Values.pod -}}
-{{- $default := dict "kubectl.kubernetes.io/default-container" (include "minicluster.runnerName" .) -}}
-metadata:
-  labels: {{- merge (include "minicluster.brokerSelector" . | fromYaml) (include "minicluster.hostSelector" . | fromYaml) (include "minicluster.groupLabels" . | fromYaml) (include "minicluster.gangLabels" . | fromYaml) $pod.labels | include "minicluster.yaml" | nindent 4 }}
-  annotations: {{- merge (include "minicluster.gangAnnotations" . | fromYaml) $pod.annotations (include "minicluster.evictionAnnotations" . | fromYaml) $default | include "minicluster.yaml" | nindent 4 }}
+{{- $labels := print (include "minicluster.brokerSelector" .) "\n" (include "minicluster.hostSelector" .) (include "minicluster.groupLabels" .) (include "minicluster.gangLabels" .) -}}
+{{- $last := printf "kubectl.kubernetes.io/default-container: %s\n%s" (include "minicluster.runnerName" . | quote) (include "minicluster.evictionAnnotations" .) -}}
+metadata: {{- include "minicluster.who" (list . $labels (include "minicluster.gangAnnotations" .) $last) | nindent 2 }}
 spec:
   subdomain: {{ include "minicluster.service" . | quote }}
   {{- if include "minicluster.schedulingPolicy" . }}
@@ -21,13 +20,12 @@ spec:
   {{- if .Values.shareProcessNamespace }}
   shareProcessNamespace: true
   {{- end }}
-  {{- include "minicluster.podFields" (list . .Values.containers) | nindent 2 }}
+  {{- include "minicluster.podFields" (list . .Values.containers (include "minicluster.podAffinity" .)) | nindent 2 }}
   {{- $agent := include "minicluster.agent" . }}
   {{- if and (eq $agent "autoscaling") (not $pod.serviceAccountName) }}
   serviceAccountName: {{ include "minicluster.agentAccount" . | quote }}
   {{- end }}
   terminationGracePeriodSeconds: {{ int64 $pod.terminationGracePeriodSeconds }}
-  {{- include "minicluster.affinity" . | nindent 2 }}
   {{- $sidecars := include "minicluster.sidecars" . | fromJsonArray }}
   {{- if or (eq $mode "copy") $sidecars (ne $agent "none") }}
   initContainers:
@@ -81,7 +79,7 @@ karpenter.sh/do-not-disrupt: "true"
 {{- end -}}
 {{- end }}
 
-{{/* Fields that the brokers' pods and the services' pod share. Arguments: root, containers. */}}
+{{/* Fields that the brokers' pods and the services' pod share. Arguments: root, containers, a field for `affinity`. */}}
 {{- define "minicluster.podFields" -}}
 {{- $root := first . -}}
 {{- $pod := $root.Values.pod -}}
@@ -96,6 +94,6 @@ dnsPolicy: ClusterFirstWithHostNet
 {{- end }}
 {{- end }}
 {{- $secrets := list $root.Values.flux.container.imagePullSecret }}
-{{- range last . }}{{ $secrets = append $secrets .imagePullSecret }}{{ end }}
-{{ include "minicluster.place" (list $root $secrets) }}
+{{- range index . 1 }}{{ $secrets = append $secrets .imagePullSecret }}{{ end }}
+{{ include "minicluster.where" (list $root $secrets (last .)) }}
 {{- end }}

@@ -86,23 +86,6 @@ startupProbe:
 {{- include "minicluster.mounts" . }}
 {{- end }}
 
-{{/*
-The agent's container as JSON, with the fields of a container of the values. It runs as the runner's user, who owns the
-broker's socket.
-*/}}
-{{- define "minicluster.agentContainer" -}}
-{{- $runner := fromJson (include "minicluster.runner" .) -}}
-{{- $agent := pick $runner "image" "imagePullPolicy" "pullAlways" -}}
-{{- $_ := set $agent "name" "minicluster-agent" -}}
-{{- $_ := set $agent "ports" (list .Values.metrics.port) -}}
-{{- $_ := set $agent "resources" .Values.agent.resources -}}
-{{- $_ := set $agent "securityContext" (omit ($runner.securityContext | default dict) "privileged" "capabilities") -}}
-{{- if dig "securityContext" "capabilities" "drop" list $runner }}
-{{- $_ := set $agent.securityContext "capabilities" (pick $runner.securityContext.capabilities "drop") -}}
-{{- end }}
-{{- toJson $agent -}}
-{{- end }}
-
 {{/* "true" when the chart's shell programs start a container. Arguments: container, kind. */}}
 {{- define "minicluster.wrapped" -}}
 {{- $commands := .container.commands | default dict -}}

@@ -1,4 +1,4 @@
-{{/* Names, labels and default images. Each is made here only. */}}
+{{/* Names, images and default images. Each is made here only. */}}
 
 {{/*
 The cluster's name. A character that no name has becomes "-", so the manifests are still valid when the post-renderer
@@ -11,54 +11,6 @@ refuses the name.
 {{/* Name of the headless Service, which is also the brokers' subdomain. */}}
 {{- define "minicluster.service" -}}
 {{- .Values.network.headlessName | default (include "minicluster.name" .) -}}
-{{- end }}
-
-{{/* Labels that every object of this cluster has. */}}
-{{- define "minicluster.selector" -}}
-app.kubernetes.io/name: minicluster
-app.kubernetes.io/instance: {{ include "minicluster.name" . | quote }}
-{{- end }}
-
-{{/* The label of all pods that have a host name in the cluster's domain: brokers and services. */}}
-{{- define "minicluster.hostSelector" -}}
-minicluster/domain: {{ include "minicluster.service" . | quote }}
-{{- end }}
-
-{{/* Labels that select this cluster's brokers; stable for its life. */}}
-{{- define "minicluster.brokerSelector" -}}
-{{ include "minicluster.selector" . }}
-app.kubernetes.io/component: broker
-{{- end }}
-
-{{/* Labels that select the lead. In groups, too, a pod has the index 0. */}}
-{{- define "minicluster.leadSelector" -}}
-{{ include "minicluster.brokerSelector" . }}
-{{- if .Values.groups }}
-batch.kubernetes.io/job-name: {{ include "minicluster.name" . | quote }}
-{{- end }}
-batch.kubernetes.io/job-completion-index: "0"
-{{- end }}
-
-{{/* Labels that select the pod of the services. */}}
-{{- define "minicluster.servicesSelector" -}}
-{{ include "minicluster.selector" . }}
-app.kubernetes.io/component: services
-{{- end }}
-
-{{/* The chart's own labels of that pod. With minimalService the lead's Service covers it too. */}}
-{{- define "minicluster.servicesLabels" -}}
-{{ include "minicluster.servicesSelector" . }}
-{{ include "minicluster.hostSelector" . }}
-{{- if .Values.flux.minimalService }}
-batch.kubernetes.io/job-completion-index: "0"
-{{- end }}
-{{- end }}
-
-{{/* Labels of every object; never in the pod template, which must not change with the chart's version. */}}
-{{- define "minicluster.labels" -}}
-{{ include "minicluster.selector" . }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{/*
@@ -113,11 +65,6 @@ plugin/minicluster/render/model.py), and refuses several runners and none.
 {{/* Name of the Secret with the certificate. */}}
 {{- define "minicluster.curveSecret" -}}
 {{- .Values.flux.curveCertSecret | default (printf "%s-curve" (include "minicluster.name" .)) -}}
-{{- end }}
-
-{{/* Name of the service account that the agent uses. */}}
-{{- define "minicluster.agentAccount" -}}
-{{- .Values.pod.serviceAccountName | default (printf "%s-agent" (include "minicluster.name" .)) -}}
 {{- end }}
 
 {{/* A text with each $ doubled, so that Kubernetes doesn't expand $(NAME) in it. */}}

@@ -30,7 +30,7 @@ post-renderer refuses it, with `hint` in its message. For a replacement the live
 {{- end -}}
 {{- end }}
 
-{{/* Takes the live Jobs for gone, because a hook of this upgrade removes them (_replace.tpl). */}}
+{{/* Takes the live Jobs for gone, because a hook of this upgrade removes them (replace/_replace.tpl). */}}
 {{- define "minicluster.forgetJobs" -}}
 {{- $_ := set . "change" "replace" -}}
 {{- range include "minicluster.replacedJobs" . | fromJsonArray }}{{ $_ := set $.lookups (printf "Job/%s" .) "{}" }}{{ end -}}
@@ -55,45 +55,6 @@ post-renderer has the same rule (`changes` in plugin/minicluster/render/upgrade.
 {{- if not $same }}{{ $_ := set $changes $path (list $old $new) }}{{ end -}}
 {{- end -}}
 {{- toJson $changes -}}
-{{- end }}
-
-{{/* Fails if a replacement would lose the queue, or run work again that has ended. Arguments: root, changes. */}}
-{{- define "minicluster.refuseReplacement" -}}
-{{- $root := first . -}}
-{{- $name := include "minicluster.name" $root -}}
-{{- range $path, $texts := last . }}
-{{- if or (hasPrefix "state." $path) (eq "archive.path" $path) }}
-{{- fail (printf "%s is %s, asked is %s: upgrade.replace would lose the queue of %s; leave it as it is, or %s" $path (first $texts) (last $texts) $name (include "minicluster.anotherWay" $root)) }}
-{{- end }}
-{{- end }}
-{{- range dig "status" "conditions" list (include "minicluster.liveJob" $root | fromJson) }}
-{{- if and (eq .type "Complete") (eq .status "True") }}
-{{- fail (printf "the work of %s has ended, and upgrade.replace would run it again; %s" $name (include "minicluster.anotherWay" $root)) }}
-{{- end }}
-{{- end }}
-{{- end }}
-
-{{/* "true" when the live Job is being deleted, else "". */}}
-{{- define "minicluster.isDeleted" -}}
-{{- with dig "metadata" "deletionTimestamp" "" (include "minicluster.liveJob" . | fromJson) }}true{{ end -}}
-{{- end }}
-
-{{/* The first value that needs an agent which the live cluster does not have; "" for none. */}}
-{{- define "minicluster.lackingAgent" -}}
-{{- $agent := include "minicluster.agent" . -}}
-{{- if and .Values.autoscaling.enabled (ne $agent "autoscaling") }}autoscaling.enabled
-{{- else if and .Values.metrics.enabled (eq $agent "none") }}metrics.enabled
-{{- end -}}
-{{- end }}
-
-{{/* "true" when the live Job, and that of each group, is suspended and not being deleted, else "". */}}
-{{- define "minicluster.isSuspended" -}}
-{{- $all := true -}}
-{{- range include "minicluster.jobNames" . | fromJsonArray -}}
-{{- $job := include "minicluster.lookup" (list $ "batch/v1" "Job" .) | fromJson -}}
-{{- if or (not (dig "spec" "suspend" false $job)) (dig "metadata" "deletionTimestamp" "" $job) }}{{ $all = false }}{{ end -}}
-{{- end -}}
-{{- if $all }}true{{ end -}}
 {{- end }}
 
 {{/*
@@ -123,22 +84,17 @@ Before a version it takes only where the pods may run, and only of a Job that ne
 {{- end -}}
 {{- end }}
 
-{{/*
-Sets in a pod template, in place, what Kubernetes lets a suspended Job change, as a new template has it. Arguments: live
-template, new one.
-*/}}
-{{- define "minicluster.changeTemplate" -}}
-{{- $live := first . -}}{{- $new := last . -}}
-{{- $_ := set $live "metadata" $new.metadata -}}
-{{- range list "nodeSelector" "tolerations" "affinity" -}}
-{{- $_ := unset $live.spec . -}}
-{{- if hasKey $new.spec . }}{{ $_ := set $live.spec . (get $new.spec .) }}{{ end -}}
+{{/* "true" when the live Job, and that of each group, is suspended and not being deleted, else "". */}}
+{{- define "minicluster.isSuspended" -}}
+{{- $all := true -}}
+{{- range include "minicluster.jobNames" . | fromJsonArray -}}
+{{- $job := include "minicluster.lookup" (list $ "batch/v1" "Job" .) | fromJson -}}
+{{- if or (not (dig "spec" "suspend" false $job)) (dig "metadata" "deletionTimestamp" "" $job) }}{{ $all = false }}{{ end -}}
 {{- end -}}
-{{- range $kind := list "initContainers" "containers" -}}
-{{- range $container := get $live.spec $kind | default list -}}
-{{- range get $new.spec $kind | default list -}}
-{{- if eq .name $container.name }}{{ $_ := set $container "resources" (.resources | default dict) }}{{ end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
+{{- if $all }}true{{ end -}}
+{{- end }}
+
+{{/* "true" when the live Job is being deleted, else "". */}}
+{{- define "minicluster.isDeleted" -}}
+{{- with dig "metadata" "deletionTimestamp" "" (include "minicluster.liveJob" . | fromJson) }}true{{ end -}}
 {{- end }}
