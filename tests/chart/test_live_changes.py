@@ -15,11 +15,10 @@ PROBE = """{{- $_ := set . "lookups" (.Files.Get "files/live.json" | fromJson) -
 {{- include "minicluster.defaults" . -}}
 {{- include "minicluster.refuseChange" . -}}
 {{- $changes := "{}" -}}
-{{- if ne (include "minicluster.installedValues" .) "{}" }}{{ $changes = include "minicluster.changes" . }}{{ end -}}
+{{- if ne (include "minicluster.foundValues" .) "{}" }}{{ $changes = include "minicluster.changes" . }}{{ end -}}
 kind: Probe
 metadata: {name: probe}
-change: {{ .change | quote }}
-hint: {{ .hint | default "" | quote }}
+{{ include "minicluster.decision" . | fromJson | toYaml }}
 changes: {{ $changes | quote }}
 handed: {{ include "minicluster.installed" . | quote }}
 others: {{ include "minicluster.others" . | quote }}

@@ -1,25 +1,27 @@
 {{/* The agent, a sidecar of the lead: what it may do, its account, its container. */}}
 
-{{/*
-What the agent, a sidecar of the lead, may do: none (there is no agent), metrics, or autoscaling, which stands for all
-that it needs a token for: pod.disruptionBudget too. A live cluster keeps the agent of its install. A group has none.
-*/}}
+{{/* What the agent does (agentOf): a Job that an upgrade keeps has the agent of its install. */}}
 {{- define "minicluster.agent" -}}
-{{- $installed := fromJson (include "minicluster.installedValues" .) -}}
-{{- if .group }}none
-{{- else if $installed }}{{ get $installed "agent.does" | default "none" }}
-{{- else }}{{ include "minicluster.requestedAgent" . }}
-{{- end -}}
+{{- include "minicluster.agentOf" (list . (include "minicluster.keptValues" . | fromJson)) -}}
 {{- end }}
 
-{{/* What the agent of a new cluster does, by the values: none, metrics or autoscaling. */}}
-{{- define "minicluster.requestedAgent" -}}
-{{- if or .Values.autoscaling.enabled .Values.pod.disruptionBudget }}autoscaling{{ else if .Values.metrics.enabled }}metrics{{ else }}none{{ end -}}
+{{/*
+What the agent may do: none (there is no agent), metrics, or autoscaling, which stands for all that it needs a token for:
+pod.disruptionBudget too. A group has none. Arguments: root, the record of the Job that has the agent; empty for a new one.
+*/}}
+{{- define "minicluster.agentOf" -}}
+{{- $values := (first .).Values -}}{{- $record := last . -}}
+{{- if (first .).group }}none
+{{- else if $record }}{{ get $record "agent.does" | default "none" }}
+{{- else if or $values.autoscaling.enabled $values.pod.disruptionBudget }}autoscaling
+{{- else if $values.metrics.enabled }}metrics
+{{- else }}none
+{{- end -}}
 {{- end }}
 
 {{/* The first value that needs an agent which the live cluster does not have; "" for none. */}}
 {{- define "minicluster.lackingAgent" -}}
-{{- $agent := include "minicluster.agent" . -}}
+{{- $agent := include "minicluster.agentOf" (list . (include "minicluster.foundValues" . | fromJson)) -}}
 {{- if and .Values.autoscaling.enabled (ne $agent "autoscaling") }}autoscaling.enabled
 {{- else if and .Values.metrics.enabled (eq $agent "none") }}metrics.enabled
 {{- end -}}

@@ -6,7 +6,7 @@ size, and Kubernetes refuses a manifest of another one.
 */}}
 {{- define "minicluster.counts" -}}
 {{- $size := int64 .Values.size -}}
-{{- $live := dig "spec" dict (fromJson (include "minicluster.liveJob" .)) -}}
+{{- $live := dig "spec" dict (fromJson (include "minicluster.keptJob" .)) -}}
 {{- $queued := eq (include "minicluster.isQueued" .) "true" -}}
 {{- /* as Kubernetes has no Job of 0 completions that has not ended, that of a group without pods is suspended */ -}}
 {{- $counts := dict "completions" (max 1 $size) "parallelism" (max 1 $size) "suspend" (or .Values.suspend (and (eq $size 0) (not $queued))) -}}
@@ -38,6 +38,6 @@ size, and Kubernetes refuses a manifest of another one.
 
 {{/* Number of hosts in the broker configuration. When maxSize is unset, a live cluster keeps its own. */}}
 {{- define "minicluster.maxSize" -}}
-{{- $installed := fromJson (include "minicluster.installedValues" .) -}}
-{{- .Values.maxSize | default (get $installed "maxSize") | default .Values.size | int64 -}}
+{{- $found := fromJson (include "minicluster.foundValues" .) -}}
+{{- .Values.maxSize | default (get $found "maxSize") | default .Values.size | int64 -}}
 {{- end }}

@@ -3,14 +3,14 @@
 {{/* The groups as a JSON list, with size and maxSize. Where maxSize is unset, a live group keeps its own. */}}
 {{- define "minicluster.groups" -}}
 {{- $root := . -}}
-{{- $installed := fromJson (include "minicluster.installedValues" .) -}}
+{{- $installed := fromJson (include "minicluster.foundValues" .) -}}
 {{- $groups := list -}}
 {{- range $index, $given := .Values.groups }}
 {{- $group := deepCopy $given }}
 {{- if not (hasKey $group "size") }}{{ $_ := set $group "size" 1 }}{{ end }}
 {{- $job := include "minicluster.lookup" (list $root "batch/v1" "Job" (printf "%s-%s" (include "minicluster.name" $root) .name)) | fromJson }}
 {{- /* the cluster's own Job may be gone */}}
-{{- $left := get (dig "metadata" "annotations" "minicluster/immutable" "{}" $job | fromJson) "maxSize" }}
+{{- $left := get (include "minicluster.recordOf" $job | fromJson) "maxSize" }}
 {{- $most := $group.maxSize | default (get $installed (printf "groups[%d].maxSize" $index)) | default $left | default (max 1 $group.size) | int64 }}
 {{- $groups = append $groups (set $group "maxSize" $most) }}
 {{- end -}}

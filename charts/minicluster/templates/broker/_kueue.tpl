@@ -14,7 +14,7 @@ kueue.x-k8s.io/priority-class: {{ . | quote }}
 
 {{/* "true" when the Job is in a queue of Kueue, by the values or because the live one is, else "". */}}
 {{- define "minicluster.isQueued" -}}
-{{- $labels := dig "metadata" "labels" dict (fromJson (include "minicluster.liveJob" .)) -}}
+{{- $labels := dig "metadata" "labels" dict (fromJson (include "minicluster.keptJob" .)) -}}
 {{- if or .Values.kueue.queueName (get (merge dict .Values.jobLabels $labels) "kueue.x-k8s.io/queue-name") }}true{{ end -}}
 {{- end }}
 
@@ -30,7 +30,7 @@ Fails if Kueue would restart all pods, or would refuse the Job after other objec
 Kueue is suspended, and may change.
 */}}
 {{- define "minicluster.refuseKueueChange" -}}
-{{- $job := fromJson (include "minicluster.liveJob" .) -}}
+{{- $job := fromJson (include "minicluster.keptJob" .) -}}
 {{- $queue := dig "metadata" "labels" "kueue.x-k8s.io/queue-name" "" $job -}}
 {{- if and $job (not (dig "spec" "suspend" false $job)) -}}
 {{- $name := include "minicluster.jobName" . -}}

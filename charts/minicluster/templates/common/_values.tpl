@@ -14,13 +14,12 @@ toYaml returns nothing for a control character. A value with one of these is wri
 
 {{/*
 Sets the defaults of unset values, in place. Helm drops a value that the user sets to null, and `--reuse-values` lacks
-the fields that a newer chart adds. Then decides what the upgrade does. Each template of an object calls this first, and
-renders nothing without `enabled`, by which a parent chart leaves this one out.
+the fields that a newer chart adds. Each template of an object calls this first, and renders nothing without `enabled`, by
+which a parent chart leaves this one out.
 */}}
 {{- define "minicluster.defaults" -}}
 {{- include "minicluster.fill" (list .Values (.Files.Get "files/defaults.json" | fromJson)) -}}
 {{- if ne (toString .Values.enabled) "false" }}{{ $_ := set .Values "enabled" true }}{{ end -}}
-{{- if .Values.enabled }}{{ include "minicluster.decide" . }}{{ end -}}
 {{- end }}
 
 {{/* The constants that templates and post-renderer share (plugin/minicluster/render/constants.py), as JSON. */}}

@@ -46,14 +46,19 @@ need the feature gate DynamicResourceAllocation, and a beta version that is turn
 {{- end -}}
 {{- end }}
 
-{{/* How pods get the view: image (it is mounted), copy, or none. */}}
+{{/* How pods get the view (viewModeOf): those of a Job that an upgrade keeps get it as they did. */}}
 {{- define "minicluster.viewMode" -}}
-{{- $installed := fromJson (include "minicluster.installedValues" .) -}}
-{{- $mode := .Values.flux.container.mode -}}
-{{- if .Values.flux.container.disable }}none
+{{- include "minicluster.viewModeOf" (list . (include "minicluster.keptValues" . | fromJson)) -}}
+{{- end }}
+
+{{/* image (it is mounted), copy, or none. Arguments: root, the record of the Job; empty for a new one. */}}
+{{- define "minicluster.viewModeOf" -}}
+{{- $root := first . -}}{{- $record := last . -}}
+{{- $mode := $root.Values.flux.container.mode -}}
+{{- if $root.Values.flux.container.disable }}none
 {{- else if ne $mode "auto" }}{{ $mode }}
-{{- else if $installed }}{{ get $installed "flux.container.mode" }}
-{{- else if eq (include "minicluster.supports" (list . "imageVolumes")) "yes" }}image
+{{- else if $record }}{{ get $record "flux.container.mode" }}
+{{- else if eq (include "minicluster.supports" (list $root "imageVolumes")) "yes" }}image
 {{- else }}copy
 {{- end -}}
 {{- end }}
@@ -63,7 +68,7 @@ need the feature gate DynamicResourceAllocation, and a beta version that is turn
 be able to, too, and nothing that a user of one namespace may read says whether they are.
 */}}
 {{- define "minicluster.mayMountImages" -}}
-{{- $chosen := and (eq .Values.flux.container.mode "auto") (not (fromJson (include "minicluster.installedValues" .))) -}}
+{{- $chosen := and (eq .Values.flux.container.mode "auto") (not (fromJson (include "minicluster.keptValues" .))) -}}
 {{- and $chosen (eq (include "minicluster.viewMode" .) "copy") (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "yes") -}}
 {{- end }}
 
@@ -87,7 +92,7 @@ be able to, too, and nothing that a user of one namespace may read says whether 
 {{- /* without the feature, this Kubernetes would drop the claims, and the pods would start without devices */}}
 {{- fail (printf "pod.resourceClaims needs Kubernetes %s, and this cluster, %s, serves no resource.k8s.io: ask its administrator, or drop the claims" (include "minicluster.since" "resourceClaims") $version) }}
 {{- end }}
-{{- $asked := and (eq .Values.flux.container.mode "image") (not .Values.flux.container.disable) (not (fromJson (include "minicluster.installedValues" .))) }}
+{{- $asked := and (eq .Values.flux.container.mode "image") (not .Values.flux.container.disable) (not (fromJson (include "minicluster.keptValues" .))) }}
 {{- if and $asked (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "no") }}
 {{- /* this Kubernetes would drop the volume, and the pods would start without a view */}}
 {{- fail (printf "flux.container.mode=image needs Kubernetes %s, this is %s: use auto or copy" (include "minicluster.since" "imageVolumesOnSomeNodes") $version) }}

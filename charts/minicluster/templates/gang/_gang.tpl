@@ -37,8 +37,8 @@ A basic PodGroup keeps the Job elastic. A live cluster keeps the PodGroup of its
 {{- $spec := get .Values.pod.template "spec" -}}
 {{- $own := and (kindIs "map" $spec) (hasKey ($spec | default dict) "schedulingGroup") -}}
 {{- if $own }}
-{{- else if ne (include "minicluster.installedValues" .) "{}" }}
-{{- $live := fromJson (include "minicluster.liveJob" .) }}
+{{- else if ne (include "minicluster.keptValues" .) "{}" }}
+{{- $live := fromJson (include "minicluster.keptJob" .) }}
 {{- if dig "spec" "template" "spec" "schedulingGroup" "" $live }}{{ $policy }}{{ end }}
 {{- else if or (eq $policy "gang") (include "minicluster.makesGangs" .) }}{{ $policy }}
 {{- end -}}
@@ -64,7 +64,7 @@ Fails if Kubernetes would refuse a new size after other objects have changed, or
 deleted.
 */}}
 {{- define "minicluster.refuseGangChange" -}}
-{{- $job := fromJson (include "minicluster.liveJob" .) -}}
+{{- $job := fromJson (include "minicluster.keptJob" .) -}}
 {{- $api := printf "scheduling.k8s.io/%s" (include "minicluster.podGroups" .) -}}
 {{- $name := include "minicluster.name" . -}}
 {{- if $job -}}

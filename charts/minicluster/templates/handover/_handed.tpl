@@ -5,13 +5,14 @@ What the post-renderer has to know of the live cluster (plugin/minicluster/rende
 carries any text unchanged; "" when there is none.
 */}}
 {{- define "minicluster.installed" -}}
-{{- $was := fromJson (include "minicluster.installedValues" .) -}}
+{{- $was := fromJson (include "minicluster.keptValues" .) -}}
 {{- /* without pods, new files and values do no harm */ -}}
-{{- if and $was (ne .change "place") -}}
-{{- $asked := fromJson (include "minicluster.immutableValues" .) -}}
+{{- $decision := include "minicluster.decision" . | fromJson -}}
+{{- if and $was (ne $decision.change "place") -}}
+{{- $asked := fromJson (include "minicluster.immutableValues" (list . $was)) -}}
 {{- $mutable := (include "minicluster.constants" . | fromJson).mutableValues -}}
 {{- $files := dig "data" dict (include "minicluster.liveConfigMap" . | fromJson) -}}
-{{- dict "release" .Release.Name "was" $was "asked" $asked "mutable" $mutable "files" $files "hint" (.hint | default "") | toJson | b64enc -}}
+{{- dict "release" .Release.Name "was" $was "asked" $asked "mutable" $mutable "files" $files "hint" $decision.hint | toJson | b64enc -}}
 {{- end -}}
 {{- end }}
 
@@ -23,7 +24,7 @@ without a live Job. One hand-over document of a release has it: all charts of a 
 {{- $revision := sub .Release.Revision 1 -}}
 {{- $isLive := false -}}
 {{- range include "minicluster.jobNames" . | fromJsonArray -}}
-{{- if ne (include "minicluster.lookup" (list $ "batch/v1" "Job" .)) "{}" }}{{ $isLive = true }}{{ end -}}
+{{- if ne (include "minicluster.kept" (list $ .)) "{}" }}{{ $isLive = true }}{{ end -}}
 {{- end -}}
 {{- if and (gt $revision 0) $isLive (not (hasKey .Release "last")) -}}
 {{- $_ := set .Release "last" "handed over" -}}
@@ -38,7 +39,7 @@ adds one MiniCluster and removes another may be a new name of one. As JSON in ba
 */}}
 {{- define "minicluster.others" -}}
 {{- $jobs := list -}}
-{{- if and .Release.IsUpgrade (eq (include "minicluster.lookup" (list . "batch/v1" "Job" (include "minicluster.name" .))) "{}") -}}
+{{- if and .Release.IsUpgrade (eq (include "minicluster.foundJob" .) "{}") -}}
 {{- range (include "minicluster.lookup" (list . "batch/v1" "Job" "") | fromJson).items -}}
 {{- $annotations := .metadata.annotations | default dict -}}
 {{- if and (eq (get $annotations "meta.helm.sh/release-name") $.Release.Name) (hasKey $annotations "minicluster/immutable") -}}

@@ -10,7 +10,7 @@ those of another version, its own are beside them. Arguments: root, name of the 
 */}}
 {{- define "minicluster.programs" -}}
 {{- $root := first . -}}
-{{- $job := include "minicluster.lookup" (list $root "batch/v1" "Job" (last .)) | fromJson -}}
+{{- $job := include "minicluster.kept" . | fromJson -}}
 {{- if dig "metadata" "annotations" "minicluster/immutable" "" $job -}}
 {{- range dig "spec" "template" "spec" "volumes" list $job -}}
 {{- if eq .name "minicluster-config" }}{{ dig "configMap" "name" "" (dig "projected" "sources" (list dict) . | first) }}{{ end -}}
@@ -49,9 +49,9 @@ JSON: name, version and, if live pods run them, the files. One hand-over documen
 {{- range include "minicluster.jobNames" . | fromJsonArray -}}
 {{- $name := include "minicluster.programs" (list $root .) -}}
 {{- $one := get $all $name | default (dict "name" $name "version" $root.Chart.Version) -}}
-{{- $job := include "minicluster.lookup" (list $root "batch/v1" "Job" .) | fromJson -}}
+{{- $job := include "minicluster.kept" (list $root .) | fromJson -}}
 {{- /* a suspended Job that changes in place has no pods */ -}}
-{{- if and $name (dig "metadata" "annotations" "minicluster/immutable" "" $job) (ne $root.change "place") -}}
+{{- if and $name (dig "metadata" "annotations" "minicluster/immutable" "" $job) (ne (include "minicluster.change" $root) "place") -}}
 {{- include "minicluster.readPrograms" (list $root $name) -}}
 {{- $live := get $root.Release.programs $name -}}
 {{- with $live.version }}{{ $_ := set $one "version" . }}{{ end -}}

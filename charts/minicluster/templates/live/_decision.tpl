@@ -1,39 +1,36 @@
 {{/*
 Changes that a live Job can't take: an upgrade makes the Jobs anew, changes suspended ones in place, or is refused.
+The helpers return values, which depend on the values of the release and on what is live, and set nothing.
 */}}
 
 {{/*
-Decides that once per render. The root then has `change`: replace, place, or "" when there is nothing to do or the
-post-renderer refuses it, with `hint` in its message. For a replacement the live Jobs are forgotten, so that all else is rendered as for an install.
+What an upgrade does about the Jobs, as JSON: `change` is replace, place, or "" when they stay or the post-renderer refuses
+the upgrade, with `hint` in its message.
 */}}
-{{- define "minicluster.decide" -}}
-{{- if not (hasKey . "change") -}}
-{{- $_ := set . "change" "" -}}
-{{- $installed := include "minicluster.installedValues" . -}}
-{{- if eq $installed "{}" -}}
-{{- /* an interrupted upgrade has removed it */ -}}
-{{- if and .Values.upgrade.replace .Release.IsUpgrade }}{{ include "minicluster.forgetJobs" . }}{{ end -}}
-{{- else if or .Values.upgrade.replace (include "minicluster.isSuspended" .) -}}
-{{- $changes := include "minicluster.changes" . | fromJson -}}
-{{- $placeable := include "minicluster.placeable" (list . $changes) -}}
-{{- if and $changes (eq $placeable "yes") -}}
-{{- $_ := set . "change" "place" -}}
-{{- else if and .Values.upgrade.replace (or $changes (include "minicluster.isDeleted" .) (include "minicluster.lackingAgent" .)) -}}
-{{- include "minicluster.refuseReplacement" (list . $changes) -}}
-{{- $_ := set .Values "maxSize" (include "minicluster.maxSize" . | int64) -}}
-{{- $_ := set .Values "groups" (include "minicluster.groups" . | fromJsonArray) -}}
-{{- include "minicluster.forgetJobs" . -}}
-{{- else if ne $placeable "no" -}}
-{{- $_ := set . "hint" $placeable -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
+{{- define "minicluster.decision" -}}
+{{- include "minicluster.once" (list (.cluster | default .) "minicluster.decide") -}}
 {{- end }}
 
-{{/* Takes the live Jobs for gone, because a hook of this upgrade removes them (replace/_replace.tpl). */}}
-{{- define "minicluster.forgetJobs" -}}
-{{- $_ := set . "change" "replace" -}}
-{{- range include "minicluster.replacedJobs" . | fromJsonArray }}{{ $_ := set $.lookups (printf "Job/%s" .) "{}" }}{{ end -}}
+{{- define "minicluster.decide" -}}
+{{- $replaces := .Values.upgrade.replace -}}
+{{- $change := "" -}}{{- $hint := "" -}}
+{{- if eq (include "minicluster.foundValues" .) "{}" -}}
+{{- /* an interrupted upgrade has removed the Job */ -}}
+{{- if and $replaces .Release.IsUpgrade }}{{ $change = "replace" }}{{ end -}}
+{{- else if or $replaces (include "minicluster.isSuspended" .) -}}
+{{- $changes := include "minicluster.changes" . | fromJson -}}
+{{- $placeable := include "minicluster.placeable" (list . $changes) -}}
+{{- if and $changes (eq $placeable "yes") }}{{ $change = "place" }}
+{{- else if and $replaces (or $changes (include "minicluster.isDeleted" .) (include "minicluster.lackingAgent" .)) }}{{ $change = "replace" }}
+{{- else if ne $placeable "no" }}{{ $hint = $placeable }}
+{{- end -}}
+{{- end -}}
+{{- dict "change" $change "hint" $hint | toJson -}}
+{{- end }}
+
+{{/* The `change` of that decision. */}}
+{{- define "minicluster.change" -}}
+{{- (include "minicluster.decision" . | fromJson).change -}}
 {{- end }}
 
 {{/*
@@ -41,8 +38,8 @@ The immutable values that differ from those of the live Job, as JSON: a list of 
 post-renderer has the same rule (`changes` in plugin/minicluster/render/upgrade.py).
 */}}
 {{- define "minicluster.changes" -}}
-{{- $was := include "minicluster.installedValues" . | fromJson -}}
-{{- $asked := include "minicluster.immutableValues" . | fromJson -}}
+{{- $was := include "minicluster.foundValues" . | fromJson -}}
+{{- $asked := include "minicluster.immutableValues" (list . $was) | fromJson -}}
 {{- $unset := include "minicluster.flatten" (list "" (.Files.Get "files/defaults.json" | fromJson)) | fromYaml -}}
 {{- $former := (include "minicluster.constants" . | fromJson).formerDefaults -}}
 {{- $empty := list "{}" "[]" "null" -}}
@@ -76,25 +73,10 @@ Before a version it takes only where the pods may run, and only of a Job that ne
 {{- if $status.startTime }}{{ $ran = true }}{{ end -}}
 {{- end -}}
 {{- /* another version of the chart has other programs */ -}}
-{{- $same := eq (include "minicluster.liveVersion" $root) $root.Chart.Version -}}
+{{- $same := eq (include "minicluster.foundVersion" $root) $root.Chart.Version -}}
 {{- if or $others (not $same) (not (include "minicluster.isSuspended" $root)) (include "minicluster.lackingAgent" $root) }}no
 {{- else if $active }}its pods are still ending, and it can change when they are gone
 {{- else if or (eq (include "minicluster.supports" (list $root "suspendedChanges")) "yes") (not (or $resources $ran)) }}yes
 {{- else }}Kubernetes {{ include "minicluster.since" "suspendedChanges" }} can change it while the MiniCluster is suspended, this is {{ $root.Capabilities.KubeVersion.Version }}
 {{- end -}}
-{{- end }}
-
-{{/* "true" when the live Job, and that of each group, is suspended and not being deleted, else "". */}}
-{{- define "minicluster.isSuspended" -}}
-{{- $all := true -}}
-{{- range include "minicluster.jobNames" . | fromJsonArray -}}
-{{- $job := include "minicluster.lookup" (list $ "batch/v1" "Job" .) | fromJson -}}
-{{- if or (not (dig "spec" "suspend" false $job)) (dig "metadata" "deletionTimestamp" "" $job) }}{{ $all = false }}{{ end -}}
-{{- end -}}
-{{- if $all }}true{{ end -}}
-{{- end }}
-
-{{/* "true" when the live Job is being deleted, else "". */}}
-{{- define "minicluster.isDeleted" -}}
-{{- with dig "metadata" "deletionTimestamp" "" (include "minicluster.liveJob" . | fromJson) }}true{{ end -}}
 {{- end }}

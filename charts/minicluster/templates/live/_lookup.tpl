@@ -7,7 +7,7 @@ An object in the release's namespace as JSON; "{}" when there is none. Arguments
 Helm gives all templates of a chart the same root, so each object is read once per render.
 */}}
 {{- define "minicluster.lookup" -}}
-{{- $root := index . 0 -}}{{- $version := index . 1 -}}{{- $kind := index . 2 -}}{{- $name := index . 3 -}}
+{{- $root := (index . 0).cluster | default (index . 0) -}}{{- $version := index . 1 -}}{{- $kind := index . 2 -}}{{- $name := index . 3 -}}
 {{- if not (hasKey $root "lookups") }}{{ $_ := set $root "lookups" dict }}{{ end -}}
 {{- $key := printf "%s/%s" $kind $name -}}
 {{- if not (hasKey $root.lookups $key) }}
@@ -20,8 +20,50 @@ Helm gives all templates of a chart the same root, so each object is read once p
 {{- end }}
 
 {{/* The Job of this release as JSON; "{}" when there is none. */}}
-{{- define "minicluster.liveJob" -}}
+{{- define "minicluster.foundJob" -}}
 {{- include "minicluster.lookup" (list . "batch/v1" "Job" (include "minicluster.jobName" .)) -}}
+{{- end }}
+
+{{/* The immutable values that it was made with: a flat map of path to text, as JSON. */}}
+{{- define "minicluster.foundValues" -}}
+{{- include "minicluster.recordOf" (fromJson (include "minicluster.foundJob" .)) -}}
+{{- end }}
+
+{{/* The chart version that made it; "" when there is none. */}}
+{{- define "minicluster.foundVersion" -}}
+{{- include "minicluster.versionOf" (list . (fromJson (include "minicluster.foundJob" .))) -}}
+{{- end }}
+
+{{/* The record of a Job (_record.tpl), as JSON; "{}" for one without, and for none. */}}
+{{- define "minicluster.recordOf" -}}
+{{- dig "metadata" "annotations" "minicluster/immutable" "{}" . -}}
+{{- end }}
+
+{{/*
+The chart version whose programs the pods of a Job run; "" for a Job that has no record. The first upgrade finds it in a
+label, later upgrades in an annotation. Arguments: root, Job.
+*/}}
+{{- define "minicluster.versionOf" -}}
+{{- $job := last . -}}
+{{- if ne (include "minicluster.recordOf" $job) "{}" -}}
+{{- $label := dig "metadata" "labels" "helm.sh/chart" "" $job | trimPrefix (printf "%s-" (first .).Chart.Name) -}}
+{{- dig "metadata" "annotations" "minicluster/version" $label $job -}}
+{{- end -}}
+{{- end }}
+
+{{/* "true" when the live Job is being deleted, else "". */}}
+{{- define "minicluster.isDeleted" -}}
+{{- with dig "metadata" "deletionTimestamp" "" (include "minicluster.foundJob" . | fromJson) }}true{{ end -}}
+{{- end }}
+
+{{/* "true" when the live Job, and that of each group, is suspended and not being deleted, else "". */}}
+{{- define "minicluster.isSuspended" -}}
+{{- $all := true -}}
+{{- range include "minicluster.jobNames" . | fromJsonArray -}}
+{{- $job := include "minicluster.lookup" (list $ "batch/v1" "Job" .) | fromJson -}}
+{{- if or (not (dig "spec" "suspend" false $job)) (dig "metadata" "deletionTimestamp" "" $job) }}{{ $all = false }}{{ end -}}
+{{- end -}}
+{{- if $all }}true{{ end -}}
 {{- end }}
 
 {{/* The ConfigMap of this release as JSON; "{}" when there is none. */}}
@@ -34,22 +76,4 @@ Helm gives all templates of a chart the same root, so each object is read once p
 {{- $name := printf "%s-curve" (include "minicluster.name" .) -}}
 {{- $secret := include "minicluster.lookup" (list . "v1" "Secret" $name) | fromJson -}}
 {{- dig "data" "curve.cert" "" $secret | b64dec -}}
-{{- end }}
-
-{{/* The immutable values that the live cluster was installed with, from its Job: a flat map of path to text, as JSON. */}}
-{{- define "minicluster.installedValues" -}}
-{{- $job := fromJson (include "minicluster.liveJob" .) -}}
-{{- dig "metadata" "annotations" "minicluster/immutable" "{}" $job -}}
-{{- end }}
-
-{{/*
-The chart version that installed the live cluster, whose programs its pods run; "" when there is none. The first upgrade
-finds it in a label, later upgrades in an annotation.
-*/}}
-{{- define "minicluster.liveVersion" -}}
-{{- if ne (include "minicluster.installedValues" .) "{}" -}}
-{{- $job := fromJson (include "minicluster.liveJob" .) -}}
-{{- $label := dig "metadata" "labels" "helm.sh/chart" "" $job | trimPrefix (printf "%s-" .Chart.Name) -}}
-{{- dig "metadata" "annotations" "minicluster/version" $label $job -}}
-{{- end -}}
 {{- end }}

@@ -5,19 +5,19 @@ The record of a Job: the immutable values that it was made with, in an annotatio
 
 {{/* The annotations by which a later upgrade knows what the Job was made with, as JSON. */}}
 {{- define "minicluster.recorded" -}}
-{{- $installed := include "minicluster.installedValues" . -}}
-{{- $new := or (eq $installed "{}") (eq .change "place") -}}
-{{- $values := $new | ternary (include "minicluster.immutableValues" .) $installed -}}
-{{- dict "minicluster/immutable" $values "minicluster/version" (include "minicluster.liveVersion" . | default .Chart.Version) | toJson -}}
+{{- $values := include "minicluster.keptValues" . -}}
+{{- if or (eq $values "{}") (eq (include "minicluster.change" .) "place") }}{{ $values = include "minicluster.immutableValues" (list . (fromJson $values)) }}{{ end -}}
+{{- dict "minicluster/immutable" $values "minicluster/version" (include "minicluster.keptVersion" . | default .Chart.Version) | toJson -}}
 {{- end }}
 
 {{/*
-The immutable values as a flat map of path to text, as JSON. The post-renderer compares those of the install with them
-(plugin/minicluster/render/upgrade.py).
+The immutable values of an upgrade as a flat map of path to text, as JSON. The post-renderer compares those of the install
+with them (plugin/minicluster/render/upgrade.py). Arguments: root, the record of a Job that keeps its agent and its view.
 */}}
 {{- define "minicluster.immutableValues" -}}
-{{- $values := deepCopy .Values -}}
-{{- range (include "minicluster.constants" . | fromJson).mutableValues }}
+{{- $root := first . -}}
+{{- $values := deepCopy $root.Values -}}
+{{- range (include "minicluster.constants" $root | fromJson).mutableValues }}
 {{- $path := splitList "." . }}{{ $map := $values }}
 {{- range initial $path }}{{ $map = get $map . | default dict }}{{ end }}
 {{- $_ := unset $map (last $path) }}
@@ -26,13 +26,13 @@ The immutable values as a flat map of path to text, as JSON. The post-renderer c
 {{- include "minicluster.immutableClaim" $values.state -}}
 {{- /* one text: as paths, {gang: {}} and {basic: {}} would be the same */ -}}
 {{- $_ := set $values.job "template" (toJson $values.job.template) -}}
-{{- $_ := set $values.agent "does" (include "minicluster.agent" .) -}}
-{{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick .Values.metrics "port") }}{{ end -}}
-{{- $_ := set $values "maxSize" (include "minicluster.maxSize" .) -}}
+{{- $_ := set $values.agent "does" (include "minicluster.agentOf" .) -}}
+{{- if ne $values.agent.does "none" }}{{ $_ := set $values "metrics" (pick $root.Values.metrics "port") }}{{ end -}}
+{{- $_ := set $values "maxSize" (include "minicluster.maxSize" $root) -}}
 {{- $groups := list -}}
-{{- range include "minicluster.groups" . | fromJsonArray }}{{ $groups = append $groups (omit . "size" "minSize" "autoscaling") }}{{ end -}}
+{{- range include "minicluster.groups" $root | fromJsonArray }}{{ $groups = append $groups (omit . "size" "minSize" "autoscaling") }}{{ end -}}
 {{- $_ := set $values "groups" $groups -}}
-{{- $_ := set $values.flux.container "mode" (include "minicluster.viewMode" .) -}}
+{{- $_ := set $values.flux.container "mode" (include "minicluster.viewModeOf" .) -}}
 {{- fromYaml (include "minicluster.flatten" (list "" $values)) | toJson -}}
 {{- end }}
 
@@ -41,8 +41,9 @@ Changes a volume in place, so that only its immutable part is recorded: that it 
 claim's capacity or metadata.
 */}}
 {{- define "minicluster.immutableClaim" -}}
-{{- if .capacity }}{{ $_ := set . "capacity" "a claim of the release" }}{{ end -}}
-{{- range list "labels" "annotations" "keep" }}{{ $_ := unset $ . }}{{ end -}}
+{{- $volume := . -}}
+{{- if .capacity }}{{ $_ := set $volume "capacity" "a claim of the release" }}{{ end -}}
+{{- range list "labels" "annotations" "keep" }}{{ $_ := unset $volume . }}{{ end -}}
 {{- end }}
 
 {{/* A line `path: text` for each leaf of a value. A digest stands for a long text. Arguments: path, value. */}}

@@ -2,8 +2,10 @@
 
 {{/* Fails if an upgrade asks for what a live cluster can't change. The post-renderer compares the values. */}}
 {{- define "minicluster.refuseChange" -}}
-{{- if ne (include "minicluster.installedValues" .) "{}" -}}
+{{- if ne (include "minicluster.keptValues" .) "{}" -}}
 {{- include "minicluster.refuseLiveChange" . -}}
+{{- else if ne (include "minicluster.foundValues" .) "{}" -}}
+{{- include "minicluster.refuseReplacement" . -}}
 {{- else if .Release.IsUpgrade -}}
 {{- include "minicluster.refuseNewJob" . -}}
 {{- end -}}
@@ -12,9 +14,9 @@
 {{/* Fails if the live Job is being deleted, or if the upgrade turns on the agent or changes the certificate. */}}
 {{- define "minicluster.refuseLiveChange" -}}
 {{- $name := include "minicluster.name" . -}}
-{{- $installed := fromJson (include "minicluster.installedValues" .) -}}
+{{- $installed := fromJson (include "minicluster.foundValues" .) -}}
 {{- $way := include "minicluster.anotherWay" . -}}
-{{- if dig "metadata" "deletionTimestamp" "" (fromJson (include "minicluster.liveJob" .)) }}
+{{- if include "minicluster.isDeleted" . }}
 {{- fail (printf "the Job %s is being deleted: wait until it is gone, then upgrade again" $name) }}
 {{- end }}
 {{- with include "minicluster.lackingAgent" . }}
@@ -37,11 +39,11 @@
 {{- $name := include "minicluster.name" . -}}
 {{- range include "minicluster.groups" . | fromJsonArray }}
 {{- $values := include "minicluster.groupValues" (list $root .) | fromJson }}
-{{- $group := set (set (omit $root "Values") "Values" $values) "group" .name }}
-{{- if ne (include "minicluster.installedValues" $group) "{}" }}
+{{- $group := set (set (set (omit $root "Values") "Values" $values) "group" .name) "cluster" $root }}
+{{- if ne (include "minicluster.keptValues" $group) "{}" }}
 {{- $changes := include "minicluster.changes" $group | fromJson | keys | sortAlpha | join ", " }}
-{{- if or $changes (ne (include "minicluster.liveVersion" $group) $root.Chart.Version) }}
-{{- $why := $changes | default (printf "version %s of the chart" (include "minicluster.liveVersion" $group)) | trunc 200 }}
+{{- if or $changes (ne (include "minicluster.foundVersion" $group) $root.Chart.Version) }}
+{{- $why := $changes | default (printf "version %s of the chart" (include "minicluster.foundVersion" $group)) | trunc 200 }}
 {{- fail (printf "the Job %s-%s is left of the former %s, whose values were others (%s): `kubectl delete job %s-%s`, then upgrade again" $name .name $name $why $name .name) }}
 {{- end }}
 {{- end }}
@@ -53,16 +55,16 @@
 {{- end }}
 {{- end }}
 
-{{/* Fails if a replacement would lose the queue, or run work again that has ended. Arguments: root, changes. */}}
+{{/* Fails if a replacement would lose the queue, or run work again that has ended. */}}
 {{- define "minicluster.refuseReplacement" -}}
-{{- $root := first . -}}
+{{- $root := . -}}
 {{- $name := include "minicluster.name" $root -}}
-{{- range $path, $texts := last . }}
+{{- range $path, $texts := include "minicluster.changes" . | fromJson }}
 {{- if or (hasPrefix "state." $path) (eq "archive.path" $path) }}
 {{- fail (printf "%s is %s, asked is %s: upgrade.replace would lose the queue of %s; leave it as it is, or %s" $path (first $texts) (last $texts) $name (include "minicluster.anotherWay" $root)) }}
 {{- end }}
 {{- end }}
-{{- range dig "status" "conditions" list (include "minicluster.liveJob" $root | fromJson) }}
+{{- range dig "status" "conditions" list (include "minicluster.foundJob" $root | fromJson) }}
 {{- if and (eq .type "Complete") (eq .status "True") }}
 {{- fail (printf "the work of %s has ended, and upgrade.replace would run it again; %s" $name (include "minicluster.anotherWay" $root)) }}
 {{- end }}

@@ -4,15 +4,12 @@ The hooks of `upgrade.replace`: which Jobs they remove, when they run, and the p
 
 {{/* The names of the Jobs that a replacement removes, as a JSON list: also those of groups that the values drop. */}}
 {{- define "minicluster.replacedJobs" -}}
-{{- if not (hasKey . "replaced") -}}
 {{- $names := include "minicluster.jobNames" . | fromJsonArray -}}
 {{- $name := include "minicluster.name" . -}}
-{{- range $path, $text := include "minicluster.installedValues" . | fromJson -}}
+{{- range $path, $text := include "minicluster.foundValues" . | fromJson -}}
 {{- if regexMatch "^groups\\[[0-9]+\\]\\.name$" $path }}{{ $names = append $names (printf "%s-%s" $name $text) }}{{ end -}}
 {{- end -}}
-{{- $_ := set . "replaced" (uniq $names | toJson) -}}
-{{- end -}}
-{{- .replaced -}}
+{{- uniq $names | toJson -}}
 {{- end }}
 
 {{/* The input of files/replace_jobs.py, as JSON. */}}
@@ -24,7 +21,7 @@ The hooks of `upgrade.replace`: which Jobs they remove, when they run, and the p
 {{- $made := list (include "minicluster.madeJob" . | fromJson) -}}
 {{- range include "minicluster.groups" . | fromJsonArray -}}
 {{- $values := include "minicluster.groupValues" (list $root .) | fromJson -}}
-{{- $group := set (set (omit $root "Values") "Values" $values) "group" .name -}}
+{{- $group := set (set (set (omit $root "Values") "Values" $values) "group" .name) "cluster" $root -}}
 {{- $_ := set $jobs (include "minicluster.jobName" $group) (include "minicluster.recorded" $group | fromJson) -}}
 {{- $made = append $made (include "minicluster.madeJob" $group | fromJson) -}}
 {{- end -}}
@@ -42,8 +39,8 @@ Jobs (GitOps); before a rollback always, because that renders nothing. Arguments
 */}}
 {{- define "minicluster.replaceHook" -}}
 {{- $root := index . 0 -}}{{- $kind := index . 2 -}}
-{{- $replaces := eq $root.change "replace" -}}
-{{- $knows := ne (include "minicluster.installedValues" $root) "{}" -}}
+{{- $replaces := eq (include "minicluster.change" $root) "replace" -}}
+{{- $knows := ne (include "minicluster.keptValues" $root) "{}" -}}
 {{- $remove := ternary list (list (ternary "pre-rollback" "pre-upgrade,pre-rollback" $knows)) (eq $kind "wait") -}}
 {{- $wait := ternary (list "post-upgrade") list (and $replaces (has $kind (list "wait" "all"))) -}}
 helm.sh/hook: {{ concat $remove $wait | join "," }}

@@ -20,7 +20,7 @@ Selector and pod template of the live services, as JSON; "" when there are none,
 the place of a suspended cluster's pods, change.
 */}}
 {{- define "minicluster.liveServices" -}}
-{{- if and (ne (include "minicluster.installedValues" .) "{}") (ne .change "place") -}}
+{{- if and (ne (include "minicluster.keptValues" .) "{}") (ne (include "minicluster.change" .) "place") -}}
 {{- $name := printf "%s-services" (include "minicluster.name" .) -}}
 {{- $live := include "minicluster.lookup" (list . "apps/v1" "Deployment" $name) | fromJson -}}
 {{- if eq (dig "spec" "template" "metadata" "annotations" "minicluster/services" "" $live) (include "minicluster.servicesDigest" .) -}}
