@@ -51,4 +51,4 @@ def test_versions_of_kubernetes_are_in_one_template() -> None:
 
 def test_what_a_helper_returns_does_not_depend_on_what_was_rendered_before() -> None:
     # no template leaves anything in the root for the next one; these keep what they would find again
-    assert set(places(r'\bset (?:\.|\$|\$root) ')) == {"common/_once.tpl", "live/_lookup.tpl"}
+    assert set(places(r"\bset (?:\.|\$|\$root) ")) == {"common/_once.tpl", "live/_lookup.tpl"}
