@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minicluster.render import defaults, upgrade
+from minicluster.render import defaults, kept, upgrade
 from renderings import probe_chart
 from support import CHART, Helm, deep, one
 
@@ -22,6 +22,7 @@ metadata: {name: probe}
 changes: {{ $changes | quote }}
 handed: {{ include "minicluster.installed" . | quote }}
 others: {{ include "minicluster.others" . | quote }}
+kept: {{ include "minicluster.keptSpecs" . | quote }}
 wanted: {{ include "minicluster.wantedJobs" . | quote }}
 ---
 kind: Job
@@ -66,7 +67,9 @@ def probe(helm4: Helm, tmp_path: Path) -> Probe:
         done = helm4.run("template", "mc", chart, *options, "--is-upgrade", "--values", "-", stdin=json.dumps(values))
         if done.code:
             return {"error": done.both}
-        return {**one(done.out, "Probe"), "job": one(done.out, "Job")}
+        found, job = one(done.out, "Probe"), one(done.out, "Job")
+        stays = kept.load(found).get(("default", job["metadata"]["name"]))
+        return {**found, "job": kept.as_kept(job, stays) if stays else job}
 
     def probe(
         asked: Mapping[str, Any],

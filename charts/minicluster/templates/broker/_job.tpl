@@ -7,6 +7,7 @@
 
 {{/*
 Metadata and spec of an Indexed Job. Argument: the root, or for a group a root with the group's name and values (broker/group-job.yaml).
+The post-renderer gives a Job that an upgrade keeps the immutable part of the live one (plugin/minicluster/render/kept.py).
 */}}
 {{- define "minicluster.job" -}}
 {{- include "minicluster.refuseKueueChange" . -}}
@@ -28,17 +29,9 @@ metadata:
     {{ $key | quote }}: {{ $text | quote }}
     {{- end }}
 spec:
-  {{- $live := include "minicluster.liveSpec" . }}
-  {{- if $live }}
-  # as in the live Job
-  {{- range $field, $value := fromJson $live }}
-  {{ $field }}: {{- include "minicluster.yaml" $value | nindent 4 }}
-  {{- end }}
-  {{- else }}
   completionMode: Indexed
   {{- with include "minicluster.jobFields" . }}
   {{- nindent 2 (trimPrefix "\n" .) }}
-  {{- end }}
   {{- end }}
   {{- $counts := include "minicluster.counts" . | fromJson }}
   {{- if .Values.autoscaling.enabled }}
@@ -48,7 +41,7 @@ spec:
   completions: {{ int64 $counts.completions }}
   parallelism: {{ int64 $counts.parallelism }}
   backoffLimit: {{ int64 .Values.backoffLimit }}
-  {{- if and (not $live) (eq (include "minicluster.supports" (list . "backoffLimitPerIndex")) "yes") }}
+  {{- if eq (include "minicluster.supports" (list . "backoffLimitPerIndex")) "yes" }}
   # Kubernetes waits longer after each failure. With this field it counts failures by index, so that those of one
   # pod don't delay another. The limit is still backoffLimit.
   backoffLimitPerIndex: 2147483647
@@ -61,7 +54,6 @@ spec:
   {{- if .Values.cleanup }}
   ttlSecondsAfterFinished: 0
   {{- end }}
-  {{- if not $live }}
   {{- if and (not .group) (eq (include "minicluster.supports" (list . "successPolicy")) "yes") }}
   successPolicy:
     rules:
@@ -89,14 +81,8 @@ spec:
           values: [66]
       {{- end }}
   template:
-    {{- include "minicluster.newTemplate" . | fromJson | include "minicluster.yaml" | nindent 4 }}
-  {{- end }}
-{{- end }}
-
-{{/* The pod template of a new Job, as JSON. */}}
-{{- define "minicluster.newTemplate" -}}
-{{- $template := fromYaml (include "minicluster.podTemplate" .) -}}
-{{- (include "minicluster.merge" (list $template .Values.pod.template) | fromJson).value | toJson -}}
+    {{- $template := include "minicluster.podTemplate" . | fromYaml }}
+    {{- (include "minicluster.merge" (list $template .Values.pod.template) | fromJson).value | include "minicluster.yaml" | nindent 4 }}
 {{- end }}
 
 {{/*

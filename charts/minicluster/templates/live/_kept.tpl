@@ -21,39 +21,14 @@
 {{- end }}
 
 {{/*
-The immutable part of the live Job's spec, as JSON; "" when there is none. It is rendered unchanged: a newer chart, or a
-newer Kubernetes, changes only the next Job.
+The specs of the Jobs that stay, by name, for the post-renderer (plugin/minicluster/render/kept.py), as JSON in base64; "" for
+none. The chart renders new Jobs, whose immutable part gives way to the live one.
 */}}
-{{- define "minicluster.liveSpec" -}}
-{{- if ne (include "minicluster.keptValues" .) "{}" -}}
-{{- $spec := (fromJson (include "minicluster.keptJob" .)).spec -}}
-{{- /* the API server adds these; it refuses a new Job that has them */ -}}
-{{- $metadata := omit ($spec.template.metadata | default dict) "creationTimestamp" -}}
-{{- $_ := set $metadata "labels" (omit ($metadata.labels | default dict) "controller-uid" "job-name" "batch.kubernetes.io/controller-uid" "batch.kubernetes.io/job-name") -}}
-{{- $_ := set $spec.template "metadata" $metadata -}}
-{{- $spec = omit $spec "selector" "manualSelector" -}}
-{{- range (include "minicluster.constants" . | fromJson).mutableJobFields }}{{ $_ := unset $spec . }}{{ end -}}
-{{- if eq (include "minicluster.change" .) "place" }}{{ include "minicluster.changeTemplate" (list $spec.template (include "minicluster.newTemplate" . | fromJson)) }}{{ end -}}
-{{- toJson $spec -}}
+{{- define "minicluster.keptSpecs" -}}
+{{- $jobs := dict -}}
+{{- range include "minicluster.jobNames" . | fromJsonArray -}}
+{{- $job := include "minicluster.kept" (list $ .) | fromJson -}}
+{{- if ne (include "minicluster.recordOf" $job) "{}" }}{{ $_ := set $jobs . $job.spec }}{{ end -}}
 {{- end -}}
-{{- end }}
-
-{{/*
-Sets in a pod template, in place, what Kubernetes lets a suspended Job change, as a new template has it. Arguments: live
-template, new one.
-*/}}
-{{- define "minicluster.changeTemplate" -}}
-{{- $live := first . -}}{{- $new := last . -}}
-{{- $_ := set $live "metadata" $new.metadata -}}
-{{- range list "nodeSelector" "tolerations" "affinity" -}}
-{{- $_ := unset $live.spec . -}}
-{{- if hasKey $new.spec . }}{{ $_ := set $live.spec . (get $new.spec .) }}{{ end -}}
-{{- end -}}
-{{- range $kind := list "initContainers" "containers" -}}
-{{- range $container := get $live.spec $kind | default list -}}
-{{- range get $new.spec $kind | default list -}}
-{{- if eq .name $container.name }}{{ $_ := set $container "resources" (.resources | default dict) }}{{ end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
+{{- with $jobs }}{{ dict "change" (include "minicluster.change" $) "jobs" . | toJson | b64enc }}{{ end -}}
 {{- end }}
