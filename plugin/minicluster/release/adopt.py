@@ -90,6 +90,7 @@ def cover(data: bytes) -> Iterator[bytes]:
         if document is None:
             yield chunk
             continue
+        document.pop("kept", None)
         metadata = document["metadata"]
         # where Helm 4 notes the template
         annotations = metadata.pop("annotations", {})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from minicluster import yamlio
 from minicluster.errors import SpecError
+from minicluster.release import adopt
 from minicluster.render import kept
 from support import GROUP, deep, load_all
 
@@ -111,6 +112,13 @@ def test_a_suspended_job_changes_in_what_it_may_and_keeps_the_rest() -> None:
 def test_a_new_job_stays_as_the_chart_renders_it(document: dict[str, Any]) -> None:
     data = b"".join([OTHER, yamlio.dump(NEW), yamlio.dump(document)])
     assert kept.with_kept(data) == data
+
+
+def test_a_helm_in_another_one_hands_out_the_live_jobs_once() -> None:
+    job, covered = load_all(b"".join(adopt.cover(yamlio.dump(NEW) + yamlio.dump(handed()))))
+    assert job["spec"]["template"]["spec"] == LIVE["template"]["spec"]
+    # the outer one compares the Job with that of the last revision, which must not come undone
+    assert json.loads(covered["data"][GROUP]).keys() == handed().keys() - {"kept"}
 
 
 @pytest.mark.parametrize(
