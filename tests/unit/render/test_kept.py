@@ -122,7 +122,8 @@ def test_a_helm_in_another_one_hands_out_the_live_jobs_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["x", "e30=", base64.b64encode(b"[1]").decode(), base64.b64encode(b'{"change": "", "jobs": {"a": 1}}'), 7]
+    "text",
+    ["x", "e30=", base64.b64encode(b"[1]").decode(), base64.b64encode(b'{"change": "", "jobs": {"a": 1}}').decode(), 7],
 )
 def test_a_text_that_the_chart_did_not_write_is_refused(text: Any) -> None:
     with pytest.raises(SpecError, match=r"^kept is not what the chart writes: leave it out$"):
