@@ -1,6 +1,8 @@
 """The parts of a rendering that tests of the templates look at."""
 
+import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,4 +49,17 @@ def probe_chart(folder: Path, template: str) -> Path:
         if path.suffix != ".tpl":
             path.unlink()
     (folder / "templates" / "probe.yaml").write_text(template)
+    return folder
+
+
+def live_chart(folder: Path, live: Mapping[str, Any]) -> Path:
+    """Write our chart as it finds live objects, by kind and name, and return its folder."""
+    shutil.copytree(CHART, folder)
+    (folder / "files" / "live.json").write_text(json.dumps({name: json.dumps(one) for name, one in live.items()}))
+    values = folder / "templates" / "common" / "_values.tpl"
+    begin = '{{- define "minicluster.defaults" -}}\n'
+    text = values.read_text(encoding="utf-8")
+    assert begin in text
+    found = '{{ $_ := set . "lookups" (.Files.Get "files/live.json" | fromJson) }}'
+    values.write_text(text.replace(begin, f'{begin}{{{{- if not (hasKey . "lookups") }}}}{found}{{{{ end -}}}}\n'))
     return folder

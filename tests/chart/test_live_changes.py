@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minicluster.render import defaults, upgrade
+from minicluster.render import defaults, kept, upgrade
 from renderings import probe_chart
 from support import CHART, Helm, deep, one
 
@@ -15,14 +15,14 @@ PROBE = """{{- $_ := set . "lookups" (.Files.Get "files/live.json" | fromJson) -
 {{- include "minicluster.defaults" . -}}
 {{- include "minicluster.refuseChange" . -}}
 {{- $changes := "{}" -}}
-{{- if ne (include "minicluster.installedValues" .) "{}" }}{{ $changes = include "minicluster.changes" . }}{{ end -}}
+{{- if ne (include "minicluster.foundValues" .) "{}" }}{{ $changes = include "minicluster.changes" . }}{{ end -}}
 kind: Probe
 metadata: {name: probe}
-change: {{ .change | quote }}
-hint: {{ .hint | default "" | quote }}
+{{ include "minicluster.decision" . | fromJson | toYaml }}
 changes: {{ $changes | quote }}
 handed: {{ include "minicluster.installed" . | quote }}
 others: {{ include "minicluster.others" . | quote }}
+kept: {{ include "minicluster.keptSpecs" . | quote }}
 wanted: {{ include "minicluster.wantedJobs" . | quote }}
 ---
 kind: Job
@@ -67,7 +67,9 @@ def probe(helm4: Helm, tmp_path: Path) -> Probe:
         done = helm4.run("template", "mc", chart, *options, "--is-upgrade", "--values", "-", stdin=json.dumps(values))
         if done.code:
             return {"error": done.both}
-        return {**one(done.out, "Probe"), "job": one(done.out, "Job")}
+        found, job = one(done.out, "Probe"), one(done.out, "Job")
+        stays = kept.load(found).get(("default", job["metadata"]["name"]))
+        return {**found, "job": kept.as_kept(job, stays) if stays else job}
 
     def probe(
         asked: Mapping[str, Any],

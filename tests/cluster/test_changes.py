@@ -179,7 +179,7 @@ def test_an_upgrade_to_a_chart_with_a_new_value_is_accepted(release: Release, co
 
 
 OLDER = {
-    "templates/_version.tpl": {'"1.36"': '"1.99"', '"1.31"': '"1.99"', '"1.29"': '"1.99"'},
+    "templates/common/_version.tpl": {'"1.36"': '"1.99"', '"1.31"': '"1.99"', '"1.29"': '"1.99"'},
 }
 
 

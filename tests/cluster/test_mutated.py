@@ -123,7 +123,7 @@ def test_a_newer_chart_leaves_it_alone(release: Release, copy_of_chart: Callable
     release.chart = copy_of_chart(
         {
             "Chart.yaml": {f"\nversion: {version()}": "\nversion: 9.8.7"},
-            "templates/_place.tpl": {"enableServiceLinks: false": "enableServiceLinks: true"},
+            "templates/common/_place.tpl": {"enableServiceLinks: false": "enableServiceLinks: true"},
         }
     )
     release.upgrade(size=3)

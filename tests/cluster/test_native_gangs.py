@@ -36,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickCluster]:
 def as_before(copy_of_chart: Callable[..., Path]) -> Path:
     """Make a chart that leaves the pods without a group, as the chart did before it supported gangs."""
     makes_gangs = '(include "minicluster.makesGangs" .) }}{{ $policy'
-    return copy_of_chart({"templates/_gang.tpl": {makes_gangs: "false }}{{ $policy"}})
+    return copy_of_chart({"templates/gang/_gang.tpl": {makes_gangs: "false }}{{ $policy"}})
 
 
 def policy(release: Release) -> Any:

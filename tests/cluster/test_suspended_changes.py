@@ -86,7 +86,7 @@ def test_the_jobs_of_groups_change_when_all_are_suspended(release: Release) -> N
 @pytest.mark.any_helm
 def test_an_older_kubernetes_is_named(release: Release, copy_of_chart: Callable[..., Path]) -> None:
     release.chart = copy_of_chart(
-        {"templates/_version.tpl": {'"suspendedChanges" "1.36"': '"suspendedChanges" "1.99"'}}
+        {"templates/common/_version.tpl": {'"suspendedChanges" "1.36"': '"suspendedChanges" "1.99"'}}
     )
     release.install(**VALUES, suspend=True)
     # where the pods may run can change before they ever ran

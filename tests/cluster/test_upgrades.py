@@ -58,10 +58,10 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
         path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
     chart, templates = "charts/minicluster", "charts/minicluster/templates"
-    change(f"{templates}/_container.tpl", "entrypoint.sh]", "other.sh]")
-    change(f"{templates}/_place.tpl", "enableServiceLinks: false", "enableServiceLinks: true")
-    change(f"{templates}/_job.tpl", "values: [85, 137, 255]", "values: [85]")
-    change(f"{templates}/services-deployment.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
+    change(f"{templates}/broker/_container.tpl", "entrypoint.sh]", "other.sh]")
+    change(f"{templates}/common/_place.tpl", "enableServiceLinks: false", "enableServiceLinks: true")
+    change(f"{templates}/broker/_job.tpl", "values: [85, 137, 255]", "values: [85]")
+    change(f"{templates}/services/deployment.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
     change(f"{chart}/Chart.yaml", f"\nversion: {version()}\n", "\nversion: 9.8.7\n")
     change(f"{chart}/values.yaml", "  logLevel: 6 ", "  novelty: calm\n  logLevel: 6 ")
     change(f"{chart}/files/defaults.json", '"logLevel": 6,', '"logLevel": 6, "novelty": "calm",')

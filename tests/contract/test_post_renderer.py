@@ -66,7 +66,7 @@ def test_the_post_renderer_leaves_no_document_or_annotation_of_its_own(helm: Hel
 
 
 def test_rendered_objects_keep_the_name_of_their_template(helm4: Helm) -> None:
-    text = helm4.template(*POST, "--show-only", "templates/minicluster.yaml")
+    text = helm4.template(*POST, "--show-only", "templates/handover/minicluster.yaml")
     assert {kind for kind, _ in by_name(text)} == {"ConfigMap", "Secret"}
 
 

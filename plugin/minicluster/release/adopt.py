@@ -19,6 +19,7 @@ from minicluster.convert.read import each_object, is_list
 from minicluster.errors import StreamError, ToolError
 from minicluster.release import helm
 from minicluster.release.caller import Caller
+from minicluster.render.kept import with_kept
 from minicluster.render.revision import Job, Name, jobs_of, name_of, with_sent
 from minicluster.render.stream import GROUP, INNER, KIND, OPERATOR, may_have_others, parse, split
 
@@ -81,13 +82,15 @@ def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
 def cover(data: bytes) -> Iterator[bytes]:
     """Yield the stream of a Helm that was called from here, with its hand-over documents as text in ConfigMaps.
 
-    With a cluster, Helm takes no document of a group that the cluster doesn't have. Raises StreamError.
+    With a cluster, Helm takes no document of a group that the cluster doesn't have. Jobs that stay are as they are
+    live. Raises StreamError, SpecError.
     """
-    for chunk in split(data):
+    for chunk in split(with_kept(data)):
         document = parse(chunk)
         if document is None:
             yield chunk
             continue
+        document.pop("kept", None)
         metadata = document["metadata"]
         # where Helm 4 notes the template
         annotations = metadata.pop("annotations", {})

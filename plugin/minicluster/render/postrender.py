@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import broker, config, curve, devices, renamed, revision, shared, stream
+from minicluster.render import broker, config, curve, devices, kept, renamed, revision, shared, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -37,7 +37,7 @@ def render(
             keypair = partial(_keypair, cluster, seed, allow_random)
             yield chain(shared.documents(cluster, left), config.documents(cluster, keypair, programs))
 
-    rendered = b"".join(stream.render(data, expand))
+    rendered = b"".join(stream.render(kept.with_kept(data), expand))
     if not (newcomers or revisions):
         return rendered
     return _with_live_jobs(rendered, newcomers, revisions)

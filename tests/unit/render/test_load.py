@@ -32,8 +32,35 @@ def at(path: str, value: Any) -> dict[str, Any]:
     return spec
 
 
+def of_template(spec: Any) -> dict[str, Any]:
+    return at("pod.template.spec", spec)
+
+
+def of_app(**fields: Any) -> dict[str, Any]:
+    return of_template({"containers": [{"name": "app", **fields}]})
+
+
 # A value, and the whole message after `MiniCluster NAME: `.
 REFUSED: list[tuple[dict[str, Any], str]] = [
+    # parts of Kubernetes that the chart's templates read
+    (at("pod.template", "x"), 'pod.template is "x": must be object'),
+    (of_template("foo"), 'pod.template.spec is "foo": must be object'),
+    (of_template({"containers": "x"}), 'pod.template.spec.containers is "x": must be array'),
+    (of_template({"containers": ["x"]}), 'pod.template.spec.containers[0] is "x": must be object'),
+    (of_app(lifecycle="x"), 'pod.template.spec.containers[0].lifecycle is "x": must be object'),
+    (of_app(volumeMounts="x"), 'pod.template.spec.containers[0].volumeMounts is "x": must be array'),
+    (
+        of_app(volumeMounts=[{"mountPath": 3}]),
+        "pod.template.spec.containers[0].volumeMounts[0].mountPath is 3: must be string",
+    ),
+    (
+        of_app(volumeMounts=[{"name": "a"}]),
+        'pod.template.spec.containers[0].volumeMounts[0] is {"name": "a"}: needs mountPath',
+    ),
+    (
+        runner(securityContext={"capabilities": "x"}) | {"metrics": {"enabled": True}},
+        'containers[0].securityContext.capabilities is "x": must be object',
+    ),
     # unknown fields, each with the nearest known one
     ({"siez": 1}, "siez is not a field; did you mean size?"),
     # no suggestion without a similar name

@@ -7,7 +7,7 @@ from minicluster.render.model import MiniClusterModel
 from minicluster.render.wanted import Wanted, parse, problems
 
 WHERE = "flux.bursting.follow"
-#: The context of the Deployment's own cluster (charts/minicluster/templates/follow-configmap.yaml).
+#: The context of the Deployment's own cluster (charts/minicluster/templates/follow/configmap.yaml).
 OWN = "in-cluster"
 
 

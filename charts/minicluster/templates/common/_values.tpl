@@ -1,0 +1,44 @@
+{{/* How the chart writes a value as YAML, which defaults unset values have, and the constants. */}}
+
+{{/*
+A value as YAML. Some readers take U+0085, U+2028 and U+2029 for line breaks, which can end a text of several lines, and
+toYaml returns nothing for a control character. A value with one of these is written as JSON with escapes.
+*/}}
+{{- define "minicluster.yaml" -}}
+{{- $json := toJson . -}}
+{{- if regexMatch "[\u007f-\u009f\ufffe\uffff]|\\\\u202[89]" $json -}}
+{{- /* %+q escapes what is not ASCII; it also escapes JSON's quotes and backslashes, which is undone here */ -}}
+{{- printf "%+q" $json | trimPrefix "\"" | trimSuffix "\"" | replace "\\\"" "\"" | replace "\\\\" "\\" -}}
+{{- else }}{{ toYaml . }}{{ end -}}
+{{- end }}
+
+{{/*
+Sets the defaults of unset values, in place. Helm drops a value that the user sets to null, and `--reuse-values` lacks
+the fields that a newer chart adds. Each template of an object calls this first, and renders nothing without `enabled`, by
+which a parent chart leaves this one out.
+*/}}
+{{- define "minicluster.defaults" -}}
+{{- include "minicluster.fill" (list .Values (.Files.Get "files/defaults.json" | fromJson)) -}}
+{{- if ne (toString .Values.enabled) "false" }}{{ $_ := set .Values "enabled" true }}{{ end -}}
+{{- end }}
+
+{{/* The constants that templates and post-renderer share (plugin/minicluster/render/constants.py), as JSON. */}}
+{{- define "minicluster.constants" -}}
+{{- .Files.Get "files/constants.json" -}}
+{{- end }}
+
+{{/* The port on which brokers listen. */}}
+{{- define "minicluster.brokerPort" -}}
+{{- (include "minicluster.constants" . | fromJson).brokerPort | int64 -}}
+{{- end }}
+
+{{/* Sets the missing keys of a map to their defaults, in place, at all levels. Arguments: map, defaults. */}}
+{{- define "minicluster.fill" -}}
+{{- $values := first . -}}
+{{- range $key, $default := last . }}
+{{- $value := get $values $key }}
+{{- if or (not (hasKey $values $key)) (kindIs "invalid" $value) }}{{ $_ := set $values $key $default }}
+{{- else if and (kindIs "map" $value) (kindIs "map" $default) }}{{ include "minicluster.fill" (list $value $default) }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,87 @@
+"""The live Jobs that an upgrade keeps: the chart renders new ones, whose immutable part gives way to the live one here.
+
+So a newer chart, or a newer Kubernetes, changes only the next Job. What Kubernetes lets a suspended Job change is as in
+the new one.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from minicluster import yamlio
+from minicluster.errors import SpecError
+from minicluster.render.revision import Job, Name, jobs_of, name_of
+from minicluster.render.stream import parse, split
+from minicluster.render.upgrade import immutable_fields
+
+#: Fields of a Job's spec, and labels of its pods, that the API server sets. It refuses a new Job that has them.
+_SERVER_FIELDS = {"selector", "manualSelector"}
+_SERVER_LABELS = {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
+#: Fields of a pod's spec that a suspended Job may change, beside the resources of containers.
+_WHERE = ("nodeSelector", "tolerations", "affinity")
+
+
+class Kept(NamedTuple):
+    """A live Job that stays."""
+
+    spec: Mapping[str, Any]
+    changes_in_place: bool
+
+
+def with_kept(stream: bytes) -> bytes:
+    """Return a stream of the chart in which Jobs that stay are as they are live; all else byte for byte.
+
+    Raises SpecError for a text that the chart didn't write, and StreamError.
+    """
+    documents = [document for chunk in split(stream) if b"kept" in chunk and (document := parse(chunk))]
+    kept = {name: job for document in documents for name, job in load(document).items()}
+    if not kept:
+        return stream
+    found = ((chunk, job, kept.get(name_of(job)) if job else None) for chunk, job in jobs_of(stream))
+    return b"".join(yamlio.dump(as_kept(job, live)) if job and live else chunk for chunk, job, live in found)
+
+
+def load(document: Mapping[str, Any]) -> dict[Name, Kept]:
+    """Return what a hand-over document says of the live Jobs that stay."""
+    text = document.get("kept")
+    if not text:
+        return {}
+    try:
+        found = json.loads(base64.b64decode(str(text), validate=True))
+        namespace = str(document["metadata"].get("namespace") or "default")
+        return {(namespace, name): Kept(dict(spec), found["change"] == "place") for name, spec in found["jobs"].items()}
+    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
+        raise SpecError("kept is not what the chart writes: leave it out") from None
+
+
+def as_kept(job: Job, live: Kept) -> Job:
+    """Return a new Job with the immutable part of the live one."""
+    fields = immutable_fields({"spec": live.spec})
+    spec = {field: value for field, value in fields.items() if field not in _SERVER_FIELDS}
+    spec["template"] = _as_sent(live.spec["template"])
+    if live.changes_in_place:
+        spec["template"] = _changed(spec["template"], job["spec"]["template"])
+    new = immutable_fields(job)
+    return {**job, "spec": {**spec, **{field: value for field, value in job["spec"].items() if field not in new}}}
+
+
+def _as_sent(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a live pod template without what the API server has added to its metadata."""
+    metadata = {key: value for key, value in (template.get("metadata") or {}).items() if key != "creationTimestamp"}
+    labels = {key: text for key, text in (metadata.get("labels") or {}).items() if key not in _SERVER_LABELS}
+    return {**template, "metadata": {**metadata, "labels": labels}}
+
+
+def _changed(live: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a live pod template in which all that a suspended Job may change is as in the new one."""
+    spec = {field: value for field, value in live["spec"].items() if field not in _WHERE}
+    spec |= {field: new["spec"][field] for field in _WHERE if field in new["spec"]}
+    for kind in ("initContainers", "containers"):
+        resources = {one["name"]: one.get("resources") or {} for one in new["spec"].get(kind) or []}
+        if kind in spec:
+            spec[kind] = [
+                {**one, "resources": resources[one["name"]]} if one["name"] in resources else one for one in spec[kind]
+            ]
+    return {**live, "metadata": new["metadata"], "spec": spec}
