@@ -49,7 +49,7 @@ def config(cluster: MiniClusterModel) -> str:
     """
     own: str = cluster.flux["brokerConfig"]
     if not own:
-        return tomli_w.dumps(_tables(cluster))
+        return tomli_w.dumps(computed(cluster))
     import tomllib  # noqa: PLC0415 - 4 ms
 
     try:
@@ -59,21 +59,23 @@ def config(cluster: MiniClusterModel) -> str:
     return own
 
 
-def given(cluster: MiniClusterModel) -> dict[str, Any]:
-    """Return the user's own broker.toml as tables; none when there is none, or it is not TOML."""
+def given(cluster: MiniClusterModel) -> dict[str, Any] | None:
+    """Return the user's own broker.toml as tables; None when there is none, or it is not TOML."""
     own: str = cluster.flux["brokerConfig"]
     if own:
         import tomllib  # noqa: PLC0415 - 4 ms
 
         with suppress(tomllib.TOMLDecodeError):
             return tomllib.loads(own)
-    return {}
+    return None
 
 
 def remarks(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what may surprise of a user's own broker.toml: in a release, the chart's notes have it."""
     tables = given(cluster)
-    if tables and "hosts" not in section(tables, "bootstrap") and cluster.max_size > 1:
+    if tables is None:
+        return
+    if "hosts" not in section(tables, "bootstrap") and cluster.max_size > 1:
         yield "flux.brokerConfig has no bootstrap.hosts, so each broker is an instance of its own: give the hosts"
     policy = section(tables, "sched-fluxion-qmanager").get("queue-policy")
     if policy == "fcfs":
@@ -89,23 +91,19 @@ def section(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
+def computed(cluster: MiniClusterModel) -> dict[str, Any]:
+    """Return the broker.toml that is computed from the spec, as tables."""
     network = cluster.spec["network"]
     domain = f"{cluster.service}.{cluster.namespace}.svc.{network['clusterDomain']}"
-    tables: dict[str, Any] = {
-        # root, for example in another container of the pod, may look and administer; Flux takes no jobs from it
-        "access": {"allow-guest-user": True, "allow-root-owner": True},
-        "bootstrap": {
-            "curve_cert": f"{cluster.state}/curve/curve.cert",
-            "default_port": BROKER_PORT,
-            "default_bind": f"tcp://{interface(cluster)}:%p",
-            # the final dot keeps the resolver from trying search domains while the name does not exist yet
-            "default_connect": f"tcp://%h.{domain}.:%p",
-            "hosts": bootstrap(cluster),
-        },
-        # Flux must not detect resources itself: a container sees more of a Kubernetes node than it may use
-        "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
+    bootstrap_table = {
+        "curve_cert": f"{cluster.state}/curve/curve.cert",
+        "default_port": BROKER_PORT,
+        "default_bind": f"tcp://{interface(cluster)}:%p",
+        # the final dot keeps the resolver from trying search domains while the name does not exist yet
+        "default_connect": f"tcp://%h.{domain}.:%p",
+        "hosts": bootstrap(cluster),
     }
+    tables = _of_each_broker(bootstrap_table, f"{cluster.state}/etc/flux/system/R")
     # Flux asks its scheduler, and refuses a job that can never run when it is submitted (flux-config-ingest(5)). R has
     # all hosts that may ever join, so a job may wait for hosts that come later
     tables["ingest"] = {"validator": {"plugins": ["jobspec", f"{cluster.files}/feasible.py"]}}
@@ -124,6 +122,24 @@ def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
         tables["sched-fluxion-qmanager"] = {"queue-policy": scheduler["queuePolicy"] or QUEUE_POLICY}
         tables["sched-fluxion-resource"] = {"match-policy": scheduler["matchPolicy"] or MATCH_POLICY}
     return tables
+
+
+def of_machine(cluster: MiniClusterModel, has_r: bool) -> str:
+    """Return the broker.toml of a machine that joins a root; paths are relative, and without R it asks the lead."""
+    return tomli_w.dumps(
+        _of_each_broker({"curve_cert": "curve.cert", "hosts": bootstrap(cluster)}, "R" if has_r else "")
+    )
+
+
+def _of_each_broker(network: Mapping[str, Any], r: str) -> dict[str, Any]:
+    """Return the tables of each broker, in a pod or not; ``r`` is the path of the resource set, "" without one."""
+    return {
+        # root, for example in another container of the pod, may look and administer; Flux takes no jobs from it
+        "access": {"allow-guest-user": True, "allow-root-owner": True},
+        "bootstrap": network,
+        # Flux must not detect resources itself: a container sees more of a Kubernetes node than it may use
+        "resource": {**({"path": r} if r else {}), "noverify": True},
+    }
 
 
 def interface(cluster: MiniClusterModel) -> str:
