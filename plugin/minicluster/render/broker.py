@@ -85,6 +85,12 @@ def remarks(cluster: MiniClusterModel) -> Iterator[str]:
         )
 
 
+def port(cluster: MiniClusterModel) -> int:
+    """Return the port on which the brokers of the pods listen."""
+    own = section(given(cluster) or {}, "bootstrap").get("default_port")
+    return own if isinstance(own, int) else BROKER_PORT
+
+
 def section(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a table of broker.toml; an empty one when it is missing, or no table."""
     found = tables.get(name)

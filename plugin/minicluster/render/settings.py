@@ -26,6 +26,8 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_groups": "".join(_group(group) for group in cluster.groups),
         "mc_joins": _joined_lead(cluster),
         "mc_hosts_count": registered(cluster),
+        # as /proc/net/tcp has it
+        "mc_port_hex": f"{broker.port(cluster):04X}",
         "mc_records": "" if cluster.flux["brokerConfig"] else broker.RECORDS,
         "mc_resource_set": resources.resource_set(cluster),
         "mc_archive": cluster.spec["archive"]["path"],

@@ -154,8 +154,8 @@ def broker_config(cluster: MiniClusterModel) -> Iterator[str]:
     if cluster.state_claim and "checkpoint-period" not in broker.section(tables, "kvs"):
         key = "claimName" if cluster.spec["state"]["claimName"] else "capacity"
         yield (
-            f"flux.brokerConfig has no checkpoint-period in kvs, and state.{key} is to keep the queue of a killed lead: "
-            'write checkpoint-period = "1s" there'
+            f"flux.brokerConfig has no checkpoint-period in kvs, and state.{key} is to keep the queue of a killed "
+            'lead: write checkpoint-period = "1s" there'
         )
 
 
