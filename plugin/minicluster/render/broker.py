@@ -18,15 +18,15 @@ from minicluster.render.model import MiniClusterModel
 #: Where a broker of a pod listens; the interfaces of a Kubernetes node have names of their own.
 INTERFACE = "eth0"
 #: Children of a broker when the values set no topology: with more hosts the tree gets another level.
-FANOUT = 256
+FANOUT_BROKERS = 256
 #: Seconds for jobs to end, and then for the broker, of a grace period of 30 s or more.
-KILL, ENDS = 8, 7
+KILL_SECONDS, END_SECONDS = 8, 7
 #: The policy of Fluxion that starts most jobs and lets a job wait for nodes that are not up; its fcfs fails the job.
 QUEUE_POLICY = "easy"
 #: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
 MATCH_POLICY = "lonode"
 #: The most records of jobs that have ended; in a lead with little memory memory.sh lowers it.
-RECORDS = 10000
+KEPT_RECORDS = 10000
 
 
 def quorum(cluster: MiniClusterModel) -> int | None:
@@ -117,7 +117,7 @@ def computed(cluster: MiniClusterModel) -> dict[str, Any]:
         # the first two are Flux's own
         tables["ingest"]["frobnicator"] = {"plugins": ["defaults", "constraints", f"{cluster.files}/frobnicator.py"]}
     # each takes memory of the lead's broker, which lives for weeks
-    tables["job-manager"] = {"inactive-num-limit": RECORDS}
+    tables["job-manager"] = {"inactive-num-limit": KEPT_RECORDS}
     # a kill loses what was written since the last checkpoint (flux-config-kvs(5))
     tables["kvs"] = {"checkpoint-period": f"{cluster.spec['state']['syncSeconds']:g}s"}
     scheduler = cluster.flux["scheduler"]
@@ -187,7 +187,7 @@ def start(cluster: MiniClusterModel) -> list[str]:
         attributes["broker.quorum"] = needed
     # a broker that is told to stop has the rest of the pod's grace period, and the dump needs some of it
     rest = grace(cluster)[2]
-    timeout = 10 if rest >= ENDS else max(2, rest // 2)
+    timeout = 10 if rest >= END_SECONDS else max(2, rest // 2)
     attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = f"{timeout}s"
     attributes |= log(cluster)
     return words + setting(attributes)
@@ -206,9 +206,9 @@ def grace(cluster: MiniClusterModel) -> tuple[int, int, int]:
     seconds = int(cluster.spec["pod"]["terminationGracePeriodSeconds"])
     archive = cluster.spec["archive"]
     # the last two numbers are for too short a period: the dump of an archive then gets half of it
-    ends, least, part = (int(archive["dumpSeconds"]), 4, 3) if archive["path"] else (ENDS, 2, 2)
-    leave = max(seconds - KILL - ends, seconds // least)
-    kill = min(KILL, (seconds - leave + 1) // part)
+    ends, least, part = (int(archive["dumpSeconds"]), 4, 3) if archive["path"] else (END_SECONDS, 2, 2)
+    leave = max(seconds - KILL_SECONDS - ends, seconds // least)
+    kill = min(KILL_SECONDS, (seconds - leave + 1) // part)
     return leave, kill, seconds - leave - kill
 
 
@@ -216,7 +216,7 @@ def tree(cluster: MiniClusterModel) -> dict[str, object]:
     """Return the attributes of the tree of brokers."""
     flux = cluster.flux
     # every broker of a burst reaches rank 0 only, so rank 0 is the parent of all
-    default = f"kary:{0 if cluster.is_multi_cluster else FANOUT}"
+    default = f"kary:{0 if cluster.is_multi_cluster else FANOUT_BROKERS}"
     attributes: dict[str, object] = {"tbon.topo": flux["topology"] or default}
     if _seconds(flux["connectTimeout"]):
         attributes["tbon.connect_timeout"] = flux["connectTimeout"]

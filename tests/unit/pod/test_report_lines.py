@@ -105,13 +105,13 @@ def test_a_lead_that_was_told_to_stop_has_less_time(
 
 
 def test_a_report_without_time_leaves_the_attributes_out(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(job_report.BATCH + 1):
+    for number in range(job_report.BATCH_JOBS + 1):
         flux.submit(number, jobspec={"attributes": {"user": {"n": number}}})
     program = run_program(monkeypatch, flux, "job_report.py")
     times = iter([0.0, 0.0, 2.0])
     monkeypatch.setattr("time.monotonic", lambda: next(times))
     users = [json.loads(line)["user"] for line in program["report"](flux, 1.0).splitlines()]
-    assert users == [*({"n": number} for number in range(job_report.BATCH)), None]
+    assert users == [*({"n": number} for number in range(job_report.BATCH_JOBS)), None]
 
 
 def test_a_file_that_can_not_be_written_is_an_error_of_one_line(

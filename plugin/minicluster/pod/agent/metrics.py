@@ -14,7 +14,7 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence, Tuple
 
 from state import RESULTS, Nodes, totals
 
-STATES = ("depend", "priority", "sched", "run", "cleanup")
+JOB_STATES = ("depend", "priority", "sched", "run", "cleanup")
 #: Connections at once, each with a thread; a scrape takes milliseconds
 MOST_CONNECTIONS = 16
 #: Seconds after which a connection is closed on which nothing comes or goes
@@ -74,7 +74,7 @@ def _lines(groups: Sequence[GroupFigures], jobs: Mapping[str, int], queue_wait: 
     for kind in ("cores", "gpus"):
         amounts = [sample for group in groups for sample in group.samples("state", group.amounts(kind))]
         yield _metric(kind, f"{kind} of the nodes that are online", amounts)
-    active = [({"state": state}, jobs.get(state, 0)) for state in STATES]
+    active = [({"state": state}, jobs.get(state, 0)) for state in JOB_STATES]
     yield _metric("jobs", "Active jobs by state", active)
     results = [({"result": result}, jobs.get(result, 0)) for result in RESULTS]
     yield _metric("jobs_done_total", "Jobs that ended, by how", results, "counter")
