@@ -1,4 +1,4 @@
-"""Writes the tables of files in docs/architecture.md: each row is the first sentence of a file.
+"""Writes the tables in docs/architecture.md of the files, each by its first sentence, and of the variables of scripts.
 
 python -m tools.codemap
 """
@@ -11,12 +11,14 @@ from pathlib import Path
 
 from minicluster.templates import rendered
 
+from tools import variables
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 FOLDERS = ("charts/minicluster/templates", "plugin", "tools", "benchmarks")
 #: Suffixes of files that can have a comment; some programs of the pods have no suffix.
 SUFFIXES = {".go", ".j2", ".lua", ".py", ".sh", ".tpl", ".txt", ".yaml", ""}
-MARKED = re.compile(r"(<!-- files -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- (files|variables) -->\n).*?(<!-- end -->)", re.DOTALL)
 #: May come before the first comment: actions of a template, and lines for other programs.
 BEFORE = re.compile(r"(?:\s*(?:\{\{-? ?[^/\s-].*?\}\}|#!.*|# shellcheck .*))*\s*")
 TEMPLATE_COMMENT = re.compile(r"\{(?:\{-? ?/\*|#)(.*?)(?:\*/|#\})", re.DOTALL)
@@ -57,8 +59,8 @@ def tables(root: Path) -> Iterator[str]:
 
 def written(text: str, root: Path = ROOT) -> str:
     """Return the page with the tables as the files are now."""
-    made = "\n".join(tables(root))
-    return MARKED.sub(lambda match: f"{match[1]}\n{made}\n{match[2]}", text)
+    made = {"files": "\n".join(tables(root)), "variables": variables.table(root / "plugin" / "minicluster")}
+    return MARKED.sub(lambda match: f"{match[1]}\n{made[match[2]]}\n{match[3]}", text)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from minicluster.errors import END, Interrupted, MiniClusterError, OutputError, 
 #: The variable by which a shell asks for completions, as click names it.
 COMPLETE = "_MINICLUSTER_COMPLETE"
 #: What Helm gets for a chart that renders nothing, with `enabled: false`: it refuses an empty answer.
-NOTHING = b"# nothing is rendered\n"
+NOTHING_RENDERED = b"# nothing is rendered\n"
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def post_render() -> None:
             from minicluster.release import adopt, caller  # noqa: PLC0415 - most streams have none
 
             outer = caller.find()
-            data = adopt.adopt(data, outer, outer.say) if data.strip() or not outer.pid else NOTHING
+            data = adopt.adopt(data, outer, outer.say) if data.strip() or not outer.pid else NOTHING_RENDERED
         streams.write(postrender.render(data, seed=None, allow_random=check_new_keys))
     os._exit(0)  # all is written; this saves the 10 ms in which Python frees its objects
 

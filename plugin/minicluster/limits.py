@@ -11,11 +11,11 @@ import yaml
 from yaml import events
 
 #: Levels of lists and maps; Python's own limit of nested calls allows some hundreds.
-DEPTH = 100
+DEPTH_LEVELS = 100
 #: Values that aliases may expand to, beyond those that are written.
-COPIES = 100_000
+COPIED_VALUES = 100_000
 #: Characters of a string that count as one value.
-TEXT = 64
+VALUE_CHARACTERS = 64
 
 
 class _Open:
@@ -40,8 +40,8 @@ class _Document:
         top = self.stack[-1]
         top.size += size
         top.height = max(top.height, height + 1)
-        if len(self.stack) + height > DEPTH + 1:
-            raise _error(f"it is nested more than {DEPTH} levels deep", mark)
+        if len(self.stack) + height > DEPTH_LEVELS + 1:
+            raise _error(f"it is nested more than {DEPTH_LEVELS} levels deep", mark)
 
 
 def check(data: bytes | str, parser: Any) -> None:
@@ -60,7 +60,7 @@ def checked(data: bytes | str, parser: Any) -> Iterator[Any]:
         yield event
         match event:
             case events.ScalarEvent():  # most are
-                size = 1 + len(event.value) // TEXT
+                size = 1 + len(event.value) // VALUE_CHARACTERS
                 document.add(size, 0, event.start_mark)
                 if event.anchor:
                     document.anchors[event.anchor] = size, 0
@@ -85,8 +85,8 @@ def _alias(document: _Document, event: Any) -> None:
     if known is None:
         raise _error(f"the alias {event.anchor} is inside the value that it stands for", event.start_mark)
     document.copies += known[0]
-    if document.copies > COPIES:
-        raise _error(f"its aliases expand to more than {COPIES} values", event.start_mark)
+    if document.copies > COPIED_VALUES:
+        raise _error(f"its aliases expand to more than {COPIED_VALUES} values", event.start_mark)
     document.add(*known, event.start_mark)
 
 

@@ -3,4 +3,4 @@
 LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
 #: The most characters of a label, such as the name of a Service, a host or a namespace.
-MAX_NAME = 63
+NAME_CHARACTERS = 63

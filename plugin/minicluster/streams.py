@@ -14,6 +14,9 @@ from typing import IO
 from minicluster.errors import OutputError, UsageError, one_line
 from minicluster.signals import Handler, handled
 
+#: Tells a person something
+Say = Callable[[str], None]
+
 
 def program() -> str:
     """Return the name by which a person called this program: kubectl finds its plugin by a name of its own."""
@@ -27,7 +30,7 @@ def say(text: str) -> None:
         sys.stderr.flush()
 
 
-def say_once() -> Callable[[str], None]:
+def say_once() -> Say:
     """Return a `say` that tells each text only once."""
     said: set[str] = set()
 

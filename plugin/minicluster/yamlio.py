@@ -19,7 +19,7 @@ from minicluster import limits
 
 _TAG = "tag:yaml.org,2002:"
 #: The greatest line width that libyaml accepts, so that it breaks no line.
-_WIDTH = 2**31 - 1
+_WIDTH_CHARACTERS = 2**31 - 1
 
 
 # Write --------------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ _Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar(f"{_TA
 
 
 #: The YAML of a longer text is cached: many manifests of a stream have the same programs.
-_LONG = 200
+_CACHED_CHARACTERS = 200
 
 
 def dump_manifest(manifest: Mapping[str, Any]) -> bytes:
@@ -66,7 +66,7 @@ def dump_manifest(manifest: Mapping[str, Any]) -> bytes:
     if not data:
         return dump(manifest)
     parts = [dump({key: value for key, value in manifest.items() if key != "data"}), _DATA]
-    for is_long, items in groupby(data.items(), lambda item: len(item[1]) > _LONG):
+    for is_long, items in groupby(data.items(), lambda item: len(item[1]) > _CACHED_CHARACTERS):
         if is_long:
             parts += starmap(_long_text, items)
         else:
@@ -96,7 +96,7 @@ def dump(document: Any, marker: bool = True) -> bytes:
         sort_keys=False,
         encoding="utf-8",
         allow_unicode=True,
-        width=_WIDTH,
+        width=_WIDTH_CHARACTERS,
     )
     return text
 

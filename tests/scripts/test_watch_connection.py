@@ -16,8 +16,8 @@ def test_a_workers_broker_that_has_run_for_a_while_starts_again_at_once(make: Ma
     if shell == "busybox":
         pytest.skip("it has a sleep of its own")
     pod = make({"size": 2, **QUIET}, index=1)
-    pod.edit("entrypoint.sh", "watch_connection /proc/net", "true")
-    pod.edit("entrypoint.sh", "SHORT=2", "SHORT=0")
+    pod.edit("worker.sh", "watch_connection /proc/net", "true")
+    pod.edit("worker.sh", "SHORT=2", "SHORT=0")
     pod.command("sleep", '#!/bin/sh\necho "$1" >>$MINICLUSTER_HOME/pauses\n')
     pod.play("start", f"[ $(wc -l <{pod.root}/calls) -lt 4 ] || : >$MINICLUSTER_HOME/config/run/ended; exit 1")
     again = "minicluster: the broker ended with exit code 1 and starts again\n"
@@ -26,16 +26,17 @@ def test_a_workers_broker_that_has_run_for_a_while_starts_again_at_once(make: Ma
 
 
 def test_a_worker_that_loses_its_connection_sees_to_its_broker(make: Make) -> None:
-    pod = make({"size": 2, **QUIET}, index=1)
+    # the port is that of the brokers, whoever chose it
+    pod = make({"size": 2, **QUIET, "flux": {"brokerConfig": "[bootstrap]\ndefault_port = 9000"}}, index=1)
     net = pod.root / "net"
     net.mkdir()
     head = "  sl  local_address rem_address   st tx_queue rx_queue\n"
     # a connection that closes; one to another port; one that it accepts as a parent in the tree
-    others = ["0100007F:8D2C 0200007F:1F72 08", "0100007F:8D2C 0200007F:1F90 01", "0100007F:1F72 0200007F:8D2C 01"]
+    others = ["0100007F:8D2C 0200007F:2328 08", "0100007F:8D2C 0200007F:1F90 01", "0100007F:2328 0200007F:8D2C 01"]
     lost = head + "".join(f"   0: {each} 00000000:00000000\n" for each in others)
     (net / "tcp").write_text(lost)
-    (net / "tcp6").write_text(head + "   0: 0000:8D2C 0000:1F72 01 00000000:00000000\n")
-    pod.edit("entrypoint.sh", "watch_connection /proc/net", f"watch_connection {net}")
+    (net / "tcp6").write_text(head + "   0: 0000:8D2C 0000:2328 01 00000000:00000000\n")
+    pod.edit("worker.sh", "watch_connection /proc/net", f"watch_connection {net}")
     looks = pod.root / "looks"
     pod.edit("watch.sh", 'sleep "$pause"', f"echo look >>{looks}; sleep 0.1")
     process = pod.start()
@@ -43,7 +44,7 @@ def test_a_worker_that_loses_its_connection_sees_to_its_broker(make: Make) -> No
     until(lambda: len(lines(looks)) > 3)
     assert pod.calls("python", "lost_lead.py") == []
     # it has a successor at once
-    (net / "tcp6").write_text(head + "   0: 0000:8D2D 0000:1F72 01 00000000:00000000\n")
+    (net / "tcp6").write_text(head + "   0: 0000:8D2D 0000:2328 01 00000000:00000000\n")
     until(lambda: pod.calls("python", "lost_lead.py"))
     [call] = pod.calls("python", "lost_lead.py")
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"

@@ -16,7 +16,7 @@ from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import to_idset
 
 #: Seconds for which a burst that failed is left alone, at first and at most; seconds until its Job is read again
-REST, MOST_REST, LOOK = 15.0, 900.0, 30.0
+REST, MOST_REST_SECONDS, LOOK = 15.0, 900.0, 30.0
 
 
 class Follower:
@@ -56,14 +56,14 @@ class Follower:
 
     def _leave_alone(self, why: str) -> None:
         """Leave the burst alone for a while, so that others give what the queue needs."""
-        if time.monotonic() - self._rested > MOST_REST:
+        if time.monotonic() - self._rested > MOST_REST_SECONDS:
             self._rest = REST
         streams.say(f"{self.name}: {why}: the next attempt is in {self._rest:g} s")
         self._size, self._is_clean = None, False
         self._windows.forget()
         self._offer()
         self.demand.sleep(self._rest)
-        self._rest, self._rested = min(2 * self._rest, MOST_REST), time.monotonic()
+        self._rest, self._rested = min(2 * self._rest, MOST_REST_SECONDS), time.monotonic()
 
     def _step(self, now: float) -> float:
         """Do what is due now; return the seconds until the next step. Raises MiniClusterError."""

@@ -7,8 +7,6 @@ relative; only the unit names the folder.
 from dataclasses import dataclass
 from pathlib import Path
 
-import tomli_w
-
 from minicluster import streams
 from minicluster.errors import OutputError
 from minicluster.render import broker, resources
@@ -38,22 +36,12 @@ def files(burst: MiniClusterModel, certificate: str) -> list[File]:
     """
     r = resource_set(burst)
     return [
-        File("broker.toml", configuration(burst, has_r=r is not None), 0o644),
+        File("broker.toml", broker.of_machine(burst, has_r=r is not None), 0o644),
         File("curve.cert", certificate, 0o400),
         *([File("R", r, 0o644)] if r is not None else []),
         File("start.sh", start(burst), 0o755),
         File(UNIT, unit(burst), 0o644),
     ]
-
-
-def configuration(burst: MiniClusterModel, has_r: bool) -> str:
-    """Return broker.toml; without R the broker asks the lead for it."""
-    tables = {
-        "access": {"allow-guest-user": True, "allow-root-owner": True},
-        "bootstrap": {"curve_cert": "curve.cert", "hosts": broker.bootstrap(burst)},
-        "resource": {"path": "R", "noverify": True} if has_r else {"noverify": True},
-    }
-    return tomli_w.dumps(tables)
 
 
 def resource_set(burst: MiniClusterModel) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 from minicluster.cluster.troubles import way_out
 
 #: Events whose object waits in silence: pods that are refused, and volumes that can't be mounted
-REASONS = ("FailedCreate", "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
+SILENT_REASONS = ("FailedCreate", "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
 #: Field selector of a namespace's events; the frequent ones of other reasons are left out
 WARNINGS = "type=Warning,reason!=BackOff,reason!=Unhealthy,reason!=FailedScheduling"
 #: The kubelet tries again after at most 122 s: what it said earlier than that is over
@@ -23,7 +23,7 @@ def silent_troubles(events: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for event in events.get("items", ()):
-        if event["reason"] in REASONS:
+        if event["reason"] in SILENT_REASONS:
             who = event.get("involvedObject", {})
             found.setdefault((who.get("kind", ""), who.get("name", "")), []).append(event)
     return {who: _told(its) for who, its in found.items()}

@@ -15,7 +15,12 @@ from minicluster.render.constants import GROUP, IMMUTABLE
 #: The first words of the annotation that says who suspended the Job, if the agent did (pod/agent/suspend.py)
 IDLE = "idle for "
 #: State of a Job by its condition; the first two are set while pods still leave (Kubernetes 1.31)
-ENDS = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed", "Complete": "Complete", "Failed": "Failed"}
+STATE_BY_CONDITION = {
+    "SuccessCriteriaMet": "Complete",
+    "FailureTarget": "Failed",
+    "Complete": "Complete",
+    "Failed": "Failed",
+}
 
 #: State of a Job that is deleted, and why
 ENDING = ("Ending", "the Job was deleted: its pods end within their grace period")
@@ -76,15 +81,15 @@ def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
 
 def _end(conditions: Iterable[Mapping[str, str]]) -> tuple[str, str] | None:
     for condition in conditions:
-        if condition["type"] in ENDS and condition["status"] == "True":
+        if condition["type"] in STATE_BY_CONDITION and condition["status"] == "True":
             reason, message = condition.get("reason", ""), condition.get("message", "")
-            return ENDS[condition["type"]], words.of_end(reason, message)
+            return STATE_BY_CONDITION[condition["type"]], words.of_end(reason, message)
     return None
 
 
 def _failed_pod(conditions: Iterable[Mapping[str, str]]) -> str:
     """Return the pod that failed the Job; "" when none did, or nobody knows which."""
-    found = (words.FAILED.fullmatch(condition.get("message", "")) for condition in conditions)
+    found = (words.FAILED_CONTAINER.fullmatch(condition.get("message", "")) for condition in conditions)
     return next((match[2] for match in found if match), "")
 
 

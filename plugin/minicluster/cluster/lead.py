@@ -6,7 +6,7 @@ from typing import Any
 
 from minicluster.cluster.job import end_of
 from minicluster.cluster.node import Node, parts
-from minicluster.cluster.pods import REPLACED, labels_of_pods, read_pods
+from minicluster.cluster.pods import REPLACED_CODES, labels_of_pods, read_pods
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Lead(Node):
     @property
     def kept_end(self) -> tuple[str, str] | None:
         """How the work ended, and why, if other containers keep the pod, so that Kubernetes doesn't see the end."""
-        if self.exit_code is None or self.exit_code in REPLACED or not self.pod.kept_by or self.pod.is_leaving:
+        if self.exit_code is None or self.exit_code in REPLACED_CODES or not self.pod.kept_by or self.pod.is_leaving:
             return None
         return "Failed" if self.exit_code else "Complete", f"the lead is {self.pod.why}"
 

@@ -12,18 +12,21 @@ from minicluster.render.constants import GROUP, KUEUE_ELASTIC
 #: Label that Kubernetes gives each pod of an Indexed Job
 INDEX = "batch.kubernetes.io/job-completion-index"
 #: Label with the name of the MiniCluster
-CLUSTER = "app.kubernetes.io/instance"
+CLUSTER_LABEL = "app.kubernetes.io/instance"
 #: Label with a pod's zone, from Kubernetes 1.35 on
 ZONE = "topology.kubernetes.io/zone"
 #: Annotation by which kubectl, and we, find the container that runs Flux
 RUNNER = "kubectl.kubernetes.io/default-container"
 #: Annotations with the number of pods of an index that failed before; those of the second don't count for backoffLimit
-FAILURES, IGNORED = "batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count"
+FAILURES, IGNORED_FAILURES = (
+    "batch.kubernetes.io/job-index-failure-count",
+    "batch.kubernetes.io/job-index-ignored-failure-count",
+)
 #: Exit codes of pods that were told to stop, killed, or lost when their Kubernetes node restarted: the Job's
 #: podFailurePolicy replaces them
-REPLACED = (85, 137, 255)
+REPLACED_CODES = (85, 137, 255)
 #: Reasons for which a container doesn't start, and most often never will
-STUCK = (
+STUCK_REASONS = (
     "ErrImagePull",
     "ImagePullBackOff",
     "InvalidImageName",
@@ -100,7 +103,7 @@ class Pod:
     @property
     def is_stuck(self) -> bool:
         """Whether it doesn't start, for instance because an image can't be pulled, or a volume can't be mounted."""
-        return self.phase == "Pending" and (self.reason in STUCK or bool(self.is_silent and self.way_out))
+        return self.phase == "Pending" and (self.reason in STUCK_REASONS or bool(self.is_silent and self.way_out))
 
     @property
     def is_silent(self) -> bool:
@@ -168,12 +171,12 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         ended=datetime.fromisoformat(end["finishedAt"]) if end.get("finishedAt") else None,
         node=item.get("spec", {}).get("nodeName", ""),
         zone=metadata["labels"].get(ZONE, ""),
-        is_replaced=conditions.get("DisruptionTarget") == "True" or end.get("exitCode") in (None, *REPLACED),
+        is_replaced=conditions.get("DisruptionTarget") == "True" or end.get("exitCode") in (None, *REPLACED_CODES),
         is_cut_off=pod_status.is_cut_off(status, conditions),
         is_gated=is_gated,
         # since Kubernetes 1.29; before, an event may be told that is over
         is_set_up=conditions.get("PodReadyToStartContainers") == "True",
-        cluster=metadata["labels"].get(CLUSTER, ""),
+        cluster=metadata["labels"].get(CLUSTER_LABEL, ""),
         kept_by=pod_status.kept_by(status, runner),
     )
 
@@ -182,4 +185,4 @@ def _failures(annotations: Mapping[str, str]) -> int:
     """Return how many pods of an index have failed, with this one; 0 if Kubernetes doesn't count them."""
     if FAILURES not in annotations:
         return 0
-    return 1 + int(annotations[FAILURES]) + int(annotations.get(IGNORED, "0"))
+    return 1 + int(annotations[FAILURES]) + int(annotations.get(IGNORED_FAILURES, "0"))

@@ -6,7 +6,7 @@ NO_VIEW = "the view's image is not a Flux view: set flux.container.image to one"
 #: What Kubernetes says of an object that a pod needs, and the namespace lacks
 LACKING = re.compile(r"(?:secret|configmap)s? \"([^\"]*)\" not found")
 #: The way out where it is one that the chart makes (minicluster.yaml; render/curve.py)
-OWN = (
+OWN_WAY = (
     "it is the release's own: restore it, or install the release again; a Job that was copied from another cluster, as "
     "MultiKueue does, can't run here"
 )
@@ -74,7 +74,7 @@ def way_out(reason: str, message: str, cluster: str = "") -> str:
     said = " ".join(f"{reason}: {message}".split())
     lacking = LACKING.search(said)
     if lacking and lacking[1] in (f"{cluster}-config", f"{cluster}-curve"):
-        return OWN
+        return OWN_WAY
     return next((way for pattern, way in WAYS if re.search(pattern, said)), "")
 
 

@@ -9,7 +9,7 @@ from minicluster.cluster.pods import Pod
 from minicluster.cluster.troubles import explained
 
 #: The end of the reason when a lead failed
-REPLACED = "; Kubernetes replaces it, or ends the Job"
+IS_REPLACED = "; Kubernetes replaces it, or ends the Job"
 
 
 def state_without_flux(found: Found, now: datetime) -> tuple[str, str] | None:
@@ -73,7 +73,7 @@ def _state_of_failed_lead(lead: Pod, job: KubernetesJob | None, now: datetime) -
     why, left = f"the lead's pod {lead.name} is {lead.why}", lead.back_off(now)
     if not lead.is_replaced:
         return "Ending", f"{why}: Kubernetes ends the Job"
-    again = "; Kubernetes replaces it" if lead.reason == "Evicted" else REPLACED
+    again = "; Kubernetes replaces it" if lead.reason == "Evicted" else IS_REPLACED
     why += f": failure {lead.failures}, next try in about {left:.0f} s" if left > 0 else again
     return "Starting" if job else "Unknown", why
 

@@ -7,7 +7,7 @@ from itertools import islice
 from minicluster.cluster.troubles import way_out
 
 #: Kubernetes' message of a Job that a container's exit code failed
-FAILED = re.compile(
+FAILED_CONTAINER = re.compile(
     r"Container (\S+) for pod \S+?/(\S+) failed with exit code (\d+) matching FailJob rule at index \d+"
 )
 #: Reasons of a Job's end, and what they mean here; success needs no words
@@ -22,7 +22,9 @@ REASONS = {
 AROUND = re.compile(
     r"minicluster(-jobs?)?: |flux-\w+: |\d+\.\d+s: flux-shell|(<\d+>)?[\w.-]+\.[a-z]+\[\d+\]: |FLUXTIME"
 )
-OURS = re.compile(r"minicluster: (.*(?:failed with exit code|did not start|died|there is no |can't be|is set and ).*)")
+OUR_LINE = re.compile(
+    r"minicluster: (.*(?:failed with exit code|did not start|died|there is no |can't be|is set and ).*)"
+)
 #: What a command of Flux says of a job that it could not submit
 REFUSED = re.compile(r"flux-(?:run|submit|alloc|batch|bulksubmit): ERROR: (?:\[Errno \d+\] )?(.*)")
 #: An error in the log of the lead's broker, or one before there is a log
@@ -49,12 +51,12 @@ VIEWS = (
 KILLED = "137"
 MEMORY = "killed, most often for want of memory: raise resources.limits.memory"
 #: Characters of a log's line
-MOST = 200
+LINE_CHARACTERS = 200
 
 
 def of_end(reason: str, message: str) -> str:
     """Return why a Job has ended."""
-    failed = FAILED.fullmatch(message) if reason == "PodFailurePolicy" else None
+    failed = FAILED_CONTAINER.fullmatch(message) if reason == "PodFailurePolicy" else None
     if failed:
         said = f"the container {failed[1]} of pod {failed[2]} failed with exit code {failed[3]}"
         return ": ".join(filter(None, [said, way_out(f"{failed[1]}, exit code {failed[3]}", "")]))
@@ -75,14 +77,14 @@ def of_log(lines: Iterable[str]) -> str:
     """Return why a pod failed, by the last lines of its log; "" where they don't tell."""
     found = [line.strip() for line in lines if line.strip()]
     work = next((match for line in found if (match := WORK.match(line))), None)
-    ours = [match[1] for line in found if (match := OURS.match(line))]
+    ours = [match[1] for line in found if (match := OUR_LINE.match(line))]
     if not work:
         unfit = next((why for line in found for pattern, why in VIEWS if pattern.search(line)), "")
         return (unfit or _with_error(ours[-1], found)) if ours else ""
     code = f"{work[1]} ({MEMORY})" if work[1] == KILLED else work[1]
     refused = [match[1] for line in found if (match := REFUSED.match(line))]
     own = refused or [line for line in found if not AROUND.match(line)]
-    return f"the work failed with exit code {code}" + (f": {own[-1][:MOST]}" if own else "")
+    return f"the work failed with exit code {code}" + (f": {own[-1][:LINE_CHARACTERS]}" if own else "")
 
 
 def _with_error(said: str, lines: Iterable[str]) -> str:
@@ -90,7 +92,7 @@ def _with_error(said: str, lines: Iterable[str]) -> str:
     if "did not start" not in said:
         return said
     errors = (match[1] for line in lines if (match := ERROR.match(line)))
-    return ": ".join([said, *(error[:MOST] for error in islice(errors, 1))])
+    return ": ".join([said, *(error[:LINE_CHARACTERS] for error in islice(errors, 1))])
 
 
 #: Messages of a shell, kubectl, Python and Flux when a lead's broker does not run yet, and when it has ended

@@ -8,27 +8,22 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kubectl import Kubernetes
-from minicluster.live.listing import find_all, table
+from minicluster.live.listing import KEYS, find_all, table
+
+#: How the keys of the JSON are described: one on a line
+_WIDTH = max(len(key.name) for key in KEYS)
+_HELP = "\n".join(
+    ["List MiniClusters.", "", "\b", "Keys of the JSON:", *(f"  {key.name:{_WIDTH}}  {key.about}" for key in KEYS)]
+)
 
 
-@click.command("list")
+@click.command("list", help=_HELP)
 @options.namespace("Their namespace; by default the current one.")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="List the MiniClusters of all namespaces.")
 @options.context()
 @options.output
 def command(namespace: str, everywhere: bool, context: str, output: str) -> None:
-    """List MiniClusters.
-
-    \b
-    Keys of the JSON:
-      name, namespace, release  texts
-      size, ready               numbers of pods: wanted, ready; those of groups count
-      groups                    {name: size}
-      state                     Suspended, Starting, Running, Ending, Complete or Failed; `minicluster status` says why
-      scheduler                 that of the values; null where they leave it to the view:
-                                `minicluster status` says which one runs
-      age                       seconds
-    """
+    """List MiniClusters."""
     rows = find_all(Kubernetes(context, namespace), everywhere, datetime.now(UTC))
     if output == "json":
         streams.write(json.dumps(rows, indent=2).encode() + b"\n")

@@ -12,9 +12,9 @@ from minicluster import streams, yamlio
 from minicluster.errors import ToolError
 from minicluster.release import helm
 
-NAME = "minicluster"
+PLUGIN_NAME = "minicluster"
 #: The first line of a plugin.yaml that this command wrote.
-MARK = "# Written by `minicluster plugin install`.\n"
+FILE_MARK = "# Written by `minicluster plugin install`.\n"
 
 
 @click.group("plugin")
@@ -37,7 +37,7 @@ def install() -> None:
     """
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "plugin.yaml").write_text(MARK + manifest(sys.executable), encoding="utf-8")
+    (folder / "plugin.yaml").write_text(FILE_MARK + manifest(sys.executable), encoding="utf-8")
     streams.write(f"installed {folder}\n".encode())
 
 
@@ -62,7 +62,7 @@ def manifest(python: str) -> str:
         {
             "apiVersion": "v1",
             "type": "postrenderer/v1",
-            "name": NAME,
+            "name": PLUGIN_NAME,
             "version": helm.version(),
             "runtime": "subprocess",
             "runtimeConfig": {
@@ -80,14 +80,14 @@ def _folder() -> Path:
             "helm is Helm 3, which needs no plugin: `--post-renderer minicluster` works while minicluster is in PATH"
         )
     plugins = Path(helm.run("env", "HELM_PLUGINS").decode().strip().partition(os.pathsep)[0])
-    folder = plugins / NAME
+    folder = plugins / PLUGIN_NAME
     for path in sorted(plugins.glob("*/plugin.yaml")):
         text = path.read_text(encoding="utf-8", errors="replace")
-        ours = path.parent == folder and text.startswith(MARK)
-        if not ours and (path.parent == folder or _name(text) == NAME):
+        ours = path.parent == folder and text.startswith(FILE_MARK)
+        if not ours and (path.parent == folder or _name(text) == PLUGIN_NAME):
             raise ToolError(
-                f"{path.parent} is a plugin {NAME} already, and not of this command: "
-                f"`helm plugin uninstall {NAME}` first"
+                f"{path.parent} is a plugin {PLUGIN_NAME} already, and not of this command: "
+                f"`helm plugin uninstall {PLUGIN_NAME}` first"
             )
     return folder
 

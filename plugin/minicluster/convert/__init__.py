@@ -21,7 +21,7 @@ from minicluster.render.model import MiniClusterModel
 __all__ = ["ConvertError", "ValuesFile", "convert"]
 
 #: Helm's longest release name; a MiniCluster's may have 63 characters
-MAX_RELEASE = 53
+RELEASE_CHARACTERS = 53
 
 #: Each step changes the spec in place and reports; later ones rely on earlier ones
 STEPS: tuple[Callable[[Part], None], ...] = (
@@ -73,10 +73,10 @@ def _convert(document: Document) -> ValuesFile:
     v1alpha1.convert_volumes(whole)
     for step in STEPS:
         step(whole)
-    release = document.name[:MAX_RELEASE].rstrip("-.")
+    release = document.name[:RELEASE_CHARACTERS].rstrip("-.")
     if release != document.name:
         document.spec["nameOverride"] = document.name
-        whole.note("nameOverride", f"a release's name has at most {MAX_RELEASE} characters")
+        whole.note("nameOverride", f"a release's name has at most {RELEASE_CHARACTERS} characters")
     cluster = _checked(document)
     report.warnings += [*devices.uncounted(cluster), *broker.remarks(cluster)]
     warnings = [f"MiniCluster {document.name}: {' '.join(warning.split())}" for warning in report.warnings]

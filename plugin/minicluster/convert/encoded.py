@@ -11,7 +11,9 @@ from minicluster.convert.snippets import names_of_operator
 from minicluster.idset import parse_idset
 
 #: A line that writes R and does nothing else
-WRITES = re.compile(r"[ \t]*(?:sudo[ \t]+)?flux[ \t]+R[ \t]+encode\b([^\n;&|>]*)>[^\n;&|]*/etc/flux/system/R\b[^\n;&]*")
+WRITES_R = re.compile(
+    r"[ \t]*(?:sudo[ \t]+)?flux[ \t]+R[ \t]+encode\b([^\n;&|>]*)>[^\n;&|]*/etc/flux/system/R\b[^\n;&]*"
+)
 #: One that only shows it
 SHOWS = re.compile(r"[ \t]*cat[ \t]+\S*/etc/flux/system/R[\"']?[ \t]*(?:\|\|[ \t]*true[ \t]*)?")
 OPTIONS = {"cores": r"(?:--cores|-c)[= \t]*(\S+)", "gpus": r"(?:--gpus?|-g)[= \t]*(\S+)"}
@@ -29,10 +31,10 @@ def take_resources(spec: Part) -> None:
 def _take(runner: Part, key: str) -> None:
     text = runner.text(f"commands.{key}")
     lines = [line for line in text.split("\n") if not line.endswith("\\")]
-    found = [match[1] for line in lines if (match := WRITES.fullmatch(line))]
+    found = [match[1] for line in lines if (match := WRITES_R.fullmatch(line))]
     if not found:
         return
-    dropped = [line for line in lines if WRITES.fullmatch(line) or SHOWS.fullmatch(line)]
+    dropped = [line for line in lines if WRITES_R.fullmatch(line) or SHOWS.fullmatch(line)]
     _drop(runner.at("commands"), key, dropped)
     # the last one counted
     numbers = {field: match[1] for field, option in OPTIONS.items() if (match := re.search(option, found[-1]))}

@@ -2,7 +2,7 @@
 
 import re
 
-from minicluster.convert.part import MOUNT, Part, runners
+from minicluster.convert.part import MOUNT_PATH, Part, runners
 from minicluster.convert.shell_text import heredoc, warn_of_expansion
 from minicluster.render.work import only_submit
 
@@ -144,7 +144,7 @@ def convert_flux(spec: Part) -> None:
 
 def _own_paths(spec: Part, flux: Part, text: str) -> str:
     """Return a broker.toml with this chart's paths in place of flux-operator's, and take over its Service's name."""
-    mount = flux.text("container.mountPath") or MOUNT
+    mount = flux.text("container.mountPath") or MOUNT_PATH
     found = text
     for pattern, path in OPERATOR_PATHS.items():
         found = re.sub(rf"{re.escape(mount)}/{pattern}", f"{mount}/config/{path}", found)

@@ -7,7 +7,7 @@ from typing import Any
 from minicluster.convert.read import title
 
 #: Kubernetes' own labels of the pods of an Indexed Job; the second since Kubernetes 1.28
-JOB, INDEX = "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"
+JOB_LABEL, INDEX = "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"
 
 
 def remarks(objects: Sequence[Any], names: Sequence[str]) -> list[str]:
@@ -26,9 +26,9 @@ def selector_remark(document: Any, names: Sequence[str]) -> str:
     if not gone:
         return ""
     kept = {key: value for key, value in selector.items() if key not in gone}
-    if not kept.keys() & {JOB, "job-name"}:
+    if not kept.keys() & {JOB_LABEL, "job-name"}:
         only = names[0] if len(names) == 1 else "NAME"
-        kept[JOB] = str(gone.get("hpa-selector") or gone.get("app.kubernetes.io/name") or only)
+        kept[JOB_LABEL] = str(gone.get("hpa-selector") or gone.get("app.kubernetes.io/name") or only)
     if "job-index" in gone:
         kept[INDEX] = str(gone["job-index"])
     return (

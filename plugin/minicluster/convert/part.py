@@ -10,7 +10,7 @@ from minicluster.render.model import may_run_flux
 
 Map = dict[str, Any]
 #: Folder of the cluster's files in the pods, unless `flux.container.mountPath` is set
-MOUNT = "/mnt/flux"
+MOUNT_PATH = "/mnt/flux"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from minicluster import lines
 from minicluster.convert.part import Part
-from minicluster.render.formats import MARK
+from minicluster.render.formats import BYTE_ORDER_MARK
 
 #: What a `$` or a backtick expands, unless it is escaped
 EXPANSION = re.compile(r"(?s)\\.|(\$[\w{(@*#?$!-]|`)")
@@ -15,7 +15,7 @@ HEREDOC_ESCAPE = re.compile(r"\\([$`\\])")
 #: An expansion, with the operators and quotes in it
 SPAN = re.compile(r"\$\([^()]*\)|\$\{[^}]*\}|`[^`]*`")
 #: Operators of a shell that flux-operator passed to the program as words
-OPERATOR = re.compile(r"[;&|<>()]+|(?<!\S)[#~]|\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}|\\(?=[^$`\"\\\n])")
+OPERATOR_TEXT = re.compile(r"[;&|<>()]+|(?<!\S)[#~]|\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}|\\(?=[^$`\"\\\n])")
 
 
 def expands(text: str) -> bool:
@@ -43,7 +43,7 @@ def command(runner: Part) -> str | list[str]:
     if "'" in plain:
         runner.warn("command", "has single quotes, which flux-operator passed to the program: here a shell reads them")
         return text
-    operators = " ".join(dict.fromkeys(OPERATOR.findall(plain)))
+    operators = " ".join(dict.fromkeys(OPERATOR_TEXT.findall(plain)))
     words = operators or ("its lines" if "\n" in plain.strip() else "")
     pattern = re.search(r"[*?\[]", plain)
     if expands(text):
@@ -84,7 +84,7 @@ def batch(runner: Part) -> str:
 
 def heredoc(part: Part, path: str, end: str) -> str:
     """Return a text as flux-operator's heredoc wrote it, except that nothing is expanded."""
-    text = part.text(path).removeprefix(MARK)
+    text = part.text(path).removeprefix(BYTE_ORDER_MARK)
     if expands(text):
         part.warn(path, "has an unescaped $ or `: flux-operator expanded it first, here it is stored as given")
     if end in lines.split(text):

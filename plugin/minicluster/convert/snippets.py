@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from minicluster.convert.part import MOUNT, Part, every_container
+from minicluster.convert.part import MOUNT_PATH, Part, every_container
 
 #: Variables of flux-operator's entrypoint, and its files, that the user's texts may use
 VARIABLES = (
@@ -22,7 +22,7 @@ USES_FILE = re.compile(
 EXIT = re.compile(r"(?:^|[;&|{(]|\b(?:then|else|do)\b)[ \t]*exit(?:[ \t]+0)?[ \t]*(?:$|[;&|})#])", re.MULTILINE)
 #: What changes the view: the modules of its Python, or its files
 INSTALLS = re.compile(r"\bensurepip\b|\bpip[\d.]*\s+install\b")
-WRITES = r"\b(?:cp|mv|ln|rm|mkdir|touch|tee|tar|install|chmod|chown|rsync)\b[^\n;&|]*\s{0}/|>\s*{0}/"
+WRITES_FILE = r"\b(?:cp|mv|ln|rm|mkdir|touch|tee|tar|install|chmod|chown|rsync)\b[^\n;&|]*\s{0}/|>\s*{0}/"
 
 
 def warn_of_operator_names(spec: Part) -> None:
@@ -43,12 +43,12 @@ def warn_of_view(spec: Part) -> None:
     """Warn of texts that rely on flux-operator's copy of the view, which is writable and in another folder."""
     if spec.get("flux.container.disable"):
         return
-    mount = re.escape(spec.text("flux.container.mountPath") or MOUNT)
+    mount = re.escape(spec.text("flux.container.mountPath") or MOUNT_PATH)
     view = rf"(?:{mount}/(?:view|software)|/opt/(?:software|views?))"
     for container, path, text in _texts(spec):
         if re.search(rf"{mount}/software\b", text):
             container.warn(path, "uses the folder software of flux-operator's view: here it is /opt/software")
-        if re.search(WRITES.format(view), text) or (INSTALLS.search(text) and re.search(rf"{mount}\b", text)):
+        if re.search(WRITES_FILE.format(view), text) or (INSTALLS.search(text) and re.search(rf"{mount}\b", text)):
             container.warn(
                 path, "may write to the view, which is read-only here: install into the image or another folder"
             )

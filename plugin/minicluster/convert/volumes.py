@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from minicluster.convert.part import Map, Part
 
 #: Sources of a volume, each with its fields; of several that are set, flux-operator used the first in this order
-SOURCES = {
+FIELDS_BY_SOURCE = {
     "csiDriver": ("csiDriverAttributes",),
     "secretName": (),
     "emptyDir": ("emptyDirMedium", "emptyDirSizeLimit"),
@@ -13,9 +13,9 @@ SOURCES = {
     "configMapName": ("items",),
     "claimName": (),
 }
-KNOWN = {*SOURCES, *(part for parts in SOURCES.values() for part in parts)}
+KNOWN_FIELDS = {*FIELDS_BY_SOURCE, *(part for parts in FIELDS_BY_SOURCE.values() for part in parts)}
 #: Fields of the mount; all others are of the volume
-MOUNT = ("path", "readOnly")
+MOUNT_FIELDS = ("path", "readOnly")
 #: Where flux-operator mounts an emptyDir
 SHM = "/dev/shm"  # noqa: S108
 
@@ -33,12 +33,12 @@ def convert_volumes(spec: Part) -> None:
 
 def _keep_one_source(volume: Part) -> None:
     """Drop the fields of a volume that flux-operator did not use."""
-    source = next((key for key in SOURCES if volume.get(key)), None)
+    source = next((key for key in FIELDS_BY_SOURCE if volume.get(key)), None)
     if source is None:
         return
     if source != "emptyDir" and volume.get("emptyDir"):
         volume.fields["path"] = SHM
-    for key in [key for key in volume.fields if key in KNOWN - {source, *SOURCES[source]}]:
+    for key in [key for key in volume.fields if key in KNOWN_FIELDS - {source, *FIELDS_BY_SOURCE[source]}]:
         volume.drop(key, f"flux-operator used {source}")
     if source == "emptyDir":
         _convert_empty_dir(volume)
@@ -77,8 +77,8 @@ def _share(containers: Iterable[Part]) -> None:
 
 
 def _settle(volume: Part, first: Map, last: Map) -> None:
-    mount = {key: value for key, value in first.items() if key in MOUNT}
-    whole = mount | {key: value for key, value in last.items() if key not in MOUNT}
+    mount = {key: value for key, value in first.items() if key in MOUNT_FIELDS}
+    whole = mount | {key: value for key, value in last.items() if key not in MOUNT_FIELDS}
     if volume.fields != whole:
         volume.warn("", "is as flux-operator made it: volumes of one name have one source and one path")
         volume.fields.clear()

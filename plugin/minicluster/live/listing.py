@@ -1,26 +1,37 @@
 """The MiniClusters of a namespace, or of all: one line each, without asking their leads."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from minicluster.cluster.find import MADE_BY_CHART, Found
 from minicluster.cluster.groups import size_of
-from minicluster.cluster.job import read_job, release_of
+from minicluster.cluster.job import KubernetesJob, read_job, release_of
 from minicluster.cluster.pods import Pod, read_pod
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kubectl import Kubernetes
 from minicluster.live.lookup import check_namespace, refusals
-from minicluster.live.table import duration, in_columns
+from minicluster.live.table import Column, duration, in_columns
 from minicluster.render.constants import GROUP, IMMUTABLE
 
 Row = dict[str, Any]
 #: Label selector of the pods of index 0
 LEADS = f"{MADE_BY_CHART},app.kubernetes.io/component=broker,batch.kubernetes.io/job-completion-index=0"
-COLUMNS = ("name", "release", "size", "groups", "ready", "state", "scheduler", "age")
 #: Scheduler of a MiniCluster whose values leave it to the view; its lead knows
 BY_VIEW = "Fluxion if its view has it"
+
+
+class Listed(NamedTuple):
+    """What Kubernetes has of a MiniCluster."""
+
+    name: str
+    item: Mapping[str, Any]  #: its Job as Kubernetes has it
+    job: KubernetesJob
+    groups: Sequence[Mapping[str, Any]]  #: the Jobs of its groups
+    lead: Pod | None
+    now: datetime
 
 
 def find_all(kubernetes: Kubernetes, everywhere: bool, now: datetime) -> list[Row]:
@@ -49,20 +60,9 @@ def _row(
     if job is None:
         return None
     name = str(item["metadata"]["name"])
-    lead = leads.get((job.namespace, name))
     its = [group for group in groups if _cluster_of(group) == (job.namespace, name)]
-    known = state_without_flux(Found(name, {0: lead} if lead else {}, job), now)
-    return {
-        "name": name,
-        "namespace": job.namespace,
-        "release": release_of(item),
-        "size": job.size + sum(size_of(group) for group in its),
-        "groups": {group["metadata"]["labels"][GROUP]: size_of(group) for group in its},
-        "ready": sum(int(each.get("status", {}).get("ready", 0)) for each in (item, *its)),
-        "state": known[0] if known else "Running" if lead and lead.is_ready else "Starting",
-        "scheduler": _scheduler(json.loads(item["metadata"]["annotations"][IMMUTABLE])),
-        "age": max(0, int((now - job.created).total_seconds())),
-    }
+    listed = Listed(name, item, job, its, leads.get((job.namespace, name)), now)
+    return {key.name: key.value(listed) for key in KEYS}
 
 
 def _cluster_of(group: Mapping[str, Any]) -> tuple[str, str]:
@@ -81,17 +81,65 @@ def _scheduler(immutable: Mapping[str, str]) -> str | None:
     return f"Fluxion ({', '.join(filter(None, policies))})" if any(policies) else None
 
 
+def _state(listed: Listed) -> str:
+    lead = listed.lead
+    known = state_without_flux(Found(listed.name, {0: lead} if lead else {}, listed.job), listed.now)
+    return known[0] if known else "Running" if lead and lead.is_ready else "Starting"
+
+
+def _sizes(groups: Mapping[str, int]) -> str:
+    return ",".join(f"{name}={size}" for name, size in groups.items()) or "-"
+
+
+class Key(NamedTuple):
+    """What is said of a MiniCluster: a key of the JSON, and a column of the table."""
+
+    name: str
+    value: Callable[[Listed], Any]
+    about: str
+    cell: Callable[[Any], str] = str
+
+
+KEYS = (
+    Key("name", lambda listed: listed.name, "text"),
+    Key("namespace", lambda listed: listed.job.namespace, "text"),
+    Key("release", lambda listed: release_of(listed.item), "text"),
+    Key(
+        "size",
+        lambda listed: listed.job.size + sum(size_of(group) for group in listed.groups),
+        "number of pods that are wanted, with those of groups",
+    ),
+    Key(
+        "groups",
+        lambda listed: {group["metadata"]["labels"][GROUP]: size_of(group) for group in listed.groups},
+        "{name: size}",
+        _sizes,
+    ),
+    Key(
+        "ready",
+        lambda listed: sum(int(each.get("status", {}).get("ready", 0)) for each in (listed.item, *listed.groups)),
+        "number of pods that are ready, with those of groups",
+    ),
+    Key(
+        "state",
+        _state,
+        "Suspended, Starting, Running, Ending, Complete or Failed; `minicluster status` says why",
+    ),
+    Key(
+        "scheduler",
+        lambda listed: _scheduler(json.loads(listed.item["metadata"]["annotations"][IMMUTABLE])),
+        "that of the values; null: the view decides, and `minicluster status` says which one runs",
+        lambda name: name or BY_VIEW,
+    ),
+    Key("age", lambda listed: max(0, int((listed.now - listed.job.created).total_seconds())), "seconds", duration),
+)
+
+
 def table(rows: Iterable[Row], everywhere: bool) -> str:
-    """Return the rows as kubectl would print them."""
-    columns = ("namespace", *COLUMNS) if everywhere else COLUMNS
-    cells = [[column.upper() for column in columns], *([_cell(row, column) for column in columns] for row in rows)]
-    return in_columns(cells)
+    """Return the rows as kubectl would print them; the namespace comes first, if it isn't the same for all."""
+    keys = sorted(KEYS, key=lambda key: key.name != "namespace")[0 if everywhere else 1 :]
+    return in_columns([Column(key.name.upper(), partial(_cell, key)) for key in keys], rows)
 
 
-def _cell(row: Row, column: str) -> str:
-    value = row[column]
-    if column == "groups":
-        return ",".join(f"{name}={size}" for name, size in value.items()) or "-"
-    if column == "scheduler":
-        return value or BY_VIEW
-    return duration(value) if column == "age" else str(value)
+def _cell(key: Key, row: Row) -> str:
+    return key.cell(row[key.name])

@@ -16,7 +16,7 @@ from minicluster.kubectl import CommandError, Kubernetes
 from minicluster.lead.program import BOOT, first_line
 from minicluster.live.kubectl_evidence import EXEC_SECONDS
 from minicluster.live.lookup import find, refusals
-from minicluster.live.table import duration, in_columns
+from minicluster.live.table import Column, duration, in_columns
 from minicluster.render.constants import IMMUTABLE
 
 Row = dict[str, Any]
@@ -128,26 +128,42 @@ def _where(kubernetes: Kubernetes, found: Found) -> str:
 
 def table(rows: Iterable[Mapping[str, Any]], now: float) -> str:
     """Return jobs as a table for people; ``now`` in seconds since the epoch."""
-    head = ["ID", "NAME", "NODES", "STATUS", "EXIT CODE", "START", "DURATION"]
-    return in_columns([head, *(_cells(row, now) for row in rows)])
+    return in_columns(COLUMNS, ({**row, "end": _end(row, now)} for row in rows))
 
 
-def _cells(row: Mapping[str, Any], now: float) -> list[str]:
-    begin, end, code = row["t_run"], row.get("t_cleanup") or row.get("t_inactive"), row.get("exit_code")
-    if end is None and row["state"] == "RUN":
-        end = now
-    return [
-        _short(row["id"]),
-        _short(row.get("name") or "-"),
-        _short(row.get("nodes") or "-"),
-        _short(row["result"] or ("PENDING" if row["state"] in PENDING else row["state"])),
-        "-" if code is None else str(code),
-        datetime.fromtimestamp(begin, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if begin else "-",
-        duration(max(0.0, end - begin)) if begin and end else "-",
-    ]
+def _end(row: Mapping[str, Any], now: float) -> float | None:
+    end: float | None = row.get("t_cleanup") or row.get("t_inactive")
+    return now if end is None and row["state"] == "RUN" else end
+
+
+def _exit_code(row: Mapping[str, Any]) -> str:
+    return "-" if row.get("exit_code") is None else str(row["exit_code"])
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    return _short(row["result"] or ("PENDING" if row["state"] in PENDING else row["state"]))
+
+
+def _start(row: Mapping[str, Any]) -> str:
+    return datetime.fromtimestamp(row["t_run"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if row["t_run"] else "-"
+
+
+def _duration(row: Mapping[str, Any]) -> str:
+    return duration(max(0.0, row["end"] - row["t_run"])) if row["t_run"] and row["end"] else "-"
 
 
 def _short(value: object) -> str:
     """Return a text on one line, fit for a terminal; a long one loses its end."""
     text = one_line(str(value))
     return text if len(text) <= MOST else f"{text[: MOST - 3]}..."
+
+
+COLUMNS = (
+    Column("ID", lambda row: _short(row["id"])),
+    Column("NAME", lambda row: _short(row.get("name") or "-")),
+    Column("NODES", lambda row: _short(row.get("nodes") or "-")),
+    Column("STATUS", _status),
+    Column("EXIT CODE", _exit_code),
+    Column("START", _start),
+    Column("DURATION", _duration),
+)

@@ -3,7 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +14,39 @@ from minicluster import yamlio
 from minicluster.errors import OutputError, UsageError
 
 Record = dict[str, Any]
-#: The columns of results.csv, which each record has, too
-COLUMNS = ("size", "iteration", "tasks", "id", "submit", "start", "end", "seconds", "exit_code", "nodes")
 VALUES, RECORD, OUTPUT, TABLE = "values.yaml", "record.json", "output.txt", "results.csv"
+
+
+def _end(job: Mapping[str, Any]) -> float | None:
+    end: float | None = job["t_cleanup"] or job["t_inactive"]
+    return end
+
+
+def _seconds(job: Mapping[str, Any]) -> float | None:
+    start, end = job["t_run"], _end(job)
+    return round(end - start, 6) if start and end else None
+
+
+#: The columns of results.csv, which each record has, too: what they have of a job
+COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "size": itemgetter("size"),
+    "iteration": itemgetter("iteration"),
+    "tasks": itemgetter("ntasks"),
+    "id": itemgetter("id"),
+    "submit": itemgetter("t_submit"),
+    "start": itemgetter("t_run"),
+    "end": _end,
+    "seconds": _seconds,
+    "exit_code": itemgetter("exit_code"),
+    "nodes": itemgetter("nodes"),
+}
 
 
 def record(size: int, iteration: int, job: Mapping[str, Any], events: Iterable[Any]) -> Record:
     """Return the record of a run from its job, as the report has it, and from its events."""
-    start, end = job["t_run"], job["t_cleanup"] or job["t_inactive"]
-    return {
-        "size": size,
-        "iteration": iteration,
-        "tasks": job["ntasks"],
-        "id": job["id"],
-        "submit": job["t_submit"],
-        "start": start,
-        "end": end,
-        "seconds": round(end - start, 6) if start and end else None,
-        "exit_code": job["exit_code"],
-        "nodes": job["nodes"],
-        "result": job["result"],
-        "events": list(events),
-    }
+    of_run = {**job, "size": size, "iteration": iteration}
+    columns = {name: value(of_run) for name, value in COLUMNS.items()}
+    return {**columns, "result": job["result"], "events": list(events)}
 
 
 def table(records: Iterable[Record]) -> str:

@@ -1,9 +1,9 @@
 """The table that ``minicluster status`` prints for people, from its document."""
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster.idset import parse_idset, to_idset
 
@@ -167,8 +167,16 @@ def duration(seconds: float) -> str:
     return "".join(parts[:2]) or "0s"
 
 
-def in_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of cells as kubectl would print them."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+class Column(NamedTuple):
+    """A column of a table, and what it shows of a row."""
+
+    head: str
+    cell: Callable[[Any], str]
+
+
+def in_columns(columns: Sequence[Column], rows: Iterable[Any]) -> str:
+    """Return rows as kubectl would print them."""
+    cells = [[column.head for column in columns], *([column.cell(row) for column in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
     return "".join(f"{line.rstrip()}\n" for line in lines)

@@ -30,7 +30,7 @@ CLUSTER = {
     "--namespace": "HELM_NAMESPACE",
 }
 #: Another that may come several times; its variable splits names at commas
-GROUP = "--kube-as-group"
+GROUP_OPTION = "--kube-as-group"
 #: Options of `helm template` that decide which features of Kubernetes the chart uses
 VERSION = ("--kube-version", "--api-versions")
 SHORT = {"-n": "--namespace", "-a": "--api-versions", "-g": "--generate-name", "-i": "--install", "-h": "--help"}
@@ -124,7 +124,7 @@ def parse(words: Sequence[str], pid: int = 0, environment: Mapping[str, str] | N
             names.append(value)
         elif option in CLUSTER:
             given[CLUSTER[option]] = value or "true"
-        elif option == GROUP:
+        elif option == GROUP_OPTION:
             groups += [option, value]
         elif option in VERSION:
             version += [option, value]

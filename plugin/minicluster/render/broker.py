@@ -18,15 +18,15 @@ from minicluster.render.model import MiniClusterModel
 #: Where a broker of a pod listens; the interfaces of a Kubernetes node have names of their own.
 INTERFACE = "eth0"
 #: Children of a broker when the values set no topology: with more hosts the tree gets another level.
-FANOUT = 256
+FANOUT_BROKERS = 256
 #: Seconds for jobs to end, and then for the broker, of a grace period of 30 s or more.
-KILL, ENDS = 8, 7
+KILL_SECONDS, END_SECONDS = 8, 7
 #: The policy of Fluxion that starts most jobs and lets a job wait for nodes that are not up; its fcfs fails the job.
 QUEUE_POLICY = "easy"
 #: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
 MATCH_POLICY = "lonode"
 #: The most records of jobs that have ended; in a lead with little memory memory.sh lowers it.
-RECORDS = 10000
+KEPT_RECORDS = 10000
 
 
 def quorum(cluster: MiniClusterModel) -> int | None:
@@ -49,7 +49,7 @@ def config(cluster: MiniClusterModel) -> str:
     """
     own: str = cluster.flux["brokerConfig"]
     if not own:
-        return tomli_w.dumps(_tables(cluster))
+        return tomli_w.dumps(computed(cluster))
     import tomllib  # noqa: PLC0415 - 4 ms
 
     try:
@@ -59,21 +59,23 @@ def config(cluster: MiniClusterModel) -> str:
     return own
 
 
-def given(cluster: MiniClusterModel) -> dict[str, Any]:
-    """Return the user's own broker.toml as tables; none when there is none, or it is not TOML."""
+def given(cluster: MiniClusterModel) -> dict[str, Any] | None:
+    """Return the user's own broker.toml as tables; None when there is none, or it is not TOML."""
     own: str = cluster.flux["brokerConfig"]
     if own:
         import tomllib  # noqa: PLC0415 - 4 ms
 
         with suppress(tomllib.TOMLDecodeError):
             return tomllib.loads(own)
-    return {}
+    return None
 
 
 def remarks(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what may surprise of a user's own broker.toml: in a release, the chart's notes have it."""
     tables = given(cluster)
-    if tables and "hosts" not in section(tables, "bootstrap") and cluster.max_size > 1:
+    if tables is None:
+        return
+    if "hosts" not in section(tables, "bootstrap") and cluster.max_size > 1:
         yield "flux.brokerConfig has no bootstrap.hosts, so each broker is an instance of its own: give the hosts"
     policy = section(tables, "sched-fluxion-qmanager").get("queue-policy")
     if policy == "fcfs":
@@ -83,29 +85,31 @@ def remarks(cluster: MiniClusterModel) -> Iterator[str]:
         )
 
 
+def port(cluster: MiniClusterModel) -> int:
+    """Return the port on which the brokers of the pods listen."""
+    own = section(given(cluster) or {}, "bootstrap").get("default_port")
+    return own if isinstance(own, int) else BROKER_PORT
+
+
 def section(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a table of broker.toml; an empty one when it is missing, or no table."""
     found = tables.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
+def computed(cluster: MiniClusterModel) -> dict[str, Any]:
+    """Return the broker.toml that is computed from the spec, as tables."""
     network = cluster.spec["network"]
     domain = f"{cluster.service}.{cluster.namespace}.svc.{network['clusterDomain']}"
-    tables: dict[str, Any] = {
-        # root, for example in another container of the pod, may look and administer; Flux takes no jobs from it
-        "access": {"allow-guest-user": True, "allow-root-owner": True},
-        "bootstrap": {
-            "curve_cert": f"{cluster.state}/curve/curve.cert",
-            "default_port": BROKER_PORT,
-            "default_bind": f"tcp://{interface(cluster)}:%p",
-            # the final dot keeps the resolver from trying search domains while the name does not exist yet
-            "default_connect": f"tcp://%h.{domain}.:%p",
-            "hosts": bootstrap(cluster),
-        },
-        # Flux must not detect resources itself: a container sees more of a Kubernetes node than it may use
-        "resource": {"path": f"{cluster.state}/etc/flux/system/R", "noverify": True},
+    bootstrap_table = {
+        "curve_cert": f"{cluster.state}/curve/curve.cert",
+        "default_port": BROKER_PORT,
+        "default_bind": f"tcp://{interface(cluster)}:%p",
+        # the final dot keeps the resolver from trying search domains while the name does not exist yet
+        "default_connect": f"tcp://%h.{domain}.:%p",
+        "hosts": bootstrap(cluster),
     }
+    tables = _of_each_broker(bootstrap_table, f"{cluster.state}/etc/flux/system/R")
     # Flux asks its scheduler, and refuses a job that can never run when it is submitted (flux-config-ingest(5)). R has
     # all hosts that may ever join, so a job may wait for hosts that come later
     tables["ingest"] = {"validator": {"plugins": ["jobspec", f"{cluster.files}/feasible.py"]}}
@@ -113,7 +117,7 @@ def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
         # the first two are Flux's own
         tables["ingest"]["frobnicator"] = {"plugins": ["defaults", "constraints", f"{cluster.files}/frobnicator.py"]}
     # each takes memory of the lead's broker, which lives for weeks
-    tables["job-manager"] = {"inactive-num-limit": RECORDS}
+    tables["job-manager"] = {"inactive-num-limit": KEPT_RECORDS}
     # a kill loses what was written since the last checkpoint (flux-config-kvs(5))
     tables["kvs"] = {"checkpoint-period": f"{cluster.spec['state']['syncSeconds']:g}s"}
     scheduler = cluster.flux["scheduler"]
@@ -124,6 +128,24 @@ def _tables(cluster: MiniClusterModel) -> dict[str, Any]:
         tables["sched-fluxion-qmanager"] = {"queue-policy": scheduler["queuePolicy"] or QUEUE_POLICY}
         tables["sched-fluxion-resource"] = {"match-policy": scheduler["matchPolicy"] or MATCH_POLICY}
     return tables
+
+
+def of_machine(cluster: MiniClusterModel, has_r: bool) -> str:
+    """Return the broker.toml of a machine that joins a root; paths are relative, and without R it asks the lead."""
+    return tomli_w.dumps(
+        _of_each_broker({"curve_cert": "curve.cert", "hosts": bootstrap(cluster)}, "R" if has_r else "")
+    )
+
+
+def _of_each_broker(network: Mapping[str, Any], r: str) -> dict[str, Any]:
+    """Return the tables of each broker, in a pod or not; ``r`` is the path of the resource set, "" without one."""
+    return {
+        # root, for example in another container of the pod, may look and administer; Flux takes no jobs from it
+        "access": {"allow-guest-user": True, "allow-root-owner": True},
+        "bootstrap": network,
+        # Flux must not detect resources itself: a container sees more of a Kubernetes node than it may use
+        "resource": {**({"path": r} if r else {}), "noverify": True},
+    }
 
 
 def interface(cluster: MiniClusterModel) -> str:
@@ -165,7 +187,7 @@ def start(cluster: MiniClusterModel) -> list[str]:
         attributes["broker.quorum"] = needed
     # a broker that is told to stop has the rest of the pod's grace period, and the dump needs some of it
     rest = grace(cluster)[2]
-    timeout = 10 if rest >= ENDS else max(2, rest // 2)
+    timeout = 10 if rest >= END_SECONDS else max(2, rest // 2)
     attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = f"{timeout}s"
     attributes |= log(cluster)
     return words + setting(attributes)
@@ -184,9 +206,9 @@ def grace(cluster: MiniClusterModel) -> tuple[int, int, int]:
     seconds = int(cluster.spec["pod"]["terminationGracePeriodSeconds"])
     archive = cluster.spec["archive"]
     # the last two numbers are for too short a period: the dump of an archive then gets half of it
-    ends, least, part = (int(archive["dumpSeconds"]), 4, 3) if archive["path"] else (ENDS, 2, 2)
-    leave = max(seconds - KILL - ends, seconds // least)
-    kill = min(KILL, (seconds - leave + 1) // part)
+    ends, least, part = (int(archive["dumpSeconds"]), 4, 3) if archive["path"] else (END_SECONDS, 2, 2)
+    leave = max(seconds - KILL_SECONDS - ends, seconds // least)
+    kill = min(KILL_SECONDS, (seconds - leave + 1) // part)
     return leave, kill, seconds - leave - kill
 
 
@@ -194,7 +216,7 @@ def tree(cluster: MiniClusterModel) -> dict[str, object]:
     """Return the attributes of the tree of brokers."""
     flux = cluster.flux
     # every broker of a burst reaches rank 0 only, so rank 0 is the parent of all
-    default = f"kary:{0 if cluster.is_multi_cluster else FANOUT}"
+    default = f"kary:{0 if cluster.is_multi_cluster else FANOUT_BROKERS}"
     attributes: dict[str, object] = {"tbon.topo": flux["topology"] or default}
     if _seconds(flux["connectTimeout"]):
         attributes["tbon.connect_timeout"] = flux["connectTimeout"]

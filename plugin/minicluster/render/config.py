@@ -21,7 +21,7 @@ SNIPPETS = {
     "post": "post.sh",
 }
 #: Bytes of data that Kubernetes allows in a ConfigMap.
-MAX_DATA = 1_048_576
+DATA_BYTES = 1_048_576
 
 
 def documents(
@@ -40,9 +40,9 @@ def documents(
         sidecars = {sidecar["name"] for sidecar in cluster.sidecars}
         data = upgrade.files(cluster.installed.files, data, sidecars, work.words_before_flags(cluster))
     size = sum(len(key) + len(text.encode()) for key, text in data.items())
-    if size > MAX_DATA:
+    if size > DATA_BYTES:
         raise SpecError(
-            f"MiniCluster {cluster.name}: its texts are {size} bytes, a ConfigMap holds {MAX_DATA}: mount them"
+            f"MiniCluster {cluster.name}: its texts are {size} bytes, a ConfigMap holds {DATA_BYTES}: mount them"
         )
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(cluster, "config"), "data": data}
     if certificate is not None:

@@ -10,7 +10,7 @@ from minicluster.errors import SpecError
 from minicluster.render.model import MiniClusterModel, NodeGroup
 
 #: The most hosts that are written out one by one.
-MOST = 1_000_000
+WRITTEN_HOSTS = 1_000_000
 
 
 class Hosts(NamedTuple):
@@ -54,8 +54,8 @@ def expand(hostlist: str) -> Iterator[str]:
     >>> list(expand("proto-[0-1],vm[08-10]"))
     ['proto-0', 'proto-1', 'vm08', 'vm09', 'vm10']
     """
-    if count(hostlist) > MOST:
-        raise SpecError(f"{hostlist} has {count(hostlist)} hosts: at most {MOST} can be named")
+    if count(hostlist) > WRITTEN_HOSTS:
+        raise SpecError(f"{hostlist} has {count(hostlist)} hosts: at most {WRITTEN_HOSTS} can be named")
     for part in _parts(hostlist):
         texts = _texts(part)
         for numbers in itertools.product(*(_numbers(ranges) for ranges in _brackets(part))):

@@ -11,7 +11,7 @@ from minicluster.names import LABEL
 from minicluster.render import claims, defaults, formats, programs, refusals, schema, upgrade
 from minicluster.render.model import MiniClusterModel
 
-_TOO_DEEP = f"spec is nested more than {limits.DEPTH} levels deep"
+_TOO_DEEP = f"spec is nested more than {limits.DEPTH_LEVELS} levels deep"
 
 
 def load(document: Mapping[str, Any]) -> MiniClusterModel:
@@ -113,7 +113,7 @@ def _drop_marks(spec: dict[str, Any]) -> None:
     for texts in (spec.get("flux", {}), *containers, *(container.get("commands", {}) for container in containers)):
         for key, text in texts.items():
             if isinstance(text, str):
-                texts[key] = text.removeprefix(formats.MARK)
+                texts[key] = text.removeprefix(formats.BYTE_ORDER_MARK)
 
 
 def _resolve_hostlist(bursting: dict[str, Any]) -> None:
@@ -155,7 +155,7 @@ def _without_null(value: Any, level: int = 1) -> Any:
 
     Raises SpecError for a key that is not a string, and for what is nested too deeply.
     """
-    if level > limits.DEPTH:
+    if level > limits.DEPTH_LEVELS:
         raise SpecError(_TOO_DEEP)
     if isinstance(value, dict):
         for key in value:

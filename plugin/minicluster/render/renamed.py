@@ -15,7 +15,7 @@ from minicluster.errors import SpecError
 from minicluster.render.revision import Name
 
 #: The chart's name, where no parent chart gives it an alias.
-CHART = "minicluster"
+CHART_NAME = "minicluster"
 _VERSION = re.compile(r"-v?[0-9]+\.[0-9]+\.[0-9]+([-_].*)?$")
 
 
@@ -58,7 +58,7 @@ def refuse(newcomers: Iterable[Newcomer], kept: Set[Name]) -> None:
     for one in newcomers:
         for name, chart in one.others.items():
             # two aliases are two MiniClusters
-            is_another = chart != one.chart and CHART not in (chart, one.chart)
+            is_another = chart != one.chart and CHART_NAME not in (chart, one.chart)
             if not is_another and kept.isdisjoint({(one.namespace, name), ("", name)}):
                 raise SpecError(
                     f"nameOverride can't change on the live MiniCluster {name}: the new name is {one.name}, and the "

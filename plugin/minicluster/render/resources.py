@@ -13,7 +13,7 @@ from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import to_number
 
 #: More CPUs or GPUs than any node has: such a number, as 4G, is a slip.
-TOO_MANY = 2**31
+TOO_MANY_CPUS = 2**31
 #: Stands for an idset of cores: those that Flux finds on the lead's node. resources.sh replaces it.
 OWN = "own"
 
@@ -95,6 +95,6 @@ def whole_cpus(runner: Mapping[str, Any]) -> int | None:
 
 def _number(name: str, value: object) -> Decimal:
     number = to_number(value)
-    if number >= TOO_MANY:
+    if number >= TOO_MANY_CPUS:
         raise SpecError(f"resources: {name} is {str(value)!r}: give a number, e.g. 4 or 500m")
     return number

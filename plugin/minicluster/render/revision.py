@@ -23,7 +23,7 @@ from minicluster.render.upgrade import immutable_fields
 Job = Mapping[str, Any]
 Name = tuple[str, str]  #: namespace and name of a Job
 #: Lists that Kubernetes merges by a key of their items (patchMergeKey in k8s.io/api/core/v1); others it replaces.
-KEYS = {
+MERGE_KEYS = {
     **dict.fromkeys(("containers", "initContainers", "env", "volumes", "imagePullSecrets", "resourceClaims"), "name"),
     "volumeMounts": "mountPath",
     "volumeDevices": "devicePath",
@@ -35,7 +35,7 @@ KEYS = {
 _WHOLE = {"nodeSelector"}
 #: Fields whose values, or whose maps' values, are quantities.
 _QUANTITIES = {"limits", "requests", "overhead", "sizeLimit", "storage", "divisor"}
-_EMPTY: tuple[Any, ...] = (None, "", 0, {}, [])
+_EMPTY_VALUES: tuple[Any, ...] = (None, "", 0, {}, [])
 
 
 def jobs_of(stream: bytes) -> Iterator[tuple[bytes, Job | None]]:
@@ -110,11 +110,11 @@ def covers(live: Any, sent: Any, field: str = "") -> bool:
         return True
     if field in _QUANTITIES and is_quantity(sent) and is_quantity(live):
         return to_number(sent) == to_number(live)
-    return sent in _EMPTY and live in _EMPTY
+    return sent in _EMPTY_VALUES and live in _EMPTY_VALUES
 
 
 def _covers_list(live: list[Any], sent: list[Any], field: str) -> bool:
-    key = KEYS.get(field)
+    key = MERGE_KEYS.get(field)
     if not key or not all(isinstance(item, dict) and key in item for item in [*live, *sent]):
         return len(live) == len(sent) and all(map(covers, live, sent))
     found = {item[key]: item for item in live}

@@ -50,7 +50,7 @@ def _at(document: Any, path: Iterable[str | int]) -> Any:
 
 
 #: The most characters of a word that is too short to look for in the known names.
-SHORT = 3
+SHORT_CHARACTERS = 3
 #: Names that people know from Kubernetes, and the fields that they mean.
 BROUGHT = {
     "env": "environment",
@@ -83,7 +83,7 @@ def _meant(unknown: str, known: Iterable[str], at_top: bool) -> str | None:
                 return f"{place}.{name}"
     names = {name.lower(): name for name in known}
     near = difflib.get_close_matches(unknown.lower(), names, 1)
-    near += [name for name in names if len(unknown) > SHORT and unknown.lower() in name]
+    near += [name for name in names if len(unknown) > SHORT_CHARACTERS and unknown.lower() in name]
     return names[near[0]] if near else None
 
 

@@ -26,7 +26,9 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_groups": "".join(_group(group) for group in cluster.groups),
         "mc_joins": _joined_lead(cluster),
         "mc_hosts_count": registered(cluster),
-        "mc_records": "" if cluster.flux["brokerConfig"] else broker.RECORDS,
+        # as /proc/net/tcp has it
+        "mc_port_hex": f"{broker.port(cluster):04X}",
+        "mc_records": "" if cluster.flux["brokerConfig"] else broker.KEPT_RECORDS,
         "mc_resource_set": resources.resource_set(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
         "mc_report_path": cluster.spec["report"]["path"],

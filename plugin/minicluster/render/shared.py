@@ -11,7 +11,7 @@ from minicluster.render import programs
 from minicluster.render.model import MiniClusterModel
 
 #: Annotation with the version that the programs are of, by which the chart knows whether a new Job can run them
-VERSION = "minicluster/version"
+VERSION_ANNOTATION = "minicluster/version"
 _INSTANCE = "app.kubernetes.io/instance"
 
 #: Namespace and name of a ConfigMap
@@ -55,6 +55,6 @@ def documents(cluster: MiniClusterModel, left: dict[Key, programs.Files]) -> Ite
                 "namespace": cluster.namespace,
                 # it is of no single cluster
                 "labels": {key: text for key, text in cluster.labels.items() if key != _INSTANCE},
-                "annotations": {**cluster.annotations, VERSION: one.version},
+                "annotations": {**cluster.annotations, VERSION_ANNOTATION: one.version},
             }
             yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}

@@ -16,7 +16,7 @@ from minicluster.errors import StreamError
 #: Group of the hand-over document. No API server has it: a release without the post-renderer fails before anything is
 #: created, and Kubernetes' error says what to add.
 GROUP = "post-renderer-required.add--post-renderer-minicluster"
-VERSION = "v1"
+API_VERSION = "v1"
 KIND = "MiniCluster"
 #: Group of flux-operator's MiniClusters
 OPERATOR = "flux-framework.org"
@@ -24,7 +24,7 @@ OPERATOR = "flux-framework.org"
 INNER = "MINICLUSTER_INNER_HELM"
 
 #: The most bytes that are checked of a stream without a MiniCluster: a parser takes seconds for some megabytes
-CHECKED = 1 << 18
+CHECKED_BYTES = 1 << 18
 
 # A line that starts with `---` at the margin separates documents, also within a block scalar, whose own lines are
 # indented (YAML 1.2, 9.1.4).
@@ -65,9 +65,9 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
     group, _, version = str(document.get("apiVersion")).partition("/")
     if group != GROUP:
         return None
-    if document.get("kind") != KIND or version != VERSION:
+    if document.get("kind") != KIND or version != API_VERSION:
         raise StreamError(
-            f"{document.get('apiVersion')} {document.get('kind')}: this post-renderer knows {GROUP}/{VERSION} "
+            f"{document.get('apiVersion')} {document.get('kind')}: this post-renderer knows {GROUP}/{API_VERSION} "
             f"{KIND} only; use the minicluster package of the chart's version"
         )
     return document
@@ -127,7 +127,7 @@ def _check_yaml(data: bytes) -> None:
 
     Only the begin of a long stream is checked: Helm parses all of it.
     """
-    begin = data[:CHECKED]
+    begin = data[:CHECKED_BYTES]
     try:
         for is_map in yamlio.are_maps(begin):
             if not is_map:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from minicluster.errors import SpecError
-from minicluster.names import LABEL, MAX_NAME
+from minicluster.names import LABEL, NAME_CHARACTERS
 
 
 class Wanted(NamedTuple):
@@ -32,9 +32,9 @@ def parse(text: str) -> Wanted:
     if not found:
         raise SpecError(f"{text!r} is not NAME, NAME:MIN-MAX, NAME@NAMESPACE or NAME@CONTEXT/NAMESPACE")
     name, least, most, context, namespace = found.groups()
-    if namespace and not (len(namespace) <= MAX_NAME and re.fullmatch(LABEL, namespace)):
+    if namespace and not (len(namespace) <= NAME_CHARACTERS and re.fullmatch(LABEL, namespace)):
         raise SpecError(
-            f"{text!r} in the namespace {namespace!r}: use a-z, 0-9 and - there, at most {MAX_NAME} characters"
+            f"{text!r} in the namespace {namespace!r}: use a-z, 0-9 and - there, at most {NAME_CHARACTERS} characters"
         )
     return Wanted(name, int(least or 0), None if most is None else int(most), context, namespace)
 

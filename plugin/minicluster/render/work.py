@@ -8,7 +8,7 @@ from minicluster.errors import SpecError
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.shell_lines import incomplete
 
-BATCH = ("flux", "batch")
+BATCH_COMMAND = ("flux", "batch")
 #: Flags of `flux submit` that `flux run` lacks
 ONLY_SUBMIT = ("--bcc", "--cc", "--jps", "--log", "--log-stderr", "--progress", "--wait", "--watch")
 #: Folder of the output of a batch's jobs, as in flux-operator.
@@ -56,7 +56,7 @@ def batch(cluster: MiniClusterModel) -> list[str]:
     Raises SpecError for an open quote.
     """
     output = ["-o", "output.stdout.type=kvs", "-o", "output.stderr.type=kvs"]
-    return [*prefix(cluster), *BATCH, *_task_flags(cluster), *_mark(cluster), *output]
+    return [*prefix(cluster), *BATCH_COMMAND, *_task_flags(cluster), *_mark(cluster), *output]
 
 
 def prefix(cluster: MiniClusterModel) -> list[str]:
@@ -67,7 +67,7 @@ def prefix(cluster: MiniClusterModel) -> list[str]:
 def words_before_flags(cluster: MiniClusterModel) -> dict[str, int]:
     """Return how many words come before the task flags, by the setting that has them."""
     before = len(prefix(cluster))
-    return {"mc_submit_words": before + len(_verb(cluster)), "mc_batch_words": before + len(BATCH)}
+    return {"mc_submit_words": before + len(_verb(cluster)), "mc_batch_words": before + len(BATCH_COMMAND)}
 
 
 def is_run(cluster: MiniClusterModel) -> bool:
@@ -86,8 +86,8 @@ def flags(cluster: MiniClusterModel) -> list[str]:
 
     Raises SpecError for an open quote.
     """
-    verb = list(BATCH) if kind(cluster) == "batch" else _verb(cluster) if kind(cluster) == "submit" else []
-    return _task_flags(cluster) if verb in (["flux", "run"], ["flux", "submit"], list(BATCH)) else []
+    verb = list(BATCH_COMMAND) if kind(cluster) == "batch" else _verb(cluster) if kind(cluster) == "submit" else []
+    return _task_flags(cluster) if verb in (["flux", "run"], ["flux", "submit"], list(BATCH_COMMAND)) else []
 
 
 def _verb(cluster: MiniClusterModel) -> list[str]:

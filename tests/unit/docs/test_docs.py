@@ -1,6 +1,7 @@
 """The documentation names what exists: files, fields, make targets."""
 
 import re
+import tomllib
 
 import pytest
 from minicluster.render.constants import GPUS
@@ -68,3 +69,11 @@ def test_make_targets_in_the_documentation_exist():
     named = set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE))
     assert named
     assert named <= targets
+
+
+def test_each_dependency_has_its_reasons() -> None:
+    _, _, text = (ROOT / "docs/architecture.md").read_text().partition("## Dependencies\n")
+    rows = re.findall(r"^\| ([\w-]+) \|", text.partition("\n## ")[0], re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["sdk"]]
+    assert rows == ["package", *(re.split("[>=<]", each)[0] for each in needed)]

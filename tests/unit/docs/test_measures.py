@@ -1,8 +1,8 @@
-"""The limits that CONTRIBUTING names: lines of a file, and of a function."""
+"""The limits that CONTRIBUTING names: lines of a file, of a function, of the entrypoint and of the golden files."""
 
 import ast
 
-from support import ROOT, SOURCES
+from support import CHART, PACKAGE, ROOT, SOURCES
 
 SCRIPTS = sorted((ROOT / "plugin").rglob("*.sh"))
 
@@ -21,3 +21,19 @@ def test_no_function_has_more_than_50_lines() -> None:
                 found[f"{path.relative_to(ROOT)}:{node.name}"] = node.end_lineno - node.lineno + 1
     assert len(found) > 1000
     assert {name: count for name, count in found.items() if count > 50} == {}
+
+
+def test_the_entrypoint_has_no_more_than_150_lines() -> None:
+    assert len((PACKAGE / "pod/start/entrypoint.sh").read_text().splitlines()) <= 150
+
+
+def test_the_golden_files_are_no_more_than_a_tenth_of_the_lines() -> None:
+    written = [path for path in ROOT.glob("tests/**/*.py") if "golden" not in path.parts]
+    golden = [path for path in ROOT.glob("tests/chart/golden/**/*") if path.is_file()]
+    templates = [path for path in (CHART / "templates").rglob("*") if path.is_file()]
+    of_golden, of_others = (
+        sum(len(path.read_text().splitlines()) for path in paths)
+        for paths in (golden, [*SOURCES, *SCRIPTS, *templates, *written])
+    )
+    assert len(golden) > 50
+    assert of_golden <= 0.1 * (of_golden + of_others)

@@ -5,7 +5,7 @@ import re
 import pytest
 from minicluster.burst import follower
 from minicluster.live import ready
-from minicluster.names import MAX_NAME
+from minicluster.names import NAME_CHARACTERS
 from minicluster.render import broker, config
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.defaults import values
@@ -38,11 +38,11 @@ def grace(seconds):
     return broker.grace(load({"metadata": {"name": "a"}, "spec": {"pod": {"terminationGracePeriodSeconds": seconds}}}))
 
 
-KILL, ENDS, DUMP = broker.KILL, broker.ENDS, values()["archive"]["dumpSeconds"]
+KILL, ENDS, DUMP = broker.KILL_SECONDS, broker.END_SECONDS, values()["archive"]["dumpSeconds"]
 WAIT, RETRY, WATCH = (
     constant("container.sh", "WAIT"),
     constant("entrypoint.sh", "RETRY"),
-    constant("recovery.py", "WATCH"),
+    constant("recovery.py", "SCHEDULER_SECONDS"),
 )
 #: A phrase of the documentation, and the number that it must have.
 SAID = [
@@ -60,7 +60,7 @@ SAID = [
     (r"last (\d+) s of the grace period", KILL + DUMP),
     (r"ending the remaining jobs \((\d+) s\)", KILL),
     (r"so jobs may go on for (\d+) s", 30 - KILL - DUMP),
-    (r"step 4 has (\w+) times as long", WORDS[constant("leave.py", "SLOWNESS")]),
+    (r"step 4 has (\w+) times as long", WORDS[constant("leave.py", "SLOWNESS_FACTOR")]),
     (r"told to stop exits with (\d\d+)", RETRY),
     (r"The exit code is always (\d+)", RETRY),
     # what is waited for
@@ -68,24 +68,24 @@ SAID = [
     (r"no broker within (\d+) s", WAIT),
     (r"detects this within (\d+) s of its start", WATCH),
     (r"watches the scheduler for (\d+) s", WATCH),
-    (r"After (\d+) s it restarts the scheduler", constant("recovery.py", "PATIENCE, TRIES")),
+    (r"After (\d+) s it restarts the scheduler", constant("recovery.py", "IDLE_SECONDS, JOB_TRIES")),
     (r"pods have been gated for (\d+) s", constant("quota.py", "PATIENCE")),
-    (r"tries more again after (\w+ \w+)", WORDS[constant("quota.py", "RETRY")]),
+    (r"tries more again after (\w+ \w+)", WORDS[constant("quota.py", "QUOTA_SECONDS")]),
     (r"left alone for (\d+) s", int(follower.REST)),
-    (r"twice as long each time, up to (\d+) min", int(follower.MOST_REST / 60)),
+    (r"twice as long each time, up to (\d+) min", int(follower.MOST_REST_SECONDS / 60)),
     (r"is waited for, (\w+ \w+) at most", WORDS[ready.PATIENCE]),
     (r"wait up to (\w+ \w+) for the lead", WORDS[ready.PATIENCE]),
     (r"After (\w+ \w+) without an answer the futures raise", WORDS[session.PATIENCE]),
     # sizes and limits
     (r"[Bb]rokers (?:use|listen on its port) (\d+)", BROKER_PORT),
-    (r"up to (\d+) children of each", broker.FANOUT),
+    (r"up to (\d+) children of each", broker.FANOUT_BROKERS),
     (r"At most ([\d,]+), which is Kubernetes' limit", f"{MOST_PODS:,}"),
     (r"burst of more than ([\d,]+) hosts", f"{MOST_PODS:,}"),
     (r"more than (\d+) cores or GPUs of a node", MOST_CORES),
-    (r"or of the services \((\d+) characters", MAX_NAME),
-    (r"more than (\d+) characters with `flux.bursting.expose", MAX_NAME - len("-lead")),
-    (r", or (\d+) with `flux.bursting.follow", MAX_NAME - len("-follow")),
-    (r"fit into a ConfigMap \((\d+) MiB in all", config.MAX_DATA >> 20),
+    (r"or of the services \((\d+) characters", NAME_CHARACTERS),
+    (r"more than (\d+) characters with `flux.bursting.expose", NAME_CHARACTERS - len("-lead")),
+    (r", or (\d+) with `flux.bursting.follow", NAME_CHARACTERS - len("-follow")),
+    (r"fit into a ConfigMap \((\d+) MiB in all", config.DATA_BYTES >> 20),
 ]
 
 

@@ -87,10 +87,11 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     for name, module in fake.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.syspath_prepend(str(SENT))
+    import described  # noqa: PLC0415
     import followed  # noqa: PLC0415
     import replies  # noqa: PLC0415
 
-    yield SimpleNamespace(followed=followed, replies=replies, outputs=outputs)
+    yield SimpleNamespace(followed=followed, replies=replies, described=described, outputs=outputs)
     for name in ("followed", "replies", "described"):
         sys.modules.pop(name, None)
 
@@ -201,3 +202,46 @@ def test_a_job_from_before_is_followed_from_its_past_on(programs: SimpleNamespac
         {"key": "a", "end": {"status": 0, "exception": None, "output": [("stderr", programs.followed.GONE)]}},
     ]
     assert (done, journal.jobs, journal.early) == (["a"], {}, {})
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ({}, {"num_nodes": None, "num_tasks": 1, "cores_per_task": 1, "gpus_per_task": None, "exclusive": False}),
+        (
+            {"nodes": 3},
+            {"num_nodes": 3, "num_tasks": 3, "cores_per_task": 1, "gpus_per_task": None, "exclusive": True},
+        ),
+        (
+            {"nodes": 3, "tasks": 6, "cores_per_task": 2, "gpus_per_task": 1},
+            {"num_nodes": 3, "num_tasks": 6, "cores_per_task": 2, "gpus_per_task": 1, "exclusive": False},
+        ),
+        (
+            {"tasks": 2, "cores_per_task": 0, "exclusive": True},
+            {"num_nodes": None, "num_tasks": 2, "cores_per_task": 1, "gpus_per_task": None, "exclusive": True},
+        ),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) and "num_tasks" not in value else "",
+)
+def test_a_jobspec_asks_for_what_the_request_says(
+    programs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, job: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    asked: list[tuple[list[str], dict[str, Any]]] = []
+
+    class Spec(SimpleNamespace):
+        @staticmethod
+        def from_command(command: list[str], **shape: Any) -> "Spec":
+            asked.append((command, shape))
+            return Spec(attributes={})
+
+        def setattr(self, name: str, value: Any) -> None:
+            self.attributes[name] = value
+
+    monkeypatch.setattr(programs.described, "JobspecV1", Spec)
+    monkeypatch.setenv("OUTER", "1")
+    given = {"command": ["true"], "environment": {"A": "b"}, "attributes": {"system.queue": "debug"}, **job}
+    spec = programs.described.jobspec(given, "key")
+    assert asked == [(["true"], expected)]
+    assert spec.attributes == {"system.queue": "debug", "user.minicluster-sdk": "key"}
+    assert (spec.environment["OUTER"], spec.environment["A"]) == ("1", "b")
+    assert (spec.cwd, spec.duration) == (os.getcwd(), 0)  # noqa: PTH109 - a text

@@ -137,7 +137,7 @@ def test_the_agent_watches_jobs_nodes_and_the_requested_size(handle: Reactor, wa
 
 def test_the_agent_watches_starts_of_jobs_if_asked(handle: Reactor, program: ModuleType) -> None:
     handle.comes = [(3, JOBS, None)]
-    program.Changes(handle, program.STARTS).wait(0, 10)
+    program.Changes(handle, program.START_STREAMS).wait(0, 10)
     assert (handle.open, round(handle.now, 3)) == ([(JOBS, {"allow": {"alloc": 1}})], 3.05)
 
 

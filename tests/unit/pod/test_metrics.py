@@ -1,12 +1,17 @@
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
+import metrics
 import pytest
 from metrics import GroupFigures, MetricsServer, text
 from state import Nodes
+
+from tools.clients import until
 
 NODES = Nodes(
     {0: (4, 1), 1: (4, 1), 2: (4, 1), 3: (4, 1)}, {0: (4, 1), 1: (2, 0)}, frozenset({0, 1, 9}), {1: "broken", 3: "gone"}
@@ -121,3 +126,44 @@ def test_the_metrics_server_serves_the_last_text_and_nothing_else(server: Metric
             urllib.request.urlopen(url + path, timeout=10)
         assert (caught.value.code, caught.value.read()) == (404, b"see /metrics, where metrics.enabled is true\n")
         caught.value.close()
+
+
+def connected(server: MetricsServer, stack: ExitStack, sent: bytes = b"") -> socket.socket:
+    """Return a connection that sends no request, or no whole one."""
+    http = server._server
+    assert http
+    one = stack.enter_context(socket.create_connection(("127.0.0.1", http.server_address[1]), timeout=60))
+    one.sendall(sent)
+    return one
+
+
+def scraped(server: MetricsServer) -> bytes:
+    http = server._server
+    assert http
+    with urllib.request.urlopen(f"http://127.0.0.1:{http.server_address[1]}/metrics", timeout=60) as answer:
+        return bytes(answer.read())
+
+
+def test_silent_connections_take_few_threads_and_hold_up_no_scrape(
+    server: MetricsServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.serve(0, "minicluster_size 4\n")
+    before = threading.active_count()
+    with ExitStack() as stack:
+        silent = []
+        for number in range(300):
+            silent.append(connected(server, stack, b"" if number % 2 else b"GET /metrics HTTP/1.0\r\nA: b\r\n"))
+            if number % 50 == 49:
+                assert scraped(server) == b"minicluster_size 4\n"
+        until(lambda: threading.active_count() <= before + metrics.MOST_CONNECTIONS, 60)
+        assert scraped(server) == b"minicluster_size 4\n"
+    until(lambda: threading.active_count() <= before, 60)
+    assert capfd.readouterr() == ("", ""), "who went away is no error of ours"
+
+
+def test_a_silent_connection_is_closed_after_a_while(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "SILENT_SECONDS", 0.1)
+    server.serve(0, "minicluster_size 4\n")
+    with ExitStack() as stack:
+        assert connected(server, stack).recv(1) == b""
+        assert connected(server, stack, b"GET /metrics HTTP/1.0\r\n").recv(1) == b""

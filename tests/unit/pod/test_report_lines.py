@@ -10,6 +10,7 @@ import pytest
 from fake_flux import FakeFlux, run_program
 from hypothesis import given
 from hypothesis import strategies as st
+from minicluster.commands.jobs import command
 
 NOTHING = dict.fromkeys(
     (
@@ -104,13 +105,13 @@ def test_a_lead_that_was_told_to_stop_has_less_time(
 
 
 def test_a_report_without_time_leaves_the_attributes_out(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(job_report.BATCH + 1):
+    for number in range(job_report.BATCH_JOBS + 1):
         flux.submit(number, jobspec={"attributes": {"user": {"n": number}}})
     program = run_program(monkeypatch, flux, "job_report.py")
     times = iter([0.0, 0.0, 2.0])
     monkeypatch.setattr("time.monotonic", lambda: next(times))
     users = [json.loads(line)["user"] for line in program["report"](flux, 1.0).splitlines()]
-    assert users == [*({"n": number} for number in range(job_report.BATCH)), None]
+    assert users == [*({"n": number} for number in range(job_report.BATCH_JOBS)), None]
 
 
 def test_a_file_that_can_not_be_written_is_an_error_of_one_line(
@@ -131,3 +132,9 @@ def test_the_lead_prints_its_jobs_when_it_is_asked(
     run_program(monkeypatch, flux, "job_report.py")
     *rows, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert ([row["id"] for row in rows], last) == (["f3"], {"purged": 5})
+
+
+def test_the_help_of_jobs_lists_each_key_of_a_line() -> None:
+    rows = (command.help or "").partition("is null:\n")[2].partition("\n\n")[0].splitlines()
+    keys = [key for row in rows for key in row.strip().split("  ")[0].split(", ")]
+    assert sorted(keys) == sorted(job_report.record({"id": 1, "state": 64}, "f1", None))

@@ -160,6 +160,22 @@ def test_a_broker_config_of_the_user_is_kept_as_given(cluster_of: Make) -> None:
     assert broker.config(cluster_of({"flux": {"brokerConfig": text}})) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [
+        ("", 8050),
+        ("a = 1", 8050),
+        ("[bootstrap]\ndefault_port = 9000", 9000),
+        ("bootstrap = 3", 8050),
+        ("[bootstrap]\ndefault_port = 'x'", 8050),
+    ],
+)
+def test_the_port_of_the_brokers_is_ours_or_that_of_the_users_own_broker_toml(
+    cluster_of: Make, text: str, port: int
+) -> None:
+    assert broker.port(cluster_of({"flux": {"brokerConfig": text}})) == port
+
+
 FITS = """[bootstrap]
 curve_cert = "/mnt/flux/config/curve/curve.cert"
 default_connect = "tcp://%h.mc.ns.svc.cluster.local:%p"

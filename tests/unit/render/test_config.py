@@ -258,6 +258,7 @@ SETTINGS = {
     "mc_groups": "",
     "mc_joins": "",
     "mc_hosts_count": "1",
+    "mc_port_hex": "1F72",
     "mc_resource_set": resource_set("0", "flux-sample-0"),
     "mc_archive": "",
     "mc_report_path": "",

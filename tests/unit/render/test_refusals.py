@@ -636,7 +636,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"flux": {"brokerConfig": "a = 1", "bursting": {"hostlist": "mc-[0-1]"}}},
-        "flux.bursting and flux.brokerConfig are both set: brokerConfig is used as given; set it there",
+        "flux.bursting.hostlist and flux.brokerConfig are both set: brokerConfig is used as given; set it there",
     ),
     (
         {"networkPolicy": {"enabled": True}, "pod": {"hostNetwork": True}},

@@ -1,9 +1,9 @@
 """docs/architecture.md has the first sentence of each source file."""
 
 import pytest
-from support import ROOT
+from support import PACKAGE, ROOT
 
-from tools import codemap
+from tools import codemap, variables
 
 
 def test_the_tables_of_files_in_the_architecture_page_are_current():
@@ -44,3 +44,23 @@ def test_codemap_refuses_a_file_that_does_not_say_its_purpose(tmp_path, name, te
 def test_codemap_covers_each_folder_of_source_files():
     named = {path.relative_to(ROOT).parts[0] for path in codemap.files(ROOT)}
     assert named == {"benchmarks", "charts", "plugin", "tools"}
+
+
+def test_variables_are_set_by_assignments_reads_and_loops():
+    text = """\
+# mc_comment=1 $mc_comment
+mc_a=$mc_b mc_c=1
+read -r _ mc_d mc_e <"$mc_f"
+for mc_g in $mc_h; do echo "${mc_a:-mc_i}$((mc_j + 1))"; done
+[ "$mc_k" = mc ]
+"""
+    assert variables.uses(text) == (
+        {f"mc_{letter}" for letter in "acdeg"},
+        {f"mc_{letter}" for letter in "abfhijk"},
+    )
+
+
+def test_each_variable_of_the_scripts_is_set_and_read():
+    found = variables.variables(PACKAGE)
+    assert len(found) > 60
+    assert [each.name for each in found if not each.setters or not each.readers] == []

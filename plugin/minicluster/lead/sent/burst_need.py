@@ -76,7 +76,7 @@ def _need(nodes: Nodes, group: Group, since: Mapping[int, float], now: float) ->
     new = [since[rank] for rank in group.ranks(group.registered)[group.size :] if rank in since]
     online = [rank - group.first for rank in group.ranks(group.registered) if rank in nodes.online]
     age = max(now - min(new), 0.001) if new else 0.0
-    return GroupNeed(max(held, group.count(since)), held, round(age, 3), state.to_idset(online))
+    return GroupNeed(max(held, group.count(since)), held, age, state.to_idset(online))
 
 
 class Answers:

@@ -23,17 +23,17 @@ import flux
 import metrics
 import state
 from budget import DisruptionBudget, pods_to_hold
-from changes import NEEDS, STARTS, Changes, pause_after
+from changes import NEED_STREAMS, START_STREAMS, Changes, pause_after
 from ended import EndedJobs
 from group_settings import GroupSettings, read_groups
 from kube import Kube, server
 from log import Once, Problems, log
-from retry import RETRY, Retry
+from retry import RETRY_SECONDS, Retry
 from scaler import Scaler
 from sized import SizedJob
 
 #: Exit code without a broker: container.sh waits for the next one
-BROKER_GONE = 75
+BROKER_GONE_CODE = 75
 #: Seconds until the next look of a part that is off
 OFF = (math.inf, math.inf)
 
@@ -124,7 +124,7 @@ def work(agent: Agent, changes: Changes) -> NoReturn:
                 raise
             # a module is being reloaded
             log(f"Flux can't be asked now: {error}")
-            least = most = RETRY
+            least = most = RETRY_SECONDS
         pause = pause_after(time.process_time() - used)
         changes.wait(max(least, pause), max(begin + most - time.monotonic(), 0.1))
 
@@ -150,13 +150,13 @@ def main() -> None:
     file = Path(sys.argv[1])
     try:
         settings = read(file)
-        names = [*NEEDS, *STARTS] if settings["budget"] else NEEDS
+        names = [*NEED_STREAMS, *START_STREAMS] if settings["budget"] else NEED_STREAMS
         groups = [group["name"] for group in settings["groups"]]
         problems = Problems(Path(os.environ["MINICLUSTER_HOME"], "config/run/agent.problem"))
         work(Agent(flux.Flux(), file, problems), Changes(flux.Flux(), names, groups))
     except OSError as error:
         log(f"Flux can't be asked: {error}")
-        sys.exit(BROKER_GONE)
+        sys.exit(BROKER_GONE_CODE)
 
 
 if __name__ == "__main__":

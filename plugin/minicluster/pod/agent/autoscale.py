@@ -13,7 +13,7 @@ from need import NOTHING, Need
 from state import Nodes
 
 #: CPU use this near to the target is on target, as with Kubernetes' HorizontalPodAutoscaler
-TOLERANCE = 0.1
+TOLERANCE_PART = 0.1
 STEPPED = "waits: the last step is less than a period ago"
 
 
@@ -56,7 +56,7 @@ class Snapshot:
         found = {"queue": self.need.size, "asked": self.requested, "min": policy.min}
         if policy.cpu_target and self.cpu is not None:
             ratio = round(self.cpu * 100) / policy.cpu_target  # whole percents, as in HorizontalPodAutoscaler
-            found["cpu"] = self.size if abs(ratio - 1) <= TOLERANCE else math.ceil(self.size * ratio)
+            found["cpu"] = self.size if abs(ratio - 1) <= TOLERANCE_PART else math.ceil(self.size * ratio)
         return found
 
 

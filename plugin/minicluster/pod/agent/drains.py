@@ -12,7 +12,7 @@ from offers import undrain
 from state import Nodes, to_idset
 
 #: The reason of the agent's drains. After a restart, the agent or a new lead undrains these nodes
-REASON = "minicluster: scaling down"
+SHRINK_REASON = "minicluster: scaling down"
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class RanksWithoutPods:
 def drain(handle: Any, ranks: Collection[int]) -> None:
     """Let no more jobs start on ranks, with REASON. A drained rank keeps its own reason. Raises OSError."""
     if ranks:
-        targets = {"targets": to_idset(ranks), "reason": REASON, "mode": "update"}
+        targets = {"targets": to_idset(ranks), "reason": SHRINK_REASON, "mode": "update"}
         handle.rpc("resource.drain", targets, nodeid=0).get()
 
 
 def undrain_ours(handle: Any, nodes: Nodes, gone: Container[int]) -> None:
     """Undrain the ranks that were drained with REASON, but not those that have no pod now. Raises OSError."""
-    ours = [rank for rank, reason in nodes.drained.items() if reason == REASON]
+    ours = [rank for rank, reason in nodes.drained.items() if reason == SHRINK_REASON]
     undrain(handle, [rank for rank in ours if rank not in gone])

@@ -18,7 +18,7 @@ from time import gmtime, strftime
 from typing import Any, Mapping
 
 TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-TIMEOUT = 10.0  # seconds
+REQUEST_SECONDS = 10.0
 #: Name of the agent in the Job's managedFields
 MANAGER = "minicluster-agent"
 MERGE = "application/merge-patch+json"
@@ -57,7 +57,7 @@ class Kube:
             headers = {"Content-Type": kind, "Authorization": f"Bearer {(self.token / 'token').read_text().strip()}"}
             data = None if body is None else json.dumps(body).encode()
             asked = urllib.request.Request(self.server + path, data, headers, method=method)
-            with self._opener().open(asked, timeout=TIMEOUT) as answer:
+            with self._opener().open(asked, timeout=REQUEST_SECONDS) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise KubeError(f"{method} {path}: {error.code} {_message(error)}") from None

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Iterable, Iterator, Mapping, Sequence, Tuple
+from typing import Any, Iterable, Iterator, Mapping, Sequence, Tuple
 
 from state import RESULTS, Nodes, totals
 
-STATES = ("depend", "priority", "sched", "run", "cleanup")
-
+JOB_STATES = ("depend", "priority", "sched", "run", "cleanup")
+#: Connections at once, each with a thread; a scrape takes milliseconds
+MOST_CONNECTIONS = 16
+#: Seconds after which a connection is closed on which nothing comes or goes
+SILENT_SECONDS = 10.0
 
 #: Labels and a value
 Sample = Tuple[Mapping[str, str], float]
@@ -70,7 +74,7 @@ def _lines(groups: Sequence[GroupFigures], jobs: Mapping[str, int], queue_wait: 
     for kind in ("cores", "gpus"):
         amounts = [sample for group in groups for sample in group.samples("state", group.amounts(kind))]
         yield _metric(kind, f"{kind} of the nodes that are online", amounts)
-    active = [({"state": state}, jobs.get(state, 0)) for state in STATES]
+    active = [({"state": state}, jobs.get(state, 0)) for state in JOB_STATES]
     yield _metric("jobs", "Active jobs by state", active)
     results = [({"result": result}, jobs.get(result, 0)) for result in RESULTS]
     yield _metric("jobs_done_total", "Jobs that ended, by how", results, "counter")
@@ -90,15 +94,42 @@ def _metric(name: str, about: str, samples: Iterable[Sample], kind: str = "gauge
 
 
 class DualStackServer(ThreadingHTTPServer):
-    """Listens on all addresses of the pod, of one IP family or both."""
+    """Listens on all addresses of the pod, of one IP family or both. The oldest connection makes way for a new one."""
 
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+    # a connection that waits for its turn must not be lost, which costs its client a second
+    request_queue_size = 128
+
+    def __init__(self, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
+        """Listen. Raises OSError when the port is taken."""
+        self._connections: list[Any] = []
+        self._lock = threading.Lock()
+        super().__init__(("", port), handler)
 
     def server_bind(self) -> None:
         """Accept IPv4 connections too (ipv6(7))."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread."""
+        with self._lock:
+            self._connections.append(request)
+            if len(self._connections) > MOST_CONNECTIONS:
+                # its thread reads the end, or can't write
+                with suppress(OSError):
+                    self._connections.pop(0).shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection that was served, or made way."""
+        with self._lock, suppress(ValueError):
+            self._connections.remove(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, *_: object) -> None:
+        """Log no client that has gone away."""
 
 
 class MetricsServer:
@@ -117,13 +148,15 @@ class MetricsServer:
         """Serve this text from now on. Raises OSError when the port is taken."""
         self._text = body.encode()
         if self._server is None:
-            self._server = DualStackServer(("", port), self._handler())
+            self._server = DualStackServer(port, self._handler())
             threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         metrics = self
 
         class Handler(BaseHTTPRequestHandler):
+            timeout = SILENT_SECONDS
+
             def do_GET(self) -> None:
                 found = self.path.split("?")[0] == "/metrics" and bool(metrics._text)
                 self.send_response(200 if found else 404)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 #: Seconds that Kueue may take to admit pods
 PATIENCE = 15.0
 #: Seconds until the agent again asks for more than Kueue has admitted
-RETRY = 300.0
+QUOTA_SECONDS = 300.0
 
 
 @dataclass
@@ -34,5 +34,5 @@ class Quota:
             self.since = now
         if now - self.since < PATIENCE:
             return size
-        self.since, self.limit, self.again = None, size - 1, now + RETRY
+        self.since, self.limit, self.again = None, size - 1, now + QUOTA_SECONDS
         return size - (gated + 1) // 2

@@ -19,7 +19,7 @@ from state import request_size
 #: Annotation of the Deployment: the replicas that the agent has seen or written last
 SEEN = "minicluster/replicas"
 #: The replicas of a new Deployment whose manifest names none
-NEW = 1
+NEW_REPLICAS = 1
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Replicas:
         deployment = kube.get_deployment()
         asked = int(deployment["spec"]["replicas"])
         seen = deployment["metadata"].get("annotations", {}).get(SEEN)
-        if str(asked) != (seen or str(NEW)):
+        if str(asked) != (seen or str(NEW_REPLICAS)):
             replicas = max(policy.min, min(asked, policy.max))
             limits = f", and the size is from {policy.min} to {policy.max}: {replicas} is requested"
             about = "" if replicas == asked else limits

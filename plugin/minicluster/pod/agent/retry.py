@@ -13,7 +13,7 @@ from kube import KubeError
 from log import Once
 
 #: Seconds after which a request that failed is repeated; doubled each time, up to the period
-RETRY = 1.0
+RETRY_SECONDS = 1.0
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Retry:
 
     failure: str  #: what the log says before the error
     about: str  #: the log's subject
-    pause: float = RETRY
+    pause: float = RETRY_SECONDS
     again: float = -math.inf
 
     def look(
@@ -42,6 +42,6 @@ class Retry:
             wait = min(period, self.pause)
             self.pause, self.again = 2 * wait, now + wait
             return wait, wait
-        self.pause = RETRY
+        self.pause = RETRY_SECONDS
         once.fail("", self.about)
         return found

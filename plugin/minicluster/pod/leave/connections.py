@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 #: What a parent says of a child that is not connected (flux-overlay(1))
-AWAY = ("offline", "lost")
+LOST_STATES = ("offline", "lost")
 #: Seconds that a parent has to answer
-PATIENCE = 5.0
+PARENT_SECONDS = 5.0
 
 
 class Connections:
@@ -47,13 +47,13 @@ class Connections:
             return float("inf")
         if parent and self.seconds(parent) is None:
             return None
-        status, since = self._children(parent).get(rank, (AWAY[0], 0.0))
-        if status in AWAY:
+        status, since = self._children(parent).get(rank, (LOST_STATES[0], 0.0))
+        if status in LOST_STATES:
             return None
         return float("inf") if rank in self.parents.values() else since
 
     def _children(self, parent: int) -> dict[int, tuple[str, float]]:
         if parent not in self._said:
-            answer = self.handle.rpc("overlay.health", nodeid=parent).wait_for(PATIENCE).get()
+            answer = self.handle.rpc("overlay.health", nodeid=parent).wait_for(PARENT_SECONDS).get()
             self._said[parent] = {each["rank"]: (each["status"], each["duration"]) for each in answer["children"]}
         return self._said[parent]

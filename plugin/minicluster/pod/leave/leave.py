@@ -27,18 +27,18 @@ from flux.job import JobID, cancel
 from flux.job import kill as send
 from job_report import write
 from processes import children, descendants
-from rank import REASON, drain, is_idle, running_jobs, stop_joining
+from rank import STOP_REASON, drain, is_idle, running_jobs, stop_joining
 
-POLL = 0.5  # seconds
+JOBS_POLL_SECONDS = 0.5
 #: Part of KILL that a cancelled job has between SIGTERM and SIGKILL; Flux itself gives 5 s (exec.kill-timeout)
 TERM_PART = 5 / 8
 OVER = "the pod's grace period is over"
 #: Seconds that the lead's work has to write its exit code, once its jobs have ended
-EXIT_CODE_TIME = 5.0
+EXIT_CODE_SECONDS = 5.0
 #: Most seconds for the attributes of jobs in a report that the broker's end is to replace
-EARLY = 2.0
+ATTRIBUTES_SECONDS = 2.0
 #: A broker, whose end starts a Python too, takes at most this many times as long to end as this program to start
-SLOWNESS = 3.0
+SLOWNESS_FACTOR = 3.0
 
 
 class Times(NamedTuple):
@@ -65,14 +65,14 @@ def times(now: float, told: float, begun: float, parts: tuple[float, float, floa
     """Return the rest of the grace period's parts at an uptime. On a slow machine the broker gets more of it."""
     _, kill, end = parts
     grace = sum(parts)
-    end = min(max(end, SLOWNESS * (now - begun)), max(end, grace / 2))
+    end = min(max(end, SLOWNESS_FACTOR * (now - begun)), max(end, grace / 2))
     left = max(0.0, told + grace - end - now)
     return Times(max(0.0, left - kill), min(kill, left))
 
 
 def stop_queue(handle: Any) -> None:
     """Let no more jobs start anywhere."""
-    stop = {"start": False, "all": True, "nocheckpoint": True, "reason": REASON}
+    stop = {"start": False, "all": True, "nocheckpoint": True, "reason": STOP_REASON}
     handle.rpc("job-manager.queue-start", stop, nodeid=0).get()
 
 
@@ -89,7 +89,7 @@ def dump(archive: str, seconds: float) -> None:
         print(f"minicluster: the queue is dumped at the broker's end only: {why}", flush=True)
 
 
-def wait_until(done: Callable[[], bool], seconds: float, poll: float = POLL) -> bool:
+def wait_until(done: Callable[[], bool], seconds: float, poll: float = JOBS_POLL_SECONDS) -> bool:
     """Wait until ``done`` is true, for ``seconds`` at most; return whether it is."""
     end = time.monotonic() + seconds
     while not (found := done()) and time.monotonic() < end:
@@ -100,7 +100,7 @@ def wait_until(done: Callable[[], bool], seconds: float, poll: float = POLL) -> 
 def wait_for_exit_code(folder: Path, seconds: float) -> None:
     """Wait until job.sh has written the exit code of the work."""
     if (folder / "working").exists():
-        wait_until((folder / "exit-code").exists, seconds, POLL / 5)
+        wait_until((folder / "exit-code").exists, seconds, JOBS_POLL_SECONDS / 5)
 
 
 def stop_launcher(launcher: Path, seconds: float) -> None:
@@ -112,7 +112,7 @@ def stop_launcher(launcher: Path, seconds: float) -> None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         print(f"minicluster: the launcher is told to stop: {OVER}", flush=True)
-    wait_until(lambda: not launcher.exists(), seconds, POLL / 5)
+    wait_until(lambda: not launcher.exists(), seconds, JOBS_POLL_SECONDS / 5)
 
 
 def let_jobs_end(handle: Any, rank: int | None, launcher: Path, seconds: float, requeue: Requeue) -> bool:
@@ -142,7 +142,7 @@ def cancel_jobs(handle: Any, rank: int | None, end: float, requeue: Requeue) -> 
         name = JobID(job).f58plain
         again = f" and runs again as {copies[name]}" if name in copies else ""
         print(f"minicluster: job {name} is cancelled{again}: {OVER}", flush=True)
-        cancel(handle, job, f"{REASON} and its grace period is over{again.replace(' and', ': it')}")
+        cancel(handle, job, f"{STOP_REASON} and its grace period is over{again.replace(' and', ': it')}")
     wait_until(lambda: is_idle(handle, rank), (end - time.monotonic()) * TERM_PART)
     for job in running_jobs(handle, rank):
         send(handle, job, signal.SIGKILL)
@@ -159,7 +159,7 @@ def main(handle: Any, role: str, left: Times, paths: Paths, requeue: Requeue) ->
         stop_queue(handle)
         if paths.archive:
             dump(paths.archive, left.leave + left.kill)
-        if paths.report and (why := write(handle, min(EARLY, left.leave / 2), paths.report)):
+        if paths.report and (why := write(handle, min(ATTRIBUTES_SECONDS, left.leave / 2), paths.report)):
             print(f"minicluster: the report of the jobs failed: {why}", flush=True)
     else:
         drain(handle, rank)
@@ -169,7 +169,7 @@ def main(handle: Any, role: str, left: Times, paths: Paths, requeue: Requeue) ->
     had_work = launched or bool(running_jobs(handle, rank))
     if let_jobs_end(handle, rank, launcher, seconds, requeue):
         if had_work:
-            wait_for_exit_code(paths.folder, min(EXIT_CODE_TIME, kill))
+            wait_for_exit_code(paths.folder, min(EXIT_CODE_SECONDS, kill))
         return
     (paths.folder / "stopping").touch()
     end = time.monotonic() + kill

@@ -16,17 +16,17 @@ from requeue import continuations, lookup, losses_of, may_run_again, resubmit
 from state import jobs
 
 #: How the notes of Flux's exception begin; before flux-core 0.72 it was the second
-NOTES = ("node failure on ", "lost contact with job shell")
+LOSS_NOTES = ("node failure on ", "lost contact with job shell")
 #: How often a job is put back after it lost a node
-MOST = 3
+PUT_BACK_TIMES = 3
 #: Seconds in which this program has started again after a failure (job.sh)
-RESTART = 15.0
-ATTRIBUTES = ["exception_type", "exception_note", "urgency"]
+RESTART_SECONDS = 15.0
+LOSS_ATTRIBUTES = ["exception_type", "exception_note", "urgency"]
 
 
 def has_lost_node(job: Mapping[str, Any]) -> bool:
     """Say whether a job ended, or is about to end, because a node of it was lost."""
-    return job.get("exception_type") == "exec" and str(job.get("exception_note", "")).startswith(NOTES)
+    return job.get("exception_type") == "exec" and str(job.get("exception_note", "")).startswith(LOSS_NOTES)
 
 
 class Losses:
@@ -36,7 +36,7 @@ class Losses:
         """With the value of pod.onStop."""
         self.handle, self.on_stop = handle, on_stop
         # after a failure this program starts again
-        self.since = time.time() - RESTART
+        self.since = time.time() - RESTART_SECONDS
         self.known: set[int] = set()  #: jobs that were looked at
 
     @cached_property
@@ -52,11 +52,11 @@ class Losses:
             self.known.add(job["id"])
             self._put_back(job)
         # job-list may learn of an end later
-        self.since = max(self.since, begin - RESTART)
+        self.since = max(self.since, begin - RESTART_SECONDS)
 
     def _lost(self) -> Iterator[dict[str, Any]]:
         for states in ("running", "failed"):
-            for job in jobs(self.handle, states, ATTRIBUTES, self.since):
+            for job in jobs(self.handle, states, LOSS_ATTRIBUTES, self.since):
                 if has_lost_node(job) and job["id"] not in self.known:
                     yield job
 
@@ -68,8 +68,11 @@ class Losses:
             jobspec = lookup(self.handle, job["id"])
             if not may_run_again(jobspec, self.on_stop):
                 return
-            if losses_of(jobspec) >= MOST:
-                print(f"minicluster: job {name} lost a node again, {MOST} times are the most: it ends", flush=True)
+            if losses_of(jobspec) >= PUT_BACK_TIMES:
+                print(
+                    f"minicluster: job {name} lost a node again, {PUT_BACK_TIMES} times are the most: it ends",
+                    flush=True,
+                )
                 return
             copy = resubmit(self.handle, job, lost=True)
         except (OSError, ValueError) as error:

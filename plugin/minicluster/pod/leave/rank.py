@@ -15,10 +15,13 @@ from typing import Any
 
 from state import jobs, nodes, parse_idset
 
-REASON = "minicluster: the pod was told to stop"
-POLL = 0.1  # seconds
+STOP_REASON = "minicluster: the pod was told to stop"
+RANK_POLL_SECONDS = 0.1
 #: States of a broker that may get jobs, and of one that ends (flux-broker's state machine); before, it has not joined
-ONLINE, ENDS = ("quorum", "run"), ("cleanup", "shutdown", "finalize", "goodbye", "unload-builtins", "exit")
+ONLINE_STATES, ENDING_STATES = (
+    ("quorum", "run"),
+    ("cleanup", "shutdown", "finalize", "goodbye", "unload-builtins", "exit"),
+)
 #: State of a broker that can reach the lead and gets jobs soon
 CONNECTED = "init"
 
@@ -26,7 +29,7 @@ CONNECTED = "init"
 def drain(handle: Any, rank: int) -> None:
     """Let no more jobs start on a rank. A rank that is drained already keeps its reason."""
     try:
-        handle.rpc("resource.drain", {"targets": str(rank), "reason": REASON}, nodeid=0).get()
+        handle.rpc("resource.drain", {"targets": str(rank), "reason": STOP_REASON}, nodeid=0).get()
     except OSError as error:
         if error.errno != errno.EEXIST:
             raise
@@ -44,11 +47,11 @@ def stop_joining(handle: Any, rank: int | None, seconds: float) -> bool:
         if rank is not None and state == CONNECTED:
             # it may get jobs before a signal ends it
             drain(handle, rank)
-        while state not in ONLINE + ENDS and time.monotonic() < end:
+        while state not in ONLINE_STATES + ENDING_STATES and time.monotonic() < end:
             os.kill(broker, signal.SIGTERM)
-            time.sleep(POLL)
+            time.sleep(RANK_POLL_SECONDS)
             state = handle.rpc("state-machine.get").get()["state"]
-    return state in ONLINE
+    return state in ONLINE_STATES
 
 
 def running_jobs(handle: Any, rank: int | None) -> list[int]:

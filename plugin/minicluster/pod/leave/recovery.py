@@ -19,11 +19,11 @@ from state import core_set, jobs, modules, nodes, waiting_jobs
 #: Words in Flux's reason for a stopped queue, when its scheduler has given up
 OFFLINE = "Scheduler is offline"
 #: Seconds after the start for which the scheduler is watched, at least
-WATCH = 15.0
+SCHEDULER_SECONDS = 15.0
 #: Seconds for which a job may wait although idle nodes have room for it, doubled each time; the most tries for a job
-PATIENCE, TRIES = 10.0, 4
+IDLE_SECONDS, JOB_TRIES = 10.0, 4
 #: Seconds in which a module is removed or loaded
-MODULE = 60.0
+MODULE_SECONDS = 60.0
 NOTE = "minicluster: the lead was killed while Flux gave this job its nodes: submit it again"
 #: The schedulers' modules, in the order in which they can be removed
 SCHEDULERS = ("sched-simple", "sched-fluxion-qmanager", "sched-fluxion-feasibility", "sched-fluxion-resource")
@@ -104,9 +104,9 @@ def _flux_module(verb: str, name: str) -> str:
     """Remove or load a module; return why that failed, "" if it didn't."""
     words = ["flux", "module", verb, name]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=MODULE)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=MODULE_SECONDS)
     except subprocess.TimeoutExpired:
-        return f"it has not ended after {MODULE:g} s"
+        return f"it has not ended after {MODULE_SECONDS:g} s"
     return done.stderr.strip() or f"exit code {done.returncode}" if done.returncode else ""
 
 
@@ -115,7 +115,7 @@ def recover(handle: Any) -> None:
 
     Raises OSError.
     """
-    end = time.monotonic() + WATCH
+    end = time.monotonic() + SCHEDULER_SECONDS
     pending = Pending(handle, no_ranks)
     before: set[tuple[int, int]] = set()
     stuck: int | None = None
@@ -123,17 +123,17 @@ def recover(handle: Any) -> None:
     while True:
         leaked, first = leaked_cores(handle), startable(handle, pending)
         if first != stuck:
-            stuck, waits, tries = first, time.monotonic() + PATIENCE, 0
+            stuck, waits, tries = first, time.monotonic() + IDLE_SECONDS, 0
         if scheduler_is_offline(handle):
             cancel_half_started(handle)
             restart_scheduler(handle, "the scheduler stopped")
         elif leaked & before:  # seen twice: cores that are just being freed are not leaked
             restart_scheduler(handle, f"the scheduler holds {len(leaked & before)} cores for no job")
-        elif stuck and tries < TRIES and time.monotonic() >= waits:
+        elif stuck and tries < JOB_TRIES and time.monotonic() >= waits:
             restart_scheduler(handle, f"job {JobID(stuck).f58plain} waits beside idle nodes")
             tries += 1
-            waits = time.monotonic() + PATIENCE * 2**tries
+            waits = time.monotonic() + IDLE_SECONDS * 2**tries
         before = leaked
-        if time.monotonic() >= end and (not stuck or tries == TRIES):
+        if time.monotonic() >= end and (not stuck or tries == JOB_TRIES):
             return
         time.sleep(1)

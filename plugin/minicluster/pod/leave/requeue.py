@@ -25,9 +25,9 @@ from state import jobs
 SERVICE = "minicluster"
 TOPIC = f"{SERVICE}.requeue"
 #: Seconds to wait for the service, which starts with the lead
-PATIENCE = 3.0
+SERVICE_SECONDS = 3.0
 #: Seconds for which a copy waits after a first loss, and for each earlier one
-SOON, LATER = 1.0, 20.0
+SOON_SECONDS, LATER_SECONDS = 1.0, 20.0
 #: Flux's description of the dependency afternotok, as job-list shows it: `after-failure=ID`
 AFTER_FAILURE = "after-failure"
 
@@ -90,7 +90,7 @@ def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, l
     if lost:
         # Flux ends the job a moment before it takes the node for lost, and may learn late of other nodes that were lost
         # with it; until then it gives them jobs
-        seconds = losses_of(jobspec) * LATER or SOON
+        seconds = losses_of(jobspec) * LATER_SECONDS or SOON_SECONDS
         kept.append({"scheme": "begin-time", "value": str(time.time() + seconds)})
     system = {
         **attributes["system"],
@@ -190,7 +190,7 @@ def ask_for_copies(handle: Any, wanted: Iterable[int]) -> dict[str, str]:
 
 def _answer(handle: Any, request: Mapping[str, Any]) -> Any:
     """Return the service's answer, once it has started. Raises OSError."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + SERVICE_SECONDS
     answer = None
     while answer is None:
         answer = _ask(handle, request, last=time.monotonic() >= end)

@@ -27,9 +27,9 @@ from state import OWN_REASON, parse_idset
 
 #: Seconds between a look after a change and the next one, because job-list may learn of the change later; doubled each
 #: time without a change, up to the period
-AGAIN, PERIOD = 1.0, 60.0
+AGAIN_SECONDS, LOOK_SECONDS = 1.0, 60.0
 #: Flux tells the time of a drain in whole seconds
-EXACT = 1.0
+EXACT_SECONDS = 1.0
 
 
 def our_drains(status: Mapping[str, Any]) -> dict[int, float]:
@@ -45,7 +45,7 @@ def gone_ranks(drains: Mapping[int, float], connections: Connections, now: float
     """
     connections.forget()
     found = {rank: connections.seconds(rank) for rank in drains}
-    return [rank for rank, seconds in found.items() if seconds is None or now - seconds > drains[rank] + EXACT]
+    return [rank for rank, seconds in found.items() if seconds is None or now - seconds > drains[rank] + EXACT_SECONDS]
 
 
 def replaced_ranks(handle: Any) -> list[int]:
@@ -91,15 +91,15 @@ def main(on_stop: str, kept: bool) -> None:
         # in a thread: it may take long
         threading.Thread(target=lambda: recover(flux.Flux()), daemon=True).start()
     changes, losses = Changes(flux.Flux(), ["nodes", "exceptions"]), Losses(handle, on_stop)
-    connections, most, told = Connections(handle), AGAIN, ""
+    connections, most, told = Connections(handle), AGAIN_SECONDS, ""
     while True:
         begin, used = time.monotonic(), time.process_time()
         if look(handle, connections):
-            most = AGAIN
+            most = AGAIN_SECONDS
         losses.look()
         told = tell(saved.problem(handle), told)
         changes.wait(pause_after(time.process_time() - used), most)
-        most = AGAIN if time.monotonic() < begin + most else min(2 * most, PERIOD)
+        most = AGAIN_SECONDS if time.monotonic() < begin + most else min(2 * most, LOOK_SECONDS)
 
 
 if __name__ == "__main__":

@@ -26,22 +26,22 @@ STREAMS = {
     "starts": ("job-manager.events-journal", {"allow": {"alloc": 1}}),
 }
 #: Names of the streams that change what the queue needs, and of the one that changes which nodes are busy
-NEEDS, STARTS = ("jobs", "nodes", "size"), ("starts",)
+NEED_STREAMS, START_STREAMS = ("jobs", "nodes", "size"), ("starts",)
 #: Seconds for which more changes may follow the first one: jobs are often submitted together
-SETTLE = 0.05
+SETTLE_SECONDS = 0.05
 #: The least seconds between two looks, and how many times as long as a look's CPU time: so 5 % of a core at most
-PAUSE, PAUSE_FACTOR = 0.25, 20
+PAUSE_SECONDS, PAUSE_FACTOR = 0.25, 20
 
 
 def pause_after(used: float) -> float:
     """Return the least seconds until the next look, after one that used ``used`` seconds of CPU."""
-    return max(PAUSE, PAUSE_FACTOR * used)
+    return max(PAUSE_SECONDS, PAUSE_FACTOR * used)
 
 
 class Changes:
     """What has changed in Flux since the last wait."""
 
-    def __init__(self, handle: Any, names: Iterable[str] = NEEDS, groups: Iterable[str] = ()) -> None:
+    def __init__(self, handle: Any, names: Iterable[str] = NEED_STREAMS, groups: Iterable[str] = ()) -> None:
         """Take a handle that nothing else uses, the names of streams, and groups whose size may be requested.
 
         Open no stream yet.
@@ -64,7 +64,7 @@ class Changes:
         if not self.changed:
             self._run(end - time.monotonic(), stops=True)
             if self.changed:
-                self._run(min(SETTLE, end - time.monotonic()), stops=False)
+                self._run(min(SETTLE_SECONDS, end - time.monotonic()), stops=False)
         self.changed = False
 
     def _open(self) -> None:

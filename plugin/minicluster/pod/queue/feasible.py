@@ -22,9 +22,9 @@ import unmet
 from flux.job.validator.plugins import feasibility
 
 #: Seconds for which answers count: an administrator may load another scheduler
-LASTS = 10.0
+ANSWERS_SECONDS = 10.0
 #: What of `attributes.system` no scheduler reads (RFC 14); it may be long, and differ from job to job
-IGNORED = frozenset(("cwd", "dependencies", "environment", "files", "job", "shell"))
+IGNORED_ATTRIBUTES = frozenset(("cwd", "dependencies", "environment", "files", "job", "shell"))
 
 
 class Validator(feasibility.Validator):  # type: ignore[misc] # Flux has no types
@@ -40,7 +40,7 @@ class Validator(feasibility.Validator):  # type: ignore[misc] # Flux has no type
         """Return an error number, or 0, and the reason, as Flux's own does."""
         if time.monotonic() >= self.expires:
             self.feasible.clear()
-            self.expires = time.monotonic() + LASTS
+            self.expires = time.monotonic() + ANSWERS_SECONDS
         wanted = request(args.jobinfo["jobspec"])
         if wanted in self.feasible:
             return (0, None)
@@ -69,5 +69,5 @@ def why_never(handle: Any, jobspec: Mapping[str, Any]) -> str:
 def request(jobspec: Mapping[str, Any]) -> str:
     """Return what a job asks its scheduler for, as a text that is the same for equal requests."""
     system = jobspec["attributes"]["system"]
-    asked = {key: value for key, value in system.items() if key not in IGNORED}
+    asked = {key: value for key, value in system.items() if key not in IGNORED_ATTRIBUTES}
     return json.dumps([jobspec["resources"], asked], sort_keys=True)

@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).parent))
 import locations
 
 #: Seconds for which the answers of the same brokers count: a thousand jobs at once don't ask a thousand times
-LASTS = 1.0
+PLACES_SECONDS = 1.0
 
 
 class Frobnicator:
@@ -47,5 +47,5 @@ class Frobnicator:
         status = self.handle.rpc("resource.status", nodeid=0).get()
         if status["online"] != self.online or time.monotonic() >= self.expires:
             self.places = locations.ask(self.handle, status)
-            self.online, self.expires = status["online"], time.monotonic() + LASTS
+            self.online, self.expires = status["online"], time.monotonic() + PLACES_SECONDS
         return self.places

@@ -21,14 +21,14 @@ from state import exit_code, job_counts, jobs
 #: The attributes of a job that are asked of Flux, and reported under the same names
 TIMES = ("t_submit", "t_run", "t_cleanup", "t_inactive")
 SAME = (*TIMES, "ntasks", "urgency", "queue")
-ATTRIBUTES = ["name", "nodelist", "ranks", "state", "result", "waitstatus", *SAME]
+REPORT_ATTRIBUTES = ["name", "nodelist", "ranks", "state", "result", "waitstatus", *SAME]
 #: Flux's numbers of states and results (flux_job_state_t, flux_job_result_t)
-STATES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
-RESULTS = {1: "COMPLETED", 2: "FAILED", 4: "CANCELED", 8: "TIMEOUT"}
+STATE_NAMES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
+RESULT_NAMES = {1: "COMPLETED", 2: "FAILED", 4: "CANCELED", 8: "TIMEOUT"}
 #: Jobspecs that are asked for at once
-BATCH = 500
+BATCH_JOBS = 500
 #: Seconds for a report of a lead that was not told to stop, and for one that is asked for
-LIMIT, ASKED = 60.0, 10.0
+REPORT_SECONDS, ASKED_SECONDS = 60.0, 10.0
 
 
 def record(job: Mapping[str, Any], name: str, user: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -38,8 +38,8 @@ def record(job: Mapping[str, Any], name: str, user: Mapping[str, Any] | None) ->
         "id": name,
         "number": job["id"],
         "name": job.get("name", ""),
-        "state": STATES.get(job["state"], str(job["state"])),
-        "result": RESULTS.get(job.get("result", 0)),
+        "state": STATE_NAMES.get(job["state"], str(job["state"])),
+        "result": RESULT_NAMES.get(job.get("result", 0)),
         "exit_code": None if status is None else exit_code(status),
         "nodes": job.get("nodelist") or None,
         "ranks": job.get("ranks", "").strip("[]") or None,
@@ -55,10 +55,10 @@ def user_attributes(handle: Any, ids: Sequence[int], seconds: float) -> dict[int
 
     end = time.monotonic() + seconds
     found: dict[int, Mapping[str, Any]] = {}
-    for first in range(0, len(ids), BATCH):
+    for first in range(0, len(ids), BATCH_JOBS):
         if time.monotonic() > end:
             break
-        for job in JobKVSLookup(handle, list(ids[first : first + BATCH]), keys=["jobspec"]).data():
+        for job in JobKVSLookup(handle, list(ids[first : first + BATCH_JOBS]), keys=["jobspec"]).data():
             found[job["id"]] = job["jobspec"]["attributes"].get("user") or {}
     return found
 
@@ -68,7 +68,7 @@ def report(handle: Any, seconds: float) -> str:
     from flux.job import JobID
 
     # a job that ends between the two requests is in both answers
-    found = {job["id"]: job for states in ("active", "inactive") for job in jobs(handle, states, ATTRIBUTES)}
+    found = {job["id"]: job for states in ("active", "inactive") for job in jobs(handle, states, REPORT_ATTRIBUTES)}
     users = user_attributes(handle, sorted(found), seconds)
     records = (record(job, JobID(number).f58plain, users.get(number)) for number, job in sorted(found.items()))
     return "".join(json.dumps(each) + "\n" for each in records)
@@ -96,7 +96,7 @@ def write(handle: Any, seconds: float, *paths: str) -> str:
 def main(folder: Path, end: float, path: str = "") -> str:
     """Write the report of a lead whose broker ends; return what failed, "" if nothing did."""
     # the archive comes after the report, and must not go short
-    limit = max(2.0, end / 2) if (folder / "stopping").exists() else LIMIT
+    limit = max(2.0, end / 2) if (folder / "stopping").exists() else REPORT_SECONDS
     signal.setitimer(signal.ITIMER_REAL, limit)
     import flux
 
@@ -115,5 +115,5 @@ if __name__ == "__main__":
     import flux
 
     handle = flux.Flux()
-    sys.stdout.write(report(handle, ASKED))
+    sys.stdout.write(report(handle, ASKED_SECONDS))
     print(json.dumps({"purged": job_counts(handle)["purged"]}))

@@ -19,9 +19,9 @@ ATTRIBUTE = "vendor.minicluster.locations"
 #: A property that is a location, with ^ if it must not be that one
 LOCATION = re.compile(r"(\^?)(zone|region|node)=(.+)")
 #: Seconds in which the brokers must answer; one that doesn't is as a node that is down
-PATIENCE = 5.0
+BROKERS_SECONDS = 5.0
 #: Most names in a message
-MOST = 10
+MESSAGE_NAMES = 10
 
 #: The locations of each rank in R: {rank: {"zone": "eu-1a"}}
 Places = Mapping[int, Mapping[str, str]]
@@ -42,7 +42,7 @@ def ask(handle: Any, status: Mapping[str, Any]) -> Places:
                 places[rank].update(_parse(text))
     online = [rank for rank in parse_idset(status["online"]) if rank in places]
     answers = {rank: handle.rpc("attr.get", {"name": ATTRIBUTE}, nodeid=rank) for rank in online}
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + BROKERS_SECONDS
     for rank, answer in answers.items():
         places[rank].update(_answer(answer, max(0.0, end - time.monotonic())))
     return places
@@ -121,5 +121,5 @@ def _check(key: str, name: str, places: Places) -> None:
             f"the label topology.kubernetes.io/{key}"
         )
     names = [f"{known} ({count})" for known, count in sorted(counts.items())]
-    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-    raise ValueError(f"{key}={name}: no node is there now: give one of {', '.join(names[:MOST])}{more}")
+    more = f" and {len(names) - MESSAGE_NAMES} more" if len(names) > MESSAGE_NAMES else ""
+    raise ValueError(f"{key}={name}: no node is there now: give one of {', '.join(names[:MESSAGE_NAMES])}{more}")

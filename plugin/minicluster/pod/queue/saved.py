@@ -9,14 +9,14 @@ import os
 from typing import Any
 
 #: Bytes that SQLite needs to go on
-ROOM = 1 << 20
+ROOM_BYTES = 1 << 20
 
 
 def problem(handle: Any) -> str:
     """Return why Flux's state is not saved, and the way out; "" while it is. Raises OSError."""
     folder = _folder(handle)
     free, size = space(folder)
-    if free < ROOM:
+    if free < ROOM_BYTES:
         return (
             f"the volume of Flux's state is full, {free >> 20} of {size >> 20} MiB are free in {folder}: free space "
             "there or raise state.capacity; jobs run on, and what comes from now on is lost with the lead's broker"

@@ -16,7 +16,7 @@ from typing import Any
 import flux
 
 #: Seconds for which the broker is watched, and for which it may wait for a goodbye; the pause between two looks
-WATCH, PATIENCE, POLL = 20.0, 2.0, 0.5
+WATCHED_SECONDS, GOODBYE_SECONDS, GOODBYE_POLL_SECONDS = 20.0, 2.0, 0.5
 
 
 def main(handle: Any) -> None:
@@ -25,12 +25,12 @@ def main(handle: Any) -> None:
     # nobody waits for the answer
     asked = handle.rpc("state-machine.get", nodeid=0)
     begin = since = time.monotonic()
-    while time.monotonic() < begin + WATCH:
+    while time.monotonic() < begin + WATCHED_SECONDS:
         if handle.rpc("state-machine.get").get()["state"] != "goodbye":
             since = time.monotonic()
-        elif time.monotonic() >= since + PATIENCE:
+        elif time.monotonic() >= since + GOODBYE_SECONDS:
             os.kill(broker, signal.SIGKILL)
-        time.sleep(POLL)
+        time.sleep(GOODBYE_POLL_SECONDS)
     del asked
 
 

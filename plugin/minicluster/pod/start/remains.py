@@ -17,7 +17,7 @@ from pathlib import Path
 from processes import children, descendants
 
 #: Seconds for which processes are killed; the pause between two looks
-PATIENCE, POLL = 5.0, 0.05
+KILLING_SECONDS, KILLING_POLL_SECONDS = 5.0, 0.05
 
 
 def is_of(environment: list[bytes], folder: str) -> bool:
@@ -40,14 +40,14 @@ def remains(folder: str) -> set[int]:
 
 def main(folder: str) -> None:
     """Kill until nothing is left. Raises TimeoutError."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + KILLING_SECONDS
     while found := remains(folder):
         if time.monotonic() >= end:
             raise TimeoutError(f"processes {sorted(found)} of the dead broker don't end")
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(POLL)
+        time.sleep(KILLING_POLL_SECONDS)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,6 @@
 # Watches the connection of a worker's broker: by itself a broker notices only after up to 10 s that its lead has
 # another one, and one that is ending waits for a lost lead for 60 s. For the entrypoint.
 
-# end of an address with the brokers' port, and the state ESTABLISHED, as in /proc/net/tcp
-CONNECTED=':1F72 01'
-
 # with FOLDER, /proc/net: looks once a second, as long as the broker runs, and more often until there is a first
 # connection, which may be lost soon. When one is gone, which may have a successor already, lost_lead.py sees to the
 # broker.
@@ -30,7 +27,8 @@ find_connections() {
   for file in "$1/tcp" "$1/tcp6"; do
     [ -r "$file" ] || continue
     while read -r _ local remote state _; do
-      case "$remote $state" in *"$CONNECTED") connections="$connections$local " ;; esac
+      # the brokers' port, and the state ESTABLISHED
+      case "$remote $state" in *":$mc_port_hex 01") connections="$connections$local " ;; esac
     done <"$file"
   done
 }

@@ -14,14 +14,14 @@ from typing import Any, Iterator
 
 import flux
 from flux.job import JobID
-from losses import MOST, has_lost_node
+from losses import PUT_BACK_TIMES, has_lost_node
 from requeue import lookup, losses_of, own_attributes
 from state import exit_code, jobs
 
 #: Seconds in which a job that lost a node has its copy (losses.py), and between two looks
-PATIENCE, POLL = 15.0, 0.2
+COPY_SECONDS, COPY_POLL_SECONDS = 15.0, 0.2
 #: How the jobs of the work can have ended, as filters of a query
-RESULTS = ("completed", "failed", "canceled", "timeout")
+RESULT_WORDS = ("completed", "failed", "canceled", "timeout")
 
 
 def own_work(handle: Any, states: str) -> Iterator[tuple[dict[str, Any], str]]:
@@ -35,7 +35,7 @@ def own_work(handle: Any, states: str) -> Iterator[tuple[dict[str, Any], str]]:
 
 def result(handle: Any, code: int) -> int:
     """Return the exit code of the work. Raises OSError."""
-    ended = [pair for states in RESULTS for pair in own_work(handle, states)]
+    ended = [pair for states in RESULT_WORDS for pair in own_work(handle, states)]
     continued = {name for _, name in ended if name}
     if not continued:
         return code
@@ -51,18 +51,18 @@ def is_awaited(handle: Any) -> bool:
     work = [pair for states in ("failed", "active") for pair in own_work(handle, states)]
     continued = {name for _, name in work}
     lost = [job for job, _ in work if has_lost_node(job) and JobID(job["id"]).f58plain not in continued]
-    return any(losses_of(lookup(handle, job["id"])) < MOST for job in lost)
+    return any(losses_of(lookup(handle, job["id"])) < PUT_BACK_TIMES for job in lost)
 
 
 def main(code: int) -> int:
     """Show the output of each copy until none is left, and return the exit code of the work. Raises OSError."""
     handle = flux.Flux()
     shown: set[int] = set()
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + COPY_SECONDS
     while True:
         found = [job["id"] for job, name in own_work(handle, "active") if name and job["id"] not in shown]
         if not found and time.monotonic() < end and is_awaited(handle):
-            time.sleep(POLL)
+            time.sleep(COPY_POLL_SECONDS)
             continue
         if not found:
             return result(handle, code)
@@ -70,7 +70,7 @@ def main(code: int) -> int:
         print(f"minicluster: the work goes on as job {name}", file=sys.stderr, flush=True)
         subprocess.run(["flux", "job", "attach", name], check=False)
         shown.add(found[0])
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + COPY_SECONDS
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minicluster.names import MAX_NAME
+from minicluster.names import NAME_CHARACTERS
 from minicluster.render.devices import names as gpu_names
-from minicluster.render.formats import MARK
+from minicluster.render.formats import BYTE_ORDER_MARK
 from minicluster.render.model import MiniClusterModel, may_run_flux
 from minicluster.render.quantity import to_number
 from minicluster.render.resources import cores as cores_of
@@ -114,8 +114,9 @@ def names(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"flux.container.name is {view}, a name of the cluster's own: rename it"
     for name in [str(c.get("name")) for c in cluster.sidecars if c.get("ports")]:
         service = f"{cluster.name}-{name}"
-        if len(service) > MAX_NAME:
-            yield f"the Service {service} of a sidecar's ports has over {MAX_NAME} characters: rename the sidecar"
+        if len(service) > NAME_CHARACTERS:
+            length = f"over {NAME_CHARACTERS} characters"
+            yield f"the Service {service} of a sidecar's ports has {length}: rename the sidecar"
         elif name in ("lead", "ready"):
             yield f"the Service {service} of a sidecar's ports is the cluster's own: rename the sidecar"
 
@@ -124,7 +125,7 @@ def hooks(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield the hooks that a byte-order mark spoils: the template hands them to Kubernetes as they are."""
     for place, container in cluster.containers.items():
         for name, text in container.get("lifeCycle", {}).items():
-            if text.startswith(MARK):
+            if text.startswith(BYTE_ORDER_MARK):
                 yield f"{place}.lifeCycle.{name} begins with a byte-order mark: save it without one"
 
 

@@ -6,7 +6,7 @@ from minicluster.render import devices
 from minicluster.render.model import MiniClusterModel
 
 #: Where a claim of the pod can come from.
-SOURCES = ("resourceClaimName", "resourceClaimTemplateName", "spec")
+CLAIM_SOURCES = ("resourceClaimName", "resourceClaimTemplateName", "spec")
 
 
 def pod_claims(cluster: MiniClusterModel) -> Iterator[str]:
@@ -15,11 +15,11 @@ def pod_claims(cluster: MiniClusterModel) -> Iterator[str]:
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"pod.resourceClaims has {name} twice: rename one of them"
     for n, claim in enumerate(cluster.spec["pod"]["resourceClaims"]):
-        given = [key for key in SOURCES if key in claim]
+        given = [key for key in CLAIM_SOURCES if key in claim]
         if len(given) != 1:
             yield (
                 f"pod.resourceClaims[{n}] ({claim['name']}) has {' and '.join(given) or 'no source'}: "
-                f"give exactly one of {', '.join(SOURCES)}"
+                f"give exactly one of {', '.join(CLAIM_SOURCES)}"
             )
 
 

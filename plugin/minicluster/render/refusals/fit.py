@@ -10,7 +10,7 @@ from minicluster.render.model import MiniClusterModel
 from minicluster.render.resources import nodes
 
 #: Flags whose value decides how many nodes and cores a job needs, by what they count (flux-submit(1), flux-batch(1)).
-FLAGS = {
+COUNT_FLAGS = {
     "nodes": ("-N", "--nodes"),
     "tasks": ("-n", "--ntasks", "--nslots"),
     "cores": ("-c", "--cores-per-task", "--cores-per-slot"),
@@ -43,7 +43,7 @@ def shape(words: Sequence[str]) -> Shape | None:
     for word, following in pairwise([*words, ""]):
         if word.partition("=")[0] in OTHERS:
             return None
-        for key, names in FLAGS.items():
+        for key, names in COUNT_FLAGS.items():
             if word in names:
                 found[key] = following
             elif word.startswith(tuple(f"{name}=" for name in names[1:])):

@@ -98,29 +98,38 @@ def _clusters(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"{key} is {cluster.spec[key]}, flux.bursting.clusters has {own['size']} for {cluster.name}: lower {key}"
 
 
+#: Values that do more than make broker.toml; `broker_config` compares what they mean with the user's own
+COMPARED = ("size", "maxSize", "flux.container.mountPath", "network.headlessName", "pod.hostNetwork")
+
+
 def hidden_by_broker_config(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield the values that the user's own broker.toml would silently override."""
+    """Yield the values that the user's own broker.toml would silently override: those of which ours is made."""
     if not cluster.flux["brokerConfig"]:
         return
-    scheduler, network, bursting = cluster.flux["scheduler"], cluster.spec["network"], cluster.flux["bursting"]
-    computed = {
-        "flux.scheduler.queuePolicy": scheduler["queuePolicy"],
-        "flux.scheduler.matchPolicy": scheduler["matchPolicy"],
-        "flux.scheduler.simple": scheduler["simple"],
-        "flux.locations": cluster.flux["locations"],
-        "groups": cluster.groups,
-        "flux.bursting": bursting["clusters"] or bursting["leadBroker"] or bursting["hostlist"],
-        "network.interface": network["interface"],
-        "network.clusterDomain": network["clusterDomain"] != defaults.values()["network"]["clusterDomain"],
-    }
-    for name, is_set in computed.items():
-        if is_set:
+    tables = broker.computed(cluster)
+    for name, spec in _with_others(cluster.spec, defaults.values()):
+        if name not in COMPARED and broker.computed(cluster._replace(spec=spec)) != tables:
             yield f"{name} and flux.brokerConfig are both set: brokerConfig is used as given; set it there"
+
+
+def _with_others(spec: Mapping[str, Any], by_default: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each value that is set, by its name, and the spec with another one in its place."""
+    for key, value in spec.items():
+        default = by_default.get(key)
+        if value == default:
+            continue
+        if isinstance(value, dict) and default:
+            yield from ((f"{key}.{name}", {**spec, key: inner}) for name, inner in _with_others(value, default))
+        else:
+            # a text may say what holds without it too
+            yield key, {**spec, key: f"{value}x" if isinstance(value, str) else default}
 
 
 def broker_config(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what keeps the brokers of a user's own broker.toml apart, such as paths and names of flux-operator."""
     tables = broker.given(cluster)
+    if tables is None:
+        return
     bootstrap = broker.section(tables, "bootstrap")
     own, known = hosts(cluster.name, cluster.max_size), _hosts_of(bootstrap)
     missing = next((host for host in expand(own) if host not in known), None) if known else None
@@ -142,6 +151,12 @@ def broker_config(cluster: MiniClusterModel) -> Iterator[str]:
     for key, (path, right) in paths.items():
         if str(path).startswith(f"{cluster.mount}/") and path != f"{cluster.state}/{right}":
             yield f"flux.brokerConfig has {key} = {path}, where no file is: write {cluster.state}/{right}"
+    if cluster.state_claim and "checkpoint-period" not in broker.section(tables, "kvs"):
+        key = "claimName" if cluster.spec["state"]["claimName"] else "capacity"
+        yield (
+            f"flux.brokerConfig has no checkpoint-period in kvs, and state.{key} is to keep the queue of a killed "
+            'lead: write checkpoint-period = "1s" there'
+        )
 
 
 def _hosts_of(bootstrap: Mapping[str, Any]) -> set[str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from minicluster.names import MAX_NAME
+from minicluster.names import NAME_CHARACTERS
 from minicluster.render import devices
 from minicluster.render.model import MiniClusterModel, NodeGroup
 from minicluster.render.refusals import containers, kubernetes, pod, queues, volumes
@@ -133,5 +133,6 @@ def _sizes(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
         yield f"{place}.minSize is {group.min_size}, its size {size}: lower minSize"
     yield from _autoscaling(cluster, group)
     last = f"{cluster.name}-{group.name}-{most - 1}"
-    if len(last) > MAX_NAME:
-        yield f"the last pod of {place} would be {last}, {len(last)} characters: {MAX_NAME} are allowed; shorten a name"
+    if len(last) > NAME_CHARACTERS:
+        length = f"{len(last)} characters: {NAME_CHARACTERS} are allowed"
+        yield f"the last pod of {place} would be {last}, {length}; shorten a name"

@@ -20,7 +20,7 @@ from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import WANTED, is_quantity
 from minicluster.render.schema import shown
 
-FIELDS = Path(__file__).parent.parent / "kubernetes.json"
+FIELDS_FILE = Path(__file__).parent.parent / "kubernetes.json"
 #: The first version with a stable API of resource claims.
 STABLE_CLAIMS = (1, 34)
 #: The first version in which the name of a Service may begin with a digit (RelaxedServiceNameValidation).
@@ -78,7 +78,7 @@ def _parts(cluster: MiniClusterModel) -> Iterator[tuple[str, str, Any]]:
 
 @cache
 def _known() -> dict[str, Any]:
-    known: dict[str, Any] = json.loads(FIELDS.read_text(encoding="utf-8"))
+    known: dict[str, Any] = json.loads(FIELDS_FILE.read_text(encoding="utf-8"))
     return known
 
 

@@ -12,7 +12,7 @@ PARTIAL = ("kueue.x-k8s.io/job-min-parallelism", "kueue.x-k8s.io/job-completions
 #: The first version of Kubernetes whose gangs can change their size.
 RESIZABLE = (1, 37)
 #: Where a gang scheduler finds the name of a pod's PodGroup, by kind of gang: the map of the pod, and the key.
-GROUP = {
+GANG_METADATA = {
     "volcano": ("annotations", "scheduling.k8s.io/group-name"),
     "coscheduling": ("labels", "scheduling.x-k8s.io/pod-group"),
 }
@@ -63,11 +63,11 @@ def gang(cluster: MiniClusterModel) -> Iterator[str]:
         yield "gang.queue is set and gang.kind is not volcano, which alone has queues: drop gang.queue"
     if kind == "kubernetes":
         yield from _native_gang(cluster)
-    if kind not in GROUP:
+    if kind not in GANG_METADATA:
         return
     if not pod["schedulerName"]:
         yield f"gang.kind is {kind} and pod.schedulerName is unset, so no scheduler reads the PodGroup: set it"
-    where, key = GROUP[kind]
+    where, key = GANG_METADATA[kind]
     if key in pod[where]:
         yield f"pod.{where} has {key} and gang.kind is {kind}, which sets it: drop one of them"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from minicluster.names import MAX_NAME
+from minicluster.names import NAME_CHARACTERS
 from minicluster.render import work
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.model import MiniClusterModel
@@ -24,14 +24,15 @@ def sizes(cluster: MiniClusterModel) -> Iterator[str]:
     if min_size is not None and min_size > size:
         yield f"minSize is {min_size}, size {size}: minSize can't be above size; lower minSize"
     last = f"{cluster.name}-{max_size - 1}"
-    if len(last) > MAX_NAME:
-        yield f"the last pod would be {last}, {len(last)} characters: {MAX_NAME} are allowed; shorten nameOverride"
-    if cluster.spec["services"] and len(cluster.name) > MAX_NAME - len("-services"):
-        yield f"the host {cluster.name}-services has over {MAX_NAME} characters: shorten nameOverride"
-    if cluster.flux["bursting"]["expose"]["type"] and len(cluster.name) > MAX_NAME - len("-lead"):
-        yield f"the Service {cluster.name}-lead has over {MAX_NAME} characters: shorten nameOverride"
-    if cluster.flux["bursting"]["follow"]["bursts"] and len(cluster.name) > MAX_NAME - len("-follow"):
-        yield f"the Deployment {cluster.name}-follow has over {MAX_NAME} characters: shorten nameOverride"
+    if len(last) > NAME_CHARACTERS:
+        length = f"{len(last)} characters: {NAME_CHARACTERS} are allowed"
+        yield f"the last pod would be {last}, {length}; shorten nameOverride"
+    if cluster.spec["services"] and len(cluster.name) > NAME_CHARACTERS - len("-services"):
+        yield f"the host {cluster.name}-services has over {NAME_CHARACTERS} characters: shorten nameOverride"
+    if cluster.flux["bursting"]["expose"]["type"] and len(cluster.name) > NAME_CHARACTERS - len("-lead"):
+        yield f"the Service {cluster.name}-lead has over {NAME_CHARACTERS} characters: shorten nameOverride"
+    if cluster.flux["bursting"]["follow"]["bursts"] and len(cluster.name) > NAME_CHARACTERS - len("-follow"):
+        yield f"the Deployment {cluster.name}-follow has over {NAME_CHARACTERS} characters: shorten nameOverride"
 
 
 def _burst_sizes(cluster: MiniClusterModel) -> dict[str, int]:

@@ -8,9 +8,9 @@ from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import is_zero
 
 #: Where a volume can come from.
-SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver", "capacity")
+VOLUME_SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver", "capacity")
 #: Fields of some sources only.
-FIELDS = {
+SOURCE_FIELDS = {
     "items": ("configMapName", "secretName"),
     "emptyDirMedium": ("emptyDir",),
     "emptyDirSizeLimit": ("emptyDir",),
@@ -81,7 +81,7 @@ def _mounts(place: str, volumes: Mapping[str, Any], own: tuple[list[str], list[s
 
 
 def _volume(place: str, name: str, volume: Mapping[str, Any]) -> Iterator[str]:
-    sources = [key for key in SOURCES if volume.get(key)]
+    sources = [key for key in VOLUME_SOURCES if volume.get(key)]
     if is_zero(volume.get("emptyDirSizeLimit")):
         yield f"{place}.emptyDirSizeLimit is {volume['emptyDirSizeLimit']}, which limits nothing: drop it, or give 1Gi"
     if name.startswith("minicluster"):
@@ -89,10 +89,10 @@ def _volume(place: str, name: str, volume: Mapping[str, Any]) -> Iterator[str]:
     if is_zero(volume.get("capacity")):
         return
     if len(sources) != 1:
-        yield f"{place} has {' and '.join(sources) or 'no source'}: give exactly one of {', '.join(SOURCES)}"
+        yield f"{place} has {' and '.join(sources) or 'no source'}: give exactly one of {', '.join(VOLUME_SOURCES)}"
     elif not volume.get("path") and sources != ["emptyDir"]:
         yield f"{place} has no path: say where to mount it"
-    for key, owners in FIELDS.items():
+    for key, owners in SOURCE_FIELDS.items():
         if volume.get(key) and not set(owners) & set(sources):
             yield f"{place}.{key} is set without {' or '.join(owners)}: drop it"
     paths = {f"items.{key}": path for key, path in volume.get("items", {}).items()}

@@ -1,0 +1,54 @@
+# shellcheck shell=sh disable=SC2034,SC2154 # mc_* come from settings.sh and others, or go to them
+# The lead: the broker of rank 0 with the work, and the exit code of the work. For the entrypoint.
+
+# Sets version to that of Flux, which must be 0.54 or later. On the lead only: workers have the same Flux.
+find_version() {
+  version=$("$mc_flux" --version | sed -n 's/^commands:[[:space:]]*//p')
+  case $version in
+  0.[0-9].* | 0.[1-4][0-9].* | 0.5[0-3].*)
+    warn "flux-core $version is too old: set flux.container.image to a view that has 0.54 or later"
+    exit_with 1
+    ;;
+  esac
+}
+
+# Runs the broker of rank 0 with the work, and ends with the exit code of the work.
+lead() {
+  run_snippet broker-pre.sh
+  tell_of_former_lead
+  limit_records
+  use_archive
+  use_state_volume
+  use_report
+  # only the broker of rank 0 can write its log to a file; which of these levels keeps the file small depends on Flux's
+  # version
+  [ -z "$mc_quiet" ] ||
+    mc_start_words="$mc_start_words -o-Slog-level=6 -o-Slog-forward-level=3 -o-Slog-filename=\"\$mc_broker_errors\""
+  watch_kills &
+  watch=$!
+  run_lead
+  kill "$watch" 2>/dev/null || true
+  keep_archive
+  print_report
+  if [ -e "$mc_state/run/exit-code" ]; then
+    # shellcheck disable=SC2209 # words, not a command
+    case $mc_work in
+    idle | diagnose) say "the instance was shut down; that Flux aborts rc2, a program that waits for this, is no failure" ;;
+    esac
+    read -r mc_result <"$mc_state/run/exit-code"
+    [ "$mc_result" = 0 ] || warn "the job failed with exit code $mc_result"
+    run_snippet post.sh
+    exit_with "$mc_result"
+  fi
+  [ -z "$mc_stopped" ] || exit "$RETRY"
+  if has_died; then
+    warn "the broker died, exit code $mc_code: the Job replaces this pod"
+    exit "$RETRY"
+  elif [ -e "$mc_state/run/ready" ]; then
+    warn "the instance was shut down before its job ended"
+  else
+    show_errors
+    warn "the broker did not start, exit code $mc_code"
+  fi
+  exit_with "$((mc_code ? mc_code : 1))"
+}

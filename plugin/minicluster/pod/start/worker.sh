@@ -1,0 +1,50 @@
+# shellcheck shell=sh disable=SC2034,SC2154 # mc_* come from settings.sh and others, or go to them
+# A worker: the broker of another rank, again and again. For the entrypoint.
+
+# seconds before which a broker that ended has failed to start
+SHORT=2
+
+# Runs the broker of another rank, again and again until the instance ends or this pod is told to stop.
+worker() {
+  run_snippet worker-pre.sh
+  if [ -n "$mc_quiet" ]; then
+    mc_start_words="$mc_start_words -o-Slog-stderr-level=3"
+    exec 2>"$mc_broker_errors"
+  fi
+  hint=${mc_joins:+"; the log of its lead, $mc_joins, may say why"}
+  pause=1
+  while :; do
+    read -r started _ </proc/uptime
+    if [ -n "$mc_joins" ]; then warn_while_alone & else watch_connection /proc/net >/dev/null 2>&1 & fi
+    watch=$!
+    run_broker
+    kill "$watch" 2>/dev/null || true
+    tell_kills
+    [ -z "$mc_stopped" ] || exit "$RETRY"
+    if [ -e "$mc_state/run/ended" ] || [ -n "$mc_complete_workers" ]; then break; fi
+    # a broker that can't start must not be restarted without a pause
+    ! has_run_since "$started" "$SHORT" || pause=0
+    if [ "$mc_code" = 0 ]; then say "the instance ended: this broker starts again"; else
+      show_errors
+      if [ "$pause" = 0 ]; then wait=''; else wait=" in $pause s"; fi
+      warn "the broker ended with exit code $mc_code and starts again$wait$hint"
+    fi
+    [ "$pause" = 0 ] || run sleep "$pause"
+    if [ "$pause" = 0 ]; then pause=1; elif [ "$pause" -lt 8 ]; then pause=$((pause * 2)); fi
+  done
+  mc_result=0
+  # the work is done: a post.sh that fails here must not fail the Job, which would end the lead before its result
+  # is known
+  mc_harmless=1
+  run_snippet post.sh
+  exit 0
+}
+
+# Warns when the broker of a burst gets no answer from its lead: by itself, the broker waits silently, even if the
+# address or the certificate is wrong.
+warn_while_alone() {
+  sleep 60
+  case " $(FLUX_URI=$(broker_uri) "$mc_flux" uptime 2>/dev/null) " in
+  *" join "*) warn "no answer for 60 s from the lead, $mc_joins: check address, network and certificate" ;;
+  esac
+}
