@@ -6,12 +6,14 @@ import shlex
 import signal
 import subprocess
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import tomli_w
 from broker_clusters import Cluster, Make
 from minicluster.lead.program import BOOT, first_line
 from minicluster.live.reported import reported
@@ -116,10 +118,10 @@ def test_a_lead_that_is_told_to_stop_reports_its_queue(make: Make, volume: Path,
     assert [(job["state"], job["result"]) for job in read(file)] == [("SCHED", None), ("RUN", None)]
     assert cluster.lead.wait() == RETRY
     assert [(job["state"], job["result"], job["exit_code"]) for job in read(file)] == [
-        ("SCHED", None, None),
         ("INACTIVE", "CANCELED", 143),
+        ("SCHED", None, None),
     ]
-    assert read(file)[1]["id"] == runs
+    assert read(file)[0]["id"] == runs
     cluster.start([0]).wait_for_ready()
     if kept:
         cluster.lead.flux("job", "urgency", held, "16")
@@ -127,8 +129,29 @@ def test_a_lead_that_is_told_to_stop_reports_its_queue(make: Make, volume: Path,
     cluster.lead.flux("run", "true")
     cluster.lead.flux("shutdown")
     cluster.lead.wait()
+    # in the order in which they ended
     results = [job["result"] for job in read(file)]
-    assert results == (["COMPLETED", "CANCELED", "COMPLETED"] if kept else ["COMPLETED"])
+    assert results == (["CANCELED", "COMPLETED", "COMPLETED"] if kept else ["COMPLETED"])
+
+
+def test_jobs_that_flux_has_forgotten_are_in_the_report_of_a_later_lead(make: Make, volume: Path) -> None:
+    file = volume / "jobs.jsonl"
+    cluster = make({**QUIET, "state": {"claimName": "shared"}, "report": {"path": str(file)}}, mounted(volume))
+    settings = cluster.data["minicluster"]
+    config = tomllib.loads(settings["broker.toml"])
+    config["job-manager"]["inactive-num-limit"] = 3
+    settings["broker.toml"] = tomli_w.dumps(config)
+    cluster.start().wait_for_ready()
+    cluster.lead.flux("submit", "--quiet", "--cc=1-8", "--setattr=user.n={cc}", "true")
+    cluster.lead.flux("queue", "drain")
+    until(lambda: len(cluster.lead.flux("jobs", "-an", "-o", "{id}").split()) == 3)
+    cluster.lead.kill()
+    cluster.start([0]).wait_for_ready()
+    cluster.lead.flux("run", "--setattr=user.n=9", "true")
+    cluster.lead.flux("shutdown", "--quiet")
+    assert cluster.wait() == [0]
+    assert sorted(job["user"]["n"] for job in read(file)) == [*range(1, 10)]
+    assert {job["result"] for job in read(file)} == {"COMPLETED"}
 
 
 def test_a_report_that_can_not_be_written_changes_no_exit_code(make: Make, volume: Path) -> None:
