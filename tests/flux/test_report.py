@@ -19,6 +19,7 @@ from minicluster.lead.program import BOOT, first_line
 from minicluster.live.reported import reported
 
 from tools.clients import until
+from tools.releases import MOUNT
 
 RETRY = 85
 QUIET = {"logging": {"quiet": True}}
@@ -134,23 +135,31 @@ def test_a_lead_that_is_told_to_stop_reports_its_queue(make: Make, volume: Path,
     assert results == (["CANCELED", "COMPLETED", "COMPLETED"] if kept else ["COMPLETED"])
 
 
+def recorded(cluster: Cluster) -> list[str]:
+    """Return the lines of the lead's history."""
+    return cluster.lead.run("cat", f"{MOUNT}/config/run/history/jobs.jsonl").stdout.splitlines()
+
+
 def test_jobs_that_flux_has_forgotten_are_in_the_report_of_a_later_lead(make: Make, volume: Path) -> None:
     file = volume / "jobs.jsonl"
     cluster = make({**QUIET, "state": {"claimName": "shared"}, "report": {"path": str(file)}}, mounted(volume))
     settings = cluster.data["minicluster"]
     config = tomllib.loads(settings["broker.toml"])
-    config["job-manager"]["inactive-num-limit"] = 3
+    config["job-manager"]["inactive-num-limit"] = 8
     settings["broker.toml"] = tomli_w.dumps(config)
     cluster.start().wait_for_ready()
-    cluster.lead.flux("submit", "--quiet", "--cc=1-8", "--setattr=user.n={cc}", "true")
-    cluster.lead.flux("queue", "drain")
-    until(lambda: len(cluster.lead.flux("jobs", "-an", "-o", "{id}").split()) == 3)
+    for last in (8, 16):
+        cluster.lead.flux("submit", "--quiet", f"--cc={last - 7}-{last}", "--setattr=user.n={cc}", "true")
+        cluster.lead.flux("queue", "drain")
+        # at once no more than the limit: else Flux may forget some before they are recorded
+        until(lambda count=last: len(recorded(cluster)) == count)
+    until(lambda: len(cluster.lead.flux("jobs", "-an", "-o", "{id}").split()) == 8)
     cluster.lead.kill()
     cluster.start([0]).wait_for_ready()
-    cluster.lead.flux("run", "--setattr=user.n=9", "true")
-    cluster.lead.flux("shutdown", "--quiet")
+    cluster.lead.flux("run", "--setattr=user.n=17", "true")
+    cluster.lead.run(f"{MOUNT}/bin/flux", "shutdown", "--quiet")
     assert cluster.wait() == [0]
-    assert sorted(job["user"]["n"] for job in read(file)) == [*range(1, 10)]
+    assert sorted(job["user"]["n"] for job in read(file)) == [*range(1, 18)]
     assert {job["result"] for job in read(file)} == {"COMPLETED"}
 
 
