@@ -6,17 +6,20 @@ import shlex
 import signal
 import subprocess
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import tomli_w
 from broker_clusters import Cluster, Make
 from minicluster.lead.program import BOOT, first_line
 from minicluster.live.reported import reported
 
 from tools.clients import until
+from tools.releases import MOUNT
 
 RETRY = 85
 QUIET = {"logging": {"quiet": True}}
@@ -116,10 +119,10 @@ def test_a_lead_that_is_told_to_stop_reports_its_queue(make: Make, volume: Path,
     assert [(job["state"], job["result"]) for job in read(file)] == [("SCHED", None), ("RUN", None)]
     assert cluster.lead.wait() == RETRY
     assert [(job["state"], job["result"], job["exit_code"]) for job in read(file)] == [
-        ("SCHED", None, None),
         ("INACTIVE", "CANCELED", 143),
+        ("SCHED", None, None),
     ]
-    assert read(file)[1]["id"] == runs
+    assert read(file)[0]["id"] == runs
     cluster.start([0]).wait_for_ready()
     if kept:
         cluster.lead.flux("job", "urgency", held, "16")
@@ -127,8 +130,37 @@ def test_a_lead_that_is_told_to_stop_reports_its_queue(make: Make, volume: Path,
     cluster.lead.flux("run", "true")
     cluster.lead.flux("shutdown")
     cluster.lead.wait()
+    # in the order in which they ended
     results = [job["result"] for job in read(file)]
-    assert results == (["COMPLETED", "CANCELED", "COMPLETED"] if kept else ["COMPLETED"])
+    assert results == (["CANCELED", "COMPLETED", "COMPLETED"] if kept else ["COMPLETED"])
+
+
+def recorded(cluster: Cluster) -> list[str]:
+    """Return the lines of the lead's history."""
+    return cluster.lead.run("cat", f"{MOUNT}/config/run/history/jobs.jsonl").stdout.splitlines()
+
+
+def test_jobs_that_flux_has_forgotten_are_in_the_report_of_a_later_lead(make: Make, volume: Path) -> None:
+    file = volume / "jobs.jsonl"
+    cluster = make({**QUIET, "state": {"claimName": "shared"}, "report": {"path": str(file)}}, mounted(volume))
+    settings = cluster.data["minicluster"]
+    config = tomllib.loads(settings["broker.toml"])
+    config["job-manager"]["inactive-num-limit"] = 8
+    settings["broker.toml"] = tomli_w.dumps(config)
+    cluster.start().wait_for_ready()
+    for last in (8, 16):
+        cluster.lead.flux("submit", "--quiet", f"--cc={last - 7}-{last}", "--setattr=user.n={cc}", "true")
+        cluster.lead.flux("queue", "drain")
+        # at once no more than the limit: else Flux may forget some before they are recorded
+        until(lambda count=last: len(recorded(cluster)) == count)
+    until(lambda: len(cluster.lead.flux("jobs", "-an", "-o", "{id}").split()) == 8)
+    cluster.lead.kill()
+    cluster.start([0]).wait_for_ready()
+    cluster.lead.flux("run", "--setattr=user.n=17", "true")
+    cluster.lead.run(f"{MOUNT}/bin/flux", "shutdown", "--quiet")
+    assert cluster.wait() == [0]
+    assert sorted(job["user"]["n"] for job in read(file)) == [*range(1, 18)]
+    assert {job["result"] for job in read(file)} == {"COMPLETED"}
 
 
 def test_a_report_that_can_not_be_written_changes_no_exit_code(make: Make, volume: Path) -> None:
@@ -140,8 +172,9 @@ def test_a_report_that_can_not_be_written_changes_no_exit_code(make: Make, volum
     assert [line.startswith(said) for line in cluster.lead.log.splitlines() if "report" in line] == [True]
 
 
-def test_a_killed_broker_reports_nothing(make: Make, volume: Path) -> None:
-    cluster = make({"report": {"log": True}}, mounted(volume)).start().wait_for_ready()
+def test_a_killed_broker_that_does_not_come_back_reports_nothing(make: Make, volume: Path) -> None:
+    runner = mounted(volume, command="sleep 600")
+    cluster = make({"report": {"log": True}}, runner).start().wait_for_ready()
     cluster.lead.kill_broker()
     assert cluster.lead.wait() == RETRY
     assert "minicluster: the report of the jobs failed: the broker had no time for it" in cluster.lead.log.splitlines()
@@ -159,4 +192,6 @@ def test_the_lead_is_asked_for_its_jobs_by_a_program_that_is_sent(flux_path: Pat
     words = ["flux", "start", "sh", "-c", script]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert [job["state"] for job in map(json.loads, done.stdout.splitlines())] == ["INACTIVE", "SCHED"]
+    *jobs, last = map(json.loads, done.stdout.splitlines())
+    assert [job["state"] for job in jobs] == ["INACTIVE", "SCHED"]
+    assert last == {"purged": 0}

@@ -55,7 +55,8 @@ def test_a_failure_of_the_undrainer_is_logged_once_and_kept_for_the_status(make:
     pod = make({"interactive": True, **QUIET, **KEPT[0]})
     pod.play("python undrainer.py", "echo 'Traceback' >&2; echo 'ImportError: no journal' >&2; exit 1")
     process = pod.start()
-    why = "minicluster: the undrainer failed, nodes that come back may stay drained: ImportError: no journal"
+    what = "nodes that come back may stay drained, and jobs unrecorded"
+    why = f"minicluster: the undrainer failed, {what}: ImportError: no journal"
     assert until(lambda: process.log) == f"{why}\n"
     assert until((pod.run_folder / "undrainer.problem").read_text) == f"{why}\n"
 

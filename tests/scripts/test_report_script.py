@@ -82,3 +82,12 @@ def test_the_log_says_how_many_jobs_the_report_lacks(make: Make, how: dict[str, 
     found, log = pod.run()
     said = "minicluster: 700 jobs are missing in the report: Flux no longer had their records"
     assert (found, lines(log)[0]) == (0, said)
+
+
+def test_the_log_has_the_last_jobs_of_a_long_report(make: Make) -> None:
+    many = 'number=0; while [ "$number" -lt 10002 ]; do number=$((number + 1)); echo "{\\"id\\": \\"f$number\\"}"; done'
+    pod = reporting(make, f'{{ {many}; }} >"$3/report"', log=True)
+    found, log = pod.run()
+    count, first, *_, last = lines(log)
+    assert (found, len(lines(log)), count) == (0, 10001, "minicluster-jobs: 10002")
+    assert (first, last) == ('minicluster-job: {"id": "f3"}', 'minicluster-job: {"id": "f10002"}')

@@ -58,6 +58,7 @@ class FakeFlux:
     jobs: list[dict[str, Any]] = field(default_factory=list)
     newest: int = 0  #: id of the last job
     purged: int = 0  #: jobs whose records are gone
+    limit: int | None = None  #: of the records of jobs that have ended
     kvs: dict[str, Any] = field(default_factory=dict)
     done: list[Any] = field(default_factory=list)
     #: Jobs that ignore a cancellation
@@ -196,6 +197,17 @@ class FakeFlux:
     def attr_get(self, name: str) -> str:
         attributes = {"version": "0.88.0", "broker.quorum": "1", "broker.pid": "4711", "rank": str(self.rank)}
         return {**attributes, "statedir": "/", "broker.starttime": f"{self.starttime:.2f}"}[name]
+
+    def config_get(self, *_: Any) -> dict[str, Any]:
+        return {} if self.limit is None else {"job-manager": {"inactive-num-limit": self.limit}}
+
+    def job_manager_purge(self, payload: Any, _: int | None) -> dict[str, int]:
+        assert payload == {"age_limit": -1.0, "num_limit": self.limit, "batch": 100, "force": True}
+        ended = sorted((job["t_inactive"], job["id"]) for job in self.jobs if "t_inactive" in job)
+        gone = {number for _, number in ended[: max(0, len(ended) - payload["num_limit"])][:100]}
+        self.jobs = [job for job in self.jobs if job["id"] not in gone]
+        self.purged += len(gone)
+        return {"count": len(gone)}
 
     def content_stats_get(self, *_: Any) -> dict[str, Any]:
         return self.content

@@ -11,7 +11,7 @@ from minicluster.lead.program import SENT, first_line
     [
         ("burst_need", ["saved", "offers", "state", "changes", "need", "pending"]),
         ("distribute", []),
-        ("job_report", ["saved", "offers", "state"]),
+        ("job_report", ["saved", "offers", "state", "job_record", "history"]),
         ("mine", []),
         # remote.py has no reasons where the lead's pod lacks what waiting.py imports
         ("remote", ["unmet", "waiting", "described", "replies", "followed"]),

@@ -5,9 +5,10 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import job_report
+import job_record
 import pytest
 from fake_flux import FakeFlux, run_program
+from history import History, folder
 from hypothesis import given
 from hypothesis import strategies as st
 from minicluster.commands.jobs import command
@@ -30,7 +31,8 @@ ENDED = {
 
 
 @pytest.fixture
-def flux() -> FakeFlux:
+def flux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeFlux:
+    monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path / "home"))
     return FakeFlux({0: (1, 0)}, {0})
 
 
@@ -54,7 +56,7 @@ def flux() -> FakeFlux:
     ],
 )
 def test_a_job_is_described_by_the_answer_of_flux(job: dict[str, Any], expected: dict[str, Any]) -> None:
-    found = job_report.record({"id": 7, **job}, "f8", {"a": 1})
+    found = job_record.record({"id": 7, **job}, "f8", {"a": 1})
     assert found == {"id": "f8", "number": 7, "name": "", **NOTHING, "user": {"a": 1}, **expected}
 
 
@@ -63,7 +65,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 @given(name=TEXTS, user=st.dictionaries(TEXTS, TEXTS))
 def test_a_job_is_one_line_whatever_its_texts_have(name: str, user: dict[str, str]) -> None:
-    line = json.dumps(job_report.record({"id": 1, "state": 64, "name": name}, "f1", user))
+    line = json.dumps(job_record.record({"id": 1, "state": 64, "name": name}, "f1", user))
     assert line.isascii()
     assert len(line.splitlines()) == 1
     assert (json.loads(line)["name"], json.loads(line)["user"]) == (name, user)
@@ -105,13 +107,15 @@ def test_a_lead_that_was_told_to_stop_has_less_time(
 
 
 def test_a_report_without_time_leaves_the_attributes_out(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(job_report.BATCH_JOBS + 1):
+    for number in range(job_record.BATCH_JOBS + 1):
         flux.submit(number, jobspec={"attributes": {"user": {"n": number}}})
     program = run_program(monkeypatch, flux, "job_report.py")
     times = iter([0.0, 0.0, 2.0])
     monkeypatch.setattr("time.monotonic", lambda: next(times))
-    users = [json.loads(line)["user"] for line in program["report"](flux, 1.0).splitlines()]
-    assert users == [*({"n": number} for number in range(job_report.BATCH_JOBS)), None]
+    lines: list[str] = []
+    program["report"](flux, 1.0, lines.append)
+    users = [json.loads(line)["user"] for line in lines]
+    assert users == [*({"n": number} for number in range(job_record.BATCH_JOBS)), None]
 
 
 def test_a_file_that_can_not_be_written_is_an_error_of_one_line(
@@ -134,7 +138,24 @@ def test_the_lead_prints_its_jobs_when_it_is_asked(
     assert ([row["id"] for row in rows], last) == (["f3"], {"purged": 5})
 
 
+def test_recorded_jobs_come_first_once_and_are_not_missing(
+    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobspec = {"attributes": {"user": {"looked": "up"}}}
+    for number, state in ((2, "completed"), (3, "failed"), (4, "run")):
+        flux.submit(number, state=state, jobspec=jobspec)
+    recorded = [{"number": number, "id": f"f{number}", "user": {"from": "history"}} for number in (5, 1, 3)]
+    History(folder()).append([json.dumps(each) + "\n" for each in recorded])
+    flux.purged = 7
+    run_program(monkeypatch, flux, "job_report.py")
+    *rows, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert rows[:3] == recorded
+    assert [(row["id"], row["user"]) for row in rows[3:]] == [("f2", {"looked": "up"}), ("f4", {"looked": "up"})]
+    # 1 and 5 of the 7 are recorded
+    assert (last, flux.lookups) == ({"purged": 5}, [2, 4])
+
+
 def test_the_help_of_jobs_lists_each_key_of_a_line() -> None:
     rows = (command.help or "").partition("is null:\n")[2].partition("\n\n")[0].splitlines()
     keys = [key for row in rows for key in row.strip().split("  ")[0].split(", ")]
-    assert sorted(keys) == sorted(job_report.record({"id": 1, "state": 64}, "f1", None))
+    assert sorted(keys) == sorted(job_record.record({"id": 1, "state": 64}, "f1", None))

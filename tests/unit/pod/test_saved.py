@@ -46,3 +46,21 @@ def test_the_folder_of_an_older_flux_is_its_rundir(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(handle, "attr_get", attr_get)
     monkeypatch.setattr(saved, "space", lambda folder: (0, 2 * MIB) if folder == "/rundir" else (MIB, 2 * MIB))
     assert "are free in /rundir: " in saved.problem(handle)
+
+
+@pytest.mark.parametrize(
+    ("home", "free", "is_told"),
+    [("/mnt/flux", 99, True), ("/mnt/flux", 100, False), ("/mnt/other", 99, False), ("/mnt/flux", 1, True)],
+)
+def test_a_claim_that_is_nearly_full_is_a_problem_and_the_disk_of_the_machine_is_not(
+    home: str, free: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = FakeFlux({}, set())
+    monkeypatch.setattr(handle, "attr_get", lambda _: "/mnt/flux/state/demo")
+    monkeypatch.setattr(saved, "space", lambda _: (free * MIB, 1000 * MIB))
+    monkeypatch.setenv("MINICLUSTER_HOME", home)
+    expected = (
+        "more than 90% of the volume of Flux's state are used, 1000 MiB in /mnt/flux/state/demo: free space there "
+        "or raise state.capacity; when it is full, what comes then is lost with the lead's broker"
+    )
+    assert saved.problem(handle) == (expected if is_told else "")

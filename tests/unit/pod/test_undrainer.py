@@ -13,6 +13,8 @@ from fake_flux import Clock, FakeFlux, run_program
 TOLD = "minicluster: the pod was told to stop"
 #: Set when the recovery of a kept queue has run
 RECOVERED = threading.Event()
+#: Set when the thread that records jobs runs
+RECORDED = threading.Event()
 
 
 @pytest.fixture
@@ -36,7 +38,13 @@ def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
     recovery = ModuleType("recovery")
     vars(recovery).update(recover=lambda _: RECOVERED.set())
     monkeypatch.setitem(sys.modules, "recovery", recovery)
+    recorder = ModuleType("recorder")
+    vars(recorder).update(
+        keep_records=lambda _, ends: RECORDED.set() if ends == "ends" else None, Ends=lambda _: "ends"
+    )
+    monkeypatch.setitem(sys.modules, "recorder", recorder)
     RECOVERED.clear()
+    RECORDED.clear()
     return flux
 
 
@@ -150,6 +158,7 @@ def test_with_a_kept_queue_online_ranks_drained_under_a_previous_lead_are_undrai
     run(flux, monkeypatch, *kept)
     assert flux.done == done
     assert RECOVERED.wait(30 if kept else 0) == bool(kept)
+    assert RECORDED.wait(30)
 
 
 def test_the_undrainer_puts_back_what_lost_its_node(

@@ -159,8 +159,11 @@ def main(handle: Any, role: str, left: Times, paths: Paths, requeue: Requeue) ->
         stop_queue(handle)
         if paths.archive:
             dump(paths.archive, left.leave + left.kill)
-        if paths.report and (why := write(handle, min(ATTRIBUTES_SECONDS, left.leave / 2), paths.report)):
-            print(f"minicluster: the report of the jobs failed: {why}", flush=True)
+        if paths.report:
+            try:
+                write(handle, min(ATTRIBUTES_SECONDS, left.leave / 2), Path(paths.report))
+            except OSError as error:
+                print(f"minicluster: the report of the jobs failed: {error}", flush=True)
     else:
         drain(handle, rank)
     seconds, kill = left.leave - (time.monotonic() - begin), left.kill

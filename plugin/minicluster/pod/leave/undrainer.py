@@ -3,7 +3,7 @@
 So a pod that comes back gets jobs at once. Drains of others stay. It also puts the jobs of lost nodes back into the
 queue, and in a thread those of leaving pods, if they may run again: all with ON_STOP `requeue`. With a kept queue
 (``kept``) it repairs what a kill can leave behind. It says in the
-log when Flux's state can't be saved. It ends with the lead's broker.
+log when Flux's state can't be saved. Another thread keeps the records of jobs that end. It ends with the lead's broker.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -21,6 +21,7 @@ from changes import Changes, pause_after
 from connections import Connections
 from losses import Losses
 from offers import undrain
+from recorder import Ends, keep_records
 from recovery import recover
 from requeue import serve
 from state import OWN_REASON, parse_idset
@@ -86,6 +87,7 @@ def main(on_stop: str, kept: bool) -> None:
     handle = flux.Flux()
     threading.excepthook = fail
     threading.Thread(target=serve, daemon=True).start()
+    threading.Thread(target=lambda: keep_records(flux.Flux(), Ends(flux.Flux())), daemon=True).start()
     if kept:
         undrain(handle, replaced_ranks(handle))
         # in a thread: it may take long

@@ -24,6 +24,8 @@ STREAMS = {
     "exceptions": ("job-manager.events-journal", {"allow": {"exception": 1}}),
     # with its event `alloc` a job gets its nodes
     "starts": ("job-manager.events-journal", {"allow": {"alloc": 1}}),
+    # the events of a job begin and end with these
+    "ends": ("job-manager.events-journal", {"allow": {"submit": 1, "clean": 1}}),
 }
 #: Names of the streams that change what the queue needs, and of the one that changes which nodes are busy
 NEED_STREAMS, START_STREAMS = ("jobs", "nodes", "size"), ("starts",)
@@ -75,12 +77,18 @@ class Changes:
 
     def _event(self, stream: Any, name: str) -> None:
         try:
-            Future.get(stream)  # not RPC.get, which would parse the reply
+            counts = self.read(stream)
         except OSError:
             del self.streams[name]
             return
         stream.reset()
-        self.wake()
+        if counts:
+            self.wake()
+
+    def read(self, stream: Any) -> bool:
+        """Take an event; say whether it is a change. Raises OSError at the end of the stream."""
+        Future.get(stream)  # not RPC.get, which would parse the reply
+        return True
 
     def wake(self) -> None:
         """Note a change."""

@@ -20,7 +20,7 @@ OWN_REASON = "minicluster: "
 #: How a job can have ended (job-list.job-stats)
 RESULTS = ("successful", "failed", "canceled", "timeout")
 #: Files with the problems of other programs, a line for each
-PROBLEMS = ("former-lead.problem", "undrainer.problem", "agent.problem", "memory.problem")
+PROBLEMS = ("former-lead.problem", "undrainer.problem", "agent.problem", "memory.problem", "history.problem")
 
 
 def parse_idset(text: str) -> list[int]:

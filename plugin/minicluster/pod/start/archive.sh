@@ -34,7 +34,8 @@ tell_of_former_lead() {
 # Keeps the state on a volume, from which the next lead continues.
 use_state_volume() {
   [ -n "$mc_state_volume" ] || return 0
-  mkdir -p "$MINICLUSTER_HOME/state/$mc_name"
+  mkdir -p "$MINICLUSTER_HOME/state/$mc_name/history"
+  ln -sfn "$MINICLUSTER_HOME/state/$mc_name/history" "$mc_state/run/history"
   mc_start_words="$mc_start_words -o-Sstatedir=\"\$MINICLUSTER_HOME/state/\$mc_name\""
 }
 

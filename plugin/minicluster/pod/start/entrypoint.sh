@@ -63,10 +63,10 @@ main() {
 prepare() {
   set --
   for file in stopping ready working launcher ended exit-code unbound gpus came-back kills report report.problem report.purged \
-    undrainer.problem agent.problem memory.problem former-lead.problem; do
+    undrainer.problem agent.problem memory.problem former-lead.problem history history.problem; do
     [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
   done
-  [ $# = 0 ] || rm -f "$@"
+  [ $# = 0 ] || rm -rf "$@"
   [ "$mc_shell" = bash ] || { mkdir -p "$mc_rc_bin" && ln -sf "$SHELL" "$mc_rc_bin/bash"; }
   ln -sf ../minicluster/flux.sh "$MINICLUSTER_HOME/bin/flux"
   ln -sf ../minicluster/scale.sh "$MINICLUSTER_HOME/bin/minicluster-scale"

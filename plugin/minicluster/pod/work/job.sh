@@ -50,15 +50,15 @@ check_scheduler() {
 # Succeeds if the queue may be that of an earlier broker: from another pod, or from one that died in this pod.
 is_kept() { [ -n "$mc_archive$mc_state_volume" ] || [ -e "$mc_state/run/came-back" ]; }
 
-# Runs the undrainer, with less of the CPU than the work, whose start it must not slow. If it fails, it starts again; the
-# failure is printed once, and written to a file for state.py.
+# Runs the undrainer, with less of the CPU than the work, whose start it must not slow; not beside the one job of a single
+# node. If it fails, it starts again; the failure is printed once, and written to a file for state.py.
 undrain_nodes() {
   problem=$mc_state/run/undrainer.problem said=
   if is_kept; then kept=kept; else kept=; fi
-  [ "$mc_hosts_count$kept" != 1 ] || return 0
+  case $mc_hosts_count$kept$mc_work in 1submit | 1batch) return 0 ;; esac
   set -- "$mc_flux" python "$mc_files/undrainer.py" "$mc_on_stop" $kept
   until rm -f "$problem" && nicely "$@" >&2 2>"$problem.new" || is_over; do
-    why="minicluster: the undrainer failed, nodes that come back may stay drained: $(tail -n 1 "$problem.new")"
+    why="minicluster: the undrainer failed, nodes that come back may stay drained, and jobs unrecorded: $(tail -n 1 "$problem.new")"
     [ "$why" = "$said" ] || echo "$why" >&2
     said=$why
     echo "$why" >"$problem"

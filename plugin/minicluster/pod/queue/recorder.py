@@ -1,0 +1,117 @@
+"""Writes the record of each job that ends to the history, then lets Flux forget those beyond its limit.
+
+By itself Flux forgets 50 jobs a second, and more may end. A thread of undrainer.py.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any, Mapping
+
+from changes import Changes, pause_after
+from history import History, HistoryError, folder
+from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
+from state import jobs
+
+#: Seconds for which Flux may list a job later than one that ended after it
+OVERLAP_SECONDS = 1.0
+#: Seconds between two looks without a change, and at least between a change and the next look
+QUIET_SECONDS, BUSY_SECONDS = 60.0, 1.0
+#: Jobs of one look, and seconds to look up their attributes where no event told these
+LOOK_JOBS, LOOKUP_SECONDS = 500, 60.0
+#: File with what state.py is to show
+PROBLEM_FILE = "history.problem"
+#: Records that Flux removes at a request, at most
+PURGE_JOBS = 100
+
+
+class Ends(Changes):
+    """Waits for the ends of jobs; notes the user's attributes of those that are submitted."""
+
+    def __init__(self, handle: Any) -> None:
+        """Take a handle that nothing else uses."""
+        super().__init__(handle, ["ends"])
+        self.users: dict[int, Mapping[str, Any]] = {}
+
+    def read(self, stream: Any) -> bool:
+        """Note what an event tells; say whether a job has ended. Raises OSError."""
+        told = stream.get()
+        # before flux-core 0.61 without jobspec, and with each event in another place
+        if told.get("jobspec"):
+            self.users[told["id"]] = user_of(told["jobspec"])
+        return any(event.get("entry", event)["name"] == "clean" for event in told["events"])
+
+
+class Recorder:
+    """Records the jobs that have ended since the last look."""
+
+    def __init__(self, handle: Any, history: History, users: dict[int, Mapping[str, Any]]) -> None:
+        """Take attributes that are known; those of recorded jobs are removed."""
+        self.handle, self.history, self.users = handle, history, users
+        #: The last jobs of the history, and when they ended; jobs that are not in it yet
+        self.known = dict(history.last())
+        self.waiting: list[dict[str, Any]] = []
+
+    def look(self) -> bool:
+        """Record jobs, the oldest first; say whether more wait. Raises OSError, HistoryError."""
+        self.waiting = self.waiting or self._ended()
+        some, rest = self.waiting[:LOOK_JOBS], self.waiting[LOOK_JOBS:]
+        unknown = [job["id"] for job in some if job["id"] not in self.users]
+        self.users.update(user_attributes(self.handle, unknown, LOOKUP_SECONDS))
+        if some:
+            self.history.append([line(job, self.users.get(job["id"])) for job in some])
+            self._forget(some)
+        self.waiting = rest
+        if some and not rest:
+            purge(self.handle)
+        return bool(rest)
+
+    def _ended(self) -> list[dict[str, Any]]:
+        """Return the jobs that are not in the history, the oldest first. Raises OSError."""
+        since = max(self.known.values(), default=OVERLAP_SECONDS) - OVERLAP_SECONDS
+        found = [job for job in jobs(self.handle, "inactive", REPORT_ATTRIBUTES, since) if job["id"] not in self.known]
+        return sorted(found, key=lambda job: float(job["t_inactive"]))
+
+    def _forget(self, recorded: list[dict[str, Any]]) -> None:
+        """Keep in mind only which jobs Flux may list again."""
+        self.known.update((job["id"], job["t_inactive"]) for job in recorded)
+        since = recorded[-1]["t_inactive"] - OVERLAP_SECONDS
+        self.known = {number: ended for number, ended in self.known.items() if ended >= since}
+        for job in recorded:
+            self.users.pop(job["id"], None)
+
+
+def purge(handle: Any) -> None:
+    """Let Flux forget the oldest jobs that have ended, beyond its own limit. Raises OSError."""
+    limit = handle.rpc("config.get").get().get("job-manager", {}).get("inactive-num-limit", -1)
+    wanted = {"age_limit": -1.0, "num_limit": limit, "batch": PURGE_JOBS, "force": True}
+    while limit >= 0 and handle.rpc("job-manager.purge", wanted).get()["count"] == PURGE_JOBS:
+        pass
+
+
+def keep_records(handle: Any, ends: Ends) -> None:
+    """Record jobs until the broker ends: OSError. Takes a handle that nothing else uses."""
+    recorder, told = Recorder(handle, History(folder()), ends.users), ""
+    while True:
+        used, has_more, problem = time.thread_time(), False, ""
+        try:
+            has_more = recorder.look()
+        except HistoryError as error:
+            problem = str(error)
+        told = tell(problem, told)
+        pause = pause_after(time.thread_time() - used)
+        ends.wait(pause if has_more else max(BUSY_SECONDS, pause), pause if has_more else QUIET_SECONDS)
+
+
+def tell(problem: str, told: str) -> str:
+    """Print a problem when it is new, note it for state.py, and return it."""
+    if problem != told:
+        path = folder().with_name(PROBLEM_FILE)
+        if problem:
+            print(f"minicluster: {problem}", flush=True)
+        # on a full disk the log has it
+        with suppress(OSError):
+            path.write_text(f"{problem}\n", encoding="utf-8")
+    return problem

@@ -1,0 +1,181 @@
+"""On the lead: which jobs are recorded, and what Flux may forget then."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from fake_flux import FakeFlux, modules
+from history import History, HistoryError
+
+
+@pytest.fixture
+def flux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
+    monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
+    (tmp_path / "config" / "run").mkdir(parents=True)
+    return FakeFlux({0: (1, 0)}, {0})
+
+
+@pytest.fixture
+def program(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    for name, module in modules(flux).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    import recorder  # noqa: PLC0415
+
+    yield recorder
+    for name in ("recorder", "changes"):
+        sys.modules.pop(name, None)
+
+
+class Stream:
+    """A stream with one event."""
+
+    def __init__(self, event: Any) -> None:
+        self.event = event
+
+    def get(self) -> Any:
+        return self.event
+
+
+def end(flux: FakeFlux, number: int, ended: float, **user: Any) -> None:
+    """Let a job end, of which Flux still knows."""
+    flux.submit(number, state="completed", t_inactive=ended, jobspec={"attributes": {"user": user}})
+
+
+def recorded(history: History) -> list[tuple[int, Any]]:
+    return [(number, json.loads(text)["user"]) for number, text in history]
+
+
+def test_a_job_is_recorded_once_in_the_order_of_the_ends(program: ModuleType, flux: FakeFlux, tmp_path: Path) -> None:
+    history = History(tmp_path)
+    recorder = program.Recorder(flux, history, {})
+    end(flux, 2, 10.0, a=2)
+    end(flux, 3, 9.5)
+    flux.run(4, "0")
+    assert recorder.look() is False
+    # Flux lists a job late
+    end(flux, 5, 9.8)
+    assert recorder.look() is False
+    assert recorder.look() is False
+    assert recorded(history) == [(3, {}), (2, {"a": 2}), (5, {})]
+
+
+def test_a_new_recorder_goes_on_where_the_last_one_ended(program: ModuleType, flux: FakeFlux, tmp_path: Path) -> None:
+    end(flux, 1, 10.0)
+    program.Recorder(flux, History(tmp_path), {}).look()
+    end(flux, 2, 10.5)
+    program.Recorder(flux, History(tmp_path), {}).look()
+    assert [number for number, _ in History(tmp_path)] == [1, 2]
+
+
+def test_attributes_that_an_event_told_are_not_looked_up(program: ModuleType, flux: FakeFlux, tmp_path: Path) -> None:
+    users = {1: {"told": "yes"}, 9: {"runs": "still"}}
+    end(flux, 1, 10.0, looked="up")
+    end(flux, 2, 11.0, looked="up")
+    history = History(tmp_path)
+    program.Recorder(flux, history, users).look()
+    assert (recorded(history), flux.lookups) == ([(1, {"told": "yes"}), (2, {"looked": "up"})], [2])
+    assert users == {9: {"runs": "still"}}
+
+
+def test_flux_keeps_as_many_records_as_its_limit_says(program: ModuleType, flux: FakeFlux, tmp_path: Path) -> None:
+    flux.limit = 10
+    for number in range(350):
+        end(flux, number, 10.0 + number)
+    history = History(tmp_path)
+    program.Recorder(flux, history, {}).look()
+    assert [job["id"] for job in flux.jobs] == [*range(340, 350)]
+    assert [number for number, _ in history] == [*range(350)]
+
+
+def test_many_jobs_are_recorded_in_parts_and_none_is_forgotten_before(
+    program: ModuleType, flux: FakeFlux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "LOOK_JOBS", 2)
+    flux.limit = 1
+    for number in range(5):
+        end(flux, number, 10.0 + 10 * number)
+    recorder = program.Recorder(flux, History(tmp_path), {})
+    assert ([recorder.look(), recorder.look()], len(flux.jobs)) == ([True, True], 5)
+    assert (recorder.look(), len(flux.jobs)) == (False, 1)
+    assert [number for number, _ in History(tmp_path)] == [*range(5)]
+
+
+def test_what_can_not_be_written_is_tried_again_and_not_forgotten(
+    program: ModuleType, flux: FakeFlux, tmp_path: Path
+) -> None:
+    flux.limit = 0
+    end(flux, 1, 10.0)
+    (tmp_path / "file").touch()
+    recorder = program.Recorder(flux, History(tmp_path / "file"), {})
+    with pytest.raises(HistoryError):
+        recorder.look()
+    assert len(flux.jobs) == 1
+    (tmp_path / "file").unlink()
+    recorder.look()
+    assert ([number for number, _ in History(tmp_path / "file")], flux.jobs) == ([1], [])
+
+
+@pytest.mark.parametrize(
+    ("event", "ended", "users"),
+    [
+        (
+            {"id": 7, "events": [{"name": "submit"}], "jobspec": {"attributes": {"user": {"a": 1}}}},
+            False,
+            {7: {"a": 1}},
+        ),
+        ({"id": 7, "events": [{"name": "submit"}], "jobspec": {"attributes": {"system": {}}}}, False, {7: {}}),
+        ({"id": 7, "events": [{"name": "clean"}]}, True, {}),
+        # before flux-core 0.61
+        ({"events": [{"id": 7, "eventlog_seq": 1, "entry": {"name": "submit"}}]}, False, {}),
+        ({"events": [{"id": 7, "eventlog_seq": 9, "entry": {"name": "clean"}}]}, True, {}),
+    ],
+)
+def test_an_event_tells_of_an_end_and_of_attributes(
+    program: ModuleType, flux: FakeFlux, event: Any, ended: bool, users: Any
+) -> None:
+    ends = program.Ends(flux)
+    assert (ends.read(Stream(event)), ends.users) == (ended, users)
+
+
+def test_a_problem_is_told_once_and_shown_while_it_lasts(
+    program: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = tmp_path / "config" / "run" / program.PROBLEM_FILE
+    told = ""
+    for problem in ("no room", "no room", "no folder"):
+        told = program.tell(problem, told)
+        assert note.read_text() == f"{problem}\n"
+    assert program.tell("", told) == ""
+    assert note.read_text() == "\n"
+    assert capsys.readouterr().out == "minicluster: no room\nminicluster: no folder\n"
+
+
+def test_it_looks_again_after_an_end_and_soon_where_more_wait(
+    program: ModuleType, flux: FakeFlux, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, waits = iter([True, HistoryError("no room"), False]), []
+
+    def look(_: object) -> bool:
+        found = next(looks)
+        if isinstance(found, HistoryError):
+            raise found
+        return found
+
+    class Ends:
+        def __init__(self) -> None:
+            self.users: dict[int, Any] = {}
+
+        def wait(self, least: float, most: float) -> None:
+            waits.append((least, most))
+            if len(waits) == 3:
+                raise OSError("the broker is gone")
+
+    monkeypatch.setattr(program.Recorder, "look", look)
+    monkeypatch.setattr("time.thread_time", lambda: 0.0)
+    with pytest.raises(OSError, match="the broker is gone"):
+        program.keep_records(flux, Ends())
+    assert waits == [(0.25, 0.25), (1.0, 60.0), (1.0, 60.0)]
