@@ -140,8 +140,9 @@ def test_a_report_that_can_not_be_written_changes_no_exit_code(make: Make, volum
     assert [line.startswith(said) for line in cluster.lead.log.splitlines() if "report" in line] == [True]
 
 
-def test_a_killed_broker_reports_nothing(make: Make, volume: Path) -> None:
-    cluster = make({"report": {"log": True}}, mounted(volume)).start().wait_for_ready()
+def test_a_killed_broker_that_does_not_come_back_reports_nothing(make: Make, volume: Path) -> None:
+    runner = mounted(volume, command="sleep 600")
+    cluster = make({"report": {"log": True}}, runner).start().wait_for_ready()
     cluster.lead.kill_broker()
     assert cluster.lead.wait() == RETRY
     assert "minicluster: the report of the jobs failed: the broker had no time for it" in cluster.lead.log.splitlines()
@@ -159,4 +160,6 @@ def test_the_lead_is_asked_for_its_jobs_by_a_program_that_is_sent(flux_path: Pat
     words = ["flux", "start", "sh", "-c", script]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert [job["state"] for job in map(json.loads, done.stdout.splitlines())] == ["INACTIVE", "SCHED"]
+    *jobs, last = map(json.loads, done.stdout.splitlines())
+    assert [job["state"] for job in jobs] == ["INACTIVE", "SCHED"]
+    assert last == {"purged": 0}

@@ -25,6 +25,7 @@ class GroupNodes:
     uid: str = ""  #: of its Job
     why_held: str = ""  #: by Kueue
     why_no_pod: str = ""  #: what an event says of a pod that its Job could not make
+    failures: int = 0  #: pods that failed and count
 
 
 def registered(immutable: Mapping[str, str]) -> dict[str, int]:
@@ -64,7 +65,8 @@ def read_groups(
         its = read_pods(pods, name)
         if job := by_name.get(name):
             is_suspended, uid = job["spec"].get("suspend", False), job["metadata"].get("uid", "")
-            yield GroupNodes(name, size_of(job), first, most, its, is_suspended, queue_of(job), uid)
+            failed = job.get("status", {}).get("failed", 0)
+            yield GroupNodes(name, size_of(job), first, most, its, is_suspended, queue_of(job), uid, failures=failed)
         else:
             yield GroupNodes(name, max(its, default=-1) + 1 if jobs is None else 0, first, most, its)
         first += most

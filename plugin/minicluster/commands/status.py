@@ -39,7 +39,8 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
       state            Suspended, Starting, Running, Ending, Complete, Failed, Gone (ended and cleaned up) or Unknown
       why              the reason for the state; "" if there is none
       size, maxSize    nodes; maxSize is null while it is unknown
-      failures         {pods, most}: pods that failed, and the most that may before the Job ends
+      failures         {pods, most, groups}: pods that failed, and the most that may before the Job ends; groups
+                       are Jobs of their own, {NAME: pods}
       sizeFrom         "job", or "pods" where jobs can't be read
       pods             [{ranks, reason}]: pods by phase and reason, ranks as 0-2,5
       containers       [{name, ranks, reason}]: sidecars that fail, even while their pods run

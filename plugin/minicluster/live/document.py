@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from minicluster.cluster.groups import GroupNodes
-from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 from minicluster.idset import parse_idset, to_idset
 from minicluster.lead.question import Answer
@@ -48,7 +47,7 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         "size": snapshot.size,
         "sizeFrom": "job" if snapshot.job else "pods",
         "maxSize": snapshot.max_size,
-        "failures": _failures(snapshot.job),
+        "failures": _failures(snapshot),
         "pods": _grouped({**_held(snapshot.groups), **{rank: pod.state for rank, pod in pods.items()}}),
         "containers": _containers(pods),
         "locations": _locations([GroupNodes("", 0, 0, 0, snapshot.pods), *snapshot.groups]),
@@ -72,9 +71,13 @@ def _jobs(counts: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _failures(job: KubernetesJob | None) -> dict[str, int] | None:
-    """Return how many pods have failed, and the most that may; None where it isn't known."""
-    return {"pods": job.failures, "most": job.most_failures} if job and job.most_failures is not None else None
+def _failures(snapshot: StatusSnapshot) -> dict[str, Any] | None:
+    """Return how many pods have failed, those of groups by group, and the most that may; None where it isn't known."""
+    job = snapshot.job
+    if not job or job.most_failures is None:
+        return None
+    groups = {group.name: group.failures for group in snapshot.groups}
+    return {"pods": job.failures, "most": job.most_failures, "groups": groups}
 
 
 def _problems(snapshot: StatusSnapshot, problems: Iterable[str]) -> list[str]:

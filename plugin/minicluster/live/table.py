@@ -23,10 +23,7 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
     yield _row("MiniCluster", f"{found['name']}, namespace {found['namespace']}, age {duration(found['age'])}{version}")
     yield _row("State", ": ".join(filter(None, [found["state"], found["why"]])))
     yield _row("Size", _size(found))
-    failures = found["failures"]
-    if failures and failures["pods"]:
-        pods = f"{failures['pods']} pod{'s' if failures['pods'] > 1 else ''}"
-        yield _row("Failures", f"{pods}; with more than {failures['most']} (backoffLimit) the Job ends")
+    yield from _failures(**found["failures"] or {"pods": 0, "most": 0, "groups": {}})
     if found["nodes"]:
         yield from _flux(found)
     else:
@@ -35,6 +32,13 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
     yield from (_row("Problem", problem) for problem in found["problems"] or ())
     if found["longestWait"]:
         yield _row("Longest wait", duration(found["longestWait"]))
+
+
+def _failures(pods: int, most: int, groups: Mapping[str, int]) -> Iterator[str]:
+    named = {"": pods, **{f" of group {name}": count for name, count in groups.items()}}
+    counts = [f"{count} pod{'s' if count > 1 else ''}{of}" for of, count in named.items() if count]
+    if counts:
+        yield _row("Failures", f"{', '.join(counts)}; a Job ends with more than {most} (backoffLimit)")
 
 
 def _size(found: Mapping[str, Any]) -> str:

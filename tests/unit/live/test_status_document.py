@@ -86,6 +86,20 @@ def test_the_status_says_that_pods_beyond_max_size_can_not_join() -> None:
     ]
 
 
+def test_failed_pods_of_groups_are_counted_by_group() -> None:
+    failed = job()
+    failed["spec"]["backoffLimit"], failed["status"]["failed"] = 100, 3
+    groups = [GroupNodes("cpu", 1, 8, 1, {}), GroupNodes("gpu", 1, 9, 1, {}, failures=1)]
+    settings = SETTINGS | {"groups": [{"name": "cpu", "policy": None}, {"name": "gpu", "policy": None}]}
+    shown = show(failed, FOUR, (settings, flux()), groups)
+    assert shown["failures"] == {"pods": 3, "most": 100, "groups": {"cpu": 0, "gpu": 1}}
+    row = "\nFailures     3 pods, 1 pod of group gpu; a Job ends with more than 100\n             (backoffLimit)\n"
+    assert row in table(shown)
+    del failed["status"]["failed"]
+    row = "\nFailures     1 pod of group gpu; a Job ends with more than 100 (backoffLimit)\n"
+    assert row in table(show(failed, FOUR, (settings, flux()), groups))
+
+
 def test_the_quorum_is_that_of_the_start() -> None:
     quorum = [line for line in table(show(job(size=1), FOUR[:1], (SETTINGS, flux()))).splitlines() if "Quorum" in line]
     assert quorum == ["Quorum       4, reached at the start"]

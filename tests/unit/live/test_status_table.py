@@ -107,7 +107,7 @@ Jobs         0 pending  0 running    0 done
         FOUR,
         (SETTINGS, flux(online="0-3")),
         SHOWN_IDLE.replace(
-            "Scheduler", "Failures     3 pods; with more than 100 (backoffLimit) the Job ends\nScheduler", 1
+            "Scheduler", "Failures     3 pods; a Job ends with more than 100 (backoffLimit)\nScheduler", 1
         ),
     ),
     "no jobs to read": (
