@@ -21,7 +21,7 @@ FOUND: dict[str, Any] = {
     "size": 6,
     "sizeFrom": "job",
     "maxSize": 8,
-    "failures": {"pods": 0, "most": 100},
+    "failures": {"pods": 0, "most": 100, "groups": {}},
     "pods": [{"ranks": "0-3", "reason": "Running"}, {"ranks": "4-5", "reason": "Pending: ContainerCreating"}],
     "containers": [],
     "locations": [],

@@ -39,6 +39,19 @@ def test_an_upgrade_scales_it_and_keeps_its_certificate(other: Release) -> None:
     assert [one for one in other.items() if one["kind"] != "Secret" or "helm" not in one["type"]] == []
 
 
+def test_it_has_what_this_version_of_kubernetes_can_do(other: Release, release: Release) -> None:
+    other.install(**VALUES)
+    release.install(**VALUES, network={"headlessName": "own"})
+
+    def abilities(name: str) -> list[Any]:
+        spec = release.get("job", name)["spec"]
+        views = [volume.get("image") for volume in spec["template"]["spec"]["volumes"]]
+        return [views, *(spec.get(key) for key in ("successPolicy", "backoffLimitPerIndex", "podReplacementPolicy"))]
+
+    assert abilities("mc") == abilities(release.name)
+    assert any(abilities("mc")[0])
+
+
 def test_other_changes_are_refused_by_name_and_change_nothing(other: Release) -> None:
     other.install(**VALUES)
     uids = other.running(2)

@@ -21,6 +21,8 @@ NAME = "flux-sample"
 #: Where an image has its commands
 PATH = "/usr/local/bin:/usr/bin:/bin"
 MAP_ROOT = [] if os.geteuid() == 0 else ["--map-root-user"]
+#: Exit codes of a command that has succeeded, or was killed together with its pod
+ENDED = (0, -9, 137)
 UNSHARE = ["unshare", *MAP_ROOT, "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
@@ -190,8 +192,11 @@ class Pod:
 
     def kill_broker(self) -> None:
         """Kill the broker, not the pod."""
-        # the command may be killed together with the pod
-        assert self.run("kill", "-9", self.flux("getattr", "broker.pid").strip()).returncode in (0, -9, 137)
+        assert self.run("kill", "-9", self.flux("getattr", "broker.pid").strip()).returncode in ENDED
+
+    def shut_down(self, *options: str) -> None:
+        """Let the broker end by `flux shutdown`."""
+        assert self.run(f"{MOUNT}/bin/flux", "shutdown", *options).returncode in ENDED
 
     def wait_for_ready(self) -> None:
         """Wait until the startup probe passes."""

@@ -55,7 +55,7 @@ def test_jobs_run_over_a_root_and_two_bursts_that_join_and_leave(sides: Sides) -
     sides.burst("b1", 1).start()
     until(lambda: root.up() == "0-4")
     # when the instance ends, the bursts end
-    root.lead.flux("shutdown")
+    root.lead.shut_down()
     assert root.wait() == [0, 0]
     assert first.wait() == [0, 0]
     assert [pod.log for pod in [*root.pods.values(), *first.pods.values()]] == [""] * 4
@@ -87,7 +87,7 @@ def test_the_hosts_of_a_group_are_between_those_of_the_root_and_of_its_bursts(si
     wrong.end()
     first = sides.burst("b0", 1).start()
     until(lambda: root.up() == "0-1,3-4,6-7")
-    root.lead.flux("shutdown")
+    root.lead.shut_down()
     assert root.wait() == [0, 0]
     assert [*first.wait(), *second.wait(), group.wait()] == [0] * 4
 
@@ -264,7 +264,7 @@ def test_hosts_that_are_not_pods_join_the_root(
     try:
         until(lambda: root.up() == ranks)
         assert hostnames(root, 3) == ["root-0", "vm-0", "vm-1"]
-        root.lead.flux("shutdown")
+        root.lead.shut_down()
         assert [process.wait(PATIENCE) for process in processes] == [0, 0]
         assert root.wait() == [0]
     finally:

@@ -58,7 +58,7 @@ def test_a_lead_that_dies_again_and_again_loses_no_job(make: Make) -> None:
     for job in held:
         cluster.lead.flux("job", "urgency", job, "16")
     assert [cluster.lead.flux("job", "attach", job) for job in held] == [f"{each}\n" for each in range(5)]
-    cluster.lead.flux("shutdown", "--quiet")
+    cluster.lead.shut_down("--quiet")
     assert cluster.wait() == [0, 0, 0]
     assert ours(cluster.lead.log).replace(REPAIRED, "") == AGAIN * 3
 

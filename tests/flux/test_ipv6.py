@@ -72,7 +72,7 @@ def test_two_pods_that_have_only_ipv6_run_jobs_together(flux: Flux, namespaces: 
         assert sorted(ranks.split()) == ["0", "1"]
         # brokers of a job find each other by PMI
         assert cluster.lead.flux("alloc", "-N2", "flux", "resource", "list", "-s", "up", "-no", "{nnodes}") == "2\n"
-        cluster.lead.flux("shutdown", "--quiet")
+        cluster.lead.shut_down("--quiet")
         assert cluster.wait() == [0, 0], cluster.lead.log
     finally:
         cluster.end()

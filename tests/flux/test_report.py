@@ -128,7 +128,7 @@ def test_a_lead_that_is_told_to_stop_reports_its_queue(make: Make, volume: Path,
         cluster.lead.flux("job", "urgency", held, "16")
         cluster.lead.flux("job", "wait-event", held, "clean")
     cluster.lead.flux("run", "true")
-    cluster.lead.flux("shutdown")
+    cluster.lead.shut_down()
     cluster.lead.wait()
     # in the order in which they ended
     results = [job["result"] for job in read(file)]

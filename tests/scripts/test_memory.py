@@ -4,6 +4,7 @@ import os
 import signal
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pods import Make, Pod, until
@@ -29,13 +30,18 @@ def write(pod: Pod, file: str, text: str) -> None:
     new.replace(path)
 
 
-def records(pod: Pod) -> int:
-    """Run a pod, and return the most records of jobs that its broker keeps."""
+def config(pod: Pod) -> dict[str, Any]:
+    """Run a pod, and return the configuration of its broker."""
     assert pod.run() == (0, "")
     [call] = pod.calls("start")
     option = "-o--config-path="
     used = [Path(word.removeprefix(option)) for word in call.words if word.startswith(option)][-1]
-    return int(tomllib.loads(used.read_text())["job-manager"]["inactive-num-limit"])
+    return tomllib.loads(used.read_text())
+
+
+def records(pod: Pod) -> int:
+    """Run a pod, and return the most records of jobs that its broker keeps."""
+    return int(config(pod)["job-manager"]["inactive-num-limit"])
 
 
 @pytest.mark.parametrize(
@@ -58,10 +64,25 @@ def test_the_lead_keeps_as_many_records_of_jobs_as_its_memory_has_room_for(
     assert records(pod) == expected
 
 
+@pytest.mark.parametrize("limit, size", [(67108864, 1048576), (201326592, 3145728), (1073741824, 0), ("max", 0)])
+@pytest.mark.parametrize("simple", [False, True])
+def test_a_lead_with_little_memory_keeps_less_of_the_queue_s_store_in_it(
+    make: Make, limit: int | str, size: int, simple: bool
+) -> None:
+    pod = make({**QUIET, "flux": {"scheduler": {"simple": simple}}}, {"command": "true"})
+    write(pod, V2, f"{limit}\n")
+    found = config(pod).get("modules", {})
+    assert ("alternatives" in found) == simple
+    expected = {"args": [f"purge-target-size={size}", "purge-old-entry=2"]} if size else None
+    assert found.get("content") == expected
+
+
 def test_a_broker_config_of_the_user_keeps_its_number_of_records(make: Make) -> None:
     pod = make({**QUIET, "flux": {"brokerConfig": "[job-manager]\ninactive-num-limit = 9000\n"}}, {"command": "true"})
     write(pod, V2, "67108864\n")
-    assert records(pod) == 9000
+    found = config(pod)
+    assert found["job-manager"] == {"inactive-num-limit": 9000}
+    assert "modules" not in found
 
 
 def test_both_changes_of_the_configuration_are_made(make: Make) -> None:

@@ -101,6 +101,7 @@ def _prepare(kubernetes: Kubernetes, found: Found, asked: Asked, say: Say) -> tu
     end = end_of(found.name, job)
     if job and end and end[0] != "Gone" and not is_half:
         raise StateError(f"{found.name} has ended ({end[0]}): uninstall {release} and install it with the new values")
+    revisions.check_chart(history, release)
     values = revisions.read_values(kubernetes, release)
     # a live MiniCluster keeps the maxSize of its install, also if only its size was set
     most = values.get("maxSize") or (found.job.max_size if found.job else None)

@@ -169,10 +169,9 @@ def _template(one: ValuesFile, namespace: str, caller: Caller) -> bytes:
             "`namespace: {{ .Release.Namespace }}` in its metadata"
         )
     values = {**one.values, "nameOverride": one.name}
-    cluster = ("--dry-run=server", "--disable-openapi-validation", "--post-renderer=minicluster")
     words = [
         *("template", "--skip-tests", "--no-hooks", "--values=-"),
-        *(cluster if caller.has_cluster else ()),
+        *(_cluster_words(caller) if caller.has_cluster else ()),
         *(("--is-upgrade",) if caller.is_upgrade else ()),
         *caller.version,
         *caller.groups,
@@ -186,6 +185,14 @@ def _template(one: ValuesFile, namespace: str, caller: Caller) -> bytes:
     except kubectl.CommandError as error:
         raise ToolError(f"MiniCluster {one.name}: {_reason(error, one.name)}") from None
     return done.stdout
+
+
+def _cluster_words(caller: Caller) -> Iterator[str]:
+    """Yield the options by which `helm template` knows the cluster. Raises ToolError."""
+    yield from ("--dry-run=server", "--disable-openapi-validation", "--post-renderer=minicluster")
+    if helm.is_helm_3(caller.environment):
+        # without it the live objects are known, but not the version of Kubernetes
+        yield "--validate"
 
 
 def _with_warnings(chunk: bytes, warnings: list[str]) -> bytes:

@@ -32,14 +32,14 @@ def version() -> str:
     return next(line.removeprefix("version:").strip() for line in lines.split(chart) if line.startswith("version:"))
 
 
-def is_helm_3() -> bool:
-    """Tell whether Helm is of version 3. Raises ToolError."""
-    return run("version", "--template={{.Version}}").startswith(b"v3.")
+def is_helm_3(environment: Mapping[str, str] | None = None) -> bool:
+    """Tell whether Helm, or the one that an environment names, is of version 3. Raises ToolError."""
+    return run("version", "--template={{.Version}}", env=environment).startswith(b"v3.")
 
 
-def run(*words: str, stdin: str = "") -> bytes:
+def run(*words: str, stdin: str = "", env: Mapping[str, str] | None = None) -> bytes:
     """Return what a Helm command without a cluster prints; its warnings go to standard error. Raises ToolError."""
-    done = kubectl.run("helm", words, stdin=stdin, seconds=kubectl.HELM_SECONDS)
+    done = kubectl.run("helm", words, stdin=stdin, seconds=kubectl.HELM_SECONDS, env=env)
     with suppress(OSError):
         sys.stderr.write(done.stderr.decode(errors="replace"))
     return done.stdout

@@ -25,6 +25,7 @@ class Revision(NamedTuple):
     number: int
     status: str
     description: str
+    chart: str = CHART  #: its name
 
     @property
     def before(self) -> int | None:
@@ -63,7 +64,28 @@ def way_back(history: Sequence[Revision], is_up: bool) -> int:
 def read_history(kubernetes: Kubernetes, release: str) -> list[Revision]:
     """Return the revisions that Helm keeps. Raises ToolError."""
     found = json.loads(kubernetes.helm("history", release, "--output=json"))
-    return [Revision(int(each["revision"]), each["status"], each.get("description", "")) for each in found]
+    return [
+        Revision(int(each["revision"]), each["status"], each.get("description", ""), chart_name(each["chart"]))
+        for each in found
+    ]
+
+
+def chart_name(text: str) -> str:
+    """Return the name of a chart that Helm shows with its version.
+
+    >>> chart_name("mini-2-0.1.0-rc.1")
+    'mini-2'
+    """
+    return re.sub(r"-\d+\.\d+\.\d+([-+].*)?$", "", text)
+
+
+def check_chart(history: Sequence[Revision], release: str) -> None:
+    """Raise ToolError for a release of another chart: an upgrade with ours would remove that chart's other objects."""
+    chart = max(history).chart
+    if chart != CHART:
+        raise ToolError(
+            f"the release {release} is of the chart {chart}, around {CHART}: uninstall it to change its Job"
+        )
 
 
 def is_made_anew(kubernetes: Kubernetes, release: str) -> bool:
@@ -73,13 +95,7 @@ def is_made_anew(kubernetes: Kubernetes, release: str) -> bool:
 
 
 def read_values(kubernetes: Kubernetes, release: str) -> dict[str, Any]:
-    """Return the values that a user gave. Raises ToolError, also for a release of another chart."""
-    chart = json.loads(kubernetes.helm("get", "metadata", release, "--output=json"))["chart"]
-    if chart != CHART:
-        # an upgrade with our chart would remove that chart's other objects
-        raise ToolError(
-            f"the release {release} is of the chart {chart}, around {CHART}: uninstall it to change its Job"
-        )
+    """Return the values that a user gave. Raises ToolError."""
     return json.loads(kubernetes.helm("get", "values", release, "--output=json")) or {}
 
 

@@ -17,6 +17,7 @@ lead() {
   run_snippet broker-pre.sh
   tell_of_former_lead
   limit_records
+  limit_cache
   use_archive
   use_state_volume
   use_report

@@ -1,9 +1,11 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # mc_* come from settings.sh and others
-# What the container's memory allows (cgroups(7)): how many records of jobs the lead keeps, and whether the kernel kills
-# processes. For the entrypoint.
+# What the container's memory allows (cgroups(7)): how much of its jobs the lead keeps in it, and whether the kernel
+# kills processes. For the entrypoint.
 
 # KiB of the broker's memory for the record of a job that has ended; records that a small limit allows, too
 RECORD=54 LEAST_RECORDS=300
+# MiB of memory from which on Flux's own size of the content store's cache, 16 MiB, is small beside it
+MUCH=1024
 # seconds between two looks
 KILLS_PAUSE=10
 
@@ -29,6 +31,15 @@ limit_records() {
   records=$((mc_memory * 128 / RECORD))
   [ "$records" -ge "$LEAST_RECORDS" ] || records=$LEAST_RECORDS
   [ "$records" -ge "$mc_records" ] || edit_config "s/^inactive-num-limit = .*/inactive-num-limit = $records/"
+}
+
+# Lets the cache of Flux's content store, where each job adds 30 KiB that take four times as much in memory, be a 64th
+# of the memory, if that is little. A Flux before 0.77 ignores it.
+limit_cache() {
+  [ -n "$mc_records" ] && [ -n "$mc_memory" ] && [ "$mc_memory" -lt "$MUCH" ] || return 0
+  edit_config "\$a\\
+[modules.content]\\
+args = [\"purge-target-size=$((mc_memory * 16384))\", \"purge-old-entry=2\"]"
 }
 
 # Sets mc_kills to the number of processes of this container that the kernel has killed for want of memory.
