@@ -23,6 +23,7 @@ case " $* " in
 *" get jobs "*) name=jobs ;;
 *" get configmap "*) name=configmap ;;
 *" get events "*) name=events ;;
+*" get workloads."*) name=workloads ;;
 *" get namespace "*) [ -e "$folder/no-namespace" ] || echo '{"kind": "Namespace"}'; exit ;;
 *" patch job "*) name=patch ;;
 *" logs "*) name=logs ;;

@@ -16,7 +16,7 @@ from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import parse_idset
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.lead.ask import talk
 from minicluster.lead.conversation import Conversation
 from minicluster.live.lookup import Cluster
@@ -40,7 +40,7 @@ class BurstNeed(NamedTuple):
 class Demand:
     """Tells the lead what each burst offers, and knows what the queue needs of it."""
 
-    def __init__(self, root: MiniClusterModel, kubernetes: Kube, bursts: Mapping[str, Offer]) -> None:
+    def __init__(self, root: MiniClusterModel, kubernetes: KubePort, bursts: Mapping[str, Offer]) -> None:
         """Take the bursts by name, the preferred ones first."""
         self.error: Exception | None = None  #: why it has stopped: the root has ended, or a bug
         self._root, self._kubernetes, self._jobs = root, kubernetes, root_jobs(root)

@@ -8,7 +8,7 @@ from minicluster.cluster.groups import GroupNodes, read_groups
 from minicluster.cluster.job import KubernetesJob, job_of_pods, read_deleted_job, read_job, read_name
 from minicluster.cluster.pods import Pod, read_pods
 from minicluster.errors import KubernetesError, StatusError
-from minicluster.kube.port import Kube, Object
+from minicluster.kube.port import KubePort, Object
 from minicluster.names import LABEL
 from minicluster.render.constants import GROUP
 
@@ -25,7 +25,7 @@ class Found(NamedTuple):
     groups: Sequence[GroupNodes] = ()
 
 
-def find(kube: Kube, name: str) -> Found | None:
+def find(kube: KubePort, name: str) -> Found | None:
     """Return a MiniCluster, by its own name or its release's; None when there is none.
 
     Raises StatusError for what can't be a name, KubernetesError.
@@ -43,7 +43,7 @@ def check_name(name: str) -> None:
         raise StatusError(f"{name!r} is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -")
 
 
-def find_by_name(kube: Kube, name: str) -> Found | None:
+def find_by_name(kube: KubePort, name: str) -> Found | None:
     """Return a MiniCluster by its own name; None when there is none. Raises KubernetesError."""
     items = kube.select("pods", broker_pods(name))
     pods = read_pods(items)
@@ -67,7 +67,7 @@ def broker_pods(name: str) -> str:
     return f"app.kubernetes.io/instance={name},app.kubernetes.io/component=broker"
 
 
-def own_name(kube: Kube, release: str) -> str | None:
+def own_name(kube: KubePort, release: str) -> str | None:
     """Return the name of a release's MiniCluster, which nameOverride may have set. Raises KubernetesError."""
     for kind in ("jobs", "configmaps"):
         found = _readable(kube.select, kind, MADE_BY_CHART)

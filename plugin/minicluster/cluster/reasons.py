@@ -14,28 +14,28 @@ from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 from minicluster.errors import KubernetesError
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 
 #: Lines at the end of a log that say why a pod failed; seconds that they have to come
 LINES, SECONDS = 50, 20.0
 
 
-def with_reasons(kube: Kube, found: Found) -> Found:
+def with_reasons(kube: KubePort, found: Found) -> Found:
     """Return the same objects, with what Kueue and events say of Jobs and pods that wait; it asks only if some do."""
     return _with_reasons_of_events(kube, _with_reasons_of_kueue(kube, found))
 
 
-def pod_with_reason(kube: Kube, pod: Pod) -> Pod:
+def pod_with_reason(kube: KubePort, pod: Pod) -> Pod:
     """Return a pod, with what events say of it if it waits in silence."""
     return _told(pod, _troubles(kube)) if pod.is_silent else pod
 
 
-def why_no_pod(kube: Kube, job: str) -> str:
+def why_no_pod(kube: KubePort, job: str) -> str:
     """Return what events say of a Job that has a pod too few, "" for nothing."""
     return _troubles(kube).get(("Job", job), "")
 
 
-def why_failed(kube: Kube, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
+def why_failed(kube: KubePort, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
     """Return how a Job ended, and why. If it failed, the reason is from its pod's log, if the user may read that."""
     pod = job.failed_pod or (lead.name if lead and lead.phase == "Failed" else "")
     if not (job.end and job.end[0] == "Failed" and pod):
@@ -53,7 +53,7 @@ def why_failed(kube: Kube, job: KubernetesJob, lead: Pod | None) -> tuple[str, s
 # Events -------------------------------------------------------------------------------------------------------
 
 
-def _with_reasons_of_events(kube: Kube, found: Found) -> Found:
+def _with_reasons_of_events(kube: KubePort, found: Found) -> Found:
     lead, job = found.pods.get(0), found.job
     own = GroupNodes("", job.size if job and not (job.is_suspended or job.end) else 0, 0, 0, found.pods)
     groups = [own, *found.groups]
@@ -84,7 +84,7 @@ def _told(pod: Pod, troubles: Mapping[tuple[str, str], str]) -> Pod:
     return replace(pod, message=said) if said else pod
 
 
-def _troubles(kube: Kube) -> dict[tuple[str, str], str]:
+def _troubles(kube: KubePort) -> dict[tuple[str, str], str]:
     """Return what events say; nothing to a user who may not read them."""
     try:
         return silent_troubles(kube.select("events", fields=WARNINGS))
@@ -95,7 +95,7 @@ def _troubles(kube: Kube) -> dict[tuple[str, str], str]:
 # Kueue --------------------------------------------------------------------------------------------------------
 
 
-def _with_reasons_of_kueue(kube: Kube, found: Found) -> Found:
+def _with_reasons_of_kueue(kube: KubePort, found: Found) -> Found:
     """Return the same, with Kueue's reasons for the Jobs that are suspended and the pods that are gated."""
     job, pods, groups = found.job, found.pods, []
     if job:
@@ -107,7 +107,7 @@ def _with_reasons_of_kueue(kube: Kube, found: Found) -> Found:
     return Found(found.name, pods, job, groups)
 
 
-def _held(kube: Kube, job: KubernetesJob | GroupNodes, pods: Mapping[int, Pod]) -> tuple[str, dict[int, Pod]]:
+def _held(kube: KubePort, job: KubernetesJob | GroupNodes, pods: Mapping[int, Pod]) -> tuple[str, dict[int, Pod]]:
     """Return why Kueue holds a Job back, "" if it does not, and its pods: a gated one has the reason as its message."""
     is_held = bool(job.is_suspended and job.queue)
     if not (job.uid and (is_held or any(pod.is_gated for pod in pods.values()))):
@@ -117,7 +117,7 @@ def _held(kube: Kube, job: KubernetesJob | GroupNodes, pods: Mapping[int, Pod]) 
     return f"Kueue's queue {job.queue}: {why}" if is_held else "", told
 
 
-def _ask_kueue(kube: Kube, uid: str) -> str:
+def _ask_kueue(kube: KubePort, uid: str) -> str:
     try:
         return kueue.why_held(kube.select(kueue.WORKLOADS, f"{kueue.JOB}={uid}"))
     except KubernetesError as error:

@@ -6,7 +6,7 @@ from typing import Any
 from minicluster.cluster.groups import SUSPENDED
 from minicluster.cluster.job import read_job
 from minicluster.errors import StateError
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 
 #: The agent's name in managedFields. The agent gives up all entries of this name, so it also cleans up after us
 MANAGER = "minicluster-agent"
@@ -28,7 +28,7 @@ def was_woken(job: Mapping[str, Any]) -> bool:
     return bool(found and not found.queue and is_resumed)
 
 
-def wake(kube: Kube, name: str) -> None:
+def wake(kube: KubePort, name: str) -> None:
     """Resume a Job that sleeps; leave others as they are. Afterwards no client owns `suspend`, so Helm may set it.
 
     Raises StateError when others change it again and again, KubernetesError.

@@ -10,6 +10,7 @@ from typing import Any
 from websocket import ABNF, WebSocketException
 
 from minicluster.errors import AwayError
+from minicluster.kube.port import STDERR_BYTES
 
 #: Channels of Kubernetes' protocol (v4.channel.k8s.io, v5.channel.k8s.io)
 STDIN, STDOUT, STDERR, ERROR = range(4)
@@ -54,7 +55,7 @@ class PodChannel:
             return b""
         channel, data = frame.data[0], bytes(frame.data[1:])
         if channel == STDERR:
-            self.stderr += data
+            self.stderr = (self.stderr + data)[-STDERR_BYTES:]
         elif channel == ERROR:
             self.exit_code = exit_code(data)
         return data if channel == STDOUT else b""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from kubernetes import client, stream, watch
@@ -21,6 +22,15 @@ from minicluster.kube.port import LOOK, Object, Place
 ANSWER_SECONDS, SHORTEST_SECONDS = 30.0, 1.0
 #: HTTP's status when the watch's version of an object is too old, and of other refusals that don't last
 PASSING = (408, 410, 429)
+#: The client's class and its word for a kind, by kubectl's name. Only its use imports a class, with a second of models
+RESOURCES = {
+    "job": ("BatchV1Api", "job"),
+    "pod": ("CoreV1Api", "pod"),
+    "configmap": ("CoreV1Api", "config_map"),
+    "event": ("CoreV1Api", "event"),
+    "deployment": ("AppsV1Api", "deployment"),
+    "namespace": ("CoreV1Api", "namespace"),
+}
 #: Annotation by which kubectl finds a pod's default container
 DEFAULT = "kubectl.kubernetes.io/default-container"
 
@@ -85,7 +95,8 @@ class KubeClient(Place):
         if not group:
             return self._ask(f"list {kind}", self._call("list", kind), **which)
         call = client.CustomObjectsApi(self.api).list_namespaced_custom_object
-        return self._ask(f"list {plural}", call, group=group, version=self._version(group), plural=plural, **which)
+        kinds = {"group": group, "version": self._version(group), "plural": plural, "namespace": self.namespace}
+        return self._ask(f"list {plural}", call, **kinds, **which)
 
     def patch(self, kind: str, name: str, change: Object, manager: str) -> Object | None:
         """Merge a change into an object as a manager, and return it; None when it was changed meanwhile."""
@@ -110,7 +121,10 @@ class KubeClient(Place):
         """Return the client's method for one of Kubernetes' own kinds, such as `job` or `jobs`."""
         name = kind.removesuffix("s")
         api, resource = RESOURCES[name]
-        return getattr(api(self.api), f"{verb}_namespaced_{resource}")
+        of_kind = getattr(client, api)(self.api)
+        if name == "namespace":
+            return getattr(of_kind, f"{verb}_{resource}")
+        return partial(getattr(of_kind, f"{verb}_namespaced_{resource}"), namespace=self.namespace)
 
     @property
     def _seconds(self) -> float:
@@ -118,9 +132,7 @@ class KubeClient(Place):
 
     def _ask(self, what: str, call: Any, *words: str, **options: Any) -> Object:
         with errors(f"{what} in {self.namespace}"):
-            answer = call(
-                *words, namespace=self.namespace, _preload_content=False, _request_timeout=self._seconds, **options
-            )
+            answer = call(*words, _preload_content=False, _request_timeout=self._seconds, **options)
             found: Object = json.loads(answer.data)
         return found
 
@@ -134,10 +146,15 @@ class KubeClient(Place):
         with errors(f"watch job {job} in {self.namespace}"):
             jobs = client.BatchV1Api(self.api).list_namespaced_job
             timeout = seconds + ANSWER_SECONDS
-            for _ in watch.Watch().stream(jobs, self.namespace, _request_timeout=timeout, **which):
-                yield
+            # what comes is looked at by the caller: no model is made of it
+            watched = watch.Watch(return_type="object")
+            with closing(watched.stream(jobs, self.namespace, _request_timeout=timeout, **which)) as events:
+                for _ in events:
+                    yield
+                    if self.is_late:
+                        return
 
-    def _streams(self) -> client.CoreV1Api:
+    def _streams(self) -> Any:
         """Return a client for one stream: `kubernetes.stream` changes it while it connects."""
         return client.CoreV1Api(client.ApiClient(self.settings))
 
@@ -194,13 +211,3 @@ class KubeClient(Place):
     def __str__(self) -> str:
         """Name the namespace, and the context if one was given."""
         return f"namespace {self.namespace}" + (f" of context {self.context}" if self.context else "")
-
-
-#: The client's class and its word for a kind, by kubectl's name
-RESOURCES: dict[str, tuple[Any, str]] = {
-    "job": (client.BatchV1Api, "job"),
-    "pod": (client.CoreV1Api, "pod"),
-    "configmap": (client.CoreV1Api, "config_map"),
-    "event": (client.CoreV1Api, "event"),
-    "deployment": (client.AppsV1Api, "deployment"),
-}

@@ -12,8 +12,8 @@ from typing import Any
 
 from minicluster import tool
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
+from minicluster.kube.kubectl_stream import Stream
 from minicluster.kube.port import LOOK, Channel, Object, Place
-from minicluster.kube.stream import Stream
 from minicluster.names import LABEL
 from minicluster.tool import CommandError
 

@@ -12,6 +12,8 @@ from minicluster import tool
 Object = Mapping[str, Any]
 #: Seconds until a change is looked for in any case
 LOOK = 30.0
+#: The most that is kept of a command's standard error, which is always read: a full pipe would stop the command
+STDERR_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Channel(Protocol):
     """A command that runs in a pod; one thread reads it."""
 
     exit_code: int | None  #: None until the command has ended
-    stderr: bytes  #: standard error so far, or its end
+    stderr: bytes  #: the end of its standard error, when the command has ended
 
     def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
         """Wait for output, or for data on the socket ``wake``; return whether there is any within the time."""
@@ -73,7 +75,7 @@ class Channel(Protocol):
         """Close the command's standard input, and leave it."""
 
 
-class Kube(Protocol):
+class KubePort(Protocol):
     """A namespace of a cluster: a `Place`. Each method raises RefusedError, or AwayError without an answer."""
 
     @property

@@ -9,12 +9,12 @@ from minicluster import tool
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.pods import Pod
 from minicluster.errors import KubernetesError, MiniClusterError
-from minicluster.kube.port import Channel, Kube
+from minicluster.kube.port import Channel, KubePort
 from minicluster.lead.conversation import Conversation
 from minicluster.lead.program import BOOT, first_line
 
 
-class Asked(NamedTuple):
+class Limit(NamedTuple):
     """What can be asked."""
 
     seconds: float  #: that the answer has
@@ -23,14 +23,14 @@ class Asked(NamedTuple):
 
 #: All questions. Beside them there are conversations, which are dead after conversation.SILENCE
 QUESTIONS = {
-    "status": Asked(20, "waiting"),
-    "jobs": Asked(20, "job_report"),
-    "events of a job": Asked(20),
-    "job of a client": Asked(20, "mine"),
-    "submission": Asked(60),
-    "size": Asked(60),
-    "queue that is stopped": Asked(60, "settle"),
-    "cancellation": Asked(10),
+    "status": Limit(20, "waiting"),
+    "jobs": Limit(20, "job_report"),
+    "events of a job": Limit(20),
+    "job of a client": Limit(20, "mine"),
+    "submission": Limit(60),
+    "size": Limit(60),
+    "queue that is stopped": Limit(60, "settle"),
+    "cancellation": Limit(10),
 }
 
 
@@ -47,7 +47,7 @@ class LateError(MiniClusterError):
     """There was no time for an answer: the deadline of the whole cut it off."""
 
 
-def ask(kube: Kube, pod: Pod, what: str, words: Sequence[str]) -> str:
+def ask(kube: KubePort, pod: Pod, what: str, words: Sequence[str]) -> str:
     """Return what a command prints in a pod's runner; ``what`` is one of QUESTIONS.
 
     Raises SilentError when it fails, or has no answer in time; LateError; RefusedError for a user who may not ask.
@@ -88,13 +88,13 @@ def program_words(lead: Lead, *words: str) -> list[str]:
     return lead.flux_words("python", "-c", BOOT, *words)
 
 
-def start(kube: Kube, lead: Lead) -> Channel:
+def start(kube: KubePort, lead: Lead) -> Channel:
     """Start what takes a program, for a conversation. Raises KubernetesError."""
     return kube.run(lead.pod.name, lead.pod.runner, program_words(lead), has_input=True)
 
 
 @contextmanager
-def talk(kube: Kube, lead: Lead, program: str) -> Iterator[Conversation]:
+def talk(kube: KubePort, lead: Lead, program: str) -> Iterator[Conversation]:
     """Begin a conversation with a program on the lead. Raises KubernetesError."""
     with closing(start(kube, lead)) as channel:
         yield Conversation(channel, first_line(program))

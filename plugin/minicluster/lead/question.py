@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.cluster.pods import Pod
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.lead.ask import ask
 from minicluster.lead.program import BOOT
 
@@ -30,7 +30,7 @@ class Answer:
     flux: Mapping[str, Any]
 
 
-def ask_status(kube: Kube, lead: Pod) -> str:
+def ask_status(kube: KubePort, lead: Pod) -> str:
     """Return what QUESTION prints in the lead's pod. Raises what `ask` raises."""
     return ask(kube, lead, "status", WORDS)
 

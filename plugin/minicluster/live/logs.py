@@ -8,7 +8,7 @@ from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, end_with
 from minicluster.cluster.node import Node
 from minicluster.errors import ChoiceError, KubernetesError, StateError
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.live.loglines import LogPart, NewLines
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.running import absence
@@ -30,7 +30,7 @@ def show(cluster: Cluster, host: Host, container: str) -> Iterator[LogPart]:
     yield from _PodLog(cluster.kubernetes, node, container).new(follow=False)
 
 
-def find_log(kubernetes: Kube, name: str, text: str) -> tuple[Cluster, Host]:
+def find_log(kubernetes: KubePort, name: str, text: str) -> tuple[Cluster, Host]:
     """Return a MiniCluster and its host that a text means, "" for the lead. Raises StatusError, ChoiceError."""
     found = find(kubernetes, name)
     return Cluster(kubernetes, found.name), find_host(found, text) if text else lead_of(found.name)
@@ -95,7 +95,7 @@ def to_end(cluster: Cluster, container: str, say: Say) -> Generator[LogPart, Non
 class _FollowedLog:
     """The log of a node, in all of its pods."""
 
-    def __init__(self, kubernetes: Kube, container: str, who: str, say: Say) -> None:
+    def __init__(self, kubernetes: KubePort, container: str, who: str, say: Say) -> None:
         self._kubernetes, self._container, self._who, self._say = kubernetes, container, who, say
         self._log: _PodLog | None = None
 
@@ -115,7 +115,7 @@ class _FollowedLog:
 class _PodLog:
     """The log of one pod, no line twice."""
 
-    def __init__(self, kubernetes: Kube, node: Node, container: str) -> None:
+    def __init__(self, kubernetes: KubePort, node: Node, container: str) -> None:
         self.uid = node.uid
         self._kubernetes, self._pod, self._container = kubernetes, node.pod.name, container or node.pod.runner
         self._new, self._last = NewLines(), b"\n"

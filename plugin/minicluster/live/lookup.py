@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from minicluster.cluster import find as by_name
 from minicluster.cluster.find import Found
 from minicluster.cluster.hosts import Host
+from minicluster.cluster.job import read_job
 from minicluster.cluster.lead import Lead, labels_of_lead, read_lead
 from minicluster.cluster.node import Node, read_node
 from minicluster.errors import AbsentError, AccessError, KubernetesError, StatusError
-from minicluster.kube.port import Kube, Object
+from minicluster.kube.port import KubePort, Object
 from minicluster.outage import is_of_outage
 
 NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
@@ -22,7 +23,7 @@ AWAY = "jobs go on without the API server: try again, or check KUBECONFIG and --
 class Cluster:
     """A MiniCluster in a namespace."""
 
-    kubernetes: Kube
+    kubernetes: KubePort
     name: str  #: its own
 
     def within(self, seconds: float | None) -> "Cluster":
@@ -42,7 +43,7 @@ class Cluster:
         return read_lead(self.kubernetes.select("pods", labels_of_lead(self.name)))
 
 
-def find(kubernetes: Kube, name: str) -> Found:
+def find(kubernetes: KubePort, name: str) -> Found:
     """Return the objects of a MiniCluster, by its own name or its release's. Raises StatusError."""
     with refusals(NEEDS):
         found = by_name.find(kubernetes, name)
@@ -52,7 +53,17 @@ def find(kubernetes: Kube, name: str) -> Found:
     return found
 
 
-def check_namespace(kubernetes: Kube) -> None:
+def find_job(kubernetes: KubePort, name: str) -> Object:
+    """Return the Job of a MiniCluster, by its own name or its release's. Raises StatusError."""
+    found = find(kubernetes, name)
+    with refusals():
+        job = kubernetes.get("job", found.name)
+    if not (job and read_job(job)):
+        raise AbsentError(f"there is no Job of MiniCluster {name} in {kubernetes}: see `minicluster status {name}`")
+    return job
+
+
+def check_namespace(kubernetes: KubePort) -> None:
     """Raise StatusError if there is no such namespace; most users may not ask, and then nobody says it."""
     if not kubernetes.namespace:
         return
@@ -61,7 +72,7 @@ def check_namespace(kubernetes: Kube) -> None:
             raise StatusError(f"there is no namespace {kubernetes.namespace}: `minicluster list -A` shows MiniClusters")
 
 
-def find_cluster(kubernetes: Kube, name: str) -> Cluster:
+def find_cluster(kubernetes: KubePort, name: str) -> Cluster:
     """Return a MiniCluster, by its own name or its release's. Raises StatusError."""
     return Cluster(kubernetes, find(kubernetes, name).name)
 

@@ -7,7 +7,7 @@ from minicluster.cluster.find import check_name
 from minicluster.cluster.job import read_job
 from minicluster.cluster.lead import Lead
 from minicluster.errors import EndError, StateError
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.live.lookup import Cluster, find_cluster, refusals
 from minicluster.live.telling import describe, end_in_words, ended, see
 from minicluster.live.wait import look_for
@@ -17,7 +17,7 @@ Say = Callable[[str], None]
 PATIENCE = 600.0
 
 
-def find_ready_lead(kubernetes: Kube, name: str, say: Say, *, waits: bool = True) -> Lead:
+def find_ready_lead(kubernetes: KubePort, name: str, say: Say, *, waits: bool = True) -> Lead:
     """Return the lead of a MiniCluster that has its quorum.
 
     Waits for a MiniCluster that starts, sleeps, or is in a queue of Kueue. Raises StateError, StatusError; without
@@ -26,12 +26,12 @@ def find_ready_lead(kubernetes: Kube, name: str, say: Say, *, waits: bool = True
     return _find(kubernetes, name, lambda lead: lead.is_ready, say if waits else None)
 
 
-def find_running_lead(kubernetes: Kube, name: str, say: Say, *, waits: bool = True) -> Lead:
+def find_running_lead(kubernetes: KubePort, name: str, say: Say, *, waits: bool = True) -> Lead:
     """Return the lead as soon as its container runs; like find_ready_lead, without the quorum."""
     return _find(kubernetes, name, lambda lead: lead.is_running, say if waits else None)
 
 
-def _find(kubernetes: Kube, name: str, is_there: Callable[[Lead], bool], say: Say | None) -> Lead:
+def _find(kubernetes: KubePort, name: str, is_there: Callable[[Lead], bool], say: Say | None) -> Lead:
     check_name(name)
     with refusals():
         lead = Cluster(kubernetes, name).read_lead()

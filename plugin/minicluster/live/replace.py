@@ -77,9 +77,8 @@ def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say) -> None:
     planned.check(found.name, one.release, differences, plan.values)
     if refused or not is_live:
         check_admission(kubernetes, plan.jobs)
-    if refused:
-        say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
-    if refused or not is_live:
+        if refused:
+            say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
         if is_live:
             _settle(one, asked.grace)
         remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=is_live and not one.is_half)

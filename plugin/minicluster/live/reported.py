@@ -11,7 +11,7 @@ from minicluster.cluster.find import Found
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.errors import KubernetesError, StateError, one_line
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
 from minicluster.live.lookup import find, refusals
@@ -32,7 +32,7 @@ PENDING = ("DEPEND", "PRIORITY", "SCHED")
 MOST = 40
 
 
-def find_jobs(kubernetes: Kube, name: str, say: Callable[[str], None]) -> list[Row]:
+def find_jobs(kubernetes: KubePort, name: str, say: Callable[[str], None]) -> list[Row]:
     """Return the jobs of a MiniCluster, by their ids. Raises StateError if they can't be known, StatusError."""
     found = find(kubernetes, name)
     state = state_without_flux(found, datetime.now(UTC))
@@ -56,21 +56,21 @@ def find_jobs(kubernetes: Kube, name: str, say: Callable[[str], None]) -> list[R
     return rows
 
 
-def ask_jobs(kubernetes: Kube, lead: Pod) -> tuple[list[Row], int]:
+def ask_jobs(kubernetes: KubePort, lead: Pod) -> tuple[list[Row], int]:
     """Return the jobs in the lead's queue, and how many it no longer has. Raises what `ask` raises."""
     text = ask.ask(kubernetes, lead, "jobs", ("sh", "-c", ASK, BOOT))
     *rows, last = (json.loads(line) for line in lines.split(text))
     return rows, int(last["purged"])
 
 
-def _read_log(kubernetes: Kube, lead: Pod | None) -> tuple[list[Row], int | None, str]:
+def _read_log(kubernetes: KubePort, lead: Pod | None) -> tuple[list[Row], int | None, str]:
     """Return the jobs in the log of a lead, as `reported` does. Raises StateError for a user who may not read it."""
     if lead is None:
         return [], None, ""
     return reported(line.decode(errors="replace") for line in _lines(kubernetes, lead))
 
 
-def _lines(kubernetes: Kube, lead: Pod) -> Iterator[bytes]:
+def _lines(kubernetes: KubePort, lead: Pod) -> Iterator[bytes]:
     """Yield the lines of a lead's log, as far as there are some. Raises AccessError."""
     cutter = lines.Cutter()
     try:
@@ -113,7 +113,7 @@ def _row(text: str) -> Row | None:
     return found if isinstance(found, dict) and {"id", "state", "result", "t_run"} <= found.keys() else None
 
 
-def _where(kubernetes: Kube, found: Found) -> str:
+def _where(kubernetes: KubePort, found: Found) -> str:
     """Return, in words, where the jobs are reported that can't be shown."""
     with refusals():
         job = kubernetes.get("job", found.name)

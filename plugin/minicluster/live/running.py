@@ -10,7 +10,7 @@ from minicluster.cluster.node import Node
 from minicluster.cluster.reasons import pod_with_reason, why_no_pod
 from minicluster.cluster.without_flux import of_no_pod
 from minicluster.errors import DeadlineError, StateError
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import PATIENCE, find_running_lead
 from minicluster.live.telling import news
@@ -19,7 +19,7 @@ from minicluster.live.watch import looks_at
 Say = Callable[[str], None]
 
 
-def find_running_node(kubernetes: Kube, name: str, text: str, say: Say, *, waits: bool = True) -> Node:
+def find_running_node(kubernetes: KubePort, name: str, text: str, say: Say, *, waits: bool = True) -> Node:
     """Return the node that a text means, as soon as its container runs; for "" that is the lead.
 
     Waits for a pod that starts, and for a MiniCluster that sleeps. Raises StateError, StatusError; without ``waits`` at
@@ -59,7 +59,7 @@ def _wait(cluster: Cluster, host: Host, say: Say, *, waits: bool) -> Node:
     raise AssertionError  # looks_at only ends with an error
 
 
-def absence(kube: Kube, host: Host, job: Mapping[str, Any], node: Node | None) -> tuple[str, bool]:
+def absence(kube: KubePort, host: Host, job: Mapping[str, Any], node: Node | None) -> tuple[str, bool]:
     """Return why a host has no container that runs, as a sentence, and whether one comes by itself."""
     end = end_of(host.job, job)
     if end:

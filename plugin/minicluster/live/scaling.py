@@ -10,7 +10,7 @@ from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import end_of, policy_of, release_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import ChoiceError, DeadlineError, EndError, KubernetesError, MiniClusterError, ToolError
-from minicluster.kube.port import Kube, Object
+from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import SilentError, ask, talk
 from minicluster.lead.conversation import SILENCE, BrokenError, Message
 from minicluster.live.document import document
@@ -33,7 +33,7 @@ class AskedSize(NamedTuple):
     group: str = ""  #: "" for the cluster's own nodes
 
 
-def scale(kubernetes: Kube, name: str, asked: AskedSize, seconds: float | None, say: Say) -> None:
+def scale(kubernetes: KubePort, name: str, asked: AskedSize, seconds: float | None, say: Say) -> None:
     """Change the size, or that of a group. With ``seconds`` wait until the nodes are in Flux.
 
     Raises ChoiceError for what this MiniCluster can't have, EndError, DeadlineError, AccessError, StatusError;
@@ -106,7 +106,7 @@ def _refuse_end(name: str, job: Object) -> None:
         raise EndError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
 
 
-def _ask(kubernetes: Kube, name: str, asked: AskedSize, policy: dict[str, Any], say: Say) -> None:
+def _ask(kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, Any], say: Say) -> None:
     """Ask the autoscaler for a size, or for that of a group. Raises ChoiceError when it refuses."""
     size, group = asked
     prefix = f"{group}=" if group else ""
@@ -152,7 +152,7 @@ def _lacking(cluster: Cluster) -> str:
     return "; ".join(f"{each['ranks']}: {each['reason']}" for each in missing or ())
 
 
-def _watch(kubernetes: Kube, lead: Lead, question: Message, end: float, tell: Callable[[int], None]) -> bool:
+def _watch(kubernetes: KubePort, lead: Lead, question: Message, end: float, tell: Callable[[int], None]) -> bool:
     """Ask which brokers are online; return whether the wanted ones were within the time. Raises AccessError."""
     try:
         with talk(kubernetes, lead, "remote") as conversation:

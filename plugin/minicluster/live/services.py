@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from minicluster.cluster.troubles import way_out
 from minicluster.errors import KubernetesError
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 
 #: Conditions of a Deployment that is in trouble, with the status that says so
 TROUBLES = (("ReplicaFailure", "True"), ("Progressing", "False"))
 
 
-def of_services(kube: Kube, name: str) -> Sequence[str]:
+def of_services(kube: KubePort, name: str) -> Sequence[str]:
     """Return why the pod of the services is missing; nothing without services, or for a user who may not read them."""
     try:
         found = kube.get("deployment", f"{name}-services")

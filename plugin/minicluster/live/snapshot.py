@@ -11,7 +11,7 @@ from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.reasons import why_failed, with_reasons
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.lead.ask import SilentError
 from minicluster.lead.question import Answer, Question, ask_status, read_answer
 from minicluster.live.lookup import NEEDS, find, refusals
@@ -54,7 +54,7 @@ class StatusSnapshot:
         return max(0, int((self.now - created).total_seconds()))
 
 
-def take_snapshot(kubernetes: Kube, name: str, now: datetime) -> StatusSnapshot:
+def take_snapshot(kubernetes: KubePort, name: str, now: datetime) -> StatusSnapshot:
     """Return a MiniCluster as it is now, by its own name or its release's, with all that can be known of why.
 
     Raises StatusError, ToolError.

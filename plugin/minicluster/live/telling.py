@@ -14,7 +14,7 @@ from minicluster.cluster.pods import Pod
 from minicluster.cluster.reasons import why_failed, with_reasons
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.errors import DeadlineError, KubernetesError
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError
 from minicluster.lead.question import ask_status
 from minicluster.live.document import document
@@ -40,7 +40,7 @@ NO_NEWS = tuple(
 ENDS = ("Ending", "Complete", "Failed", "Gone")
 
 
-def see(kube: Kube, name: str, job: Mapping[str, Any], lead: Lead | None) -> Found:
+def see(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead | None) -> Found:
     """Return a MiniCluster, of which Job and lead were read, with the reasons why it, or its lead, is not ready.
 
     The other pods are like the lead. They are read when it runs: then they may be what it waits for.
@@ -55,7 +55,7 @@ def see(kube: Kube, name: str, job: Mapping[str, Any], lead: Lead | None) -> Fou
     return found if lead and lead.is_ready else with_reasons(kube, found)
 
 
-def describe(kube: Kube, found: Found) -> tuple[str, str]:
+def describe(kube: KubePort, found: Found) -> tuple[str, str]:
     """Return the state of a MiniCluster, and why. The lead is asked how many brokers the quorum lacks."""
     lead, job = found.pods.get(0), found.job
     if lead and lead.is_leaving and not (job and job.is_suspended):
@@ -88,7 +88,7 @@ def news(text: str) -> str:
 class StateTeller:
     """Says the state of a MiniCluster when its meaning has changed."""
 
-    def __init__(self, kube: Kube, name: str, say: Callable[[str], None], quiet: float = 0) -> None:
+    def __init__(self, kube: KubePort, name: str, say: Callable[[str], None], quiet: float = 0) -> None:
         """Know no state yet; say nothing in the first seconds, which are ``quiet``."""
         self._kube, self._name, self._say, self._told = kube, name, say, ""
         self._begin = time.monotonic() + quiet
@@ -129,7 +129,7 @@ def ended(name: str, end: tuple[str, str], lead: Lead | None) -> str:
     return f"{name} has ended{how}: {': '.join(filter(None, end))}"
 
 
-def end_in_words(kube: Kube, name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
+def end_in_words(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
     """Return how a MiniCluster ended, and why, from the failed pod's log too; None while it lives."""
     end, found = end_of(name, job), read_job(job) if job else None
     if end and end[0] == "Failed" and found:

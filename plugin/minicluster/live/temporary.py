@@ -8,7 +8,7 @@ from types import FrameType
 
 from minicluster import streams
 from minicluster.errors import KubernetesError, StatusError, ToolError
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.live.lookup import Cluster, find_cluster
 from minicluster.live.run import PATIENCE as INTERRUPTS
@@ -53,7 +53,7 @@ def stoppable(say: Say) -> Iterator[None]:
 class TemporaryRelease:
     """A release from its install to its removal."""
 
-    def __init__(self, kubernetes: Kube, asked: Oneshot, say: Say) -> None:
+    def __init__(self, kubernetes: KubePort, asked: Oneshot, say: Say) -> None:
         """Install nothing yet. The time that it has begins here. Raises ToolError, SpecError for a refusal."""
         self.kubernetes, self.asked, self._say = kubernetes, asked, say
         self._timed, self._words = kubernetes.within(asked.seconds), oneshot.install_words(asked)

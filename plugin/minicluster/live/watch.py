@@ -9,7 +9,7 @@ from minicluster.cluster.hosts import Host, lead_of
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.node import Node
 from minicluster.errors import DeadlineError, KubernetesError, RefusedError
-from minicluster.kube.port import LOOK, Kube, Object
+from minicluster.kube.port import LOOK, KubePort, Object
 from minicluster.live.lookup import Cluster, refusals
 from minicluster.outage import PATIENCE, Outage
 
@@ -66,7 +66,7 @@ def _looks(cluster: Cluster, host: Host, look: Callable[[], Seen], say: Say, eve
 
 
 @contextmanager
-def _bridged(outage: Outage, kubernetes: Kube, say: Say) -> Iterator[None]:
+def _bridged(outage: Outage, kubernetes: KubePort, say: Say) -> Iterator[None]:
     """Ignore errors while Kubernetes is away. Raises KubernetesError for a refusal, or after PATIENCE."""
     try:
         yield

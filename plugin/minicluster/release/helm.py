@@ -13,7 +13,7 @@ import yaml
 
 from minicluster import lines, tool, yamlio
 from minicluster.errors import END, MiniClusterError, SpecError, ToolError
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.names import SUBDOMAIN
 
 #: The package's chart; in a clone it is a link to that of the repository.
@@ -64,7 +64,7 @@ def values_text(values: Mapping[str, Any]) -> str:
     return yamlio.dump(dict(values)).decode().removeprefix("---")
 
 
-def uninstall(kubernetes: Kube, release: str, seconds: float, *options: str) -> None:
+def uninstall(kubernetes: KubePort, release: str, seconds: float, *options: str) -> None:
     """Remove a release together with its pods, within some seconds. Raises ToolError."""
     # The watcher, Helm 4's default, takes an object that it has no word of for one that is gone (4.3): legacy asks
     wait = "--wait" if is_helm_3() else "--wait=legacy"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from minicluster.errors import ToolError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.release.resize import CHART
 from minicluster.tool import CommandError
@@ -62,13 +62,13 @@ def way_back(history: Sequence[Revision], is_up: bool) -> int:
     raise ToolError("the release has no revision that was deployed: `helm uninstall` and install it again")
 
 
-def read_history(kubernetes: Kube, release: str) -> list[Revision]:
+def read_history(kubernetes: KubePort, release: str) -> list[Revision]:
     """Return the revisions that Helm keeps. Raises ToolError."""
     found = json.loads(kubernetes.helm("history", release, "--output=json"))
     return [Revision(int(each["revision"]), each["status"], each.get("description", "")) for each in found]
 
 
-def is_made_anew(kubernetes: Kube, release: str) -> bool:
+def is_made_anew(kubernetes: KubePort, release: str) -> bool:
     """Return whether an uninstall removed all revisions of a release before that of an upgrade. Raises ToolError."""
     numbers = [revision.number for revision in read_history(kubernetes, release)]
     return bool(numbers) and min(numbers) > 1 and max(numbers) - 1 not in numbers

@@ -2,36 +2,32 @@
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, Unpack
 
-from minicluster.cluster.job import read_job, release_of
+from minicluster.cluster.job import release_of
 from minicluster.kube.client import KubeClient
 from minicluster.kube.port import Channel
 from minicluster.lead import ask
-from minicluster.live import logs, scaling
 from minicluster.live.document import document
-from minicluster.live.lookup import Cluster, find, refusals
+from minicluster.live.lookup import Cluster, find_job
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.wait import wait
 from minicluster.sdk import release, single_run
-from minicluster.sdk.exceptions import ArgumentError, NotFoundError, WaitTimeoutError, translated
+from minicluster.sdk.exceptions import ArgumentError, WaitTimeoutError, translated
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PodConnection, PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
+from minicluster.sdk.lead_command import run_on_lead
 from minicluster.sdk.lead_wait import wait_for_lead
 from minicluster.sdk.log_lines import lines_of
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.result import Result
 from minicluster.sdk.session import Session
-from minicluster.sdk.single_run import RunOptions
+from minicluster.sdk.single_run import Progress, RunOptions
 
 __all__ = ["MiniCluster"]
-
-#: Gets a line for people
-Progress = Callable[[str], None]
 
 
 class MiniCluster:
@@ -43,14 +39,9 @@ class MiniCluster:
 
     def __init__(self, kube: KubeClient, name: str, *, is_own: bool) -> None:
         """Take an existing MiniCluster. Raises NotFoundError."""
-        with translated(), refusals():
-            found = find(kube, name)
-            job = kube.get("job", found.name)
-        if not job or read_job(job) is None:
-            raise NotFoundError(
-                f"there is no MiniCluster {name} in {kube}: see `minicluster list -A` and give its namespace"
-            )
-        self.name: str = found.name  #: of the MiniCluster
+        with translated():
+            job = find_job(kube, name)
+        self.name: str = job["metadata"]["name"]  #: of the MiniCluster
         self.release: str = release_of(job)  #: of Helm
         self.namespace: str = kube.namespace
         self._kube, self._is_own = kube, is_own
@@ -139,13 +130,7 @@ class MiniCluster:
         Raises WaitTimeoutError when that takes longer than ``timeout``, EndedError.
         """
         with translated():
-            kube = self._kube.within(timeout)
-            lead = wait_for_lead(kube, self.name)
-            with closing(kube.run(lead.pod.name, lead.pod.runner, lead.flux_words(*words))) as channel:
-                out = ask.read(channel, None if timeout is None else kube.left(timeout))
-        if out is None:
-            raise WaitTimeoutError(f"flux {' '.join(words[:1])} on {self.name} has not ended within {timeout:g} s")
-        return Result(channel.exit_code or 0, out.decode(errors="replace"), channel.stderr.decode(errors="replace"))
+            return run_on_lead(self._kube, self.name, words, timeout)
 
     def logs(self, container: str = "", *, node: str = "", follow: bool = False) -> Iterator[str]:
         """Yield the lines of the lead's log, or of another container of its pod.
@@ -153,6 +138,8 @@ class MiniCluster:
         ``node`` is another node, by its rank, or its name in Flux: "3", "gpu-1".
         With ``follow`` it yields new lines until the MiniCluster ends, also from a pod that replaces this one.
         """
+        from minicluster.live import logs  # noqa: PLC0415 - few programs need it
+
         with translated():
             where = (*logs.find_log(self._kube, self.name, node), container)
             yield from lines_of(logs.follow(*where, _ignore) if follow else logs.show(*where))
@@ -173,6 +160,8 @@ class MiniCluster:
         Raises ReleaseError when the chart refuses; ArgumentError when the autoscaler does, or without such a group;
         EndedError, WaitTimeoutError.
         """
+        from minicluster.live import scaling  # noqa: PLC0415 - it brings Helm's room
+
         least = 0 if group else 1
         if size is not None and (not isinstance(size, int) or size < least):
             way = "" if group else "; delete() removes the MiniCluster"

@@ -5,7 +5,7 @@ import threading
 
 from minicluster.cluster.lead import Lead
 from minicluster.errors import EndError
-from minicluster.kube.port import Kube
+from minicluster.kube.port import KubePort
 from minicluster.live.lookup import Cluster
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
@@ -15,7 +15,7 @@ QUIET = 10.0
 LOG = logging.getLogger("minicluster.sdk")
 
 
-def wait_for_lead(kube: Kube, name: str, seconds: float | None = None, stop: threading.Event | None = None) -> Lead:
+def wait_for_lead(kube: KubePort, name: str, seconds: float | None = None, stop: threading.Event | None = None) -> Lead:
     """Return the lead as soon as it is ready. A MiniCluster that sleeps is woken.
 
     Each state that it is in meanwhile is logged once, as a warning, in the words of `minicluster wait`.

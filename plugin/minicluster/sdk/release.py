@@ -6,20 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from minicluster.kube.port import Kube
-from minicluster.release import helm
+from minicluster.kube.port import KubePort
 from minicluster.sdk.exceptions import ReleaseError
 
 
-def install(kube: Kube, release: str, values: Mapping[str, Any], chart: str = "") -> None:
+def install(kube: KubePort, release: str, values: Mapping[str, Any], chart: str = "") -> None:
     """Install the chart. Raises ReleaseError, ToolError."""
+    from minicluster.release import helm  # noqa: PLC0415 - it reads YAML, and who only submits jobs has no release
+
     check_post_renderer()
     words = ("install", release, chart or str(helm.CHART), "--values", "-", "--post-renderer", "minicluster")
     kube.helm(*words, stdin=helm.values_text(values))
 
 
-def uninstall(kube: Kube, release: str, seconds: float) -> None:
+def uninstall(kube: KubePort, release: str, seconds: float) -> None:
     """Remove the release, if it is there, and wait until its pods are gone. Raises ToolError."""
+    from minicluster.release import helm  # noqa: PLC0415
+
     helm.uninstall(kube, release, seconds, "--ignore-not-found")
 
 

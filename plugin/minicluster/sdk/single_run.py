@@ -1,15 +1,15 @@
 """A command in a MiniCluster of its own, which is removed when the work has ended."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from minicluster.kube.port import Kube
-from minicluster.live.once import run_once
-from minicluster.live.temporary import TemporaryRelease
-from minicluster.release.oneshot import Oneshot
+from minicluster.kube.port import KubePort
 from minicluster.sdk.exceptions import ArgumentError, ReleaseError
 from minicluster.sdk.release import check_post_renderer
 from minicluster.sdk.result import Result
+
+if TYPE_CHECKING:
+    from minicluster.release.oneshot import Oneshot
 
 #: Gets a line for people
 Progress = Callable[[str], None]
@@ -29,8 +29,10 @@ class RunOptions(TypedDict, total=False):
 
 def asked_for(
     words: Sequence[str], values: Mapping[str, Any] | None, timeout: float | None, options: RunOptions
-) -> Oneshot:
+) -> "Oneshot":
     """Return what is asked of a run. Raises ArgumentError for an unknown option."""
+    from minicluster.release.oneshot import Oneshot  # noqa: PLC0415 - it brings the renderer
+
     unknown = [name for name in options if name not in RunOptions.__annotations__]
     if unknown:
         raise ArgumentError(
@@ -39,12 +41,15 @@ def asked_for(
     return Oneshot(command=words, values=values or {}, seconds=timeout, **options)
 
 
-def run(kube: Kube, asked: Oneshot, progress: Progress) -> Result:
+def run(kube: KubePort, asked: "Oneshot", progress: Progress) -> Result:
     """Install a release, wait until its work has ended, and remove it; return the exit code and the lead's log.
 
     Raises DeadlineError; EndError when it can't start, or fails without an exit code; ToolError, AccessError;
     ReleaseError when the release can't be removed.
     """
+    from minicluster.live.once import run_once  # noqa: PLC0415 - few programs need them
+    from minicluster.live.temporary import TemporaryRelease  # noqa: PLC0415
+
     check_post_renderer()
     log, release = bytearray(), TemporaryRelease(kube, asked, progress)
     end = run_once(release, progress, log.extend, keeps=False)

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 from minicluster.errors import AwayError
-from minicluster.kube.stream import Stream
+from minicluster.kube.kubectl_stream import Stream
 from minicluster.lead.ask import read
 from minicluster.live.run import KILL, START, _Piped
 from minicluster.signals import handled, wait

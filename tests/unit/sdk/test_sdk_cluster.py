@@ -29,6 +29,7 @@ from minicluster.sdk import (
     PortForward,
     exceptions,
 )
+from minicluster.sdk import forward as forward_module
 from minicluster.sdk.log_lines import lines_of
 from status_samples import RUNNING, job, pod
 from support import PACKAGE
@@ -251,6 +252,16 @@ def test_port_forward_copies_both_ways():
             PortForward(lambda: None, forward.port)
 
 
+def test_the_error_of_a_port_forward_that_nobody_uses_is_there_at_once(monkeypatch):
+    monkeypatch.setattr(forward_module, "PATIENCE", 60.0)
+    begin = time.monotonic()
+    with PortForward(lambda: None) as forward:
+        assert forward.error is None
+    # and when it is closed
+    assert forward.error is None
+    assert time.monotonic() - begin < 30
+
+
 def test_port_forward_without_a_lead_closes_and_says_why():
     def refuse() -> Any:
         raise ApiError("no lead")
@@ -305,6 +316,20 @@ def test_only_the_sdk_imports_the_kubernetes_client():
     )
     assert "minicluster.cli" in names
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_importing_the_sdk_brings_nothing_large_beside_the_kubernetes_client():
+    """The models of the client alone would cost a second, and the renderer is for those who make a release."""
+    program = (
+        "import sys, kubernetes.client, concurrent.futures\nbefore = set(sys.modules)\nimport minicluster.sdk\n"
+        "print(*(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    brought = done.stdout.split()
+    assert {name.partition(".")[0] for name in brought} - sys.stdlib_module_names == {"minicluster"}
+    rooms = {name.split(".")[1] for name in brought if name.startswith("minicluster.")}
+    assert not rooms & {"release", "convert", "commands", "burst"}
+    assert [name for name in brought if name.startswith("minicluster.render.")] == ["minicluster.render.constants"]
 
 
 def test_importing_the_sdk_without_the_kubernetes_client_says_what_to_install():

@@ -11,10 +11,11 @@ from typing import IO
 
 from minicluster import signals
 from minicluster.errors import KubernetesError
+from minicluster.kube.port import STDERR_BYTES
 
 #: The end of standard error where not kubectl has failed, but the command that it runs in a pod
 COMMAND_FAILED = re.compile(rb"(\A|\n)command terminated with exit code \d+\n?\Z")
-#: The most bytes of a part of the output; of standard error as many are kept
+#: The most bytes of a part of the output
 MOST = 1 << 16
 
 
@@ -44,7 +45,7 @@ class Stream:
         """Read standard error as it comes: a command whose pipe is full waits for ever."""
         with source:
             while data := source.read(MOST):
-                self.stderr = (self.stderr + data)[-MOST:]
+                self.stderr = (self.stderr + data)[-STDERR_BYTES:]
 
     def fileno(self) -> int:
         """Return the descriptor of standard output, for a selector."""
