@@ -52,8 +52,20 @@ class StatusError(MiniClusterError):
     """There is nothing to show."""
 
 
+class AbsentError(StatusError):
+    """There is no such MiniCluster."""
+
+
 class StateError(MiniClusterError):
     """A MiniCluster's state doesn't allow what a command asks for."""
+
+
+class EndError(StateError):
+    """A MiniCluster has ended, or can't start."""
+
+
+class ChoiceError(StateError):
+    """A MiniCluster has no such node, group or container, or no such size."""
 
 
 class DeadlineError(StateError):
@@ -65,14 +77,34 @@ class ToolError(MiniClusterError):
 
 
 class KubernetesError(MiniClusterError):
-    """Kubernetes refuses a request, or can't be reached; ``reason`` is why, without the request."""
+    """Kubernetes gave no answer that helps; ``reason`` is why, without the request."""
 
-    reason: str
+    def __init__(self, message: str, reason: str = "", status: int = 0) -> None:
+        """Keep the reason, by default the message, and the HTTP status; 0 if there was no answer."""
+        super().__init__(message)
+        self.reason, self.status = reason or message, status
 
     @property
     def is_forbidden(self) -> bool:
         """Whether this user has no right to do that."""
-        raise NotImplementedError
+        return self.status == 403
+
+
+class RefusedError(KubernetesError):
+    """Kubernetes refuses a request."""
+
+
+class AwayError(KubernetesError):
+    """Kubernetes, or a pod, can't be reached: the same request may succeed a little later."""
+
+
+class AccessError(StateError, StatusError):
+    """What a command needs to know of Kubernetes is not to be had; ``cause`` is Kubernetes' error."""
+
+    def __init__(self, cause: KubernetesError, way_out: str) -> None:
+        """Add the way out to the reason."""
+        super().__init__(f"{cause.reason}: {way_out}")
+        self.cause = cause
 
 
 class OutputError(MiniClusterError):

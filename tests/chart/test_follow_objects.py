@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 from minicluster.burst import root
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from support import CERTIFICATE, Helm, by_name, deep, nested
 
 NAME = "flux-sample"

@@ -7,7 +7,7 @@ import kueue_beside
 import pytest
 from kueue_beside import LOCAL_QUEUE
 from minicluster.cluster.kueue import WORKLOADS, true_conditions
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.document import document
 from minicluster.live.snapshot import StatusSnapshot, take_snapshot
 from quick import QuickCluster, QuickHelm

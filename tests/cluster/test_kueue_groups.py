@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from autoscaled import again, agent, resize
 from kueue_beside import LOCAL_QUEUE
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.listing import find_all
 from queued import ELASTIC, beside, new_release, queued_helm, status, with_priority
 from quick import QuickCluster

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from minicluster.errors import MiniClusterError, StateError
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live import replace as replacing
 from minicluster.live.replace import Asked, replace
 from minicluster.release import revisions

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minicluster.sdk import ArgumentError, EndedError, MiniCluster, ReleaseError, Result, WaitTimeoutError, single_run
+from minicluster.kube.client import KubeClient
+from minicluster.sdk import ArgumentError, EndedError, MiniCluster, ReleaseError, Result, WaitTimeoutError
 from simulated import end
 from support import BIN, Done, Helm, Process
 
@@ -212,7 +213,9 @@ def _sdk(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
     for name, value in connected.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(single_run, "logs", lambda *_, **__: iter(["out", "more"]))
+    # no kubelet keeps a log
+    log = (b"2026-01-01T00:00:00Z out\n", b"2026-01-01T00:00:01Z more\n")
+    monkeypatch.setattr(KubeClient, "log", lambda *_, **__: (part for part in log))
 
 
 @pytest.mark.usefixtures("_sdk")

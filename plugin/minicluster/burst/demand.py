@@ -8,7 +8,6 @@ import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import Any, NamedTuple
 
 from minicluster import streams
@@ -17,11 +16,9 @@ from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import parse_idset
-from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.kubectl_stream import Stream
-from minicluster.lead.conversation import BrokenError, Conversation
-from minicluster.lead.program import BOOT, first_line
-from minicluster.live.kubectl_evidence import KubectlEvidence
+from minicluster.kube.port import KubePort
+from minicluster.lead.ask import talk
+from minicluster.lead.conversation import Conversation
 from minicluster.live.lookup import Cluster
 from minicluster.live.telling import describe, ended, see
 from minicluster.render.model import MiniClusterModel
@@ -43,7 +40,7 @@ class BurstNeed(NamedTuple):
 class Demand:
     """Tells the lead what each burst offers, and knows what the queue needs of it."""
 
-    def __init__(self, root: MiniClusterModel, kubernetes: Kubernetes, bursts: Mapping[str, Offer]) -> None:
+    def __init__(self, root: MiniClusterModel, kubernetes: KubePort, bursts: Mapping[str, Offer]) -> None:
         """Take the bursts by name, the preferred ones first."""
         self.error: Exception | None = None  #: why it has stopped: the root has ended, or a bug
         self._root, self._kubernetes, self._jobs = root, kubernetes, root_jobs(root)
@@ -55,8 +52,8 @@ class Demand:
         self.changes = 0  #: how often the answers changed
         self._changed = threading.Condition()
         self._stopped = threading.Event()
-        self._stream: Stream[CommandError] | None = None
         self._conversation: Conversation | None = None
+        self._is_begun = False
         self._said = ""
         self.thread = threading.Thread(target=self._run, name="minicluster-demand", daemon=True)
 
@@ -65,8 +62,8 @@ class Demand:
         with self._changed:
             self.error = self.error or error
             self._stopped.set()
-            if self._stream:
-                self._stream.end()
+            if self._conversation:
+                self._conversation.channel.abort()
             self._changed.notify_all()
 
     @property
@@ -105,7 +102,7 @@ class Demand:
     def _send(self) -> None:
         """Send the offers, if there is a conversation."""
         groups, root = [offer._asdict() for offer in self._offers.values()], len(self._jobs)
-        if self._conversation:
+        if self._conversation and self._is_begun:
             self._conversation.say([{"number": self._number, "root": groups[:root], "bursts": groups[root:]}])
 
     def _run(self) -> None:
@@ -153,26 +150,22 @@ class Demand:
     def _talk(self) -> Iterator[dict[str, Any]]:
         """Yield the answers of the present lead. Raises MiniClusterError when the conversation ends."""
         lead, read = self._find_lead(), time.monotonic()
-        words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT))
-        with closing(self._kubernetes.stream(*words, has_input=True)) as stream:
-            conversation = Conversation(stream, first_line("burst_need"))
+        with talk(self._kubernetes, lead, "burst_need") as conversation:
             try:
                 with self._changed:
-                    self._stream = stream
+                    self._conversation = conversation
                 conversation.begin(None, self._stopped)
                 with self._changed:
-                    self._conversation = conversation
+                    self._is_begun = True
                     self._send()
                 while not self.has_stopped:
                     yield from conversation.replies()
                     if time.monotonic() - read > LOOK:
                         self._find_lead()
                         read = time.monotonic()
-            except BrokenError as error:
-                raise stream.error() or error from None
             finally:
-                with self._changed:  # another thread that offers must not write to a stream that is being closed
-                    self._conversation = self._stream = None
+                with self._changed:  # another thread that offers must not write to a channel that is being closed
+                    self._conversation, self._is_begun = None, False
 
     def _find_lead(self) -> Lead:
         """Return the lead, and offer what the root has. Raises BurstError when it has ended, or can't be asked."""
@@ -184,8 +177,7 @@ class Demand:
             way = "`helm uninstall` removes what is left of its bursts"
             self.stop(BurstError(f"{ended(name, end, lead)}; {way}"))
         if end or not lead or not lead.is_ready:
-            evidence = KubectlEvidence(kubernetes)
-            state = end or describe(evidence, see(evidence, name, job, lead))
+            state = end or describe(kubernetes, see(kubernetes, name, job, lead))
             raise BurstError(f"{name} is {': '.join(filter(None, state))}")
         for one in self._jobs:
             self.offer(one.name, one.offer(job if one.name == name else kubernetes.get("job", one.name)))

@@ -13,7 +13,7 @@ from minicluster.burst.room import Offer
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits
 from minicluster.errors import BurstError
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.wanted import Wanted, problems
 from minicluster.signals import handled, join

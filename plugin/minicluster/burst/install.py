@@ -17,8 +17,7 @@ from minicluster.cluster.reasons import pod_with_reason, why_no_pod
 from minicluster.cluster.without_flux import of_no_pod
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
-from minicluster.kubectl import Kubernetes
-from minicluster.live.kubectl_evidence import KubectlEvidence
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.release import helm
 
 T = TypeVar("T")
@@ -136,10 +135,10 @@ def _version(text: str) -> list[str]:
 
 def problem(target: Kubernetes, name: str, index: int) -> str:
     """Return what is known of a pod that has not joined."""
-    pods, evidence = target.pods(name, index), KubectlEvidence(target)
+    pods = target.pods(name, index)
     if not pods:
-        return of_no_pod("it has no pod", name, why_no_pod(evidence, name))
-    pod = pod_with_reason(evidence, read_pod(pods[-1]))
+        return of_no_pod("it has no pod", name, why_no_pod(target, name))
+    pod = pod_with_reason(target, read_pod(pods[-1]))
     if pod.phase == "Pending":
         return f"pod {pod.name} is {pod.why if pod.message else f'{pod.state}: see `kubectl describe pod`'}"
     log = lines.split(target.kubectl("logs", pod.name, "--tail=40"))

@@ -13,9 +13,9 @@ from minicluster.burst.address import Address
 from minicluster.burst.plan import Burst
 from minicluster.cluster.groups import registered
 from minicluster.cluster.pods import read_pod
-from minicluster.errors import BurstError, ToolError
+from minicluster.errors import BurstError, KubernetesError, ToolError
 from minicluster.idset import parse_idset, to_idset
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
@@ -136,7 +136,7 @@ def find_address(request: BurstRequest, given: str | None) -> Address:
     pod: dict[str, Any] = next(iter(kubernetes.pods(root.name, 0)), {})
     try:
         node = kubernetes.get("node", pod["spec"]["nodeName"])
-    except (KeyError, ToolError):
+    except (KeyError, KubernetesError):
         node = {}  # a user of the namespace may not be allowed to read Kubernetes nodes
     return address.of_service(root, service, pod, node)
 

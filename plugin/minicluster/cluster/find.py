@@ -1,29 +1,19 @@
-"""How a MiniCluster is found, by its own name or its release's, through kubectl or the SDK's client."""
+"""How a MiniCluster is found, by its own name or its release's."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from minicluster.cluster.groups import GroupNodes, read_groups
 from minicluster.cluster.job import KubernetesJob, job_of_pods, read_deleted_job, read_job, read_name
 from minicluster.cluster.pods import Pod, read_pods
 from minicluster.errors import KubernetesError, StatusError
+from minicluster.kube.port import KubePort, Object
 from minicluster.names import LABEL
 from minicluster.render.constants import GROUP
 
-Object = Mapping[str, Any]
 #: Label selector of what the chart makes
 MADE_BY_CHART = "app.kubernetes.io/name=minicluster"
-
-
-class Objects(Protocol):
-    """Kubernetes' objects in a namespace. Each method raises KubernetesError."""
-
-    def get(self, kind: str, name: str, /) -> Object | None:
-        """Return an object; None or an empty map when there is none."""
-
-    def select(self, kind: str, labels: str, /) -> Object:
-        """Return the list of the objects that have labels."""
 
 
 class Found(NamedTuple):
@@ -35,15 +25,15 @@ class Found(NamedTuple):
     groups: Sequence[GroupNodes] = ()
 
 
-def find(objects: Objects, name: str) -> Found | None:
+def find(kube: KubePort, name: str) -> Found | None:
     """Return a MiniCluster, by its own name or its release's; None when there is none.
 
     Raises StatusError for what can't be a name, KubernetesError.
     """
     check_name(name)
-    found = find_by_name(objects, name)
-    if not found and (other := own_name(objects, name)):
-        found = find_by_name(objects, other)
+    found = find_by_name(kube, name)
+    if not found and (other := own_name(kube, name)):
+        found = find_by_name(kube, other)
     return found
 
 
@@ -53,22 +43,22 @@ def check_name(name: str) -> None:
         raise StatusError(f"{name!r} is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -")
 
 
-def find_by_name(objects: Objects, name: str) -> Found | None:
+def find_by_name(kube: KubePort, name: str) -> Found | None:
     """Return a MiniCluster by its own name; None when there is none. Raises KubernetesError."""
-    items = objects.select("pods", broker_pods(name))
+    items = kube.select("pods", broker_pods(name))
     pods = read_pods(items)
-    found = _readable(objects.get, "job", name)
+    found = _readable(kube.get, "job", name)
     if found:
         job = read_job(found)
     elif pods:
         # found is None when the user may not read jobs
         job = job_of_pods(pods) if found is not None else None
     else:
-        config = _readable(objects.get, "configmap", f"{name}-config")
+        config = _readable(kube.get, "configmap", f"{name}-config")
         job = read_deleted_job(config) if config else None
     if not (job and job.groups):
         return Found(name, pods, job) if pods or job else None
-    jobs = _readable(objects.select, "jobs", f"app.kubernetes.io/instance={name},{GROUP}")
+    jobs = _readable(kube.select, "jobs", f"app.kubernetes.io/instance={name},{GROUP}")
     return Found(name, pods, job, list(read_groups(job.groups, job.max_size or 0, jobs, items)))
 
 
@@ -77,20 +67,20 @@ def broker_pods(name: str) -> str:
     return f"app.kubernetes.io/instance={name},app.kubernetes.io/component=broker"
 
 
-def own_name(objects: Objects, release: str) -> str | None:
+def own_name(kube: KubePort, release: str) -> str | None:
     """Return the name of a release's MiniCluster, which nameOverride may have set. Raises KubernetesError."""
     for kind in ("jobs", "configmaps"):
-        found = _readable(objects.select, kind, MADE_BY_CHART)
+        found = _readable(kube.select, kind, MADE_BY_CHART)
         name = read_name(release, found) if found else None
         if name:
             return name
     return None
 
 
-def _readable(ask: Callable[[str, str], Object | None], kind: str, which: str) -> Object | None:
+def _readable(ask: Callable[[str, str], Object], kind: str, which: str) -> Object | None:
     """Return what is there, an empty map for nothing; None when the user may not read it. Raises KubernetesError."""
     try:
-        return ask(kind, which) or {}
+        return ask(kind, which)
     except KubernetesError as error:
         if error.is_forbidden:
             return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.pods import labels_of_pods
-from minicluster.errors import StateError
+from minicluster.errors import ChoiceError
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def lead_of(name: str) -> Host:
 def find_host(found: Found, text: str) -> Host:
     """Return the host that is meant by a rank, or by its name with or without that of the MiniCluster.
 
-    Raises StateError when there is none.
+    Raises ChoiceError when there is none.
     """
     most = (found.job.max_size if found.job else None) or max(found.pods, default=0) + 1
     groups = [GroupNodes("", most, 0, most, found.pods), *found.groups]
@@ -60,7 +60,7 @@ def find_host(found: Found, text: str) -> Host:
                 return Host(jobs[group.name], group.name, index)
     there = ", ".join(_range(each.name, each.max_size) for each in groups)
     unknown = "" if found.job else "; those of groups are unknown, because this user may not read its Job"
-    raise StateError(f"{found.name} has no node {text}: there are {there}{unknown}")
+    raise ChoiceError(f"{found.name} has no node {text}: there are {there}{unknown}")
 
 
 def _range(group: str, count: int) -> str:

@@ -1,61 +1,47 @@
 """Why a MiniCluster, or one of its nodes, is not there: what Kubernetes' objects say only together.
 
-`status` and all waits read it here, through kubectl or the SDK's client. The words are those of `state_without_flux`,
-and of the pods.
+`status` and all waits read it here. The words are those of `state_without_flux`, and of the pods.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from minicluster import lines
 from minicluster.cluster import kueue, words
-from minicluster.cluster.events import silent_troubles
-from minicluster.cluster.find import Found, Object, Objects
+from minicluster.cluster.events import WARNINGS, silent_troubles
+from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 from minicluster.errors import KubernetesError
+from minicluster.kube.port import KubePort
 
-#: Lines at the end of a log that say why a pod failed
-LINES = 50
-
-
-class Evidence(Objects, Protocol):
-    """What can be asked about MiniClusters in a namespace. The methods raise KubernetesError."""
-
-    def warnings(self) -> Object:
-        """Return the list of the events that `events.WARNINGS` selects."""
-
-    def tail(self, pod: str, lines: int) -> str:
-        """Return the last lines of the log of a pod's runner."""
-
-    def ask(self, lead: Pod) -> str:
-        """Return what the lead prints for the question of `status`. Raises SilentError, LateError, StatusError."""
+#: Lines at the end of a log that say why a pod failed; seconds that they have to come
+LINES, SECONDS = 50, 20.0
 
 
-def with_reasons(evidence: Evidence, found: Found) -> Found:
+def with_reasons(kube: KubePort, found: Found) -> Found:
     """Return the same objects, with what Kueue and events say of Jobs and pods that wait; it asks only if some do."""
-    return _with_reasons_of_events(evidence, _with_reasons_of_kueue(evidence, found))
+    return _with_reasons_of_events(kube, _with_reasons_of_kueue(kube, found))
 
 
-def pod_with_reason(evidence: Evidence, pod: Pod) -> Pod:
+def pod_with_reason(kube: KubePort, pod: Pod) -> Pod:
     """Return a pod, with what events say of it if it waits in silence."""
-    return _told(pod, _troubles(evidence)) if pod.is_silent else pod
+    return _told(pod, _troubles(kube)) if pod.is_silent else pod
 
 
-def why_no_pod(evidence: Evidence, job: str) -> str:
+def why_no_pod(kube: KubePort, job: str) -> str:
     """Return what events say of a Job that has a pod too few, "" for nothing."""
-    return _troubles(evidence).get(("Job", job), "")
+    return _troubles(kube).get(("Job", job), "")
 
 
-def why_failed(evidence: Evidence, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
+def why_failed(kube: KubePort, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
     """Return how a Job ended, and why. If it failed, the reason is from its pod's log, if the user may read that."""
     pod = job.failed_pod or (lead.name if lead and lead.phase == "Failed" else "")
     if not (job.end and job.end[0] == "Failed" and pod):
         return job.end
     try:
-        log = evidence.tail(pod, LINES)
+        log = b"".join(kube.within(SECONDS).log(pod, tail=LINES)).decode(errors="replace")
     except KubernetesError:
         log = ""
     why = words.of_log(lines.split(log)) or job.end[1]
@@ -67,7 +53,7 @@ def why_failed(evidence: Evidence, job: KubernetesJob, lead: Pod | None) -> tupl
 # Events -------------------------------------------------------------------------------------------------------
 
 
-def _with_reasons_of_events(evidence: Evidence, found: Found) -> Found:
+def _with_reasons_of_events(kube: KubePort, found: Found) -> Found:
     lead, job = found.pods.get(0), found.job
     own = GroupNodes("", job.size if job and not (job.is_suspended or job.end) else 0, 0, 0, found.pods)
     groups = [own, *found.groups]
@@ -75,7 +61,7 @@ def _with_reasons_of_events(evidence: Evidence, found: Found) -> Found:
     is_lacking = (lead is None and own.size) or (lead and lead.phase == "Running" and any(map(_lacks, groups)))
     if not (is_lacking or any(pod.is_silent for group in groups for pod in group.pods.values())):
         return found
-    troubles = _troubles(evidence)
+    troubles = _troubles(kube)
     told = [
         replace(
             group,
@@ -98,10 +84,10 @@ def _told(pod: Pod, troubles: Mapping[tuple[str, str], str]) -> Pod:
     return replace(pod, message=said) if said else pod
 
 
-def _troubles(evidence: Evidence) -> dict[tuple[str, str], str]:
+def _troubles(kube: KubePort) -> dict[tuple[str, str], str]:
     """Return what events say; nothing to a user who may not read them."""
     try:
-        return silent_troubles(evidence.warnings())
+        return silent_troubles(kube.select("events", fields=WARNINGS))
     except KubernetesError:
         return {}
 
@@ -109,30 +95,30 @@ def _troubles(evidence: Evidence) -> dict[tuple[str, str], str]:
 # Kueue --------------------------------------------------------------------------------------------------------
 
 
-def _with_reasons_of_kueue(evidence: Evidence, found: Found) -> Found:
+def _with_reasons_of_kueue(kube: KubePort, found: Found) -> Found:
     """Return the same, with Kueue's reasons for the Jobs that are suspended and the pods that are gated."""
     job, pods, groups = found.job, found.pods, []
     if job:
-        why, pods = _held(evidence, job, pods)
+        why, pods = _held(kube, job, pods)
         job = replace(job, why_suspended=why or job.why_suspended)
     for group in found.groups:
-        why, its = _held(evidence, group, group.pods)
+        why, its = _held(kube, group, group.pods)
         groups.append(replace(group, why_held=why, pods=its))
     return Found(found.name, pods, job, groups)
 
 
-def _held(evidence: Evidence, job: KubernetesJob | GroupNodes, pods: Mapping[int, Pod]) -> tuple[str, dict[int, Pod]]:
+def _held(kube: KubePort, job: KubernetesJob | GroupNodes, pods: Mapping[int, Pod]) -> tuple[str, dict[int, Pod]]:
     """Return why Kueue holds a Job back, "" if it does not, and its pods: a gated one has the reason as its message."""
     is_held = bool(job.is_suspended and job.queue)
     if not (job.uid and (is_held or any(pod.is_gated for pod in pods.values()))):
         return "", dict(pods)
-    why = _ask_kueue(evidence, job.uid)
+    why = _ask_kueue(kube, job.uid)
     told = {index: replace(pod, message=why) if pod.is_gated else pod for index, pod in pods.items()}
     return f"Kueue's queue {job.queue}: {why}" if is_held else "", told
 
 
-def _ask_kueue(evidence: Evidence, uid: str) -> str:
+def _ask_kueue(kube: KubePort, uid: str) -> str:
     try:
-        return kueue.why_held(evidence.select(kueue.WORKLOADS, f"{kueue.JOB}={uid}"))
+        return kueue.why_held(kube.select(kueue.WORKLOADS, f"{kueue.JOB}={uid}"))
     except KubernetesError as error:
         return f"why is unknown, {error.reason}"

@@ -1,28 +1,17 @@
 """Resumes a MiniCluster that its agent suspended because it was idle."""
 
-import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from minicluster.cluster.groups import SUSPENDED
 from minicluster.cluster.job import read_job
 from minicluster.errors import StateError
-from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.kube.port import KubePort
 
 #: The agent's name in managedFields. The agent gives up all entries of this name, so it also cleans up after us
 MANAGER = "minicluster-agent"
 #: Attempts: the Job's controller may change the Job at the same time
 TRIES = 5
-
-
-class Api(Protocol):
-    """The Job of one MiniCluster."""
-
-    def get(self) -> Mapping[str, Any]:
-        """Return the Job with its managedFields; an empty map when there is none."""
-
-    def patch(self, change: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Merge a change into the Job, as MANAGER, and return the Job; None if its resourceVersion has changed."""
 
 
 def is_asleep(job: Mapping[str, Any]) -> bool:
@@ -39,18 +28,18 @@ def was_woken(job: Mapping[str, Any]) -> bool:
     return bool(found and not found.queue and is_resumed)
 
 
-def wake(api: Api) -> None:
+def wake(kube: KubePort, name: str) -> None:
     """Resume a Job that sleeps; leave others as they are. Afterwards no client owns `suspend`, so Helm may set it.
 
-    Raises StateError when others change it again and again.
+    Raises StateError when others change it again and again, KubernetesError.
     """
     after = None
     for _ in range(TRIES):
-        job = api.get()
+        job = kube.get("job", name)
         if not is_asleep(job):
             return
         change = {"resourceVersion": job["metadata"]["resourceVersion"], "annotations": {SUSPENDED: None}}
-        after = api.patch({"metadata": change, "spec": {"suspend": False}})
+        after = kube.patch("job", name, {"metadata": change, "spec": {"suspend": False}}, MANAGER)
         if after:
             break
     if not after:
@@ -61,29 +50,5 @@ def wake(api: Api) -> None:
         if len(others) == len(metadata.get("managedFields", [])):
             return
         change = {"resourceVersion": metadata["resourceVersion"], "managedFields": others}
-        after = api.patch({"metadata": change}) or api.get()
-
-
-class ByKubectl:
-    """The Job, asked for by kubectl. Each method raises CommandError."""
-
-    def __init__(self, kubernetes: Kubernetes, name: str) -> None:
-        """Send no request yet."""
-        self._kubernetes, self._name = kubernetes, name
-
-    def get(self) -> Mapping[str, Any]:
-        """Return the Job."""
-        return self._kubernetes.get("job", self._name, "--show-managed-fields")
-
-    def patch(self, change: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Merge a change into the Job."""
-        change_words = ("--type=merge", f"--field-manager={MANAGER}", f"--patch={json.dumps(change)}")
-        answer_words = ("--output=json", "--show-managed-fields")
-        try:
-            text = self._kubernetes.kubectl("patch", "job", self._name, *change_words, *answer_words)
-        except CommandError as error:
-            if "(Conflict)" in error.reason:
-                return None
-            raise
-        after: dict[str, Any] = json.loads(text)
-        return after
+        # an empty patch changes nothing, and returns the managedFields, which `get` leaves out
+        after = kube.patch("job", name, {"metadata": change}, MANAGER) or kube.patch("job", name, {}, MANAGER) or {}

@@ -12,7 +12,7 @@ from minicluster.burst.address import Address
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
 from minicluster.commands import options
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.release import helm
 
 ADDRESS = click.option(

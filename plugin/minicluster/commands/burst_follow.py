@@ -10,7 +10,7 @@ from minicluster.burst import followers, root
 from minicluster.burst.install import How
 from minicluster.commands import burst, options
 from minicluster.errors import SpecError
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.render.wanted import Wanted, parse
 
 

@@ -7,7 +7,7 @@ import click
 
 from minicluster import streams
 from minicluster.commands import options
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live import copy
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.running import find_running_node

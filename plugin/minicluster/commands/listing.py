@@ -7,7 +7,7 @@ import click
 
 from minicluster import streams
 from minicluster.commands import options
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.listing import KEYS, find_all, table
 
 #: How the keys of the JSON are described: one on a line

@@ -4,7 +4,7 @@ import click
 
 from minicluster import streams
 from minicluster.commands import options
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live import logs
 
 
@@ -29,7 +29,7 @@ def command(name: str, namespace: str, context: str, node: str, container: str, 
     """
     kubernetes = Kubernetes(context, namespace)
     with streams.until_unread():
-        if follow:
-            logs.follow(kubernetes, name, node, container, streams.say)
-        else:
-            logs.show(kubernetes, name, node, container)
+        cluster, host = logs.find_log(kubernetes, name, node)
+        where = (cluster, host, container)
+        for part in logs.follow(*where, streams.say) if follow else logs.show(*where):
+            streams.write(part.text)

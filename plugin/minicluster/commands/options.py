@@ -10,7 +10,7 @@ import click
 from minicluster import lines, streams
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
 from minicluster.errors import ToolError
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.render.constants import GROUP
 
 #: Seconds of the units of a duration, as Go reads it (time.ParseDuration).

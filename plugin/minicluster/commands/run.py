@@ -10,10 +10,10 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.errors import UsageError
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.matrix import Matrix, run_matrix
 from minicluster.live.once import run_once
-from minicluster.live.temporary import Stopped, stoppable
+from minicluster.live.temporary import Stopped, TemporaryRelease, stoppable
 from minicluster.release.oneshot import Oneshot, made_up_name
 
 
@@ -109,7 +109,8 @@ def command(
         with stoppable(streams.say):
             if sizes and output:
                 return run_matrix(where, run, Matrix(sizes, iterations or 1, output), streams.say)
-            return run_once(where, run, streams.say, keeps=keep)
+            release = TemporaryRelease(where, run, streams.say)
+            return run_once(release, streams.say, streams.write, keeps=keep).code
     except Stopped as stopped:
         if output:
             streams.say(f"{output} has the runs that have ended: the same command goes on with the others")

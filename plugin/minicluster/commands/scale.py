@@ -6,8 +6,8 @@ import click
 
 from minicluster import streams
 from minicluster.commands import options
-from minicluster.kubectl import Kubernetes
-from minicluster.live.scaling import scale
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.live.scaling import AskedSize, scale
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
@@ -45,4 +45,4 @@ def command(name: str, namespace: str, context: str, size: tuple[int | None, str
       minicluster scale flux-sample gpu=auto
     """
     kubernetes, seconds = Kubernetes(context, namespace), timeout if waits else None
-    scale(kubernetes, name, size, seconds, streams.say)
+    scale(kubernetes, name, AskedSize(*size), seconds, streams.say)

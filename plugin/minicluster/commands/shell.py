@@ -4,7 +4,7 @@ import click
 
 from minicluster import streams
 from minicluster.commands import options
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.run import run
 from minicluster.live.running import find_running_node
 

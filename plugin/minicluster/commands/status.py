@@ -10,7 +10,7 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.errors import StatusError
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.document import document
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.table import table

@@ -4,7 +4,7 @@ import click
 
 from minicluster import streams
 from minicluster.commands import options
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.lookup import find_cluster
 from minicluster.live.wait import Until, wait
 
@@ -31,4 +31,7 @@ def command(name: str, namespace: str, context: str, until: Until, timeout: floa
       minicluster wait flux-sample --timeout 5m
       minicluster wait flux-sample --for end && echo succeeded
     """
-    return wait(find_cluster(Kubernetes(context, namespace).within(timeout), name), until, streams.say)
+    end = wait(find_cluster(Kubernetes(context, namespace).within(timeout), name), until, streams.say)
+    if end:
+        streams.say(end.text)
+    return end.code if end else 0

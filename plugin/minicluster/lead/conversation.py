@@ -5,33 +5,15 @@ import socket
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from minicluster import lines
 from minicluster.errors import MiniClusterError
+from minicluster.kube.port import Channel
 
 Message = Mapping[str, Any]
 #: Seconds without a sign of life after which a connection is dead
 SILENCE = 30.0
-
-
-class Channel(Protocol):
-    """A command that runs in a pod; one thread reads it."""
-
-    exit_code: int | None  #: None until the command has ended
-    stderr: bytes  #: standard error so far
-
-    def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
-        """Wait for output, or for data on the socket ``wake``; return whether there is any within the time."""
-
-    def read(self) -> bytes | None:
-        """Return new standard output, which may be empty; None at the end."""
-
-    def write(self, data: bytes) -> None:
-        """Write to the command's standard input."""
-
-    def close(self) -> None:
-        """Close the command's standard input, and leave it."""
 
 
 class BrokenError(MiniClusterError):
@@ -43,7 +25,7 @@ class Conversation:
 
     def __init__(self, channel: Channel, program: str) -> None:
         """Send the program: a line that `first_line` returns."""
-        self._channel, self._cutter = channel, lines.Cutter()
+        self.channel, self._cutter = channel, lines.Cutter()
         channel.write(program.encode())
 
     def begin(self, wake: socket.socket | None, stop: threading.Event) -> None:
@@ -53,23 +35,23 @@ class Conversation:
 
     def say(self, messages: Iterable[Message]) -> None:
         """Send messages."""
-        self._channel.write("".join(json.dumps(message) + "\n" for message in messages).encode())
+        self.channel.write("".join(json.dumps(message) + "\n" for message in messages).encode())
 
     def replies(self, wake: socket.socket | None = None, seconds: float | None = None) -> list[dict[str, Any]]:
         """Wait for replies, or for data on ``wake``, which is emptied; return the replies."""
         seconds = SILENCE if seconds is None else seconds
-        if not self._channel.wait(wake, seconds):
+        if not self.channel.wait(wake, seconds):
             raise BrokenError(f"the lead was silent for {seconds:g} s")
         if wake:
             with suppress(BlockingIOError):
                 wake.recv(4096)
         came: list[bytes] = []
-        while self._channel.wait(None, 0):
-            data = self._channel.read()
+        while self.channel.wait(None, 0):
+            data = self.channel.read()
             if data is None:
                 if came:
                     break  # the next call raises
-                raise BrokenError(f"the lead's program ended: {_last_line(self._channel)}")
+                raise BrokenError(f"the lead's program ended: {_last_line(self.channel)}")
             came += self._cutter.take(data)
         return [json.loads(line) for line in came if line != b"\n"]
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.cluster.pods import Pod
-from minicluster.lead.program import BOOT, first_line
+from minicluster.kube.port import KubePort
+from minicluster.lead.ask import ask
+from minicluster.lead.program import BOOT
 
-#: Prints a JSON list: the settings of the lead's pod, and what Flux knows. Takes BOOT, and `standard_input`
+#: Prints a JSON list: the settings of the lead's pod, and what Flux knows. Takes BOOT, and the program
 QUESTION = (
     'printf "[" && cat "$MINICLUSTER_HOME/minicluster/agent.json" && printf "," && '
     '"$MINICLUSTER_HOME/bin/flux" python -c "$0" && printf "]"'
@@ -20,14 +22,6 @@ WORDS = ("sh", "-c", QUESTION, BOOT)
 Question = Callable[[Pod], str]
 
 
-class SilentError(Exception):
-    """The lead gave no answer; the text says why."""
-
-
-class LateError(Exception):
-    """There was no time for the lead's answer."""
-
-
 @dataclass(frozen=True)
 class Answer:
     """The lead's answer: ``agent.json`` of its ConfigMap, and the summary that ``pod/queue/state.py`` prints."""
@@ -36,9 +30,9 @@ class Answer:
     flux: Mapping[str, Any]
 
 
-def standard_input() -> str:
-    """Return the standard input of QUESTION."""
-    return first_line("waiting")
+def ask_status(kube: KubePort, lead: Pod) -> str:
+    """Return what QUESTION prints in the lead's pod. Raises what `ask` raises."""
+    return ask(kube, lead, "status", WORDS)
 
 
 def read_answer(text: str) -> Answer:

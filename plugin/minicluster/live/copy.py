@@ -22,10 +22,12 @@ from minicluster.cluster.lead import Lead
 from minicluster.cluster.node import Node
 from minicluster.cluster.pods import read_all_pods
 from minicluster.errors import StateError
-from minicluster.kubectl import NOISE, CommandError, Kubernetes
-from minicluster.lead.program import BOOT, first_line
+from minicluster.kube.kubectl import Kubernetes, ported
+from minicluster.lead.ask import program_words
+from minicluster.lead.program import first_line
 from minicluster.live.lookup import refusals
 from minicluster.live.run import run_program
+from minicluster.tool import NOISE, CommandError
 
 Say = Callable[[str], None]
 #: Prints what the first path is, nothing if there is none; says when tar is missing, or the second path is no folder.
@@ -127,7 +129,7 @@ def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str) -> in
         if not pod.has_ended
     ]
     key = f"minicluster-{uuid.uuid4().hex}"
-    words = lead.flux_words("python", "-c", BOOT, folder, name, key, streams.program(), *hosts)
+    words = program_words(lead, folder, name, key, streams.program(), *hosts)
     return run_program(kubernetes, lead, words, first_line("distribute"))
 
 
@@ -151,8 +153,11 @@ class _Place:
         With ``makes`` a folder is made if nothing is there.
         """
         words = ("sh", "-c", LOOK, "sh", self.path, posixpath.dirname(self.path), "1" if makes else "")
-        with refusals():
+        try:
             text = self.kubernetes.kubectl(*self.node.pod.exec_words(), *words)
+        except CommandError as error:
+            with refusals():
+                raise ported(error) from None
         said, pod = text.split(), self.node.pod
         if "tarless" in said:
             raise StateError(f"container {pod.runner} of pod {pod.name} has no tar: use an image that has it")

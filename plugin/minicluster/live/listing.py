@@ -11,7 +11,7 @@ from minicluster.cluster.groups import size_of
 from minicluster.cluster.job import KubernetesJob, read_job, release_of
 from minicluster.cluster.pods import Pod, read_pod
 from minicluster.cluster.without_flux import state_without_flux
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.lookup import check_namespace, refusals
 from minicluster.live.table import Column, duration, in_columns
 from minicluster.render.constants import GROUP, IMMUTABLE

@@ -1,17 +1,17 @@
-"""Finds a MiniCluster through kubectl, once; then its Job and its lead are read whenever they may have changed."""
+"""Finds a MiniCluster, once; then its Job and its lead are read whenever they may have changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from minicluster.cluster import find as by_name
 from minicluster.cluster.find import Found
 from minicluster.cluster.hosts import Host
+from minicluster.cluster.job import read_job
 from minicluster.cluster.lead import Lead, labels_of_lead, read_lead
 from minicluster.cluster.node import Node, read_node
-from minicluster.errors import StateError, StatusError
-from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.errors import AbsentError, AccessError, KubernetesError, StatusError
+from minicluster.kube.port import KubePort, Object
 from minicluster.outage import is_of_outage
 
 NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
@@ -23,62 +23,70 @@ AWAY = "jobs go on without the API server: try again, or check KUBECONFIG and --
 class Cluster:
     """A MiniCluster in a namespace."""
 
-    kubernetes: Kubernetes
+    kubernetes: KubePort
     name: str  #: its own
 
     def within(self, seconds: float | None) -> "Cluster":
         """Return the same with a deadline, in that many seconds; None sets none."""
         return replace(self, kubernetes=self.kubernetes.within(seconds))
 
-    def read_job(self) -> dict[str, Any]:
-        """Return its Job as it is; an empty map when there is none. Raises CommandError."""
+    def read_job(self) -> Object:
+        """Return its Job as it is; an empty map when there is none. Raises KubernetesError."""
         return self.kubernetes.get("job", self.name)
 
     def read_node(self, host: Host) -> Node | None:
-        """Return the newest pod of one of its hosts as it is; None when there is none. Raises CommandError."""
+        """Return the newest pod of one of its hosts as it is; None when there is none. Raises KubernetesError."""
         return read_node(self.kubernetes.select("pods", host.labels), host.group, host.index)
 
     def read_lead(self) -> Lead | None:
-        """Return the newest pod of index 0 as it is; None when there is none. Raises CommandError."""
+        """Return the newest pod of index 0 as it is; None when there is none. Raises KubernetesError."""
         return read_lead(self.kubernetes.select("pods", labels_of_lead(self.name)))
 
 
-def find(kubernetes: Kubernetes, name: str) -> Found:
+def find(kubernetes: KubePort, name: str) -> Found:
     """Return the objects of a MiniCluster, by its own name or its release's. Raises StatusError."""
-    try:
+    with refusals(NEEDS):
         found = by_name.find(kubernetes, name)
-    except CommandError as error:
-        raise StatusError(f"{error.reason}: {_way_out(error, NEEDS)}") from None
     if not found:
         check_namespace(kubernetes)
-        raise StatusError(f"there is no MiniCluster {name} in {kubernetes}: see `minicluster list -A` and give its -n")
+        raise AbsentError(f"there is no MiniCluster {name} in {kubernetes}: see `minicluster list -A` and give its -n")
     return found
 
 
-def check_namespace(kubernetes: Kubernetes) -> None:
+def find_job(kubernetes: KubePort, name: str) -> Object:
+    """Return the Job of a MiniCluster, by its own name or its release's. Raises StatusError."""
+    found = find(kubernetes, name)
+    with refusals():
+        job = kubernetes.get("job", found.name)
+    if not (job and read_job(job)):
+        raise AbsentError(f"there is no Job of MiniCluster {name} in {kubernetes}: see `minicluster status {name}`")
+    return job
+
+
+def check_namespace(kubernetes: KubePort) -> None:
     """Raise StatusError if there is no such namespace; most users may not ask, and then nobody says it."""
     if not kubernetes.namespace:
         return
-    with suppress(CommandError):
+    with suppress(KubernetesError):
         if not kubernetes.get("namespace", kubernetes.namespace):
             raise StatusError(f"there is no namespace {kubernetes.namespace}: `minicluster list -A` shows MiniClusters")
 
 
-def find_cluster(kubernetes: Kubernetes, name: str) -> Cluster:
+def find_cluster(kubernetes: KubePort, name: str) -> Cluster:
     """Return a MiniCluster, by its own name or its release's. Raises StatusError."""
     return Cluster(kubernetes, find(kubernetes, name).name)
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
-    """Turn an error of kubectl into one line with the way out. Raises StateError."""
+def refusals(needs: str = "ask for a Role that allows it") -> Iterator[None]:
+    """Give an error of Kubernetes the way out; ``needs`` is that of a refusal. Raises AccessError."""
     try:
         yield
-    except CommandError as error:
-        raise StateError(f"{error.reason}: {_way_out(error, 'ask for a Role that allows it')}") from None
+    except KubernetesError as error:
+        raise AccessError(error, _way_out(error, needs)) from None
 
 
-def _way_out(error: CommandError, of_refusal: str) -> str:
+def _way_out(error: KubernetesError, needs: str) -> str:
     if error.is_forbidden:
-        return of_refusal
+        return needs
     return AWAY if is_of_outage(error.reason) else CHECK

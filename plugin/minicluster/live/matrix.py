@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster.errors import OutputError, StateError
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live import plot, results
 from minicluster.live.lookup import Cluster
 from minicluster.live.results import Results

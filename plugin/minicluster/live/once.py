@@ -5,15 +5,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from minicluster.cluster.find import Found
-from minicluster.errors import StateError
-from minicluster.kubectl import Kubernetes
+from minicluster.errors import EndError, StateError
 from minicluster.live import logs
 from minicluster.live.lookup import Cluster
 from minicluster.live.temporary import TemporaryRelease
-from minicluster.live.wait import is_ready, look_for, wait
-from minicluster.release.oneshot import Oneshot
+from minicluster.live.wait import End, is_ready, look_for, wait
 
 Say = Callable[[str], None]
+#: Gets the bytes of a log
+Write = Callable[[bytes], object]
 #: Seconds for which a pod may fail to start: a registry may be away for a moment
 PATIENCE = 60.0
 
@@ -27,7 +27,7 @@ class StartWatch:
         self._since: float | None = None
 
     def __call__(self, found: Found) -> None:
-        """Look at a MiniCluster that has no quorum yet. Raises StateError when a pod has not started for PATIENCE."""
+        """Look at a MiniCluster that has no quorum yet. Raises EndError when a pod has not started for PATIENCE."""
         lead, groups = found.pods.get(0), [found.pods, *(group.pods for group in found.groups)]
         # the other pods are like the lead, and start if it does
         pods = [pod for its in groups for pod in its.values() if pod is lead or (lead and lead.phase == "Running")]
@@ -39,37 +39,40 @@ class StartWatch:
         # a name that is no image's gets no better
         if now - self._since >= PATIENCE or pod.reason == "InvalidImageName":
             who = "the lead" if pod is lead else f"pod {pod.name}"
-            raise StateError(f"{self._name} can't start: {who} is {pod.why}")
+            raise EndError(f"{self._name} can't start: {who} is {pod.why}")
 
 
-def run_once(kubernetes: Kubernetes, asked: Oneshot, say: Say, *, keeps: bool) -> int:
-    """Install a release, print its lead's log until the work has ended, remove it; return the work's exit code.
+def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) -> End:
+    """Install a release, write its lead's log until the work has ended, remove it; return how the work ended.
 
-    With ``keeps`` a release whose work has ended stays; else it is removed, whatever is raised: StateError at the
-    deadline, for a lead that can't start, and for an end without an exit code; ToolError, SpecError for a refusal.
+    With ``keeps`` a release whose work has ended stays; else it is removed, whatever is raised: DeadlineError at the
+    deadline, EndError for a lead that can't start, and for an end without an exit code; ToolError for a refusal.
     """
-    release = TemporaryRelease(kubernetes, asked, say)
     try:
         cluster = release.install()
-        _print_to_end(cluster, say)
+        _follow_to_end(cluster, say, write)
         release.has_ended = True
         # the end is there: how it ended may be read after the deadline, too
-        return wait(replace(cluster, kubernetes=kubernetes), "end", say)
+        end = wait(replace(cluster, kubernetes=release.kubernetes), "end", say)
+        assert end  # noqa: S101 - it was waited for
+        say(end.text)
     finally:
         if release.has_ended and keeps:
-            say(f"{asked.name} stays: {release.way_out}")
+            say(f"{release.asked.name} stays: {release.way_out}")
         else:
             release.remove()
+    return end
 
 
-def _print_to_end(cluster: Cluster, say: Say) -> None:
-    """Say each new state until the quorum, then print the log of the lead until the work has ended.
+def _follow_to_end(cluster: Cluster, say: Say, write: Write) -> None:
+    """Say each new state until the quorum, then write the log of the lead until the work has ended.
 
-    Without a log it waits all the same. Raises StateError at the deadline, and for a lead that can't start.
+    Without a log it waits all the same. Raises DeadlineError, EndError for a lead that can't start.
     """
     look_for(cluster, is_ready, say, StartWatch(cluster.name))
     try:
-        logs.print_to_end(cluster, "", say)
+        for part in logs.to_end(cluster, "", say):
+            write(part.text)
     except StateError as error:
         if cluster.kubernetes.is_late:
             raise

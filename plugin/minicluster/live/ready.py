@@ -6,9 +6,8 @@ from typing import Any
 from minicluster.cluster.find import check_name
 from minicluster.cluster.job import read_job
 from minicluster.cluster.lead import Lead
-from minicluster.errors import StateError
-from minicluster.kubectl import Kubernetes
-from minicluster.live.kubectl_evidence import KubectlEvidence
+from minicluster.errors import EndError, StateError
+from minicluster.kube.port import KubePort
 from minicluster.live.lookup import Cluster, find_cluster, refusals
 from minicluster.live.telling import describe, end_in_words, ended, see
 from minicluster.live.wait import look_for
@@ -18,7 +17,7 @@ Say = Callable[[str], None]
 PATIENCE = 600.0
 
 
-def find_ready_lead(kubernetes: Kubernetes, name: str, say: Say, *, waits: bool = True) -> Lead:
+def find_ready_lead(kubernetes: KubePort, name: str, say: Say, *, waits: bool = True) -> Lead:
     """Return the lead of a MiniCluster that has its quorum.
 
     Waits for a MiniCluster that starts, sleeps, or is in a queue of Kueue. Raises StateError, StatusError; without
@@ -27,12 +26,12 @@ def find_ready_lead(kubernetes: Kubernetes, name: str, say: Say, *, waits: bool 
     return _find(kubernetes, name, lambda lead: lead.is_ready, say if waits else None)
 
 
-def find_running_lead(kubernetes: Kubernetes, name: str, say: Say, *, waits: bool = True) -> Lead:
+def find_running_lead(kubernetes: KubePort, name: str, say: Say, *, waits: bool = True) -> Lead:
     """Return the lead as soon as its container runs; like find_ready_lead, without the quorum."""
     return _find(kubernetes, name, lambda lead: lead.is_running, say if waits else None)
 
 
-def _find(kubernetes: Kubernetes, name: str, is_there: Callable[[Lead], bool], say: Say | None) -> Lead:
+def _find(kubernetes: KubePort, name: str, is_there: Callable[[Lead], bool], say: Say | None) -> Lead:
     check_name(name)
     with refusals():
         lead = Cluster(kubernetes, name).read_lead()
@@ -43,15 +42,15 @@ def _find(kubernetes: Kubernetes, name: str, is_there: Callable[[Lead], bool], s
     with refusals():
         job = cluster.read_job()
         lead = lead or cluster.read_lead()
-    name, evidence = cluster.name, KubectlEvidence(kubernetes)
-    end = end_in_words(evidence, name, job, lead)
+    name = cluster.name
+    end = end_in_words(kubernetes, name, job, lead)
     if say and not end and _comes(job):
         end, lead = look_for(cluster.within(PATIENCE), is_there, say)
     if end:
-        raise StateError(ended(name, end, lead))
+        raise EndError(ended(name, end, lead))
     if lead and is_there(lead):
         return lead
-    state = ": ".join(filter(None, describe(evidence, see(evidence, name, job, lead))))
+    state = ": ".join(filter(None, describe(kubernetes, see(kubernetes, name, job, lead))))
     raise StateError(f"{name} is {state}; `minicluster wait {name}` returns when it is ready")
 
 

@@ -10,9 +10,10 @@ from minicluster.cluster.find import broker_pods
 from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import read_lead
 from minicluster.errors import StateError
-from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.live.lookup import Cluster, refusals
+from minicluster.kube.kubectl import Kubernetes, ported
+from minicluster.live.lookup import refusals
 from minicluster.render.constants import OPEN_REFUSALS
+from minicluster.tool import CommandError
 
 Say = Callable[[str], None]
 #: Seconds for the removal of the pods, beside their grace period; between two looks, which must see how the lead ended
@@ -46,16 +47,16 @@ def _new_objects(jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[str, dict[str
         yield name, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-def remove(cluster: Cluster, say: Say, *, keeps_ended: bool) -> None:
+def remove(kubernetes: Kubernetes, name: str, say: Say, *, keeps_ended: bool) -> None:
     """Delete the Jobs, and wait until they and their pods are gone.
 
     Raises StateError; with ``keeps_ended`` also when the work has ended well meanwhile: a new Job would run it again.
     """
-    kubernetes, name, has_ended = cluster.kubernetes, cluster.name, False
+    has_ended = False
     with refusals():
         pods = kubernetes.select("pods", broker_pods(name))
         grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods["items"]), default=0)
-        while _delete_some(cluster, keeps_ended=keeps_ended):
+        while _delete_some(kubernetes, name, keeps_ended=keeps_ended):
             pass  # until all are told to go
         end = time.monotonic() + grace + REMOVAL
         while pods["items"] or kubernetes.select("jobs", JOBS + name)["items"]:
@@ -77,9 +78,8 @@ def remove(cluster: Cluster, say: Say, *, keeps_ended: bool) -> None:
     say(f"{name}: the old pods are gone")
 
 
-def _delete_some(cluster: Cluster, *, keeps_ended: bool) -> bool:
+def _delete_some(kubernetes: Kubernetes, name: str, *, keeps_ended: bool) -> bool:
     """Delete the Jobs as they are now, the cluster's own first; return whether some are left to delete."""
-    kubernetes, name = cluster.kubernetes, cluster.name
     found = kubernetes.select("jobs", JOBS + name)["items"]
     live = [job for job in found if "deletionTimestamp" not in job["metadata"]]
     for job in sorted(live, key=lambda job: bool(job["metadata"]["name"] != name)):
@@ -94,6 +94,6 @@ def _delete_some(cluster: Cluster, *, keeps_ended: bool) -> bool:
         except CommandError as error:
             # it has changed, or is gone: it is looked at again
             if not re.search(r"\((Conflict|NotFound)\)", error.reason):
-                raise
+                raise ported(error) from None
             return True
     return bool(live)

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from minicluster.cluster.find import Found
 from minicluster.cluster.job import end_of, release_of
 from minicluster.cluster.lead import Lead
-from minicluster.errors import MiniClusterError, StateError
-from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.lead.program import BOOT, first_line
-from minicluster.live.kubectl_evidence import KubectlEvidence
+from minicluster.errors import KubernetesError, MiniClusterError, StateError
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.kube.port import Object
+from minicluster.lead.ask import SilentError, ask, program_words
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import PATIENCE
 from minicluster.live.removal import check_admission, remove
@@ -43,9 +43,10 @@ class Asked(NamedTuple):
 class Replacement:
     """A MiniCluster whose Job is to be replaced."""
 
+    kubernetes: Kubernetes
     cluster: Cluster
     release: str
-    job: dict[str, Any]  #: empty when it is gone
+    job: Object  #: empty when it is gone
     lead: Lead | None
     before: int  #: the revision to roll back to
     is_half: bool  #: whether an earlier replacement was interrupted, or has not reached its quorum
@@ -76,12 +77,11 @@ def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say) -> None:
     planned.check(found.name, one.release, differences, plan.values)
     if refused or not is_live:
         check_admission(kubernetes, plan.jobs)
-    if refused:
-        say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
-    if refused or not is_live:
+        if refused:
+            say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
         if is_live:
             _settle(one, asked.grace)
-        remove(one.cluster, one.say, keeps_ended=is_live and not one.is_half)
+        remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=is_live and not one.is_half)
     _make(one, change, asked.timeout)
 
 
@@ -106,7 +106,7 @@ def _prepare(kubernetes: Kubernetes, found: Found, asked: Asked, say: Say) -> tu
     # a live MiniCluster keeps the maxSize of its install, also if only its size was set
     most = values.get("maxSize") or (found.job.max_size if found.job else None)
     change = Change(asked.options, {**values, **({"maxSize": most} if most else {})})
-    return Replacement(cluster, release, job, lead, before, is_half, say), change
+    return Replacement(kubernetes, cluster, release, job, lead, before, is_half, say), change
 
 
 # The jobs -----------------------------------------------------------------------------------------------------
@@ -139,11 +139,11 @@ def _settle(one: Replacement, grace: float | None) -> None:
 
 def _ask(one: Replacement, lead: Lead, action: str, seconds: float) -> dict[str, Any]:
     """Ask the lead, several times if it does not answer. Raises StateError."""
-    words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT, action, f"{seconds:.1f}"))
+    words = program_words(lead, action, f"{seconds:.1f}")
     for attempt in range(TRIES):
         try:
-            answer: dict[str, Any] = json.loads(one.cluster.kubernetes.kubectl(*words, stdin=first_line("settle")))
-        except (CommandError, ValueError) as error:
+            answer: dict[str, Any] = json.loads(ask(one.kubernetes, lead.pod, "queue that is stopped", words))
+        except (KubernetesError, SilentError, ValueError) as error:
             if attempt == TRIES - 1:
                 why = getattr(error, "reason", str(error))
                 raise StateError(
@@ -161,14 +161,14 @@ def _ask(one: Replacement, lead: Lead, action: str, seconds: float) -> dict[str,
 
 def _make(one: Replacement, change: Change, timeout: float) -> None:
     """Upgrade, and wait for the quorum; else roll back. Raises StateError then."""
-    name, kubernetes = one.cluster.name, one.cluster.kubernetes
+    name, kubernetes = one.cluster.name, one.kubernetes
     try:
         revisions.replace(kubernetes, one.release, change, one.before)
         _wait(one, timeout)
     except MiniClusterError as error:
         one.say(f"{name}: {error}: revision {one.before} comes back")
         try:
-            remove(one.cluster, one.say, keeps_ended=False)
+            remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=False)
             revisions.roll_back(kubernetes, one.release, one.before)
             _wait(one, PATIENCE)
         except MiniClusterError as worse:
@@ -183,14 +183,13 @@ def _make(one: Replacement, change: Change, timeout: float) -> None:
 def _wait(one: Replacement, timeout: float) -> None:
     """Wait for the quorum, or a Job that somebody holds back. Raises StateError for pods that don't start."""
     cluster = one.cluster.within(timeout)
-    evidence = KubectlEvidence(cluster.kubernetes)
-    tell = StateTeller(evidence, cluster.name, one.say)
+    tell = StateTeller(cluster.kubernetes, cluster.name, one.say)
     stuck = None
     with tell.at_deadline():
-        for job, lead in looks(cluster):
+        for job, lead in looks(cluster, one.say):
             if lead and lead.is_ready:
                 return
-            end = end_in_words(evidence, cluster.name, job, lead)
+            end = end_in_words(cluster.kubernetes, cluster.name, job, lead)
             if end and end[0] == "Complete":
                 return
             if end:

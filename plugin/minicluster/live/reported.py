@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,10 +10,10 @@ from minicluster import lines
 from minicluster.cluster.find import Found
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
-from minicluster.errors import StateError, one_line
-from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.lead.program import BOOT, first_line
-from minicluster.live.kubectl_evidence import EXEC_SECONDS
+from minicluster.errors import KubernetesError, StateError, one_line
+from minicluster.kube.port import KubePort
+from minicluster.lead import ask
+from minicluster.lead.program import BOOT
 from minicluster.live.lookup import find, refusals
 from minicluster.live.table import Column, duration, in_columns
 from minicluster.render.constants import IMMUTABLE
@@ -33,17 +32,15 @@ PENDING = ("DEPEND", "PRIORITY", "SCHED")
 MOST = 40
 
 
-def find_jobs(kubernetes: Kubernetes, name: str, say: Callable[[str], None]) -> list[Row]:
+def find_jobs(kubernetes: KubePort, name: str, say: Callable[[str], None]) -> list[Row]:
     """Return the jobs of a MiniCluster, by their ids. Raises StateError if they can't be known, StatusError."""
     found = find(kubernetes, name)
     state = state_without_flux(found, datetime.now(UTC))
     if state is None:
         try:
-            rows, purged = ask(kubernetes, found.pods[0])
-        except CommandError as error:
-            if error.is_forbidden:
-                with refusals():
-                    raise
+            with refusals():
+                rows, purged = ask_jobs(kubernetes, found.pods[0])
+        except ask.SilentError as error:
             state = state_of_silent_lead(found.pods[0], error.reason)
         else:
             if purged:
@@ -59,26 +56,31 @@ def find_jobs(kubernetes: Kubernetes, name: str, say: Callable[[str], None]) -> 
     return rows
 
 
-def ask(kubernetes: Kubernetes, lead: Pod) -> tuple[list[Row], int]:
-    """Return the jobs in the lead's queue, and how many it no longer has. Raises CommandError."""
-    program = first_line("job_report")
-    words = lead.exec_words("--stdin")
-    text = kubernetes.kubectl(*words, "sh", "-c", ASK, BOOT, stdin=program, seconds=EXEC_SECONDS)
+def ask_jobs(kubernetes: KubePort, lead: Pod) -> tuple[list[Row], int]:
+    """Return the jobs in the lead's queue, and how many it no longer has. Raises what `ask` raises."""
+    text = ask.ask(kubernetes, lead, "jobs", ("sh", "-c", ASK, BOOT))
     *rows, last = (json.loads(line) for line in lines.split(text))
     return rows, int(last["purged"])
 
 
-def _read_log(kubernetes: Kubernetes, lead: Pod | None) -> tuple[list[Row], int | None, str]:
+def _read_log(kubernetes: KubePort, lead: Pod | None) -> tuple[list[Row], int | None, str]:
     """Return the jobs in the log of a lead, as `reported` does. Raises StateError for a user who may not read it."""
     if lead is None:
         return [], None, ""
-    with closing(kubernetes.stream("logs", lead.name, f"--container={lead.runner}")) as output:
-        found = reported(line.decode(errors="replace") for line in output.lines())
-        error = output.error()
-    if error and error.is_forbidden:
-        with refusals():
-            raise error
-    return found
+    return reported(line.decode(errors="replace") for line in _lines(kubernetes, lead))
+
+
+def _lines(kubernetes: KubePort, lead: Pod) -> Iterator[bytes]:
+    """Yield the lines of a lead's log, as far as there are some. Raises AccessError."""
+    cutter = lines.Cutter()
+    try:
+        for part in kubernetes.log(lead.name, lead.runner):
+            yield from cutter.take(part)
+    except KubernetesError as error:
+        if error.is_forbidden:
+            with refusals():
+                raise
+    yield from cutter.end()
 
 
 def reported(log: Iterable[str]) -> tuple[list[Row], int | None, str]:
@@ -111,7 +113,7 @@ def _row(text: str) -> Row | None:
     return found if isinstance(found, dict) and {"id", "state", "result", "t_run"} <= found.keys() else None
 
 
-def _where(kubernetes: Kubernetes, found: Found) -> str:
+def _where(kubernetes: KubePort, found: Found) -> str:
     """Return, in words, where the jobs are reported that can't be shown."""
     with refusals():
         job = kubernetes.get("job", found.name)

@@ -15,9 +15,10 @@ from typing import IO
 
 from minicluster.cluster.node import Node
 from minicluster.errors import StateError
-from minicluster.kubectl import CommandError, Kubernetes, reason
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.input import Input
 from minicluster.signals import Handler, handled, join
+from minicluster.tool import CommandError, reason
 
 #: Gets a signal; returns whether it has dealt with it, so that the command doesn't get it
 Told = Callable[[int], bool]

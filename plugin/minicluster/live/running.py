@@ -7,11 +7,10 @@ from minicluster.cluster.groups import queue_of, size_of
 from minicluster.cluster.hosts import Host, find_host
 from minicluster.cluster.job import end_of
 from minicluster.cluster.node import Node
-from minicluster.cluster.reasons import Evidence, pod_with_reason, why_no_pod
+from minicluster.cluster.reasons import pod_with_reason, why_no_pod
 from minicluster.cluster.without_flux import of_no_pod
 from minicluster.errors import DeadlineError, StateError
-from minicluster.kubectl import Kubernetes
-from minicluster.live.kubectl_evidence import KubectlEvidence
+from minicluster.kube.port import KubePort
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import PATIENCE, find_running_lead
 from minicluster.live.telling import news
@@ -20,7 +19,7 @@ from minicluster.live.watch import looks_at
 Say = Callable[[str], None]
 
 
-def find_running_node(kubernetes: Kubernetes, name: str, text: str, say: Say, *, waits: bool = True) -> Node:
+def find_running_node(kubernetes: KubePort, name: str, text: str, say: Say, *, waits: bool = True) -> Node:
     """Return the node that a text means, as soon as its container runs; for "" that is the lead.
 
     Waits for a pod that starts, and for a MiniCluster that sleeps. Raises StateError, StatusError; without ``waits`` at
@@ -39,19 +38,19 @@ def find_running_node(kubernetes: Kubernetes, name: str, text: str, say: Say, *,
         return node
     # this wakes a MiniCluster that sleeps, and refuses one that has ended
     find_running_lead(kubernetes, name, say, waits=waits)
-    return _wait(cluster.within(PATIENCE), host, say if waits else None)
+    return _wait(cluster.within(PATIENCE), host, say, waits=waits)
 
 
-def _wait(cluster: Cluster, host: Host, say: Say | None) -> Node:
-    """Return a node as soon as its container runs. Raises StateError if it won't; without ``say`` at once."""
-    evidence, why = KubectlEvidence(cluster.kubernetes), ""
+def _wait(cluster: Cluster, host: Host, say: Say, *, waits: bool) -> Node:
+    """Return a node as soon as its container runs. Raises StateError if it won't; without ``waits`` at once."""
+    why = ""
     try:
-        for job, node in looks_at(cluster, host):
+        for job, node in looks_at(cluster, host, say):
             if node and node.is_running:
                 return node
             told = news(why)
-            why, comes = absence(evidence, host, job, node)
-            if not (say and comes):
+            why, comes = absence(cluster.kubernetes, host, job, node)
+            if not (waits and comes):
                 raise StateError(why)
             if news(why) != told:
                 say(why)
@@ -60,7 +59,7 @@ def _wait(cluster: Cluster, host: Host, say: Say | None) -> Node:
     raise AssertionError  # looks_at only ends with an error
 
 
-def absence(evidence: Evidence, host: Host, job: Mapping[str, Any], node: Node | None) -> tuple[str, bool]:
+def absence(kube: KubePort, host: Host, job: Mapping[str, Any], node: Node | None) -> tuple[str, bool]:
     """Return why a host has no container that runs, as a sentence, and whether one comes by itself."""
     end = end_of(host.job, job)
     if end:
@@ -76,5 +75,5 @@ def absence(evidence: Evidence, host: Host, job: Mapping[str, Any], node: Node |
             False,
         )
     if node is None:
-        return of_no_pod(f"{host} has no pod", host.job, why_no_pod(evidence, host.job)), True
-    return f"{host} is {pod_with_reason(evidence, node.pod).why}", True
+        return of_no_pod(f"{host} has no pod", host.job, why_no_pod(kube, host.job)), True
+    return f"{host} is {pod_with_reason(kube, node.pod).why}", True

@@ -2,18 +2,17 @@
 
 import time
 from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import end_of, policy_of, release_of
 from minicluster.cluster.lead import Lead
-from minicluster.errors import MiniClusterError, StateError
-from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.lead.conversation import SILENCE, BrokenError, Conversation, Message
-from minicluster.lead.program import BOOT, first_line
+from minicluster.errors import ChoiceError, DeadlineError, EndError, KubernetesError, MiniClusterError, ToolError
+from minicluster.kube.port import KubePort, Object
+from minicluster.lead.ask import SilentError, ask, talk
+from minicluster.lead.conversation import SILENCE, BrokenError, Message
 from minicluster.live.document import document
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import find_ready_lead
@@ -27,11 +26,18 @@ from minicluster.release.revisions import is_made_anew
 Say = Callable[[str], None]
 
 
-def scale(kubernetes: Kubernetes, name: str, asked: tuple[int | None, str], seconds: float | None, say: Say) -> None:
-    """Change the size, or that of a group; None leaves it to the autoscaler.
+class AskedSize(NamedTuple):
+    """What is asked for."""
 
-    ``asked`` is the size and the group, "" for the cluster's own nodes. With ``seconds`` wait until the nodes are in
-    Flux. Raises StateError, StatusError; ToolError when Helm or the chart refuses.
+    size: int | None  #: None leaves it to the autoscaler
+    group: str = ""  #: "" for the cluster's own nodes
+
+
+def scale(kubernetes: KubePort, name: str, asked: AskedSize, seconds: float | None, say: Say) -> None:
+    """Change the size, or that of a group. With ``seconds`` wait until the nodes are in Flux.
+
+    Raises ChoiceError for what this MiniCluster can't have, EndError, DeadlineError, AccessError, StatusError;
+    ToolError when Helm or the chart refuses.
     """
     size, group = asked
     found = find(kubernetes, name)
@@ -42,12 +48,12 @@ def scale(kubernetes: Kubernetes, name: str, asked: tuple[int | None, str], seco
     _refuse_end(found.name, job)
     nodes = _nodes(found, job, group)
     if found.job and found.job.lead_address and seconds is not None:
-        raise StateError(f"{found.name} joins another cluster, whose Flux has its nodes: leave out --wait")
+        raise ChoiceError(f"{found.name} joins another cluster, whose Flux has its nodes: don't wait for them")
     if policy:
         _ask(kubernetes, found.name, asked, policy, say)
     elif size is None:
         what = f"the size of {group}" if group else "its size"
-        raise StateError(f"{found.name} has no autoscaler that could choose {what}: give a number")
+        raise ChoiceError(f"{found.name} has no autoscaler that could choose {what}: give a number")
     else:
         _refuse_size(found.name, nodes, size)
         release = release_of(job)
@@ -60,26 +66,26 @@ def scale(kubernetes: Kubernetes, name: str, asked: tuple[int | None, str], seco
         _wait(cluster, {"key": "", "online": [size, most], "first": nodes.first, "more": bool(policy)}, seconds, say)
 
 
-def _nodes(found: Found, job: dict[str, Any], group: str) -> GroupNodes:
-    """Return a group, or the cluster's own nodes. Raises StateError when there is no such group."""
+def _nodes(found: Found, job: Object, group: str) -> GroupNodes:
+    """Return a group, or the cluster's own nodes. Raises ChoiceError when there is no such group."""
     own = GroupNodes("", job["spec"]["completions"], 0, (found.job and found.job.max_size) or 0, found.pods)
     by_name = {each.name: each for each in (own, *found.groups)}
     if group not in by_name:
         names = ", ".join(each.name for each in found.groups)
-        raise StateError(f"{found.name} has no group {group}: {f'there are {names}' if names else 'it has none'}")
+        raise ChoiceError(f"{found.name} has no group {group}: {f'there are {names}' if names else 'it has none'}")
     return by_name[group]
 
 
 def _refuse_size(name: str, nodes: GroupNodes, size: int) -> None:
-    """Raise StateError for a size that the chart would refuse, which takes Helm seconds to find."""
+    """Raise ToolError for a size that the chart would refuse, which takes Helm seconds to find."""
     if nodes.max_size and size > nodes.max_size:
         which = f"the maxSize of the group {nodes.name}" if nodes.name else f"the maxSize of {name}"
         most = nodes.max_size
-        raise StateError(f"the size {size} is above {which}, {most}: lower it, or install with a larger maxSize")
+        raise ToolError(f"the size {size} is above {which}, {most}: lower it, or install with a larger maxSize")
 
 
-def _end_with_release(cluster: Cluster, job: dict[str, Any], release: str) -> None:
-    """Raise StateError if somebody uninstalled the release meanwhile, and remove what Helm then made anew.
+def _end_with_release(cluster: Cluster, job: Object, release: str) -> None:
+    """Raise EndError if somebody uninstalled the release meanwhile, and remove what Helm then made anew.
 
     An upgrade that has begun makes what it doesn't find: after a `helm uninstall` beside it the release would be back.
     """
@@ -90,26 +96,27 @@ def _end_with_release(cluster: Cluster, job: dict[str, Any], release: str) -> No
     if not now or is_made_anew(cluster.kubernetes, release):
         if now:
             cluster.kubernetes.helm("uninstall", release)
-        raise StateError(f"{release} was uninstalled meanwhile, so {cluster.name} has no size")
+        raise EndError(f"{release} was uninstalled meanwhile, so {cluster.name} has no size")
 
 
-def _refuse_end(name: str, job: dict[str, Any]) -> None:
-    """Raise StateError for a MiniCluster that has ended."""
+def _refuse_end(name: str, job: Object) -> None:
+    """Raise EndError for a MiniCluster that has ended."""
     end = end_of(name, job)
     if end:
-        raise StateError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
+        raise EndError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
 
 
-def _ask(kubernetes: Kubernetes, name: str, asked: tuple[int | None, str], policy: dict[str, Any], say: Say) -> None:
-    """Ask the autoscaler for a size, or for that of a group. Raises StateError when it refuses."""
+def _ask(kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, Any], say: Say) -> None:
+    """Ask the autoscaler for a size, or for that of a group. Raises ChoiceError when it refuses."""
     size, group = asked
     prefix = f"{group}=" if group else ""
     lead = find_ready_lead(kubernetes, name, say)
     words = (f"{lead.home}/bin/minicluster-scale", prefix + ("auto" if size is None else str(size)))
     try:
-        kubernetes.kubectl(*lead.pod.exec_words(), *words)
-    except CommandError as error:
-        raise StateError(f"{name} sizes itself: {error.reason.removeprefix('minicluster-scale: ')}") from None
+        with refusals():
+            ask(kubernetes, lead.pod, "size", words)
+    except SilentError as error:
+        raise ChoiceError(f"{name} sizes itself: {error.reason.removeprefix('minicluster-scale: ')}") from None
     itself = f"{name} sizes its group {group}" if group else f"{name} sizes itself"
     limits = f"from {policy['min']} to {policy['max']}"
     if size is None:
@@ -120,16 +127,16 @@ def _ask(kubernetes: Kubernetes, name: str, asked: tuple[int | None, str], polic
 
 
 def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None:
-    """Wait until the nodes are in Flux, even if the lead is replaced. Raises StateError when the seconds are over."""
+    """Wait until the nodes are in Flux, even if the lead is replaced. Raises DeadlineError."""
     name, end = cluster.name, time.monotonic() + seconds
     while True:
         left = end - time.monotonic()
         if left <= 0:
             why = _lacking(cluster) or "see its status"
-            raise StateError(f"{name} has its new size, but not all of its nodes within {seconds:g} s: {why}")
+            raise DeadlineError(f"{name} has its new size, but not all of its nodes within {seconds:g} s: {why}")
         end_of_cluster, lead = look_for(cluster.within(left), is_ready, say)
         if end_of_cluster:
-            raise StateError(ended(name, end_of_cluster, lead))
+            raise EndError(ended(name, end_of_cluster, lead))
         lead = find_ready_lead(cluster.kubernetes, name, say)
         if _watch(cluster.kubernetes, lead, question, end, lambda up: say(f"{name}: {up} nodes up")):
             return
@@ -145,12 +152,10 @@ def _lacking(cluster: Cluster) -> str:
     return "; ".join(f"{each['ranks']}: {each['reason']}" for each in missing or ())
 
 
-def _watch(kubernetes: Kubernetes, lead: Lead, question: Message, end: float, tell: Callable[[int], None]) -> bool:
-    """Ask which brokers are online; return whether the wanted ones were within the time."""
-    words = (*lead.pod.exec_words("--stdin"), *lead.flux_words("python", "-c", BOOT))
-    with closing(kubernetes.stream(*words, has_input=True)) as stream:
-        conversation = Conversation(stream, first_line("remote"))
-        try:
+def _watch(kubernetes: KubePort, lead: Lead, question: Message, end: float, tell: Callable[[int], None]) -> bool:
+    """Ask which brokers are online; return whether the wanted ones were within the time. Raises AccessError."""
+    try:
+        with talk(kubernetes, lead, "remote") as conversation:
             while (left := end - time.monotonic()) > 0:
                 for reply in conversation.replies(seconds=min(left, SILENCE)):
                     if "ready" in reply:
@@ -159,9 +164,10 @@ def _watch(kubernetes: Kubernetes, lead: Lead, question: Message, end: float, te
                         tell(reply["up"])
                     elif "online" in reply:
                         return True
-        except BrokenError:
-            error = stream.error()
-            if error and error.is_forbidden:
-                with refusals():
-                    raise error from None
+    except BrokenError:
+        return False
+    except KubernetesError as error:
+        if error.is_forbidden:
+            with refusals():
+                raise
     return False

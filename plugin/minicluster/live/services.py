@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from minicluster.cluster.reasons import Evidence
 from minicluster.cluster.troubles import way_out
 from minicluster.errors import KubernetesError
+from minicluster.kube.port import KubePort
 
 #: Conditions of a Deployment that is in trouble, with the status that says so
 TROUBLES = (("ReplicaFailure", "True"), ("Progressing", "False"))
 
 
-def of_services(evidence: Evidence, name: str) -> Sequence[str]:
+def of_services(kube: KubePort, name: str) -> Sequence[str]:
     """Return why the pod of the services is missing; nothing without services, or for a user who may not read them."""
     try:
-        found = evidence.get("deployment", f"{name}-services")
+        found = kube.get("deployment", f"{name}-services")
     except KubernetesError:
         return ()
     conditions = found.get("status", {}).get("conditions", []) if found else []

@@ -3,17 +3,16 @@
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import IO, Any
 
 from minicluster import lines
 from minicluster.cluster.lead import Lead
-from minicluster.errors import StateError
-from minicluster.kubectl import CommandError
-from minicluster.live.kubectl_evidence import EXEC_SECONDS
-from minicluster.live.lookup import Cluster, refusals
+from minicluster.errors import KubernetesError, StateError
+from minicluster.lead.ask import LateError, SilentError, ask
+from minicluster.live.lookup import AWAY, Cluster, refusals
 from minicluster.live.once import StartWatch
-from minicluster.live.reported import Row, ask
+from minicluster.live.reported import Row, ask_jobs
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
 from minicluster.outage import PATIENCE, Outage
@@ -33,8 +32,11 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
     """
     lead = _ready_lead(cluster, say)
     try:
-        said = cluster.kubernetes.kubectl(*lead.pod.exec_words(), *lead.flux_words("submit", *words))
-    except CommandError as error:
+        said = ask(cluster.kubernetes, lead.pod, "submission", lead.flux_words("submit", *words))
+    except LateError:
+        _check_time(cluster)
+        raise
+    except (KubernetesError, SilentError) as error:
         _check_time(cluster)
         raise StateError(f"the job of {cluster.name} can't be submitted: {error.reason}") from None
     # as the report has it, whatever the locale of the lead
@@ -43,13 +45,15 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
         _copy(cluster, lead, name, output)
         _check_time(cluster)
         try:
-            found = _ask(cluster, lead, name)
-        except CommandError as error:
-            if not outage.is_on and not error.is_forbidden:
+            with refusals():
+                found = _ask(cluster, lead, name)
+        except LateError:
+            _check_time(cluster)
+        except SilentError as error:
+            if not outage.is_on:
                 say(f"{error.reason}: trying again for {PATIENCE:g} s")
-            if error.is_forbidden or not outage.is_forgiven(PATIENCE):
-                with refusals():
-                    raise
+            if not outage.is_forgiven(PATIENCE):
+                raise StateError(f"{error.reason}: {AWAY}") from None
         else:
             outage.end()
             if found:
@@ -69,10 +73,13 @@ def _copy(cluster: Cluster, lead: Lead, name: str, output: IO[bytes]) -> None:
     """Copy the output of a job from its begin, until it ends, the connection breaks, or the deadline is over."""
     output.seek(0)
     output.truncate()
-    kubernetes = cluster.kubernetes
-    words = (*lead.pod.exec_words(), *MERGED, *lead.flux_words("job", "attach", name))
-    with closing(kubernetes.stream(*words)) as stream:
-        while stream.wait(None, _left(cluster)) and (data := stream.read()) is not None:
+    words = (*MERGED, *lead.flux_words("job", "attach", name))
+    # the lead is asked next, which says what is wrong
+    with (
+        suppress(KubernetesError),
+        closing(cluster.kubernetes.run(lead.pod.name, lead.pod.runner, words)) as channel,
+    ):
+        while channel.wait(None, _left(cluster)) and (data := channel.read()) is not None:
             output.write(data)
             output.flush()
 
@@ -91,14 +98,14 @@ def _check_time(cluster: Cluster) -> None:
 def _ask(cluster: Cluster, lead: Lead, name: str) -> tuple[Row, list[Any]] | None:
     """Return a job that has ended, and its events; None while it runs.
 
-    Raises CommandError; StateError if the lead does not know the job.
+    Raises what `ask` raises; StateError if the lead does not know the job.
     """
-    rows, _ = ask(cluster.kubernetes, lead.pod)
+    rows, _ = ask_jobs(cluster.kubernetes, lead.pod)
     job = next((row for row in rows if row["id"] == name), None)
     if job is None:
         raise StateError(f"job {name} of {cluster.name} is lost: the lead was replaced, and its queue was not kept")
     if job["state"] != "INACTIVE":
         return None
     words = lead.flux_words("job", "eventlog", "--format=json", name)
-    text = cluster.kubernetes.kubectl(*lead.pod.exec_words(), *words, seconds=EXEC_SECONDS)
+    text = ask(cluster.kubernetes, lead.pod, "events of a job", words)
     return job, [json.loads(line) for line in lines.split(text)]

@@ -9,12 +9,12 @@ from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
-from minicluster.cluster.reasons import Evidence, why_failed, with_reasons
+from minicluster.cluster.reasons import why_failed, with_reasons
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
-from minicluster.kubectl import Kubernetes
-from minicluster.lead.question import Answer, Question, SilentError, read_answer
-from minicluster.live.kubectl_evidence import KubectlEvidence
-from minicluster.live.lookup import find
+from minicluster.kube.port import KubePort
+from minicluster.lead.ask import SilentError
+from minicluster.lead.question import Answer, Question, ask_status, read_answer
+from minicluster.live.lookup import NEEDS, find, refusals
 from minicluster.live.services import of_services
 
 
@@ -54,18 +54,18 @@ class StatusSnapshot:
         return max(0, int((self.now - created).total_seconds()))
 
 
-def take_snapshot(kubernetes: Kubernetes, name: str, now: datetime) -> StatusSnapshot:
-    """Return a MiniCluster as it is now, by its own name or its release's. Raises StatusError, ToolError."""
-    return explained_snapshot(KubectlEvidence(kubernetes), find(kubernetes, name), now)
+def take_snapshot(kubernetes: KubePort, name: str, now: datetime) -> StatusSnapshot:
+    """Return a MiniCluster as it is now, by its own name or its release's, with all that can be known of why.
 
-
-def explained_snapshot(evidence: Evidence, found: Found, now: datetime) -> StatusSnapshot:
-    """Return a MiniCluster from its objects, with all that can be asked of why it is as it is. Raises StatusError."""
-    found = with_reasons(evidence, found)
+    Raises StatusError, ToolError.
+    """
+    found = with_reasons(kubernetes, find(kubernetes, name))
     if found.job and found.job.end:
-        ended = replace(found.job, end=why_failed(evidence, found.job, found.pods.get(0)))
+        ended = replace(found.job, end=why_failed(kubernetes, found.job, found.pods.get(0)))
         found = found._replace(job=ended)
-    return replace(snapshot(found, now, evidence.ask), problems=of_services(evidence, found.name))
+    with refusals(NEEDS):
+        seen = snapshot(found, now, partial(ask_status, kubernetes))
+    return replace(seen, problems=of_services(kubernetes, found.name))
 
 
 def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:

@@ -9,9 +9,9 @@ from typing import Any
 
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.wake import is_asleep, was_woken
-from minicluster.errors import StateError
-from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.lead.program import BOOT, first_line
+from minicluster.errors import KubernetesError, StateError
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.lead.ask import SilentError, ask, program_words
 from minicluster.live.input import Input
 from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.ready import find_ready_lead
@@ -21,8 +21,8 @@ from minicluster.live.run import handle_signals, run
 FOLLOWING = ("run", "alloc")
 #: The user attribute by which the job is found again
 MARK = "user.minicluster-client"
-#: Seconds that the lead has to find or cancel it; the most seconds between our clock and the queue's times
-SECONDS, SLACK = 20.0, 60.0
+#: The most seconds between our clock and the queue's times
+SLACK = 60.0
 Say = Callable[[str], None]
 
 
@@ -95,18 +95,15 @@ class _Following:
     def _try(self, action: str) -> dict[str, Any]:
         try:
             return self._ask(action)
-        except CommandError as error:
+        except (KubernetesError, SilentError) as error:
             self._say(f"{error.reason}: {self._goes_on({})}")
             return {}
 
     def _ask(self, action: str) -> dict[str, Any]:
-        """Ask the lead for the job. Raises CommandError."""
+        """Ask the lead for the job. Raises what `ask` raises."""
         lead, age = self._lead, time.monotonic() - self._begin + SLACK
-        words = lead.flux_words("python", "-c", BOOT, self._key, f"{age:.0f}", action)
-        text = self._kubernetes.kubectl(
-            *lead.pod.exec_words("--stdin"), *words, stdin=first_line("mine"), seconds=SECONDS
-        )
-        found: dict[str, Any] = json.loads(text)
+        words = program_words(lead, self._key, f"{age:.0f}", action)
+        found: dict[str, Any] = json.loads(ask(self._kubernetes, lead.pod, "job of a client", words))
         return found
 
     def _goes_on(self, job: dict[str, Any]) -> str:

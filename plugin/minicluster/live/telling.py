@@ -1,6 +1,7 @@
 """Messages about a MiniCluster whose lead can't be used now, and about one that has ended."""
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -10,10 +11,12 @@ from minicluster.cluster.find import Found, find_by_name
 from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, code_of_work
 from minicluster.cluster.pods import Pod
-from minicluster.cluster.reasons import Evidence, why_failed, with_reasons
+from minicluster.cluster.reasons import why_failed, with_reasons
 from minicluster.cluster.without_flux import state_without_flux
-from minicluster.errors import DeadlineError, KubernetesError, StatusError
-from minicluster.lead.question import LateError, SilentError
+from minicluster.errors import DeadlineError, KubernetesError
+from minicluster.kube.port import KubePort
+from minicluster.lead.ask import LateError, SilentError
+from minicluster.lead.question import ask_status
 from minicluster.live.document import document
 from minicluster.live.snapshot import snapshot
 
@@ -37,7 +40,7 @@ NO_NEWS = tuple(
 ENDS = ("Ending", "Complete", "Failed", "Gone")
 
 
-def see(evidence: Evidence, name: str, job: Mapping[str, Any], lead: Lead | None) -> Found:
+def see(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead | None) -> Found:
     """Return a MiniCluster, of which Job and lead were read, with the reasons why it, or its lead, is not ready.
 
     The other pods are like the lead. They are read when it runs: then they may be what it waits for.
@@ -45,14 +48,14 @@ def see(evidence: Evidence, name: str, job: Mapping[str, Any], lead: Lead | None
     found = Found(name, {0: lead.pod} if lead else {}, read_job(job) if job else None)
     if lead and lead.pod.phase == "Running" and not lead.is_ready:
         try:
-            now = find_by_name(evidence, name)
+            now = find_by_name(kube, name)
         except KubernetesError:
             now = None
         found = now if now and 0 in now.pods and now.job else found
-    return found if lead and lead.is_ready else with_reasons(evidence, found)
+    return found if lead and lead.is_ready else with_reasons(kube, found)
 
 
-def describe(evidence: Evidence, found: Found) -> tuple[str, str]:
+def describe(kube: KubePort, found: Found) -> tuple[str, str]:
     """Return the state of a MiniCluster, and why. The lead is asked how many brokers the quorum lacks."""
     lead, job = found.pods.get(0), found.job
     if lead and lead.is_leaving and not (job and job.is_suspended):
@@ -65,8 +68,8 @@ def describe(evidence: Evidence, found: Found) -> tuple[str, str]:
 
     def asked(pod: Pod) -> str:
         try:
-            return evidence.ask(pod)
-        except (StatusError, KubernetesError) as error:
+            return ask_status(kube, pod)
+        except KubernetesError as error:
             raise SilentError(str(error)) from None
 
     shown = document(snapshot(found, now, asked))
@@ -85,21 +88,22 @@ def news(text: str) -> str:
 class StateTeller:
     """Says the state of a MiniCluster when its meaning has changed."""
 
-    def __init__(self, evidence: Evidence, name: str, say: Callable[[str], None]) -> None:
-        """Know no state yet."""
-        self._evidence, self._name, self._say, self._told = evidence, name, say, ""
+    def __init__(self, kube: KubePort, name: str, say: Callable[[str], None], quiet: float = 0) -> None:
+        """Know no state yet; say nothing in the first seconds, which are ``quiet``."""
+        self._kube, self._name, self._say, self._told = kube, name, say, ""
+        self._begin = time.monotonic() + quiet
         self.state = ""  #: and why, as it was last, also if it was not said
 
     def __call__(self, job: Mapping[str, Any], lead: Lead | None) -> Found:
         """Say the state of a MiniCluster with this Job and this lead, and return its objects."""
-        found = see(self._evidence, self._name, job, lead)
+        found = see(self._kube, self._name, job, lead)
         try:
-            state, why = describe(self._evidence, found)
+            state, why = describe(self._kube, found)
         except LateError:
             return found
         self.state = ": ".join(filter(None, (state, why)))
         meaning = news(self.state)
-        if meaning != self._told and state not in ENDS:
+        if meaning != self._told and state not in ENDS and time.monotonic() >= self._begin:
             self._say(f"{self._name}: {self.state}")
             self._told = meaning
         return found
@@ -125,9 +129,9 @@ def ended(name: str, end: tuple[str, str], lead: Lead | None) -> str:
     return f"{name} has ended{how}: {': '.join(filter(None, end))}"
 
 
-def end_in_words(evidence: Evidence, name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
+def end_in_words(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
     """Return how a MiniCluster ended, and why, from the failed pod's log too; None while it lives."""
     end, found = end_of(name, job), read_job(job) if job else None
     if end and end[0] == "Failed" and found:
-        return why_failed(evidence, found, lead.pod if lead else None)
+        return why_failed(kube, found, lead.pod if lead else None)
     return end or (lead.kept_end if lead else None)

@@ -7,11 +7,12 @@ from dataclasses import replace
 from types import FrameType
 
 from minicluster import streams
-from minicluster.errors import StatusError, ToolError
-from minicluster.kubectl import Kubernetes
+from minicluster.errors import KubernetesError, StatusError, ToolError
+from minicluster.kube.port import KubePort
+from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.live.lookup import Cluster, find_cluster
 from minicluster.live.run import PATIENCE as INTERRUPTS
-from minicluster.live.run import SIGNAL_SECONDS, handle_signals
+from minicluster.live.run import handle_signals
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
 
@@ -52,19 +53,20 @@ def stoppable(say: Say) -> Iterator[None]:
 class TemporaryRelease:
     """A release from its install to its removal."""
 
-    def __init__(self, kubernetes: Kubernetes, asked: Oneshot, say: Say) -> None:
+    def __init__(self, kubernetes: KubePort, asked: Oneshot, say: Say) -> None:
         """Install nothing yet. The time that it has begins here. Raises ToolError, SpecError for a refusal."""
-        self._kubernetes, self._asked, self._say = kubernetes, asked, say
+        self.kubernetes, self.asked, self._say = kubernetes, asked, say
         self._timed, self._words = kubernetes.within(asked.seconds), oneshot.install_words(asked)
         self._is_installed = False
+        self.left = ""  #: why it could not be removed
         self.has_ended = False  #: whether its work has, so that there is nothing to cancel
 
     def install(self) -> Cluster:
         """Install it, and return its MiniCluster, whose deadline is that of the release. Raises ToolError."""
-        oneshot.install(self._kubernetes, self._asked, self._words)
+        oneshot.install(self.kubernetes, self.asked, self._words)
         self._is_installed = True
-        self._say(f"installed {self._asked.name} in {self._kubernetes}")
-        return replace(find_cluster(self._kubernetes, self._asked.name), kubernetes=self._timed)
+        self._say(f"installed {self.asked.name} in {self.kubernetes}")
+        return replace(find_cluster(self.kubernetes, self.asked.name), kubernetes=self._timed)
 
     def remove(self) -> None:
         """Cancel the work and remove the release. A failure is only told; only the third Ctrl-C stops it."""
@@ -79,11 +81,11 @@ class TemporaryRelease:
     def _try_to_remove(self) -> None:
         try:
             if self._is_installed and not self.has_ended:
-                self._say(f"removing {self._asked.name}")
+                self._say(f"removing {self.asked.name}")
                 self._cancel()
-            if oneshot.is_there(self._kubernetes, self._asked):
+            if oneshot.is_there(self.kubernetes, self.asked):
                 self._is_installed = True
-                oneshot.remove(self._kubernetes, self._asked)
+                oneshot.remove(self.kubernetes, self.asked)
         except ToolError as error:
             if self._is_installed:
                 self._say_left(helm.explain(error))
@@ -91,19 +93,19 @@ class TemporaryRelease:
     def _cancel(self) -> None:
         """Cancel all jobs, if there is a lead that can do that: pods that are told to stop would wait for them."""
         try:
-            lead = find_cluster(self._kubernetes, self._asked.name).read_lead()
+            lead = find_cluster(self.kubernetes, self.asked.name).read_lead()
             if lead and lead.is_ready:
-                words = (*lead.pod.exec_words(), *lead.flux_words("cancel", "--all"))
-                self._kubernetes.kubectl(*words, seconds=SIGNAL_SECONDS)
-        except (ToolError, StatusError):
+                ask(self.kubernetes, lead.pod, "cancellation", lead.flux_words("cancel", "--all"))
+        except (KubernetesError, ToolError, StatusError, SilentError, LateError):
             return  # the pods' own stop cancels them
 
     def _say_left(self, why: str) -> None:
-        self._say(f"{self._asked.name} is left in {self._kubernetes}: {why}: {self.way_out}")
+        self.left = f"{self.asked.name} is left in {self.kubernetes}: {why}: {self.way_out}"
+        self._say(self.left)
 
     @property
     def way_out(self) -> str:
         """Return, in words, the command that removes it."""
-        where = {"--namespace": self._kubernetes.namespace, "--kube-context": self._kubernetes.context}
+        where = {"--namespace": self.kubernetes.namespace, "--kube-context": self.kubernetes.context}
         options = "".join(f" {option} {value}" for option, value in where.items() if value)
-        return f"`helm uninstall {self._asked.name}{options}` removes it"
+        return f"`helm uninstall {self.asked.name}{options}` removes it"

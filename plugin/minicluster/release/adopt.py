@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from minicluster import kubectl, yamlio
+from minicluster import tool, yamlio
 from minicluster.convert import ValuesFile, convert, others
 from minicluster.convert.read import each_object, is_list
 from minicluster.errors import StreamError, ToolError
@@ -50,8 +50,8 @@ def _last_jobs(caller: Caller) -> Iterator[tuple[Name, Job]]:
     if not (caller.is_upgrade and caller.has_cluster and caller.release):
         return
     words = ("get", "manifest", "--", caller.release)
-    with suppress(kubectl.CommandError):  # there may be none yet
-        done = kubectl.run("helm", words, seconds=kubectl.HELM_SECONDS, env=caller.environment)
+    with suppress(tool.CommandError):  # there may be none yet
+        done = tool.run("helm", words, seconds=tool.HELM_SECONDS, env=caller.environment)
         yield from ((name_of(job), job) for _, job in jobs_of(done.stdout) if job)
 
 
@@ -179,10 +179,8 @@ def _template(one: ValuesFile, namespace: str, caller: Caller) -> bytes:
     ]
     environment = {**caller.environment, INNER: "1", **({"HELM_NAMESPACE": namespace} if namespace else {})}
     try:
-        done = kubectl.run(
-            "helm", words, stdin=yamlio.dump(values).decode(), seconds=kubectl.HELM_SECONDS, env=environment
-        )
-    except kubectl.CommandError as error:
+        done = tool.run("helm", words, stdin=yamlio.dump(values).decode(), seconds=tool.HELM_SECONDS, env=environment)
+    except tool.CommandError as error:
         raise ToolError(f"MiniCluster {one.name}: {_reason(error, one.name)}") from None
     return done.stdout
 
@@ -204,7 +202,7 @@ def _with_warnings(chunk: bytes, warnings: list[str]) -> bytes:
     return yamlio.dump(job)
 
 
-def _reason(error: kubectl.CommandError, name: str) -> str:
+def _reason(error: tool.CommandError, name: str) -> str:
     """Return why our chart or Helm refused, in the words of a template's `fail` or of the post-renderer, if any."""
     said = re.sub(r"^.*execution error at \([^)]*\): ", "", helm.explain(error), flags=re.DOTALL)
     return said.removeprefix(f"MiniCluster {name}: ")

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from minicluster import kubectl, lines, yamlio
-from minicluster.errors import END, SpecError, ToolError
-from minicluster.kubectl import Kubernetes
+from minicluster import lines, tool, yamlio
+from minicluster.errors import END, MiniClusterError, SpecError, ToolError
+from minicluster.kube.port import KubePort
 from minicluster.names import SUBDOMAIN
 
 #: The package's chart; in a clone it is a link to that of the repository.
@@ -39,13 +39,13 @@ def is_helm_3(environment: Mapping[str, str] | None = None) -> bool:
 
 def run(*words: str, stdin: str = "", env: Mapping[str, str] | None = None) -> bytes:
     """Return what a Helm command without a cluster prints; its warnings go to standard error. Raises ToolError."""
-    done = kubectl.run("helm", words, stdin=stdin, seconds=kubectl.HELM_SECONDS, env=env)
+    done = tool.run("helm", words, stdin=stdin, seconds=tool.HELM_SECONDS, env=env)
     with suppress(OSError):
         sys.stderr.write(done.stderr.decode(errors="replace"))
     return done.stdout
 
 
-def explain(error: ToolError) -> str:
+def explain(error: MiniClusterError) -> str:
     """Return why Helm failed, without Helm's own words around a message of the post-renderer."""
     said, ours, _ = str(error).partition(END)
     if ours:
@@ -64,13 +64,13 @@ def values_text(values: Mapping[str, Any]) -> str:
     return yamlio.dump(dict(values)).decode().removeprefix("---")
 
 
-def uninstall(kubernetes: Kubernetes, release: str, seconds: float, *options: str) -> None:
+def uninstall(kubernetes: KubePort, release: str, seconds: float, *options: str) -> None:
     """Remove a release together with its pods, within some seconds. Raises ToolError."""
     # The watcher, Helm 4's default, takes an object that it has no word of for one that is gone (4.3): legacy asks
     wait = "--wait" if is_helm_3() else "--wait=legacy"
     timeout = f"{max(1, math.ceil(seconds))}s"
     words = ("uninstall", release, "--cascade", "foreground", wait, "--timeout", timeout, *options)
-    kubernetes.helm(*words, seconds=seconds + kubectl.HELM_SECONDS)
+    kubernetes.helm(*words, seconds=seconds + tool.HELM_SECONDS)
 
 
 def check_name(name: str) -> None:

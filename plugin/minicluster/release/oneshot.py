@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.errors import SpecError, ToolError
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.render.model import may_run_flux
 from minicluster.render.stream import parse, split
@@ -86,7 +86,7 @@ def resolve(asked: Oneshot) -> dict[str, Any]:
     return _document(helm.template(release, helm.values_text(_base(asked))))
 
 
-def install(kubernetes: Kubernetes, asked: Oneshot, words: Sequence[str]) -> None:
+def install(kubernetes: KubePort, asked: Oneshot, words: Sequence[str]) -> None:
     """Install the release. Raises ToolError, after which a part of it may be there."""
     try:
         kubernetes.helm(*words, stdin=helm.values_text(_base(asked)))
@@ -94,7 +94,7 @@ def install(kubernetes: Kubernetes, asked: Oneshot, words: Sequence[str]) -> Non
         raise ToolError(helm.explain(error)) from None
 
 
-def is_there(kubernetes: Kubernetes, asked: Oneshot) -> bool:
+def is_there(kubernetes: KubePort, asked: Oneshot) -> bool:
     """Return whether this run has a release, even one that was not fully installed. Raises ToolError.
 
     A release of its name may be from before: then the install was refused.
@@ -103,7 +103,7 @@ def is_there(kubernetes: Kubernetes, asked: Oneshot) -> bool:
     return bool(kubernetes.helm("list", "--short", *states, f"--selector={MARK}={asked.key}").split())
 
 
-def remove(kubernetes: Kubernetes, asked: Oneshot) -> None:
+def remove(kubernetes: KubePort, asked: Oneshot) -> None:
     """Remove the release together with its pods. Raises ToolError, unless someone else has removed it meanwhile."""
     try:
         helm.uninstall(kubernetes, asked.name, helm.REMOVAL)

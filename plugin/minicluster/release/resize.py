@@ -6,13 +6,14 @@ Both have one version. A newer chart leaves the pods of a live MiniCluster as th
 import json
 
 from minicluster.errors import ToolError
-from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.kube.port import KubePort
 from minicluster.release import helm
+from minicluster.tool import CommandError
 
 CHART = "minicluster"
 
 
-def resize(kubernetes: Kubernetes, release: str, size: int, group: str = "") -> None:
+def resize(kubernetes: KubePort, release: str, size: int, group: str = "") -> None:
     """Change the size, or that of a group, and keep all other values.
 
     Raises ToolError when Helm or the chart refuses.
@@ -32,7 +33,7 @@ def resize(kubernetes: Kubernetes, release: str, size: int, group: str = "") -> 
         raise ToolError(helm.explain(error)) from None
 
 
-def _groups(kubernetes: Kubernetes, release: str, group: str, size: int) -> tuple[str, str]:
+def _groups(kubernetes: KubePort, release: str, group: str, size: int) -> tuple[str, str]:
     """Return the option with all groups: Helm doesn't merge a part of a list into that of the release."""
     values = json.loads(kubernetes.helm("get", "values", release, "--output=json"))
     groups = [{**each, "size": size} if each["name"] == group else each for each in values["groups"]]

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minicluster.errors import ToolError
-from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.release.resize import CHART
+from minicluster.tool import CommandError
 
 MARK = "minicluster replace, before it revision "
 #: Statuses of revisions that Helm has finished, and of one whose Helm was killed
@@ -61,7 +63,7 @@ def way_back(history: Sequence[Revision], is_up: bool) -> int:
     raise ToolError("the release has no revision that was deployed: `helm uninstall` and install it again")
 
 
-def read_history(kubernetes: Kubernetes, release: str) -> list[Revision]:
+def read_history(kubernetes: KubePort, release: str) -> list[Revision]:
     """Return the revisions that Helm keeps. Raises ToolError."""
     found = json.loads(kubernetes.helm("history", release, "--output=json"))
     return [
@@ -88,7 +90,7 @@ def check_chart(history: Sequence[Revision], release: str) -> None:
         )
 
 
-def is_made_anew(kubernetes: Kubernetes, release: str) -> bool:
+def is_made_anew(kubernetes: KubePort, release: str) -> bool:
     """Return whether an uninstall removed all revisions of a release before that of an upgrade. Raises ToolError."""
     numbers = [revision.number for revision in read_history(kubernetes, release)]
     return bool(numbers) and min(numbers) > 1 and max(numbers) - 1 not in numbers

@@ -5,7 +5,6 @@ try:
 except ImportError as missing:
     raise ImportError("minicluster.sdk needs the package kubernetes: pip install 'minicluster[sdk]'") from missing
 
-from minicluster.sdk.channel import Result
 from minicluster.sdk.cluster import MiniCluster
 from minicluster.sdk.exceptions import (
     ApiError,
@@ -25,6 +24,7 @@ from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions
+from minicluster.sdk.result import Result
 from minicluster.sdk.single_run import RunOptions
 
 __all__ = [

@@ -1,33 +1,33 @@
 """A MiniCluster in Python: the methods of the SDK."""
 
+import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal, Self, Unpack
 
-from minicluster.cluster.job import policy_of, release_of
-from minicluster.lead.conversation import Channel
-from minicluster.lead.program import BOOT
-from minicluster.live.telling import StateTeller
+from minicluster.cluster.job import release_of
+from minicluster.kube.client import KubeClient
+from minicluster.kube.port import Channel
+from minicluster.lead import ask
+from minicluster.live.document import document
+from minicluster.live.lookup import Cluster, find_job
+from minicluster.live.snapshot import take_snapshot
+from minicluster.live.wait import wait
 from minicluster.sdk import release, single_run
-from minicluster.sdk.channel import Result, finish
-from minicluster.sdk.client import KubeClient
-from minicluster.sdk.exceptions import ArgumentError, WaitTimeoutError
+from minicluster.sdk.exceptions import ArgumentError, WaitTimeoutError, translated
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PodConnection, PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
-from minicluster.sdk.lead_log import logs
+from minicluster.sdk.lead_command import run_on_lead
 from minicluster.sdk.lead_wait import wait_for_lead
-from minicluster.sdk.leads import find_job, ranks_of, wait_for
+from minicluster.sdk.log_lines import lines_of
 from minicluster.sdk.requests import Question, Submission, jobs_of
-from minicluster.sdk.sdk_evidence import SdkEvidence
+from minicluster.sdk.result import Result
 from minicluster.sdk.session import Session
-from minicluster.sdk.single_run import RunOptions
-from minicluster.sdk.status import status
+from minicluster.sdk.single_run import Progress, RunOptions
 
 __all__ = ["MiniCluster"]
-
-#: Gets a line for people
-Progress = Callable[[str], None]
 
 
 class MiniCluster:
@@ -39,7 +39,8 @@ class MiniCluster:
 
     def __init__(self, kube: KubeClient, name: str, *, is_own: bool) -> None:
         """Take an existing MiniCluster. Raises NotFoundError."""
-        job = find_job(kube, name)
+        with translated():
+            job = find_job(kube, name)
         self.name: str = job["metadata"]["name"]  #: of the MiniCluster
         self.release: str = release_of(job)  #: of Helm
         self.namespace: str = kube.namespace
@@ -61,14 +62,17 @@ class MiniCluster:
         ``values`` are those of the chart (docs/spec.md). ``chart`` is another chart than the one in this package.
         Raises ReleaseError.
         """
-        kube = KubeClient(context, namespace)
-        release.install(kube, name, values or {}, chart)
+        with translated():
+            kube = KubeClient.connect(context, namespace)
+            release.install(kube, name, values or {}, chart)
         return cls(kube, name, is_own=True)
 
     @classmethod
     def connect(cls, name: str, namespace: str = "", *, context: str = "") -> Self:
         """Find an existing MiniCluster, by its release's name or its own. Raises NotFoundError."""
-        return cls(KubeClient(context, namespace), name, is_own=False)
+        with translated():
+            kube = KubeClient.connect(context, namespace)
+        return cls(kube, name, is_own=False)
 
     @classmethod
     def run(  # noqa: PLR0913 - names that `create` and `wait` have
@@ -89,7 +93,8 @@ class MiniCluster:
         """
         words = words_of(command) if command else ()
         asked = single_run.asked_for(words, values, timeout, options)
-        return single_run.run(KubeClient(context, namespace), asked, progress)
+        with translated():
+            return single_run.run(KubeClient.connect(context, namespace), asked, progress or _ignore)
 
     def submit(self, command: str | Sequence[str], **options: Unpack[JobOptions]) -> JobFuture:
         """Submit a job, and return its future. ``options``: see `JobOptions`.
@@ -122,10 +127,10 @@ class MiniCluster:
     def flux(self, *words: str, timeout: float | None = 300) -> Result:
         """Wait for the lead, and run a flux command there to its end. A failure is no error: see its exit code.
 
-        Raises WaitTimeoutError when no lead is ready within ``timeout``, EndedError.
+        Raises WaitTimeoutError when that takes longer than ``timeout``, EndedError.
         """
-        lead = wait_for_lead(self._kube, self.name, timeout)
-        return finish(self._kube.run(lead.pod.name, lead.pod.runner, lead.flux_words(*words)))
+        with translated():
+            return run_on_lead(self._kube, self.name, words, timeout)
 
     def logs(self, container: str = "", *, node: str = "", follow: bool = False) -> Iterator[str]:
         """Yield the lines of the lead's log, or of another container of its pod.
@@ -133,7 +138,11 @@ class MiniCluster:
         ``node`` is another node, by its rank, or its name in Flux: "3", "gpu-1".
         With ``follow`` it yields new lines until the MiniCluster ends, also from a pod that replaces this one.
         """
-        return logs(self._kube, self.name, container, node=node, follow=follow)
+        from minicluster.live import logs  # noqa: PLC0415 - few programs need it
+
+        with translated():
+            where = (*logs.find_log(self._kube, self.name, node), container)
+            yield from lines_of(logs.follow(*where, _ignore) if follow else logs.show(*where))
 
     def scale(
         self,
@@ -147,39 +156,25 @@ class MiniCluster:
         """Change the size, or that of a group, which may be 0; with ``wait`` return when these nodes are in Flux.
 
         With autoscaling, ``size`` is a request for at least that many nodes; None withdraws it. ``progress`` gets the
-        number of nodes that are up, from another thread.
-        Raises ReleaseError when the chart refuses, ArgumentError when the autoscaler does, WaitTimeoutError.
+        lines of `minicluster scale`.
+        Raises ReleaseError when the chart refuses; ArgumentError when the autoscaler does, or without such a group;
+        EndedError, WaitTimeoutError.
         """
+        from minicluster.live import scaling  # noqa: PLC0415 - it brings Helm's room
+
         least = 0 if group else 1
         if size is not None and (not isinstance(size, int) or size < least):
             way = "" if group else "; delete() removes the MiniCluster"
             raise ArgumentError(f"size={size!r}: give a whole number, {least} or more{way}")
-        ranks = ranks_of(self._kube, self.name, group) if group or wait else range(0)
-        policy = policy_of(self._kube.get("configmap", f"{self.name}-config") or {}, group)
-        if policy:
-            self._request_size(size, group, timeout)
-        elif size is None:
-            raise ArgumentError(f"size=None: {self.name} has no autoscaler that could choose its size: give a number")
-        else:
-            release.resize(self._kube, self.release, size, group)
-        if wait and size is not None:
-            tell = (lambda up: progress(f"{up} nodes up")) if progress else None
-            wanted = {"first": ranks.start, "more": bool(policy)}
-            self._ask(Question("online", [size, len(ranks)], tell, **wanted), timeout)
-
-    def _request_size(self, size: int | None, group: str, timeout: float | None) -> None:
-        """Ask the autoscaler for a size. Raises ArgumentError."""
-        lead = wait_for_lead(self._kube, self.name, timeout)
-        wish = "auto" if size is None else str(size)
-        words = [f"{lead.home}/bin/minicluster-scale", f"{group}={wish}" if group else wish]
-        done = finish(self._kube.run(lead.pod.name, lead.pod.runner, words))
-        if done.exit_code:
-            why = done.stderr.strip().removeprefix("minicluster-scale: ")
-            raise ArgumentError(f"size={size}: {self.name} sizes itself: {why}")
+        release.check_post_renderer()
+        with translated():
+            asked, seconds = scaling.AskedSize(size, group), math.inf if timeout is None else timeout
+            scaling.scale(self._kube, self.name, asked, seconds if wait else None, progress or _ignore)
 
     def status(self) -> dict[str, Any]:
         """Return the document of `minicluster status NAME --output json`. Raises NotFoundError."""
-        return status(self._kube, self.name)
+        with translated():
+            return document(take_snapshot(self._kube, self.name, datetime.now(UTC)))
 
     def port_forward(self, port: int, local_port: int = 0) -> PortForward:
         """Listen on a local port, any free one by default, that leads to a port of the lead. Raises ArgumentError."""
@@ -187,8 +182,9 @@ class MiniCluster:
             raise ArgumentError(f"port={port!r}: give a number from 1 to 65535")
 
         def connect() -> PodConnection:
-            lead = wait_for_lead(self._kube, self.name, 60)
-            return self._kube.connect(lead.pod.name, port)
+            with translated():
+                lead = wait_for_lead(self._kube, self.name, 60)
+                return self._kube.connect_port(lead.pod.name, port)
 
         return PortForward(connect, local_port)
 
@@ -206,13 +202,15 @@ class MiniCluster:
         """
         if until not in ("quorum", "end"):
             raise ArgumentError(f"until={until!r}: give 'quorum' or 'end'")
-        tell = StateTeller(SdkEvidence(self._kube), self.name, progress) if progress else None
-        return wait_for(self._kube, self.name, until, timeout, tell)
+        with translated():
+            end = wait(Cluster(self._kube.within(timeout), self.name), until, progress or _ignore)
+        return end.code if end else None
 
-    def delete(self, timeout: float = release.REMOVAL) -> None:
+    def delete(self, timeout: float = 600) -> None:
         """Uninstall the release, and return when its pods are gone. Raises ReleaseError."""
         self.close()
-        release.uninstall(self._kube, self.release, timeout)
+        with translated():
+            release.uninstall(self._kube, self.release, timeout)
 
     def close(self) -> None:
         """Leave the MiniCluster as it is. Its jobs go on, but the futures of unfinished jobs raise ClosedError."""
@@ -244,6 +242,8 @@ class MiniCluster:
             raise WaitTimeoutError(f"{self.name} in {self._kube}: no answer within {timeout} s") from None
 
     def _start_session(self, stop: threading.Event) -> Channel:
-        lead = wait_for_lead(self._kube, self.name, None, stop)
-        words = lead.flux_words("python", "-c", BOOT)
-        return self._kube.run(lead.pod.name, lead.pod.runner, words, stdin=True)
+        return ask.start(self._kube, wait_for_lead(self._kube, self.name, stop=stop))
+
+
+def _ignore(_: str) -> None:
+    """Say nothing."""

@@ -19,8 +19,12 @@
 
 from __future__ import annotations
 
-from minicluster import lines
-from minicluster.errors import KubernetesError, MiniClusterError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from minicluster import errors, lines
+from minicluster.errors import MiniClusterError
+from minicluster.lead.ask import LateError
 from minicluster.sdk.finished import FinishedJob
 
 
@@ -36,23 +40,13 @@ class NotFoundError(SdkError):
     """There is no such MiniCluster."""
 
 
-class ApiError(SdkError, KubernetesError):
+class ApiError(SdkError):
     """Kubernetes refuses a request, or can't be reached; ``status`` is HTTP's, 0 if there was no answer."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         """Keep the status."""
         super().__init__(message)
-        self.status, self.reason = status, message
-
-    @property
-    def is_forbidden(self) -> bool:
-        """Whether this user has no right to do that."""
-        return self.status == 403
-
-    @property
-    def is_passing(self) -> bool:
-        """Whether the same request may succeed a little later."""
-        return self.status in (0, 408, 429) or self.status >= 500
+        self.status = status
 
 
 class ReleaseError(SdkError):
@@ -107,3 +101,39 @@ class JobRefused(JobError):  # noqa: N818 - what happened
 
 class JobLost(JobError):  # noqa: N818 - what happened
     """Flux no longer has the job: the lead's state was lost."""
+
+
+#: The SDK's errors by those of the rooms below; the first that fits counts
+MEANT: tuple[tuple[type[MiniClusterError] | tuple[type[MiniClusterError], ...], type[SdkError]], ...] = (
+    ((errors.DeadlineError, LateError), WaitTimeoutError),
+    (errors.EndError, EndedError),
+    (errors.ChoiceError, ArgumentError),
+    (errors.StatusError, NotFoundError),
+    ((errors.ToolError, errors.SpecError), ReleaseError),
+)
+
+
+def meant(error: MiniClusterError) -> SdkError:
+    """Return an error of the rooms below as the SDK's."""
+    if isinstance(error, SdkError):
+        return error
+    cause = error.cause if isinstance(error, errors.AccessError) else error
+    if isinstance(cause, errors.KubernetesError):
+        return ApiError(str(cause), cause.status)
+    kind = next((kind for those, kind in MEANT if isinstance(error, those)), ApiError)
+    return kind(_explained(error) if kind is ReleaseError else str(error))
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise errors of the rooms below as the SDK's."""
+    try:
+        yield
+    except MiniClusterError as error:
+        raise meant(error) from None
+
+
+def _explained(error: MiniClusterError) -> str:
+    from minicluster.release import helm  # noqa: PLC0415 - it is needed after a failure alone
+
+    return helm.explain(error)

@@ -2,39 +2,38 @@
 
 import logging
 import threading
-import time
-from contextlib import suppress
 
 from minicluster.cluster.lead import Lead
-from minicluster.live.telling import StateTeller
-from minicluster.sdk.client import KubeClient, Object
-from minicluster.sdk.exceptions import ApiError
-from minicluster.sdk.leads import leads
-from minicluster.sdk.sdk_evidence import SdkEvidence
+from minicluster.errors import EndError
+from minicluster.kube.port import KubePort
+from minicluster.live.lookup import Cluster
+from minicluster.live.telling import ended
+from minicluster.live.wait import is_ready, look_for
 
 #: Seconds of a wait that nothing is said about, and between two looks
 QUIET = 10.0
 LOG = logging.getLogger("minicluster.sdk")
 
 
-def wait_for_lead(kube: KubeClient, name: str, seconds: float | None, stop: threading.Event | None = None) -> Lead:
-    """Return the lead as soon as it is ready. A MiniCluster that sleeps is woken. Raises what `leads` raises.
+def wait_for_lead(kube: KubePort, name: str, seconds: float | None = None, stop: threading.Event | None = None) -> Lead:
+    """Return the lead as soon as it is ready. A MiniCluster that sleeps is woken.
 
-    Each state that the MiniCluster is in meanwhile is logged once, as a warning, in the words of `minicluster wait`.
+    Each state that it is in meanwhile is logged once, as a warning, in the words of `minicluster wait`.
+    Raises EndError; DeadlineError when the seconds are over, or ``stop`` is set; AccessError, KubernetesError.
     """
-    begin, told = time.monotonic(), set[str]()
+    cluster = Cluster(kube.within(seconds, stop), name)
+    lead = cluster.read_lead()
+    # mostly this one request is enough
+    if lead and lead.is_ready:
+        return lead
+    told = set[str]()
 
     def log(text: str) -> None:
         if text not in told:
             told.add(text)
             LOG.warning("waiting for %s", text)
 
-    tell = StateTeller(SdkEvidence(kube), name, log)
-
-    def tell_late(job: Object, lead: Lead | None) -> None:
-        if time.monotonic() - begin >= QUIET:
-            with suppress(ApiError):  # of a user who may not ask the lead
-                tell(job, lead)
-
-    found = leads(kube, name, seconds, stop, wakes=True, tell=tell_late, every=QUIET)
-    return next(lead for lead in found if lead.is_ready)
+    end, lead = look_for(cluster, is_ready, log, quiet=QUIET)
+    if end or not lead:
+        raise EndError(ended(name, end or ("Gone", ""), lead))
+    return lead

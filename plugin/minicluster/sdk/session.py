@@ -12,11 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from minicluster.lead.conversation import BrokenError, Channel, Conversation
+from minicluster.errors import AwayError, MiniClusterError
+from minicluster.kube.port import Channel
+from minicluster.lead.conversation import BrokenError, Conversation
 from minicluster.lead.program import first_line
 from minicluster.outage import PATIENCE, Outage
-from minicluster.sdk.channel import LostError
-from minicluster.sdk.exceptions import ApiError, ClosedError, SdkError
+from minicluster.sdk.exceptions import ClosedError, SdkError, meant
 from minicluster.sdk.requests import LeadRequest, Message
 
 #: Seconds until the next attempt
@@ -30,7 +31,7 @@ class Session:
     """A thread that talks to the lead while there are open requests."""
 
     def __init__(self, connect: Callable[[threading.Event], Channel]) -> None:
-        """Make it; ``connect`` waits for a lead and starts `flux python -c BOOT` there, or raises SdkError."""
+        """Make it; ``connect`` waits for a lead and starts `flux python -c BOOT` there, or raises MiniClusterError."""
         self._connect = connect
         self._open: dict[str, LeadRequest] = {}
         self._outbox: deque[Message] = deque()
@@ -109,14 +110,14 @@ class Session:
                     conversation = self._begin(channel)
                     outage.end()
                     self._converse(conversation)
-            except (ApiError, BrokenError) as raised:
-                error = raised if isinstance(raised, ApiError) else LostError(str(raised))
-                if not error.is_passing or not outage.is_forgiven(PATIENCE):
-                    self._fail(error)
+            except (AwayError, BrokenError) as error:
+                if not outage.is_forgiven(PATIENCE):
+                    self._fail(meant(error))
                     outage.end()
                 self._stop.wait(RETRY)
-            except SdkError as error:
-                self._fail(error)
+            except MiniClusterError as error:
+                self._fail(meant(error))
+                self._stop.wait(RETRY)
             except Exception as error:
                 # the thread must live on: without it later requests would wait forever
                 logging.getLogger(__name__).exception("the conversation with the lead broke")
@@ -131,7 +132,7 @@ class Session:
         return not self._stop.is_set()
 
     def _begin(self, channel: Channel) -> Conversation:
-        """Start remote.py, and send all open requests. Raises ApiError, BrokenError."""
+        """Start remote.py, and send all open requests. Raises KubernetesError, BrokenError."""
         conversation = Conversation(channel, first_line("remote"))
         conversation.begin(self._reader, self._stop)
         with self._changed:
@@ -145,7 +146,7 @@ class Session:
         return conversation
 
     def _converse(self, conversation: Conversation) -> None:
-        """Send messages and pass replies to their requests, until it is closed. Raises ApiError, BrokenError."""
+        """Send messages and pass replies to their requests, until it is closed. Raises KubernetesError, BrokenError."""
         while not self._stop.is_set():
             with self._changed:
                 messages = list(self._next())

@@ -1,21 +1,15 @@
 """A command in a MiniCluster of its own, which is removed when the work has ended."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from minicluster.cluster.lead import Lead
-from minicluster.errors import StateError
-from minicluster.live.once import StartWatch
-from minicluster.live.telling import StateTeller
-from minicluster.release.oneshot import Oneshot
-from minicluster.sdk import release
-from minicluster.sdk.channel import Result
-from minicluster.sdk.client import KubeClient, Object
-from minicluster.sdk.exceptions import ArgumentError, EndedError
-from minicluster.sdk.lead_log import logs
-from minicluster.sdk.leads import find_job, wait_for
-from minicluster.sdk.sdk_evidence import SdkEvidence
+from minicluster.kube.port import KubePort
+from minicluster.sdk.exceptions import ArgumentError, ReleaseError
+from minicluster.sdk.release import check_post_renderer
+from minicluster.sdk.result import Result
+
+if TYPE_CHECKING:
+    from minicluster.release.oneshot import Oneshot
 
 #: Gets a line for people
 Progress = Callable[[str], None]
@@ -35,8 +29,10 @@ class RunOptions(TypedDict, total=False):
 
 def asked_for(
     words: Sequence[str], values: Mapping[str, Any] | None, timeout: float | None, options: RunOptions
-) -> Oneshot:
+) -> "Oneshot":
     """Return what is asked of a run. Raises ArgumentError for an unknown option."""
+    from minicluster.release.oneshot import Oneshot  # noqa: PLC0415 - it brings the renderer
+
     unknown = [name for name in options if name not in RunOptions.__annotations__]
     if unknown:
         raise ArgumentError(
@@ -45,27 +41,18 @@ def asked_for(
     return Oneshot(command=words, values=values or {}, seconds=timeout, **options)
 
 
-def run(kube: KubeClient, asked: Oneshot, progress: Progress | None) -> Result:
+def run(kube: KubePort, asked: "Oneshot", progress: Progress) -> Result:
     """Install a release, wait until its work has ended, and remove it; return the exit code and the lead's log.
 
-    Raises ReleaseError, ApiError, WaitTimeoutError; EndedError when it can't start, or fails without an exit code.
+    Raises DeadlineError; EndError when it can't start, or fails without an exit code; ToolError, AccessError;
+    ReleaseError when the release can't be removed.
     """
-    end = None if asked.seconds is None else time.monotonic() + asked.seconds
-    with release.installed_once(kube, asked):
-        name = find_job(kube, asked.name)["metadata"]["name"]
-        seconds = None if end is None else max(0.0, end - time.monotonic())
-        code = wait_for(kube, name, "end", seconds, _teller(kube, name, progress))
-        return Result(code or 0, "".join(f"{line}\n" for line in logs(kube, name, "", follow=False)), "")
+    from minicluster.live.once import run_once  # noqa: PLC0415 - few programs need them
+    from minicluster.live.temporary import TemporaryRelease  # noqa: PLC0415
 
-
-def _teller(kube: KubeClient, name: str, progress: Progress | None) -> Callable[[Object, Lead | None], None]:
-    """Return a function that says the state when it has changed. It raises EndedError for a pod that can't start."""
-    tell, check = StateTeller(SdkEvidence(kube), name, progress or (lambda _: None)), StartWatch(name)
-
-    def told(job: Object, lead: Lead | None) -> None:
-        try:
-            check(tell(job, lead))
-        except StateError as error:
-            raise EndedError(str(error)) from None
-
-    return told
+    check_post_renderer()
+    log, release = bytearray(), TemporaryRelease(kube, asked, progress)
+    end = run_once(release, progress, log.extend, keeps=False)
+    if release.left:
+        raise ReleaseError(release.left)
+    return Result(end.code, log.decode(errors="replace"), "")

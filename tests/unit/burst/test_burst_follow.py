@@ -20,13 +20,13 @@ from typing import Any
 import burst_world
 import pytest
 from click.testing import CliRunner, Result
-from minicluster import kubectl
+from minicluster import tool as kubectl
 from minicluster.burst import demand, follower, plan, probe
 from minicluster.burst.install import How
 from minicluster.burst.room import Offer, RootJob
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.conversation import BrokenError
 from minicluster.render.load import load
 from support import CERTIFICATE, front_door
@@ -592,7 +592,7 @@ def test_an_offer_is_not_written_to_a_lead_that_is_gone(monkeypatch: pytest.Monk
             super().__exit__(*error)
             found.offer("b0", Offer(2, 4, 1, 4))
 
-    pod = SimpleNamespace(exec_words=lambda *_: ("exec", "p", "--"))
+    pod = SimpleNamespace(name="p", runner="flux")
     lead = SimpleNamespace(pod=pod, flux_words=lambda *_: [])
     monkeypatch.setattr(found, "_find_lead", lambda: lead)
     monkeypatch.setattr(Kubernetes, "words", lambda *_: [sys.executable, "-c", ""])

@@ -11,7 +11,7 @@ from minicluster.burst.address import Address
 from minicluster.burst.root import BurstRequest, parse_values
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.render import broker, hostlist, resources
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel

@@ -8,7 +8,7 @@ from minicluster.cluster.events import silent_troubles
 from minicluster.cluster.find import find_by_name
 from minicluster.cluster.reasons import pod_with_reason, why_no_pod, with_reasons
 from minicluster.cluster.without_flux import state_without_flux
-from minicluster.kubectl import CommandError
+from minicluster.errors import RefusedError
 from status_samples import NOW, RUNNING, UNSCHEDULABLE, job, pod, waiting
 
 MOUNT = 'MountVolume.SetUp failed for volume "munge" : secret "munge-key" not found'
@@ -65,23 +65,16 @@ class Objects:
         self.asked = 0
 
     def get(self, kind: str, name: str) -> Any:
-        return job(self.size) if (kind, name) == ("job", "mini") else None
+        return job(self.size) if (kind, name) == ("job", "mini") else {}
 
-    def select(self, kind: str, _labels: str) -> Any:
-        assert kind == "pods"
-        return {"items": self.pods}
-
-    def warnings(self) -> Any:
+    def select(self, kind: str, _labels: str = "", fields: str = "") -> Any:
+        if kind == "pods":
+            return {"items": self.pods}
+        assert (kind, fields[:12]) == ("events", "type=Warning")
         self.asked += 1
         if self.refused:
-            raise CommandError("kubectl get events", "events is forbidden: User x")
+            raise RefusedError("list events: no", status=403)
         return {"items": self.events}
-
-    def tail(self, _pod: str, _lines: int) -> str:
-        raise AssertionError
-
-    def ask(self, _lead: Any) -> str:
-        raise AssertionError
 
     def state(self) -> tuple[str, str] | None:
         """Return the state, and why."""

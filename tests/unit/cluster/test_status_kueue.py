@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_kube import FakeKube
 from fake_kubectl import asked, make_kubectl
+from minicluster.cluster.find import find_by_name
 from minicluster.cluster.kueue import why_held
+from minicluster.cluster.reasons import with_reasons
 from status_samples import GATED, SETTINGS, UNSCHEDULABLE, flux, job, pod, suspended, workload
 
 NO_QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor a, 1 more needed"
@@ -19,6 +22,13 @@ def not_started(time: str, message: str) -> dict[str, Any]:
     made = workload(("QuotaReserved", "False", "Workload has finished"), ("Finished", "True", message))
     made["status"]["conditions"][1] |= {"reason": "FailedToStart", "lastTransitionTime": f"2026-01-01T00:00:0{time}Z"}
     return made
+
+
+def queued_job() -> dict[str, Any]:
+    """Return a Job in a queue that runs."""
+    found = job()
+    found["metadata"] |= {"uid": "u-1", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    return found
 
 
 @pytest.mark.parametrize(
@@ -88,3 +98,22 @@ def test_status_reads_the_kueue_workload_of_a_job_with_gated_pods(
     done = kubectl("mini", "-o", "json", **answers, workloads={"items": [held]})
     reason = f"Pending: waits for Kueue: {NO_QUOTA}"
     assert json.loads(done.stdout)["missing"] == [{"ranks": "1", "reason": reason}]
+
+
+@pytest.mark.parametrize(
+    ("found", "is_asked"),
+    [
+        pytest.param(suspended(queue="q"), True, id="held"),
+        pytest.param(suspended(), False, id="suspended by a person"),
+        pytest.param(queued_job(), False, id="admitted"),
+    ],
+)
+def test_kueue_is_asked_only_about_a_job_that_it_may_hold(found: Any, is_asked: bool) -> None:
+    held = workload(("QuotaReserved", "False", NO_QUOTA))
+    kube = FakeKube(has={"job": found, "pods": [pod(0)], "workloads.kueue.x-k8s.io": [held]})
+    mini = find_by_name(kube, "mini")
+    assert mini
+    told = with_reasons(kube, mini).job
+    assert told
+    assert told.why_suspended == (f"Kueue's queue q: {NO_QUOTA}" if is_asked else "")
+    assert any("workloads" in what for _, what, _ in kube.asked) == is_asked

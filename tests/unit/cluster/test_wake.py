@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_kube import FakeKube, Then
 from live_kubectl import FORBIDDEN, Kubectl, lead, say
 from minicluster.cluster.wake import is_asleep, wake, was_woken
 from minicluster.errors import StateError
@@ -50,18 +51,9 @@ def test_a_resumed_job_was_woken_unless_kueue_admitted_it() -> None:
 # Requests to Kubernetes -------------------------------------------------------------------------------------------
 
 
-class Api:
-    """A Job, and the answers to patches: what the Job is then, or None for a conflict."""
-
-    def __init__(self, found: dict[str, Any], *answers: dict[str, Any] | None) -> None:
-        self.found, self.answers, self.changes = found, list(answers), list[Any]()
-
-    def get(self) -> dict[str, Any]:
-        return self.found
-
-    def patch(self, change: Mapping[str, Any]) -> dict[str, Any] | None:
-        self.changes.append(change)
-        return self.answers.pop(0)
+def kube(found: Any, *answers: dict[str, Any] | None) -> FakeKube:
+    """Return a Job, and the answers to patches: what the Job is then, or None for a conflict."""
+    return FakeKube(has={"job": found, "patch": Then(answers or [None])})
 
 
 def resume(version: str) -> dict[str, Any]:
@@ -74,35 +66,35 @@ def drop(version: str, *others: str) -> dict[str, Any]:
 
 
 def test_wake_resumes_the_job_and_keeps_no_field_manager() -> None:
-    api = Api(asleep("7", "helm"), asleep("8", "helm", "minicluster-agent"), asleep("9", "helm"))
-    wake(api)
-    assert api.changes == [resume("7"), drop("8", "helm")]
+    api = kube(asleep("7", "helm"), asleep("8", "helm", "minicluster-agent"), asleep("9", "helm"))
+    wake(api, "mini")
+    assert api.patches == [resume("7"), drop("8", "helm")]
 
 
 def test_wake_retries_when_others_change_the_job() -> None:
     ours = asleep("8", "helm", "minicluster-agent")
-    api = Api(asleep("7"), None, ours, None, asleep("11"))
-    api.get = iter([asleep("6"), asleep("7"), asleep("10", "minicluster-agent")]).__next__  # type: ignore[method-assign]
-    wake(api)
-    assert api.changes == [resume("6"), resume("7"), drop("8", "helm"), drop("10")]
+    # an empty patch tells what there is after a conflict
+    api = kube(Then([asleep("6"), asleep("7")]), None, ours, None, asleep("10", "minicluster-agent"), asleep("11"))
+    wake(api, "mini")
+    assert api.patches == [resume("6"), resume("7"), drop("8", "helm"), {}, drop("10")]
 
 
 def test_wake_gives_up_after_repeated_conflicts() -> None:
-    api = Api(asleep(), *[None] * 5)
+    api = kube(asleep(), *[None] * 5)
     with pytest.raises(StateError, match=r"^the Job was changed again and again while it was resumed: try again$"):
-        wake(api)
+        wake(api, "mini")
     # the agent drops the field ownership that we could not drop
-    api = Api(asleep(), asleep("8", "minicluster-agent"), *[None] * 5)
-    api.found["metadata"]["managedFields"] = [{"manager": "minicluster-agent"}]
-    wake(api)
-    assert len(api.changes) == 6
+    ours = asleep("8", "minicluster-agent")
+    api = kube(asleep(), ours, *[None, ours] * 5)
+    wake(api, "mini")
+    assert len(api.patches) == 11
 
 
 def test_wake_changes_no_job_that_is_not_asleep() -> None:
     for found in (job(), suspended(), asleep(why="the value suspend"), {}):
-        api = Api(found)
-        wake(api)
-        assert api.changes == []
+        api = kube(found)
+        wake(api, "mini")
+        assert api.patches == []
 
 
 # The commands -----------------------------------------------------------------------------------------------------

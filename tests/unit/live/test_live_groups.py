@@ -5,14 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from live_kubectl import FORBIDDEN
+from fake_kube import forbidden
 from minicluster.cluster.find import Found, find_by_name
 from minicluster.cluster.groups import registered, size_of
 from minicluster.cluster.reasons import with_reasons
-from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live import listing
 from minicluster.live.document import document
-from minicluster.live.kubectl_evidence import KubectlEvidence
 from minicluster.live.snapshot import snapshot
 from minicluster.live.table import table
 from minicluster.release.resize import resize
@@ -153,7 +152,7 @@ def test_without_the_right_to_list_jobs_pods_tell_the_size_of_a_group() -> None:
     class Few(Objects):
         def select(self, kind: str, labels: str, /) -> Any:
             if kind == "jobs":
-                raise CommandError("kubectl get jobs", FORBIDDEN)
+                raise forbidden("jobs")
             return super().select(kind, labels)
 
     assert [(one.name, one.size) for one in found(Few()).groups] == [("gpu", 2), ("spot", 0)]
@@ -208,6 +207,6 @@ def test_status_says_why_kueue_keeps_pods_of_a_group_gated(monkeypatch: pytest.M
     monkeypatch.setattr(f"{__name__}.JOBS", [grows, JOBS[1]])
     held = workload(("QuotaReserved", "False", "no quota"))
     monkeypatch.setattr(Kubernetes, "get", lambda _, *words: {"items": [held] if "u-2" in words[-1] else []})
-    mini = with_reasons(KubectlEvidence(Kubernetes()), found(Objects([pod(0), group_pod("gpu", 0), gated])))
+    mini = with_reasons(Kubernetes(), found(Objects([pod(0), group_pod("gpu", 0), gated])))
     gpu = mini.groups[0]
     assert (gpu.why_held, gpu.pods[0].why, gpu.pods[1].why) == ("", "Running", "Pending: waits for Kueue: no quota")

@@ -64,14 +64,14 @@ def test_logs_prints_the_log_of_a_node_of_a_group(kubectl: Kubectl, text: str) -
     assert kubectl.run("logs", "mini", "--node", text, "-c", "mine") == Done(0, "one\n", "")
     *_, pods, log = kubectl.asked()
     assert f"--selector={JOB}" in pods
-    assert log == "logs mini-gpu-1-x --container=mine --timestamps --follow=false"
+    assert log == "logs mini-gpu-1-x --container=mine --timestamps"
 
 
 @pytest.mark.parametrize("text", ["0", "mini-0"])
 def test_the_node_of_the_lead_is_the_lead(kubectl: Kubectl, text: str) -> None:
     (kubectl.folder / "logs").write_text(line(1, "one"))
     assert kubectl.run("logs", "mini", "--node", text) == Done(0, "one\n", "")
-    assert kubectl.asked()[-1] == "logs mini-0-x --container=mini --timestamps --follow=false"
+    assert kubectl.asked()[-1] == "logs mini-0-x --container=mini --timestamps"
 
 
 def test_logs_follows_a_node_through_its_pods_to_the_end_of_its_job(kubectl: Kubectl) -> None:

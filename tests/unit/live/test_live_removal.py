@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from minicluster.errors import StateError
-from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live import removal
-from minicluster.live.lookup import Cluster
+from minicluster.tool import CommandError
 
 CONFLICT = CommandError("kubectl delete", "Error from server (Conflict): the object has been modified")
 
@@ -46,7 +46,7 @@ class Server(Kubernetes):
     conflicts: list[dict[str, Any]] = field(default_factory=list)  #: what the own Job becomes just before its deletion
     deleted: list[tuple[str, Any]] = field(default_factory=list)
 
-    def select(self, kind: str, labels: str) -> dict[str, Any]:
+    def select(self, kind: str, labels: str = "", _fields: str = "") -> dict[str, Any]:
         assert labels
         if kind == "jobs":
             return {"items": json.loads(json.dumps(self.jobs))}
@@ -65,7 +65,7 @@ class Server(Kubernetes):
 
 def remove(server: Server, *, keeps_ended: bool = True) -> list[str]:
     said: list[str] = []
-    removal.remove(Cluster(server, "mc"), said.append, keeps_ended=keeps_ended)
+    removal.remove(server, "mc", said.append, keeps_ended=keeps_ended)
     return said
 
 

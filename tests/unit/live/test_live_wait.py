@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
-from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.errors import AwayError
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.live import watch
 from minicluster.outage import Outage
 from status_samples import SETTINGS, STARTS, SUSPENDED, UNSCHEDULABLE, ended, flux, job, suspended
@@ -167,17 +168,18 @@ def test_wait_tries_again_after_an_outage_but_not_after_a_refusal(kubectl: Kubec
 
 
 def test_each_outage_has_a_time_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("minicluster.streams.say", lambda _: None)
+    said: list[str] = []
     outage, kubernetes = Outage(), Kubernetes()
     for now in (0.0, 899.0, 901.0):
         monkeypatch.setattr("time.monotonic", lambda now=now: now)
         if now == 901.0:
             outage.end()
-        with watch._bridged(outage, kubernetes):
-            raise CommandError("kubectl get", "away")
+        with watch._bridged(outage, kubernetes, said.append):
+            raise AwayError("kubectl get: away", "away")
     monkeypatch.setattr("time.monotonic", lambda: 1802.0)
-    with pytest.raises(CommandError), watch._bridged(outage, kubernetes):
-        raise CommandError("kubectl get", "away")
+    with pytest.raises(AwayError), watch._bridged(outage, kubernetes, said.append):
+        raise AwayError("kubectl get: away", "away")
+    assert said == ["away: trying again for 900 s"] * 2
 
 
 # logs -------------------------------------------------------------------------------------------------------------
@@ -225,7 +227,7 @@ def test_logs_prints_the_bytes_of_the_log_unchanged(kubectl: Kubectl) -> None:
     with kubectl.start("logs", "mini", "-c", "agent", text=False) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, b"one\nb\0\nZ \xff\n", b"")
-    assert kubectl.asked()[-1] == "logs mini-0-x --container=agent --timestamps --follow=false"
+    assert kubectl.asked()[-1] == "logs mini-0-x --container=agent --timestamps"
 
 
 def test_logs_prints_a_progress_bar_and_a_long_line_once(kubectl: Kubectl) -> None:

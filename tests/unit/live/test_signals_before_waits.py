@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
-from minicluster.kubectl_stream import Stream
+from minicluster.errors import AwayError
+from minicluster.kube.kubectl_stream import Stream
+from minicluster.lead.ask import read
 from minicluster.live.run import KILL, START, _Piped
 from minicluster.signals import handled, wait
 
@@ -55,12 +57,12 @@ def test_a_signal_ends_the_reading_of_a_stream() -> None:
         raise KeyboardInterrupt
 
     with (
-        closing(Stream(["sleep", str(LONG)], lambda *_: Exception(), has_input=False, apart=False)) as stream,
+        closing(Stream(["sleep", str(LONG)], lambda *_: AwayError(""), has_input=False, apart=False)) as stream,
         handled([signal.SIGTERM], stop),
         signal_during("select"),
         pytest.raises(KeyboardInterrupt),
     ):
-        list(stream.lines())
+        read(stream, None)
 
 
 @pytest.mark.parametrize(("seconds", "answers", "found"), [(0, [False], False), (None, [False, True], True)])

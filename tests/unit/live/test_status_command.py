@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import status_samples as samples
 from fake_kubectl import FORBIDDEN, IDLE, NO_EXEC, NONE, REFUSED, Kubectl, asked, make_kubectl
-from minicluster import kubectl as client
 from minicluster.commands.status import INTERVAL
-from minicluster.lead import question
-from minicluster.live import kubectl_evidence
+from minicluster.kube import kubectl as client
+from minicluster.lead import ask, question
 from status_samples import SETTINGS, STARTS, UNSCHEDULABLE, flux, pod, show
 
 AWAY = "jobs go on without the API server: try again, or check KUBECONFIG and --context"
@@ -188,7 +187,7 @@ def test_status_gives_up_on_a_kubectl_that_hangs(
     kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, state: str | None
 ) -> None:
     monkeypatch.setattr(client, "GET_SECONDS", 0.3)
-    monkeypatch.setattr(kubectl_evidence, "EXEC_SECONDS", 0.3)
+    monkeypatch.setitem(ask.QUESTIONS, "status", ask.QUESTIONS["status"]._replace(seconds=0.3))
     sleep = shutil.which("sleep")
     fake = (
         (tmp_path / "kubectl").read_text().replace('. "$folder', f'[ $name != {name} ] || exec {sleep} 60\n. "$folder')

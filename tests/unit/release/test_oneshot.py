@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError, ToolError
-from minicluster.kubectl import CommandError, Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.names import LABEL
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot, cluster_values, made_up_name, runner_values
+from minicluster.tool import CommandError
 
 CALLS = list[tuple[str, ...]]
 

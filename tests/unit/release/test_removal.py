@@ -1,7 +1,7 @@
 """The removal of a release by Helm."""
 
 import pytest
-from minicluster.kubectl import Kubernetes
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.release import helm
 
 

@@ -7,7 +7,7 @@ import socket
 import threading
 from typing import Any
 
-from minicluster.sdk.channel import LostError
+from minicluster.errors import AwayError
 
 
 class StandIn:
@@ -32,7 +32,7 @@ class StandIn:
         if data:
             return data
         if self.exit_code is None:
-            raise LostError("the connection to the pod broke")
+            raise AwayError("the connection to the pod broke")
         return None
 
     def write(self, data: bytes) -> None:
@@ -40,6 +40,9 @@ class StandIn:
         self.counts.append(len(lines))
         for line in lines:
             self.written.put(json.loads(line))
+
+    def abort(self) -> None:
+        self._far.close()
 
     def close(self) -> None:
         self.is_closed.set()

@@ -11,25 +11,27 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fake_kube import FakeKube, Then
 from kubernetes.client.exceptions import ApiException
-from minicluster.cluster.pods import read_pod
-from minicluster.errors import MiniClusterError
-from minicluster.lead.question import SilentError
+from minicluster.cluster.hosts import lead_of
+from minicluster.errors import AwayError, MiniClusterError, RefusedError
+from minicluster.kube.channel import PodChannel
+from minicluster.kube.client import errors as translated
+from minicluster.kube.client import read_error
+from minicluster.lead.ask import read
+from minicluster.live import logs
+from minicluster.live.lookup import Cluster
 from minicluster.sdk import (
     ApiError,
     ArgumentError,
     FinishedJob,
     JobFailed,
     PortForward,
-    Result,
     exceptions,
-    lead_log,
 )
-from minicluster.sdk.channel import LostError, PodChannel, finish
-from minicluster.sdk.client import errors as translated
-from minicluster.sdk.client import read_error
-from minicluster.sdk.sdk_evidence import SdkEvidence
-from status_samples import pod
+from minicluster.sdk import forward as forward_module
+from minicluster.sdk.log_lines import lines_of
+from status_samples import RUNNING, job, pod
 from support import PACKAGE
 from websocket import ABNF, WebSocketConnectionClosedException
 
@@ -87,10 +89,13 @@ def test_a_command_in_a_pod_returns_its_output_and_exit_code():
     )
     channel = PodChannel(fake)
     channel.write(b"in")
-    assert finish(channel) == Result(3, "aé", "problem\n")
+    assert read(channel, None) == "aé".encode()
+    assert (channel.exit_code, channel.stderr) == (3, b"problem\n")
     assert fake.sent == [b"\x00in"]
+    channel.close()
     assert fake.is_closed
-    assert finish(PodChannel(FakeSocket(end(0), CLOSE))) == Result(0, "", "")
+    channel = PodChannel(FakeSocket(end(0), CLOSE))
+    assert (read(channel, None), channel.exit_code) == (b"", 0)
 
 
 @pytest.mark.parametrize(
@@ -104,13 +109,10 @@ def test_a_command_in_a_pod_returns_its_output_and_exit_code():
         ),
     ],
 )
-def test_a_command_whose_connection_breaks_raises_lost_error(frames, message):
-    fake = FakeSocket(*frames)
-    with pytest.raises(LostError) as caught:
-        finish(PodChannel(fake))
+def test_a_command_whose_connection_breaks_raises_away_error(frames, message):
+    with pytest.raises(AwayError) as caught:
+        read(PodChannel(FakeSocket(*frames)), None)
     assert str(caught.value) == message
-    assert caught.value.is_passing
-    assert fake.is_closed
 
 
 def http(status: int, body: str | None = None, reason: str = "") -> ApiException:
@@ -148,17 +150,18 @@ def test_read_error_finds_status_and_message_of_a_kubernetes_error(error, expect
     assert read_error(error) == expected
 
 
-def test_errors_of_the_kubernetes_client_are_translated_to_api_error():
-    with pytest.raises(ApiError, match="get job a: no") as caught, translated("get job a"):
+def test_errors_of_the_kubernetes_client_are_those_of_the_port():
+    with pytest.raises(RefusedError, match=r"^get job a: no$") as caught, translated("get job a"):
         raise http(403, '{"message": "no"}')
-    assert (caught.value.status, caught.value.is_passing) == (403, False)
-    with pytest.raises(ApiError) as caught, translated("get job a"):
+    assert (caught.value.status, caught.value.reason) == (403, "no")
+    with pytest.raises(AwayError) as caught, translated("get job a"):
         raise ConnectionRefusedError(111, "refused")
     assert str(caught.value) == "get job a: Kubernetes can't be reached: [Errno 111] refused"
-    assert caught.value.is_passing
-    with pytest.raises(LostError) as caught, translated("exec", passing=LostError):
+    for status in (410, 429, 503):
+        with pytest.raises(AwayError), translated("watch"):
+            raise http(status)
+    with pytest.raises(AwayError), translated("exec", passing=(404,)):
         raise http(0, None, "Handshake status 404 Not Found -+-+-")
-    assert caught.value.is_passing
 
 
 def test_each_sdk_error_is_a_documented_minicluster_error():
@@ -169,44 +172,47 @@ def test_each_sdk_error_is_a_documented_minicluster_error():
     assert (str(error), error.exit_code, error.output) == ("job f1 failed: exit code 3", 3, "x")
 
 
-class Logs:
-    """A `KubeClient` whose pods have logs."""
+CONTAINERS = [{"name": "mini", "env": [{"name": "MINICLUSTER_HOME", "value": "/mnt/flux"}]}]
 
-    def __init__(self, *answers: bytes | ApiError) -> None:
-        self.answers = list(answers)
 
-    def log(self, pod: str, container: str, *, follow: bool) -> Any:
-        assert (pod, container, type(follow)) == ("mini-0-x", "mini", bool)
-        answer = self.answers.pop(0)
-        if isinstance(answer, ApiError):
-            raise answer
-        pieces = [answer[place : place + 7] for place in range(0, len(answer), 7)]
-        return SimpleNamespace(stream=lambda **_: iter(pieces), close=lambda: None)
+def leads(*names: str) -> list[Any]:
+    """Return pods of index 0."""
+    return [{**pod(0, RUNNING, uid=name, name=name), "spec": {"containers": CONTAINERS}} for name in names]
+
+
+def log_of(kube: FakeKube, *, follow: bool, container: str = "") -> list[str]:
+    """Return the lines of the lead's log."""
+    where = (Cluster(kube, "mini"), lead_of("mini"), container)
+    return list(lines_of(logs.follow(*where, lambda _: None) if follow else logs.show(*where)))
 
 
 def test_the_sdk_returns_each_line_of_a_log_once(caplog):
     first = b"2026-01-01T00:00:00.9Z a\n2026-01-01T00:00:00.91Z b c\nfailed to try\n"
-    second = (
-        first + "2026-01-01T00:00:00.999999999+01:00 é\n2026-01-01T00:00:01Z \n2026-01-01T00:00:02Z 50%\rno".encode()
+    second = "2026-01-01T00:00:00.999999999+01:00 é\n2026-01-01T00:00:01Z \n2026-01-01T00:00:02Z 50%\rno".encode()
+    looks = Then([job(), job(), job(end=("Complete", "x"))])
+    kube = FakeKube(
+        has={"job": looks, "pods": leads("mini-0-x")}, logs={"mini-0-x": Then([first, first, first + second])}
     )
-    kube = Logs(first, ApiError("gone", 404), second)
-    lead = SimpleNamespace(uid="1", pod=SimpleNamespace(name="mini-0-x", runner="mini"))
-    log = lead_log._PodLog(kube, lead, "")
+    assert log_of(kube, follow=True) == ["a", "b c", "é", "", "50%\rno"]
     # the kubelet's own words are no lines of the log
-    assert list(log.lines(follow=True)) == ["a", "b c"]
-    assert caplog.messages == ["log of pod mini-0-x: failed to try"]
-    assert list(log.lines(follow=True)) == []
-    assert list(log.lines(follow=True)) == ["é", ""]
-    kube.answers = [second + b" end", second + b" end"]
-    assert list(log.lines(follow=True)) == []
-    assert list(log.lines(follow=False)) == ["50%\rno end"]
-    kube.answers = [ApiError("forbidden", 403)]
-    with pytest.raises(ApiError):
-        list(log.lines(follow=True))
-    said = "container mini is not valid for pod mini-0-x out of: agent"
-    kube.answers = [ApiError(said, 400)]
-    with pytest.raises(ArgumentError, match=f"^container='mini': {said}$"):
-        list(log.lines(follow=True))
+    assert caplog.messages == ["of a log: failed to try"]
+
+
+def test_the_log_of_a_lead_that_is_replaced_begins_on_a_line_of_its_own():
+    pods = Then([leads("mini-0-x"), leads("mini-0-y")])
+    log = {"mini-0-x": b"2026-01-01T00:00:00Z cut", "mini-0-y": b"2026-01-01T00:00:01Z new\n"}
+    kube = FakeKube(has={"job": Then([job(), job(), job(end=("Complete", "x"))]), "pods": pods}, logs=log)
+    assert log_of(kube, follow=True) == ["cut", "new"]
+
+
+def test_a_log_that_can_not_be_read_is_an_error_of_the_sdk():
+    kube = FakeKube(has={"job": job(), "pods": leads("mini-0-x")}, logs={"mini-0-x": RefusedError("no", status=403)})
+    with pytest.raises(ApiError, match=r"^no$"), exceptions.translated():
+        log_of(kube, follow=True)
+    said = "container nope is not valid for pod mini-0-x out of: agent"
+    kube.logs["mini-0-x"] = RefusedError(said, status=400)
+    with pytest.raises(ArgumentError, match=f"^there is no log: {said}$"), exceptions.translated():
+        log_of(kube, follow=True, container="nope")
 
 
 class PodSide(socket.socket):
@@ -246,6 +252,16 @@ def test_port_forward_copies_both_ways():
             PortForward(lambda: None, forward.port)
 
 
+def test_the_error_of_a_port_forward_that_nobody_uses_is_there_at_once(monkeypatch):
+    monkeypatch.setattr(forward_module, "PATIENCE", 60.0)
+    begin = time.monotonic()
+    with PortForward(lambda: None) as forward:
+        assert forward.error is None
+    # and when it is closed
+    assert forward.error is None
+    assert time.monotonic() - begin < 30
+
+
 def test_port_forward_without_a_lead_closes_and_says_why():
     def refuse() -> Any:
         raise ApiError("no lead")
@@ -282,7 +298,8 @@ def test_port_forward_to_a_port_where_nothing_listens_says_so_at_once():
     assert forward.error is None
 
 
-#: The commands that run in the lead's pod
+#: Modules that no command imports
+APART = (("lead", "sent"), ("kube", "client"), ("kube", "channel"), ("kube", "configuration"))
 
 
 def test_only_the_sdk_imports_the_kubernetes_client():
@@ -290,7 +307,7 @@ def test_only_the_sdk_imports_the_kubernetes_client():
     outside = [
         file
         for file in files
-        if file.parts[0] not in ("sdk", "pod", "chart", "__main__") and file.parts[:2] != ("lead", "sent")
+        if file.parts[0] not in ("sdk", "pod", "chart", "__main__") and file.parts[:2] not in APART
     ]
     names = [".".join(("minicluster", *file.parts)).removesuffix(".__init__") for file in outside]
     assert len(names) > 30
@@ -301,19 +318,22 @@ def test_only_the_sdk_imports_the_kubernetes_client():
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
+def test_importing_the_sdk_brings_nothing_large_beside_the_kubernetes_client():
+    """The models of the client alone would cost a second, and the renderer is for those who make a release."""
+    program = (
+        "import sys, kubernetes.client, concurrent.futures\nbefore = set(sys.modules)\nimport minicluster.sdk\n"
+        "print(*(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    brought = done.stdout.split()
+    assert {name.partition(".")[0] for name in brought} - sys.stdlib_module_names == {"minicluster"}
+    rooms = {name.split(".")[1] for name in brought if name.startswith("minicluster.")}
+    assert not rooms & {"release", "convert", "commands", "burst"}
+    assert [name for name in brought if name.startswith("minicluster.render.")] == ["minicluster.render.constants"]
+
+
 def test_importing_the_sdk_without_the_kubernetes_client_says_what_to_install():
     program = "import sys\nsys.modules['kubernetes'] = None\nimport minicluster.sdk\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     last = done.stderr.splitlines()[-1]
     assert last == "ImportError: minicluster.sdk needs the package kubernetes: pip install 'minicluster[sdk]'"
-
-
-@pytest.mark.parametrize(("code", "raised"), [(500, SilentError), (403, ApiError)])
-def test_a_lead_whose_container_does_not_run_yet_is_silent_to_status(code: int, raised: type[Exception]) -> None:
-    class Refusing:
-        def run(self, *_: object, **__: object) -> None:
-            raise ApiError("exec in pod mini-0-x", code)
-
-    with pytest.raises(raised) as caught:
-        SdkEvidence(Refusing()).ask(read_pod(pod(0)))
-    assert type(caught.value) is raised

@@ -4,100 +4,104 @@ import json
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fake_kube import FakeChannel, FakeKube
 from minicluster.errors import END
-from minicluster.kubectl import CommandError, Kubernetes
-from minicluster.sdk import ArgumentError, ReleaseError, Result, cluster, release
-from status_samples import job
+from minicluster.sdk import ArgumentError, EndedError, MiniCluster, ReleaseError, release
+from minicluster.sdk.exceptions import translated
+from minicluster.tool import CommandError
+from status_samples import job, pod
 from support import ROOT
 
 GROUPS = {"groups[0].name": "gpu", "groups[0].maxSize": "3", "groups[1].name": "spot", "groups[1].maxSize": "2"}
 
 
-class Commands:
-    """A lead that runs commands, behind a `KubeClient`; ``policy`` is its autoscaler's."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, policy: Any, code: int = 0, stderr: str = "") -> None:
-        self.policy, self.result, self.ran, self.asked = policy, Result(code, "", stderr), [], []
-        pod = SimpleNamespace(name="mini-0-x", runner="mini")
-        monkeypatch.setattr(cluster, "find_job", lambda *_: job())
-        monkeypatch.setattr(cluster, "wait_for_lead", lambda *_: SimpleNamespace(pod=pod, home="/mnt/flux"))
-        monkeypatch.setattr(cluster, "finish", lambda result: result)
-        self.cluster = cluster.MiniCluster(self, "mini", is_own=False)
-        self.cluster._ask = lambda question, _timeout: self.asked.append(question)
-
-    namespace = "lab"
-
-    def get(self, kind: str, name: str) -> Any:
-        if kind == "job":
-            return job(**GROUPS)
-        assert (kind, name) == ("configmap", "mini-config")
-        settings = {"policy": self.policy, "groups": [{"name": "gpu", "policy": self.policy}]}
-        return {"data": {"agent.json": json.dumps(settings)}}
-
-    def run(self, pod: str, container: str, words: list[str]) -> Result:
-        assert (pod, container) == ("mini-0-x", "mini")
-        self.ran.append(words)
-        return self.result
+HOME = [{"name": "mini", "env": [{"name": "MINICLUSTER_HOME", "value": "/mnt/flux"}]}]
+#: The lead's replies to the question which nodes are up
+REPLIES = b'{"ready": "0.88.0"}\n{"key": "", "up": 2}\n{"key": "", "online": true}\n'
 
 
-def test_sdk_scale_of_an_autoscaled_cluster_asks_its_autoscaler(monkeypatch):
-    lead = Commands(monkeypatch, {"min": 1, "max": 6})
+@pytest.fixture(autouse=True)
+def _post_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: "/bin/minicluster")
+
+
+def lab(policy: Any = None, found: Any = None, run: Any = None) -> FakeKube:
+    """Return a namespace with the MiniCluster mini, which has two groups; ``policy`` is its autoscaler's."""
+    settings = {"policy": policy, "groups": [{"name": "gpu", "policy": policy}, {"name": "spot", "policy": policy}]}
+    has = {
+        "job": found or job(**GROUPS),
+        "pods": [{**pod(0, uid="u"), "spec": {"containers": HOME}}],
+        "jobs": [],
+        "configmap": {"data": {"agent.json": json.dumps(settings)}},
+        "helm": {"metadata": '{"chart": "minicluster"}', "values": '{"groups": [{"name": "gpu"}, {"name": "spot"}]}'},
+    }
+    return FakeKube(has=has, commands=[run or (lambda _: FakeChannel())])
+
+
+def of(kube: FakeKube) -> MiniCluster:
+    return MiniCluster(kube, "mini", is_own=False)
+
+
+def test_sdk_scale_of_an_autoscaled_cluster_asks_its_autoscaler() -> None:
+    channels = [FakeChannel(), FakeChannel(REPLIES), *(FakeChannel() for _ in range(3))]
+    talk, kube = channels[1], lab({"min": 1, "max": 6}, run=lambda _: channels.pop(0))
     told: list[str] = []
-    lead.cluster.scale(3, wait=True, progress=told.append)
-    lead.cluster.scale(None)
-    lead.cluster.scale(0, group="gpu")
-    lead.cluster.scale(None, group="gpu")
-    assert lead.ran == [["/mnt/flux/bin/minicluster-scale", word] for word in ("3", "auto", "gpu=0", "gpu=auto")]
-    (question,) = lead.asked
-    assert question.message() == {"key": question.key, "online": [3, 8], "first": 0, "more": True}
-    assert question.receive({"key": question.key, "up": 2}) == []
-    assert told == ["2 nodes up"]
-    assert question.receive({"key": question.key, "online": True}) is None
-    assert question.answer.result(0) is True
-    lead.result = Result(1, "", "minicluster-scale: 9 is over the maximum of 6\n")
-    with pytest.raises(ArgumentError, match=r"^size=9: mini sizes itself: 9 is over the maximum of 6$"):
-        lead.cluster.scale(9)
-    with pytest.raises(ArgumentError, match=r"^size=None: mini has no autoscaler"):
-        Commands(monkeypatch, None).cluster.scale(None)
+    cluster = of(kube)
+    cluster.scale(3, wait=True, progress=told.append)
+    assert json.loads(talk.written.splitlines()[-1]) == {"key": "", "online": [3, 8], "first": 0, "more": True}
+    asks = "mini sizes itself from 1 to 6: asked it for at least 3 nodes; `minicluster scale mini auto` withdraws that"
+    assert told == [asks, "mini: 2 nodes up"]
+    cluster.scale(None)
+    cluster.scale(0, group="gpu")
+    cluster.scale(None, group="gpu")
+    words = [words for _, words in kube.ran if "python" not in words]
+    assert words == [("/mnt/flux/bin/minicluster-scale", word) for word in ("3", "auto", "gpu=0", "gpu=auto")]
+    kube.commands[:] = [lambda _: FakeChannel(code=1, stderr=b"minicluster-scale: 9 is over the maximum of 6\n")]
+    with pytest.raises(ArgumentError, match=r"^mini sizes itself: 9 is over the maximum of 6$"):
+        cluster.scale(9)
 
 
-def test_sdk_scale_of_a_group_upgrades_it_and_waits_for_its_ranks(monkeypatch):
-    lead, upgraded = Commands(monkeypatch, None), []
-    monkeypatch.setattr(release, "resize", lambda _, *words: upgraded.append(words))
-    lead.cluster.scale(2, group="spot", wait=True)
-    lead.cluster.scale(0, group="gpu")
-    lead.cluster.scale(2)
-    assert upgraded == [("mini", 2, "spot"), ("mini", 0, "gpu"), ("mini", 2, "")]
-    (question,) = lead.asked
-    assert question.message() == {"key": question.key, "online": [2, 2], "first": 11, "more": False}
+def test_sdk_scale_of_a_group_upgrades_it_and_waits_for_its_ranks() -> None:
+    channel = FakeChannel(REPLIES)
+    kube = lab(run=lambda _: channel)
+    of(kube).scale(2, group="spot", wait=True)
+    upgrade = next(words for words in kube.helms if words[0] == "upgrade")
+    assert upgrade[4:6] == ("--set-json", 'groups=[{"name": "gpu"}, {"name": "spot", "size": 2}]')
+    assert json.loads(channel.written.splitlines()[-1]) == {"key": "", "online": [2, 2], "first": 11, "more": False}
+
+
+def test_sdk_scale_refuses_what_has_no_size_as_the_command_does() -> None:
+    with pytest.raises(EndedError, match=r"^mini has ended, so it has no size: Complete: x: said why$"):
+        of(lab(found=job(end=("Complete", "x")))).scale(3)
+    burst = lab(found=job(**{"flux.bursting.leadBroker.address": "host:8050"}))
+    with pytest.raises(ArgumentError, match=r"^mini joins another cluster, whose Flux has its nodes: don't wait"):
+        of(burst).scale(3, wait=True)
+    with pytest.raises(ReleaseError, match=r"^the size 9 is above the maxSize of mini, 8: lower it"):
+        of(lab()).scale(9)
+    assert burst.helms == []
 
 
 @pytest.mark.parametrize(
     ("size", "group", "message"),
     [
-        (2, "cpu", r"group='cpu': mini has no such group: there are gpu, spot"),
+        (2, "cpu", r"mini has no group cpu: there are gpu, spot"),
         (-1, "gpu", r"size=-1: give a whole number, 0 or more"),
         (0, "", r"size=0: give a whole number, 1 or more; delete\(\) removes the MiniCluster"),
-        (None, "gpu", r"size=None: mini has no autoscaler that could choose its size: give a number"),
+        (None, "gpu", r"mini has no autoscaler that could choose the size of gpu: give a number"),
     ],
 )
-def test_sdk_scale_refuses_what_is_no_size_of_a_group(monkeypatch, size, group, message):
+def test_sdk_scale_refuses_what_is_no_size_of_a_group(size: int | None, group: str, message: str) -> None:
     with pytest.raises(ArgumentError, match=f"^{message}$"):
-        Commands(monkeypatch, None).cluster.scale(size, group=group)
+        of(lab()).scale(size, group=group)
 
 
-def test_a_release_error_leaves_out_the_words_of_helm(monkeypatch):
-    def upgrade(*_: Any, **__: Any) -> str:
-        raise CommandError("helm upgrade", f"UPGRADE FAILED: YAML parse error on minicluster: no{END}: error")
-
-    monkeypatch.setattr(Kubernetes, "helm", upgrade)
-    monkeypatch.setattr("shutil.which", lambda _: "/bin/minicluster")
-    kube = SimpleNamespace(context="", namespace="lab")
-    with pytest.raises(ReleaseError, match=r"^no$"):
+def test_a_release_error_leaves_out_the_words_of_helm() -> None:
+    kube = lab()
+    kube.has["helm"] = CommandError("helm install", f"FAILED: YAML parse error on minicluster: no{END}: error")
+    with pytest.raises(ReleaseError, match=r"^no$"), translated():
         release.install(kube, "mini", {})
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import status_samples
 import yaml
-from minicluster.sdk import ApiError, lead_wait
-from minicluster.sdk.client import KubeClient
+from fake_kube import FakeKube, Then, forbidden
+from minicluster.kube.client import KubeClient
+from minicluster.sdk import lead_wait
 from minicluster.sdk.lead_wait import wait_for_lead
 from status_samples import RUNNING, STARTS, job, pod
 from urllib3.exceptions import InsecureRequestWarning
@@ -24,46 +25,21 @@ CONTAINER = {"name": "mini", "env": [{"name": "MINICLUSTER_HOME", "value": "/mnt
 CREATING = status_samples.waiting("ImagePullBackOff", "no such image")
 
 
-class Kube:
-    """A namespace with the MiniCluster mini, whose lead is ready at the third look."""
-
-    def __init__(self, states: list[dict[str, Any]]) -> None:
-        self.states = states
-        self.pods: list[dict[str, Any]] = []
-        self.every: set[float] = set()
-
-    def job_changes(self, _name: str, _seconds: Any, _stop: Any, every: float) -> Iterator[Any]:
-        self.every.add(every)
-        for state in self.states:
-            self.pods = [state] if state else []
-            yield job(2)
-
-    def select(self, _kind: str, _labels: str) -> Any:
-        return {"items": self.pods}
-
-    def get(self, kind: str, _name: str) -> Any:
-        return job(2) if kind == "job" else None
-
-    def events(self, _which: str) -> Any:
-        return {"items": []}
-
-    def run(self, *_: Any, **__: Any) -> Any:
-        raise ApiError("exec is forbidden", 403)
+def kube(*states: Any, run: Any = None) -> FakeKube:
+    """Return a namespace with the MiniCluster mini, whose lead is in these states, one after the other."""
+    pods = [[{**pod(0, one, uid="u"), "spec": {"containers": [CONTAINER]}}] if one else [] for one in states]
+    return FakeKube(has={"job": job(2), "pods": Then(pods)}, commands=[lambda _: run])
 
 
-def states(*found: Any) -> list[dict[str, Any]]:
-    return [one if one is None else {**pod(0, one, uid="u"), "spec": {"containers": [CONTAINER]}} for one in found]
-
-
-@pytest.mark.parametrize(("quiet", "count"), [(0.0, 1), (3600.0, 0)], ids=["long", "short"])
+@pytest.mark.parametrize(("quiet", "count"), [(1e-9, 1), (3600.0, 0)], ids=["long", "short"])
 def test_a_long_wait_logs_each_state_once(
     quiet: float, count: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(lead_wait, "QUIET", quiet)
-    kube = Kube(states(None, CREATING, CREATING, None, CREATING, RUNNING))
+    found = kube(None, None, CREATING, CREATING, None, CREATING, RUNNING)
     with caplog.at_level(logging.WARNING):
-        assert wait_for_lead(kube, "mini", None).is_ready
-    assert kube.every == {quiet}
+        assert wait_for_lead(found, "mini", None).is_ready
+    assert ("changes", "mini", f"{quiet:g}") in found.asked
     lines = [record.getMessage() for record in caplog.records]
     assert {record.name for record in caplog.records} <= {"minicluster.sdk"}
     assert len([line for line in lines if "ImagePullBackOff" in line]) == count
@@ -71,9 +47,8 @@ def test_a_long_wait_logs_each_state_once(
     assert all(line.startswith("waiting for mini: ") for line in lines)
 
 
-def test_a_user_who_may_not_ask_the_lead_waits_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lead_wait, "QUIET", 0.0)
-    assert wait_for_lead(Kube(states(STARTS, RUNNING)), "mini", None).is_ready
+def test_a_user_who_may_not_ask_the_lead_waits_all_the_same() -> None:
+    assert wait_for_lead(kube(STARTS, STARTS, RUNNING, run=forbidden("exec")), "mini", None).is_ready
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -125,9 +100,9 @@ def test_an_unchecked_certificate_is_told_once(action: Any, count: int) -> None:
         warnings.simplefilter("always", ResourceWarning)
         warnings.simplefilter(action, InsecureRequestWarning, append=True)
         for _ in range(2):
-            kube = KubeClient("", "")
-            assert [kube.get("job", "a") for _ in range(3)] == [None] * 3
-            kube.close()
+            client = KubeClient.connect("", "")
+            assert [client.get("job", "a") for _ in range(3)] == [{}] * 3
+            client.close()
     assert [one.category for one in found].count(InsecureRequestWarning) == count
 
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from minicluster.errors import AwayError, EndError, RefusedError
 from minicluster.lead import conversation
 from minicluster.sdk import (
     ApiError,
@@ -315,10 +316,10 @@ def test_a_session_stays_disconnected_while_no_job_is_open(client):
 
 
 def test_the_end_of_the_minicluster_ends_the_open_futures(client):
-    client.leads.come(EndedError("mini has ended: Complete"))
+    client.leads.come(EndError("mini has ended: Complete"))
     first = client.submit("true")
     assert isinstance(first.exception(10), EndedError)
-    client.leads.come(ApiError("pods is forbidden", 403))
+    client.leads.come(RefusedError("pods is forbidden", status=403))
     assert isinstance(client.submit("true").exception(10), ApiError)
     # the thread lives on
     lead = client.leads.come()
@@ -329,13 +330,13 @@ def test_the_end_of_the_minicluster_ends_the_open_futures(client):
 
 def test_a_session_asks_an_absent_api_server_again_for_a_limited_time(client, monkeypatch):
     for _ in range(3):
-        client.leads.come(ApiError("connection refused"))
+        client.leads.come(AwayError("connection refused"))
     lead = client.leads.come()
     future = client.submit("true")
     lead.begin().next()
     assert client.leads.asked == 4
     monkeypatch.setattr(session, "PATIENCE", -1)
-    client.leads.come(ApiError("no server"))
+    client.leads.come(AwayError("no server"))
     lead.break_off(1, b"usage\nflux: no broker\n")
     assert str(future.exception(10)) in ("the lead's program ended: flux: no broker", "no server")
 

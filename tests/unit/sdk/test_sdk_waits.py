@@ -1,17 +1,18 @@
-"""The SDK waits with the reasons that the commands have."""
+"""The SDK waits with the reasons that the commands have, and for no answer longer than it may."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from minicluster.sdk import ApiError, EndedError, WaitTimeoutError
-from minicluster.sdk.client import KubeClient
-from minicluster.sdk.lead_wait import wait_for_lead
-from minicluster.sdk.leads import find_lead, wait_for
-from minicluster.sdk.single_run import _teller
-from minicluster.sdk.status import status
-from status_samples import ended, job, pod, suspended, waiting, workload
+from fake_kube import FakeChannel, FakeKube
+from minicluster.errors import RefusedError
+from minicluster.kube.client import KubeClient
+from minicluster.lead import ask
+from minicluster.live import once
+from minicluster.sdk import EndedError, MiniCluster, WaitTimeoutError
+from status_samples import RUNNING, STARTS, ended, job, pod, suspended, waiting, workload
 
 MOUNT = 'MountVolume.SetUp failed for volume "munge" : secret "munge-key" not found'
 WHY = (
@@ -19,73 +20,85 @@ WHY = (
     "it: the pod then starts by itself"
 )
 HOME = [{"name": "mini", "env": [{"name": "MINICLUSTER_HOME", "value": "/mnt/flux"}]}]
+INVOLVED = {"kind": "Pod", "name": "mini-0-x"}
+EVENTS = [{"reason": "FailedMount", "message": MOUNT, "involvedObject": INVOLVED}]
 
 
-class Kube:
-    """A namespace with the MiniCluster mini, by the SDK's client."""
+def namespace(found: Any, state: Any = None, **has: Any) -> FakeKube:
+    """Return a namespace with the MiniCluster mini."""
+    pods = [{**pod(0, state, uid="u"), "spec": {"containers": HOME}}] if state else []
+    log = {"mini-0-x": b"no input\nminicluster: the job failed with exit code 7\n"}
+    return FakeKube(has={"job": found, "pods": pods, "events": EVENTS, **has}, logs=log)
 
-    def __init__(self, found: Any, state: Any = None) -> None:
-        self.job = found
-        self.pods = [{**pod(0, state, uid="u"), "spec": {"containers": HOME}}] if state else []
-        self.workloads: list[Any] = []
 
-    def __str__(self) -> str:
-        return "namespace lab"
-
-    def get(self, kind: str, _name: str) -> Any:
-        return self.job if kind == "job" else None
-
-    def select(self, kind: str, _labels: str) -> Any:
-        return {"items": self.workloads if kind.startswith("workloads.") else self.pods}
-
-    def events(self, which: str) -> Any:
-        assert which.startswith("type=Warning,reason!=")
-        involved = {"kind": "Pod", "name": "mini-0-x"}
-        return {"items": [{"reason": "FailedMount", "message": MOUNT, "involvedObject": involved}]}
-
-    def log_tail(self, name: str, _lines: int) -> str:
-        assert name == "mini-0-x"
-        return "no input\nminicluster: the job failed with exit code 7\n"
-
-    def job_changes(self, _name: str, seconds: float | None, *_: Any) -> Iterator[Any]:
-        yield self.job
-        raise WaitTimeoutError(f"mini in lab: gave up after {seconds:g} s")
+def mini(kube: FakeKube) -> MiniCluster:
+    return MiniCluster(kube, "mini", is_own=False)
 
 
 def test_a_wait_of_the_sdk_that_gives_up_says_why() -> None:
-    kube: Any = Kube(job(), waiting("ContainerCreating"))
-    for wait in (lambda: wait_for_lead(kube, "mini", 3), lambda: wait_for(kube, "mini", "quorum", 3, None)):
+    cluster = mini(namespace(job(), waiting("ContainerCreating")))
+    for wait in (lambda: cluster.wait(timeout=0.1), lambda: cluster.flux("jobs", timeout=0.1)):
         with pytest.raises(WaitTimeoutError) as caught:
             wait()
-        assert str(caught.value) == f"mini in lab: gave up after 3 s: Starting: {WHY}"
+        assert str(caught.value) == f"mini in namespace lab: gave up after 0.1 s: Starting: {WHY}"
 
 
 def test_a_run_of_the_sdk_tells_why_and_ends_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    kube: Any = Kube(job(), waiting("ContainerCreating"))
+    kube = namespace(job(), waiting("ContainerCreating"), helm={"--short": "run"})
+    kube.has["helm"] = "mini"
+    monkeypatch.setattr("shutil.which", lambda _: "/bin/minicluster")
+    monkeypatch.setattr(once, "PATIENCE", 0.0)
+    monkeypatch.setattr("minicluster.release.helm.is_helm_3", lambda: True)
+    monkeypatch.setattr(KubeClient, "connect", lambda *_: kube)
     told: list[str] = []
-    tell, times = _teller(kube, "mini", told.append), iter((0.0, 60.0))
-    monkeypatch.setattr("time.monotonic", lambda: next(times))
-    lead = find_lead(kube, "mini")
-    tell(kube.job, lead)
     with pytest.raises(EndedError, match=r"^mini can't start: the lead is Pending: ContainerCreating: MountVolume"):
-        tell(kube.job, lead)
-    assert told == [f"mini: Starting: {WHY}"]
+        MiniCluster.run("true", image="a", name="mini", progress=told.append)
+    assert told == ["installed mini in namespace lab", f"mini: Starting: {WHY}", "removing mini"]
+    assert [words[0] for words in kube.helms] == ["install", "list", "uninstall"]
 
 
 def test_the_status_of_the_sdk_has_the_reasons_of_events_and_of_kueue() -> None:
-    kube: Any = Kube(job(), waiting("ContainerCreating"))
-    assert status(kube, "mini")["why"] == WHY
-    held: Any = Kube(suspended(queue="q"))
-    held.workloads = [workload(("QuotaReserved", "False", "no quota"))]
-    assert (status(held, "mini")["state"], status(held, "mini")["why"]) == ("Suspended", "Kueue's queue q: no quota")
+    assert mini(namespace(job(), waiting("ContainerCreating"))).status()["why"] == WHY
+    held = namespace(suspended(queue="q"))
+    held.has["workloads.kueue.x-k8s.io"] = [workload(("QuotaReserved", "False", "no quota"))]
+    shown = mini(held).status()
+    assert (shown["state"], shown["why"]) == ("Suspended", "Kueue's queue q: no quota")
 
 
 def test_an_end_without_an_exit_code_has_the_reason_from_the_log() -> None:
     failed = job(end=("Failed", "BackoffLimitExceeded"))
-    kube: Any = Kube(failed, {**ended(7), "containerStatuses": []})
     with pytest.raises(EndedError) as caught:
-        wait_for(kube, "mini", "end", None, None)
-    assert str(caught.value) == "mini in namespace lab has ended: Failed: the work failed with exit code 7: no input"
+        mini(namespace(failed, {**ended(7), "containerStatuses": []})).wait("end")
+    assert str(caught.value) == "mini has ended: Failed: the work failed with exit code 7: no input"
+
+
+def silent(_: object) -> FakeChannel:
+    """Return a command behind a broker that was stopped by SIGSTOP."""
+    return FakeChannel(is_silent=True)
+
+
+@pytest.mark.parametrize(
+    ("ask_it", "found"),
+    [
+        (lambda cluster: cluster.status()["why"], "the lead's broker does not answer (no answer within 0.2 s)"),
+        (lambda cluster: cluster.flux("jobs", timeout=0.2), "flux jobs on mini has not ended within 0.2 s"),
+        (lambda cluster: cluster.wait(timeout=0.2), "mini in namespace lab: gave up after 0.2 s"),
+    ],
+    ids=["status", "flux", "wait"],
+)
+def test_the_sdk_does_not_wait_for_ever_for_a_silent_lead(
+    monkeypatch: pytest.MonkeyPatch, ask_it: Callable[[MiniCluster], Any], found: str
+) -> None:
+    monkeypatch.setitem(ask.QUESTIONS, "status", ask.QUESTIONS["status"]._replace(seconds=0.2))
+    kube = namespace(job(), STARTS if "gave up" in found else RUNNING)
+    kube.commands.append(silent)
+    begin = time.monotonic()
+    try:
+        said = ask_it(mini(kube))
+    except WaitTimeoutError as error:
+        said = str(error)
+    assert said.startswith(found)
+    assert time.monotonic() - begin < 20
 
 
 class Resources:
@@ -111,10 +124,9 @@ def test_the_sdk_asks_for_kinds_of_others_in_the_version_that_the_server_prefers
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     group = SimpleNamespace(name="kueue.x-k8s.io", preferred_version=SimpleNamespace(version="v1beta2"))
-    resources, kube = Resources(monkeypatch, group), object.__new__(KubeClient)
-    kube.namespace, kube._api = "lab", None
+    resources, kube = Resources(monkeypatch, group), KubeClient("", "lab")
     assert kube.select("workloads.kueue.x-k8s.io", "a=b") == {"items": [1]}
     expected = {"group": "kueue.x-k8s.io", "version": "v1beta2", "plural": "workloads", "namespace": "lab"}
     assert resources.asked.items() >= {**expected, "label_selector": "a=b"}.items()
-    with pytest.raises(ApiError, match=r"^the API server has no other\.io$"):
+    with pytest.raises(RefusedError, match=r"^the API server has no other\.io$"):
         kube.select("things.other.io", "a=b")

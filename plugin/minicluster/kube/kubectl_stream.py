@@ -1,26 +1,29 @@
 """A kubectl whose output is read while it runs."""
 
+import re
 import selectors
 import socket
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import IO, Generic, TypeVar
+from typing import IO
 
-from minicluster import lines, signals
+from minicluster import signals
+from minicluster.errors import KubernetesError
+from minicluster.kube.port import STDERR_BYTES
 
-Error = TypeVar("Error", bound=Exception)
-#: The most bytes of a part of the output; of standard error as many are kept
+#: The end of standard error where not kubectl has failed, but the command that it runs in a pod
+COMMAND_FAILED = re.compile(rb"(\A|\n)command terminated with exit code \d+\n?\Z")
+#: The most bytes of a part of the output
 MOST = 1 << 16
 
 
-class Stream(Generic[Error]):
-    """A command that runs until it ends, or is closed. One thread reads it."""
+class Stream:
+    """A command that runs until it ends, or is closed: a `Channel`. One thread reads it."""
 
     def __init__(
-        self, words: Sequence[str], failure: Callable[[int, bytes], Error], *, has_input: bool, apart: bool
+        self, words: Sequence[str], failure: Callable[[int, bytes], KubernetesError], *, has_input: bool, apart: bool
     ) -> None:
         """Start a command line; with ``apart`` a terminal's Ctrl-C doesn't reach it.
 
@@ -42,7 +45,7 @@ class Stream(Generic[Error]):
         """Read standard error as it comes: a command whose pipe is full waits for ever."""
         with source:
             while data := source.read(MOST):
-                self.stderr = (self.stderr + data)[-MOST:]
+                self.stderr = (self.stderr + data)[-STDERR_BYTES:]
 
     def fileno(self) -> int:
         """Return the descriptor of standard output, for a selector."""
@@ -58,7 +61,7 @@ class Stream(Generic[Error]):
             return signals.wait(lambda part: bool(selector.select(part)), seconds)
 
     def read(self) -> bytes | None:
-        """Return new standard output; None at the end."""
+        """Return new standard output; None at the end. Raises KubernetesError when kubectl itself has failed."""
         assert self._process.stdout  # noqa: S101 - a pipe
         data: bytes = self._process.stdout.read(MOST)
         if data:
@@ -66,21 +69,9 @@ class Stream(Generic[Error]):
         if self.exit_code is None:
             signals.join(self._errors)
             self.exit_code = self._process.wait()
+        if self.exit_code and not COMMAND_FAILED.search(self.stderr):
+            raise self._failure(self.exit_code, self.stderr)
         return None
-
-    def parts(self, deadline: float | None = None) -> Iterator[bytes]:
-        """Yield standard output as it comes, until the command ends, or the deadline is over."""
-        while self.wait(None, None if deadline is None else max(0.0, deadline - time.monotonic())):
-            if (data := self.read()) is None:
-                return
-            yield data
-
-    def lines(self) -> Iterator[bytes]:
-        """Yield the lines of standard output, each with its end, until the command ends."""
-        cutter = lines.Cutter()
-        for data in self.parts():
-            yield from cutter.take(data)
-        yield from cutter.end()
 
     def write(self, data: bytes) -> None:
         """Write to standard input. A failure is ignored: the command has ended, and ``read`` is about to find that."""
@@ -88,17 +79,13 @@ class Stream(Generic[Error]):
             while self._process.stdin and data:
                 data = data[self._process.stdin.write(data) :]
 
-    def error(self) -> Error | None:
-        """Return why the command failed; None if it didn't, or hasn't ended."""
-        return self._failure(self.exit_code, self.stderr) if self.exit_code else None
-
-    def end(self) -> None:
+    def abort(self) -> None:
         """End the command; another thread may still read it."""
         self._process.kill()
 
     def close(self) -> None:
         """End the command, and release its pipes and its process."""
         with self._process:
-            self.end()
+            self.abort()
         # what a child of its own keeps open is not waited for
         self._errors.join(signals.LOOK)

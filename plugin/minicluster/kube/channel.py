@@ -4,13 +4,13 @@ import json
 import select
 import socket
 import ssl
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Any
 
 from websocket import ABNF, WebSocketException
 
-from minicluster.lead.conversation import Channel
-from minicluster.sdk.exceptions import ApiError
+from minicluster.errors import AwayError
+from minicluster.kube.port import STDERR_BYTES
 
 #: Channels of Kubernetes' protocol (v4.channel.k8s.io, v5.channel.k8s.io)
 STDIN, STDOUT, STDERR, ERROR = range(4)
@@ -18,21 +18,8 @@ STDIN, STDOUT, STDERR, ERROR = range(4)
 FRAME = 30.0
 
 
-class LostError(ApiError):
-    """The connection broke before the command ended."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a command printed, and its exit code."""
-
-    exit_code: int
-    stdout: str
-    stderr: str
-
-
 class PodChannel:
-    """A command in a pod, through the API server."""
+    """A command in a pod, through the API server: a `Channel`."""
 
     def __init__(self, websocket: Any) -> None:
         """Take over a connected WebSocket of the `websocket` package."""
@@ -55,30 +42,35 @@ class PodChannel:
         return bool(poll.poll(None if seconds is None else seconds * 1000))
 
     def read(self) -> bytes | None:
-        """Return new standard output, which may be empty; None at the end. Raises LostError."""
+        """Return new standard output, which may be empty; None at the end. Raises AwayError."""
         try:
             kind, frame = self._websocket.recv_data_frame(control_frame=True)
         except (OSError, WebSocketException) as error:
-            raise LostError(f"the connection to the pod broke: {error}") from None
+            raise AwayError(f"the connection to the pod broke: {error}") from None
         if kind == ABNF.OPCODE_CLOSE:
             if self.exit_code is None:
-                raise LostError("the connection to the pod was closed")
+                raise AwayError("the connection to the pod was closed")
             return None
         if kind not in (ABNF.OPCODE_TEXT, ABNF.OPCODE_BINARY) or not frame.data:
             return b""
         channel, data = frame.data[0], bytes(frame.data[1:])
         if channel == STDERR:
-            self.stderr += data
+            self.stderr = (self.stderr + data)[-STDERR_BYTES:]
         elif channel == ERROR:
             self.exit_code = exit_code(data)
         return data if channel == STDOUT else b""
 
     def write(self, data: bytes) -> None:
-        """Write to the command's standard input. Raises LostError."""
+        """Write to the command's standard input. Raises AwayError."""
         try:
             self._websocket.send(bytes([STDIN]) + data, opcode=ABNF.OPCODE_BINARY)
         except (OSError, WebSocketException) as error:
-            raise LostError(f"the connection to the pod broke: {error}") from None
+            raise AwayError(f"the connection to the pod broke: {error}") from None
+
+    def abort(self) -> None:
+        """Let a thread that reads it find the end."""
+        with suppress(OSError, AttributeError):
+            self._websocket.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the command's standard input, and leave it."""
@@ -120,22 +112,11 @@ def _close(websocket: Any) -> None:
 
 
 def exit_code(status: bytes) -> int:
-    """Return the exit code in the Status that Kubernetes sends at the end. Raises LostError if it has none."""
+    """Return the exit code in the Status that Kubernetes sends at the end. Raises AwayError if it has none."""
     found = json.loads(status)
     if found.get("status") == "Success":
         return 0
     for cause in (found.get("details") or {}).get("causes") or []:
         if cause.get("reason") == "ExitCode":
             return int(cause["message"])
-    raise LostError(f"the pod can't run the command: {found.get('message', 'no reason given')}")
-
-
-def finish(channel: Channel) -> Result:
-    """Return what a command prints until its end. Raises LostError."""
-    out = bytearray()
-    try:
-        while channel.wait(None, None) and (data := channel.read()) is not None:
-            out += data
-    finally:
-        channel.close()
-    return Result(channel.exit_code or 0, out.decode(errors="replace"), channel.stderr.decode(errors="replace"))
+    raise AwayError(f"the pod can't run the command: {found.get('message', 'no reason given')}")

@@ -9,8 +9,8 @@ from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import InsecureRequestWarning
 
+from minicluster.errors import RefusedError
 from minicluster.kubeconfig import missing
-from minicluster.sdk.exceptions import ApiError
 
 
 def warn_once(server: str) -> None:
@@ -25,7 +25,7 @@ def warn_once(server: str) -> None:
 
 
 def read(context: str) -> tuple[client.Configuration, str]:
-    """Return the client's settings, and the namespace of the context. Raises ApiError."""
+    """Return the client's settings, and the namespace of the context. Raises RefusedError."""
     settings = client.Configuration()
     # read now: the package kubernetes has only the KUBECONFIG from the time of its import
     file = os.environ.get("KUBECONFIG") or None
@@ -35,17 +35,17 @@ def read(context: str) -> tuple[client.Configuration, str]:
     except (ConfigException, OSError) as error:
         if context or file:
             why = missing(os.environ) or f"the kubeconfig can't be used: {error}"
-            raise ApiError(f"{why}: check KUBECONFIG and the context") from None
+            raise RefusedError(f"{why}: check KUBECONFIG and the context") from None
         return _in_cluster(settings)
     chosen = next((one for one in contexts if one["name"] == context), active)
     return settings, chosen["context"].get("namespace", "")
 
 
 def _in_cluster(settings: client.Configuration) -> tuple[client.Configuration, str]:
-    """Return the same for a pod, by its service account. Raises ApiError."""
+    """Return the same for a pod, by its service account. Raises RefusedError."""
     try:
         config.load_incluster_config(settings)
     except ConfigException:
-        raise ApiError("there is no kubeconfig, and this is not a pod with a token: set KUBECONFIG") from None
+        raise RefusedError("there is no kubeconfig, and this is not a pod with a token: set KUBECONFIG") from None
     with open("/var/run/secrets/kubernetes.io/serviceaccount/namespace", encoding="utf-8") as file:  # noqa: PTH123
         return settings, file.read().strip()

@@ -1,0 +1,163 @@
+"""The port to Kubernetes by kubectl."""
+
+import json
+import math
+import os
+import re
+import selectors
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster import tool
+from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
+from minicluster.kube.kubectl_stream import Stream
+from minicluster.kube.port import LOOK, Channel, Object, Place
+from minicluster.names import LABEL
+from minicluster.tool import CommandError
+
+#: Seconds that a request has; seconds that it has at least, even when the deadline is near
+GET_SECONDS, SHORTEST_SECONDS = 30.0, 1.0
+#: HTTP's status by Kubernetes' reasons for a refusal; without one of them there was no answer that counts
+STATUS = {"BadRequest": 400, "Forbidden": 403, "NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Invalid": 422}
+SAID = re.compile(rf"\(({'|'.join(STATUS)})\)")
+
+
+@dataclass(frozen=True)
+class Kubernetes(Place):
+    """A context of the kubeconfig and a namespace, through kubectl."""
+
+    def kubectl(self, *words: str, stdin: str = "", seconds: float = tool.KUBECTL_SECONDS) -> str:
+        """Return what kubectl prints. Raises CommandError, and ToolError when it is missing."""
+        words = (*self._options, *words)
+        seconds = max(SHORTEST_SECONDS, self.left(seconds)) if self.deadline is not None else seconds
+        return tool.text(tool.run("kubectl", words, stdin=stdin, seconds=seconds, apart=self.is_apart).stdout)
+
+    def words(self, *words: str) -> list[str]:
+        """Return the command line of a kubectl that the caller starts. Raises ToolError when it is missing."""
+        return [tool.program("kubectl"), *self._options, *words]
+
+    @property
+    def _options(self) -> list[str]:
+        return tool.options({"--context": self.context, "--namespace": self.namespace})
+
+    def get(self, kind: str, *words: str) -> dict[str, Any]:
+        """Return an object, or with options a list of them; an empty map when the object doesn't exist."""
+        is_list = not words or words[0].startswith("-")
+        answer = ("--ignore-not-found", "--output=json", "--request-timeout=10s")
+        with _ported():
+            text = self.kubectl("get", kind, *words, *answer, seconds=GET_SECONDS)
+        try:
+            # kubectl prints nothing for an empty list, too
+            found: dict[str, Any] = json.loads(text or ('{"items": []}' if is_list else "{}"))
+        except ValueError as error:
+            why = f"the answer is not JSON: {error}"
+            raise AwayError(f"kubectl get {kind}: {why}", why) from None
+        return found
+
+    def select(self, kind: str, labels: str = "", fields: str = "") -> dict[str, Any]:
+        """Return the list of the objects that labels and fields select."""
+        return self.get(kind, *tool.options({"--selector": labels, "--field-selector": fields}))
+
+    def patch(self, kind: str, name: str, change: Object, manager: str) -> Object | None:
+        """Merge a change into an object as a manager, and return it; None when it was changed meanwhile."""
+        words = ("--type=merge", f"--field-manager={manager}", f"--patch={json.dumps(change)}")
+        try:
+            with _ported():
+                text = self.kubectl("patch", kind, name, *words, "--output=json", "--show-managed-fields")
+        except RefusedError as error:
+            if error.status == STATUS["Conflict"]:
+                return None
+            raise
+        after: dict[str, Any] = json.loads(text)
+        return after
+
+    def changes(self, job: str, labels: str, every: float = LOOK) -> Iterator[None]:
+        """Yield at each change that two watches report, until one of them ends."""
+        with ExitStack() as stack, selectors.DefaultSelector() as selector:
+            for which in (("job", job), ("pods", f"--selector={labels}")):
+                stream = stack.enter_context(closing(self.stream("get", *which, "--watch", "--output=name")))
+                selector.register(stream, selectors.EVENT_READ)
+            is_first = True  # the first look is due even when no time is left
+            while True:
+                for key, _ in selector.select(every if is_first else self.left(every)):
+                    if _has_ended(key.fileobj):
+                        yield
+                        return
+                is_last = not is_first and self.is_late
+                is_first = False
+                yield
+                if is_last:
+                    return
+
+    def run(self, pod: str, container: str, words: Sequence[str], *, has_input: bool = False) -> Channel:
+        """Start a command in a container."""
+        stdin = ("--stdin",) if has_input else ()
+        return self.stream("exec", pod, f"--container={container}", *stdin, "--", *words, has_input=has_input)
+
+    def log(
+        self, pod: str, container: str = "", *, follow: bool = False, times: bool = False, tail: int | None = None
+    ) -> Generator[bytes]:
+        """Yield the log of a container."""
+        given = {"--container": container, "--tail": "" if tail is None else str(tail)}
+        flags = (name for name, is_on in (("--timestamps", times), ("--follow", follow)) if is_on)
+        with closing(self.stream("logs", pod, *tool.options(given), *flags)) as output:
+            while output.wait(None, None if self.deadline is None else self.left(math.inf)):
+                if (data := output.read()) is None:
+                    return
+                yield data
+
+    def stream(self, *words: str, has_input: bool = False) -> Stream:
+        """Start a kubectl whose output is read while it runs. Raises ToolError when it is missing."""
+
+        def failure(code: int, stderr: bytes) -> KubernetesError:
+            return ported(tool.failure("kubectl", words, os.environ, code, stderr))
+
+        return Stream(self.words(*words), failure, has_input=has_input, apart=self.is_apart)
+
+    def pods(self, job: str, index: int | None = None) -> list[dict[str, Any]]:
+        """Return the pods of an Indexed Job, or of one of its indexes, without those that are being deleted."""
+        of_index = "" if index is None else f",batch.kubernetes.io/job-completion-index={index}"
+        pods = self.select("pods", f"batch.kubernetes.io/job-name={job}{of_index}")["items"]
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+    def __str__(self) -> str:
+        """Name the namespace, and the context that was given. Asks kubectl for the name of the current namespace."""
+        namespace = self.namespace or self._current_namespace()
+        named = f"namespace {namespace}" if namespace else "the current namespace"
+        return named + (f" of context {self.context}" if self.context else "")
+
+    def _current_namespace(self) -> str:
+        """Return the context's namespace; "" when it isn't known, as in a pod."""
+        template = "--output=jsonpath={.contexts[0].context.namespace}"
+        try:
+            found = self.kubectl("config", "view", "--minify", template, seconds=GET_SECONDS) or "default"
+        except ToolError:
+            return ""
+        return found if re.fullmatch(LABEL, found) else ""
+
+
+def ported(error: CommandError) -> KubernetesError:
+    """Return a failure of kubectl as an error of the port."""
+    said = SAID.search(error.reason)
+    status = STATUS["Forbidden"] if error.is_forbidden else STATUS[said[1]] if said else 0
+    return (RefusedError if status else AwayError)(str(error), error.reason, status)
+
+
+@contextmanager
+def _ported() -> Iterator[None]:
+    try:
+        yield
+    except CommandError as error:
+        raise ported(error) from None
+
+
+def _has_ended(watch: Any) -> bool:
+    """Read a watch; return whether it ended. Raises KubernetesError if it failed, unless its object is gone."""
+    try:
+        return watch.read() is None
+    except RefusedError as error:
+        if error.status == STATUS["NotFound"]:
+            return True
+        raise

@@ -1,0 +1,138 @@
+"""The port to Kubernetes: all that is asked of a namespace, by kubectl or by the package `kubernetes`."""
+
+import socket
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+from minicluster import tool
+
+Object = Mapping[str, Any]
+#: Seconds until a change is looked for in any case
+LOOK = 30.0
+#: The most that is kept of a command's standard error, which is always read: a full pipe would stop the command
+STDERR_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Place:
+    """A context of the kubeconfig and a namespace, for Helm too; an empty one is the kubeconfig's current one."""
+
+    context: str = ""
+    namespace: str = ""
+    is_apart: bool = False  #: whether a terminal's Ctrl-C doesn't reach the commands, so that they run to their end
+    limit: float | None = None  #: seconds that all requests have together
+    deadline: float | None = None  #: when these are over, by the monotonic clock
+    stop: threading.Event | None = None  #: ends waits early
+
+    def within(self, seconds: float | None, stop: threading.Event | None = None) -> Self:
+        """Return the same with a deadline, in that many seconds; None sets none. An earlier one stays.
+
+        ``stop`` ends waits early when it is set.
+        """
+        stop = stop or self.stop
+        if seconds is None or self.left(seconds) < seconds:
+            return replace(self, stop=stop)
+        return replace(self, limit=seconds, deadline=time.monotonic() + seconds, stop=stop)
+
+    def left(self, most: float) -> float:
+        """Return the seconds until the deadline, at most ``most`` and at least 0."""
+        return most if self.deadline is None else max(0.0, min(most, self.deadline - time.monotonic()))
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the deadline is over, or a wait is to end."""
+        is_over = self.deadline is not None and time.monotonic() >= self.deadline
+        return is_over or bool(self.stop and self.stop.is_set())
+
+    def helm(self, *words: str, stdin: str = "", seconds: float = tool.HELM_SECONDS) -> str:
+        """Return what Helm prints. Raises CommandError, and ToolError when it is missing."""
+        words = (*tool.options({"--kube-context": self.context, "--namespace": self.namespace}), *words)
+        return tool.text(tool.run("helm", words, stdin=stdin, seconds=seconds, apart=self.is_apart).stdout)
+
+
+class Channel(Protocol):
+    """A command that runs in a pod; one thread reads it."""
+
+    exit_code: int | None  #: None until the command has ended
+    stderr: bytes  #: the end of its standard error, when the command has ended
+
+    def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
+        """Wait for output, or for data on the socket ``wake``; return whether there is any within the time."""
+
+    def read(self) -> bytes | None:
+        """Return new standard output, which may be empty; None at the end. Raises RefusedError, AwayError."""
+
+    def write(self, data: bytes) -> None:
+        """Write to the command's standard input. Raises AwayError."""
+
+    def abort(self) -> None:
+        """Let a thread that reads it find the end."""
+
+    def close(self) -> None:
+        """Close the command's standard input, and leave it."""
+
+
+class KubePort(Protocol):
+    """A namespace of a cluster: a `Place`. Each method raises RefusedError, or AwayError without an answer."""
+
+    @property
+    def context(self) -> str:
+        """The context of the kubeconfig; "" is the current one."""
+
+    @property
+    def namespace(self) -> str:
+        """Its name; "" is the current one."""
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds that all requests have together."""
+
+    @property
+    def deadline(self) -> float | None:
+        """When these are over, by the monotonic clock."""
+
+    @property
+    def stop(self) -> threading.Event | None:
+        """What ends waits early."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the deadline is over."""
+
+    def within(self, seconds: float | None, stop: threading.Event | None = None) -> Self:
+        """Return the same with a deadline, in that many seconds; None sets none. An earlier one stays."""
+
+    def left(self, most: float) -> float:
+        """Return the seconds until the deadline, at most ``most`` and at least 0."""
+
+    def helm(self, *words: str, stdin: str = "", seconds: float = tool.HELM_SECONDS) -> str:
+        """Return what Helm prints here. Raises ToolError."""
+
+    def get(self, kind: str, name: str, /) -> Object:
+        """Return an object, by kubectl's name of its kind; an empty map when there is none."""
+
+    def select(self, kind: str, labels: str = "", /, fields: str = "") -> Object:
+        """Return the list of the objects that labels and fields select; kinds of others as PLURAL.GROUP."""
+
+    def patch(self, kind: str, name: str, change: Object, manager: str, /) -> Object | None:
+        """Merge a change into an object as a manager, and return it; None when its resourceVersion has changed."""
+
+    def changes(self, job: str, labels: str, every: float = LOOK, /) -> Iterator[None]:
+        """Yield at once, whenever a Job or its pods with these labels may have changed, and ``every`` so many seconds.
+
+        It ends at the deadline, after a last time, or when a watch ends; then it can be called again.
+        """
+
+    def run(self, pod: str, container: str, words: Sequence[str], /, *, has_input: bool = False) -> Channel:
+        """Start a command in a container."""
+
+    def log(
+        self, pod: str, container: str = "", /, *, follow: bool = False, times: bool = False, tail: int | None = None
+    ) -> Generator[bytes]:
+        """Yield the log of a container, by default the one that the pod names, in parts of any size.
+
+        ``times`` come before the lines. ``follow`` goes on until the connection ends. It ends at the deadline.
+        """

@@ -1,0 +1,108 @@
+"""kubectl and Helm, run as commands: bounded in time, and a failure is an error of one line."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from itertools import dropwhile, takewhile
+
+from minicluster import kubeconfig, lines
+from minicluster.errors import ToolError
+
+#: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
+KUBECTL_SECONDS = 60.0
+HELM_SECONDS = 300.0
+#: Lines of kubectl that explain nothing: its log, warnings, and that a command in a pod failed.
+NOISE = re.compile(r"[EWI]\d{4} |Warning: |command terminated with exit code|Defaulted container")
+INSTALL = {
+    "kubectl": "install it, https://kubernetes.io/docs/tasks/tools",
+    "helm": "install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path",
+}
+
+
+class CommandError(ToolError):
+    """A command failed; ``reason`` is the command's own message."""
+
+    def __init__(self, command: str, reason: str) -> None:
+        """Make the message of a command, such as `kubectl get pods`, and a reason."""
+        super().__init__(f"{command}: {reason}")
+        self.reason = reason
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether this user has no right to do that."""
+        return re.search(r"\(Forbidden\)|is forbidden:", self.reason) is not None
+
+
+def run(  # noqa: PLR0913 - most have a default
+    tool: str,
+    words: Sequence[str],
+    *,
+    stdin: str = "",
+    seconds: float,
+    apart: bool = False,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run kubectl or Helm to its end, with ``env`` too. Raises CommandError when it fails or is late, or ToolError."""
+    env = {**os.environ, **(env or {})}
+    try:
+        done = subprocess.run(  # noqa: S603 - words, no shell
+            [program(tool, env), *words],
+            env=env,
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            start_new_session=apart,
+        )
+    except subprocess.TimeoutExpired:
+        raise CommandError(_name(tool, words), f"no answer within {seconds:g} s") from None
+    except OSError as error:
+        raise ToolError(f"{tool} can't be run: {error.strerror}: {INSTALL[tool]}") from None
+    if done.returncode:
+        raise failure(tool, words, env, done.returncode, done.stderr)
+    return done
+
+
+def failure(tool: str, words: Sequence[str], environment: Mapping[str, str], code: int, stderr: bytes) -> CommandError:
+    """Return the error of a command that has failed."""
+    why = kubeconfig.explained(reason(text(stderr)), environment)
+    return CommandError(_name(tool, words), why or f"exit code {code}")
+
+
+def _name(tool: str, words: Sequence[str]) -> str:
+    """Return a tool, its subcommand and the next word, such as `kubectl get pods`."""
+    named = list(dropwhile(_is_option, words))[:2]
+    return " ".join([tool, *takewhile(lambda word: not _is_option(word), named)])
+
+
+def program(tool: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the path of a tool; Helm names itself in HELM_BIN to its plugins. Raises ToolError."""
+    named = environment.get("HELM_BIN") if tool == "helm" else None
+    found = shutil.which(named or tool)
+    if found is None:
+        missing = f"HELM_BIN is {named}: there is no such program" if named else f"there is no {tool} in PATH"
+        raise ToolError(f"{missing}: {INSTALL[tool]}")
+    return found
+
+
+def reason(stderr: str) -> str:
+    """Return a tool's reason for its failure: the text after `Error:`, else the last line that explains something."""
+    _, _, error = f"\n{stderr}".partition("\nError: ")
+    said = [line for line in lines.split(stderr) if line.strip() and not NOISE.match(line)]
+    return error.strip() or (said[-1].removeprefix("error: ") if said else "")
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-")
+
+
+def options(given: dict[str, str]) -> list[str]:
+    """Return the options that have a value."""
+    return [f"{option}={value}" for option, value in given.items() if value]
+
+
+def text(data: bytes) -> str:
+    """Return what a program printed."""
+    return data.decode(errors="replace")

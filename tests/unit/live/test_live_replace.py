@@ -1,0 +1,60 @@
+"""The steps of `minicluster replace`, by what is there and whether the live Job takes the values."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from minicluster.errors import ToolError
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.live import replace
+from minicluster.live.lookup import Cluster
+from status_samples import job
+
+DIFFERENCES = [("image", "a", "b")]
+SETTLES = ["check", "admission", "settle", "remove", "make"]
+ANEW = ["check", "admission", "remove", "make"]
+
+
+@pytest.mark.parametrize(
+    ("is_live", "is_refused", "is_half", "steps"),
+    [
+        pytest.param(True, False, False, ["upgrade"], id="the live Job takes the values"),
+        pytest.param(True, True, False, SETTLES, id="it refuses them"),
+        pytest.param(True, False, True, ["check", "make"], id="it takes them, and was made by a replacement"),
+        pytest.param(True, True, True, SETTLES, id="it refuses them, and was made by a replacement"),
+        pytest.param(False, False, False, ANEW, id="the Job is gone"),
+        pytest.param(False, False, True, ANEW, id="the Job is gone: a replacement was interrupted"),
+    ],
+)
+def test_replace_removes_a_job_only_if_it_refuses_the_values(
+    monkeypatch: pytest.MonkeyPatch, *, is_live: bool, is_refused: bool, is_half: bool, steps: list[str]
+) -> None:
+    done: list[str] = []
+
+    def step(name: str) -> Any:
+        return lambda *_, **__: done.append(name)
+
+    suspended = job()
+    suspended["spec"]["suspend"] = True  # the first check is of running Jobs alone
+    kubernetes, found = Kubernetes(namespace="lab"), SimpleNamespace(name="mini", job=SimpleNamespace(namespace="lab"))
+    cluster = Cluster(kubernetes, "mini")
+    live = suspended if is_live else {}
+    one = replace.Replacement(kubernetes, cluster, "mini", live, None, 1, is_half, print)
+    plan = SimpleNamespace(record={}, values={}, jobs=[])
+    monkeypatch.setattr(Kubernetes, "kubectl", lambda *_, **__: '{"serverVersion": {"gitVersion": "v1.36.0"}}')
+    monkeypatch.setattr(replace, "find", lambda *_: found)
+    monkeypatch.setattr(replace, "_prepare", lambda *_: (one, None))
+    monkeypatch.setattr(replace.planned, "render", lambda *_: plan)
+    monkeypatch.setattr(replace.planned, "changes", lambda *_: DIFFERENCES)
+    monkeypatch.setattr(replace.planned, "check", step("check"))
+    monkeypatch.setattr(replace.revisions, "is_refused", lambda *_: ToolError("no") if is_refused else None)
+    monkeypatch.setattr(replace.revisions, "upgrade", step("upgrade"))
+    for name, where in (
+        ("admission", "check_admission"),
+        ("settle", "_settle"),
+        ("remove", "remove"),
+        ("make", "_make"),
+    ):
+        monkeypatch.setattr(replace, where, step(name))
+    replace.replace(kubernetes, "mini", replace.Asked((), None, 1), lambda _: None)
+    assert done == steps
