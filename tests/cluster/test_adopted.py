@@ -41,7 +41,8 @@ def test_an_upgrade_scales_it_and_keeps_its_certificate(other: Release) -> None:
 
 def test_it_has_what_this_version_of_kubernetes_can_do(other: Release, release: Release) -> None:
     other.install(**VALUES)
-    release.install(**VALUES, network={"headlessName": "own"})
+    release.name = "own"
+    release.install(**VALUES)
 
     def abilities(name: str) -> list[Any]:
         spec = release.get("job", name)["spec"]

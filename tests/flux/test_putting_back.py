@@ -132,8 +132,9 @@ def test_a_job_over_several_pods_that_leave_is_put_back_once(make: Make) -> None
     assert [cluster.pods[index].wait() for index in (1, 2)] == [RETRY, RETRY]
     copy = only_other(cluster, job, never)
     assert (row(cluster, job)[0], row(cluster, never)[0], row(cluster, copy)) == ("CANCELED", "CANCELED", ["SCHED", ""])
-    for index in (1, 2):
-        assert f"job {job} is cancelled and runs again as {copy}" in cluster.pods[index].log
+    # the second pod finds nothing to cancel if the first was much quicker
+    said = f"job {job} is cancelled and runs again as {copy}"
+    assert any(said in cluster.pods[index].log for index in (1, 2))
     # the copy is put back too, also once
     cluster.start([1, 2])
     until(lambda: row(cluster, copy)[0] == "RUN")

@@ -36,9 +36,10 @@ def ask(cluster: Cluster, action: str, seconds: float) -> dict[str, Any]:
 
 
 def test_the_queue_stops_and_running_jobs_may_end(cluster: Cluster) -> None:
-    short = started(cluster, "sleep", "3")
+    short = started(cluster, "sh", "-c", "until [ -e /tmp/end ]; do sleep 0.1; done")
     waits = ask(cluster, "wait", 0.5)
     assert waits == {"copies": {}, "lost": [], "running": 1}
+    cluster.lead.run("touch", "/tmp/end")
     later = cluster.lead.flux("submit", "true").strip()
     assert ask(cluster, "wait", 30) == {"copies": {}, "lost": [], "running": 0}
     assert row(cluster, short)[0] == "COMPLETED"
@@ -66,11 +67,12 @@ def test_the_queue_goes_on_in_a_larger_cluster_and_each_job_runs_once(make: Make
     with TemporaryDirectory(dir="/var/tmp") as folder:
         notes = f'echo "$FLUX_JOB_ID" >>{folder}/log'
         Path(folder).chmod(0o777)
-        short = ids(small, "--cc=1-10", "sh", "-c", f"{notes}; sleep 8")
+        short = ids(small, "--cc=1-10", "sh", "-c", f"{notes}; until [ -e {folder}/short ]; do sleep 1; done")
         holds = ids(small, "--cc=1-10", "sh", "-c", f"{notes}; until [ -e {folder}/end ]; do sleep 1; done")
         until(lambda: len(small.lead.flux("jobs", "-n", "-f", "running").splitlines()) == 20)
         waits = ids(small, "--cc=1-200", "sh", "-c", notes)
-        assert ask(small, "wait", 15)["running"] == 10
+        (Path(folder) / "short").touch()
+        assert ask(small, "wait", 30)["running"] == 10
         found = ask(small, "end", 20)
         assert (set(found["copies"]), found["lost"], found["running"]) == (holds, [], 0)
         for pod in small.pods.values():
