@@ -26,7 +26,7 @@ def hold(release: Release, tmp_path: Path) -> Hold:
     def these(*indexes: int) -> None:
         kube = agent(release, tmp_path)
         # the controller writes the status at the same time
-        again(lambda: DisruptionBudget().look(kube, frozenset(indexes), 0, 10))
+        again(lambda: DisruptionBudget().hold(kube, frozenset(indexes), 0, 10))
 
     return these
 

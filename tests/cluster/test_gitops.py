@@ -126,7 +126,7 @@ def test_a_sync_leaves_the_pods_alone_that_are_held(synced: Synced, helm4: Helm,
     values = {"pod": {"disruptionBudget": True}}
     stream = synced.render(helm4, **values)
     synced.sync(stream)
-    DisruptionBudget().look(agent(synced.release, tmp_path), frozenset({0, 2}), 0, 10)
+    DisruptionBudget().hold(agent(synced.release, tmp_path), frozenset({0, 2}), 0, 10)
     before = synced.live()["PodDisruptionBudget", "mc"]["spec"]
     assert before["selector"]["matchExpressions"][0]["values"] == ["0", "2"]
     synced.sync(synced.render(helm4, **values, jobLabels={"a": "b"}))

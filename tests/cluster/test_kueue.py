@@ -232,9 +232,9 @@ def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
     resize(pod, 6)
     while (size := pod.get_job()["spec"]["completions"]) > quota:
         wait_gated(release, pod, size - len(uids))
-        limits.look(now, size, pod.gated())
+        limits.granted(now, size, pod.gated())
         now += PATIENCE
-        admitted = limits.look(now, size, pod.gated())
+        admitted = limits.granted(now, size, pod.gated())
         assert admitted < size
         resize(pod, admitted)
         if admitted <= quota:

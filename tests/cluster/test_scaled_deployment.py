@@ -28,7 +28,7 @@ def look(release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> L
     def once() -> list[int]:
         pod = agent(release, tmp_path)
         # the Deployment's controller writes its status at the same time
-        again(lambda: seen.look(None, pod, Once(), size(release), Policy(1, 8, 1, 60)))
+        again(lambda: seen.ask(None, pod, Once(), size(release), Policy(1, 8, 1, 60)))
         return requests
 
     return once

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent.parent / "chart" / "files" / "constants.json"
-_CONSTANTS: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+CONSTANTS_FILE = Path(__file__).parent.parent / "chart" / "files" / "constants.json"
+_CONSTANTS: dict[str, Any] = json.loads(CONSTANTS_FILE.read_text(encoding="utf-8"))
 
 #: Annotation of the Job with the immutable values: a flat map as JSON. Live releases have it under this name.
 IMMUTABLE = "minicluster/immutable"

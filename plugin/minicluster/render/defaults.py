@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent.parent / "chart" / "files" / "defaults.json"
+DEFAULTS_FILE = Path(__file__).parent.parent / "chart" / "files" / "defaults.json"
 
 
 @cache
 def values() -> Mapping[str, Any]:
     """Return the chart's values. They are shared: copy what you change."""
-    found: Mapping[str, Any] = json.loads(FILE.read_bytes())
+    found: Mapping[str, Any] = json.loads(DEFAULTS_FILE.read_bytes())
     return found

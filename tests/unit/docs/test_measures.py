@@ -37,3 +37,9 @@ def test_the_golden_files_are_no_more_than_a_tenth_of_the_lines() -> None:
     )
     assert len(golden) > 50
     assert of_golden <= 0.1 * (of_golden + of_others)
+
+
+def test_no_file_of_helpers_of_the_chart_has_more_than_130_lines() -> None:
+    helpers = {path.name: len(path.read_text().splitlines()) for path in (CHART / "templates").rglob("*.tpl")}
+    assert len(helpers) > 15
+    assert {name: count for name, count in helpers.items() if count > 130} == {}

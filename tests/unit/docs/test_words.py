@@ -1,7 +1,8 @@
-"""One name for one thing: no class, and no module, has the name of another (CONTRIBUTING.md, Words)."""
+"""One name for one thing: no class, module or constant has the name of another (CONTRIBUTING.md, Words)."""
 
 import ast
 from collections import Counter
+from collections.abc import Iterator
 
 from support import PACKAGE, SOURCES
 
@@ -29,3 +30,62 @@ def test_no_two_modules_have_the_same_name() -> None:
     names = [path.name for path in paths if str(path.parent) not in SHARING_ROOMS and path.name not in SHARED_NAMES]
     assert len(names) > 70
     assert repeated(names) == {}
+
+
+#: What a number is of: a constant's name ends with it
+UNITS = {
+    *("SECONDS", "BYTES", "CHARACTERS", "LINES", "COLUMNS", "LEVELS", "VALUES", "NAMES", "RECORDS", "REQUESTS"),
+    *("JOBS", "PODS", "HOSTS", "BROKERS", "CORES", "CPUS", "REPLICAS", "CONNECTIONS", "GENERATIONS"),
+    *("TRIES", "TIMES", "PRESSES", "PART", "FACTOR", "CODE", "PORT"),
+}
+
+
+def constants(text: str) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the constants of a module with their values."""
+    for node in ast.parse(text).body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        for target in targets:
+            both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+            pairs = zip(target.elts, node.value.elts, strict=True) if both else [(target, node.value)]
+            yield from ((name.id, value) for name, value in pairs if isinstance(name, ast.Name) and name.id.isupper())
+
+
+def is_number(value: ast.expr) -> bool:
+    """Tell whether an expression is made of numbers alone."""
+    nodes = list(ast.walk(value))
+    parts = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    return all(isinstance(node, parts) for node in nodes) and all(type(each) in (int, float) for each in numbers)
+
+
+CONSTANTS = [
+    (path.relative_to(PACKAGE), name, value)
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if "chart" not in path.relative_to(PACKAGE).parts
+    for name, value in constants(path.read_text())
+]
+
+
+def test_the_name_of_a_number_ends_with_its_unit() -> None:
+    numbers = [(path, name) for path, name, value in CONSTANTS if is_number(value)]
+    assert len(numbers) > 80
+    assert [f"{path}: {name}" for path, name in numbers if name.rpartition("_")[2] not in UNITS] == []
+
+
+def test_a_constant_has_one_value_in_the_package() -> None:
+    values: dict[str, dict[str, list[str]]] = {}
+    for path, name, value in CONSTANTS:
+        # what another module is asked for is its value
+        is_same = isinstance(value, ast.Attribute) and value.attr == name
+        if not is_same:
+            values.setdefault(name, {}).setdefault(ast.dump(value), []).append(str(path))
+    assert {name: [*found.values()] for name, found in values.items() if len(found) > 1} == {}
+
+
+def test_say_is_defined_once() -> None:
+    found = [
+        str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if "Callable[[str], None]" in path.read_text()
+    ]
+    assert found == ["streams.py"]

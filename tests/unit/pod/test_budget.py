@@ -54,7 +54,7 @@ class Setup:
     budget: DisruptionBudget = field(default_factory=DisruptionBudget)
 
     def at(self, now: float, *indexes: int) -> tuple[float, float]:
-        return self.budget.look(self.kube, pods(*indexes), now, PERIOD)  # type: ignore[arg-type]
+        return self.budget.hold(self.kube, pods(*indexes), now, PERIOD)  # type: ignore[arg-type]
 
 
 @pytest.fixture

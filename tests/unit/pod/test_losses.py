@@ -46,8 +46,8 @@ def test_a_job_that_lost_a_node_is_put_back_once(
 ) -> None:
     watch = losses.Losses(flux, "cancel")
     lose(flux, 5, note, state, own=AGAIN)
-    watch.look()
-    watch.look()
+    watch.repair()
+    watch.repair()
     [(jobspec, urgency)] = flux.submitted
     assert urgency == 16
     assert jobspec["attributes"]["user"]["minicluster"] == {"requeue": 1, "continues": "f5", "losses": 1}
@@ -75,7 +75,7 @@ def test_other_jobs_are_not_put_back(
 ) -> None:
     watch = losses.Losses(flux, on_stop)
     lose(flux, 5, **fields)
-    watch.look()
+    watch.repair()
     assert (flux.submitted, capsys.readouterr().out) == ([], "")
 
 
@@ -83,7 +83,7 @@ def test_other_jobs_are_not_put_back(
 def test_losses_are_counted(flux: FakeFlux, losses: ModuleType, before: int) -> None:
     watch = losses.Losses(flux, "requeue")
     lose(flux, 5, own={"losses": before, "continues": "f4"})
-    watch.look()
+    watch.repair()
     [(jobspec, _)] = flux.submitted
     assert jobspec["attributes"]["user"]["minicluster"] == {"continues": "f5", "losses": before + 1}
     later = {"scheme": "begin-time", "value": str(1000.0 + (before * 20 or 1))}
@@ -95,7 +95,7 @@ def test_a_job_that_loses_its_nodes_again_and_again_ends(
 ) -> None:
     watch = losses.Losses(flux, "requeue")
     lose(flux, 5, own={"losses": 3})
-    watch.look()
+    watch.repair()
     assert flux.submitted == []
     assert capsys.readouterr().out == "minicluster: job f5 lost a node again, 3 times are the most: it ends\n"
 
@@ -103,7 +103,7 @@ def test_a_job_that_loses_its_nodes_again_and_again_ends(
 def test_a_program_that_starts_again_makes_no_second_copy(flux: FakeFlux, losses: ModuleType) -> None:
     lose(flux, 5, t_inactive=990.0)
     lose(flux, 6, own={"continues": "f5"}, state="sched")
-    losses.Losses(flux, "requeue").look()
+    losses.Losses(flux, "requeue").repair()
     assert flux.submitted == []
 
 
@@ -113,7 +113,7 @@ def test_a_refused_copy_is_told_and_does_not_stop_the_others(
     watch = losses.Losses(flux, "requeue")
     lose(flux, 5, own={"requeue": 7})
     lose(flux, 6)
-    watch.look()
+    watch.repair()
     assert capsys.readouterr().out.splitlines() == [
         "minicluster: job f5 lost a node and is not put back into the queue: "
         "user.minicluster.requeue is 7: must be 0 or 1",

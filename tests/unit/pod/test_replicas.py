@@ -46,7 +46,7 @@ class Setup:
 
     def look(self, size: int) -> int:
         """Look once, at a cluster that may have from 2 to 8 nodes; return the size that is requested."""
-        self.replicas.look(self.flux, self.kube, self.once, size, Policy(2, 8, 1, 60))
+        self.replicas.ask(self.flux, self.kube, self.once, size, Policy(2, 8, 1, 60))
         return requested_size(self.flux)
 
 

@@ -61,7 +61,7 @@ def end_jobs(handle: Any, works: dict[int, bool]) -> dict[str, Any]:
     requeue, found = Requeue(handle, "requeue", lost=False), running(handle, works)
     copies = requeue.put_back(found)
     names = {job: JobID(job).f58plain for job in found}
-    still = [job for job in running(handle, works) if requeue.look(job)[0]]
+    still = [job for job in running(handle, works) if requeue.says(job)[0]]
     missing = [job for job in still if JobID(job).f58plain not in copies]
     if missing:
         raise OSError(f"job {JobID(missing[0]).f58plain} can't be put back into the queue")
@@ -69,7 +69,7 @@ def end_jobs(handle: Any, works: dict[int, bool]) -> dict[str, Any]:
         note = f"{REASON}: it runs again as {copies[name]}" if name in copies else REASON
         with suppress(OSError):  # it has just ended
             cancel(handle, job, note)
-    return {"copies": copies, "lost": [names[job] for job in found if not requeue.look(job)[0]]}
+    return {"copies": copies, "lost": [names[job] for job in found if not requeue.says(job)[0]]}
 
 
 def main(action: str, seconds: float) -> dict[str, Any]:

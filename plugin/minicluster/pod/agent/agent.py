@@ -82,19 +82,19 @@ class Agent:
 
         def look() -> tuple[float, float]:
             found = [
-                self.budgets.setdefault(name, DisruptionBudget()).look(kube.of_group(name), pods, now, period)
+                self.budgets.setdefault(name, DisruptionBudget()).hold(kube.of_group(name), pods, now, period)
                 for name, pods in held.items()
             ]
             return min(least for least, _ in found), min(most for _, most in found)
 
-        return self.holding.look(look, now, period, self.once)
+        return self.holding.attempt(look, now, period, self.once)
 
     def _scale(
         self, settings: dict[str, Any], nodes: state.Nodes, waiting: list[dict[str, Any]], now: float
     ) -> tuple[float, float]:
         """Bring the cluster to its size; return the least and the most seconds until the next look."""
-        look = partial(self.scaler.look, _kube(settings), settings, nodes, waiting, now)
-        return self.scaling.look(look, now, float(settings["period"]), self.once)
+        look = partial(self.scaler.scale, _kube(settings), settings, nodes, waiting, now)
+        return self.scaling.attempt(look, now, float(settings["period"]), self.once)
 
     def _serve(self, settings: dict[str, Any], nodes: state.Nodes, waiting: list[dict[str, Any]]) -> None:
         """Serve the metrics of this period."""

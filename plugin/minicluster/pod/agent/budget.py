@@ -45,7 +45,7 @@ class DisruptionBudget:
     held: frozenset[int] = frozenset()
     expires: float = -math.inf  #: when the next period begins
 
-    def look(self, kube: Kube, pods: frozenset[int], now: float, period: float) -> tuple[float, float]:
+    def hold(self, kube: Kube, pods: frozenset[int], now: float, period: float) -> tuple[float, float]:
         """Hold these pods: new ones at once; those that may go leave once a period, so short jobs cost few requests.
 
         Return the least and the most seconds until the next look. Raises KubeError.

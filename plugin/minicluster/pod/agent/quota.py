@@ -23,7 +23,7 @@ class Quota:
     since: float | None = None  #: since when pods have been gated
     again: float = math.inf  #: when the limit ends
 
-    def look(self, now: float, size: int, gated: int) -> int:
+    def granted(self, now: float, size: int, gated: int) -> int:
         """Return the size to have: ``size``, or if pods have been gated for too long, halfway to the admitted size."""
         if now >= self.again:
             self.limit = self.again = math.inf

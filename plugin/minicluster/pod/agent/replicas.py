@@ -28,7 +28,7 @@ class Replicas:
 
     size: int = 0  #: 0: none yet
 
-    def look(self, handle: Any, kube: Kube, once: Once, size: int, policy: Policy) -> None:
+    def ask(self, handle: Any, kube: Kube, once: Once, size: int, policy: Policy) -> None:
         """Request in Flux what somebody requests by the replicas, and write a size that is new into them.
 
         ``size`` is that of the Job; a request is brought into the policy's limits. Raises KubeError, OSError.

@@ -25,7 +25,7 @@ class Retry:
     pause: float = RETRY_SECONDS
     again: float = -math.inf
 
-    def look(
+    def attempt(
         self, look: Callable[[], tuple[float, float]], now: float, period: float, once: Once
     ) -> tuple[float, float]:
         """Look, unless a failure was too short a time ago.

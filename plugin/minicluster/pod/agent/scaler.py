@@ -35,7 +35,7 @@ class Scaler:
         self.expires = -math.inf  #: when Kubernetes is asked again
         self.idle, self.idle_left = suspend.Idle(), math.inf  #: seconds until an idle cluster is suspended
 
-    def look(
+    def scale(
         self, kube: Kube, settings: dict[str, Any], nodes: state.Nodes, waiting: list[dict[str, Any]], now: float
     ) -> tuple[float, float]:
         """Bring the cluster to its size; return the least and the most seconds until the next look.
@@ -83,7 +83,7 @@ class Scaler:
         if policy.handle:
             self._try(
                 "the Deployment's replicas can't be read or changed",
-                lambda: self.replicas.look(self.handle, kube, self.once, self.own.size, policy),
+                lambda: self.replicas.ask(self.handle, kube, self.once, self.own.size, policy),
             )
         for job in self.jobs:
             failure = "pods that wait for Kueue's quota can't be counted"

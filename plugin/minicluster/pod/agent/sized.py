@@ -61,7 +61,7 @@ class SizedJob:
 
     def count_gated(self, gated: int | None, now: float) -> None:
         """Take the number of pods for which Kueue has no quota; None: it is unknown."""
-        admitted = max(self.policy.min, self.quota.look(now, self.size, gated or 0))
+        admitted = max(self.policy.min, self.quota.granted(now, self.size, gated or 0))
         is_less = admitted < self.size
         self.refused = Decision(admitted, f"Kueue has no quota for {gated} of its pods") if is_less else None
 

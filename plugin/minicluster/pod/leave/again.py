@@ -24,7 +24,7 @@ class Requeue:
         self.known: dict[int, tuple[bool, tuple[int, float] | None]] = {}
         self.warned: set[int] = set()
 
-    def look(self, job: int) -> tuple[bool, tuple[int, float] | None]:
+    def says(self, job: int) -> tuple[bool, tuple[int, float] | None]:
         """Return what the attributes of a job say; a wrong one is logged, once. Raises OSError."""
         if job not in self.known:
             again, first = False, None
@@ -39,14 +39,14 @@ class Requeue:
 
     def put_back(self, running: list[int]) -> dict[str, str]:
         """Return the copies, by name, of the jobs that may run again. Rank 0 makes them. Raises OSError."""
-        wanted = [job for job in running if self.look(job)[0]]
+        wanted = [job for job in running if self.says(job)[0]]
         return ask_for_copies(self.handle, wanted) if wanted and not self.lost else {}
 
     def warn(self, running: list[int], left: float) -> None:
         """Send the signals that are due ``left`` seconds before the end, each once. Raises OSError."""
         due = {}
         for job in running:
-            first = self.look(job)[1]
+            first = self.says(job)[1]
             if first and left <= first[1] and job not in self.warned:
                 due[job] = signal.Signals(first[0])
         self.put_back(list(due))

@@ -45,7 +45,7 @@ class Losses:
         # only at the first loss: it reads each job of the queue, which may be kept and long
         return continuations(self.handle)
 
-    def look(self) -> None:
+    def repair(self) -> None:
         """Put back what was lost since the last look. Raises OSError."""
         begin = time.time()
         for job in list(self._lost()):

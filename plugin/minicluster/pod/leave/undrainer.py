@@ -98,7 +98,7 @@ def main(on_stop: str, kept: bool) -> None:
         begin, used = time.monotonic(), time.process_time()
         if look(handle, connections):
             most = AGAIN_SECONDS
-        losses.look()
+        losses.repair()
         told = tell(saved.problem(handle), told)
         changes.wait(pause_after(time.process_time() - used), most)
         most = AGAIN_SECONDS if time.monotonic() < begin + most else min(2 * most, LOOK_SECONDS)
