@@ -1,5 +1,6 @@
 """Both adapters of the port, kubectl and the package `kubernetes`, tell the same of one world, and fail alike."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -109,6 +110,8 @@ def test_a_log_comes_in_parts_and_one_that_is_not_there_is_refused(world: Kubect
     # by default that of the container that the pod names
     world.has(pod=pod(0))
     assert b"".join(kube.log("mini-0-x", tail=5)) == text
+    for place in (kube, kube.within(30), kube.within(math.inf)):
+        assert b"".join(place.log("mini-0-x", "mini", follow=True)) == text
     (world.folder / "logs.error").write_text('Error from server (NotFound): pods "mini-0-x" not found')
     with pytest.raises(RefusedError):
         list(kube.log("mini-0-x", "mini"))
