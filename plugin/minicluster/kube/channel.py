@@ -1,6 +1,7 @@
 """The streams of a command that runs in a pod, and its exit code; connections to a port of a pod."""
 
 import json
+import math
 import select
 import socket
 import ssl
@@ -39,7 +40,7 @@ class PodChannel:
         for one in (own, wake):
             if one is not None:
                 poll.register(one, select.POLLIN)
-        return bool(poll.poll(None if seconds is None else seconds * 1000))
+        return bool(poll.poll(None if seconds in (None, math.inf) else seconds * 1000))
 
     def read(self) -> bytes | None:
         """Return new standard output, which may be empty; None at the end. Raises AwayError."""

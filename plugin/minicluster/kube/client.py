@@ -193,11 +193,12 @@ class KubeClient(Place):
         which: dict[str, Any] = {"container": container, "tail_lines": tail}
         how: dict[str, Any] = {"follow": follow, "timestamps": times, "_preload_content": False}
         # a log that is followed may be silent for as long as it likes
-        silence: Any = self._seconds if not follow else None if self.deadline is None else self.left(math.inf)
+        silence = self.left(math.inf) if follow else self._seconds
+        timeout = None if math.isinf(silence) else (self._seconds, max(SHORTEST_SECONDS, silence))
         options = {name: value for name, value in {**which, **how}.items() if value not in (None, "")}
         with errors(f"log of pod {pod} in {self.namespace}"):
             call = client.CoreV1Api(self.api).read_namespaced_pod_log
-            answer: Any = call(pod, self.namespace, _request_timeout=(self._seconds, silence), **options)
+            answer: Any = call(pod, self.namespace, _request_timeout=timeout, **options)
             with closing(answer):
                 for part in answer.stream(amt=None, decode_content=False):
                     yield bytes(part)

@@ -95,10 +95,6 @@ class KubePort(Protocol):
         """When these are over, by the monotonic clock."""
 
     @property
-    def stop(self) -> threading.Event | None:
-        """What ends waits early."""
-
-    @property
     def is_late(self) -> bool:
         """Whether the deadline is over."""
 

@@ -1,8 +1,10 @@
 """Both adapters of the port, kubectl and the package `kubernetes`, tell the same of one world, and fail alike."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -109,15 +111,20 @@ def test_a_log_comes_in_parts_and_one_that_is_not_there_is_refused(world: Kubect
     # by default that of the container that the pod names
     world.has(pod=pod(0))
     assert b"".join(kube.log("mini-0-x", tail=5)) == text
+    for place in (kube, kube.within(30), kube.within(math.inf)):
+        assert b"".join(place.log("mini-0-x", "mini", follow=True)) == text
     (world.folder / "logs.error").write_text('Error from server (NotFound): pods "mini-0-x" not found')
     with pytest.raises(RefusedError):
         list(kube.log("mini-0-x", "mini"))
 
 
 def test_changes_come_until_the_deadline_and_once_more(kube: KubePort) -> None:
-    assert len(list(kube.within(0).changes("mini", "a=b"))) >= 1
-    found, begin = kube.within(1.5).changes("mini", "a=b"), time.monotonic()
-    assert len(list(found)) > 2
-    assert 1 <= time.monotonic() - begin < 20
+    with closing(kube.changes("mini", "a=b")) as changes:
+        assert len(list(islice(changes, 3))) == 3
+    begin = time.monotonic()
+    assert list(kube.within(0).changes("mini", "a=b"))
+    assert list(kube.within(0.5).changes("mini", "a=b"))
+    assert time.monotonic() - begin < 20
     # without a change it comes all the same
-    next(kube.changes("mini", "a=b", 0.01))
+    with closing(kube.changes("mini", "a=b", 0.01)) as changes:
+        next(changes)
