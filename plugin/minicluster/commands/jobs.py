@@ -8,17 +8,25 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.reported import find_jobs, table
+from minicluster.live.reported import SHOWN_JOBS, find_jobs, table
 
 
 @click.command("jobs")
 @options.of_cluster
+@click.option(
+    "-c",
+    "--count",
+    type=click.IntRange(min=0),
+    default=SHOWN_JOBS,
+    show_default=True,
+    help="How many of the jobs that have ended: the last ones.",
+)
 @options.output
-def command(name: str, namespace: str, context: str, output: str) -> None:
-    """List all jobs of a MiniCluster.
+def command(name: str, namespace: str, context: str, count: int, output: str) -> None:
+    """List the jobs of a MiniCluster: the active ones, and the last of those that have ended.
 
-    While the lead runs they are those of its queue. After the end they are read from the lead's log, which needs
-    report.log; with report.path alone, the error names the file.
+    While the lead runs they are those of its queue, and those that Flux has forgotten. After the end they are read from
+    the lead's log, which needs report.log; with report.path alone, the error names the file.
 
     \b
     With -o json each job is a line. What a job doesn't have is null:
@@ -37,7 +45,7 @@ def command(name: str, namespace: str, context: str, output: str) -> None:
       minicluster jobs flux-sample
       minicluster jobs flux-sample -o json | jq -r 'select(.result == "FAILED").name'
     """
-    rows = find_jobs(Kubernetes(context, namespace), name, streams.say)
+    rows = find_jobs(Kubernetes(context, namespace), name, streams.say, count)
     if output == "json":
         streams.write("".join(json.dumps(row) + "\n" for row in rows).encode())
     elif rows:

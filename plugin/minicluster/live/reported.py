@@ -24,27 +24,31 @@ Row = dict[str, Any]
 LINE, COUNT = "minicluster-job: ", re.compile(r"minicluster-jobs: (\d+)$")
 #: The line that says that the report lacks jobs
 MISSING = re.compile(r"minicluster: (\d+ jobs are missing in the report: .*)$")
-#: Prints the jobs. Takes BOOT, and a program on its standard input
-ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0"'
+#: Prints the jobs. Takes BOOT and a number, and a program on its standard input
+ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0" "$1"'
+#: Jobs that have ended, of which as many are shown as `flux jobs -a` does
+SHOWN_JOBS = 1000
 #: Flux's states of a job that waits; people read the one word that `flux jobs` and `minicluster status` have for them
 PENDING = ("DEPEND", "PRIORITY", "SCHED")
 #: The most characters of a name or a list of nodes
 MOST = 40
 
 
-def find_jobs(kubernetes: KubePort, name: str, say: Callable[[str], None]) -> list[Row]:
-    """Return the jobs of a MiniCluster, by their ids. Raises StateError if they can't be known, StatusError."""
+def find_jobs(kubernetes: KubePort, name: str, say: Callable[[str], None], most: int = SHOWN_JOBS) -> list[Row]:
+    """Return the active jobs of a MiniCluster and the last ``most`` of the others, by their ids.
+
+    Raises StateError if they can't be known, StatusError.
+    """
     found = find(kubernetes, name)
     state = state_without_flux(found, datetime.now(UTC))
     if state is None:
         try:
             with refusals():
-                rows, purged = ask_jobs(kubernetes, found.pods[0])
+                rows, purged, earlier = ask_jobs(kubernetes, found.pods[0], most)
         except ask.SilentError as error:
             state = state_of_silent_lead(found.pods[0], error.reason)
         else:
-            if purged:
-                say(f"{purged} more jobs ended before these: Flux no longer has their records")
+            _tell(say, purged, earlier)
             return rows
     rows, count, missing = _read_log(kubernetes, found.pods.get(0))
     if missing:
@@ -53,14 +57,32 @@ def find_jobs(kubernetes: KubePort, name: str, say: Callable[[str], None]) -> li
         raise StateError(f"{found.name} is {': '.join(filter(None, state))}; {_where(kubernetes, found)}")
     if count > len(rows):
         say(f"the log of the lead has {len(rows)} of the {count} jobs of its report")
-    return rows
+    # in a report those that have ended come first
+    earlier = max(0, sum(row["state"] == "INACTIVE" for row in rows) - most)
+    _tell(say, 0, earlier)
+    return _by_id(rows[earlier:])
 
 
-def ask_jobs(kubernetes: KubePort, lead: Pod) -> tuple[list[Row], int]:
-    """Return the jobs in the lead's queue, and how many it no longer has. Raises what `ask` raises."""
-    text = ask.ask(kubernetes, lead, "jobs", ("sh", "-c", ASK, BOOT))
+def _tell(say: Callable[[str], None], purged: int, earlier: int) -> None:
+    if purged:
+        say(f"the records of {purged} jobs are gone, which ended before all others")
+    if earlier:
+        say(f"{earlier} more jobs ended before these: --count {earlier + SHOWN_JOBS} shows them")
+
+
+def _by_id(rows: Iterable[Row]) -> list[Row]:
+    # the logs of an older lead have no number
+    return sorted(rows, key=lambda row: row.get("number", 0))
+
+
+def ask_jobs(kubernetes: KubePort, lead: Pod, most: int = SHOWN_JOBS) -> tuple[list[Row], int, int]:
+    """Return the active jobs in the lead's queue and the last ``most`` of the others.
+
+    Also return how many it no longer has, and how many earlier ones. Raises what `ask` raises.
+    """
+    text = ask.ask(kubernetes, lead, "jobs", ("sh", "-c", ASK, BOOT, str(most)))
     *rows, last = (json.loads(line) for line in lines.split(text))
-    return rows, int(last["purged"])
+    return _by_id(rows), int(last["purged"]), int(last["earlier"])
 
 
 def _read_log(kubernetes: KubePort, lead: Pod | None) -> tuple[list[Row], int | None, str]:

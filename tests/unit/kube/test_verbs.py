@@ -34,7 +34,7 @@ case $* in
 *python*)
   read -r program
   case $program in
-  '[["saved"'*) echo '{"purged": 0}' ;;
+  '[["history"'*) echo '{"purged": 0, "earlier": 0}' ;;
   *'["followed"'*) echo '{"ready": "0.88.0"}'; read -r question; echo '{"key": "", "online": true}' ;;
   *) cat "${0%/*}/answer" ;;
   esac ;;

@@ -49,7 +49,7 @@ job) case $2 in
 python) count=$(wc -l <"$folder/submitted")
   state=RUN; [ ! -e "$folder/over" ] || state=INACTIVE
   rm -f "$folder/over"
-  purged='{"purged": 0}'
+  purged='{"purged": 0, "earlier": 0}'
   [ ! -e "$folder/lost" ] || { echo "$purged"; exit 0; }
   printf '{"id": "f%d", "state": "%s", "result": "COMPLETED", "exit_code": %d, ' "$count" $state "$(cat "$folder/code")"
   echo '"nodes": "n0", "ntasks": 2, "t_submit": 1.0, "t_run": 2.0, "t_cleanup": 3.5, "t_inactive": 4.0}'

@@ -63,22 +63,36 @@ def test_the_table_has_a_line_for_each_job() -> None:
     assert table(ROWS, START + 120) == SHOWN
 
 
+#: The last line of the lead's answer
+NO_MORE = {"purged": 0, "earlier": 0}
+
+
 def test_jobs_asks_the_lead_while_it_runs(kubectl: Kubectl) -> None:
     kubectl.tool("sh", 'read -r program; /bin/cat "${0%/*}/rows"')
-    (kubectl.folder / "rows").write_text("".join(json.dumps(each) + "\n" for each in [*ROWS, {"purged": 0}]))
+    (kubectl.folder / "rows").write_text("".join(json.dumps(each) + "\n" for each in [*ROWS, NO_MORE]))
     done = kubectl.run("jobs", "mini", "-o", "json")
     assert (done.code, [json.loads(line) for line in done.out.splitlines()], done.err) == (0, ROWS, "")
     assert kubectl.asked()[-1].startswith("exec mini-0-x --container=mini --stdin -- sh -c ")
-    (kubectl.folder / "rows").write_text('{"purged": 0}\n')
+    (kubectl.folder / "rows").write_text(json.dumps(NO_MORE))
     assert kubectl.run("jobs", "mini") == Done(0, "", say("no jobs in mini"))
 
 
 def test_jobs_says_how_many_jobs_flux_no_longer_knows(kubectl: Kubectl) -> None:
     kubectl.tool("sh", 'read -r program; /bin/cat "${0%/*}/rows"')
-    (kubectl.folder / "rows").write_text(f'{json.dumps(ROWS[0])}\n{{"purged": 700}}\n')
+    (kubectl.folder / "rows").write_text(f'{json.dumps(ROWS[0])}\n{{"purged": 700, "earlier": 30}}\n')
     done = kubectl.run("jobs", "mini", "-o", "json")
     assert (done.code, json.loads(done.out)) == (0, ROWS[0])
-    assert done.err == say("700 more jobs ended before these: Flux no longer has their records")
+    assert done.err == say("the records of 700 jobs are gone, which ended before all others") + say(
+        "30 more jobs ended before these: --count 1030 shows them"
+    )
+
+
+@pytest.mark.parametrize(("words", "most"), [([], "1000"), (["--count=0"], "0"), (["-c", "70000"], "70000")])
+def test_the_lead_is_told_how_many_jobs_are_wanted(kubectl: Kubectl, words: list[str], most: str) -> None:
+    kubectl.tool("sh", 'read -r program; /bin/cat "${0%/*}/rows"')
+    (kubectl.folder / "rows").write_text(json.dumps(NO_MORE))
+    assert kubectl.run("jobs", "mini", *words).code == 0
+    assert kubectl.asked()[-1].endswith(f" {most}")
 
 
 def test_jobs_says_how_many_jobs_a_report_lacks(kubectl: Kubectl) -> None:
@@ -95,6 +109,16 @@ def test_jobs_reads_the_log_after_the_end(kubectl: Kubectl) -> None:
     assert kubectl.asked()[-1] == "--namespace=lab logs mini-0-x --container=mini"
     done = kubectl.run("jobs", "mini", "-o", "json")
     assert [json.loads(line) for line in done.out.splitlines()] == ROWS[:4]
+
+
+def test_of_the_jobs_in_a_log_as_many_are_shown_as_are_wanted(kubectl: Kubectl) -> None:
+    over(kubectl, log_of(ROWS))
+    done = kubectl.run("jobs", "mini", "-o", "json", "--count=1")
+    shown = [json.loads(line) for line in done.out.splitlines()]
+    ended = [row for row in ROWS if row["state"] == "INACTIVE"]
+    assert [row for row in shown if row["state"] == "INACTIVE"] == ended[-1:]
+    earlier = len(ended) - 1
+    assert done.err == say(f"{earlier} more jobs ended before these: --count {earlier + 1000} shows them")
 
 
 def test_jobs_says_that_a_log_has_a_part_of_the_report_alone(kubectl: Kubectl) -> None:

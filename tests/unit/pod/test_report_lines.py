@@ -109,12 +109,12 @@ def test_a_lead_that_was_told_to_stop_has_less_time(
 def test_a_report_without_time_leaves_the_attributes_out(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(job_record.BATCH_JOBS + 1):
         flux.submit(number, jobspec={"attributes": {"user": {"n": number}}})
-    program = run_program(monkeypatch, flux, "job_report.py")
-    times = iter([0.0, 0.0, 2.0])
-    monkeypatch.setattr("time.monotonic", lambda: next(times))
-    lines: list[str] = []
-    program["report"](flux, 1.0, lines.append)
-    users = [json.loads(line)["user"] for line in lines]
+    program = run_program(monkeypatch, flux, "job_report.py", 1000)
+    report = program["Report"](flux, 1.0)
+    # the first batch takes too long
+    times = iter([0.0] * 5)
+    monkeypatch.setattr("time.monotonic", lambda: next(times, 2.0))
+    users = [json.loads(line)["user"] for line in [*report.ended(), *report.active()]]
     assert users == [*({"n": number} for number in range(job_record.BATCH_JOBS)), None]
 
 
@@ -133,9 +133,9 @@ def test_the_lead_prints_its_jobs_when_it_is_asked(
 ) -> None:
     flux.submit(3, jobspec={"attributes": {}})
     flux.purged = 5
-    run_program(monkeypatch, flux, "job_report.py")
+    run_program(monkeypatch, flux, "job_report.py", 1000)
     *rows, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert ([row["id"] for row in rows], last) == (["f3"], {"purged": 5})
+    assert ([row["id"] for row in rows], last) == (["f3"], {"purged": 5, "earlier": 0})
 
 
 def test_recorded_jobs_come_first_once_and_are_not_missing(
@@ -147,15 +147,28 @@ def test_recorded_jobs_come_first_once_and_are_not_missing(
     recorded = [{"number": number, "id": f"f{number}", "user": {"from": "history"}} for number in (5, 1, 3)]
     History(folder()).append([json.dumps(each) + "\n" for each in recorded])
     flux.purged = 7
-    run_program(monkeypatch, flux, "job_report.py")
+    run_program(monkeypatch, flux, "job_report.py", 1000)
     *rows, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert rows[:3] == recorded
     assert [(row["id"], row["user"]) for row in rows[3:]] == [("f2", {"looked": "up"}), ("f4", {"looked": "up"})]
     # 1 and 5 of the 7 are recorded
-    assert (last, flux.lookups) == ({"purged": 5}, [2, 4])
+    assert (last, flux.lookups) == ({"purged": 5, "earlier": 0}, [2, 4])
 
 
 def test_the_help_of_jobs_lists_each_key_of_a_line() -> None:
     rows = (command.help or "").partition("is null:\n")[2].partition("\n\n")[0].splitlines()
     keys = [key for row in rows for key in row.strip().split("  ")[0].split(", ")]
     assert sorted(keys) == sorted(job_record.record({"id": 1, "state": 64}, "f1", None))
+
+
+@pytest.mark.parametrize(("most", "shown"), [(0, [4]), (1, [2, 4]), (2, [3, 2, 4]), (9, [5, 1, 3, 2, 4])])
+def test_of_the_jobs_that_have_ended_the_last_ones_are_printed(
+    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, capsys: pytest.CaptureFixture[str], most: int, shown: list[int]
+) -> None:
+    flux.submit(2, state="completed", jobspec={"attributes": {}})
+    flux.run(4, "0", jobspec={"attributes": {}})
+    History(folder()).append([json.dumps({"number": number}) + "\n" for number in (5, 1, 3)])
+    run_program(monkeypatch, flux, "job_report.py", most)
+    *rows, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert [row["number"] for row in rows] == shown
+    assert last == {"purged": 0, "earlier": 4 - (len(shown) - 1)}

@@ -1,21 +1,24 @@
-"""job_report.py [FOLDER END [PATH]]: the jobs of the queue, a line of JSON for each; those that have ended come first.
+"""job_report.py MOST, or FOLDER END [PATH]: the jobs, a line of JSON for each; those that have ended come first.
 
-Without words it prints them, and a line with the number of those whose records are gone: `minicluster jobs`
-sends it to the lead. With words the lead's broker runs it when the
-jobs have ended, before Flux's own rc3. It writes FOLDER/report, which the entrypoint prints, the file PATH, and to
-FOLDER/report.purged how many are missing. After a stop, END are the seconds that the broker's end has.
+With MOST it prints the active jobs and the last MOST of those that have ended, and a line with the numbers of earlier
+ones and of those whose records are gone: `minicluster jobs` sends it to the lead. With other words the lead's broker
+runs it when the jobs have ended, before Flux's own rc3. It writes FOLDER/report, which the entrypoint prints, the file
+PATH, and to FOLDER/report.purged how many are missing. After a stop, END are the seconds that the broker's end has.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import signal
 import sys
+import time
+from collections import deque
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator, Mapping
 
 from history import History, folder
 from job_record import REPORT_ATTRIBUTES, line, user_attributes
@@ -25,28 +28,46 @@ from state import job_counts, jobs
 REPORT_SECONDS, ASKED_SECONDS = 60.0, 10.0
 
 
-def report(handle: Any, seconds: float, put: Callable[[str], object]) -> int:
-    """Put the line of each job, and return how many jobs are missing. Raises OSError.
+class Report:
+    """The lines of all jobs: first those that have ended, in that order."""
 
-    The lines of the history are not held in memory: they may be 100,000.
-    """
-    # a job that ends between the two requests is in both answers
-    found = {job["id"]: job for states in ("active", "inactive") for job in jobs(handle, states, REPORT_ATTRIBUTES)}
-    missing = job_counts(handle)["purged"]
-    for number, text in History(folder()):
-        missing -= number not in found
-        found.pop(number, None)
-        put(text)
-    users = user_attributes(handle, sorted(found), seconds)
-    for number, job in sorted(found.items()):
-        put(line(job, users.get(number)))
-    return max(0, missing)
+    def __init__(self, handle: Any, seconds: float) -> None:
+        """Take the time for attributes that must be looked up. Raises OSError."""
+        self.handle, self.end = handle, time.monotonic() + seconds
+        # in this order: a job that ends between the two requests is in both answers
+        active, inactive = (jobs(handle, state, REPORT_ATTRIBUTES) for state in ("active", "inactive"))
+        self.inactive = {job["id"]: job for job in inactive}
+        self.rest = {job["id"]: job for job in active if job["id"] not in self.inactive}
+        #: How many jobs are missing; known after the last line
+        self.missing = job_counts(handle)["purged"]
+
+    def ended(self) -> Iterator[str]:
+        """Yield the lines of jobs that have ended. The history is not held in memory: it may have 90,000."""
+        for number, text in History(folder()):
+            self.missing -= number not in self.inactive
+            for found in (self.inactive, self.rest):
+                found.pop(number, None)
+            yield text
+        self.missing = max(0, self.missing)
+        yield from self._lines(self.inactive)
+
+    def active(self) -> Iterator[str]:
+        """Yield the lines of the other jobs, by id."""
+        yield from self._lines(self.rest)
+
+    def _lines(self, found: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
+        users = user_attributes(self.handle, sorted(found), self.end - time.monotonic())
+        for number, job in sorted(found.items()):
+            yield line(job, users.get(number))
 
 
 def write(handle: Any, seconds: float, path: Path) -> int:
     """Write the report to a file, and return how many jobs are missing. Raises OSError."""
+    report = Report(handle, seconds)
     with _replaced(path) as new, new.open("w", encoding="ascii") as file:
-        return report(handle, seconds, file.write)
+        file.writelines(report.ended())
+        file.writelines(report.active())
+    return report.missing
 
 
 @contextmanager
@@ -76,10 +97,19 @@ def main(run: Path, end: float, path: str = "") -> str:
     return ""
 
 
+def show(handle: Any, most: int) -> None:
+    """Print all jobs, of those that have ended the last ``most``, and how many more there were. Raises OSError."""
+    report, numbers = Report(handle, ASKED_SECONDS), itertools.count()
+    last = deque((text for text, _ in zip(report.ended(), numbers)), maxlen=most)
+    sys.stdout.writelines(last)
+    sys.stdout.writelines(report.active())
+    print(json.dumps({"purged": report.missing, "earlier": next(numbers) - len(last)}))
+
+
 if __name__ == "__main__":
-    if sys.argv[1:]:
+    if sys.argv[2:]:
         directory, limit_of_end, *file_path = sys.argv[1:]
         sys.exit(main(Path(directory), float(limit_of_end), *file_path) or 0)
     import flux
 
-    print(json.dumps({"purged": report(flux.Flux(), ASKED_SECONDS, sys.stdout.write)}))
+    show(flux.Flux(), int(sys.argv[1]))
