@@ -33,8 +33,8 @@ limit_records() {
   [ "$records" -ge "$mc_records" ] || edit_config "s/^inactive-num-limit = .*/inactive-num-limit = $records/"
 }
 
-# Lets the cache of Flux's content store, where each job adds 30 KiB that take four times as much in memory, be a 64th
-# of the memory, if that is little. A Flux before 0.77 ignores it.
+# Lets the cache of Flux's content store be a 64th of the memory, if that is little: each job adds 30 KiB to it. A Flux
+# before 0.77 ignores it.
 limit_cache() {
   [ -n "$mc_records" ] && [ -n "$mc_memory" ] && [ "$mc_memory" -lt "$MUCH" ] || return 0
   edit_config "\$a\\
