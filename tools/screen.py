@@ -6,7 +6,7 @@ python -m tools.screen
 from pathlib import Path
 from typing import Any
 
-from minicluster.live.table import WIDTH, table
+from minicluster.live.table import WIDTH_COLUMNS, table
 from minicluster.templates import rendered
 
 IMAGE = Path(__file__).resolve().parent.parent / "docs" / "images" / "status.svg"
@@ -58,7 +58,7 @@ def svg(command: str, shown: str) -> str:
         __file__,
         "screen.svg.j2",
         lines=lines,
-        width=round(WIDTH * COLUMN) + 2 * EDGE,
+        width=round(WIDTH_COLUMNS * COLUMN) + 2 * EDGE,
         height=len(lines) * LINE + 2 * EDGE,
         line_height=LINE,
         edge=EDGE,

@@ -1,7 +1,7 @@
 """Errors that a user can fix; each message is one line: the value, what is wrong, the way out."""
 
 #: Characters of the longest message.
-MOST = 2000
+MESSAGE_CHARACTERS = 2000
 #: The end of a message of the post-renderer under Helm 4, which adds words of its own after it.
 END = " [the rest of this line is Helm's]"
 
@@ -21,7 +21,7 @@ class MiniClusterError(Exception):
     def __str__(self) -> str:
         """Return the message on one line, fit for a terminal; a very long one loses its middle."""
         text = one_line(super().__str__())
-        return text if len(text) <= MOST else f"{text[: MOST - 500]} ... {text[-490:]}"
+        return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 500]} ... {text[-490:]}"
 
 
 class StreamError(MiniClusterError):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 #: What they say then
-SAID = re.compile(
+NO_CLUSTER_TEXT = re.compile(
     r"(?:localhost|127\.0\.0\.1|\[::1\]):8080|context .*(?:not found|does not exist)|locate context|no configuration"
 )
 
@@ -24,4 +24,4 @@ def missing(environment: Mapping[str, str]) -> str:
 
 def explained(reason: str, environment: Mapping[str, str]) -> str:
     """Return the reason of a failure, or a better one."""
-    return (missing(environment) if SAID.search(reason) else "") or reason
+    return (missing(environment) if NO_CLUSTER_TEXT.search(reason) else "") or reason

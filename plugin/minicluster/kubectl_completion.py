@@ -12,7 +12,7 @@ from minicluster.errors import one_line
 
 #: Directive by the kind of click's candidates; for other kinds the shell offers no file names
 DIRECTIVES = {"file": 0, "dir": 16}
-NO_FILES = 4
+NO_FILES_CODE = 4
 
 
 def main() -> None:
@@ -31,5 +31,5 @@ def completions(words: Sequence[str]) -> str:
     *before, begin = words or [""]
     found = ShellComplete(group, {}, "kubectl minicluster", COMPLETE).get_completions(before, begin)
     plain = [f"{item.value}\t{one_line(item.help or '')}".rstrip() for item in found if item.type == "plain"]
-    directive = next((DIRECTIVES[item.type] for item in found if item.type in DIRECTIVES), NO_FILES)
+    directive = next((DIRECTIVES[item.type] for item in found if item.type in DIRECTIVES), NO_FILES_CODE)
     return "".join(f"{line}\n" for line in (*plain, f":{directive}"))

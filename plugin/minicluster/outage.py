@@ -4,9 +4,9 @@ import re
 import time
 
 #: Seconds of an outage until a command gives up: the upgrade of a control plane takes minutes
-PATIENCE = 900.0
+OUTAGE_SECONDS = 900.0
 #: What kubectl says of an API server that is not there
-AWAY = re.compile(
+UNREACHABLE = re.compile(
     r"connection to the server .* was refused|Unable to connect to the server|i/o timeout|no answer within|"
     r"TLS handshake timeout|connection reset by peer|no route to host|\((ServiceUnavailable|InternalError)\)"
 )
@@ -14,7 +14,7 @@ AWAY = re.compile(
 
 def is_of_outage(reason: str) -> bool:
     """Return whether an error of kubectl means that the API server does not answer."""
-    return AWAY.search(reason) is not None
+    return UNREACHABLE.search(reason) is not None
 
 
 class Outage:

@@ -10,7 +10,7 @@ from types import FrameType
 #: Gets the signal's number and what was running
 Handler = Callable[[int, FrameType | None], None]
 #: The most seconds until the handler of a signal runs during `wait` and `join`
-LOOK = 1.0
+HANDLER_SECONDS = 1.0
 
 
 @contextmanager
@@ -40,14 +40,14 @@ def wait(is_there: Callable[[float], bool], seconds: float | None = None) -> boo
     """
     end = None if seconds is None else time.monotonic() + seconds
     while True:
-        left = LOOK if end is None else max(0.0, end - time.monotonic())
-        if is_there(min(LOOK, left)):
+        left = HANDLER_SECONDS if end is None else max(0.0, end - time.monotonic())
+        if is_there(min(HANDLER_SECONDS, left)):
             return True
-        if left < LOOK:
+        if left < HANDLER_SECONDS:
             return False
 
 
 def join(thread: threading.Thread) -> None:
     """Wait until a thread has ended, and let handlers run meanwhile."""
     while thread.is_alive():
-        thread.join(LOOK)
+        thread.join(HANDLER_SECONDS)

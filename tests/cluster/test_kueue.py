@@ -23,7 +23,7 @@ from queued import (
     with_priority,
 )
 from quick import QuickCluster
-from quota import PATIENCE, Quota
+from quota import ADMISSION_SECONDS, Quota
 from simulated import end
 from support import Helm, lines_with
 
@@ -233,7 +233,7 @@ def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
     while (size := pod.get_job()["spec"]["completions"]) > quota:
         wait_gated(release, pod, size - len(uids))
         limits.granted(now, size, pod.gated())
-        now += PATIENCE
+        now += ADMISSION_SECONDS
         admitted = limits.granted(now, size, pod.gated())
         assert admitted < size
         resize(pod, admitted)

@@ -102,7 +102,7 @@ def repository(tmp_path: Path) -> Path:
         "team/removed": {"cleanup": True, "flux": {"curveCertSecret": "mine"}},
     }.items():
         (tmp_path / path).mkdir(parents=True)
-        (tmp_path / path / argocd.VALUES).write_text(values_text(values))
+        (tmp_path / path / argocd.VALUES_NAME).write_text(values_text(values))
     (tmp_path / "chart").mkdir()
     (tmp_path / "chart" / "values.yaml").write_text("size: 1\n")
     (tmp_path / "common.yaml").write_text("tasks: 2\nsize: 9\n")
@@ -134,7 +134,7 @@ def test_the_plugin_generates_the_manifests_of_a_folder(server: Server, reposito
 def test_parameters_change_the_manifests_of_the_plugin(server: Server, repository: Path) -> None:
     parameters: list[Any] = [
         {"name": "name", "string": "other"},
-        {"name": "values-files", "array": ["../../common.yaml", argocd.VALUES]},
+        {"name": "values-files", "array": ["../../common.yaml", argocd.VALUES_NAME]},
         {"name": "set", "map": {"size": "3", "containers[0].command": "echo a, b=c"}},
         {"name": "kube-version", "string": "1.36"},
     ]
@@ -156,7 +156,8 @@ def test_an_error_of_the_plugin_arrives_at_argo_cd(server: Server, repository: P
         "chart(s): minicluster: - at '/size': got string, want integer\n"
     )
     assert server.refuse(repository, "chart") == (
-        FAILED + f"minicluster: the values file {argocd.VALUES} is missing: add it, or name another in the parameter "
+        FAILED
+        + f"minicluster: the values file {argocd.VALUES_NAME} is missing: add it, or name another in the parameter "
         "values-files\n"
     )
 

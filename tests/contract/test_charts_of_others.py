@@ -226,16 +226,20 @@ def test_the_flags_of_helm_are_known(helm: Helm) -> None:
         text = helm.ok(command, "--help")
         flags = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+) {2,}", text, re.MULTILINE))
         optional = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+) \S+\[=", text, re.MULTILINE))
-        assert flags | optional <= caller.FLAGS
+        assert flags | optional <= caller.BARE_OPTIONS
         valued = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+) [a-z]\w+ {2,}", text, re.MULTILINE))
         assert len(valued) > 10
-        assert valued & caller.FLAGS <= {"--server-side"}
+        assert valued & caller.BARE_OPTIONS <= {"--server-side"}
         short = dict(re.findall(r"^ +(-\w), (--[a-z-]+) ", text, re.MULTILINE))
-        assert {key: short[key] for key in short.keys() & caller.SHORT.keys()}.items() <= caller.SHORT.items()
+        assert {
+            key: short[key] for key in short.keys() & caller.SHORT_OPTIONS.keys()
+        }.items() <= caller.SHORT_OPTIONS.items()
         needed = {
-            key for key, name in short.items() if name in caller.FLAGS or name in (*caller.CLUSTER, *caller.VERSION)
+            key
+            for key, name in short.items()
+            if name in caller.BARE_OPTIONS or name in (*caller.CLUSTER_OPTIONS, *caller.VERSION_OPTIONS)
         }
-        assert needed <= caller.SHORT.keys()
+        assert needed <= caller.SHORT_OPTIONS.keys()
 
 
 def test_our_own_chart_is_not_read_twice(helm4: Helm) -> None:

@@ -39,7 +39,7 @@ def test_the_plugin_knows_the_parameters_of_each_application(tmp_path: Path, fil
     assert source["plugin"]["name"] == load("argocd/plugin.yaml")["metadata"]["name"]
     folder = tmp_path / "team" / "flux-sample"
     folder.mkdir(parents=True)
-    (folder / argocd.VALUES).touch()
+    (folder / argocd.VALUES_NAME).touch()
     (tmp_path / "common-values.yaml").touch()
     environment = {
         "ARGOCD_APP_NAME": "app",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.lead.program import BOOT, first_line
-from minicluster.live.submitted import MARK
+from minicluster.live.submitted import CLIENT_ATTRIBUTE
 
 #: One job has the only core, and another waits; each line of output is an answer of the program
 SCRIPT = """
@@ -38,7 +38,7 @@ def test_the_flux_command_finds_and_cancels_its_job_by_its_key(flux_path: Path) 
         "boot": BOOT,
         "program": first_line("mine"),
     }
-    words = ["flux", "start", "sh", "-c", SCRIPT, "mine", MARK]
+    words = ["flux", "start", "sh", "-c", SCRIPT, "mine", CLIENT_ATTRIBUTE]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     *lines, third, waiting, running = done.stdout.split("\n")[:-1]

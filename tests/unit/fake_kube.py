@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.errors import AwayError, RefusedError
-from minicluster.kube.port import LOOK, Object, Place
+from minicluster.kube.port import WATCH_SECONDS, Object, Place
 from minicluster.tool import CommandError
 
 #: An object or a list, an error, or a `Then` of them
@@ -109,7 +109,7 @@ class FakeKube(Place):
         found: Object | None = self._answer("patch", {}) or None
         return found
 
-    def changes(self, job: str, _labels: str, every: float = LOOK) -> Iterator[None]:
+    def changes(self, job: str, _labels: str, every: float = WATCH_SECONDS) -> Iterator[None]:
         """Yield again and again until the deadline; each time something may be new."""
         self.asked.append(("changes", job, f"{every:g}"))
         while True:

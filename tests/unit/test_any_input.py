@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from minicluster.burst import plan, root
 from minicluster.burst.address import Address
 from minicluster.convert import convert
-from minicluster.errors import MOST, MiniClusterError
+from minicluster.errors import MESSAGE_CHARACTERS, MiniClusterError
 from minicluster.release import argocd, manifests
 from minicluster.render import curve, defaults, hostlist, postrender, schema
 from minicluster.render.load import load
@@ -83,7 +83,7 @@ def one_line(call: Callable[[], object]) -> None:
     except MiniClusterError as error:
         assert len(str(error).splitlines()) == 1
         assert str(error).isprintable()
-        assert len(str(error)) <= MOST
+        assert len(str(error)) <= MESSAGE_CHARACTERS
 
 
 @many

@@ -24,7 +24,9 @@ spec:
   flux:
     logLevel: 7
 """
-HAND_OVER = f"apiVersion: {stream.GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a}}\nspec: {{size: 1}}\nspec: {{}}\n"
+HAND_OVER = (
+    f"apiVersion: {stream.API_GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a}}\nspec: {{size: 1}}\nspec: {{}}\n"
+)
 
 TWICE: dict[str, tuple[str, str]] = {
     "block": ("a: 1\nb: 2\na: 3\n", "the key a twice, in lines 1 and 3"),

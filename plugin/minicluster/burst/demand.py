@@ -24,7 +24,7 @@ from minicluster.live.telling import describe, ended, see
 from minicluster.render.model import MiniClusterModel
 
 #: Seconds until the next attempt, at first and at most; seconds until the root's Job is read again
-RETRY, MOST_RETRY, LOOK = 1.0, 10.0, 30.0
+RETRY_SECONDS, MOST_RETRY_SECONDS, JOB_SECONDS = 1.0, 10.0, 30.0
 
 
 class BurstNeed(NamedTuple):
@@ -107,21 +107,21 @@ class Demand:
 
     def _run(self) -> None:
         """Talk to one lead after the other, until the root has ended."""
-        retry = RETRY
+        retry = RETRY_SECONDS
         while not self.has_stopped:
             try:
                 for answer in self._talk():
                     if self.has_stopped:
                         return
                     self._take(answer)
-                    retry, self._said = RETRY, ""
+                    retry, self._said = RETRY_SECONDS, ""
             except MiniClusterError as error:
                 self._say_once(str(error))
             except Exception as error:
                 self.stop(error)
             self._forget()
             self._stopped.wait(retry)
-            retry = min(2 * retry, MOST_RETRY)
+            retry = min(2 * retry, MOST_RETRY_SECONDS)
 
     def _say_once(self, text: str) -> None:
         if text != self._said and not self.has_stopped:
@@ -160,7 +160,7 @@ class Demand:
                     self._send()
                 while not self.has_stopped:
                     yield from conversation.replies()
-                    if time.monotonic() - read > LOOK:
+                    if time.monotonic() - read > JOB_SECONDS:
                         self._find_lead()
                         read = time.monotonic()
             finally:

@@ -16,7 +16,7 @@ from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import to_idset
 
 #: Seconds for which a burst that failed is left alone, at first and at most; seconds until its Job is read again
-REST, MOST_REST_SECONDS, LOOK = 15.0, 900.0, 30.0
+REST_SECONDS, MOST_REST_SECONDS, JOB_SECONDS = 15.0, 900.0, 30.0
 
 
 class Follower:
@@ -33,7 +33,7 @@ class Follower:
         self._is_clean = False  #: whether no shrink is half done, by this process or a former one
         self._size: int | None = None  #: of its Job; None while that isn't known
         self._looked = -math.inf  #: when that was read
-        self._rest, self._rested = REST, -math.inf  #: how long it is left alone next; when that last ended
+        self._rest, self._rested = REST_SECONDS, -math.inf  #: how long it is left alone next; when that last ended
         self._missing = math.inf  #: since when hosts are missing in Flux
         self._is_late = False  #: whether its hosts count only once they have joined
         self._why = f"{self.name} is scaling down"
@@ -57,7 +57,7 @@ class Follower:
     def _leave_alone(self, why: str) -> None:
         """Leave the burst alone for a while, so that others give what the queue needs."""
         if time.monotonic() - self._rested > MOST_REST_SECONDS:
-            self._rest = REST
+            self._rest = REST_SECONDS
         streams.say(f"{self.name}: {why}: the next attempt is in {self._rest:g} s")
         self._size, self._is_clean = None, False
         self._windows.forget()
@@ -67,16 +67,16 @@ class Follower:
 
     def _step(self, now: float) -> float:
         """Do what is due now; return the seconds until the next step. Raises MiniClusterError."""
-        if self._size is None or now - self._looked > LOOK:
+        if self._size is None or now - self._looked > JOB_SECONDS:
             self._look()
         self._offer()
         answer = self.demand.answer(self.name)
         if answer is None or self._size is None:
             if not self.demand.is_known:
                 self._windows.forget()
-            return LOOK
+            return JOB_SECONDS
         if not self._is_clean:
-            self.request.undrain(plan.OURS + self._why, range(self._size))
+            self.request.undrain(plan.OUR_PREFIX + self._why, range(self._size))
             self._is_clean = True
         wait = self._check_joined(answer, now)
         age = now - answer.since if answer.since < math.inf else 0.0
@@ -87,7 +87,7 @@ class Follower:
             self._grow(decision.size, "its least size" if decision.size <= self.policy.min else jobs)
         elif decision.size < self._size:
             self._shrink(decision.size)
-        return min(wait, decision.wait, LOOK)
+        return min(wait, decision.wait, JOB_SECONDS)
 
     def _offer(self) -> None:
         """Tell the queue which hosts it may have; those that have joined count in any case."""
@@ -123,7 +123,7 @@ class Follower:
         if not missing:
             if self._missing < math.inf and self._size:
                 streams.say(f"{self.name} has joined: ranks {self.request.burst.ranks(self._size)}")
-                self._rest = REST
+                self._rest = REST_SECONDS
             self._missing, self._is_late = math.inf, False
             return math.inf
         if self._is_late:
@@ -160,7 +160,7 @@ class Follower:
         self._offer()
         request.drain(to_idset(ranks), self._why)
         if request.busy() & set(ranks):
-            request.undrain(plan.OURS + self._why, range(burst.size))
+            request.undrain(plan.OUR_PREFIX + self._why, range(burst.size))
             self._size = old
             self._windows.forget()
             streams.say(f"{self.name}: {old} hosts stay: a job started on one that was about to go")

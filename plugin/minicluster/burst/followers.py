@@ -19,7 +19,7 @@ from minicluster.render.wanted import Wanted, problems
 from minicluster.signals import handled, join
 
 #: Signals that end it; the second one ends it at once.
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class FollowRequest(NamedTuple):
@@ -76,7 +76,7 @@ def follow(request: FollowRequest) -> None:
         streams.say("ending: what has begun is finished first")
         demand.stop()
 
-    with handled(SIGNALS, end):
+    with handled(END_SIGNALS, end):
         threads = [demand.thread, *(follower.thread for follower in followers)]
         for thread in threads:
             thread.start()

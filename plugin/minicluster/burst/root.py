@@ -51,8 +51,8 @@ class BurstRequest:
         return self.ranks("resource", "list", "-n", "-s", "allocated", "-o", "{ranks}")
 
     def drain(self, ranks: str, why: str) -> None:
-        """Let no more jobs start on some ranks; the reason that Flux shows begins with `plan.OURS`."""
-        self.flux("resource", "drain", "--update", ranks, plan.OURS + why)
+        """Let no more jobs start on some ranks; the reason that Flux shows begins with `plan.OUR_PREFIX`."""
+        self.flux("resource", "drain", "--update", ranks, plan.OUR_PREFIX + why)
 
     def undrain(self, reason: str, indexes: range) -> None:
         """Undrain the hosts whose drain has a reason that begins with ``reason``, so that jobs run there again."""

@@ -10,7 +10,7 @@ from minicluster.cluster.pods import Pod, read_pods
 from minicluster.errors import KubernetesError, StatusError
 from minicluster.kube.port import KubePort, Object
 from minicluster.names import LABEL
-from minicluster.render.constants import GROUP
+from minicluster.render.constants import GROUP_LABEL
 
 #: Label selector of what the chart makes
 MADE_BY_CHART = "app.kubernetes.io/name=minicluster"
@@ -58,7 +58,7 @@ def find_by_name(kube: KubePort, name: str) -> Found | None:
         job = read_deleted_job(config) if config else None
     if not (job and job.groups):
         return Found(name, pods, job) if pods or job else None
-    jobs = _readable(kube.select, "jobs", f"app.kubernetes.io/instance={name},{GROUP}")
+    jobs = _readable(kube.select, "jobs", f"app.kubernetes.io/instance={name},{GROUP_LABEL}")
     return Found(name, pods, job, list(read_groups(job.groups, job.max_size or 0, jobs, items)))
 
 

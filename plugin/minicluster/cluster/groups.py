@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.cluster.pods import Pod, read_pods
-from minicluster.render.constants import GROUP, KUEUE_QUEUE
+from minicluster.render.constants import GROUP_LABEL, KUEUE_QUEUE
 
 #: Annotation of a Job that says who suspended it
 SUSPENDED = "minicluster/suspended"
@@ -60,7 +60,7 @@ def read_groups(
     Where the user may not list Jobs, the highest index of its pods tells a group's size.
     """
     items = jobs.get("items", []) if jobs else []
-    by_name = {job["metadata"].get("labels", {}).get(GROUP): job for job in items}
+    by_name = {job["metadata"].get("labels", {}).get(GROUP_LABEL): job for job in items}
     for name, most in groups.items():
         its = read_pods(pods, name)
         if job := by_name.get(name):

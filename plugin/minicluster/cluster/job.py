@@ -10,7 +10,7 @@ from typing import Any
 from minicluster.cluster import words
 from minicluster.cluster.groups import SUSPENDED, queue_of, registered
 from minicluster.cluster.pods import Pod
-from minicluster.render.constants import GROUP, IMMUTABLE
+from minicluster.render.constants import GROUP_LABEL, IMMUTABLE
 
 #: The first words of the annotation that says who suspended the Job, if the agent did (pod/agent/suspend.py)
 IDLE = "idle for "
@@ -57,7 +57,7 @@ def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
     """Return a Job as kubectl prints it; None when it isn't a MiniCluster's, or is that of a group."""
     metadata, spec = job["metadata"], job["spec"]
     found = metadata.get("annotations", {}).get(IMMUTABLE)
-    if found is None or GROUP in metadata.get("labels", {}):
+    if found is None or GROUP_LABEL in metadata.get("labels", {}):
         return None
     immutable, conditions = json.loads(found), job.get("status", {}).get("conditions", [])
     return KubernetesJob(

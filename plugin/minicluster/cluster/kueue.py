@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 #: Label of a Workload with the UID of its Job
-JOB = "kueue.x-k8s.io/job-uid"
+JOB_UID = "kueue.x-k8s.io/job-uid"
 WORKLOADS = "workloads.kueue.x-k8s.io"
 #: Reason of a Workload whose Job Kueue could not start
 FAILED_TO_START = "FailedToStart"

@@ -7,7 +7,7 @@ from typing import Any
 
 from minicluster.cluster import pod_status
 from minicluster.cluster.troubles import explained, way_out
-from minicluster.render.constants import GROUP, KUEUE_ELASTIC
+from minicluster.render.constants import GROUP_LABEL, KUEUE_ELASTIC
 
 #: Label that Kubernetes gives each pod of an Indexed Job
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -129,7 +129,7 @@ def read_pods(pods: Mapping[str, Any], group: str = "") -> dict[int, Pod]:
     Only those of one group count, by default the cluster's own. Where nothing is found, kubectl prints no list.
     """
     labels = ((item, item["metadata"].get("labels", {})) for item in pods.get("items", ()))
-    found = [read_pod(item) for item, its in labels if INDEX in its and its.get(GROUP, "") == group]
+    found = [read_pod(item) for item, its in labels if INDEX in its and its.get(GROUP_LABEL, "") == group]
     newest: dict[int, Pod] = {}
     for pod in sorted(found, key=lambda pod: (pod.index, pod.created, not pod.is_leaving)):
         before = newest.get(pod.index)
@@ -139,7 +139,7 @@ def read_pods(pods: Mapping[str, Any], group: str = "") -> dict[int, Pod]:
 
 def read_all_pods(pods: Mapping[str, Any]) -> dict[str, dict[int, Pod]]:
     """Return the same of each group by its name, "" for the cluster's own pods."""
-    groups = sorted({item["metadata"].get("labels", {}).get(GROUP, "") for item in pods["items"]})
+    groups = sorted({item["metadata"].get("labels", {}).get(GROUP_LABEL, "") for item in pods["items"]})
     return {group: read_pods(pods, group) for group in groups}
 
 

@@ -17,7 +17,7 @@ from minicluster.errors import KubernetesError
 from minicluster.kube.port import KubePort
 
 #: Lines at the end of a log that say why a pod failed; seconds that they have to come
-LINES, SECONDS = 50, 20.0
+LOG_LINES, SECONDS = 50, 20.0
 
 
 def with_reasons(kube: KubePort, found: Found) -> Found:
@@ -41,7 +41,7 @@ def why_failed(kube: KubePort, job: KubernetesJob, lead: Pod | None) -> tuple[st
     if not (job.end and job.end[0] == "Failed" and pod):
         return job.end
     try:
-        log = b"".join(kube.within(SECONDS).log(pod, tail=LINES)).decode(errors="replace")
+        log = b"".join(kube.within(SECONDS).log(pod, tail=LOG_LINES)).decode(errors="replace")
     except KubernetesError:
         log = ""
     why = words.of_log(lines.split(log)) or job.end[1]
@@ -119,6 +119,6 @@ def _held(kube: KubePort, job: KubernetesJob | GroupNodes, pods: Mapping[int, Po
 
 def _ask_kueue(kube: KubePort, uid: str) -> str:
     try:
-        return kueue.why_held(kube.select(kueue.WORKLOADS, f"{kueue.JOB}={uid}"))
+        return kueue.why_held(kube.select(kueue.WORKLOADS, f"{kueue.JOB_UID}={uid}"))
     except KubernetesError as error:
         return f"why is unknown, {error.reason}"

@@ -11,7 +11,7 @@ from minicluster.kube.port import KubePort
 #: The agent's name in managedFields. The agent gives up all entries of this name, so it also cleans up after us
 MANAGER = "minicluster-agent"
 #: Attempts: the Job's controller may change the Job at the same time
-TRIES = 5
+CHANGE_TRIES = 5
 
 
 def is_asleep(job: Mapping[str, Any]) -> bool:
@@ -34,7 +34,7 @@ def wake(kube: KubePort, name: str) -> None:
     Raises StateError when others change it again and again, KubernetesError.
     """
     after = None
-    for _ in range(TRIES):
+    for _ in range(CHANGE_TRIES):
         job = kube.get("job", name)
         if not is_asleep(job):
             return
@@ -44,7 +44,7 @@ def wake(kube: KubePort, name: str) -> None:
             break
     if not after:
         raise StateError("the Job was changed again and again while it was resumed: try again")
-    for _ in range(TRIES):
+    for _ in range(CHANGE_TRIES):
         metadata = after.get("metadata", {})
         others = [entry for entry in metadata.get("managedFields", []) if entry["manager"] != MANAGER]
         if len(others) == len(metadata.get("managedFields", [])):

@@ -11,7 +11,7 @@ FAILED_CONTAINER = re.compile(
     r"Container (\S+) for pod \S+?/(\S+) failed with exit code (\d+) matching FailJob rule at index \d+"
 )
 #: Reasons of a Job's end, and what they mean here; success needs no words
-REASONS = {
+END_REASONS = {
     "SuccessPolicy": "",
     "CompletionsReached": "",
     "BackoffLimitExceeded": "its pods failed more than backoffLimit times: `kubectl describe job` lists them",
@@ -60,7 +60,7 @@ def of_end(reason: str, message: str) -> str:
     if failed:
         said = f"the container {failed[1]} of pod {failed[2]} failed with exit code {failed[3]}"
         return ": ".join(filter(None, [said, way_out(f"{failed[1]}, exit code {failed[3]}", "")]))
-    return REASONS.get(reason, ": ".join(filter(None, (reason, message))))
+    return END_REASONS.get(reason, ": ".join(filter(None, (reason, message))))
 
 
 def of_container_end(reason: str, code: int) -> str:

@@ -18,10 +18,10 @@ from minicluster.release import helm
 ADDRESS = click.option(
     "--address", metavar="HOST[:PORT]", help="Where the burst reaches the lead; by default the address of its Service."
 )
-SIZE = click.option("--size", type=int, help="Number of hosts; by default all that the root has registered.")
-VALUES = options.values("Values of the burst's own, as Helm takes them; repeatable.", click.Path(exists=True))
-CHART = click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")
-TIMEOUT = click.option(
+SIZE_OPTION = click.option("--size", type=int, help="Number of hosts; by default all that the root has registered.")
+VALUES_OPTION = options.values("Values of the burst's own, as Helm takes them; repeatable.", click.Path(exists=True))
+CHART_OPTION = click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")
+TIMEOUT_OPTION = click.option(
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
 )
 
@@ -70,7 +70,7 @@ def command() -> None:
 @of_root
 @options.namespace("Namespace of the Secret; by default the manifest names none.")
 @ADDRESS
-@SIZE
+@SIZE_OPTION
 @click.option("--secret-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the burst's Secret here.")
 def print_values(namespace: str, address: str | None, size: int | None, secret_file: Path | None, **of: Any) -> None:
     """Print the values of a burst, to install it by hand.
@@ -89,10 +89,10 @@ def print_values(namespace: str, address: str | None, size: int | None, secret_f
 @of_root
 @of_burst
 @ADDRESS
-@SIZE
-@VALUES
-@CHART
-@TIMEOUT
+@SIZE_OPTION
+@VALUES_OPTION
+@CHART_OPTION
+@TIMEOUT_OPTION
 def install_burst(
     context: str,
     namespace: str,
@@ -118,7 +118,7 @@ def install_burst(
 @command.command("remove")
 @of_root
 @of_burst
-@TIMEOUT
+@TIMEOUT_OPTION
 def remove_burst(context: str, namespace: str, timeout: float, **of: Any) -> None:
     """Drain a burst, wait for its jobs, and uninstall it.
 

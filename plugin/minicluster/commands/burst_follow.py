@@ -33,8 +33,8 @@ class BurstArgument(click.ParamType):  # type: ignore[type-arg]  # older version
 @burst.where_root_is
 @burst.of_burst
 @burst.ADDRESS
-@burst.VALUES
-@burst.CHART
+@burst.VALUES_OPTION
+@burst.CHART_OPTION
 @click.option(
     "--backlog", type=options.Duration(), default="10s", show_default=True, help="Grow when a job has waited this long."
 )

@@ -38,4 +38,4 @@ def command(ctx: click.Context, name: str, namespace: str, context: str, no_wait
       minicluster flux flux-sample -- batch -N4 < script.sh
       minicluster flux flux-sample -- jobs -a
     """
-    return run_flux(Kubernetes(context, namespace), name, ctx.meta[options.WORDS], streams.say, waits=not no_wait)
+    return run_flux(Kubernetes(context, namespace), name, ctx.meta[options.WORDS_KEY], streams.say, waits=not no_wait)

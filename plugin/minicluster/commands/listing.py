@@ -8,12 +8,18 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.listing import KEYS, find_all, table
+from minicluster.live.listing import LIST_KEYS, find_all, table
 
 #: How the keys of the JSON are described: one on a line
-_WIDTH = max(len(key.name) for key in KEYS)
+_NAME_COLUMNS = max(len(key.name) for key in LIST_KEYS)
 _HELP = "\n".join(
-    ["List MiniClusters.", "", "\b", "Keys of the JSON:", *(f"  {key.name:{_WIDTH}}  {key.about}" for key in KEYS)]
+    [
+        "List MiniClusters.",
+        "",
+        "\b",
+        "Keys of the JSON:",
+        *(f"  {key.name:{_NAME_COLUMNS}}  {key.about}" for key in LIST_KEYS),
+    ]
 )
 
 

@@ -11,7 +11,7 @@ from minicluster import lines, streams
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
 from minicluster.errors import ToolError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.render.constants import GROUP
+from minicluster.render.constants import GROUP_LABEL
 
 #: Seconds of the units of a duration, as Go reads it (time.ParseDuration).
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -31,7 +31,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions hav
 
 
 #: Where `Words` leaves them in the context of click
-WORDS = "minicluster.words"
+WORDS_KEY = "minicluster.words"
 
 
 class Words(click.Command):
@@ -51,7 +51,7 @@ class Words(click.Command):
         missing = "" if words or ctx.resilient_parsing or {"-h", "--help"} & set(own) else self.missing(ctx)
         if missing:
             raise click.UsageError(missing, ctx)
-        ctx.meta[WORDS] = words
+        ctx.meta[WORDS_KEY] = words
         return super().parse_args(ctx, own)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
@@ -100,7 +100,7 @@ def values(text: str, path: type[str] | click.Path = str) -> Option:
 
 def _names(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:
     """Return the names of the live MiniClusters, for a shell that completes NAME."""
-    found = _ask(context, "jobs", f"--selector={MADE_BY_CHART},!{GROUP}", "--output=name")
+    found = _ask(context, "jobs", f"--selector={MADE_BY_CHART},!{GROUP_LABEL}", "--output=name")
     return [name for line in lines.split(found) if (name := line.partition("/")[2]).startswith(begin)]
 
 

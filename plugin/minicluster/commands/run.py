@@ -98,7 +98,7 @@ def command(
       minicluster run -f values.yaml --timeout 1h
       minicluster run --image lammps:latest --sizes 2,4,8 --iterations 5 --output results -- lmp -in in.lj
     """
-    words = ctx.meta[options.WORDS]
+    words = ctx.meta[options.WORDS_KEY]
     if not (words or asked["files"] or asked["sets"]):
         raise UsageError("there is nothing to run: give a command after --, or values with one")
     _check(sizes, iterations, output, keep=keep, nodes=asked["nodes"])

@@ -16,13 +16,13 @@ from minicluster.live.snapshot import take_snapshot
 from minicluster.live.table import table
 
 #: Seconds between two looks.
-INTERVAL = 2
+INTERVAL_SECONDS = 2
 
 
 @click.command("status")
 @options.of_cluster
 @options.output
-@click.option("-w", "--watch", is_flag=True, help=f"Show it again every {INTERVAL} s until Ctrl-C.")
+@click.option("-w", "--watch", is_flag=True, help=f"Show it again every {INTERVAL_SECONDS} s until Ctrl-C.")
 def command(name: str, namespace: str, context: str, output: str, watch: bool) -> None:
     """Show the size, nodes, cores and jobs of a live MiniCluster.
 
@@ -87,7 +87,7 @@ def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
         if not watch:
             return
         shown = True
-        time.sleep(INTERVAL)
+        time.sleep(INTERVAL_SECONDS)
 
 
 def _look(kubernetes: Kubernetes, name: str, output: str) -> tuple[str, StatusError | None]:

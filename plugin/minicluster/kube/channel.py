@@ -16,7 +16,7 @@ from minicluster.kube.port import STDERR_BYTES
 #: Channels of Kubernetes' protocol (v4.channel.k8s.io, v5.channel.k8s.io)
 STDIN, STDOUT, STDERR, ERROR = range(4)
 #: Seconds in which a whole frame must be received or sent
-FRAME = 30.0
+FRAME_SECONDS = 30.0
 
 
 class PodChannel:
@@ -26,7 +26,7 @@ class PodChannel:
         """Take over a connected WebSocket of the `websocket` package."""
         self._websocket = websocket
         # so that a frame that has begun ends, or the connection counts as lost
-        websocket.settimeout(FRAME)
+        websocket.settimeout(FRAME_SECONDS)
         self.exit_code: int | None = None
         self.stderr = b""
 

@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError
 from minicluster.errors import AwayError, RefusedError
 from minicluster.kube import configuration
 from minicluster.kube.channel import PodChannel, PodSocket
-from minicluster.kube.port import LOOK, Object, Place
+from minicluster.kube.port import WATCH_SECONDS, Object, Place
 
 #: Seconds for an answer, and at least, even when the deadline is near
 ANSWER_SECONDS, SHORTEST_SECONDS = 30.0, 1.0
@@ -136,7 +136,7 @@ class KubeClient(Place):
             found: Object = json.loads(answer.data)
         return found
 
-    def changes(self, job: str, _labels: str, every: float = LOOK) -> Iterator[None]:
+    def changes(self, job: str, _labels: str, every: float = WATCH_SECONDS) -> Iterator[None]:
         """Yield when a Job may have changed; its status has what matters of its pods."""
         yield
         if self.is_late:

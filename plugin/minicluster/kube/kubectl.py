@@ -13,7 +13,7 @@ from typing import Any
 from minicluster import tool
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
 from minicluster.kube.kubectl_stream import Stream
-from minicluster.kube.port import LOOK, Channel, Object, Place
+from minicluster.kube.port import WATCH_SECONDS, Channel, Object, Place
 from minicluster.names import LABEL
 from minicluster.tool import CommandError
 
@@ -21,7 +21,7 @@ from minicluster.tool import CommandError
 GET_SECONDS, SHORTEST_SECONDS = 30.0, 1.0
 #: HTTP's status by Kubernetes' reasons for a refusal; without one of them there was no answer that counts
 STATUS = {"BadRequest": 400, "Forbidden": 403, "NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Invalid": 422}
-SAID = re.compile(rf"\(({'|'.join(STATUS)})\)")
+STATUS_TEXT = re.compile(rf"\(({'|'.join(STATUS)})\)")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Kubernetes(Place):
         after: dict[str, Any] = json.loads(text)
         return after
 
-    def changes(self, job: str, labels: str, every: float = LOOK) -> Iterator[None]:
+    def changes(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[None]:
         """Yield at each change that two watches report, until one of them ends."""
         with ExitStack() as stack, selectors.DefaultSelector() as selector:
             for which in (("job", job), ("pods", f"--selector={labels}")):
@@ -140,7 +140,7 @@ class Kubernetes(Place):
 
 def ported(error: CommandError) -> KubernetesError:
     """Return a failure of kubectl as an error of the port."""
-    said = SAID.search(error.reason)
+    said = STATUS_TEXT.search(error.reason)
     status = STATUS["Forbidden"] if error.is_forbidden else STATUS[said[1]] if said else 0
     return (RefusedError if status else AwayError)(str(error), error.reason, status)
 

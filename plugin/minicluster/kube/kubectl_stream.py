@@ -16,7 +16,7 @@ from minicluster.kube.port import STDERR_BYTES
 #: The end of standard error where not kubectl has failed, but the command that it runs in a pod
 COMMAND_FAILED = re.compile(rb"(\A|\n)command terminated with exit code \d+\n?\Z")
 #: The most bytes of a part of the output
-MOST = 1 << 16
+PART_BYTES = 1 << 16
 
 
 class Stream:
@@ -44,7 +44,7 @@ class Stream:
     def _read_errors(self, source: IO[bytes]) -> None:
         """Read standard error as it comes: a command whose pipe is full waits for ever."""
         with source:
-            while data := source.read(MOST):
+            while data := source.read(PART_BYTES):
                 self.stderr = (self.stderr + data)[-STDERR_BYTES:]
 
     def fileno(self) -> int:
@@ -63,7 +63,7 @@ class Stream:
     def read(self) -> bytes | None:
         """Return new standard output; None at the end. Raises KubernetesError when kubectl itself has failed."""
         assert self._process.stdout  # noqa: S101 - a pipe
-        data: bytes = self._process.stdout.read(MOST)
+        data: bytes = self._process.stdout.read(PART_BYTES)
         if data:
             return data
         if self.exit_code is None:
@@ -88,4 +88,4 @@ class Stream:
         with self._process:
             self.abort()
         # what a child of its own keeps open is not waited for
-        self._errors.join(signals.LOOK)
+        self._errors.join(signals.HANDLER_SECONDS)

@@ -11,7 +11,7 @@ from minicluster import tool
 
 Object = Mapping[str, Any]
 #: Seconds until a change is looked for in any case
-LOOK = 30.0
+WATCH_SECONDS = 30.0
 #: The most that is kept of a command's standard error, which is always read: a full pipe would stop the command
 STDERR_BYTES = 1 << 16
 
@@ -116,7 +116,7 @@ class KubePort(Protocol):
     def patch(self, kind: str, name: str, change: Object, manager: str, /) -> Object | None:
         """Merge a change into an object as a manager, and return it; None when its resourceVersion has changed."""
 
-    def changes(self, job: str, labels: str, every: float = LOOK, /) -> Iterator[None]:
+    def changes(self, job: str, labels: str, every: float = WATCH_SECONDS, /) -> Iterator[None]:
         """Yield at once, whenever a Job or its pods with these labels may have changed, and ``every`` so many seconds.
 
         It ends at the deadline, after a last time, or when a watch ends; then it can be called again.

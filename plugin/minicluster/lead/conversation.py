@@ -13,7 +13,7 @@ from minicluster.kube.port import Channel
 
 Message = Mapping[str, Any]
 #: Seconds without a sign of life after which a connection is dead
-SILENCE = 30.0
+SILENCE_SECONDS = 30.0
 
 
 class BrokenError(MiniClusterError):
@@ -39,7 +39,7 @@ class Conversation:
 
     def replies(self, wake: socket.socket | None = None, seconds: float | None = None) -> list[dict[str, Any]]:
         """Wait for replies, or for data on ``wake``, which is emptied; return the replies."""
-        seconds = SILENCE if seconds is None else seconds
+        seconds = SILENCE_SECONDS if seconds is None else seconds
         if not self.channel.wait(wake, seconds):
             raise BrokenError(f"the lead was silent for {seconds:g} s")
         if wake:

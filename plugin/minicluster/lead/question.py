@@ -16,7 +16,7 @@ QUESTION = (
     '"$MINICLUSTER_HOME/bin/flux" python -c "$0" && printf "]"'
 )
 #: The words that run it in the lead's pod
-WORDS = ("sh", "-c", QUESTION, BOOT)
+QUESTION_WORDS = ("sh", "-c", QUESTION, BOOT)
 
 #: Returns what QUESTION prints in a pod, or raises SilentError
 Question = Callable[[Pod], str]
@@ -32,7 +32,7 @@ class Answer:
 
 def ask_status(kube: KubePort, lead: Pod) -> str:
     """Return what QUESTION prints in the lead's pod. Raises what `ask` raises."""
-    return ask(kube, lead, "status", WORDS)
+    return ask(kube, lead, "status", QUESTION_WORDS)
 
 
 def read_answer(text: str) -> Answer:

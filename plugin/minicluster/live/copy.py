@@ -10,7 +10,7 @@ import subprocess
 import tarfile
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -27,22 +27,22 @@ from minicluster.lead.ask import program_words
 from minicluster.lead.program import first_line
 from minicluster.live.lookup import refusals
 from minicluster.live.run import run_program
+from minicluster.streams import Say
 from minicluster.tool import NOISE, CommandError
 
-Say = Callable[[str], None]
 #: Prints what the first path is, nothing if there is none; says when tar is missing, or the second path is no folder.
 #: With a third word a folder is made if there is nothing, and the reason comes last if that fails
-LOOK = """\
+FIND_TARGET = """\
 command -v tar >/dev/null || { echo tarless; exit; }
 [ -z "$3" ] || [ -e "$1" ] || why=$(mkdir -p "$1" 2>&1) || { echo "unmade $why"; exit; }
 [ -d "$2" ] || echo homeless
 if [ -d "$1" ]; then echo folder; elif [ -e "$1" ]; then echo file; fi
 """
 #: What GNU tar says that explains no failure
-NOTES = ("tar: Removing leading ", "tar: Exiting with failure status", "tar: Error is not recoverable")
+TAR_NOTES = ("tar: Removing leading ", "tar: Exiting with failure status", "tar: Error is not recoverable")
 BROKEN = "the connection to the pod broke: run it again"
 #: The most names in a message
-SHOWN = 5
+SHOWN_NAMES = 5
 
 
 def split(text: str) -> tuple[str, str]:
@@ -152,7 +152,7 @@ class _Place:
 
         With ``makes`` a folder is made if nothing is there.
         """
-        words = ("sh", "-c", LOOK, "sh", self.path, posixpath.dirname(self.path), "1" if makes else "")
+        words = ("sh", "-c", FIND_TARGET, "sh", self.path, posixpath.dirname(self.path), "1" if makes else "")
         try:
             text = self.kubernetes.kubectl(*self.node.pod.exec_words(), *words)
         except CommandError as error:
@@ -186,7 +186,7 @@ class _Place:
     def _error(self, said: IO[bytes]) -> StateError:
         said.seek(0)
         text = said.read().decode(errors="replace")
-        told = (line for line in lines.split(text) if not (NOISE.match(line) or line.startswith(NOTES)))
+        told = (line for line in lines.split(text) if not (NOISE.match(line) or line.startswith(TAR_NOTES)))
         why = next((line.removeprefix("error: ") for line in told if line.strip()), BROKEN)
         way = ": ask for a Role that allows it" if CommandError("kubectl exec", why).is_forbidden else ""
         return StateError(f"{self.given}: {why}{way}")
@@ -209,10 +209,10 @@ class _LeftOut:
 
     def tell(self, say: Say) -> None:
         """Name some of it."""
-        more = len(self.names) - SHOWN
+        more = len(self.names) - SHOWN_NAMES
         if self.names:
             also = f" and {more} more" if more > 0 else ""
-            say(f"left out, because they are neither files nor folders: {', '.join(self.names[:SHOWN])}{also}")
+            say(f"left out, because they are neither files nor folders: {', '.join(self.names[:SHOWN_NAMES])}{also}")
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, above: int, goal: Path, left: _LeftOut) -> None:

@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 
 #: The most bytes of a pipe that are kept
-MOST = 1 << 20
+PIPE_BYTES = 1 << 20
 
 
 class Input:
@@ -49,7 +49,7 @@ class Input:
         with suppress(OSError):
             while data := os.read(0, 1 << 16):
                 with self._lock:
-                    self._is_whole = self._is_whole and len(self._had) + len(data) <= MOST
+                    self._is_whole = self._is_whole and len(self._had) + len(data) <= PIPE_BYTES
                     self._had = self._had + data if self._is_whole else b""
                     self._write(data)
         with self._lock:

@@ -11,7 +11,7 @@ from minicluster.live.snapshot import StatusSnapshot
 #: What the lead says of a group that jobs wait for (pod/queue/unmet.py)
 NONE_UP = "the group {} has no node up"
 #: Seconds after which a broker should have joined
-LATE = 60
+LATE_SECONDS = 60
 
 
 def why_missing(pod: Pod | None, why_no_pod: str) -> str:
@@ -47,7 +47,7 @@ def held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: 
 
 def _is_late(pod: Pod, snapshot: StatusSnapshot) -> bool:
     """Return whether a pod runs, and its broker had enough time to join."""
-    return pod.state == "Running" and (snapshot.now - pod.created).total_seconds() > LATE
+    return pod.state == "Running" and (snapshot.now - pod.created).total_seconds() > LATE_SECONDS
 
 
 def of_no_nodes(

@@ -14,7 +14,7 @@ from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.lookup import check_namespace, refusals
 from minicluster.live.table import Column, duration, in_columns
-from minicluster.render.constants import GROUP, IMMUTABLE
+from minicluster.render.constants import GROUP_LABEL, IMMUTABLE
 
 Row = dict[str, Any]
 #: Label selector of the pods of index 0
@@ -45,7 +45,7 @@ def find_all(kubernetes: Kubernetes, everywhere: bool, now: datetime) -> list[Ro
     # a pod that ended may have been replaced
     for name, pod in sorted(items, key=lambda item: (item[1].created, not item[1].is_leaving)):
         leads[pod.namespace, name] = pod
-    groups = [job for job in jobs["items"] if GROUP in job["metadata"].get("labels", {})]
+    groups = [job for job in jobs["items"] if GROUP_LABEL in job["metadata"].get("labels", {})]
     rows = [row for job in jobs["items"] if (row := _row(job, leads, groups, now))]
     if not rows and not everywhere:
         check_namespace(kubernetes)
@@ -62,7 +62,7 @@ def _row(
     name = str(item["metadata"]["name"])
     its = [group for group in groups if _cluster_of(group) == (job.namespace, name)]
     listed = Listed(name, item, job, its, leads.get((job.namespace, name)), now)
-    return {key.name: key.value(listed) for key in KEYS}
+    return {key.name: key.value(listed) for key in LIST_KEYS}
 
 
 def _cluster_of(group: Mapping[str, Any]) -> tuple[str, str]:
@@ -100,7 +100,7 @@ class Key(NamedTuple):
     cell: Callable[[Any], str] = str
 
 
-KEYS = (
+LIST_KEYS = (
     Key("name", lambda listed: listed.name, "text"),
     Key("namespace", lambda listed: listed.job.namespace, "text"),
     Key("release", lambda listed: release_of(listed.item), "text"),
@@ -111,7 +111,7 @@ KEYS = (
     ),
     Key(
         "groups",
-        lambda listed: {group["metadata"]["labels"][GROUP]: size_of(group) for group in listed.groups},
+        lambda listed: {group["metadata"]["labels"][GROUP_LABEL]: size_of(group) for group in listed.groups},
         "{name: size}",
         _sizes,
     ),
@@ -137,7 +137,7 @@ KEYS = (
 
 def table(rows: Iterable[Row], everywhere: bool) -> str:
     """Return the rows as kubectl would print them; the namespace comes first, if it isn't the same for all."""
-    keys = sorted(KEYS, key=lambda key: key.name != "namespace")[0 if everywhere else 1 :]
+    keys = sorted(LIST_KEYS, key=lambda key: key.name != "namespace")[0 if everywhere else 1 :]
     return in_columns([Column(key.name.upper(), partial(_cell, key)) for key in keys], rows)
 
 

@@ -1,6 +1,6 @@
 """The log of the lead or another node; it goes on when another pod replaces the node's."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 
 from minicluster.cluster.hosts import Host, find_host, lead_of
@@ -14,8 +14,7 @@ from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.running import absence
 from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see
 from minicluster.live.watch import looks, looks_at
-
-Say = Callable[[str], None]
+from minicluster.streams import Say
 
 
 def show(cluster: Cluster, host: Host, container: str) -> Iterator[LogPart]:

@@ -14,9 +14,9 @@ from minicluster.errors import AbsentError, AccessError, KubernetesError, Status
 from minicluster.kube.port import KubePort, Object
 from minicluster.outage import is_of_outage
 
-NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
+NEEDED_RIGHTS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
 CHECK = "check KUBECONFIG, --context and --namespace"
-AWAY = "jobs go on without the API server: try again, or check KUBECONFIG and --context"
+GOES_ON = "jobs go on without the API server: try again, or check KUBECONFIG and --context"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Cluster:
 
 def find(kubernetes: KubePort, name: str) -> Found:
     """Return the objects of a MiniCluster, by its own name or its release's. Raises StatusError."""
-    with refusals(NEEDS):
+    with refusals(NEEDED_RIGHTS):
         found = by_name.find(kubernetes, name)
     if not found:
         check_namespace(kubernetes)
@@ -89,4 +89,4 @@ def refusals(needs: str = "ask for a Role that allows it") -> Iterator[None]:
 def _way_out(error: KubernetesError, needs: str) -> str:
     if error.is_forbidden:
         return needs
-    return AWAY if is_of_outage(error.reason) else CHECK
+    return GOES_ON if is_of_outage(error.reason) else CHECK

@@ -1,6 +1,6 @@
 """Runs a command at several sizes, several times each, and leaves the results in a folder."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from minicluster.live.single_job import run_job
 from minicluster.live.temporary import TemporaryRelease
 from minicluster.release.experiment import Experiment, plan
 from minicluster.release.oneshot import Oneshot
+from minicluster.streams import Say
 
-Say = Callable[[str], None]
 PLOT = "wall-time.png"
 
 

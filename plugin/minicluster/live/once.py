@@ -10,12 +10,12 @@ from minicluster.live import logs
 from minicluster.live.lookup import Cluster
 from minicluster.live.temporary import TemporaryRelease
 from minicluster.live.wait import End, is_ready, look_for, wait
+from minicluster.streams import Say
 
-Say = Callable[[str], None]
 #: Gets the bytes of a log
 Write = Callable[[bytes], object]
 #: Seconds for which a pod may fail to start: a registry may be away for a moment
-PATIENCE = 60.0
+START_SECONDS = 60.0
 
 
 class StartWatch:
@@ -37,7 +37,7 @@ class StartWatch:
             return
         self._since = now if self._since is None else self._since
         # a name that is no image's gets no better
-        if now - self._since >= PATIENCE or pod.reason == "InvalidImageName":
+        if now - self._since >= START_SECONDS or pod.reason == "InvalidImageName":
             who = "the lead" if pod is lead else f"pod {pod.name}"
             raise EndError(f"{self._name} can't start: {who} is {pod.why}")
 

@@ -11,10 +11,10 @@ from minicluster.kube.port import KubePort
 from minicluster.live.lookup import Cluster, find_cluster, refusals
 from minicluster.live.telling import describe, end_in_words, ended, see
 from minicluster.live.wait import look_for
+from minicluster.streams import Say
 
-Say = Callable[[str], None]
 #: Seconds that a MiniCluster which starts, or was woken, has to reach its quorum
-PATIENCE = 600.0
+QUORUM_SECONDS = 600.0
 
 
 def find_ready_lead(kubernetes: KubePort, name: str, say: Say, *, waits: bool = True) -> Lead:
@@ -45,7 +45,7 @@ def _find(kubernetes: KubePort, name: str, is_there: Callable[[Lead], bool], say
     name = cluster.name
     end = end_in_words(kubernetes, name, job, lead)
     if say and not end and _comes(job):
-        end, lead = look_for(cluster.within(PATIENCE), is_there, say)
+        end, lead = look_for(cluster.within(QUORUM_SECONDS), is_there, say)
     if end:
         raise EndError(ended(name, end, lead))
     if lead and is_there(lead):

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from minicluster.cluster.find import broker_pods
@@ -13,11 +13,11 @@ from minicluster.errors import StateError
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.live.lookup import refusals
 from minicluster.render.constants import OPEN_REFUSALS
+from minicluster.streams import Say
 from minicluster.tool import CommandError
 
-Say = Callable[[str], None]
 #: Seconds for the removal of the pods, beside their grace period; between two looks, which must see how the lead ended
-REMOVAL, LOOKS = 120.0, 0.25
+PODS_REMOVAL_SECONDS, REMOVAL_POLL_SECONDS = 120.0, 0.25
 #: Labels of the Jobs of a MiniCluster and of its groups
 JOBS = "app.kubernetes.io/name=minicluster,app.kubernetes.io/instance="
 #: What is no refusal of a new object: it can't be told beside the old ones, or this user may make none, as Helm does
@@ -58,14 +58,14 @@ def remove(kubernetes: Kubernetes, name: str, say: Say, *, keeps_ended: bool) ->
         grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods["items"]), default=0)
         while _delete_some(kubernetes, name, keeps_ended=keeps_ended):
             pass  # until all are told to go
-        end = time.monotonic() + grace + REMOVAL
+        end = time.monotonic() + grace + PODS_REMOVAL_SECONDS
         while pods["items"] or kubernetes.select("jobs", JOBS + name)["items"]:
             if time.monotonic() >= end:
                 raise StateError(
-                    f"the pods of {name} are not gone {grace + REMOVAL:g} s after they were told to stop: run the same "
-                    "command again when they are"
+                    f"the pods of {name} are not gone {grace + PODS_REMOVAL_SECONDS:g} s after they were told to stop: "
+                    "run the same command again when they are"
                 )
-            time.sleep(LOOKS)
+            time.sleep(REMOVAL_POLL_SECONDS)
             pods = kubernetes.select("pods", broker_pods(name))
             lead = read_lead(pods)
             # no pod that is told to stop ends with 0, unless the work has ended

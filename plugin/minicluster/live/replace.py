@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any, NamedTuple
@@ -15,20 +15,20 @@ from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import Object
 from minicluster.lead.ask import SilentError, ask, program_words
 from minicluster.live.lookup import Cluster, find, refusals
-from minicluster.live.ready import PATIENCE
+from minicluster.live.ready import QUORUM_SECONDS
 from minicluster.live.removal import check_admission, remove
 from minicluster.live.telling import StateTeller, end_in_words
 from minicluster.live.watch import looks
 from minicluster.release import planned, revisions
 from minicluster.release.revisions import Change
+from minicluster.streams import Say
 
-Say = Callable[[str], None]
 #: Seconds that one question to the lead takes at most, and until it is asked again after an error
-ASKS, RETRY, TRIES = 20.0, 1.0, 5
+QUESTION_SECONDS, RETRY_SECONDS, TRIES = 20.0, 1.0, 5
 #: Seconds in which jobs that have their nodes are listed as running
-SETTLES = 1.0
+LISTED_SECONDS = 1.0
 #: Seconds for which the lead's pod may lack its image, or fail again and again
-STUCK = 60.0
+STUCK_SECONDS = 60.0
 
 
 class Asked(NamedTuple):
@@ -121,7 +121,7 @@ def _settle(one: Replacement, grace: float | None) -> None:
     told = None
     while True:
         # also the shortest one is enough for a job that got its nodes just before the queue was stopped
-        left = ASKS if end is None else min(ASKS, max(SETTLES, end - time.monotonic()))
+        left = QUESTION_SECONDS if end is None else min(QUESTION_SECONDS, max(LISTED_SECONDS, end - time.monotonic()))
         count = _ask(one, lead, "wait", left)["running"]
         if not count or (end is not None and time.monotonic() >= end):
             break
@@ -130,7 +130,7 @@ def _settle(one: Replacement, grace: float | None) -> None:
         told = count
     if not count:
         return
-    answer = _ask(one, lead, "end", ASKS)
+    answer = _ask(one, lead, "end", QUESTION_SECONDS)
     for job, copy in answer["copies"].items():
         one.say(f"{one.cluster.name}: job {job} runs again as {copy}")
     for job in answer["lost"]:
@@ -150,7 +150,7 @@ def _ask(one: Replacement, lead: Lead, action: str, seconds: float) -> dict[str,
                     f"the lead of {one.cluster.name} does not answer, and nothing has changed, but its queue may be "
                     f"stopped: {why}; try again"
                 ) from None
-            time.sleep(RETRY)
+            time.sleep(RETRY_SECONDS)
         else:
             return answer
     raise AssertionError
@@ -170,7 +170,7 @@ def _make(one: Replacement, change: Change, timeout: float) -> None:
         try:
             remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=False)
             revisions.roll_back(kubernetes, one.release, one.before)
-            _wait(one, PATIENCE)
+            _wait(one, QUORUM_SECONDS)
         except MiniClusterError as worse:
             raise StateError(
                 f"{name} was not replaced, {error}; the rollback to revision {one.before} is not complete: {worse}; "
@@ -200,6 +200,6 @@ def _wait(one: Replacement, timeout: float) -> None:
             pod = tell(job, lead).pods.get(0)
             if not (pod and pod.is_stuck):
                 stuck = None
-            elif time.monotonic() - (stuck := stuck or time.monotonic()) >= STUCK:
+            elif time.monotonic() - (stuck := stuck or time.monotonic()) >= STUCK_SECONDS:
                 raise StateError(f"the new pods can't start ({pod.why})")
     raise AssertionError  # looks only ends with an error

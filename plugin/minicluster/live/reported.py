@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,11 +17,12 @@ from minicluster.lead.program import BOOT
 from minicluster.live.lookup import find, refusals
 from minicluster.live.table import Column, duration, in_columns
 from minicluster.render.constants import IMMUTABLE
+from minicluster.streams import Say
 
 Row = dict[str, Any]
 #: How the lines of a report begin in a log, and the line before them, which has their number (pod/start/report.sh). The
 #: end of a job's output may be before it on its line
-LINE, COUNT = "minicluster-job: ", re.compile(r"minicluster-jobs: (\d+)$")
+JOB_LINE, COUNT_LINE = "minicluster-job: ", re.compile(r"minicluster-jobs: (\d+)$")
 #: The line that says that the report lacks jobs
 MISSING = re.compile(r"minicluster: (\d+ jobs are missing in the report: .*)$")
 #: Prints the jobs. Takes BOOT and a number, and a program on its standard input
@@ -29,12 +30,12 @@ ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0" "$1"'
 #: Jobs that have ended, of which as many are shown as `flux jobs -a` does
 SHOWN_JOBS = 1000
 #: Flux's states of a job that waits; people read the one word that `flux jobs` and `minicluster status` have for them
-PENDING = ("DEPEND", "PRIORITY", "SCHED")
+PENDING_STATES = ("DEPEND", "PRIORITY", "SCHED")
 #: The most characters of a name or a list of nodes
-MOST = 40
+CELL_CHARACTERS = 40
 
 
-def find_jobs(kubernetes: KubePort, name: str, say: Callable[[str], None], most: int = SHOWN_JOBS) -> list[Row]:
+def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS) -> list[Row]:
     """Return the active jobs of a MiniCluster and the last ``most`` of the others, by their ids.
 
     Raises StateError if they can't be known, StatusError.
@@ -63,7 +64,7 @@ def find_jobs(kubernetes: KubePort, name: str, say: Callable[[str], None], most:
     return _by_id(rows[earlier:])
 
 
-def _tell(say: Callable[[str], None], purged: int, earlier: int) -> None:
+def _tell(say: Say, purged: int, earlier: int) -> None:
     if purged:
         say(f"the records of {purged} jobs are gone, which ended before all others")
     if earlier:
@@ -115,9 +116,9 @@ def reported(log: Iterable[str]) -> tuple[list[Row], int | None, str]:
     missing = ""
     for line in log:
         text = line.rstrip("\r\n")
-        begin = COUNT.search(text)
-        if text.startswith(LINE) and count is not None:
-            row = _row(text.removeprefix(LINE))
+        begin = COUNT_LINE.search(text)
+        if text.startswith(JOB_LINE) and count is not None:
+            row = _row(text.removeprefix(JOB_LINE))
             rows += [row] if row and len(rows) < count else []
         elif begin:
             rows, count = [], int(begin[1])
@@ -152,7 +153,7 @@ def _where(kubernetes: KubePort, found: Found) -> str:
 
 def table(rows: Iterable[Mapping[str, Any]], now: float) -> str:
     """Return jobs as a table for people; ``now`` in seconds since the epoch."""
-    return in_columns(COLUMNS, ({**row, "end": _end(row, now)} for row in rows))
+    return in_columns(JOB_COLUMNS, ({**row, "end": _end(row, now)} for row in rows))
 
 
 def _end(row: Mapping[str, Any], now: float) -> float | None:
@@ -165,7 +166,7 @@ def _exit_code(row: Mapping[str, Any]) -> str:
 
 
 def _status(row: Mapping[str, Any]) -> str:
-    return _short(row["result"] or ("PENDING" if row["state"] in PENDING else row["state"]))
+    return _short(row["result"] or ("PENDING" if row["state"] in PENDING_STATES else row["state"]))
 
 
 def _start(row: Mapping[str, Any]) -> str:
@@ -179,10 +180,10 @@ def _duration(row: Mapping[str, Any]) -> str:
 def _short(value: object) -> str:
     """Return a text on one line, fit for a terminal; a long one loses its end."""
     text = one_line(str(value))
-    return text if len(text) <= MOST else f"{text[: MOST - 3]}..."
+    return text if len(text) <= CELL_CHARACTERS else f"{text[: CELL_CHARACTERS - 3]}..."
 
 
-COLUMNS = (
+JOB_COLUMNS = (
     Column("ID", lambda row: _short(row["id"])),
     Column("NAME", lambda row: _short(row.get("name") or "-")),
     Column("NODES", lambda row: _short(row.get("nodes") or "-")),

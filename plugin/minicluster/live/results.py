@@ -14,7 +14,7 @@ from minicluster import yamlio
 from minicluster.errors import OutputError, UsageError
 
 Record = dict[str, Any]
-VALUES, RECORD, OUTPUT, TABLE = "values.yaml", "record.json", "output.txt", "results.csv"
+VALUES_FILE, RECORD, OUTPUT, TABLE = "values.yaml", "record.json", "output.txt", "results.csv"
 
 
 def _end(job: Mapping[str, Any]) -> float | None:
@@ -28,7 +28,7 @@ def _seconds(job: Mapping[str, Any]) -> float | None:
 
 
 #: The columns of results.csv, which each record has, too: what they have of a job
-COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+RUN_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "size": itemgetter("size"),
     "iteration": itemgetter("iteration"),
     "tasks": itemgetter("ntasks"),
@@ -45,14 +45,14 @@ COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 def record(size: int, iteration: int, job: Mapping[str, Any], events: Iterable[Any]) -> Record:
     """Return the record of a run from its job, as the report has it, and from its events."""
     of_run = {**job, "size": size, "iteration": iteration}
-    columns = {name: value(of_run) for name, value in COLUMNS.items()}
+    columns = {name: value(of_run) for name, value in RUN_COLUMNS.items()}
     return {**columns, "result": job["result"], "events": list(events)}
 
 
 def table(records: Iterable[Record]) -> str:
     """Return records as CSV."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, RUN_COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
     return text.getvalue()
@@ -96,7 +96,7 @@ class Results:
 
     def sizes(self) -> list[int]:
         """Return the sizes that the folder has values of."""
-        found = (path.parent.name.removeprefix("size-") for path in self.folder.glob(f"size-*/{VALUES}"))
+        found = (path.parent.name.removeprefix("size-") for path in self.folder.glob(f"size-*/{VALUES_FILE}"))
         return sorted(int(text) for text in found if text.isdecimal())
 
     def check(self, values: Mapping[int, Mapping[str, Any]]) -> None:
@@ -146,7 +146,7 @@ class Results:
         return self.folder / f"size-{size}" / f"iteration-{iteration}"
 
     def _values(self, size: int) -> Path:
-        return self.folder / f"size-{size}" / VALUES
+        return self.folder / f"size-{size}" / VALUES_FILE
 
 
 def _make(folder: Path) -> None:
@@ -161,4 +161,4 @@ def _read(path: Path) -> Record | None:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and set(COLUMNS) <= found.keys() else None
+    return found if isinstance(found, dict) and set(RUN_COLUMNS) <= found.keys() else None

@@ -23,15 +23,15 @@ from minicluster.tool import CommandError, reason
 #: Gets a signal; returns whether it has dealt with it, so that the command doesn't get it
 Told = Callable[[int], bool]
 #: Comes before the process id, so that a signal finds the command
-MARK = b"minicluster-process "
-START = f'echo "{MARK.decode()}$$" >&2; exec "$@"'
-KILL = 'kill -s "$1" "$2"'
+PROCESS_MARK = b"minicluster-process "
+START = f'echo "{PROCESS_MARK.decode()}$$" >&2; exec "$@"'
+SEND_SIGNAL = 'kill -s "$1" "$2"'
 #: kubectl says this of a command that fails
-FAILED = re.compile(rb"(?:\A|(?<=\n))command terminated with exit code \d+\n?\Z")
+EXEC_FAILED = re.compile(rb"(?:\A|(?<=\n))command terminated with exit code \d+\n?\Z")
 #: Seconds that the pod has to take a signal
 SIGNAL_SECONDS = 10.0
 #: The number of Ctrl-C after which the command is left alone
-PATIENCE = 3
+STOP_PRESSES = 3
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -57,7 +57,7 @@ def run_program(kubernetes: Kubernetes, node: Node, words: Sequence[str], text: 
 
 
 def _piped(kubernetes: Kubernetes, node: Node, words: Sequence[str], told: Told) -> "_Piped":
-    signals = kubernetes.words(*node.pod.exec_words(), "sh", "-c", KILL, "sh")
+    signals = kubernetes.words(*node.pod.exec_words(), "sh", "-c", SEND_SIGNAL, "sh")
     return _Piped(kubernetes.words(*node.pod.exec_words("--stdin"), "sh", "-c", START, "sh", *words), signals, told)
 
 
@@ -112,14 +112,14 @@ class _Piped:
     def _read(self, source: IO[bytes]) -> None:
         """Copy the command's standard error, which begins with its process id; kubectl's own words are kept."""
         while not self._id and (line := source.readline()):
-            if line.startswith(MARK):
-                self._id = line.removeprefix(MARK).strip()
+            if line.startswith(PROCESS_MARK):
+                self._id = line.removeprefix(PROCESS_MARK).strip()
             else:
                 self._said += line
         held = b""
         while data := source.read1(1 << 16):  # type: ignore[attr-defined]  # a BufferedReader
             data = held + data
-            noise = FAILED.search(data)
+            noise = EXEC_FAILED.search(data)
             held = noise[0] if noise else b""
             _write(sys.stderr.buffer, data[: len(data) - len(held)])
 
@@ -132,7 +132,7 @@ class _Piped:
         self._interrupts += number == signal.SIGINT
         if self._told(number):
             return
-        if self._interrupts >= PATIENCE or not self._is_told(process, number):
+        if self._interrupts >= STOP_PRESSES or not self._is_told(process, number):
             process.send_signal(number)
 
     def _is_told(self, process: subprocess.Popen[bytes], number: int) -> bool:

@@ -1,6 +1,6 @@
 """Finds a node that can take commands: the lead, or the one that a person names."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from minicluster.cluster.groups import queue_of, size_of
@@ -12,11 +12,10 @@ from minicluster.cluster.without_flux import of_no_pod
 from minicluster.errors import DeadlineError, StateError
 from minicluster.kube.port import KubePort
 from minicluster.live.lookup import Cluster, find, refusals
-from minicluster.live.ready import PATIENCE, find_running_lead
+from minicluster.live.ready import QUORUM_SECONDS, find_running_lead
 from minicluster.live.telling import news
 from minicluster.live.watch import looks_at
-
-Say = Callable[[str], None]
+from minicluster.streams import Say
 
 
 def find_running_node(kubernetes: KubePort, name: str, text: str, say: Say, *, waits: bool = True) -> Node:
@@ -38,7 +37,7 @@ def find_running_node(kubernetes: KubePort, name: str, text: str, say: Say, *, w
         return node
     # this wakes a MiniCluster that sleeps, and refuses one that has ended
     find_running_lead(kubernetes, name, say, waits=waits)
-    return _wait(cluster.within(PATIENCE), host, say, waits=waits)
+    return _wait(cluster.within(QUORUM_SECONDS), host, say, waits=waits)
 
 
 def _wait(cluster: Cluster, host: Host, say: Say, *, waits: bool) -> Node:

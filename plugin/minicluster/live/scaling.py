@@ -12,18 +12,17 @@ from minicluster.cluster.lead import Lead
 from minicluster.errors import ChoiceError, DeadlineError, EndError, KubernetesError, MiniClusterError, ToolError
 from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import SilentError, ask, talk
-from minicluster.lead.conversation import SILENCE, BrokenError, Message
+from minicluster.lead.conversation import SILENCE_SECONDS, BrokenError, Message
 from minicluster.live.document import document
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
-from minicluster.live.watch import RETRY
+from minicluster.live.watch import RETRY_SECONDS
 from minicluster.release.resize import resize
 from minicluster.release.revisions import is_made_anew
-
-Say = Callable[[str], None]
+from minicluster.streams import Say
 
 
 class AskedSize(NamedTuple):
@@ -140,7 +139,7 @@ def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None
         lead = find_ready_lead(cluster.kubernetes, name, say)
         if _watch(cluster.kubernetes, lead, question, end, lambda up: say(f"{name}: {up} nodes up")):
             return
-        time.sleep(RETRY)  # the lead's pod may be about to end
+        time.sleep(RETRY_SECONDS)  # the lead's pod may be about to end
 
 
 def _lacking(cluster: Cluster) -> str:
@@ -157,7 +156,7 @@ def _watch(kubernetes: KubePort, lead: Lead, question: Message, end: float, tell
     try:
         with talk(kubernetes, lead, "remote") as conversation:
             while (left := end - time.monotonic()) > 0:
-                for reply in conversation.replies(seconds=min(left, SILENCE)):
+                for reply in conversation.replies(seconds=min(left, SILENCE_SECONDS)):
                     if "ready" in reply:
                         conversation.say([question])
                     elif "up" in reply:

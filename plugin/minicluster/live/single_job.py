@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from typing import IO, Any
 
@@ -10,18 +10,18 @@ from minicluster import lines
 from minicluster.cluster.lead import Lead
 from minicluster.errors import KubernetesError, StateError
 from minicluster.lead.ask import LateError, SilentError, ask
-from minicluster.live.lookup import AWAY, Cluster, refusals
+from minicluster.live.lookup import GOES_ON, Cluster, refusals
 from minicluster.live.once import StartWatch
 from minicluster.live.reported import Row, ask_jobs
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
-from minicluster.outage import PATIENCE, Outage
+from minicluster.outage import OUTAGE_SECONDS, Outage
+from minicluster.streams import Say
 
-Say = Callable[[str], None]
 #: Runs a command with one stream for its output and its errors: those of kubectl stay apart
 MERGED = ("sh", "-c", 'exec "$@" 2>&1', "sh")
 #: Seconds until a lead that did not answer is asked again
-RETRY = 0.5
+LEAD_RETRY_SECONDS = 0.5
 
 
 def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say) -> tuple[Row, list[Any]]:
@@ -51,14 +51,14 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
             _check_time(cluster)
         except SilentError as error:
             if not outage.is_on:
-                say(f"{error.reason}: trying again for {PATIENCE:g} s")
-            if not outage.is_forgiven(PATIENCE):
-                raise StateError(f"{error.reason}: {AWAY}") from None
+                say(f"{error.reason}: trying again for {OUTAGE_SECONDS:g} s")
+            if not outage.is_forgiven(OUTAGE_SECONDS):
+                raise StateError(f"{error.reason}: {GOES_ON}") from None
         else:
             outage.end()
             if found:
                 return found
-        time.sleep(RETRY)
+        time.sleep(LEAD_RETRY_SECONDS)
         lead = _ready_lead(cluster, say)
 
 

@@ -14,7 +14,7 @@ from minicluster.cluster.without_flux import state_of_silent_lead, state_without
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import SilentError
 from minicluster.lead.question import Answer, Question, ask_status, read_answer
-from minicluster.live.lookup import NEEDS, find, refusals
+from minicluster.live.lookup import NEEDED_RIGHTS, find, refusals
 from minicluster.live.services import of_services
 
 
@@ -63,7 +63,7 @@ def take_snapshot(kubernetes: KubePort, name: str, now: datetime) -> StatusSnaps
     if found.job and found.job.end:
         ended = replace(found.job, end=why_failed(kubernetes, found.job, found.pods.get(0)))
         found = found._replace(job=ended)
-    with refusals(NEEDS):
+    with refusals(NEEDED_RIGHTS):
         seen = snapshot(found, now, partial(ask_status, kubernetes))
     return replace(seen, problems=of_services(kubernetes, found.name))
 

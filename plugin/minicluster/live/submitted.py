@@ -4,7 +4,7 @@ import json
 import signal
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minicluster.cluster.lead import Lead
@@ -16,14 +16,14 @@ from minicluster.live.input import Input
 from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.run import handle_signals, run
+from minicluster.streams import Say
 
 #: The flux commands that submit a job and follow it
 FOLLOWING = ("run", "alloc")
 #: The user attribute by which the job is found again
-MARK = "user.minicluster-client"
+CLIENT_ATTRIBUTE = "user.minicluster-client"
 #: The most seconds between our clock and the queue's times
-SLACK = 60.0
-Say = Callable[[str], None]
+CLOCK_SECONDS = 60.0
 
 
 def run_flux(kubernetes: Kubernetes, name: str, words: Sequence[str], say: Say, *, waits: bool) -> int:
@@ -48,7 +48,7 @@ class _Following:
         self._key, self._begin, self._was_told = f"key-{uuid.uuid4().hex}", time.monotonic(), False
 
     def run(self, words: Sequence[str]) -> int:
-        marked = (words[0], f"--setattr={MARK}={self._key}", *words[1:])
+        marked = (words[0], f"--setattr={CLIENT_ATTRIBUTE}={self._key}", *words[1:])
         code, error = self._run(marked)
         end = time.monotonic()
         while (code or error) and not self._was_told and self._fell_asleep():
@@ -101,7 +101,7 @@ class _Following:
 
     def _ask(self, action: str) -> dict[str, Any]:
         """Ask the lead for the job. Raises what `ask` raises."""
-        lead, age = self._lead, time.monotonic() - self._begin + SLACK
+        lead, age = self._lead, time.monotonic() - self._begin + CLOCK_SECONDS
         words = program_words(lead, self._key, f"{age:.0f}", action)
         found: dict[str, Any] = json.loads(ask(self._kubernetes, lead.pod, "job of a client", words))
         return found

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from minicluster.idset import parse_idset, to_idset
 
 #: Columns of the labels, and of the whole table
-LABEL, WIDTH = 13, 80
+LABEL_COLUMNS, WIDTH_COLUMNS = 13, 80
 #: The most names of jobs in a row of the waiting ones
 MOST_JOBS = 3
 
@@ -131,9 +131,9 @@ def _named(containers: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
 def _row(label: str, text: str) -> str:
     return textwrap.fill(
         text,
-        WIDTH,
-        initial_indent=f"{label:{LABEL}}",
-        subsequent_indent=" " * LABEL,
+        WIDTH_COLUMNS,
+        initial_indent=f"{label:{LABEL_COLUMNS}}",
+        subsequent_indent=" " * LABEL_COLUMNS,
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -153,7 +153,7 @@ def _grid(*rows: tuple[str, Mapping[str, int], Sequence[str]]) -> Iterator[str]:
     for (label, *_), cells in zip(rows, grid, strict=True):
         pairs = zip(cells, widths, strict=False)
         texts = [f"{number:>{right}} {word:{left}}" for (number, word), (right, left) in pairs]
-        yield f"{label:{LABEL}}{'  '.join(texts)}".rstrip()
+        yield f"{label:{LABEL_COLUMNS}}{'  '.join(texts)}".rstrip()
 
 
 def duration(seconds: float) -> str:

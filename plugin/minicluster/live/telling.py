@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,7 @@ from minicluster.lead.ask import LateError, SilentError
 from minicluster.lead.question import ask_status
 from minicluster.live.document import document
 from minicluster.live.snapshot import snapshot
+from minicluster.streams import Say
 
 #: What differs in a message though nothing has changed, and what stands for it
 NO_NEWS = tuple(
@@ -37,7 +38,7 @@ NO_NEWS = tuple(
     )
 )
 #: States that the end of the Job follows, which is told then
-ENDS = ("Ending", "Complete", "Failed", "Gone")
+END_STATES = ("Ending", "Complete", "Failed", "Gone")
 
 
 def see(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead | None) -> Found:
@@ -88,7 +89,7 @@ def news(text: str) -> str:
 class StateTeller:
     """Says the state of a MiniCluster when its meaning has changed."""
 
-    def __init__(self, kube: KubePort, name: str, say: Callable[[str], None], quiet: float = 0) -> None:
+    def __init__(self, kube: KubePort, name: str, say: Say, quiet: float = 0) -> None:
         """Know no state yet; say nothing in the first seconds, which are ``quiet``."""
         self._kube, self._name, self._say, self._told = kube, name, say, ""
         self._begin = time.monotonic() + quiet
@@ -103,7 +104,7 @@ class StateTeller:
             return found
         self.state = ": ".join(filter(None, (state, why)))
         meaning = news(self.state)
-        if meaning != self._told and state not in ENDS and time.monotonic() >= self._begin:
+        if meaning != self._told and state not in END_STATES and time.monotonic() >= self._begin:
             self._say(f"{self._name}: {self.state}")
             self._told = meaning
         return found

@@ -1,7 +1,7 @@
 """A release that is removed after its use, also when a signal ends the use."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
@@ -11,12 +11,11 @@ from minicluster.errors import KubernetesError, StatusError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.live.lookup import Cluster, find_cluster
-from minicluster.live.run import PATIENCE as INTERRUPTS
+from minicluster.live.run import STOP_PRESSES as INTERRUPTS
 from minicluster.live.run import handle_signals
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
-
-Say = Callable[[str], None]
+from minicluster.streams import Say
 
 
 class Stopped(KeyboardInterrupt):

@@ -8,13 +8,13 @@ from minicluster.cluster.groups import SUSPENDED
 from minicluster.cluster.lead import Lead, code_of_work
 from minicluster.cluster.wake import is_asleep, wake
 from minicluster.errors import EndError
-from minicluster.kube.port import LOOK
+from minicluster.kube.port import WATCH_SECONDS
 from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.telling import StateTeller, end_in_words, ended
 from minicluster.live.watch import looks
+from minicluster.streams import Say
 
 Until = Literal["quorum", "end"]
-Say = Callable[[str], None]
 
 
 class End(NamedTuple):
@@ -60,7 +60,7 @@ def look_for(
     kubernetes, name = cluster.kubernetes, cluster.name
     tell = StateTeller(kubernetes, name, say, quiet)
     with tell.at_deadline():
-        for job, lead in looks(cluster, say, quiet or LOOK):
+        for job, lead in looks(cluster, say, quiet or WATCH_SECONDS):
             end = end_in_words(kubernetes, name, job, lead)
             if end or (is_there and lead and is_there(lead)):
                 return end, lead

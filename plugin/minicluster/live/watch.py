@@ -9,13 +9,13 @@ from minicluster.cluster.hosts import Host, lead_of
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.node import Node
 from minicluster.errors import DeadlineError, KubernetesError, RefusedError
-from minicluster.kube.port import LOOK, KubePort, Object
+from minicluster.kube.port import WATCH_SECONDS, KubePort, Object
 from minicluster.live.lookup import Cluster, refusals
-from minicluster.outage import PATIENCE, Outage
+from minicluster.outage import OUTAGE_SECONDS, Outage
+from minicluster.streams import Say
 
-Say = Callable[[str], None]
 #: Seconds until Kubernetes is asked again after an error
-RETRY = 1.0
+RETRY_SECONDS = 1.0
 Seen = TypeVar("Seen")
 
 
@@ -26,7 +26,7 @@ class Look(NamedTuple):
     lead: Lead | None
 
 
-def looks(cluster: Cluster, say: Say, every: float = LOOK) -> Iterator[Look]:
+def looks(cluster: Cluster, say: Say, every: float = WATCH_SECONDS) -> Iterator[Look]:
     """Yield a MiniCluster at once, whenever its Job or its lead's pod may have changed, and ``every`` so many seconds.
 
     The last look is at the deadline. It goes on after an outage of the API server, of which it tells.
@@ -48,7 +48,9 @@ def looks_at(cluster: Cluster, host: Host, say: Say) -> Iterator[NodeLook]:
     return _looks(cluster, host, lambda: NodeLook(kubernetes.get("job", host.job), cluster.read_node(host)), say)
 
 
-def _looks(cluster: Cluster, host: Host, look: Callable[[], Seen], say: Say, every: float = LOOK) -> Iterator[Seen]:
+def _looks(
+    cluster: Cluster, host: Host, look: Callable[[], Seen], say: Say, every: float = WATCH_SECONDS
+) -> Iterator[Seen]:
     kubernetes = cluster.kubernetes
     outage = Outage()
     while True:
@@ -62,7 +64,7 @@ def _looks(cluster: Cluster, host: Host, look: Callable[[], Seen], say: Say, eve
             how = "stopped" if kubernetes.limit is None else f"gave up after {kubernetes.limit:g} s"
             raise DeadlineError(f"{cluster.name} in {kubernetes}: {how}")
         # a server that ends each watch at once must not be asked all the time
-        time.sleep(max(0.0, RETRY - (time.monotonic() - begin)))
+        time.sleep(max(0.0, RETRY_SECONDS - (time.monotonic() - begin)))
 
 
 @contextmanager
@@ -75,6 +77,6 @@ def _bridged(outage: Outage, kubernetes: KubePort, say: Say) -> Iterator[None]:
             return  # the deadline cut it off
         is_refusal = isinstance(error, RefusedError)
         if not outage.is_on and not is_refusal:
-            say(f"{error.reason}: trying again for {PATIENCE:g} s")
-        if is_refusal or not outage.is_forgiven(PATIENCE):
+            say(f"{error.reason}: trying again for {OUTAGE_SECONDS:g} s")
+        if is_refusal or not outage.is_forgiven(OUTAGE_SECONDS):
             raise

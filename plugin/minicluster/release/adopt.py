@@ -7,7 +7,7 @@ stream, where all MiniClusters of a release are rendered together.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,16 +21,15 @@ from minicluster.release import helm
 from minicluster.release.caller import Caller
 from minicluster.render.kept import with_kept
 from minicluster.render.revision import Job, Name, jobs_of, name_of, with_sent
-from minicluster.render.stream import GROUP, INNER, KIND, OPERATOR, may_have_others, parse, split
+from minicluster.render.stream import API_GROUP, INNER, KIND, OPERATOR, may_have_others, parse, split
+from minicluster.streams import Say
 
 #: An annotation of a MiniCluster: "true" leaves it to flux-operator
-KEEP = "minicluster/keep"
+KEEP_ANNOTATION = "minicluster/keep"
 #: An annotation of the Job: what runs otherwise than with flux-operator, a line each
 CONVERTED = "minicluster/converted"
 HOOK = "helm.sh/hook"
 _SERVICE = re.compile(rb"^kind:[ \t]*[\"']?Service\b", re.MULTILINE)
-
-Say = Callable[[str], object]
 
 
 def adopt(data: bytes, caller: Caller, say: Say) -> bytes:
@@ -95,15 +94,15 @@ def cover(data: bytes) -> Iterator[bytes]:
         # where Helm 4 notes the template
         annotations = metadata.pop("annotations", {})
         cover = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "annotations": annotations}}
-        yield yamlio.dump({**cover, "data": {GROUP: json.dumps(document)}})
+        yield yamlio.dump({**cover, "data": {API_GROUP: json.dumps(document)}})
 
 
 def _uncovered(chunk: bytes) -> bytes:
     """Return the hand-over document that a document covers; any other one as it is."""
-    if GROUP.encode() not in chunk or parse(chunk):
+    if API_GROUP.encode() not in chunk or parse(chunk):
         return chunk
     document = yamlio.load(chunk)
-    return yamlio.dump(json.loads(document["data"][GROUP]))
+    return yamlio.dump(json.loads(document["data"][API_GROUP]))
 
 
 def _remarks(services: Sequence[bytes], names: Sequence[str]) -> Iterator[str]:
@@ -157,7 +156,7 @@ def _metadata(document: Any) -> Mapping[str, Any] | None:
     metadata = document.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     is_ours = str(document.get("apiVersion")).partition("/")[0] == OPERATOR
-    is_kept = str((metadata.get("annotations") or {}).get(KEEP)).lower() == "true"
+    is_kept = str((metadata.get("annotations") or {}).get(KEEP_ANNOTATION)).lower() == "true"
     return metadata if is_ours and not is_kept else None
 
 

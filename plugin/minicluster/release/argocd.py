@@ -13,7 +13,7 @@ from minicluster.errors import SpecError
 from minicluster.release.helm import CHART, OfflineRelease
 
 #: The values file by which Argo CD discovers a folder.
-VALUES = "minicluster-values.yaml"
+VALUES_NAME = "minicluster-values.yaml"
 #: The parameters of an Application, and the field that holds the value of each.
 PARAMETERS = {"name": "string", "chart": "string", "values-files": "array", "set": "map", "kube-version": "string"}
 
@@ -25,7 +25,7 @@ def release(environ: Mapping[str, str], folder: Path) -> OfflineRelease:
     for _ in PurePosixPath(environ.get("ARGOCD_APP_SOURCE_PATH", ".")).parts:
         root = root.parent
     chart = given.get("chart")
-    files = [_inside(root, folder, file) for file in given.get("values-files") or ([] if chart else [VALUES])]
+    files = [_inside(root, folder, file) for file in given.get("values-files") or ([] if chart else [VALUES_NAME])]
     sets = [f"--set-json={key}={_json(key, text)}" for key, text in sorted(given.get("set", {}).items())]
     return OfflineRelease(
         name=given.get("name") or _variable(environ, "ARGOCD_APP_NAME"),

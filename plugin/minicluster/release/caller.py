@@ -18,7 +18,7 @@ from minicluster.render.model import MiniClusterModel
 #: How far above Helm is at most: a plugin of Helm 4 is run by a shell, and a wrapper may be in between
 GENERATIONS = 4
 #: Helm's options for the cluster that have a value, and the variables by which another Helm gets them
-CLUSTER = {
+CLUSTER_OPTIONS = {
     "--kubeconfig": "KUBECONFIG",
     "--kube-context": "HELM_KUBECONTEXT",
     "--kube-apiserver": "HELM_KUBEAPISERVER",
@@ -32,10 +32,16 @@ CLUSTER = {
 #: Another that may come several times; its variable splits names at commas
 GROUP_OPTION = "--kube-as-group"
 #: Options of `helm template` that decide which features of Kubernetes the chart uses
-VERSION = ("--kube-version", "--api-versions")
-SHORT = {"-n": "--namespace", "-a": "--api-versions", "-g": "--generate-name", "-i": "--install", "-h": "--help"}
+VERSION_OPTIONS = ("--kube-version", "--api-versions")
+SHORT_OPTIONS = {
+    "-n": "--namespace",
+    "-a": "--api-versions",
+    "-g": "--generate-name",
+    "-i": "--install",
+    "-h": "--help",
+}
 #: Options of these commands that have no value, or one only after `=`
-FLAGS = {
+BARE_OPTIONS = {
     *("--atomic", "--cleanup-on-fail", "--create-namespace", "--debug", "--dependency-update", "--devel"),
     *("--disable-openapi-validation", "--dry-run", "--enable-dns", "--force", "--force-conflicts", "--force-replace"),
     *("--generate-name", "--help", "--hide-notes", "--hide-secret", "--include-crds", "--insecure-skip-tls-verify"),
@@ -122,11 +128,11 @@ def parse(words: Sequence[str], pid: int = 0, environment: Mapping[str, str] | N
     for option, value in _options(words):
         if not option:
             names.append(value)
-        elif option in CLUSTER:
-            given[CLUSTER[option]] = value or "true"
+        elif option in CLUSTER_OPTIONS:
+            given[CLUSTER_OPTIONS[option]] = value or "true"
         elif option == GROUP_OPTION:
             groups += [option, value]
-        elif option in VERSION:
+        elif option in VERSION_OPTIONS:
             version += [option, value]
         else:
             flags[option] = value
@@ -145,11 +151,11 @@ def _has_cluster(command: str, flags: Mapping[str, str]) -> bool:
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield each option and its value; an argument has the option ""."""
-    left, flags = iter(words), FLAGS
+    left, flags = iter(words), BARE_OPTIONS
     for word in left:
         if not word.startswith("-"):
             # the one option that has a value in one command and none in another
-            flags = FLAGS - {"--server-side"} if word == "upgrade" else flags
+            flags = BARE_OPTIONS - {"--server-side"} if word == "upgrade" else flags
             yield "", word
         elif word == "--":
             yield from (("", rest) for rest in left)
@@ -157,7 +163,7 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             name, is_given, value = word.partition("=")
             if not name.startswith("--") and len(name) > 2 and not is_given:
                 name, is_given, value = name[:2], "=", name[2:]
-            name = SHORT.get(name, name)
+            name = SHORT_OPTIONS.get(name, name)
             yield name, value if is_given or name in flags else next(left, "")
 
 

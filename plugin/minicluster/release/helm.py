@@ -21,9 +21,9 @@ CHART = (Path(__file__).parent.parent / "chart").resolve()
 #: The oldest Kubernetes that the chart supports: its manifests suit any later one.
 OLDEST = "1.27"
 #: Characters of a release's name, as Helm checks it (pkg/chart/common/util, ValidateReleaseName).
-MAX_NAME = 53
+RELEASE_CHARACTERS = 53
 #: Seconds that Helm waits for the pods of a release that it removes
-REMOVAL = 600.0
+REMOVAL_SECONDS = 600.0
 
 
 def version() -> str:
@@ -75,10 +75,10 @@ def uninstall(kubernetes: KubePort, release: str, seconds: float, *options: str)
 
 def check_name(name: str) -> None:
     """Raise ToolError for what can't be a release's name."""
-    if len(name) > MAX_NAME or not re.fullmatch(SUBDOMAIN, name):
+    if len(name) > RELEASE_CHARACTERS or not re.fullmatch(SUBDOMAIN, name):
         raise ToolError(
-            f"{name!r} can't be a release's name: use a-z, 0-9, - and ., at most {MAX_NAME} characters, the first and "
-            "the last a letter or digit"
+            f"{name!r} can't be a release's name: use a-z, 0-9, - and ., at most {RELEASE_CHARACTERS} characters, "
+            "the first and the last a letter or digit"
         )
 
 

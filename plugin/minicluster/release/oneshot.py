@@ -16,9 +16,9 @@ from minicluster.render.model import may_run_flux
 from minicluster.render.stream import parse, split
 
 #: Label of the release, by which no other release is removed in its place
-MARK = "minicluster-run"
+RUN_LABEL = "minicluster-run"
 #: Seconds by which the Job's deadline is later than ours: it is for a client that was killed, and takes the log away
-SLACK = 10
+SLACK_SECONDS = 10
 LETTERS = string.ascii_lowercase + string.digits
 #: The log has only what the work prints, unless the user's values say otherwise
 BASE = {"logging": {"quiet": True}}
@@ -51,7 +51,7 @@ class Oneshot:
 
 def cluster_values(asked: Oneshot) -> dict[str, Any]:
     """Return the values that are not of a container, by their paths."""
-    seconds = None if asked.seconds is None else math.ceil(asked.seconds) + SLACK
+    seconds = None if asked.seconds is None else math.ceil(asked.seconds) + SLACK_SECONDS
     found = {"size": asked.nodes, "tasks": asked.tasks, "deadlineSeconds": seconds}
     # a Job that is removed as soon as it has ended takes the exit code with it
     return {"cleanup": False, **{path: value for path, value in found.items() if value is not None}}
@@ -76,7 +76,7 @@ def install_words(asked: Oneshot) -> list[str]:
     for word in asked.command:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise SpecError(f"the word {word!r} of the command is not UTF-8, and values are: put it into a file")
-    label = ("--labels", f"{MARK}={asked.key}")
+    label = ("--labels", f"{RUN_LABEL}={asked.key}")
     return ["install", asked.name, str(helm.CHART), *_value_words(asked), *label, "--post-renderer", "minicluster"]
 
 
@@ -100,13 +100,13 @@ def is_there(kubernetes: KubePort, asked: Oneshot) -> bool:
     A release of its name may be from before: then the install was refused.
     """
     states = ("--deployed", "--failed", "--pending", "--uninstalling")
-    return bool(kubernetes.helm("list", "--short", *states, f"--selector={MARK}={asked.key}").split())
+    return bool(kubernetes.helm("list", "--short", *states, f"--selector={RUN_LABEL}={asked.key}").split())
 
 
 def remove(kubernetes: KubePort, asked: Oneshot) -> None:
     """Remove the release together with its pods. Raises ToolError, unless someone else has removed it meanwhile."""
     try:
-        helm.uninstall(kubernetes, asked.name, helm.REMOVAL)
+        helm.uninstall(kubernetes, asked.name, helm.REMOVAL_SECONDS)
     except ToolError:
         if is_there(kubernetes, asked):
             raise

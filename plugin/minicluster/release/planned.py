@@ -9,7 +9,7 @@ from minicluster.errors import StateError
 from minicluster.release import helm
 from minicluster.release.revisions import Change
 from minicluster.render import defaults, postrender, upgrade
-from minicluster.render.constants import GROUP, IMMUTABLE
+from minicluster.render.constants import GROUP_LABEL, IMMUTABLE
 from minicluster.render.stream import parse, split
 
 #: Values that say where the queue is: with others, the next lead would have an empty one
@@ -36,7 +36,7 @@ def render(release: str, namespace: str, change: Change, kube_version: str) -> P
     jobs = [document for document in found if isinstance(document, dict) and document.get("kind") == "Job"]
     if not jobs:
         raise StateError(f"the chart makes no Job for {release}")
-    return Plan(_record(next(job for job in jobs if GROUP not in job["metadata"]["labels"])), values, jobs)
+    return Plan(_record(next(job for job in jobs if GROUP_LABEL not in job["metadata"]["labels"])), values, jobs)
 
 
 def _record(job: Mapping[str, Any]) -> dict[str, str]:

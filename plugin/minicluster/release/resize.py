@@ -10,7 +10,7 @@ from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.tool import CommandError
 
-CHART = "minicluster"
+CHART_NAME = "minicluster"
 
 
 def resize(kubernetes: KubePort, release: str, size: int, group: str = "") -> None:
@@ -21,9 +21,9 @@ def resize(kubernetes: KubePort, release: str, size: int, group: str = "") -> No
     try:
         # if the release is of another chart, an upgrade with ours would remove that chart's other objects
         chart = json.loads(kubernetes.helm("get", "metadata", release, "--output=json"))["chart"]
-        if chart != CHART:
+        if chart != CHART_NAME:
             raise ToolError(
-                f"the release {release} is of the chart {chart}, around {CHART}: `helm upgrade {release} {chart} "
+                f"the release {release} is of the chart {chart}, around {CHART_NAME}: `helm upgrade {release} {chart} "
                 "--reuse-values` with its value for the size changes it"
             )
         change = _groups(kubernetes, release, group, size) if group else ("--set", f"size={size}")

@@ -13,12 +13,12 @@ from minicluster.errors import ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
-from minicluster.release.resize import CHART
+from minicluster.release.resize import CHART_NAME
 from minicluster.tool import CommandError
 
-MARK = "minicluster replace, before it revision "
+REVISION_MARK = "minicluster replace, before it revision "
 #: Statuses of revisions that Helm has finished, and of one whose Helm was killed
-GOOD, PENDING = ("deployed", "superseded"), ("pending-upgrade", "pending-rollback")
+GOOD, PENDING_STATUSES = ("deployed", "superseded"), ("pending-upgrade", "pending-rollback")
 
 
 class Revision(NamedTuple):
@@ -27,12 +27,12 @@ class Revision(NamedTuple):
     number: int
     status: str
     description: str
-    chart: str = CHART  #: its name
+    chart: str = CHART_NAME  #: its name
 
     @property
     def before(self) -> int | None:
         """The revision that a replacement took the place of; None for any other upgrade."""
-        match = re.fullmatch(re.escape(MARK) + r"(\d+)", self.description)
+        match = re.fullmatch(re.escape(REVISION_MARK) + r"(\d+)", self.description)
         return int(match[1]) if match else None
 
 
@@ -84,9 +84,9 @@ def chart_name(text: str) -> str:
 def check_chart(history: Sequence[Revision], release: str) -> None:
     """Raise ToolError for a release of another chart: an upgrade with ours would remove that chart's other objects."""
     chart = max(history).chart
-    if chart != CHART:
+    if chart != CHART_NAME:
         raise ToolError(
-            f"the release {release} is of the chart {chart}, around {CHART}: uninstall it to change its Job"
+            f"the release {release} is of the chart {chart}, around {CHART_NAME}: uninstall it to change its Job"
         )
 
 
@@ -122,7 +122,7 @@ def is_refused(kubernetes: Kubernetes, release: str, change: Change) -> ToolErro
 def replace(kubernetes: Kubernetes, release: str, change: Change, before: int) -> None:
     """Upgrade a release whose Jobs are gone, which makes them anew. Raises ToolError."""
     # the hooks of upgrade.replace do what is done already
-    upgrade(kubernetes, release, change, f"--description={MARK}{before}", "--no-hooks")
+    upgrade(kubernetes, release, change, f"--description={REVISION_MARK}{before}", "--no-hooks")
 
 
 def roll_back(kubernetes: Kubernetes, release: str, number: int) -> None:
@@ -134,6 +134,6 @@ def roll_back(kubernetes: Kubernetes, release: str, number: int) -> None:
 def forget_interrupted(kubernetes: Kubernetes, release: str) -> None:
     """Remove the record of a Helm that was killed: as long as it is there, Helm refuses all else. Raises ToolError."""
     for revision in read_history(kubernetes, release):
-        if revision.status in PENDING:
+        if revision.status in PENDING_STATUSES:
             record = f"sh.helm.release.v1.{release}.v{revision.number}"
             kubernetes.kubectl("delete", "secret", record, "--ignore-not-found", "--wait=false")

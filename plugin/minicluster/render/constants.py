@@ -12,7 +12,7 @@ IMMUTABLE = "minicluster/immutable"
 #: The port on which brokers listen.
 BROKER_PORT: int = _CONSTANTS["brokerPort"]
 #: Label of the Job and the pods of a group
-GROUP = "minicluster/group"
+GROUP_LABEL = "minicluster/group"
 #: Label of a Job with the name of its LocalQueue of Kueue.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 #: Annotation of an elastic Job of Kueue, and scheduling gate of its pods beyond the quota.

@@ -15,7 +15,7 @@ from minicluster.errors import StreamError
 
 #: Group of the hand-over document. No API server has it: a release without the post-renderer fails before anything is
 #: created, and Kubernetes' error says what to add.
-GROUP = "post-renderer-required.add--post-renderer-minicluster"
+API_GROUP = "post-renderer-required.add--post-renderer-minicluster"
 API_VERSION = "v1"
 KIND = "MiniCluster"
 #: Group of flux-operator's MiniClusters
@@ -54,7 +54,7 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
 
     Raises StreamError for a document that names our group and isn't YAML, or is of an unknown version.
     """
-    if GROUP.encode() not in chunk:
+    if API_GROUP.encode() not in chunk:
         return None
     try:
         document = yamlio.load(chunk)
@@ -63,11 +63,11 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
     if not isinstance(document, dict):
         return None
     group, _, version = str(document.get("apiVersion")).partition("/")
-    if group != GROUP:
+    if group != API_GROUP:
         return None
     if document.get("kind") != KIND or version != API_VERSION:
         raise StreamError(
-            f"{document.get('apiVersion')} {document.get('kind')}: this post-renderer knows {GROUP}/{API_VERSION} "
+            f"{document.get('apiVersion')} {document.get('kind')}: this post-renderer knows {API_GROUP}/{API_VERSION} "
             f"{KIND} only; use the minicluster package of the chart's version"
         )
     return document

@@ -77,17 +77,17 @@ def changes(
     for path in sorted(was.keys() | asked.keys()):
         default = defaults.get(path, "null")
         old, new = was.get(path, default), asked.get(path, default)
-        same = old == new or (old in _EMPTY and new in _EMPTY)
+        same = old == new or (old in _EMPTY_TEXTS and new in _EMPTY_TEXTS)
         if not same and not (old == FORMER_DEFAULTS.get(path) and new == default):
             yield path, _shown(was, path, old), _shown(asked, path, new)
 
 
-_EMPTY = ("{}", "[]", "null")
+_EMPTY_TEXTS = ("{}", "[]", "null")
 
 
 def _shown(record: Mapping[str, str], path: str, text: str) -> str:
     """Return the text of a value for a message; one that is no text, but a list, has a path for each item."""
-    if text not in (*_EMPTY, ""):
+    if text not in (*_EMPTY_TEXTS, ""):
         return text
     items = [record[item] for n in range(len(record)) if (item := f"{path}[{n}]") in record]
     return json.dumps(items, ensure_ascii=False) if items else "(unset)"

@@ -25,7 +25,8 @@ from minicluster.sdk.log_lines import lines_of
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.result import Result
 from minicluster.sdk.session import Session
-from minicluster.sdk.single_run import Progress, RunOptions
+from minicluster.sdk.single_run import RunOptions
+from minicluster.streams import Say
 
 __all__ = ["MiniCluster"]
 
@@ -83,7 +84,7 @@ class MiniCluster:
         *,
         context: str = "",
         timeout: float | None = None,
-        progress: Progress | None = None,
+        progress: Say | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
         """Run a command in a MiniCluster of its own, which is removed; return its exit code, and the log as `stdout`.
@@ -151,7 +152,7 @@ class MiniCluster:
         group: str = "",
         wait: bool = False,
         timeout: float | None = 600,
-        progress: Progress | None = None,
+        progress: Say | None = None,
     ) -> None:
         """Change the size, or that of a group, which may be 0; with ``wait`` return when these nodes are in Flux.
 
@@ -192,7 +193,7 @@ class MiniCluster:
         self,
         until: Literal["quorum", "end"] = "quorum",
         timeout: float | None = None,
-        progress: Progress | None = None,
+        progress: Say | None = None,
     ) -> int | None:
         """Wait for the quorum or the end, whichever is first. To reach the quorum it wakes a sleeping MiniCluster.
 

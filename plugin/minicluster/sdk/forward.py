@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from minicluster.sdk.exceptions import ApiError, ArgumentError, SdkError
 
 #: Seconds that an answer may go on after the client has stopped writing
-GRACE = 30.0
+GRACE_SECONDS = 30.0
 #: Seconds in which a pod reports that nothing listens on a port; seconds that `error` waits for connections that begin
-REFUSAL, PATIENCE = 1.0, 5.0
+REFUSAL_SECONDS, BEGIN_SECONDS = 1.0, 5.0
 
 
 class Socket(Protocol):
@@ -107,7 +107,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
     def settle(self) -> None:
         """Wait a moment for the connections that begin, even for one that is not accepted yet."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + BEGIN_SECONDS
         with self._changed:
             while time.monotonic() < end and (self._beginning or self._is_called()):
                 self._changed.wait(0.05)
@@ -130,14 +130,14 @@ class _Connection(socketserver.BaseRequestHandler):
             self.server.error = error
             begun()
             return
-        timer = threading.Timer(REFUSAL, begun)
+        timer = threading.Timer(REFUSAL_SECONDS, begun)
         timer.start()
         with contextlib.closing(pod):
             back = threading.Thread(target=self._answer, args=(pod, begun), daemon=True)
             back.start()
             _copy(self.request, pod)
             # Kubernetes' stream can't be closed in one direction only
-            back.join(GRACE)
+            back.join(GRACE_SECONDS)
         timer.cancel()
         begun()
 

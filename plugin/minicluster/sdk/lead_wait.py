@@ -11,7 +11,7 @@ from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
 
 #: Seconds of a wait that nothing is said about, and between two looks
-QUIET = 10.0
+QUIET_SECONDS = 10.0
 LOG = logging.getLogger("minicluster.sdk")
 
 
@@ -33,7 +33,7 @@ def wait_for_lead(kube: KubePort, name: str, seconds: float | None = None, stop:
             told.add(text)
             LOG.warning("waiting for %s", text)
 
-    end, lead = look_for(cluster, is_ready, log, quiet=QUIET)
+    end, lead = look_for(cluster, is_ready, log, quiet=QUIET_SECONDS)
     if end or not lead:
         raise EndError(ended(name, end or ("Gone", ""), lead))
     return lead

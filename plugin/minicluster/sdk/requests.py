@@ -95,7 +95,7 @@ class Submission:
         if "end" in reply:
             self.future.end(finished(self.future.id, reply["end"]))
         elif "lost" in reply:
-            self.fail(JobLost(f"job {self.future.id} is lost: Flux doesn't have it any more: {KEEP}"))
+            self.fail(JobLost(f"job {self.future.id} is lost: Flux doesn't have it any more: {KEEPS_QUEUE}"))
         else:
             self.fail(JobRefused(f"Flux doesn't take the job {self._job['command']}: {reply['error']}"))
         return None
@@ -106,7 +106,9 @@ class Submission:
 
 
 #: The way out of a lost job: docs/reliability.md
-KEEP = "state.claimName keeps the queue, but for the last seconds before a kill; if it did not run, submit it again"
+KEEPS_QUEUE = (
+    "state.claimName keeps the queue, but for the last seconds before a kill; if it did not run, submit it again"
+)
 
 
 def jobs_of(answer: Sequence[Mapping[str, Any]]) -> list[Job]:

@@ -16,15 +16,15 @@ from minicluster.errors import AwayError, MiniClusterError
 from minicluster.kube.port import Channel
 from minicluster.lead.conversation import BrokenError, Conversation
 from minicluster.lead.program import first_line
-from minicluster.outage import PATIENCE, Outage
+from minicluster.outage import OUTAGE_SECONDS, Outage
 from minicluster.sdk.exceptions import ClosedError, SdkError, meant
 from minicluster.sdk.requests import LeadRequest, Message
 
 #: Seconds until the next attempt
-RETRY = 1.0
+RETRY_SECONDS = 1.0
 #: Jobs that may wait for Flux's first answer. More would keep Flux from all else, and a lost connection would leave
 #: more of them in doubt
-MOST = 100
+DOUBTFUL_REQUESTS = 100
 
 
 class Session:
@@ -111,18 +111,18 @@ class Session:
                     outage.end()
                     self._converse(conversation)
             except (AwayError, BrokenError) as error:
-                if not outage.is_forgiven(PATIENCE):
+                if not outage.is_forgiven(OUTAGE_SECONDS):
                     self._fail(meant(error))
                     outage.end()
-                self._stop.wait(RETRY)
+                self._stop.wait(RETRY_SECONDS)
             except MiniClusterError as error:
                 self._fail(meant(error))
-                self._stop.wait(RETRY)
+                self._stop.wait(RETRY_SECONDS)
             except Exception as error:
                 # the thread must live on: without it later requests would wait forever
                 logging.getLogger(__name__).exception("the conversation with the lead broke")
                 self._fail(SdkError(f"the SDK has an error of its own, please report it: {error!r}"))
-                self._stop.wait(RETRY)
+                self._stop.wait(RETRY_SECONDS)
             finally:
                 self._is_connected = False
 
@@ -158,7 +158,7 @@ class Session:
 
     def _next(self) -> Iterator[Message]:
         """Take messages from the outbox, as many as may wait for Flux's answer."""
-        while self._outbox and len(self._unanswered) < MOST:
+        while self._outbox and len(self._unanswered) < DOUBTFUL_REQUESTS:
             message = self._outbox.popleft()
             if "again" in message:
                 self._unanswered.add(message["key"])

@@ -1,18 +1,16 @@
 """A command in a MiniCluster of its own, which is removed when the work has ended."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from minicluster.kube.port import KubePort
 from minicluster.sdk.exceptions import ArgumentError, ReleaseError
 from minicluster.sdk.release import check_post_renderer
 from minicluster.sdk.result import Result
+from minicluster.streams import Say
 
 if TYPE_CHECKING:
     from minicluster.release.oneshot import Oneshot
-
-#: Gets a line for people
-Progress = Callable[[str], None]
 
 
 class RunOptions(TypedDict, total=False):
@@ -41,7 +39,7 @@ def asked_for(
     return Oneshot(command=words, values=values or {}, seconds=timeout, **options)
 
 
-def run(kube: KubePort, asked: "Oneshot", progress: Progress) -> Result:
+def run(kube: KubePort, asked: "Oneshot", progress: Say) -> Result:
     """Install a release, wait until its work has ended, and remove it; return the exit code and the lead's log.
 
     Raises DeadlineError; EndError when it can't start, or fails without an exit code; ToolError, AccessError;

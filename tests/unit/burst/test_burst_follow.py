@@ -117,10 +117,10 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     (tmp_path / "answers").write_text(json.dumps({"helm get values": ROOT, **ANSWERS}))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(probe, "ask", lambda *_: probe.Handshake.LEAD)
-    monkeypatch.setattr(follower, "REST", 0.1)
-    monkeypatch.setattr(follower, "LOOK", 0.2)
-    monkeypatch.setattr(demand, "RETRY", 0.05)
-    monkeypatch.setattr(demand, "LOOK", 0.2)
+    monkeypatch.setattr(follower, "REST_SECONDS", 0.1)
+    monkeypatch.setattr(follower, "JOB_SECONDS", 0.2)
+    monkeypatch.setattr(demand, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(demand, "JOB_SECONDS", 0.2)
     # a signal that comes too late is no harm
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     threads = set(threading.enumerate())
@@ -289,7 +289,7 @@ def test_burst_follow_undoes_the_drains_of_an_interrupted_shrink(world: World) -
 def test_the_next_burst_gets_the_work_when_a_burst_can_not_be_installed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follower, "REST", 30.0)
+    monkeypatch.setattr(follower, "REST_SECONDS", 30.0)
     world.set(need={"b0": 2}, fails={"cloud.* helm upgrade": "Error: exceeded quota\nof here"})
 
     def play() -> None:
@@ -473,7 +473,7 @@ def test_burst_follow_refuses_impossible_arguments_before_it_changes_anything(
 
 
 def test_shrinking_a_burst_that_somebody_enlarged_loses_no_job(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower, "LOOK", 30.0)
+    monkeypatch.setattr(follower, "JOB_SECONDS", 30.0)
     world.set(sizes={"flux": 2, "b0": 2}, need={"b0": 2})
 
     def play() -> None:

@@ -287,7 +287,7 @@ def test_the_plan_lists_the_objects_that_the_namespace_of_a_burst_needs() -> Non
 
 def test_only_drains_with_a_minicluster_reason_count_as_ours() -> None:
     drains = ["4-5|minicluster: burst-1 is being removed", "6|broken: minicluster: x", "7|minicluster: |", "|"]
-    assert plan.drained(drains, plan.OURS) == [4, 5, 7]
+    assert plan.drained(drains, plan.OUR_PREFIX) == [4, 5, 7]
     assert plan.drained(drains, "minicluster: burst-1") == [4, 5]
 
 
@@ -394,5 +394,5 @@ def test_a_rank_that_somebody_else_undrained_is_left_out_of_the_next_attempt(
     root = root_of(ROOT)
     request = BurstRequest(root, Kubernetes(), plan.find(root, "burst-0"), Kubernetes())
     with nullcontext() if len(asked) > 1 else pytest.raises(ToolError, match="rank 3 not drained"):
-        request.undrain(plan.OURS, range(2))
+        request.undrain(plan.OUR_PREFIX, range(2))
     assert ranks == asked

@@ -102,7 +102,7 @@ def pipe(programs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Iterator
     read, write = os.pipe()
     before = set(threading.enumerate())
     monkeypatch.setattr(programs.replies, "sys", SimpleNamespace(stdout=SimpleNamespace(fileno=lambda: write)))
-    monkeypatch.setattr(programs.replies, "ALIVE", 0.01)
+    monkeypatch.setattr(programs.replies, "ALIVE_SECONDS", 0.01)
     yield read
     os.close(read)
     for thread in set(threading.enumerate()) - before:

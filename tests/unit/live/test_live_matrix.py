@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from live_kubectl import Kubectl, say
-from minicluster.cluster.words import REASONS
+from minicluster.cluster.words import END_REASONS
 from minicluster.render import defaults
-from minicluster.render.stream import GROUP
+from minicluster.render.stream import API_GROUP
 from status_samples import job
 
 from tools.clients import Done, until
@@ -87,7 +87,7 @@ class Lab(Kubectl):
         }
         text = json.dumps({key: value for key, value in spec.items() if key != "global"})
         text = text.replace('"SIZE"', "SIZE").replace('"TASKS"', "TASKS")
-        document = {"apiVersion": f"{GROUP}/v1", "kind": "MiniCluster", "metadata": {"name": "mini"}}
+        document = {"apiVersion": f"{API_GROUP}/v1", "kind": "MiniCluster", "metadata": {"name": "mini"}}
         lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in document.items())
         (self.folder / "document").write_text(f"---\n{lines}spec: |-\n  {text}\n")
 
@@ -216,7 +216,7 @@ def test_a_job_that_the_lead_no_longer_knows_is_lost(lab: Lab) -> None:
 def test_a_lead_that_has_ended_fails_its_size(lab: Lab) -> None:
     lab.has(job=job(end=("Failed", "DeadlineExceeded")))
     done = lab.matrix(sizes="1")
-    how = f"minicluster: size 1: mini-1 has ended: Failed: {REASONS['DeadlineExceeded']}"
+    how = f"minicluster: size 1: mini-1 has ended: Failed: {END_REASONS['DeadlineExceeded']}"
     assert (done.code, done.err.splitlines()[2]) == (1, how)
 
 

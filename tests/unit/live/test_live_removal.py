@@ -71,7 +71,7 @@ def remove(server: Server, *, keeps_ended: bool = True) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removal, "LOOKS", 0.0)
+    monkeypatch.setattr(removal, "REMOVAL_POLL_SECONDS", 0.0)
 
 
 COMPLETE = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}

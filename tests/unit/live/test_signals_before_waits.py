@@ -12,7 +12,7 @@ import pytest
 from minicluster.errors import AwayError
 from minicluster.kube.kubectl_stream import Stream
 from minicluster.lead.ask import read
-from minicluster.live.run import KILL, START, _Piped
+from minicluster.live.run import SEND_SIGNAL, START, _Piped
 from minicluster.signals import handled, wait
 
 from tools.clients import until
@@ -49,7 +49,7 @@ def signal_during(function: str) -> Iterator[None]:
 def test_a_signal_ends_a_command_in_the_pod() -> None:
     words = ["sh", "-c", START, "sh", "sleep", str(LONG)]
     with signal_during("join"):
-        assert _Piped(words, ["sh", "-c", KILL, "sh"], lambda _: False).run(None) == 128 + signal.SIGTERM
+        assert _Piped(words, ["sh", "-c", SEND_SIGNAL, "sh"], lambda _: False).run(None) == 128 + signal.SIGTERM
 
 
 def test_a_signal_ends_the_reading_of_a_stream() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import status_samples as samples
 from fake_kubectl import FORBIDDEN, IDLE, NO_EXEC, NONE, REFUSED, Kubectl, asked, make_kubectl
-from minicluster.commands.status import INTERVAL
+from minicluster.commands.status import INTERVAL_SECONDS
 from minicluster.kube import kubectl as client
 from minicluster.lead import ask, question
 from status_samples import SETTINGS, STARTS, UNSCHEDULABLE, flux, pod, show
@@ -203,7 +203,7 @@ def test_status_watch_shows_the_table_again_until_ctrl_c(kubectl: Kubectl, monke
     wait = time.sleep
 
     def sleep(seconds: float) -> None:
-        if seconds != INTERVAL:  # not the command's
+        if seconds != INTERVAL_SECONDS:  # not the command's
             wait(seconds)
             return
         slept.append(seconds)

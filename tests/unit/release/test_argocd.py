@@ -16,7 +16,12 @@ def folder(tmp_path: Path) -> Path:
     """Make a repository and return the Application's folder in it."""
     path = tmp_path / "repository" / "team" / "app"
     path.mkdir(parents=True)
-    for file in (path / argocd.VALUES, path.parent / "team.yaml", path.parents[1] / "all.yaml", tmp_path / "secret"):
+    for file in (
+        path / argocd.VALUES_NAME,
+        path.parent / "team.yaml",
+        path.parents[1] / "all.yaml",
+        tmp_path / "secret",
+    ):
         file.write_text("size: 1\n")
     return path
 
@@ -32,7 +37,7 @@ def release(folder: Path) -> Any:
 
 
 def test_an_application_without_parameters_has_the_default_release(release: Any, folder: Path) -> None:
-    wanted = helm.OfflineRelease("app", "team", [f"--values={folder / argocd.VALUES}"])
+    wanted = helm.OfflineRelease("app", "team", [f"--values={folder / argocd.VALUES_NAME}"])
     assert release() == wanted
     for nothing in ("", "null", "[]"):
         assert release(ARGOCD_APP_PARAMETERS=nothing) == wanted
@@ -122,7 +127,7 @@ def test_a_values_file_that_links_out_of_the_repository_is_refused(release: Any,
 def test_an_application_at_the_root_of_its_repository_reads_values_inside_only(release: Any, folder: Path) -> None:
     with pytest.raises(SpecError, match="is not in the repository"):
         release({"name": "values-files", "array": ["../team.yaml"]}, ARGOCD_APP_SOURCE_PATH=".")
-    assert release(ARGOCD_APP_SOURCE_PATH=".").values == [f"--values={folder / argocd.VALUES}"]
+    assert release(ARGOCD_APP_SOURCE_PATH=".").values == [f"--values={folder / argocd.VALUES_NAME}"]
 
 
 def test_the_argo_cd_command_outside_argo_cd_is_refused(release: Any) -> None:

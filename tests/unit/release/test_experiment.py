@@ -9,7 +9,7 @@ from minicluster.release import helm
 from minicluster.release.experiment import plan
 from minicluster.release.oneshot import Oneshot, install_words
 from minicluster.render import defaults
-from minicluster.render.stream import GROUP
+from minicluster.render.stream import API_GROUP
 
 WORDS = ("lmp", "-in", "a b")
 
@@ -25,7 +25,7 @@ def asked_for(monkeypatch: pytest.MonkeyPatch, runner: dict[str, Any], asked: On
         sizes = {name: given[name] for name in ("size", "tasks") if name in given}
         spec = {**defaults.values(), **sizes, "maxSize": sizes["size"], **values, "containers": [{**runner, **command}]}
         spec = {key: value for key, value in spec.items() if key != "global"}
-        document = {"apiVersion": f"{GROUP}/v1", "kind": "MiniCluster", "metadata": {"name": release.name}}
+        document = {"apiVersion": f"{API_GROUP}/v1", "kind": "MiniCluster", "metadata": {"name": release.name}}
         return json.dumps({**document, "spec": json.dumps(spec)}).encode()
 
     monkeypatch.setattr(helm, "template", template)

@@ -3,7 +3,7 @@
 import pytest
 from minicluster.errors import StateError, ToolError
 from minicluster.release.planned import changes, check
-from minicluster.release.revisions import MARK, Revision, way_back
+from minicluster.release.revisions import REVISION_MARK, Revision, way_back
 
 FIRST = Revision(1, "superseded", "Install complete")
 
@@ -14,11 +14,11 @@ FIRST = Revision(1, "superseded", "Install complete")
         ([], True, 1),
         ([Revision(2, "deployed", "Upgrade complete")], False, 2),
         # a replacement that has reached its quorum is what the next one goes back to
-        ([Revision(2, "deployed", f"{MARK}1")], True, 2),
-        ([Revision(2, "deployed", f"{MARK}1")], False, 1),
+        ([Revision(2, "deployed", f"{REVISION_MARK}1")], True, 2),
+        ([Revision(2, "deployed", f"{REVISION_MARK}1")], False, 1),
         ([Revision(2, "failed", "no"), Revision(3, "pending-upgrade", "Preparing upgrade")], False, 1),
         # Helm keeps ten revisions
-        ([Revision(12, "deployed", f"{MARK}11")], False, 12),
+        ([Revision(12, "deployed", f"{REVISION_MARK}11")], False, 12),
     ],
 )
 def test_a_replacement_that_fails_goes_back_to_what_ran_before(later: list[Revision], is_up: bool, number: int) -> None:

@@ -253,7 +253,7 @@ def test_port_forward_copies_both_ways():
 
 
 def test_the_error_of_a_port_forward_that_nobody_uses_is_there_at_once(monkeypatch):
-    monkeypatch.setattr(forward_module, "PATIENCE", 60.0)
+    monkeypatch.setattr(forward_module, "BEGIN_SECONDS", 60.0)
     begin = time.monotonic()
     with PortForward(lambda: None) as forward:
         assert forward.error is None

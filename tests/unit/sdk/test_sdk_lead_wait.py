@@ -35,7 +35,7 @@ def kube(*states: Any, run: Any = None) -> FakeKube:
 def test_a_long_wait_logs_each_state_once(
     quiet: float, count: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(lead_wait, "QUIET", quiet)
+    monkeypatch.setattr(lead_wait, "QUIET_SECONDS", quiet)
     found = kube(None, None, CREATING, CREATING, None, CREATING, RUNNING)
     with caplog.at_level(logging.WARNING):
         assert wait_for_lead(found, "mini", None).is_ready

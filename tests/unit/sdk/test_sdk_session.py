@@ -55,7 +55,7 @@ class Client:
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    monkeypatch.setattr(session, "RETRY", 0.01)
+    monkeypatch.setattr(session, "RETRY_SECONDS", 0.01)
     client = Client()
     yield client
     client.session.close("the test is over")
@@ -290,12 +290,12 @@ def test_a_job_that_is_lost_with_its_lead_raises_job_lost(client):
 
 
 def test_a_session_leaves_a_silent_lead_and_connects_again(client, monkeypatch):
-    monkeypatch.setattr(conversation, "SILENCE", 1)
+    monkeypatch.setattr(conversation, "SILENCE_SECONDS", 1)
     lead = client.leads.come()
     client.submit("true")
     lead.begin().next()
     assert lead.is_closed.wait(10)
-    monkeypatch.setattr(conversation, "SILENCE", 60)
+    monkeypatch.setattr(conversation, "SILENCE_SECONDS", 60)
     assert client.leads.come().begin().next()["again"]
 
 
@@ -335,7 +335,7 @@ def test_a_session_asks_an_absent_api_server_again_for_a_limited_time(client, mo
     future = client.submit("true")
     lead.begin().next()
     assert client.leads.asked == 4
-    monkeypatch.setattr(session, "PATIENCE", -1)
+    monkeypatch.setattr(session, "OUTAGE_SECONDS", -1)
     client.leads.come(AwayError("no server"))
     lead.break_off(1, b"usage\nflux: no broker\n")
     assert str(future.exception(10)) in ("the lead's program ended: flux: no broker", "no server")

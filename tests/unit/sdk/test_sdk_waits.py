@@ -47,7 +47,7 @@ def test_a_run_of_the_sdk_tells_why_and_ends_after_a_minute(monkeypatch: pytest.
     kube = namespace(job(), waiting("ContainerCreating"), helm={"--short": "run"})
     kube.has["helm"] = "mini"
     monkeypatch.setattr("shutil.which", lambda _: "/bin/minicluster")
-    monkeypatch.setattr(once, "PATIENCE", 0.0)
+    monkeypatch.setattr(once, "START_SECONDS", 0.0)
     monkeypatch.setattr("minicluster.release.helm.is_helm_3", lambda: True)
     monkeypatch.setattr(KubeClient, "connect", lambda *_: kube)
     told: list[str] = []

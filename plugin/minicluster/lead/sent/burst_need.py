@@ -31,7 +31,7 @@ from pending import Pending
 from state import OWN_REASON, Nodes
 
 #: Seconds between two answers, at most
-PERIOD = 5.0
+PERIOD_SECONDS = 5.0
 
 
 class GroupNeed(NamedTuple):
@@ -120,7 +120,7 @@ def main() -> None:
             used = time.process_time()
             if answers.offer:
                 answers.write(time.monotonic())
-            changes.wait(pause_after(time.process_time() - used), PERIOD)
+            changes.wait(pause_after(time.process_time() - used), PERIOD_SECONDS)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 from flux.job import JobspecV1
 
 #: The user attribute of a job with the key of its request
-MARK = "minicluster-sdk"
+KEY_ATTRIBUTE = "minicluster-sdk"
 
 
 def jobspec(job: dict[str, Any], key: str) -> Any:
@@ -32,13 +32,13 @@ def jobspec(job: dict[str, Any], key: str) -> Any:
     spec.duration = job.get("time_limit") or 0
     for name, value in job.get("attributes", {}).items():
         spec.setattr(name, value)
-    spec.setattr(f"user.{MARK}", key)
+    spec.setattr(f"user.{KEY_ATTRIBUTE}", key)
     return spec
 
 
 def marked(spec: dict[str, Any]) -> Any:
     """Return the key in a jobspec, None where it has none."""
-    return (spec.get("attributes", {}).get("user") or {}).get(MARK)
+    return (spec.get("attributes", {}).get("user") or {}).get(KEY_ATTRIBUTE)
 
 
 def text_of(event: Any) -> list[tuple[str, str]]:

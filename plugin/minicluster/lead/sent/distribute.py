@@ -39,8 +39,8 @@ exit 1
 GET_ARCHIVE = ("archive", "extract", "--overwrite", "--waitcreate=60s", "-n")
 GET_FILEMAP = ("filemap", "get", "-T")
 #: The line of a node; that of flux exec about a node; that at the end about all ranks that ended alike
-LINES = (r"(\d+): failed: (.*)", r"flux-exec: Error: rank (\d+): (.*)", r"\[?([\d,-]+)\]?: (.*)")
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LINE_PATTERNS = (r"(\d+): failed: (.*)", r"flux-exec: Error: rank (\d+): (.*)", r"\[?([\d,-]+)\]?: (.*)")
+PASSED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end(number: int, _frame: Any) -> NoReturn:
@@ -62,7 +62,7 @@ def run(*words: str) -> tuple[int, str]:
 def failures(text: str, hosts: list[str]) -> list[str]:
     """Return why nodes failed, from what flux exec printed: a line for all that failed alike."""
     reasons: dict[int, str] = {}
-    for pattern in LINES:
+    for pattern in LINE_PATTERNS:
         for line in text.split("\n"):
             found = re.fullmatch(pattern, line)
             if found:
@@ -90,7 +90,7 @@ def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -
     except OSError as error:
         return [f"{hosts[0]}: {error.filename}: {error.strerror}"]
     finally:
-        for number in SIGNALS:
+        for number in PASSED_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         run(*forget, key)
         with suppress(OSError):
@@ -99,7 +99,7 @@ def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -
 
 def main(folder: str, name: str, key: str, begin: str, *wanted: str) -> int:
     """Do all, and return the exit code."""
-    for number in SIGNALS:
+    for number in PASSED_SIGNALS:
         signal.signal(number, end)
     handle = flux.Flux()
     hosts = list(Hostlist(handle.attr_get("hostlist")))

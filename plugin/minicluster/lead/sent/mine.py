@@ -17,7 +17,7 @@ import flux
 from flux.job import JobID, JobList, cancel, job_kvs_lookup
 
 #: The user attribute of a job with the key
-MARK = "minicluster-client"
+CLIENT_KEY = "minicluster-client"
 WAITING = ("DEPEND", "PRIORITY", "SCHED")
 
 
@@ -28,7 +28,7 @@ def find(handle: Any, key: str, age: float, states: list[str]) -> Any:
         if job.t_submit < time.time() - age:
             return None
         found = job_kvs_lookup(handle, job.id, keys=["jobspec"]) or {}
-        if found.get("jobspec", {}).get("attributes", {}).get("user", {}).get(MARK) == key:
+        if found.get("jobspec", {}).get("attributes", {}).get("user", {}).get(CLIENT_KEY) == key:
             return job
     return None
 

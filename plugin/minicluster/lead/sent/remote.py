@@ -31,11 +31,11 @@ from followed import Journal
 from replies import Replies
 
 #: Seconds until it is said again why jobs wait
-PERIOD = 5.0
+PERIOD_SECONDS = 5.0
 #: The part of the time that may go into saying why jobs wait
-REASONS = 0.05
+REASONS_PART = 0.05
 #: Jobs that are looked up at once
-MOST = 500
+LOOKUP_JOBS = 500
 
 
 class FluxRequests:
@@ -87,8 +87,8 @@ class FluxRequests:
             self.earlier = {}
             listed = JobList(self.handle, attrs=["state"], filters=["pending", "running", "inactive"], max_entries=0)
             ids = [job["id"] for job in listed.fetch_jobs().get_jobs()]
-            for start in range(0, len(ids), MOST):
-                for found in JobKVSLookup(self.handle, ids[start : start + MOST]).data():
+            for start in range(0, len(ids), LOOKUP_JOBS):
+                for found in JobKVSLookup(self.handle, ids[start : start + LOOKUP_JOBS]).data():
                     if key := marked(found["jobspec"]):
                         self.earlier[key] = found["id"]
         return self.earlier
@@ -117,7 +117,7 @@ class FluxRequests:
             if reason != one.waits:
                 one.waits = reason
                 self.reply(key=one.key, waits=reason)
-        self.next_reasons = start + (time.monotonic() - start) / REASONS
+        self.next_reasons = start + (time.monotonic() - start) / REASONS_PART
 
     def _list(self, key: str, ended: bool, _request: dict[str, Any]) -> None:
         states = ["pending", "running"] + (["inactive"] if ended else [])
@@ -164,7 +164,7 @@ def main() -> None:
     handle.rpc("state-machine.wait").get()
     jobs = FluxRequests(handle, reply)
     requests = read_requests(handle, jobs)
-    reasons = handle.timer_watcher_create(PERIOD, jobs.tell_reasons, repeat=PERIOD)
+    reasons = handle.timer_watcher_create(PERIOD_SECONDS, jobs.tell_reasons, repeat=PERIOD_SECONDS)
     reply(ready=handle.attr_get("version"))
     with requests, reasons:
         handle.reactor_run()

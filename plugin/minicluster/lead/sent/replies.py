@@ -17,7 +17,7 @@ from typing import Any
 from flux import constants
 
 #: Seconds between two signs of life
-ALIVE = 5.0
+ALIVE_SECONDS = 5.0
 
 
 class Replies:
@@ -55,7 +55,7 @@ class Replies:
     def _live(self, never: threading.Event) -> None:
         """Write signs of life, or replies that wait to be written. This thread leaves the watcher alone."""
         with suppress(BrokenPipeError):
-            while not never.wait(ALIVE):
+            while not never.wait(ALIVE_SECONDS):
                 with self.lock:
                     self.rest = self.rest or bytearray(b'{"alive": true}\n')
                     self._write_now()

@@ -21,13 +21,13 @@ from flux.job import JobID, cancel
 from requeue import lookup, own_attributes
 from state import jobs
 
-REASON = "minicluster: the MiniCluster is replaced"
-POLL = 0.2  # seconds
+REPLACE_REASON = "minicluster: the MiniCluster is replaced"
+SETTLE_POLL_SECONDS = 0.2
 
 
 def stop_queue(handle: Any) -> None:
     """Let no more jobs start."""
-    stop = {"start": False, "all": True, "nocheckpoint": True, "reason": REASON}
+    stop = {"start": False, "all": True, "nocheckpoint": True, "reason": REPLACE_REASON}
     handle.rpc("job-manager.queue-start", stop, nodeid=0).get()
 
 
@@ -49,7 +49,7 @@ def wait_for_end(handle: Any, seconds: float, works: dict[int, bool]) -> int:
     was_idle = False  # it looks twice: the scheduler may have given a job its nodes just before the stop
     while ((left := len(running(handle, works))) or not was_idle) and time.monotonic() < end:
         was_idle = not left
-        time.sleep(POLL)
+        time.sleep(SETTLE_POLL_SECONDS)
     return left
 
 
@@ -66,7 +66,7 @@ def end_jobs(handle: Any, works: dict[int, bool]) -> dict[str, Any]:
     if missing:
         raise OSError(f"job {JobID(missing[0]).f58plain} can't be put back into the queue")
     for job, name in names.items():
-        note = f"{REASON}: it runs again as {copies[name]}" if name in copies else REASON
+        note = f"{REPLACE_REASON}: it runs again as {copies[name]}" if name in copies else REPLACE_REASON
         with suppress(OSError):  # it has just ended
             cancel(handle, job, note)
     return {"copies": copies, "lost": [names[job] for job in found if not requeue.says(job)[0]]}

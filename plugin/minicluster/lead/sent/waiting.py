@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 sys.path.insert(0, os.path.join(os.environ.get("MINICLUSTER_HOME", ""), "minicluster"))  # noqa: PTH118 - a text
 
 #: The most jobs that are looked at, from the first in the queue
-MOST = 200
-ATTRIBUTES = ["priority", "urgency", "dependencies", "annotations", "queue"]
+WAITING_JOBS = 200
+WAITING_ATTRIBUTES = ["priority", "urgency", "dependencies", "annotations", "queue"]
 
 
 def queue_problem(handle: Any, name: str = "") -> str:
@@ -46,10 +46,10 @@ def reasons(handle: Any, ids: Iterable[int] | None = None) -> dict[int, str]:
     found = [
         {**job, "state": state}
         for state in ("depend", "priority", "sched")
-        for job in jobs(handle, state, ATTRIBUTES)
+        for job in jobs(handle, state, WAITING_ATTRIBUTES)
         if wanted is None or job["id"] in wanted
     ]
-    first = sorted(found, key=lambda job: -job.get("priority", 0))[:MOST]
+    first = sorted(found, key=lambda job: -job.get("priority", 0))[:WAITING_JOBS]
     if not first:
         return {}
     there, queues = nodes(handle), {}

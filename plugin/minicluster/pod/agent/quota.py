@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 #: Seconds that Kueue may take to admit pods
-PATIENCE = 15.0
+ADMISSION_SECONDS = 15.0
 #: Seconds until the agent again asks for more than Kueue has admitted
 QUOTA_SECONDS = 300.0
 
@@ -32,7 +32,7 @@ class Quota:
             return size
         if self.since is None:
             self.since = now
-        if now - self.since < PATIENCE:
+        if now - self.since < ADMISSION_SECONDS:
             return size
         self.since, self.limit, self.again = None, size - 1, now + QUOTA_SECONDS
         return size - (gated + 1) // 2

@@ -8,7 +8,7 @@ from minicluster.render.wanted import Wanted, parse, problems
 
 WHERE = "flux.bursting.follow"
 #: The context of the Deployment's own cluster (charts/minicluster/templates/follow/configmap.yaml).
-OWN = "in-cluster"
+OWN_CONTEXT = "in-cluster"
 
 
 def bursts(cluster: MiniClusterModel) -> Iterator[str]:
@@ -45,7 +45,7 @@ def _without_secret(cluster: MiniClusterModel, bursts: Iterable[Wanted]) -> Iter
     if cluster.flux["bursting"]["follow"]["kubeconfigSecret"]:
         return
     for one in bursts:
-        if one.context not in (None, "", OWN):
+        if one.context not in (None, "", OWN_CONTEXT):
             yield (
                 f"{one.name} in context {one.context}, and there is no kubeconfigSecret: name a Secret with that "
                 f"context, or write {one.name}@NAMESPACE for this cluster"
