@@ -271,7 +271,7 @@ def test_a_check_fails_where_a_new_object_would_be_refused(
 
 
 def test_a_check_waits_for_its_right(program: ModuleType, jobs: Any, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program.server, "ROLE", 0.1)
+    monkeypatch.setattr(program.server, "ROLE", 0.5)
     api.refusals = {"Job": (403, 'User "x" cannot create resource "jobs"')}
     with pytest.raises(
         program.ReplaceError, match=r'POST .*jobs\?dryRun=All: User "x" cannot create resource "jobs"; upg'
