@@ -8,6 +8,7 @@ from pathlib import Path
 
 from differences import differences
 from minicluster.pod import programs
+from minicluster.render.programs import shipped
 from support import CHART, by_name
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -17,7 +18,7 @@ HOOK = CHART / "files" / "replace_jobs.py"
 
 def scripts() -> dict[str, str]:
     """Return the static files of the ConfigMap."""
-    return {name: file.read_text(encoding="utf-8") for name, file in programs().items()}
+    return {name: shipped(file.read_text(encoding="utf-8")) for name, file in programs().items()}
 
 
 def without_scripts(text: str) -> str:

@@ -27,7 +27,7 @@ case " $* " in
 *" exec "*" python "*)
   echo '{{"id": "f'$count'", "state": "INACTIVE", "result": "COMPLETED", "exit_code": 0, "nodes": "n", "ntasks": 2,' \
     '"t_submit": 1.0, "t_run": 2.0, "t_cleanup": 3.5, "t_inactive": 4.0}}'
-  echo '{{"purged": 0}}' ;;
+  echo '{{"purged": 0, "earlier": 0}}' ;;
 *" exec "*" cancel "*) echo >>"$folder/cancelled" ;;
 *) exec {BIN}/kubectl "$@" ;;
 esac

@@ -14,7 +14,6 @@ from minicluster.live.reported import SHOWN_JOBS, find_jobs, table
 @click.command("jobs")
 @options.of_cluster
 @click.option(
-    "-c",
     "--count",
     type=click.IntRange(min=0),
     default=SHOWN_JOBS,
@@ -23,7 +22,9 @@ from minicluster.live.reported import SHOWN_JOBS, find_jobs, table
 )
 @options.output
 def command(name: str, namespace: str, context: str, count: int, output: str) -> None:
-    """List the jobs of a MiniCluster: the active ones, and the last of those that have ended.
+    """List the jobs of a MiniCluster.
+
+    The active ones, and the last of those that have ended.
 
     While the lead runs they are those of its queue, and those that Flux has forgotten. After the end they are read from
     the lead's log, which needs report.log; with report.path alone, the error names the file.

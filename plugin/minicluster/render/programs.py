@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from minicluster import pod
+from minicluster import lines, pod
 from minicluster.errors import SpecError
 from minicluster.render.upgrade import NOT_OF_BROKERS
 
@@ -55,4 +55,13 @@ def of_others() -> Files:
 
 @cache
 def _all() -> Files:
-    return {name: file.read_text(encoding="utf-8") for name, file in pod.programs().items()}
+    return {name: shipped(file.read_text(encoding="utf-8")) for name, file in pod.programs().items()}
+
+
+def shipped(text: str) -> str:
+    """Return a program as a ConfigMap has it: without lines that are a comment alone.
+
+    `kubectl apply` keeps all of an object in an annotation too, and annotations have 256 KiB at most.
+    """
+    first, *others = lines.split(text)
+    return "".join(f"{line}\n" for line in [first, *(line for line in others if not line.lstrip().startswith("#"))])

@@ -87,7 +87,7 @@ def test_jobs_says_how_many_jobs_flux_no_longer_knows(kubectl: Kubectl) -> None:
     )
 
 
-@pytest.mark.parametrize(("words", "most"), [([], "1000"), (["--count=0"], "0"), (["-c", "70000"], "70000")])
+@pytest.mark.parametrize(("words", "most"), [([], "1000"), (["--count=0"], "0"), (["--count", "70000"], "70000")])
 def test_the_lead_is_told_how_many_jobs_are_wanted(kubectl: Kubectl, words: list[str], most: str) -> None:
     kubectl.tool("sh", 'read -r program; /bin/cat "${0%/*}/rows"')
     (kubectl.folder / "rows").write_text(json.dumps(NO_MORE))

@@ -82,7 +82,7 @@ def test_scale_refuses_a_size_above_the_largest_without_helm(kubectl: Kubectl) -
 def test_scale_ends_with_a_release_that_was_uninstalled_meanwhile(
     kubectl: Kubectl, revisions: list[int], removes: bool
 ) -> None:
-    history = json.dumps([{"revision": number, "status": "deployed"} for number in revisions])
+    history = json.dumps([{"revision": number, "status": "deployed", "chart": "mini-1.0.0"} for number in revisions])
     kubectl.tool("helm", f"HISTORY='{history}'\n{HELM}")
     kubectl.has(job_1=job(size=2), job_2=job(size=2), configmap=None)
     anew = job(size=4)

@@ -110,7 +110,7 @@ def test_a_report_without_time_leaves_the_attributes_out(flux: FakeFlux, monkeyp
     for number in range(job_record.BATCH_JOBS + 1):
         flux.submit(number, jobspec={"attributes": {"user": {"n": number}}})
     program = run_program(monkeypatch, flux, "job_report.py", 1000)
-    report = program["Report"](flux, 1.0)
+    report = program["JobReport"](flux, 1.0)
     # the first batch takes too long
     times = iter([0.0] * 5)
     monkeypatch.setattr("time.monotonic", lambda: next(times, 2.0))

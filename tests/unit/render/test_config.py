@@ -17,6 +17,7 @@ from minicluster.pod import programs
 from minicluster.render import config, work
 from minicluster.render import settings as render_settings
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.programs import shipped
 from support import CERTIFICATE, EACH_SHELL, INSTALLED_SHELLS, load_all, run_shell
 
 Make = Callable[..., MiniClusterModel]
@@ -92,7 +93,7 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).map(lambda
 
 @cache
 def scripts() -> dict[str, str]:
-    return {name: file.read_text(encoding="utf-8") for name, file in programs().items()}
+    return {name: shipped(file.read_text(encoding="utf-8")) for name, file in programs().items()}
 
 
 def rendered(cluster: MiniClusterModel) -> dict[str, dict[str, Any]]:

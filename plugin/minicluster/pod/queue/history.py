@@ -69,7 +69,7 @@ class History:
         try:
             with path.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-                lines = file.read().decode("ascii", errors="replace").splitlines(keepends=True)
+                lines = file.read().decode("ascii", errors="replace").split("\n")
         except OSError:
             return {}
         return {number: json.loads(text)["t_inactive"] for number, text in _complete(lines)}

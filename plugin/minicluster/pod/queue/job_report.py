@@ -28,7 +28,7 @@ from state import job_counts, jobs
 REPORT_SECONDS, ASKED_SECONDS = 60.0, 10.0
 
 
-class Report:
+class JobReport:
     """The lines of all jobs: first those that have ended, in that order."""
 
     def __init__(self, handle: Any, seconds: float) -> None:
@@ -63,7 +63,7 @@ class Report:
 
 def write(handle: Any, seconds: float, path: Path) -> int:
     """Write the report to a file, and return how many jobs are missing. Raises OSError."""
-    report = Report(handle, seconds)
+    report = JobReport(handle, seconds)
     with _replaced(path) as new, new.open("w", encoding="ascii") as file:
         file.writelines(report.ended())
         file.writelines(report.active())
@@ -99,7 +99,7 @@ def main(run: Path, end: float, path: str = "") -> str:
 
 def show(handle: Any, most: int) -> None:
     """Print all jobs, of those that have ended the last ``most``, and how many more there were. Raises OSError."""
-    report, numbers = Report(handle, ASKED_SECONDS), itertools.count()
+    report, numbers = JobReport(handle, ASKED_SECONDS), itertools.count()
     last = deque((text for text, _ in zip(report.ended(), numbers)), maxlen=most)
     sys.stdout.writelines(last)
     sys.stdout.writelines(report.active())

@@ -18,7 +18,7 @@ from state import jobs
 #: Seconds for which Flux may list a job later than one that ended after it
 OVERLAP_SECONDS = 1.0
 #: Seconds between two looks without a change, and at least between a change and the next look
-QUIET_SECONDS, BUSY_SECONDS = 60.0, 1.0
+UNTOLD_SECONDS, BUSY_SECONDS = 60.0, 1.0
 #: Jobs of one look, and seconds to look up their attributes where no event told these
 LOOK_JOBS, LOOKUP_SECONDS = 500, 60.0
 #: File with what state.py is to show
@@ -102,7 +102,7 @@ def keep_records(handle: Any, ends: Ends) -> None:
             problem = str(error)
         told = tell(problem, told)
         pause = pause_after(time.thread_time() - used)
-        ends.wait(pause if has_more else max(BUSY_SECONDS, pause), pause if has_more else QUIET_SECONDS)
+        ends.wait(pause if has_more else max(BUSY_SECONDS, pause), pause if has_more else UNTOLD_SECONDS)
 
 
 def tell(problem: str, told: str) -> str:

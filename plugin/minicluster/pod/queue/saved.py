@@ -11,7 +11,7 @@ from typing import Any
 #: Bytes that SQLite needs to go on
 ROOM_BYTES = 1 << 20
 #: The part of a claim that is free when there is still time to do something
-LOW_SHARE = 0.1
+FREE_PART = 0.1
 
 
 def problem(handle: Any) -> str:
@@ -31,10 +31,10 @@ def problem(handle: Any) -> str:
             "since is lost with the lead's broker; `flux dump FILE` saves it"
         )
     # without a claim the volume is the disk of the Kubernetes node, which others fill too
-    if free < LOW_SHARE * size and folder.startswith(f"{os.environ.get('MINICLUSTER_HOME')}/state/"):
+    if free < FREE_PART * size and folder.startswith(f"{os.environ.get('MINICLUSTER_HOME')}/state/"):
         # without numbers that change: the log has each new text
         return (
-            f"more than {1 - LOW_SHARE:.0%} of the volume of Flux's state are used, {size >> 20} MiB in {folder}: free "
+            f"more than {1 - FREE_PART:.0%} of the volume of Flux's state are used, {size >> 20} MiB in {folder}: free "
             "space there or raise state.capacity; when it is full, what comes then is lost with the lead's broker"
         )
     return ""
