@@ -52,6 +52,8 @@ class FakeFlux:
     starttime: float = 0.0
     #: Brokers that are connected and not online; how long ago a broker has connected, long ago by default
     joining: set[int] = field(default_factory=set)
+    #: Brokers that are still online for the resource module, and no longer connected
+    lost: set[int] = field(default_factory=set)
     connected: dict[int, float] = field(default_factory=dict)
     #: The children of each inner broker, by default all of the lead
     tree: dict[int, list[int]] = field(default_factory=dict)
@@ -109,7 +111,7 @@ class FakeFlux:
 
     def overlay_health(self, _: Any, nodeid: int | None) -> dict[str, Any]:
         assert nodeid in self.online, "a broker that is away is not asked"
-        there = self.online | self.joining
+        there = (self.online | self.joining) - self.lost
         children = [
             {"rank": rank, "status": "full" if rank in there else "offline", "duration": self.connected.get(rank, 1e12)}
             for rank in self._below(nodeid)

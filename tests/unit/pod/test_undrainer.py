@@ -83,6 +83,20 @@ def test_a_rank_that_was_drained_while_it_joined_stays_drained_until_its_broker_
     assert (looked, flux.done) == ([[], []], [("undrain", "3")])
 
 
+def test_a_rank_that_flux_still_gives_jobs_to_stays_drained(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is lost before the resource module knows of it."""
+    flux.drained, flux.lost = {3: TOLD}, {3}
+    looked: list[Any] = []
+
+    def known() -> None:
+        looked.append(list(flux.done))
+        flux.online.remove(3)
+
+    flux.events = [known, lambda: None]
+    run(flux, monkeypatch)
+    assert (looked, flux.done) == ([[]], [("undrain", "3")])
+
+
 def test_the_undrainer_does_not_wait_long_for_the_end_of_a_broker_that_joins(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Mapping
+from typing import Any, Container, Mapping
 
 import flux
 import saved
@@ -39,14 +39,19 @@ def our_drains(status: Mapping[str, Any]) -> dict[int, float]:
     return {rank: each["timestamp"] for ranks, each in ours for rank in parse_idset(ranks)}
 
 
-def gone_ranks(drains: Mapping[int, float], connections: Connections, now: float) -> list[int]:
+def gone_ranks(drains: Mapping[int, float], online: Container[int], connections: Connections, now: float) -> list[int]:
     """Return the ranks whose brokers have ended since we drained them; some are back. Raises OSError.
 
-    A pod that is told to stop while it joins is drained before it is online. It may still come online and get jobs.
+    A pod that is told to stop while it joins is drained before it is online. It may still come online and get jobs. One
+    whose connection is lost gets jobs too, until Flux's resource module knows: it tells of that by a change.
     """
     connections.forget()
     found = {rank: connections.seconds(rank) for rank in drains}
-    return [rank for rank, seconds in found.items() if seconds is None or now - seconds > drains[rank] + EXACT_SECONDS]
+    return [
+        rank
+        for rank, seconds in found.items()
+        if (rank not in online if seconds is None else now - seconds > drains[rank] + EXACT_SECONDS)
+    ]
 
 
 def replaced_ranks(handle: Any) -> list[int]:
@@ -62,11 +67,11 @@ def replaced_ranks(handle: Any) -> list[int]:
 def look(handle: Any, connections: Connections) -> bool:
     """Undrain the ranks whose brokers are gone; say whether one goes that is not online. Raises OSError."""
     status = handle.rpc("resource.status", nodeid=0).get()
-    drains = our_drains(status)
-    gone = gone_ranks(drains, connections, time.time()) if drains else []
+    drains, online = our_drains(status), set(parse_idset(status["online"]))
+    gone = gone_ranks(drains, online, connections, time.time()) if drains else []
     undrain(handle, gone)
     # nothing tells of the end of a broker that was never online
-    return not drains.keys() - gone <= set(parse_idset(status["online"]))
+    return not drains.keys() - gone <= online
 
 
 def fail(args: threading.ExceptHookArgs) -> None:
