@@ -128,9 +128,9 @@ class Setup:
         return self.log_file.read_text()
 
     def listeners(self) -> int:
-        """Return how many streams the agent follows the jobs with; job-list and the undrainer have one each."""
+        """Return how many streams the agent follows the jobs with; job-list has one, the undrainer two."""
         stats = json.loads(self.cluster.lead.flux("module", "stats", "job-manager"))
-        return int(stats["journal"]["listeners"]) - 2
+        return int(stats["journal"]["listeners"]) - 3
 
     def submit(self, *words: str) -> str:
         return self.cluster.lead.flux("submit", *words).strip()
