@@ -57,6 +57,7 @@ def _last_jobs(caller: Caller) -> Iterator[tuple[Name, Job]]:
 def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
     seen: set[tuple[str, str]] = set()
     services = []
+    words: list[str] = []
     for chunk, metadata in _parts(split(data)):
         if metadata is None:
             services += [chunk] if _SERVICE.search(chunk) else []
@@ -72,7 +73,9 @@ def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
         seen.add((namespace, one.name))
         for warning in one.warnings:
             say(f"warning: {warning}")
-        for made in split(_template(one, namespace, caller)):
+        # asked of Helm once, however many MiniClusters there are
+        words = words or list(_cluster_words(caller))
+        for made in split(_template(one, namespace, caller, words)):
             yield _with_warnings(_uncovered(made), one.warnings)
     for remark in _remarks(services, [name for _, name in seen]):
         say(f"warning: {remark}")
@@ -160,7 +163,7 @@ def _metadata(document: Any) -> Mapping[str, Any] | None:
     return metadata if is_ours and not is_kept else None
 
 
-def _template(one: ValuesFile, namespace: str, caller: Caller) -> bytes:
+def _template(one: ValuesFile, namespace: str, caller: Caller, cluster_words: Sequence[str]) -> bytes:
     """Return what `helm template` makes of our chart. Raises ToolError."""
     if not (namespace or caller.pid):
         raise StreamError(
@@ -170,7 +173,7 @@ def _template(one: ValuesFile, namespace: str, caller: Caller) -> bytes:
     values = {**one.values, "nameOverride": one.name}
     words = [
         *("template", "--skip-tests", "--no-hooks", "--values=-"),
-        *(_cluster_words(caller) if caller.has_cluster else ()),
+        *cluster_words,
         *(("--is-upgrade",) if caller.is_upgrade else ()),
         *caller.version,
         *caller.groups,
@@ -185,7 +188,9 @@ def _template(one: ValuesFile, namespace: str, caller: Caller) -> bytes:
 
 
 def _cluster_words(caller: Caller) -> Iterator[str]:
-    """Yield the options by which `helm template` knows the cluster. Raises ToolError."""
+    """Yield the options by which `helm template` knows the cluster, if there is one. Raises ToolError."""
+    if not caller.has_cluster:
+        return
     yield from ("--dry-run=server", "--disable-openapi-validation", "--post-renderer=minicluster")
     if helm.is_helm_3(caller.environment):
         # without it the live objects are known, but not the version of Kubernetes

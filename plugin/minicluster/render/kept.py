@@ -7,14 +7,14 @@ the new one.
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from minicluster import yamlio
 from minicluster.errors import SpecError
 from minicluster.render.revision import Job, Name, jobs_of, name_of
 from minicluster.render.stream import parse, split
-from minicluster.render.upgrade import immutable_fields
+from minicluster.render.upgrade import immutable_fields, with_immutable
 
 #: Fields of a Job's spec, and labels of its pods, that the API server sets. It refuses a new Job that has them.
 _SERVER_FIELDS = {"selector", "manualSelector"}
@@ -37,10 +37,20 @@ def with_kept(stream: bytes) -> bytes:
     """
     documents = [document for chunk in split(stream) if b"kept" in chunk and (document := parse(chunk))]
     kept = {name: job for document in documents for name, job in load(document).items()}
-    if not kept:
-        return stream
-    found = ((chunk, job, kept.get(name_of(job)) if job else None) for chunk, job in jobs_of(stream))
-    return b"".join(yamlio.dump(as_kept(job, live)) if job and live else chunk for chunk, job, live in found)
+    return b"".join(chunk for chunk, _ in applied(jobs_of(stream), kept)) if kept else stream
+
+
+def applied(
+    documents: Iterable[tuple[bytes, Job | None]], kept: Mapping[Name, Kept]
+) -> Iterator[tuple[bytes, Job | None]]:
+    """Yield the documents of ``jobs_of`` with the Jobs that stay as they are live; all else as it is."""
+    for chunk, job in documents:
+        live = kept.get(name_of(job)) if job else None
+        if job and live:
+            stays = as_kept(job, live)
+            yield yamlio.dump(stays), stays
+        else:
+            yield chunk, job
 
 
 def load(document: Mapping[str, Any]) -> dict[Name, Kept]:
@@ -63,8 +73,7 @@ def as_kept(job: Job, live: Kept) -> Job:
     spec["template"] = _as_sent(live.spec["template"])
     if live.changes_in_place:
         spec["template"] = _changed(spec["template"], job["spec"]["template"])
-    new = immutable_fields(job)
-    return {**job, "spec": {**spec, **{field: value for field, value in job["spec"].items() if field not in new}}}
+    return with_immutable(job, spec)
 
 
 def _as_sent(template: Mapping[str, Any]) -> dict[str, Any]:

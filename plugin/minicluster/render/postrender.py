@@ -24,10 +24,13 @@ def render(
     """
     newcomers: list[renamed.Newcomer] = []
     revisions: set[str] = set()
+    live: dict[revision.Name, kept.Kept] = {}
 
     def expand(documents: Sequence[dict[str, Any]]) -> Iterator[Iterable[Mapping[str, Any]]]:
         clusters = list(map(load, documents))
         newcomers.extend(filter(None, map(renamed.load, documents)))
+        for document in documents:
+            live.update(kept.load(document))
         revisions.update(filter(None, (str(document.get("last") or "") for document in documents)))
         programs = shared.files(clusters)
         left = dict(programs)
@@ -37,15 +40,20 @@ def render(
             keypair = partial(_keypair, cluster, seed, allow_random)
             yield chain(shared.documents(cluster, left), config.documents(cluster, keypair, programs))
 
-    rendered = b"".join(stream.render(kept.with_kept(data), expand))
-    if not (newcomers or revisions):
+    rendered = b"".join(stream.render(data, expand))
+    if not (newcomers or revisions or live):
         return rendered
-    return _with_live_jobs(rendered, newcomers, revisions)
+    return _with_live_jobs(rendered, newcomers, revisions, live)
 
 
-def _with_live_jobs(rendered: bytes, newcomers: Sequence[renamed.Newcomer], revisions: set[str]) -> bytes:
+def _with_live_jobs(
+    rendered: bytes,
+    newcomers: Sequence[renamed.Newcomer],
+    revisions: set[str],
+    live: Mapping[revision.Name, kept.Kept],
+) -> bytes:
     """Return the stream of an upgrade, in which live Jobs stay as they were sent. Raises SpecError for a new name."""
-    found = list(revision.jobs_of(rendered))
+    found = list(kept.applied(revision.jobs_of(rendered), live))
     renamed.refuse(newcomers, {revision.name_of(job) for _, job in found if job})
     before = {name: job for text in revisions for name, job in revision.jobs(text).items()}
     return revision.with_sent(found, before)

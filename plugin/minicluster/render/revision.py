@@ -18,7 +18,7 @@ from minicluster import yamlio
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.quantity import is_quantity, to_number
 from minicluster.render.stream import split
-from minicluster.render.upgrade import immutable_fields
+from minicluster.render.upgrade import immutable_fields, with_immutable
 
 Job = Mapping[str, Any]
 Name = tuple[str, str]  #: namespace and name of a Job
@@ -86,11 +86,10 @@ def as_sent(job: Job, before: Job | None) -> Job:
 
     One that changes in place has another record of its values.
     """
-    live = immutable_fields(job)
     sent = immutable_fields(before or {})
-    if not before or _record(before) != _record(job) or not covers(live, sent):
+    if not before or _record(before) != _record(job) or not covers(immutable_fields(job), sent):
         return job
-    return {**job, "spec": {**sent, **{key: value for key, value in job["spec"].items() if key not in live}}}
+    return with_immutable(job, sent)
 
 
 def _record(job: Job) -> str:

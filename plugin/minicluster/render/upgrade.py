@@ -141,6 +141,12 @@ def immutable_fields(job: Mapping[str, Any]) -> dict[str, Any]:
     return {field: value for field, value in job.get("spec", {}).items() if field not in MUTABLE_JOB_FIELDS}
 
 
+def with_immutable(job: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a Job with these immutable fields, and its own mutable ones."""
+    own = immutable_fields(job)
+    return {**job, "spec": {**fields, **{field: value for field, value in job["spec"].items() if field not in own}}}
+
+
 # The files ----------------------------------------------------------------------------------------------------
 
 #: The files of a container that is not the runner.
