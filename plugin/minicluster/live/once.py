@@ -27,7 +27,7 @@ class StartWatch:
         self._since: float | None = None
 
     def __call__(self, found: Found) -> None:
-        """Look at a MiniCluster that has no quorum yet. Raises EndError when a pod has not started for PATIENCE."""
+        """Look at a MiniCluster without a quorum. Raises EndError when a pod has not started for START_SECONDS."""
         lead, groups = found.pods.get(0), [found.pods, *(group.pods for group in found.groups)]
         # the other pods are like the lead, and start if it does
         pods = [pod for its in groups for pod in its.values() if pod is lead or (lead and lead.phase == "Running")]

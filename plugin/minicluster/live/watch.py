@@ -69,7 +69,7 @@ def _looks(
 
 @contextmanager
 def _bridged(outage: Outage, kubernetes: KubePort, say: Say) -> Iterator[None]:
-    """Ignore errors while Kubernetes is away. Raises KubernetesError for a refusal, or after PATIENCE."""
+    """Ignore errors while Kubernetes is away. Raises KubernetesError for a refusal, or after OUTAGE_SECONDS."""
     try:
         yield
     except KubernetesError as error:

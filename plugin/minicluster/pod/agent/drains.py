@@ -27,13 +27,13 @@ class RanksWithoutPods:
 
 
 def drain(handle: Any, ranks: Collection[int]) -> None:
-    """Let no more jobs start on ranks, with REASON. A drained rank keeps its own reason. Raises OSError."""
+    """Let no more jobs start on ranks, with SHRINK_REASON. A drained rank keeps its own reason. Raises OSError."""
     if ranks:
         targets = {"targets": to_idset(ranks), "reason": SHRINK_REASON, "mode": "update"}
         handle.rpc("resource.drain", targets, nodeid=0).get()
 
 
 def undrain_ours(handle: Any, nodes: Nodes, gone: Container[int]) -> None:
-    """Undrain the ranks that were drained with REASON, but not those that have no pod now. Raises OSError."""
+    """Undrain the ranks that were drained with SHRINK_REASON, but not those that have no pod now. Raises OSError."""
     ours = [rank for rank, reason in nodes.drained.items() if reason == SHRINK_REASON]
     undrain(handle, [rank for rank in ours if rank not in gone])

@@ -1,7 +1,7 @@
 """On the lead: puts the jobs of lost nodes back into the queue, if they may run again.
 
 A node is lost when its broker is killed: by the kernel for its memory, or with its pod or its Kubernetes node. Flux
-then ends the job with an exception. A job may itself be the reason, so it is put back MOST times only.
+then ends the job with an exception. A job may itself be the reason, so it is put back PUT_BACK_TIMES only.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 

@@ -18,10 +18,8 @@ from state import jobs, nodes, parse_idset
 STOP_REASON = "minicluster: the pod was told to stop"
 RANK_POLL_SECONDS = 0.1
 #: States of a broker that may get jobs, and of one that ends (flux-broker's state machine); before, it has not joined
-ONLINE_STATES, ENDING_STATES = (
-    ("quorum", "run"),
-    ("cleanup", "shutdown", "finalize", "goodbye", "unload-builtins", "exit"),
-)
+ONLINE_STATES = ("quorum", "run")
+ENDING_STATES = ("cleanup", "shutdown", "finalize", "goodbye", "unload-builtins", "exit")
 #: State of a broker that can reach the lead and gets jobs soon
 CONNECTED = "init"
 

@@ -111,7 +111,7 @@ def _flux_module(verb: str, name: str) -> str:
 
 
 def recover(handle: Any) -> None:
-    """Watch the scheduler for WATCH seconds, and for as long as a job waits beside idle nodes; repair what is wrong.
+    """Watch the scheduler for SCHEDULER_SECONDS, and while a job waits beside idle nodes; repair what is wrong.
 
     Raises OSError.
     """
