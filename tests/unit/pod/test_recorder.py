@@ -142,15 +142,32 @@ def test_an_event_tells_of_an_end_and_of_attributes(
 
 
 def test_a_problem_is_told_once_and_shown_while_it_lasts(
-    program: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    program: ModuleType,
+    flux: FakeFlux,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    note = tmp_path / "config" / "run" / program.PROBLEM_FILE
-    told = ""
-    for problem in ("no room", "no room", "no folder"):
-        told = program.tell(problem, told)
-        assert note.read_text() == f"{problem}\n"
-    assert program.tell("", told) == ""
-    assert note.read_text() == "\n"
+    problems, notes = iter(["no room", "no room", "no folder", ""]), []
+
+    def look(_: object) -> bool:
+        if problem := next(problems):
+            raise HistoryError(problem)
+        return False
+
+    class Ends:
+        def __init__(self) -> None:
+            self.users: dict[int, Any] = {}
+
+        def wait(self, *_: float) -> None:
+            notes.append((tmp_path / "config" / "run" / program.PROBLEM_FILE).read_text())
+            if len(notes) == 4:
+                raise OSError("the broker is gone")
+
+    monkeypatch.setattr(program.Recorder, "look", look)
+    with pytest.raises(OSError, match="the broker is gone"):
+        program.keep_records(flux, Ends())
+    assert notes == ["no room\n", "no room\n", "no folder\n", ""]
     assert capsys.readouterr().out == "minicluster: no room\nminicluster: no folder\n"
 
 

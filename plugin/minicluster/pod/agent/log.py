@@ -1,4 +1,4 @@
-"""The agent's log.
+"""The agent's log, that of the lead's other programs, and the problems of all, which `minicluster status` shows.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -15,6 +15,13 @@ from typing import Iterable
 def log(text: str) -> None:
     """Write a line of the log."""
     print(f"minicluster-agent: {text}", file=sys.stderr, flush=True)
+
+
+def tell(problem: str, told: str) -> str:
+    """Print a problem to the lead's log when it is new, and return it."""
+    if problem not in ("", told):
+        print(f"minicluster: {problem}", flush=True)
+    return problem
 
 
 @dataclass
@@ -41,10 +48,10 @@ class Once:
 
 @dataclass
 class Problems:
-    """The file from which `minicluster status` has what the agent can't do (state.py), a line for each."""
+    """The file from which `minicluster status` has what a program can't do (state.py), a line for each."""
 
     file: Path
-    written: str | None = None  #: None: nothing yet, and an earlier agent may have left a file
+    written: str | None = None  #: None: nothing yet, and an earlier program may have left a file
 
     def write(self, texts: Iterable[str]) -> None:
         """Write the problems if they are new. On a full disk the next look tries again."""

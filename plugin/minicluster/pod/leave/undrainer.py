@@ -19,6 +19,7 @@ import flux
 import saved
 from changes import Changes, pause_after
 from connections import Connections
+from log import tell
 from losses import Losses
 from offers import undrain
 from recorder import Ends, keep_records
@@ -78,13 +79,6 @@ def fail(args: threading.ExceptHookArgs) -> None:
     """End the program when a thread fails: without its threads it would seem to work."""
     print(args.exc_value, file=sys.stderr, flush=True)
     os._exit(1)
-
-
-def tell(problem: str, told: str) -> str:
-    """Print a problem to the lead's log when it is new, and return it."""
-    if problem not in ("", told):
-        print(f"minicluster: {problem}", flush=True)
-    return problem
 
 
 def main(on_stop: str, kept: bool) -> None:

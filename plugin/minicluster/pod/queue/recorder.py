@@ -7,12 +7,12 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from typing import Any, Mapping
 
 from changes import Changes, pause_after
 from history import History, HistoryError, folder
 from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
+from log import Problems, tell
 from state import jobs
 
 #: Seconds for which Flux may list a job later than one that ended after it
@@ -94,6 +94,7 @@ def purge(handle: Any) -> None:
 def keep_records(handle: Any, ends: Ends) -> None:
     """Record jobs until the broker ends: OSError. Takes a handle that nothing else uses."""
     recorder, told = Recorder(handle, History(folder()), ends.users), ""
+    note = Problems(folder().with_name(PROBLEM_FILE))
     while True:
         used, has_more, problem = time.thread_time(), False, ""
         try:
@@ -101,17 +102,6 @@ def keep_records(handle: Any, ends: Ends) -> None:
         except HistoryError as error:
             problem = str(error)
         told = tell(problem, told)
+        note.write(filter(None, [problem]))
         pause = pause_after(time.thread_time() - used)
         ends.wait(pause if has_more else max(BUSY_SECONDS, pause), pause if has_more else UNTOLD_SECONDS)
-
-
-def tell(problem: str, told: str) -> str:
-    """Print a problem when it is new, note it for state.py, and return it."""
-    if problem != told:
-        path = folder().with_name(PROBLEM_FILE)
-        if problem:
-            print(f"minicluster: {problem}", flush=True)
-        # on a full disk the log has it
-        with suppress(OSError):
-            path.write_text(f"{problem}\n", encoding="utf-8")
-    return problem
