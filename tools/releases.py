@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tools import tenant
 from tools.clients import CHART, Done, Helm, KubernetesCluster, ProcessError, until, values_text
+from tools.tenant import PLAIN, Tenant
 
 #: Where Flux is in the pods of a release with the chart's defaults.
 MOUNT = "/mnt/flux"
@@ -39,12 +41,13 @@ class Release:
     name: str = "mc"
     chart: Path = CHART
     values: dict[str, Any] = field(default_factory=dict)
+    world: Tenant = PLAIN  #: the values get what that of the namespace asks for
 
     # Helm ----------------------------------------------------------------------------------------------------
 
     def run(self, command: str, *args: object, values: Mapping[str, Any] | None = None, post: bool = True) -> Done:
         """Run `helm install` or `upgrade` with the post-renderer."""
-        text = values_text({**self.values, **(values or {})})
+        text = values_text(tenant.values({**self.values, **(values or {})}, self.world))
         renderer = ("--post-renderer", "minicluster") if post else ()
         where = ("--namespace", self.namespace, *renderer, "--values", "-")
         return self.helm.run(command, self.name, self.chart, *where, *args, stdin=text)

@@ -1,6 +1,6 @@
 """The world of a user in a shared cluster, in which tests run: limits, a quota, Pod Security, policies.
 
-`Tenant` says which parts a namespace has; `arrange` makes them there. `values` gives what such a world asks of values.
+`Tenant` says which parts a namespace has; `arrange` makes them there. `values` adds what such a world asks of values.
 """
 
 import json
@@ -40,9 +40,9 @@ class Tenant(NamedTuple):
 
     limits: bool = True  #: a LimitRange with a minimum, defaults and a ratio
     quota: bool = True  #: a ResourceQuota, which needs controllers
-    labels: bool = False  #: pods without LABELS are denied
+    labels: bool = True  #: pods without LABELS are denied
     mutation: bool = True  #: each new Job gets a label for its pods
-    security: str = "baseline"  #: the level of Pod Security that is enforced; "" for none
+    security: str = "restricted"  #: the level of Pod Security that is enforced; "" for none
 
     def without(self, *parts: str) -> "Tenant":
         """Return the same without parts. Raises ValueError for one that is unknown."""
@@ -58,10 +58,10 @@ class Tenant(NamedTuple):
         return marks | ({SECURITY: self.security} if self.security else {})
 
 
-#: What a test has by default: most images run as root, and commands such as `minicluster run` name no labels
+#: What a test has by default
 SHARED = Tenant()
-#: The same, where pods need labels too and may not run as root
-STRICT = SHARED._replace(labels=True, security="restricted")
+#: The same for images whose programs run as root
+ROOT_PODS = SHARED._replace(security="baseline")
 #: A namespace that has none of it, as a user's own cluster
 PLAIN = Tenant(limits=False, quota=False, labels=False, mutation=False, security="")
 
@@ -73,9 +73,8 @@ class Less(Protocol):
     kwargs: Mapping[str, str]
 
 
-def world_of(marks: Iterable[Less]) -> Tenant:
-    """Return the world of a test by its marks. Raises ValueError for a mark without a reason."""
-    world = SHARED
+def world_of(marks: Iterable[Less], world: Tenant = SHARED) -> Tenant:
+    """Return a world without what the marks of a test name. Raises ValueError for a mark without a reason."""
     for mark in marks:
         if not mark.args or not mark.kwargs.get("why", "").strip():
             raise ValueError("the mark `without` names parts of a user's world, and why the test needs less")
@@ -139,18 +138,28 @@ def arrange(cluster: KubernetesCluster, namespace: str, tenant: Tenant) -> None:
         cluster.wait("the quota of the namespace", is_counted)
 
 
-def values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values with what STRICT asks of them: the labels of pods, and the contexts that `restricted` wants."""
-    pod = dict(given.get("pod") or {})
-    pod["labels"] = LABELS | (pod.get("labels") or {})
-    pod["securityContext"] = POD_CONTEXT | (pod.get("securityContext") or {})
-    flux = dict(given.get("flux") or {})
-    flux["container"] = _safe(flux.get("container") or {})
-    containers = {
-        key: [_safe(one) for one in given.get(key) or [{}] * (key == "containers")]
-        for key in ("containers", "services")
-    }
-    return {**given, **containers, "pod": pod, "flux": flux}
+def values(given: Mapping[str, Any], world: Tenant = SHARED) -> dict[str, Any]:
+    """Return values with what a world asks of them: the labels of pods, and the contexts that `restricted` wants."""
+    made = {**given}
+    if world.labels:
+        made = _with_pod(made, "labels", LABELS)
+    if world.security == "restricted":
+        made = _with_pod(made, "securityContext", POD_CONTEXT)
+        flux = {**(made.get("flux") or {})}
+        made["flux"] = {**flux, "container": _safe(flux.get("container") or {})}
+        made["containers"] = [_safe(one) for one in made.get("containers") or [{}]]
+        if "services" in made:
+            made["services"] = [_safe(one) for one in made["services"]]
+    return made
+
+
+def _with_pod(given: Mapping[str, Any], key: str, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with more in a field of `pod`, and of each group that has its own in place of it."""
+    pod = {**(given.get("pod") or {})}
+    made = {**given, "pod": {**pod, key: {**more, **(pod.get(key) or {})}}}
+    if "groups" in given:
+        made["groups"] = [_with_pod(one, key, more) if key in one.get("pod", {}) else one for one in given["groups"]]
+    return made
 
 
 def _safe(container: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,11 +14,13 @@ from typing import Any
 from tools import tenant
 from tools.clients import BIN, ROOT, Helm, KubernetesCluster
 from tools.releases import FluxRelease, Release
-from tools.tenant import SHARED, Tenant
+from tools.tenant import PLAIN, ROOT_PODS, Tenant
 
 KUBECONFIG = "MINICLUSTER_TEST_KUBECONFIG"
 #: The name of the releases.
 NAME = "mini"
+#: The world of the namespaces, unless a test needs less.
+WORLD = ROOT_PODS
 SCHEDULERS = ("sched-simple", "Fluxion")
 
 
@@ -40,7 +42,7 @@ def minor_version() -> int:
 def release(namespace: str, values: Mapping[str, Any], home: Path, helm: str = "helm", name: str = NAME) -> FluxRelease:
     """Return a release that is not installed yet; ``home`` is a folder for Helm's own files."""
     client = Helm(helm, home, {"KUBECONFIG": os.environ[KUBECONFIG]})
-    return FluxRelease(client, kubernetes(), namespace, name, values=dict(values))
+    return FluxRelease(client, kubernetes(), namespace, name, values=dict(values), world=WORLD)
 
 
 @cache
@@ -50,7 +52,7 @@ def govern() -> None:
 
 
 @contextmanager
-def new_namespace(*labels: str, world: Tenant = SHARED) -> Iterator[str]:
+def new_namespace(*labels: str, world: Tenant = WORLD) -> Iterator[str]:
     """Make a namespace in a user's world, and remove it with all that is in it."""
     cluster, name = kubernetes(), f"minicluster-test-{secrets.token_hex(4)}"
     govern()
@@ -107,7 +109,7 @@ def bind(cluster: Release, claim: str, volume: str, folder: Path) -> None:
 def tools_in(image: str, looks: Mapping[str, str]) -> set[str]:
     """Return which tools an image has: those for which a shell command in ``looks`` succeeds."""
     script = "".join(f"({look}) >/dev/null 2>&1 && echo {shlex.quote(tool)}\n" for tool, look in looks.items())
-    with new_namespace() as namespace:
+    with new_namespace(world=PLAIN) as namespace:
         cluster = kubernetes()
         words = ("-n", namespace, "run", "tools", f"--image={image}", "--image-pull-policy=IfNotPresent")
         cluster.kubectl(*words, "--restart=Never", "--command", "--", "sh", "-c", f"{script}true")
@@ -145,12 +147,20 @@ def images() -> dict[str, Any]:
 
 
 def values_of(
-    values: Mapping[str, Any], runner: Mapping[str, Any], mode: str = "auto", scheduler: str = "Fluxion"
+    values: Mapping[str, Any],
+    runner: Mapping[str, Any],
+    mode: str = "auto",
+    scheduler: str = "Fluxion",
+    world: Tenant = WORLD,
 ) -> dict[str, Any]:
-    """Return values with a runner, images, the view's mode and a scheduler; their other containers are sidecars."""
+    """Return values with a runner, images, the view's mode, a scheduler and what the namespace asks for.
+
+    Their other containers are sidecars.
+    """
     base = images()
     values = choose_scheduler(values, scheduler)
     sidecars = [{"image": base["containers"][0]["image"], **sidecar} for sidecar in values.get("containers", ())]
     flux = dict(values.get("flux", {}))
     flux["container"] = {"mode": mode, **base.get("flux", {}).get("container", {}), **flux.get("container", {})}
-    return {**values, "containers": [{**base["containers"][0], **runner}, *sidecars], "flux": flux}
+    made = {**values, "containers": [{**base["containers"][0], **runner}, *sidecars], "flux": flux}
+    return tenant.values(made, world)

@@ -16,6 +16,7 @@ from support import BIN, CHART, Helm
 
 from tools import tenant
 from tools.releases import Release
+from tools.tenant import Tenant
 
 #: A module of more tests takes no longer: they are quick
 MANY = 25
@@ -70,9 +71,15 @@ def queues(cluster: QuickCluster) -> Iterator[QuickCluster]:
 
 
 @pytest.fixture
-def namespace(request: pytest.FixtureRequest, cluster: QuickCluster) -> Iterator[str]:
+def world(request: pytest.FixtureRequest) -> Tenant:
+    """Return a user's world, without what the test's marks name."""
+    return tenant.world_of(request.node.iter_markers("without"))
+
+
+@pytest.fixture
+def namespace(world: Tenant, cluster: QuickCluster) -> Iterator[str]:
     """Make a namespace in which pods can start, and end its pods at the end."""
-    name = new_namespace(cluster, tenant.world_of(request.node.iter_markers("without")))
+    name = new_namespace(cluster, world)
     yield name
     cluster.empty(name)
 
@@ -90,15 +97,16 @@ def user(helm: Helm, cluster: QuickCluster) -> Helm:
 
 
 @pytest.fixture
-def release(connected: Helm, cluster: QuickCluster, namespace: str) -> Release:
+def release(connected: Helm, cluster: QuickCluster, namespace: str, world: Tenant) -> Release:
     """A release that is not yet installed."""
-    return Release(connected, cluster, namespace)
+    return Release(connected, cluster, namespace, world=world)
 
 
 @pytest.fixture
-def release4(helm4: Helm, cluster: QuickCluster, namespace: str) -> Release:
+def release4(helm4: Helm, cluster: QuickCluster, namespace: str, world: Tenant) -> Release:
     """A release of Helm 4, for tests in which Helm makes no difference."""
-    return Release(QuickHelm("helm", helm4.home, {"KUBECONFIG": str(cluster.kubeconfig)}), cluster, namespace)
+    helm = QuickHelm("helm", helm4.home, {"KUBECONFIG": str(cluster.kubeconfig)})
+    return Release(helm, cluster, namespace, world=world)
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ CRDS = BIN.parent / "crds"
 KUEUE = Path(os.environ.get("MINICLUSTER_TEST_KUEUE", BIN.parent))
 LABEL = "kueue"
 LOCAL_QUEUE = "user-queue"
+#: The world of a namespace with a queue: its quota is Kueue's
+WORLD = tenant.SHARED.without("limits", "quota")
 GATES = "ElasticJobsViaWorkloadSlices=true,VisibilityOnDemand=false"
 #: Kueue reads the certificate of its metrics from a fixed path in /etc: it gets an /etc of its own.
 WITH_ETC = ("unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind etc /etc && exec "$@"', "sh")
@@ -124,8 +126,7 @@ def _answers(cluster: KubernetesCluster, process: subprocess.Popen[bytes], folde
 
 def new_queue(cluster: EmbeddedCluster, cpus: int, flavor: Mapping[str, Any] | None = None) -> str:
     """Make a namespace with a queue of ``cpus`` CPUs, and return its name."""
-    # here the quota is Kueue's
-    name = new_namespace(cluster, tenant.SHARED.without("limits", "quota"), **{LABEL: "true"})
+    name = new_namespace(cluster, WORLD, **{LABEL: "true"})
     quota = {"name": "cpu", "nominalQuota": cpus}
     cluster.create(
         {"apiVersion": QUEUEING, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": dict(flavor or {})},

@@ -1,5 +1,6 @@
 """Releases in a queue of Kueue, and what `minicluster status` says of them."""
 
+import dataclasses
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,12 +29,14 @@ def queued_helm(helm: Helm, cluster: QuickCluster) -> Helm:
 
 def new_release(helm: Helm, cluster: QuickCluster, cpus: int, flavor: dict[str, Any] | None = None) -> Release:
     """Return a release that is not yet installed, in a namespace with a queue."""
-    return Release(helm, cluster, kueue_beside.new_queue(cluster, cpus, flavor), values=dict(QUEUED))
+    return Release(
+        helm, cluster, kueue_beside.new_queue(cluster, cpus, flavor), values=dict(QUEUED), world=kueue_beside.WORLD
+    )
 
 
 def beside(release: Release, name: str = "other", **values: Any) -> Release:
     """Return another release of the same queue."""
-    return Release(release.helm, release.cluster, release.namespace, name, values=QUEUED | values)
+    return dataclasses.replace(release, name=name, values=QUEUED | values)
 
 
 def with_priority(release: Release, word: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Charts of others with a MiniCluster of flux-operator, installed and changed in a cluster without flux-operator."""
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ def other(release: Release, tmp_path: Path) -> Release:
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\n"
     )
     folder = chart_of_others(tmp_path / "other", template)
-    return Release(release.helm, release.cluster, release.namespace, chart=folder)
+    return dataclasses.replace(release, chart=folder)
 
 
 def test_an_upgrade_scales_it_and_keeps_its_certificate(other: Release) -> None:
@@ -101,7 +102,7 @@ def _charts() -> list[Any]:
 
 @pytest.mark.parametrize("chart", _charts())
 def test_a_published_chart_installs(release: Release, chart: Path) -> None:
-    other = Release(release.helm, release.cluster, release.namespace, chart=chart)
+    other = dataclasses.replace(release, chart=chart)
     if "kind: MiniCluster" not in release.helm.ok("template", "mc", chart):
         pytest.skip("it has no MiniCluster")
     other.install()

@@ -13,6 +13,7 @@ from simulated import new_namespace
 from support import Helm
 
 from tools.releases import Release
+from tools.tenant import SHARED
 
 pytestmark = pytest.mark.any_helm
 
@@ -170,7 +171,7 @@ def test_a_user_who_may_not_create_roles_installs_autoscaling_without_rbac(user:
     """The ClusterRole `admin` is enough; with `edit`, an administrator makes the Role."""
     namespace = new_namespace(cluster)
     cluster.grant(namespace, "edit")
-    release = Release(user, cluster, namespace)
+    release = Release(user, cluster, namespace, world=SHARED)
     text = release.refuse(command="install", **SCALES)
     assert 'cannot create resource "roles"' in text or 'cannot get resource "roles"' in text
     release.helm.run("uninstall", "mc", "--namespace", namespace)

@@ -110,7 +110,7 @@ def test_the_api_server_accepts_the_objects_of_an_example_or_case(
 def test_both_helms_install_and_scale_an_example(helm: Helm, server: Server, example: str) -> None:
     namespace = new_namespace(server.api)
     client = Helm(helm.name, helm.home, {"KUBECONFIG": str(server.api.kubeconfig)})
-    release = Release(client, server.api, namespace)
+    release = Release(client, server.api, namespace, world=tenant.SHARED)
     values = yaml.safe_load((EXAMPLES / f"{example}.yaml").read_text())
     size = values["size"] + 1
     release.install(**{**values, "maxSize": max(size, values.get("maxSize", 0))})

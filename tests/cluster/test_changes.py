@@ -1,5 +1,6 @@
 """The values that may change on a live MiniCluster, and those that may not."""
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from simulated import end, new_namespace
 from support import CHART, Helm, deep, lines_with, nested
 
 from tools.releases import Release
+from tools.tenant import PLAIN
 
 Copy = Callable[..., Path]
 CHANGE = {
@@ -24,8 +26,8 @@ WAY = "uninstall mc first, or install under another name"
 
 @pytest.fixture(scope="module")
 def live(connected: Helm, cluster: QuickCluster) -> Iterator[Release]:
-    """Return a release that no test changes."""
-    namespace = new_namespace(cluster)
+    """Return a release that no test changes; its values are just those that tests change."""
+    namespace = new_namespace(cluster, PLAIN)
     release = Release(connected, cluster, namespace)
     release.install(**CHANGE)
     release.running(2)
@@ -242,7 +244,7 @@ def test_an_upgrade_does_not_rerun_work_that_was_cleaned_up(release: Release) ->
 @pytest.mark.any_helm
 def test_two_releases_in_a_namespace_are_independent(release: Release) -> None:
     release.install(size=1)
-    other = Release(release.helm, release.cluster, release.namespace, name="other")
+    other = dataclasses.replace(release, name="other", values={})
     other.install(size=1)
     assert other.certificate() != release.certificate()
     selectors = [one.get("service")["spec"]["selector"] for one in (release, other)]

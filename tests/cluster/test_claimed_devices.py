@@ -1,5 +1,6 @@
 """Resource claims on a real API server: the devices of a driver are objects, which the scheduler gives to pods."""
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,6 +88,6 @@ def test_a_user_with_the_role_edit_installs_a_cluster_with_claims(
     user: Helm, release4: Release, cluster: QuickCluster
 ) -> None:
     cluster.grant(release4.namespace)
-    mine = Release(user, cluster, release4.namespace)
+    mine = dataclasses.replace(release4, helm=user)
     mine.install(**VALUES)
     assert mine.get("resourceclaimtemplates.resource.k8s.io", "mc-gpus")

@@ -14,6 +14,7 @@ from test_agent_access import may
 
 from tools.clients import ProcessError
 from tools.releases import Release
+from tools.tenant import SHARED
 
 VALUES: dict[str, Any] = {"size": 3, "maxSize": 8, "pod": {"disruptionBudget": True}}
 REFUSED = "TooManyRequests"
@@ -159,7 +160,7 @@ def test_the_agent_may_change_this_budget_only(release4: Release) -> None:
 def test_the_role_edit_is_enough_for_a_budget_without_rbac(user: Helm, cluster: QuickCluster) -> None:
     namespace = new_namespace(cluster)
     cluster.grant(namespace, "edit")
-    release = Release(user, cluster, namespace)
+    release = Release(user, cluster, namespace, world=SHARED)
     release.install(**VALUES, autoscaling={"rbac": False})
     release.running(3)
     release.upgrade(size=2)

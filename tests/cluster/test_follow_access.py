@@ -11,6 +11,7 @@ import yaml
 from simulated import new_namespace
 from support import ROOT
 
+from tools import tenant
 from tools.releases import Release
 
 pytestmark = pytest.mark.any_helm
@@ -102,7 +103,7 @@ def test_the_rights_of_the_follower_are_enough_for_burst_follow(release4: Releas
 
 
 def test_a_restricted_namespace_admits_the_pod_of_the_follower(release4: Release) -> None:
-    namespace = new_namespace(release4.cluster, **{"pod-security.kubernetes.io/enforce": "restricted"})
+    namespace = new_namespace(release4.cluster, tenant.SHARED.without("labels"))
     restricted = Release(release4.helm, release4.cluster, namespace)
     values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())
     restricted.install(**{**values, "flux": {**values.get("flux", {}), **VALUES["flux"]}})

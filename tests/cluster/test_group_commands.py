@@ -5,6 +5,7 @@ from minicluster.sdk import ArgumentError, MiniCluster, ReleaseError
 from support import BIN, Helm
 from test_node_groups import VALUES, wait_for
 
+from tools import tenant
 from tools.clients import Done, run
 from tools.releases import Release
 
@@ -46,7 +47,8 @@ def test_the_sdk_scales_a_group_and_shows_its_pods(
     monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
     for name, value in connected.environment.items():
         monkeypatch.setenv(name, value)
-    with MiniCluster.create(release.name, release.namespace, VALUES) as cluster:
+    values = tenant.values(VALUES, release.world)
+    with MiniCluster.create(release.name, release.namespace, values) as cluster:
         wait_for(release, "mc-0", "mc-gpu-0", "mc-gpu-1")
         cluster.scale(1, group="spot")
         cluster.scale(0, group="gpu")

@@ -1,6 +1,8 @@
 """`minicluster run --sizes` on a real API server. In its pods nothing runs: kubectl answers for the lead."""
 
 import csv
+import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -11,10 +13,14 @@ import pytest
 from minicluster import yamlio
 from support import BIN, Done, Helm, Process
 
+from tools import tenant
 from tools.releases import Release
 
 Start = Callable[..., Process]
-pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Unverified HTTPS request"),
+    pytest.mark.without("security", why="the values of each size are compared as they were given"),
+]
 #: Notes what is submitted. A job of two nodes runs until there is a file `go`
 KUBECTL = f"""#!/bin/sh
 folder=${{0%/*}}
@@ -42,11 +48,13 @@ def start(connected: Helm, release: Release, tmp_path: Path) -> Iterator[Start]:
     (tmp_path / "kubectl").chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{connected.environment['PATH']}"
     environment = connected.environment | {"HELM_BIN": connected.name, "PATH": path}
+    (tmp_path / "values.json").write_text(json.dumps(tenant.values({}, release.world)))
+    where = ("--namespace", release.namespace, "--name", "mc", "-f", str(tmp_path / "values.json"))
     started: list[Process] = []
 
     def start(*words: str) -> Process:
         matrix = ("--sizes", "1,2", "--iterations", "2", "--output", str(tmp_path / "results"))
-        line = ("minicluster", "run", "--namespace", release.namespace, "--name", "mc", *matrix, *words)
+        line = ("minicluster", "run", *where, *matrix, *words)
         started.append(Process(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         return started[-1]
 
@@ -72,7 +80,7 @@ def wait_for_second_size(release: Release, folder: Path) -> Release:
     """Wait until a job of size 2 runs; return the release of its MiniCluster."""
     output = folder / "results" / "size-2" / "iteration-1" / "output.txt.new"
     release.cluster.wait("a job of two nodes", lambda: output.exists() and output.read_text() == "begun\n", 90)
-    return Release(release.helm, release.cluster, release.namespace, "mc-2")
+    return dataclasses.replace(release, name="mc-2")
 
 
 @pytest.mark.any_helm

@@ -5,6 +5,7 @@ import yaml
 from simulated import live, new_namespace
 from support import ROOT, Helm, lines_with
 
+from tools import tenant
 from tools.clients import ProcessError
 from tools.releases import Release
 
@@ -24,7 +25,7 @@ def test_a_restricted_namespace_admits_the_example(connected: Helm, release: Rel
     if not example.exists():
         pytest.skip("there is no values-examples/restricted.yaml")
     values = yaml.safe_load(example.read_text())
-    namespace = new_namespace(release.cluster, **{"pod-security.kubernetes.io/enforce": "restricted"})
+    namespace = new_namespace(release.cluster, tenant.SHARED.without("labels"))
     restricted = Release(connected, release.cluster, namespace)
     restricted.install("--set", f"flux.container.mode={mode}", **values)
     restricted.running(values["size"])
@@ -38,7 +39,7 @@ def test_a_restricted_namespace_admits_the_example(connected: Helm, release: Rel
 
 @pytest.mark.any_helm
 def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Release) -> None:
-    namespace = new_namespace(release.cluster, **{"pod-security.kubernetes.io/enforce": "baseline"})
+    namespace = new_namespace(release.cluster, tenant.ROOT_PODS.without("labels"))
     baseline = Release(connected, release.cluster, namespace)
     baseline.install(size=2)
     baseline.running(2)

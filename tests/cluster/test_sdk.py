@@ -20,6 +20,7 @@ from minicluster.sdk import (
 from simulated import end
 from support import BIN, Helm
 
+from tools import tenant
 from tools.releases import Release
 
 pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
@@ -37,7 +38,7 @@ def _environment(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
 def made(release: Release) -> Iterator[tuple[MiniCluster, Release]]:
     """A MiniCluster that the SDK made, and how the tests see it."""
     values = {"size": 2, "maxSize": 3, "interactive": True, "containers": [{"image": "a", "environment": {"E": "😀"}}]}
-    with MiniCluster.create(release.name, release.namespace, values) as cluster:
+    with MiniCluster.create(release.name, release.namespace, tenant.values(values, release.world)) as cluster:
         yield cluster, release
 
 

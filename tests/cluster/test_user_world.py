@@ -41,7 +41,7 @@ def pod(namespace: str, labels: dict[str, str], **container: Any) -> dict[str, A
 def test_a_pod_that_a_shared_cluster_refuses_is_refused(
     cluster: QuickCluster, change: dict[str, Any], why: str
 ) -> None:
-    namespace = new_namespace(cluster, tenant.STRICT)
+    namespace = new_namespace(cluster)
     labels = change.pop("labels", tenant.LABELS)
 
     def refusal() -> str:
@@ -63,7 +63,7 @@ def test_the_pods_of_a_release_have_what_admission_gives(release4: Release) -> N
     release4.install(size=1)
     release4.running(1)
     [one] = release4.pods()
-    assert one["metadata"]["labels"].items() >= {tenant.ADDED: "policy"}.items()
+    assert one["metadata"]["labels"].items() >= {tenant.ADDED: "policy", **tenant.LABELS}.items()
     assert one["spec"]["containers"][0]["resources"] == {
         "limits": tenant.LIMITS["default"],
         "requests": tenant.LIMITS["defaultRequest"],
@@ -71,8 +71,7 @@ def test_the_pods_of_a_release_have_what_admission_gives(release4: Release) -> N
     assert release4.get("resourcequota", "tenant")["status"]["used"]["pods"] == "1"
 
 
-def test_a_strict_namespace_admits_all_pods_of_a_release(release4: Release) -> None:
-    release4.namespace = new_namespace(release4.cluster, tenant.STRICT)
+def test_it_admits_all_pods_of_a_release(release4: Release) -> None:
     values = {
         "size": 1,
         "containers": [{"runFlux": True, "image": "a"}, {"name": "side", "image": "b", "command": "sleep inf"}],
@@ -81,7 +80,6 @@ def test_a_strict_namespace_admits_all_pods_of_a_release(release4: Release) -> N
         "autoscaling": {"enabled": True},
         "flux": {"container": {"mode": "copy"}},
     }
-    release4.install(**tenant.values(values))
+    release4.install(**values)
     release4.running(1)
     release4.cluster.wait("all pods", lambda: len(release4.items("pods")) == 3)
-    release4.cluster.empty(release4.namespace)

@@ -85,7 +85,7 @@ def scheduler(request: pytest.FixtureRequest, schedulers: list[str]) -> str:
 @pytest.fixture
 def release(request: pytest.FixtureRequest, tmp_path: Path, scheduler: str) -> Iterator[Install]:
     """Installs clusters that are removed with the test."""
-    world = tenant.world_of(request.node.iter_markers("without"))
+    world = tenant.world_of(request.node.iter_markers("without"), testbed.WORLD)
     with ExitStack() as stack:
 
         def release(values: dict[str, Any], runner: dict[str, Any] | None = None, **how: Any) -> FluxRelease:
@@ -93,8 +93,9 @@ def release(request: pytest.FixtureRequest, tmp_path: Path, scheduler: str) -> I
             if mode == "image" and testbed.minor_version() < 35:
                 pytest.skip("the cluster's Kubernetes has no image volumes, which came with 1.35")
             namespace = stack.enter_context(testbed.new_namespace(*how.get("labels", ()), world=world))
-            all_values = testbed.values_of(values, runner or {}, mode, scheduler)
+            all_values = testbed.values_of(values, runner or {}, mode, scheduler, world)
             installed = testbed.release(namespace, all_values, tmp_path, how.get("helm", "helm"))
+            installed.world = world
             installed.install(*how.get("options", ()))
             return installed
 

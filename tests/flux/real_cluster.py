@@ -9,6 +9,8 @@ from tools.releases import FluxRelease
 from tools.testbed import KUBECONFIG
 
 IN_PODS = pytest.mark.skipif(KUBECONFIG not in os.environ, reason=f"{KUBECONFIG} names no cluster to run pods on")
+#: For tests that mount a folder of the Kubernetes node.
+NODE_FOLDER = pytest.mark.without("security", why="Pod Security refuses hostPath")
 #: Installs a release: values, fields of the runner, then mode=, helm=, labels= of the namespace, options= of Helm.
 Install = Callable[..., FluxRelease]
 #: Skips the test where the image of its module lacks a tool.

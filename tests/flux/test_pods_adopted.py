@@ -8,7 +8,7 @@ import pytest
 from real_cluster import IN_PODS
 from support import Helm, chart_of_others
 
-from tools import testbed
+from tools import tenant, testbed
 from tools.clients import until
 from tools.releases import FluxRelease
 
@@ -26,6 +26,7 @@ def document(**spec: Any) -> dict[str, Any]:
         "spec": {
             "logging": {"quiet": True},
             "containers": [runner],
+            "pod": {"labels": tenant.LABELS},
             "flux": images.get("flux", {}),
             **spec,
         },

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pod_jobs import ONE_CORE, QUIET, UNTIL_TOLD, ended, submit
-from real_cluster import IN_PODS, Install
+from real_cluster import IN_PODS, NODE_FOLDER, Install
 
 from tools.clients import ProcessError, until
 from tools.releases import PATIENCE, FluxRelease
@@ -46,6 +46,7 @@ def test_a_busy_pod_is_evicted_only_when_its_job_has_ended(release: Install) -> 
     assert cluster.flux(0, "jobs", "-a", "-n", "-o", "{result}").split() == ["COMPLETED"]
 
 
+@NODE_FOLDER
 def test_a_lead_whose_queue_is_kept_is_evicted_while_there_is_no_job(release: Install, tmp_path: Path) -> None:
     (tmp_path / "archive").mkdir()
     archive = {"path": "/archive", "hostPath": str(tmp_path / "archive")}

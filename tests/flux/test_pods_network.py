@@ -4,6 +4,7 @@ import json
 from functools import partial
 from typing import Any
 
+import pytest
 from real_cluster import IN_PODS, Install
 from support import Helm
 
@@ -30,6 +31,7 @@ def on_one_node() -> dict[str, Any]:
     return {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": testbed.tolerations(node)}
 
 
+@pytest.mark.without("security", why="Pod Security refuses hostNetwork")
 def test_brokers_in_the_host_network_never_share_a_node(release: Install) -> None:
     """Only hostNetwork is set: interface and DNS follow from it."""
     here = {"hostNetwork": True, **on_one_node()}

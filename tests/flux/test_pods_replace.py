@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pod_jobs import QUIET, ids, submit
-from real_cluster import IN_PODS, Install
+from real_cluster import IN_PODS, NODE_FOLDER, Install
 
 from tools.clients import Done, until
 from tools.releases import PATIENCE, FluxRelease
@@ -15,7 +15,7 @@ from tools.testbed import NAME, bind
 
 #: Another image that can run Flux; without it, only maxSize changes
 OTHER = os.environ.get("MINICLUSTER_TEST_OTHER_IMAGE", "")
-pytestmark = [IN_PODS, pytest.mark.parametrize("scheduler", ["Fluxion"], indirect=True)]
+pytestmark = [IN_PODS, NODE_FOLDER, pytest.mark.parametrize("scheduler", ["Fluxion"], indirect=True)]
 
 NOTES = 'echo "$FLUX_JOB_ID" >>/shared/log'
 

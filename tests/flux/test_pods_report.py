@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pod_jobs import ONE_CORE, UNTIL_TOLD, submit
-from real_cluster import IN_PODS, Install
+from real_cluster import IN_PODS, NODE_FOLDER, Install
 
 from tools.clients import Done, until
 from tools.releases import PATIENCE, FluxRelease
@@ -61,6 +61,7 @@ def test_jobs_lists_the_queue_and_after_the_end_the_report_in_the_log(release: I
     assert jobs(cluster).err == ""
 
 
+@NODE_FOLDER
 def test_a_lead_that_is_evicted_and_one_that_ends_replace_the_file(release: Install, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     file = tmp_path / "data" / "reports" / "jobs.jsonl"
@@ -90,6 +91,7 @@ def test_a_lead_that_is_evicted_and_one_that_ends_replace_the_file(release: Inst
     assert found()[2] == ("later", "INACTIVE", "COMPLETED", 0)
 
 
+@NODE_FOLDER
 def test_jobs_says_where_the_file_is_after_the_end(release: Install, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     runner = {**ONE_CORE, "command": "echo done", "volumes": mounted(tmp_path / "data")}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pod_jobs import ONE_CORE, QUIET, submit
-from real_cluster import IN_PODS, Install
+from real_cluster import IN_PODS, NODE_FOLDER, Install
 
 from tools.clients import until
 from tools.releases import PATIENCE, FluxRelease
@@ -30,6 +30,7 @@ def rows(cluster: FluxRelease) -> dict[str, list[str]]:
     return {line.split(";")[0]: line.split(";")[1:] for line in text.splitlines()}
 
 
+@NODE_FOLDER
 @pytest.mark.parametrize("stop", ["shrink", "delete"])
 def test_a_job_saves_its_state_and_continues_when_its_pod_is_told_to_stop(
     release: Install, tmp_path: Path, stop: str

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pod_jobs import ONE_CORE, QUIET, ended, submit, wait_for_checkpoint
-from real_cluster import IN_PODS, Install
+from real_cluster import IN_PODS, NODE_FOLDER, Install
 
 from tools.clients import until
 from tools.releases import PATIENCE
@@ -27,6 +27,7 @@ SURVIVES = {
 }
 
 
+@NODE_FOLDER
 @pytest.mark.parametrize(("kept", "loss"), SURVIVES)
 def test_jobs_survive_the_loss_of_the_lead_by_where_the_state_is_kept(
     release: Install, volume: str, tmp_path: Path, kept: str, loss: str

@@ -26,12 +26,19 @@ def test_a_mark_without_a_reason_or_with_an_unknown_part_is_an_error(bad: Any) -
 
 
 def test_values_get_what_the_world_asks_and_keep_what_they_have() -> None:
-    given = {
+    given: dict[str, Any] = {
         "size": 2,
         "pod": {"labels": {"team": "ml"}, "securityContext": {"runAsUser": 7}},
         "containers": [{"image": "a", "securityContext": {"capabilities": {"drop": ["NET_RAW"]}}}],
+        "services": [{"image": "b"}],
+        "groups": [{"name": "gpu", "pod": {"labels": {"kind": "gpu"}}}, {"name": "cpu", "pod": {}}, {"name": "own"}],
     }
+    groups = [{"name": "gpu", "pod": {"labels": tenant.LABELS | {"kind": "gpu"}}}, *given["groups"][1:]]
+    labels = tenant.LABELS | {"team": "ml"}
+    labelled = given | {"pod": {"labels": labels, "securityContext": {"runAsUser": 7}}, "groups": groups}
     safe = tenant.CONTEXT | {"capabilities": {"drop": ["NET_RAW"]}}
+    assert tenant.values(given, tenant.PLAIN) == given
+    assert tenant.values(given, tenant.ROOT_PODS) == labelled
     assert tenant.values(given) == {
         "size": 2,
         "pod": {
@@ -39,6 +46,9 @@ def test_values_get_what_the_world_asks_and_keep_what_they_have() -> None:
             "securityContext": tenant.POD_CONTEXT | {"runAsUser": 7},
         },
         "containers": [{"image": "a", "securityContext": safe}],
-        "services": [],
+        "services": [{"image": "b", "securityContext": tenant.CONTEXT}],
         "flux": {"container": {"securityContext": tenant.CONTEXT}},
+        "groups": groups,
     }
+    assert tenant.values(tenant.values(given)) == tenant.values(given)
+    assert tenant.values({})["containers"] == [{"securityContext": tenant.CONTEXT}]
