@@ -18,6 +18,7 @@ done
 # last of the mounts from $POD, which may be below it
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 mkdir -m 1777 /tmp/home
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 [ -z "$POD_SH" ] || mount --bind "$(readlink -f "$(command -v "$POD_SH")")" "$(readlink -f /bin/sh)"
 for command in $POD_HIDE; do
   path=$(command -v "$command") || continue

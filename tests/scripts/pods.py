@@ -83,7 +83,7 @@ class Process:
 
 
 class Pod:
-    """One pod of a cluster. It can start again on the same volumes."""
+    """One pod of a cluster. Its container can start again, with the same volumes."""
 
     def __init__(self, root: Path, shell: str, index: int, cluster: Mapping[str, Any]) -> None:
         """Make the files; ``cluster`` is the document, whose paths may begin with ROOT."""
@@ -130,8 +130,9 @@ class Pod:
             (self.home / folder).mkdir()
             for file, text in files.items():
                 path = self.home / folder / file
-                # the memory of the test's own machine decides nothing
-                path.write_text(text.replace("find_memory /sys/fs/cgroup\n", f"find_memory {self.root}/cgroup\n"))
+                # the memory of the test's own machine decides nothing, and is not touched
+                its = text.replace(" /sys/fs/cgroup\n", f" {self.root}/cgroup\n")
+                path.write_text(its.replace(" /dev/shm\n", f" {self.root}/shm\n"))
                 path.chmod(0o555 if folder == "minicluster" else 0o440)
 
     def command(self, name: str, text: str) -> None:
@@ -166,6 +167,10 @@ class Pod:
         log = self.root / f"log-{len(self.processes)}"
         self.processes.append(Process(log, argv, self.environment | env))
         return self.processes[-1]
+
+    def renew(self) -> None:
+        """Let the next process be that of a new pod, with the same claims: the volumes of the pod are empty."""
+        shutil.rmtree(self.state)
 
     def run(self, script: str = "entrypoint.sh", *args: str, **env: str) -> tuple[int, str]:
         """Run one of the scripts to its end; return its exit code and its output."""

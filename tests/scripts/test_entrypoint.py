@@ -1,4 +1,4 @@
-"""How a pod starts and ends, and how it ignores files of an earlier life."""
+"""How a pod starts and ends."""
 
 import io
 import json
@@ -181,31 +181,6 @@ def test_the_broker_gets_a_private_copy_of_the_certificate(make: Make) -> None:
     assert stat.S_IMODE(copy.stat().st_mode) == 0o400
 
 
-# An earlier life ---------------------------------------------------------------------------------------------
-# A container that starts again finds the files of the one before: a pod's volumes last as long as the pod.
-
-
-@pytest.mark.parametrize(
-    ("left", "code", "said"),
-    [
-        ({"exit-code": "0"}, 7, "the broker did not start, exit code 7"),
-        ({"exit-code": "3", "ready": ""}, 7, "the broker did not start, exit code 7"),
-        ({"ready": ""}, 7, "the broker did not start, exit code 7"),
-        # leave.py would stop a process of this id, and wait for an exit code
-        ({"launcher": "1", "working": ""}, 7, "the broker did not start, exit code 7"),
-    ],
-    ids=["result", "both", "quorum", "launcher"],
-)
-def test_the_lead_ignores_files_that_an_earlier_lead_left(
-    make: Make, left: dict[str, str], code: int, said: str
-) -> None:
-    pod = make(QUIET, {"command": "true"})
-    leave_behind(pod, left)
-    pod.play("start", "exit 7")
-    assert pod.run() == (code, f"minicluster: {said}\n")
-    assert not [name for name in left if (pod.run_folder / name).exists()]
-
-
 @pytest.mark.parametrize("how", [{}, {"batch": True}, {"launcher": True}], ids=["run", "batch", "launcher"])
 def test_no_result_is_recorded_of_work_whose_broker_is_killed(make: Make, how: dict[str, bool]) -> None:
     """The command fails at once, before the entrypoint sees that the broker is gone."""
@@ -225,27 +200,6 @@ def test_a_lead_whose_broker_is_killed_before_the_quorum_is_replaced(make: Make,
     code, log = pod.run()
     assert code == RETRY
     assert re.search(r"minicluster: the broker died, exit code 1\d\d: the Job replaces this pod\n$", log)
-
-
-def test_a_stop_of_an_earlier_life_does_not_hide_the_result_of_the_work(make: Make) -> None:
-    pod = make(QUIET, {"command": "exit 3"})
-    leave_behind(pod, {"stopping": ""})
-    assert pod.run() == (3, "minicluster: the job failed with exit code 3\n")
-
-
-def test_the_end_of_an_earlier_life_does_not_end_a_worker(make: Make) -> None:
-    pod = make(QUIET, index=1)
-    leave_behind(pod, {"ended": ""})
-    pod.play("start", "exit 7")
-    worker = pod.start()
-    until(lambda: len(pod.calls("start")) == 2)
-    assert worker.runs
-
-
-def leave_behind(pod: Pod, files: dict[str, str]) -> None:
-    pod.run_folder.mkdir(parents=True)
-    for name, text in files.items():
-        (pod.run_folder / name).write_text(text)
 
 
 # A worker ----------------------------------------------------------------------------------------------------
@@ -494,6 +448,7 @@ def test_a_program_of_flux_wrap_that_the_image_lacks_is_named(make: Make) -> Non
     assert pod.run() == (127, f"minicluster: {said}\n")
     assert pod.calls("start") == []
     pod.command("strace", "#!/bin/sh\n")
+    pod.renew()
     assert pod.run() == (0, "")
 
 
@@ -504,6 +459,7 @@ def test_a_lead_says_that_the_queue_of_a_former_one_is_lost(make: Make, which: s
     said = "`minicluster status` says why; state.capacity keeps a queue"
     assert pod.run("entrypoint.sh", **{which: "2"}) == (0, f"minicluster: {lost}{said}\n")
     assert (pod.run_folder / "former-lead.problem").read_text() == f"{lost}state.capacity keeps a queue\n"
+    pod.renew()
     # an annotation that the pod does not have is empty
     assert pod.run("entrypoint.sh", MINICLUSTER_FAILURES="", MINICLUSTER_IGNORED_FAILURES="") == (0, "")
     assert not (pod.run_folder / "former-lead.problem").exists()
@@ -563,8 +519,10 @@ def test_an_incomplete_dump_does_not_replace_the_archive(make: Make, dump: bytes
     assert file.read_bytes() == OLD
     # the next lead says what is lost
     (pod.root / "dump").write_bytes(NEW)
+    pod.renew()
     code, log = pod.run()
     assert (code, re.sub(r"at .{19} \w+ ", "at TIME ", log)) == (0, f"minicluster: {LOST}\n")
+    pod.renew()
     assert pod.run() == (0, "")
 
 
@@ -579,11 +537,12 @@ def test_the_log_says_how_old_the_restored_state_is(make: Make) -> None:
     assert log.splitlines().count(said) == 1
 
 
-def test_a_dump_of_an_earlier_life_does_not_replace_the_archive(make: Make) -> None:
+def test_a_dump_of_an_earlier_pod_does_not_replace_the_archive(make: Make) -> None:
     pod = with_archive(make, OLD, None)
     pod.run()
     # left by a pod that was killed before it could replace the archive
     Path(pod.attributes(pod.calls("start")[0])["content.dump"]).write_bytes(NEW)
+    pod.renew()
     pod.run()
     assert (pod.root / "data/state.tgz").read_bytes() == OLD
 
@@ -592,6 +551,7 @@ def test_the_broker_restores_its_state_from_an_existing_archive(make: Make) -> N
     first = with_archive(make, None, NEW)
     file = str(first.root / "data/state.tgz")
     assert first.run() == (0, "")
+    first.renew()
     assert first.run() == (0, "")
     attributes = [first.attributes(call) for call in first.calls("start")]
     assert [each.get("content.restore") for each in attributes] == [None, file]

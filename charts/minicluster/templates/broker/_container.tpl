@@ -20,6 +20,13 @@ command: [/bin/sh, {{ printf "%s/%s" $home (first $program) | quote }}, {{ range
 # makes the container a sidecar: it ends with the runner, and its own end doesn't end the pod
 restartPolicy: Always
 {{- end }}
+{{- if and (eq $kind "runner") (eq (include "minicluster.supports" (list $root "restartRules")) "yes") }}
+restartPolicy: Never
+restartPolicyRules:
+  # one that was killed, most often for want of memory, comes back in its pod, whose volumes have the queue
+  - action: Restart
+    exitCodes: {operator: In, values: [137]}
+{{- end }}
 {{- range $field := list "workingDir" "resources" "securityContext" }}
 {{- with get $c $field }}
 {{ $field }}: {{- include "minicluster.yaml" . | nindent 2 }}

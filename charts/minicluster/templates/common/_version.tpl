@@ -14,7 +14,7 @@ then makes the portable choice. Arguments: root, feature.
 
 {{/* The first version of Kubernetes that has a feature by default. */}}
 {{- define "minicluster.since" -}}
-{{- get (dict "minimalService" "1.28" "sidecars" "1.29" "backoffLimitPerIndex" "1.29" "successPolicy" "1.31" "resourceClaims" "1.34" "imageVolumesOnSomeNodes" "1.35" "imageVolumes" "1.36" "suspendedChanges" "1.36" "resizableGangs" "1.37") . -}}
+{{- get (dict "minimalService" "1.28" "sidecars" "1.29" "backoffLimitPerIndex" "1.29" "successPolicy" "1.31" "resourceClaims" "1.34" "imageVolumesOnSomeNodes" "1.35" "restartRules" "1.35" "imageVolumes" "1.36" "suspendedChanges" "1.36" "resizableGangs" "1.37") . -}}
 {{- end }}
 
 {{/*

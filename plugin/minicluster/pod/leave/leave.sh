@@ -28,7 +28,7 @@ leave() {
   uri=$(broker_uri) || stop_without_socket || return 0
   seconds=$((mc_leave_seconds + mc_kill_seconds + 1 - ${now%.*} + ${told%.*}))
   # if the lead leaves and keeps no state, the queue is lost
-  if [ "$mc_role" = worker ] || [ -n "$mc_archive$mc_state_volume" ]; then queue=kept; else queue=lost; fi
+  if [ "$mc_role" = worker ] || keeps_queue; then queue=kept; else queue=lost; fi
   if [ "$mc_role" = lead ]; then archive=$mc_archive report=$mc_report_path; else archive='' report=''; fi
   # leave.py's errors are printed, unless the instance has ended meanwhile: then no broker can answer it
   FLUX_URI=$uri timeout "$((seconds > 1 ? seconds : 1))" "$mc_flux" python "$mc_files/leave.py" "$mc_role" \

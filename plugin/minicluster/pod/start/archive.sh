@@ -3,17 +3,20 @@
 
 mc_restore_words=
 
+# Succeeds if the lead of another pod has the queue of this one.
+keeps_queue() { [ -n "$mc_archive$mc_state_volume" ]; }
+
 # Restores the state from the archive. At the end Flux dumps it to a new file beside the last good one.
 use_archive() {
   [ -n "$mc_archive" ] || return 0
   [ -z "${mc_archive%/*}" ] || mkdir -p "${mc_archive%/*}"
-  if [ -e "$mc_archive" ]; then
+  if [ -e "$mc_archive" ] && [ -z "$mc_has_state" ]; then
     mc_restore_words="-o-Scontent.restore=\"\$mc_archive\""
     say "the state of $(date -r "$mc_archive" '+%Y-%m-%d %H:%M:%S %Z') is restored from $mc_archive"
   fi
   # this file exists until a dump is complete
   begun=$mc_archive.begun
-  if [ -e "$begun" ]; then
+  if [ -e "$begun" ] && [ -z "$mc_was_killed" ]; then
     warn "a lead that began at $(date -r "$begun" '+%Y-%m-%d %H:%M:%S %Z') saved no state: its jobs are lost"
   fi
   touch "$begun" 2>/dev/null || true
@@ -25,7 +28,7 @@ use_archive() {
 # failed (batch/v1), and nothing kept the queue. The file is for state.py.
 tell_of_former_lead() {
   lost=$((${MINICLUSTER_FAILURES:-0} + ${MINICLUSTER_IGNORED_FAILURES:-0}))
-  [ "$lost" -gt 0 ] && [ -z "$mc_archive$mc_state_volume" ] || return 0
+  [ "$lost" -gt 0 ] && ! keeps_queue || return 0
   lost="a former lead was lost (pod number $lost of this index), and its queue with it"
   warn "$lost: \`minicluster status\` says why; state.capacity keeps a queue"
   echo "$lost: state.capacity keeps a queue" >"$mc_state/run/former-lead.problem"

@@ -1,11 +1,42 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # mc_* come from settings.sh and others, or go to the entrypoint
-# Brings the lead's broker back in its pod when it has died. A new pod would come after Kubernetes' back-off, which
-# doubles with each failure for the life of the Job. For the entrypoint.
+# Brings a broker back in its pod: the lead's when it has died, and each when its container was killed. A new pod would
+# come after Kubernetes' back-off, which doubles with each failure for the life of the Job. For the entrypoint.
 
 # seconds after which a broker that dies begins a new series of deaths; failures that end a series, and how many of them
 # a death before the quorum is
 STEADY=60 MOST_FAILURES=50 EARLY=10
-mc_failures=0
+mc_failures=0 mc_has_state=''
+
+# with FOLDER, /dev/shm: sets mc_was_killed if this container has run before: from 1.35 on, Kubernetes starts one that was killed again in its
+# pod (restartPolicyRules). Its files are new, but the pod's volumes are as it left them.
+find_former_life() {
+  mc_was_killed=''
+  [ -e "$mc_state/run" ] || return 0
+  mc_was_killed=1
+  # shared memory outlives the container, and would count for the next one
+  rm -f "$1"/* "$1"/.[!.]* 2>/dev/null || true
+}
+
+# Lets a container that was killed go on with the queue that is in its pod. If that must not be, the pod ends here, as in
+# can_come_back.
+return_after_kill() {
+  # a result stands
+  [ ! -e "$mc_state/run/exit-code" ] && [ ! -e "$mc_state/run/ended" ] || return 0
+  why='the container was killed, most often for want of memory: raise resources.limits.memory'
+  if [ -e "$mc_state/run/working" ] && ! keeps_queue; then
+    warn "$why; the work begins anew: the Job replaces this pod"
+    exit "$RETRY"
+  fi
+  warn "$why; it goes on in this pod"
+  # what was restored is in the state by now
+  [ ! -e "$mc_state/run/ready" ] || mc_has_state=1
+  for mark in flux ready working launcher stopping report.problem undrainer.problem agent.problem former-lead.problem \
+    history.problem; do
+    [ ! -e "$mc_state/run/$mark" ] || rm -rf "$mc_state/run/$mark"
+  done
+  echo "$mc_host: $why" >"$mc_state/run/memory.problem"
+  : >"$mc_state/run/came-back"
+}
 
 # Runs the lead's broker to its end; when it has died, again, as long as it can come back. Sets mc_code to the last exit
 # code.
@@ -46,7 +77,7 @@ has_run_since() {
 # with the TIME of its start: succeeds if the broker may start again here, with the state in its folder. Not if the
 # MiniCluster has work and keeps no queue: then the work begins anew, without the jobs of its former run, in a new pod.
 can_come_back() {
-  case $mc_work in submit | launch | batch) [ -n "$mc_archive$mc_state_volume" ] || return 1 ;; esac
+  case $mc_work in submit | launch | batch) keeps_queue || return 1 ;; esac
   ! has_run_since "$1" "$STEADY" || mc_failures=0
   if [ -e "$mc_state/run/ready" ]; then mc_failures=$((mc_failures + 1)); else
     mc_failures=$((mc_failures + EARLY))

@@ -26,6 +26,7 @@ main() {
   mc_group=${MINICLUSTER_GROUP:-}
   if [ "$JOB_COMPLETION_INDEX$mc_group$mc_joins" = 0 ]; then mc_role='lead'; else mc_role='worker'; fi
   mc_host=$mc_name${mc_group:+-$mc_group}-$JOB_COMPLETION_INDEX
+  find_former_life /dev/shm
   mkdir -p "$mc_state/run" "$mc_state/curve" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$MINICLUSTER_HOME/bin"
   trap on_stop TERM INT
   trap on_exit EXIT
@@ -34,6 +35,7 @@ main() {
   find_home "$mc_state"
   prepare
   find_memory /sys/fs/cgroup
+  [ -z "$mc_was_killed" ] || return_after_kill
   run_snippet init.sh
   if ! [ -x "$mc_flux" ]; then
     warn "there is no flux here (${mc_view:-in PATH}): set flux.container.image to a view for this image's distribution"
@@ -59,14 +61,8 @@ main() {
   "$mc_role"
 }
 
-# Makes the files that the pod's programs expect, and removes those from before a restart of this container.
+# Makes the files that the pod's programs expect.
 prepare() {
-  set --
-  for file in stopping ready working launcher ended exit-code unbound gpus came-back kills report report.problem report.purged \
-    undrainer.problem agent.problem memory.problem former-lead.problem history history.problem; do
-    [ ! -e "$mc_state/run/$file" ] || set -- "$@" "$mc_state/run/$file"
-  done
-  [ $# = 0 ] || rm -rf "$@"
   [ "$mc_shell" = bash ] || { mkdir -p "$mc_rc_bin" && ln -sf "$SHELL" "$mc_rc_bin/bash"; }
   ln -sf ../minicluster/flux.sh "$MINICLUSTER_HOME/bin/flux"
   ln -sf ../minicluster/scale.sh "$MINICLUSTER_HOME/bin/minicluster-scale"

@@ -27,7 +27,8 @@ lead() {
     mc_start_words="$mc_start_words -o-Slog-level=6 -o-Slog-forward-level=3 -o-Slog-filename=\"\$mc_broker_errors\""
   watch_kills &
   watch=$!
-  run_lead
+  # there is one if the container was killed at its end
+  [ -e "$mc_state/run/exit-code" ] || run_lead
   kill "$watch" 2>/dev/null || true
   keep_archive
   print_report
