@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from pod_jobs import QUIET, UNTIL_TOLD
-from real_cluster import IN_PODS, Install
+from real_cluster import IN_PODS, Install, kill_container
 
 from tools import testbed
 from tools.clients import until
@@ -114,3 +114,53 @@ def test_a_launcher_that_is_evicted_gets_the_grace_period_of_a_job(release: Inst
         assert "minicluster: the launcher is told to stop: the pod's grace period is over" in said.splitlines()
         # the launcher runs again, in a new pod
         until(lambda: cluster.pod(0) not in ("", pod), PATIENCE)
+
+
+# A container that is killed ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def comes_back() -> None:
+    """Skips where Kubernetes starts no container again in its pod."""
+    if testbed.minor_version() < 35:
+        pytest.skip("the cluster's Kubernetes has no restartPolicyRules, which are on by default since 1.35")
+
+
+def killed_and_back(cluster: FluxRelease, index: int, ranks: str) -> None:
+    """Kill a container, and wait until its broker is back in the same pod."""
+    broker, uids, begin = cluster.broker(index), cluster.uids(), time.monotonic()
+    kill_container(cluster, index)
+    until(lambda: cluster.broker(index) not in ("", broker) and cluster.up() == ranks, PATIENCE, "the broker")
+    print(f"container {index} killed: all ranks back after {time.monotonic() - begin:.1f} s")
+    assert cluster.uids() == uids
+
+
+@pytest.mark.usefixtures("comes_back")
+def test_a_killed_container_of_an_idle_cluster_comes_back_with_the_queue(release: Install) -> None:
+    cluster = release({"size": 3, **QUIET})
+    cluster.wait_for("0-2")
+    jobs = [cluster.flux(0, "submit", "--urgency=0", "true").strip() for _ in range(5)]
+    assert cluster.flux(0, "run", "true") == ""
+    cluster.run_in(cluster.pod(2), "sh", "-c", "echo x >/dev/shm/large")
+    killed_and_back(cluster, 2, "0-2")
+    assert cluster.exec(2, "ls", "/dev/shm") == ""
+    killed_and_back(cluster, 0, "0-2")
+    assert cluster.flux(0, "run", "-N3", "--urgency=31", "echo", "again") == "again\n" * 3
+    assert set(cluster.flux(0, "jobs", "-n", "-o", "{id}").split()) == set(jobs)
+    said = cluster.cluster.run("minicluster", "status", testbed.NAME, "--namespace", cluster.namespace).out
+    assert "exit code 137, 1 restart" in said
+    assert "the container was killed, most often for want of memory" in " ".join(said.split())
+    assert cluster.conditions() == {}
+
+
+@pytest.mark.usefixtures("comes_back")
+def test_the_work_of_a_killed_lead_begins_anew_in_a_new_pod(release: Install) -> None:
+    cluster = release({"size": 2, **QUIET}, {"command": UNTIL_TOLD})
+    cluster.wait_for("0-1")
+    before, begin = cluster.uids(), time.monotonic()
+    kill_container(cluster, 0)
+    until(lambda: cluster.uids() and cluster.uids()[0] not in before and cluster.up() == "0-1", PATIENCE)
+    print(f"lead with work killed: all ranks back after {time.monotonic() - begin:.1f} s")
+    cluster.exec(0, "touch", "/tmp/end")
+    assert "Complete" in cluster.wait_for_end()
+    assert cluster.log(0).splitlines()[-1] == "done"

@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from minicluster.cluster.troubles import way_out
 from minicluster.cluster.words import of_container_end
 
 #: Reasons for which a container waits without a problem
 STARTING = ("", "PodInitializing", "ContainerCreating")
+#: Exit code of a runner that leaves what it did to a new pod
+STOP_CODE = 85
 
 
 def is_cut_off(status: Mapping[str, Any], conditions: Mapping[str, str]) -> bool:
@@ -52,8 +55,14 @@ def _failure(status: Mapping[str, Any], runner: str) -> str:
         ended = container["state"].get("terminated")
         if ended and ended["exitCode"]:
             name = "" if container["name"] == runner else container["name"]
-            return _listed(name, of_container_end(ended.get("reason", ""), ended["exitCode"]))
+            # one that was killed, and that did not go on when it came back, says only that
+            killed = container.get("lastState", {}).get("terminated") if ended["exitCode"] == STOP_CODE else None
+            return _listed(name, _ended(killed or ended))
     return ""
+
+
+def _ended(state: Mapping[str, Any]) -> str:
+    return of_container_end(state.get("reason", ""), state["exitCode"])
 
 
 def _wait(status: Mapping[str, Any]) -> tuple[str, str]:
@@ -67,7 +76,10 @@ def _wait(status: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def failing(status: Mapping[str, Any], runner: str) -> Iterator[tuple[str, str]]:
-    """Yield each container but the runner that can't run or whose last run failed, and how, until the pod ends."""
+    """Yield each container that can't run or whose last run failed, and how, until the pod ends.
+
+    The runner is among them when it was killed: Kubernetes starts it again in its pod.
+    """
     if status.get("phase") in ("Succeeded", "Failed"):
         return
     for container in _containers(status):
@@ -75,8 +87,11 @@ def failing(status: Mapping[str, Any], runner: str) -> Iterator[tuple[str, str]]
         word = state.get("waiting", {}).get("reason", "")
         ended = state.get("terminated") or last.get("terminated") or {}
         code, restarts = ended.get("exitCode", 0), container.get("restartCount", 0)
-        if container["name"] != runner and (code or word not in STARTING):
-            times = f"{restarts} restart{'s' if restarts > 1 else ''}" if restarts else ""
+        times = f"{restarts} restart{'s' if restarts > 1 else ''}" if restarts else ""
+        if container["name"] == runner:
+            if restarts and code:
+                yield runner, ": ".join(filter(None, [_listed(word, how := _ended(ended), times), way_out(how, "")]))
+        elif code or word not in STARTING:
             yield container["name"], _listed(word, f"exit code {code}" if code else "", times)
 
 

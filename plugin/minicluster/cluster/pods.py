@@ -24,7 +24,7 @@ FAILURES, IGNORED_FAILURES = (
 )
 #: Exit codes of pods that were told to stop, killed, or lost when their Kubernetes node restarted: the Job's
 #: podFailurePolicy replaces them
-REPLACED_CODES = (85, 137, 255)
+REPLACED_CODES = (pod_status.STOP_CODE, 137, 255)
 #: Reasons for which a container doesn't start, and most often never will
 STUCK_REASONS = (
     "ErrImagePull",

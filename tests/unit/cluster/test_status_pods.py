@@ -27,6 +27,10 @@ def beside(name: str, restarts: int = 0, **state: Any) -> dict[str, Any]:
 
 CRASHES = beside("web", 3, waiting={"reason": "CrashLoopBackOff"}, last={"exitCode": 7})
 RUNS_AGAIN = beside("web", 1, running={}, last={"exitCode": 7})
+OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled"}
+KILLED = beside("mini", 1, running={}, last=OF_MEMORY)
+KILLED_AGAIN = beside("mini", 3, waiting={"reason": "CrashLoopBackOff"}, last=OF_MEMORY)
+MEMORY = ": it needs more memory: raise resources.limits.memory"
 CONTAINERS: dict[str, tuple[list[list[dict[str, Any]]], list[tuple[str, str, str]]]] = {
     "all is well": ([[beside("web", running={})], [beside("web", 2, running={}, last={"exitCode": 0})]], []),
     "it begins": ([[beside("web", waiting={"reason": "PodInitializing"}), beside("a", waiting={})]], []),
@@ -36,7 +40,9 @@ CONTAINERS: dict[str, tuple[list[list[dict[str, Any]]], list[tuple[str, str, str
     "no image": ([[beside("a", running={}), beside("b", waiting={"reason": "ImagePullBackOff"})]],
         [("b", "0", "ImagePullBackOff")]),
     "it ended": ([[beside("a", terminated={"exitCode": 3})]], [("a", "0", "exit code 3")]),
-    "the one that runs Flux": ([[beside("mini", 1, running={}, last={"exitCode": 85})]], []),
+    "the one that runs Flux": ([[beside("mini", running={})], [KILLED], [KILLED_AGAIN]], [
+        ("mini", "1", f"OOMKilled, exit code 137, 1 restart{MEMORY}"),
+        ("mini", "2", f"CrashLoopBackOff, OOMKilled, exit code 137, 3 restarts{MEMORY}")]),
 }  # fmt: skip
 
 
@@ -46,9 +52,16 @@ def test_status_names_containers_that_fail(case: str) -> None:
     pods = [pod(index, {**RUNNING, "initContainerStatuses": found}) for index, found in enumerate(containers)]
     found = show(job(), pods, [SETTINGS, flux()])
     assert [tuple(one[key] for key in ("name", "ranks", "reason")) for one in found["containers"]] == expected
-    shown = [line for line in table(found).splitlines() if " fails: " in line]
-    assert [line[13:].strip() for line in shown] == [f"{ranks}: {name} fails: {why}" for name, ranks, why in expected]
-    assert shown == [] or shown[0].startswith("Containers ")
+    rows = table(found).partition("\nContainers")[2].partition("\nCores")[0]
+    lines = "".join(f" {ranks}: {name} fails: {why}" for name, ranks, why in expected)
+    assert rows.split() == lines.split()
+
+
+def test_a_runner_that_was_killed_and_left_its_work_to_a_new_pod_says_why() -> None:
+    status = ended(85)
+    [runner] = status["containerStatuses"]
+    runner["lastState"] = {"terminated": OF_MEMORY}
+    assert read_pods({"items": [pod(0, status)]})[0].reason == "OOMKilled, exit code 137"
 
 
 def test_status_ignores_containers_of_pods_that_leave_or_have_ended() -> None:
