@@ -1,8 +1,11 @@
 """A MiniCluster as a Helm release, for tests, benchmarks and tools: they change it and look at its objects."""
 
 import json
+import os
+import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -219,6 +222,30 @@ class FluxRelease(Release):
         pod = self.pod(index)
         started = self.flux(index, "getattr", "broker.starttime").strip()
         return f"{pod} {started}" if pod and started else ""
+
+    def processes(self, index: int) -> list[int]:
+        """Return the processes of a runner, by their ids on this machine; none where it runs on another one."""
+        pod = next((pod for pod in self.pods(index) if pod["metadata"]["name"] == self.pod(index)), None)
+        name = pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"] if pod else ""
+        states = pod["status"]["containerStatuses"] if pod else []
+        ids = [one["containerID"].rpartition("/")[2] for one in states if one["name"] == name]
+        found = []
+        for file in Path("/proc").glob("[0-9]*/cgroup"):
+            with suppress(OSError):  # it ended meanwhile
+                found += [int(file.parent.name)] if any(map(file.read_text().__contains__, ids)) else []
+        return found
+
+    def kill_container(self, index: int) -> None:
+        """Kill all processes of a runner at once, as the kernel does with cgroup v2 when its memory is used up.
+
+        Raises ProcessError where they are on another machine.
+        """
+        processes = self.processes(index)
+        if not processes:
+            raise ProcessError(f"the processes of pod {index} are not on this machine")
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def kill_broker(self, index: int) -> None:
         """Kill the broker, not the pod."""

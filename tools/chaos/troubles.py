@@ -49,14 +49,16 @@ class Chaos:
         """Return the troubles by name, each with its relative frequency."""
         every: dict[str, tuple[Callable[[], None], int]] = {
             "worker's broker killed": (lambda: self.release.kill_broker(self.worker()), 4),
+            "worker's container killed": (lambda: self.release.kill_container(self.worker()), 3),
             "worker's pod deleted": (lambda: self.delete(self.worker()), 3),
             "worker's pod killed": (lambda: self.delete(self.worker(), "--grace-period=0", "--force"), 3),
             "worker evicted": (lambda: self.release.evict(self.release.pod(self.worker())), 3),
             "lead's broker killed": (lambda: self.kill_lead(lambda: self.release.kill_broker(0)), 1),
+            "lead's container killed": (lambda: self.kill_lead(lambda: self.release.kill_container(0)), 1),
             "lead's pod killed": (lambda: self.kill_lead(lambda: self.delete(0, "--grace-period=0", "--force")), 1),
             "lead evicted": (lambda: self.release.evict(self.release.pod(0)), 1),
-            "sidecar killed": (lambda: self.kill_container(self.chance.randrange(self.size), "side"), 2),
-            "agent killed": (lambda: self.kill_container(0, "minicluster-agent"), 2),
+            "sidecar killed": (lambda: self.kill_in(self.chance.randrange(self.size), "side"), 2),
+            "agent killed": (lambda: self.kill_in(0, "minicluster-agent"), 2),
             "resized": (self.resize, 4),
             "rank drained": (self.drain_rank, 2),
         }
@@ -88,7 +90,7 @@ class Chaos:
         finally:
             self.kills.append(Span(begin, time.time() + DYING))
 
-    def kill_container(self, index: int, container: str) -> None:
+    def kill_in(self, index: int, container: str) -> None:
         """Kill the children of a container's first process."""
         script = "kill -9 $(cat /proc/1/task/1/children)"
         self.release.kubectl("exec", self.release.pod(index), "-c", container, "--", "/bin/sh", "-c", script)
