@@ -59,7 +59,7 @@ def test_the_most_verbose_log_has_no_key_of_the_certificate(make: Make) -> None:
     for pod in cluster.pods.values():
         assert not [key for key in keys(cluster) if key in pod.log]
     assert "hello world" in cluster.lead.log.splitlines()
-    assert "flux run -n 1 -vvv" in cluster.lead.log
+    assert "flux run -n 1 --job-name=echo -vvv" in cluster.lead.log
 
 
 def command_lines() -> str:
@@ -213,7 +213,7 @@ def test_the_first_lines_of_the_log_name_the_pod_the_version_and_the_command(mak
     assert cluster.run() == [0, 0]
     first = cluster.lead.log.splitlines()[0]
     assert re.fullmatch(r"minicluster: flux-sample-0 of 2 \(max 3\), Flux \d+\.\d+\.\d+\S*", first)
-    assert "minicluster: flux run -n 1" in cluster.lead.log.splitlines()
+    assert "minicluster: flux run -n 1 --job-name=echo" in cluster.lead.log.splitlines()
 
 
 def test_a_lead_is_ready_at_the_quorum_and_a_worker_with_its_broker(make: Make) -> None:

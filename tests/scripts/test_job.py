@@ -36,7 +36,7 @@ def test_the_submission_is_logged(make: Make) -> None:
     assert log.splitlines() == [
         "minicluster: flux-sample-0 of 4 (max 4), Flux 0.88.0",
         "minicluster: scheduler: sched-simple",
-        "minicluster: flux run -n 1",
+        "minicluster: flux run -n 1 --job-name=true",
     ]
 
 

@@ -36,11 +36,25 @@ class Sizes(click.ParamType):  # type: ignore[type-arg]  # older versions have n
         return [int(part) for part in parts]
 
 
+class Tasks(click.IntRange):
+    """A number of tasks. Helm and kubectl have another -n."""
+
+    def __init__(self) -> None:
+        """Allow 0."""
+        super().__init__(min=0)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        if not re.fullmatch("-?[0-9]+", str(value)):
+            self.fail(f"{value!r} is no number of tasks; a namespace is given by --namespace.", param, ctx)
+        return int(super().convert(value, param, ctx))
+
+
 @click.command("run", cls=WordsOfWork)
 @click.option("--image", default="", help="Image of the command; by default that of the values.")
 @click.option("-N", "--nodes", type=click.IntRange(min=1), help="Number of nodes, `size` of the values.")
 @click.option(
-    "-n", "--tasks", type=click.IntRange(min=0), help="Number of tasks; 0: one on each node. By default as the values."
+    "-n", "--tasks", type=Tasks(), help="Number of tasks; by default as the values, or one on each node with -N."
 )
 @click.option("--cpu", default="", metavar="QUANTITY", help="CPUs of each node, as its request and its limit.")
 @click.option("--memory", default="", metavar="QUANTITY", help="Memory of each node, as its request and its limit.")

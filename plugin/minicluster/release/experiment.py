@@ -30,16 +30,13 @@ class Experiment:
 def plan(asked: Oneshot, size: int) -> Experiment:
     """Return what runs at a size; the name of its release ends with the size.
 
-    Each job has one task on each node, unless tasks are asked for, or the values have another number than the chart's
-    own 1. Raises SpecError for values that are refused, or make more than one job; ToolError.
+    Raises SpecError for values that are refused, or make more than one job; ToolError.
     """
     one = replace(asked, name=f"{asked.name}-{size}", nodes=size)
     # the time may be another one when the matrix goes on
     document = oneshot.resolve(replace(one, seconds=None))
     values: dict[str, Any] = json.loads(document["spec"])
-    if asked.tasks is None and values["tasks"] == 1:
-        values["tasks"] = 0
-    cluster = load({**document, "spec": json.dumps(values)})
+    cluster = load(document)
     problem = next(_problems(cluster, size), None)
     if problem:
         raise SpecError(problem)
@@ -66,9 +63,8 @@ def _problems(cluster: MiniClusterModel, size: int) -> Iterator[str]:
     flag = work.only_submit(cluster.flux["optionFlags"])
     if flag:
         yield f"flux.optionFlags has {flag}, and a run of a matrix is one job: drop it"
-    nodes = cluster.all_size
-    if 0 < tasks < nodes:
-        yield f"{tasks} tasks are fewer than the {nodes} nodes: ask for at least {nodes}, or 0 for one on each node"
+    if why := oneshot.too_few_tasks(tasks, cluster.all_size):
+        yield why
 
 
 def _command(cluster: MiniClusterModel) -> list[str]:

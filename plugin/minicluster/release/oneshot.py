@@ -21,7 +21,7 @@ RUN_LABEL = "minicluster-run"
 SLACK_SECONDS = 10
 LETTERS = string.ascii_lowercase + string.digits
 #: The log has only what the work prints, unless the user's values say otherwise
-BASE = {"logging": {"quiet": True}}
+QUIET = {"quiet": True}
 
 
 def made_up_name() -> str:
@@ -37,7 +37,7 @@ class Oneshot:
     command: Sequence[str] = ()  #: the exact words
     image: str = ""
     nodes: int | None = None
-    tasks: int | None = None
+    tasks: int | None = None  #: 0: one on each node, as without them if there are nodes and the values have no tasks
     cpu: str = ""
     memory: str = ""
     gpus: int | None = None
@@ -50,11 +50,20 @@ class Oneshot:
 
 
 def cluster_values(asked: Oneshot) -> dict[str, Any]:
-    """Return the values that are not of a container, by their paths."""
+    """Return the values that are not of a container, by their paths. Raises SpecError for nodes without a task."""
+    if why := too_few_tasks(asked.tasks or 0, asked.nodes or 0):
+        raise SpecError(why)
     seconds = None if asked.seconds is None else math.ceil(asked.seconds) + SLACK_SECONDS
     found = {"size": asked.nodes, "tasks": asked.tasks, "deadlineSeconds": seconds}
     # a Job that is removed as soon as it has ended takes the exit code with it
     return {"cleanup": False, **{path: value for path, value in found.items() if value is not None}}
+
+
+def too_few_tasks(tasks: int, nodes: int) -> str:
+    """Return why a job over all nodes can't have this number of tasks, "" if it can; 0 is one on each node."""
+    if not 0 < tasks < nodes:
+        return ""
+    return f"{tasks} tasks are fewer than the {nodes} nodes: ask for at least {nodes}, or 0 for one on each node"
 
 
 def runner_values(asked: Oneshot, index: int) -> dict[str, Any]:
@@ -115,8 +124,10 @@ def remove(kubernetes: KubePort, asked: Oneshot) -> None:
 def _base(asked: Oneshot) -> dict[str, Any]:
     logging = asked.values.get("logging") or {}
     # the chart refuses what is no map
-    both = {**BASE["logging"], **logging} if isinstance(logging, Mapping) else logging
-    return {**asked.values, "logging": both}
+    both = {**QUIET, **logging} if isinstance(logging, Mapping) else logging
+    # one on each node, as `flux run -N` and `srun -N` have it
+    tasks = {} if asked.nodes is None else {"tasks": 0}
+    return {**tasks, **asked.values, "logging": both}
 
 
 def _words(values: Mapping[str, Any]) -> list[str]:

@@ -1,5 +1,6 @@
 """The work of a cluster: what its lead does, the words that submit it, and the batch script."""
 
+import re
 import shlex
 from collections.abc import Mapping
 
@@ -11,6 +12,16 @@ from minicluster.render.shell_lines import incomplete
 BATCH_COMMAND = ("flux", "batch")
 #: Flags of `flux submit` that `flux run` lacks
 ONLY_SUBMIT = ("--bcc", "--cc", "--jps", "--log", "--log-stderr", "--progress", "--wait", "--watch")
+#: Those whose flags we know
+DEFAULT_VERBS = (["flux", "run"], ["flux", "submit"])
+NAME_FLAG = "--job-name"
+#: A variable before a command; what names a program; words of a shell that name none
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+PROGRAM = re.compile(r"[\w.+-]+")
+SHELL_WORDS = {
+    *("if", "for", "while", "until", "case", "select", "function", "time", "sh", "bash"),
+    *("exec", "eval", "set", "export", "cd", "source"),
+}
 #: Folder of the output of a batch's jobs, as in flux-operator.
 LOGS = "/tmp/fluxout"  # noqa: S108
 
@@ -47,7 +58,7 @@ def submit(cluster: MiniClusterModel) -> list[str]:
     debug = ["-vvv"] if cluster.spec["logging"]["debug"] else []
     # `flux run` prints no id, and shows the output as it comes; `flux submit --watch` shows it in large pieces
     watch = debug if is_run(cluster) else [*(debug or ["--quiet"]), "--watch"]
-    return [*prefix(cluster), *verb, *_task_flags(cluster), *_mark(cluster), *watch]
+    return [*prefix(cluster), *verb, *_task_flags(cluster), *_name(cluster), *_mark(cluster), *watch]
 
 
 def batch(cluster: MiniClusterModel) -> list[str]:
@@ -87,7 +98,7 @@ def flags(cluster: MiniClusterModel) -> list[str]:
     Raises SpecError for an open quote.
     """
     verb = list(BATCH_COMMAND) if kind(cluster) == "batch" else _verb(cluster) if kind(cluster) == "submit" else []
-    return _task_flags(cluster) if verb in (["flux", "run"], ["flux", "submit"], list(BATCH_COMMAND)) else []
+    return _task_flags(cluster) if verb in (*DEFAULT_VERBS, list(BATCH_COMMAND)) else []
 
 
 def _verb(cluster: MiniClusterModel) -> list[str]:
@@ -99,6 +110,27 @@ def _task_flags(cluster: MiniClusterModel) -> list[str]:
     nodes = ["-N", str(size)] if tasks == 0 or tasks >= size else []
     count = ["-n", str(tasks)] if tasks else []
     return [*nodes, *count, *_words("flux.optionFlags", cluster.flux["optionFlags"])]
+
+
+def _name(cluster: MiniClusterModel) -> list[str]:
+    """Return the flag that names the job after its program: by itself Flux takes the shell that reads the command."""
+    flags = _words("flux.optionFlags", cluster.flux["optionFlags"])
+    if _verb(cluster) not in DEFAULT_VERBS or any(flag.partition("=")[0] == NAME_FLAG for flag in flags):
+        return []
+    return [f"{NAME_FLAG}={job_name(cluster)}"]
+
+
+def job_name(cluster: MiniClusterModel) -> str:
+    """Return the program of the command; the cluster's name for more than that, such as a loop or a script."""
+    command = cluster.runner.get("command", "")
+    try:
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+    except ValueError:
+        words = []
+    program = next((word for word in words if not ASSIGNMENT.match(word)), "")
+    is_one = not isinstance(command, str) or len(lines.split(command.strip())) == 1
+    name = program.rpartition("/")[2]
+    return name if is_one and PROGRAM.fullmatch(name) and name not in SHELL_WORDS else cluster.name
 
 
 def _mark(cluster: MiniClusterModel) -> list[str]:

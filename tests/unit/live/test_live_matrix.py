@@ -23,7 +23,7 @@ template) for word; do case $word in
   --set-json=size=*) size=${word##*=} ;;
   --set-json=tasks=*) tasks=${word##*=} ;;
   esac; done
-  sed "s/SIZE/$size/g; s/TASKS/${tasks:-1}/" "$folder/document"; exit ;;
+  sed "s/SIZE/$size/g; s/TASKS/${tasks:-0}/" "$folder/document"; exit ;;
 esac
 [ "$1" != version ] || { echo v4.3.1; exit; }
 printf '%s\n' "$2" >>"$folder/helm.asked"
@@ -267,6 +267,11 @@ def test_a_plot_is_drawn_with_matplotlib(lab: Lab) -> None:
         (("--sizes", "2,4"), "--sizes needs --output: name the folder for the results"),
         (("--output", "x"), "--output needs --sizes: give the sizes to run at, such as 2,4,8"),
         (("--iterations", "2"), "--iterations needs --sizes: give the sizes to run at, such as 2,4,8"),
+        (
+            ("-N", "2", "-n", "research"),
+            "Invalid value for '-n' / '--tasks': 'research' is no number of tasks; a namespace is given by "
+            "--namespace; see `minicluster run --help`",
+        ),
         (("--sizes", "2", "--output", "x", "-N", "2"), "--sizes has the numbers of nodes: drop --nodes"),
         (
             ("--sizes", "2", "--output", "x", "--keep"),

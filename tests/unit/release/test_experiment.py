@@ -18,12 +18,19 @@ def asked_for(monkeypatch: pytest.MonkeyPatch, runner: dict[str, Any], asked: On
     """Return what is asked, with a Helm that renders values; it takes the size from its words."""
 
     def template(release: helm.OfflineRelease, stdin: str = "") -> bytes:
-        assert stdin in ("", "\nlogging:\n  quiet: true\n")
+        assert stdin in ("", "\ntasks: 0\nlogging:\n  quiet: true\n")
         own = [word.removeprefix("--set-json=").partition("=") for word in release.values if "set-json" in word]
         given = {name: json.loads(value) for name, _, value in own}
         command = {"command": given["containers[0].command"]} if "containers[0].command" in given else {}
         sizes = {name: given[name] for name in ("size", "tasks") if name in given}
-        spec = {**defaults.values(), **sizes, "maxSize": sizes["size"], **values, "containers": [{**runner, **command}]}
+        spec = {
+            **defaults.values(),
+            "tasks": 0,
+            **sizes,
+            "maxSize": sizes["size"],
+            **values,
+            "containers": [{**runner, **command}],
+        }
         spec = {key: value for key, value in spec.items() if key != "global"}
         document = {"apiVersion": f"{API_GROUP}/v1", "kind": "MiniCluster", "metadata": {"name": release.name}}
         return json.dumps({**document, "spec": json.dumps(spec)}).encode()

@@ -87,7 +87,14 @@ def test_install_gives_helm_the_exact_words_and_the_values_in_their_order(monkey
     command = r'--set-json=containers[1].command=["lmp", "a  \"b\"", "$HOME,{x}", "é"]'
     label = ("--labels", "minicluster-run=k", "--post-renderer", "minicluster")
     assert fake.calls == [("install", "mine", str(helm.CHART), "--values", "-", *given, *size, command, *label)]
-    assert fake.stdin == "\nlogging:\n  quiet: true\n"
+    assert fake.stdin == "\ntasks: 0\nlogging:\n  quiet: true\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "tasks"), [({}, None), ({"nodes": 2}, 0), ({"nodes": 2, "values": {"tasks": 5}}, 5)], ids=str
+)
+def test_with_nodes_there_is_one_task_on_each_unless_the_values_have_tasks(asked: Any, tasks: int | None) -> None:
+    assert oneshot._base(Oneshot(**asked)).get("tasks") == tasks
 
 
 def test_the_runner_is_the_one_container_that_does_not_say_that_it_is_none() -> None:
@@ -115,6 +122,11 @@ def test_the_users_logging_wins(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"values": {"containers": [{"image": "a"}]}}, SpecError, "mine has nothing to run"),
         ({"values": {"containers": "a"}}, SpecError, "mine has nothing to run"),
         ({"command": ["a\udcff"]}, SpecError, r"the word 'a\\udcff' of the command is not UTF-8"),
+        (
+            {"command": ["a"], "nodes": 2, "tasks": 1},
+            SpecError,
+            "1 tasks are fewer than the 2 nodes: ",
+        ),
         ({"name": "Bad_Name", "command": ["a"]}, ToolError, "'Bad_Name' can't be a release's name"),
     ],
 )
