@@ -16,10 +16,8 @@ from urllib3.exceptions import HTTPError
 from minicluster.errors import AwayError, RefusedError
 from minicluster.kube import configuration
 from minicluster.kube.channel import PodChannel, PodSocket
-from minicluster.kube.port import WATCH_SECONDS, Object, Place
+from minicluster.kube.port import REQUEST_SECONDS, WATCH_SECONDS, Object, Place
 
-#: Seconds for an answer, and at least, even when the deadline is near
-ANSWER_SECONDS, SHORTEST_SECONDS = 30.0, 1.0
 #: HTTP's status when the watch's version of an object is too old, and of other refusals that don't last
 PASSING = (408, 410, 429)
 #: The client's class and its word for a kind, by kubectl's name. Only its use imports a class, with a second of models
@@ -111,7 +109,7 @@ class KubeClient(Place):
     def _version(self, group: str) -> str:
         """Return the version of a group of kinds that the API server prefers."""
         with errors(f"get {group}"):
-            groups: Any = client.ApisApi(self.api).get_api_versions(_request_timeout=self._seconds).groups
+            groups: Any = client.ApisApi(self.api).get_api_versions(_request_timeout=self.request_seconds()).groups
         for each in groups:
             if each.name == group:
                 return str(each.preferred_version.version)
@@ -126,13 +124,9 @@ class KubeClient(Place):
             return getattr(of_kind, f"{verb}_{resource}")
         return partial(getattr(of_kind, f"{verb}_namespaced_{resource}"), namespace=self.namespace)
 
-    @property
-    def _seconds(self) -> float:
-        return max(SHORTEST_SECONDS, self.left(ANSWER_SECONDS))
-
     def _ask(self, what: str, call: Any, *words: str, **options: Any) -> Object:
         with errors(f"{what} in {self.namespace}"):
-            answer = call(*words, _preload_content=False, _request_timeout=self._seconds, **options)
+            answer = call(*words, _preload_content=False, _request_timeout=self.request_seconds(), **options)
             found: Object = json.loads(answer.data)
         return found
 
@@ -145,7 +139,7 @@ class KubeClient(Place):
         which = {"field_selector": f"metadata.name={job}", "timeout_seconds": max(1, int(seconds))}
         with errors(f"watch job {job} in {self.namespace}"):
             jobs = client.BatchV1Api(self.api).list_namespaced_job
-            timeout = seconds + ANSWER_SECONDS
+            timeout = seconds + REQUEST_SECONDS
             # what comes is looked at by the caller: no model is made of it
             watched = watch.Watch(return_type="object")
             with closing(watched.stream(jobs, self.namespace, _request_timeout=timeout, **which)) as events:
@@ -193,8 +187,8 @@ class KubeClient(Place):
         which: dict[str, Any] = {"container": container, "tail_lines": tail}
         how: dict[str, Any] = {"follow": follow, "timestamps": times, "_preload_content": False}
         # a log that is followed may be silent for as long as it likes
-        silence = self.left(math.inf) if follow else self._seconds
-        timeout = None if math.isinf(silence) else (self._seconds, max(SHORTEST_SECONDS, silence))
+        silence = self.request_seconds(math.inf) if follow else self.request_seconds()
+        timeout = None if math.isinf(silence) else (self.request_seconds(), silence)
         options = {name: value for name, value in {**which, **how}.items() if value not in (None, "")}
         with errors(f"log of pod {pod} in {self.namespace}"):
             call = client.CoreV1Api(self.api).read_namespaced_pod_log

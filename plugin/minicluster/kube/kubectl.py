@@ -13,12 +13,10 @@ from typing import Any
 from minicluster import tool
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
 from minicluster.kube.kubectl_stream import Stream
-from minicluster.kube.port import WATCH_SECONDS, Channel, Object, Place
+from minicluster.kube.port import REQUEST_SECONDS, WATCH_SECONDS, Channel, Object, Place
 from minicluster.names import LABEL
 from minicluster.tool import CommandError
 
-#: Seconds that a request has; seconds that it has at least, even when the deadline is near
-GET_SECONDS, SHORTEST_SECONDS = 30.0, 1.0
 #: HTTP's status by Kubernetes' reasons for a refusal; without one of them there was no answer that counts
 STATUS = {"BadRequest": 400, "Forbidden": 403, "NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Invalid": 422}
 STATUS_TEXT = re.compile(rf"\(({'|'.join(STATUS)})\)")
@@ -31,7 +29,7 @@ class Kubernetes(Place):
     def kubectl(self, *words: str, stdin: str = "", seconds: float = tool.KUBECTL_SECONDS) -> str:
         """Return what kubectl prints. Raises CommandError, and ToolError when it is missing."""
         words = (*self._options, *words)
-        seconds = max(SHORTEST_SECONDS, self.left(seconds)) if self.deadline is not None else seconds
+        seconds = self.request_seconds(seconds)
         return tool.text(tool.run("kubectl", words, stdin=stdin, seconds=seconds, apart=self.is_apart).stdout)
 
     def words(self, *words: str) -> list[str]:
@@ -47,7 +45,7 @@ class Kubernetes(Place):
         is_list = not words or words[0].startswith("-")
         answer = ("--ignore-not-found", "--output=json", "--request-timeout=10s")
         with _ported():
-            text = self.kubectl("get", kind, *words, *answer, seconds=GET_SECONDS)
+            text = self.kubectl("get", kind, *words, *answer, seconds=REQUEST_SECONDS)
         try:
             # kubectl prints nothing for an empty list, too
             found: dict[str, Any] = json.loads(text or ('{"items": []}' if is_list else "{}"))
@@ -132,7 +130,7 @@ class Kubernetes(Place):
         """Return the context's namespace; "" when it isn't known, as in a pod."""
         template = "--output=jsonpath={.contexts[0].context.namespace}"
         try:
-            found = self.kubectl("config", "view", "--minify", template, seconds=GET_SECONDS) or "default"
+            found = self.kubectl("config", "view", "--minify", template, seconds=REQUEST_SECONDS) or "default"
         except ToolError:
             return ""
         return found if re.fullmatch(LABEL, found) else ""
