@@ -49,7 +49,7 @@ def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS)
         except ask.SilentError as error:
             state = state_of_silent_lead(found.pods[0], error.reason)
         else:
-            _tell(say, purged, earlier)
+            _tell(say, purged, earlier, most)
             return rows
     rows, count, missing = _read_log(kubernetes, found.pods.get(0))
     if missing:
@@ -60,15 +60,15 @@ def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS)
         say(f"the log of the lead has {len(rows)} of the {count} jobs of its report")
     # in a report those that have ended come first
     earlier = max(0, sum(row["state"] == "INACTIVE" for row in rows) - most)
-    _tell(say, 0, earlier)
+    _tell(say, 0, earlier, most)
     return _by_id(rows[earlier:])
 
 
-def _tell(say: Say, purged: int, earlier: int) -> None:
+def _tell(say: Say, purged: int, earlier: int, most: int) -> None:
     if purged:
         say(f"the records of {purged} jobs are gone, which ended before all others")
     if earlier:
-        say(f"{earlier} more jobs ended before these: --count {earlier + SHOWN_JOBS} shows them")
+        say(f"{earlier} more jobs ended before these: --count {most + earlier} shows them")
 
 
 def _by_id(rows: Iterable[Row]) -> list[Row]:

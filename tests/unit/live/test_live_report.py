@@ -87,6 +87,14 @@ def test_jobs_says_how_many_jobs_flux_no_longer_knows(kubectl: Kubectl) -> None:
     )
 
 
+@pytest.mark.parametrize("most", [5, 1000, 5000])
+def test_the_count_that_jobs_suggests_shows_all_jobs(kubectl: Kubectl, most: int) -> None:
+    kubectl.tool("sh", 'read -r program; /bin/cat "${0%/*}/rows"')
+    (kubectl.folder / "rows").write_text(f'{json.dumps(ROWS[0])}\n{{"purged": 0, "earlier": 30}}\n')
+    done = kubectl.run("jobs", "mini", "-o", "json", f"--count={most}")
+    assert done.err == say(f"30 more jobs ended before these: --count {most + 30} shows them")
+
+
 @pytest.mark.parametrize(("words", "most"), [([], "1000"), (["--count=0"], "0"), (["--count", "70000"], "70000")])
 def test_the_lead_is_told_how_many_jobs_are_wanted(kubectl: Kubectl, words: list[str], most: str) -> None:
     kubectl.tool("sh", 'read -r program; /bin/cat "${0%/*}/rows"')
@@ -118,7 +126,7 @@ def test_of_the_jobs_in_a_log_as_many_are_shown_as_are_wanted(kubectl: Kubectl) 
     ended = [row for row in ROWS if row["state"] == "INACTIVE"]
     assert [row for row in shown if row["state"] == "INACTIVE"] == ended[-1:]
     earlier = len(ended) - 1
-    assert done.err == say(f"{earlier} more jobs ended before these: --count {earlier + 1000} shows them")
+    assert done.err == say(f"{earlier} more jobs ended before these: --count {len(ended)} shows them")
 
 
 def test_jobs_says_that_a_log_has_a_part_of_the_report_alone(kubectl: Kubectl) -> None:
