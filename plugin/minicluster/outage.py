@@ -5,6 +5,8 @@ import time
 
 #: Seconds of an outage until a command gives up: the upgrade of a control plane takes minutes
 OUTAGE_SECONDS = 900.0
+#: Seconds until Kubernetes, or a lead, is asked again after a failure
+RETRY_SECONDS = 1.0
 #: What kubectl says of an API server that is not there
 UNREACHABLE = re.compile(
     r"connection to the server .* was refused|Unable to connect to the server|i/o timeout|no answer within|"

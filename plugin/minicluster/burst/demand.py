@@ -21,10 +21,11 @@ from minicluster.lead.ask import talk
 from minicluster.lead.conversation import Conversation
 from minicluster.live.lookup import Cluster
 from minicluster.live.telling import describe, ended, see
+from minicluster.outage import RETRY_SECONDS
 from minicluster.render.model import MiniClusterModel
 
-#: Seconds until the next attempt, at first and at most; seconds until the root's Job is read again
-RETRY_SECONDS, MOST_RETRY_SECONDS, JOB_SECONDS = 1.0, 10.0, 30.0
+#: Seconds until the next attempt at most; seconds until the root's Job is read again
+MOST_RETRY_SECONDS, JOB_SECONDS = 10.0, 30.0
 
 
 class BurstNeed(NamedTuple):

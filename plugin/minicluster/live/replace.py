@@ -19,12 +19,13 @@ from minicluster.live.ready import QUORUM_SECONDS
 from minicluster.live.removal import check_admission, remove
 from minicluster.live.telling import StateTeller, end_in_words
 from minicluster.live.watch import looks
+from minicluster.outage import RETRY_SECONDS
 from minicluster.release import planned, revisions
 from minicluster.release.revisions import Change
 from minicluster.streams import Say
 
-#: Seconds that one question to the lead takes at most, and until it is asked again after an error
-QUESTION_SECONDS, RETRY_SECONDS, TRIES = 20.0, 1.0, 5
+#: Seconds that one question to the lead takes at most, and how often it is asked
+QUESTION_SECONDS, TRIES = 20.0, 5
 #: Seconds in which jobs that have their nodes are listed as running
 LISTED_SECONDS = 1.0
 #: Seconds for which the lead's pod may lack its image, or fail again and again

@@ -19,7 +19,7 @@ from minicluster.live.ready import find_ready_lead
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
-from minicluster.live.watch import RETRY_SECONDS
+from minicluster.outage import RETRY_SECONDS
 from minicluster.release.resize import resize
 from minicluster.release.revisions import is_made_anew
 from minicluster.streams import Say

@@ -11,11 +11,9 @@ from minicluster.cluster.node import Node
 from minicluster.errors import DeadlineError, KubernetesError, RefusedError
 from minicluster.kube.port import WATCH_SECONDS, KubePort, Object
 from minicluster.live.lookup import Cluster, refusals
-from minicluster.outage import OUTAGE_SECONDS, Outage
+from minicluster.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
 from minicluster.streams import Say
 
-#: Seconds until Kubernetes is asked again after an error
-RETRY_SECONDS = 1.0
 Seen = TypeVar("Seen")
 
 

@@ -16,12 +16,10 @@ from minicluster.errors import AwayError, MiniClusterError
 from minicluster.kube.port import Channel
 from minicluster.lead.conversation import BrokenError, Conversation
 from minicluster.lead.program import first_line
-from minicluster.outage import OUTAGE_SECONDS, Outage
+from minicluster.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
 from minicluster.sdk.exceptions import ClosedError, SdkError, meant
 from minicluster.sdk.requests import LeadRequest, Message
 
-#: Seconds until the next attempt
-RETRY_SECONDS = 1.0
 #: Jobs that may wait for Flux's first answer. More would keep Flux from all else, and a lost connection would leave
 #: more of them in doubt
 DOUBTFUL_REQUESTS = 100
