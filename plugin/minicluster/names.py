@@ -1,6 +1,12 @@
-"""Patterns of the names that Kubernetes accepts (RFC 1123)."""
+"""Patterns of the names that Kubernetes accepts (RFC 1123), and names of Kubernetes' and the chart's own."""
 
 LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
 #: The most characters of a label, such as the name of a Service, a host or a namespace.
 NAME_CHARACTERS = 63
+#: Label that Kubernetes gives each pod of an Indexed Job
+INDEX = "batch.kubernetes.io/job-completion-index"
+#: The chart's name, where no parent chart gives it an alias
+CHART_NAME = "minicluster"
+#: The most characters of a release's name, as Helm checks it (pkg/chart/common/util, ValidateReleaseName)
+RELEASE_CHARACTERS = 53

@@ -6,7 +6,7 @@ import time
 
 from minicluster import streams
 from minicluster.burst import install, plan, root
-from minicluster.burst.demand import BurstNeed, Demand
+from minicluster.burst.demand import JOB_SECONDS, BurstNeed, Demand
 from minicluster.burst.install import How
 from minicluster.burst.room import Offer
 from minicluster.burst.root import BurstRequest
@@ -15,8 +15,8 @@ from minicluster.cluster.job import end_of
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import to_idset
 
-#: Seconds for which a burst that failed is left alone, at first and at most; seconds until its Job is read again
-REST_SECONDS, MOST_REST_SECONDS, JOB_SECONDS = 15.0, 900.0, 30.0
+#: Seconds for which a burst that failed is left alone, at first and at most
+REST_SECONDS, MOST_REST_SECONDS = 15.0, 900.0
 
 
 class Follower:

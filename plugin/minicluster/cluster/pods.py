@@ -7,10 +7,9 @@ from typing import Any
 
 from minicluster.cluster import pod_status
 from minicluster.cluster.troubles import explained, way_out
+from minicluster.names import INDEX
 from minicluster.render.constants import GROUP_LABEL, KUEUE_ELASTIC
 
-#: Label that Kubernetes gives each pod of an Indexed Job
-INDEX = "batch.kubernetes.io/job-completion-index"
 #: Label with the name of the MiniCluster
 CLUSTER_LABEL = "app.kubernetes.io/instance"
 #: Label with a pod's zone, from Kubernetes 1.35 on

@@ -14,14 +14,13 @@ from minicluster.convert.part import Part
 from minicluster.convert.read import Document, read
 from minicluster.convert.report import Report, ValuesFile
 from minicluster.errors import ConvertError
+from minicluster.names import RELEASE_CHARACTERS
 from minicluster.render import broker, config, devices
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
 __all__ = ["ConvertError", "ValuesFile", "convert"]
 
-#: Helm's longest release name; a MiniCluster's may have 63 characters
-RELEASE_CHARACTERS = 53
 
 #: Each step changes the spec in place and reports; later ones rely on earlier ones
 STEPS: tuple[Callable[[Part], None], ...] = (

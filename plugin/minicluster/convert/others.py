@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minicluster.convert.read import title
+from minicluster.names import INDEX
 
-#: Kubernetes' own labels of the pods of an Indexed Job; the second since Kubernetes 1.28
-JOB_LABEL, INDEX = "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"
+#: Label that Kubernetes gives each pod of a Job
+JOB_LABEL = "batch.kubernetes.io/job-name"
 
 
 def remarks(objects: Sequence[Any], names: Sequence[str]) -> list[str]:

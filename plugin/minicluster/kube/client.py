@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError
 from minicluster.errors import AwayError, RefusedError
 from minicluster.kube import configuration
 from minicluster.kube.channel import PodChannel, PodSocket
-from minicluster.kube.port import REQUEST_SECONDS, WATCH_SECONDS, Object, Place
+from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Object, Place
 
 #: HTTP's status when the watch's version of an object is too old, and of other refusals that don't last
 PASSING = (408, 410, 429)
@@ -139,7 +139,7 @@ class KubeClient(Place):
         which = {"field_selector": f"metadata.name={job}", "timeout_seconds": max(1, int(seconds))}
         with errors(f"watch job {job} in {self.namespace}"):
             jobs = client.BatchV1Api(self.api).list_namespaced_job
-            timeout = seconds + REQUEST_SECONDS
+            timeout = seconds + ANSWER_SECONDS
             # what comes is looked at by the caller: no model is made of it
             watched = watch.Watch(return_type="object")
             with closing(watched.stream(jobs, self.namespace, _request_timeout=timeout, **which)) as events:

@@ -13,7 +13,7 @@ from typing import Any
 from minicluster import tool
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
 from minicluster.kube.kubectl_stream import Stream
-from minicluster.kube.port import REQUEST_SECONDS, WATCH_SECONDS, Channel, Object, Place
+from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Channel, Object, Place
 from minicluster.names import LABEL
 from minicluster.tool import CommandError
 
@@ -45,7 +45,7 @@ class Kubernetes(Place):
         is_list = not words or words[0].startswith("-")
         answer = ("--ignore-not-found", "--output=json", "--request-timeout=10s")
         with _ported():
-            text = self.kubectl("get", kind, *words, *answer, seconds=REQUEST_SECONDS)
+            text = self.kubectl("get", kind, *words, *answer, seconds=ANSWER_SECONDS)
         try:
             # kubectl prints nothing for an empty list, too
             found: dict[str, Any] = json.loads(text or ('{"items": []}' if is_list else "{}"))
@@ -130,7 +130,7 @@ class Kubernetes(Place):
         """Return the context's namespace; "" when it isn't known, as in a pod."""
         template = "--output=jsonpath={.contexts[0].context.namespace}"
         try:
-            found = self.kubectl("config", "view", "--minify", template, seconds=REQUEST_SECONDS) or "default"
+            found = self.kubectl("config", "view", "--minify", template, seconds=ANSWER_SECONDS) or "default"
         except ToolError:
             return ""
         return found if re.fullmatch(LABEL, found) else ""

@@ -11,7 +11,7 @@ from minicluster import tool
 
 Object = Mapping[str, Any]
 #: Seconds that a request has; seconds that it has at least, even when the deadline is near
-REQUEST_SECONDS, SHORTEST_SECONDS = 30.0, 1.0
+ANSWER_SECONDS, SHORTEST_SECONDS = 30.0, 1.0
 #: Seconds until a change is looked for in any case
 WATCH_SECONDS = 30.0
 #: The most that is kept of a command's standard error, which is always read: a full pipe would stop the command
@@ -43,7 +43,7 @@ class Place:
         """Return the seconds until the deadline, at most ``most`` and at least 0."""
         return most if self.deadline is None else max(0.0, min(most, self.deadline - time.monotonic()))
 
-    def request_seconds(self, most: float = REQUEST_SECONDS) -> float:
+    def request_seconds(self, most: float = ANSWER_SECONDS) -> float:
         """Return the seconds that a request has until the deadline, at most ``most`` and at least SHORTEST_SECONDS."""
         return min(most, max(SHORTEST_SECONDS, self.left(most)))
 

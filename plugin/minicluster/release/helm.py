@@ -14,14 +14,12 @@ import yaml
 from minicluster import lines, tool, yamlio
 from minicluster.errors import END, MiniClusterError, SpecError, ToolError
 from minicluster.kube.port import KubePort
-from minicluster.names import SUBDOMAIN
+from minicluster.names import RELEASE_CHARACTERS, SUBDOMAIN
 
 #: The package's chart; in a clone it is a link to that of the repository.
 CHART = (Path(__file__).parent.parent / "chart").resolve()
 #: The oldest Kubernetes that the chart supports: its manifests suit any later one.
 OLDEST = "1.27"
-#: Characters of a release's name, as Helm checks it (pkg/chart/common/util, ValidateReleaseName).
-RELEASE_CHARACTERS = 53
 #: Seconds that Helm waits for the pods of a release that it removes
 REMOVAL_SECONDS = 600.0
 

@@ -18,8 +18,8 @@ from minicluster.render import defaults, postrender, upgrade
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.stream import split
 
-#: Annotation of Helm's hooks, and the hook by which a sync of Argo CD makes Jobs anew (`upgrade.replace`)
-HOOK, REPLACES = "helm.sh/hook", "pre-upgrade"
+#: The hook of Helm by which a sync of Argo CD makes Jobs anew (`upgrade.replace`)
+REPLACES = "pre-upgrade"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def self_removing_job(objects: Sequence[Manifest]) -> str | None:
 def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     """Yield what has changed since a folder was written and is immutable on a live Job, which no hook makes anew."""
     objects = list(_apart(objects))
-    if any(REPLACES in one.document["metadata"].get("annotations", {}).get(HOOK, "") for one in objects):
+    if any(REPLACES in one.document["metadata"].get("annotations", {}).get(adopt.HOOK, "") for one in objects):
         return
     unset = dict(upgrade.flat(defaults.values()))
     for one in objects:

@@ -7,10 +7,9 @@ import json
 
 from minicluster.errors import ToolError
 from minicluster.kube.port import KubePort
+from minicluster.names import CHART_NAME
 from minicluster.release import helm
 from minicluster.tool import CommandError
-
-CHART_NAME = "minicluster"
 
 
 def resize(kubernetes: KubePort, release: str, size: int, group: str = "") -> None:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from minicluster.errors import ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import KubePort
+from minicluster.names import CHART_NAME
 from minicluster.release import helm
-from minicluster.release.resize import CHART_NAME
 from minicluster.tool import CommandError
 
 REVISION_MARK = "minicluster replace, before it revision "

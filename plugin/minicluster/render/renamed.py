@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
+from minicluster.names import CHART_NAME
 from minicluster.render.revision import Name
 
-#: The chart's name, where no parent chart gives it an alias.
-CHART_NAME = "minicluster"
 _VERSION = re.compile(r"-v?[0-9]+\.[0-9]+\.[0-9]+([-_].*)?$")
 
 

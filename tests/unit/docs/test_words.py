@@ -84,6 +84,18 @@ def test_a_constant_has_one_value_in_the_package() -> None:
     assert {name: [*found.values()] for name, found in values.items() if len(found) > 1} == {}
 
 
+#: Rooms of programs that run in pods, without the package
+OF_PODS = ("pod", "lead/sent")
+
+
+def test_a_text_or_number_of_the_package_stands_in_one_module() -> None:
+    modules: dict[str, list[str]] = {}
+    for path, name, value in CONSTANTS:
+        if isinstance(value, ast.Constant) and not any(map(path.is_relative_to, OF_PODS)):
+            modules.setdefault(name, []).append(str(path))
+    assert {name: found for name, found in modules.items() if len(found) > 1} == {}
+
+
 def test_say_is_defined_once() -> None:
     found = [
         str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if "Callable[[str], None]" in path.read_text()

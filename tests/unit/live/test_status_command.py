@@ -186,7 +186,7 @@ def test_status_without_kubectl_says_how_to_install_it(
 def test_status_gives_up_on_a_kubectl_that_hangs(
     kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, state: str | None
 ) -> None:
-    monkeypatch.setattr(client, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(client, "ANSWER_SECONDS", 0.3)
     monkeypatch.setitem(ask.QUESTIONS, "status", ask.QUESTIONS["status"]._replace(seconds=0.3))
     sleep = shutil.which("sleep")
     fake = (
