@@ -10,7 +10,7 @@ from minicluster.cluster.node import Node
 from minicluster.errors import ChoiceError, KubernetesError, StateError
 from minicluster.kube.port import KubePort
 from minicluster.live.loglines import LogPart, NewLines
-from minicluster.live.lookup import Cluster, find, refusals
+from minicluster.live.lookup import Cluster, find, refusals, refuse_forbidden
 from minicluster.live.running import absence
 from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see
 from minicluster.live.watch import looks, looks_at
@@ -137,8 +137,6 @@ class _PodLog:
         except KubernetesError as error:
             if "is not valid for pod" in error.reason:
                 raise ChoiceError(f"there is no log: {error.reason}") from None
-            if error.is_forbidden:
-                with refusals():
-                    raise
+            refuse_forbidden(error)
             if not follow:
                 raise StateError(f"there is no log: {error.reason}") from None

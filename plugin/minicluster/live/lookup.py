@@ -86,6 +86,13 @@ def refusals(needs: str = "ask for a Role that allows it") -> Iterator[None]:
         raise AccessError(error, _way_out(error, needs)) from None
 
 
+def refuse_forbidden(error: KubernetesError) -> None:
+    """Raise AccessError for what this user may not do; other errors are the caller's."""
+    if error.is_forbidden:
+        with refusals():
+            raise error
+
+
 def _way_out(error: KubernetesError, needs: str) -> str:
     if error.is_forbidden:
         return needs

@@ -14,7 +14,7 @@ from minicluster.errors import KubernetesError, StateError, one_line
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
-from minicluster.live.lookup import find, refusals
+from minicluster.live.lookup import find, refusals, refuse_forbidden
 from minicluster.live.table import Column, duration, in_columns
 from minicluster.render.constants import IMMUTABLE
 from minicluster.streams import Say
@@ -100,9 +100,7 @@ def _lines(kubernetes: KubePort, lead: Pod) -> Iterator[bytes]:
         for part in kubernetes.log(lead.name, lead.runner):
             yield from cutter.take(part)
     except KubernetesError as error:
-        if error.is_forbidden:
-            with refusals():
-                raise
+        refuse_forbidden(error)
     yield from cutter.end()
 
 

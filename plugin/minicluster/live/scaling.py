@@ -14,7 +14,7 @@ from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import SilentError, ask, talk
 from minicluster.lead.conversation import SILENCE_SECONDS, BrokenError, Message
 from minicluster.live.document import document
-from minicluster.live.lookup import Cluster, find, refusals
+from minicluster.live.lookup import Cluster, find, refusals, refuse_forbidden
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.telling import ended
@@ -166,7 +166,5 @@ def _watch(kubernetes: KubePort, lead: Lead, question: Message, end: float, tell
     except BrokenError:
         return False
     except KubernetesError as error:
-        if error.is_forbidden:
-            with refusals():
-                raise
+        refuse_forbidden(error)
     return False
