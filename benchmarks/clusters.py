@@ -14,13 +14,13 @@ from tools.testbed import values_of
 
 NAME = "bench-elastic"
 FLUX = "/mnt/flux/bin/flux"
-PATIENCE = 300.0
+START_SECONDS = 300.0
 T = TypeVar("T")
 
 
 def wait(found: Callable[[], T]) -> T:
     """Return the first true value of found(); ask less often than tests do, to leave the CPUs to the cluster."""
-    return until(found, PATIENCE, pause=0.2)
+    return until(found, START_SECONDS, pause=0.2)
 
 
 class MeasuredCluster:

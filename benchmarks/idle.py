@@ -14,7 +14,7 @@ from benchmarks.clusters import NAME, MeasuredCluster, wait
 from benchmarks.results import Row, save
 from tools.clients import output, run_program
 
-SIZE = 4
+NODES = 4
 #: Prints nanoseconds of CPU, with either version of cgroups.
 CPU = """
 if [ -e /sys/fs/cgroup/cpu.stat ]; then
@@ -73,11 +73,11 @@ def main() -> None:
     parser.add_argument("--where", default="")
     options = parser.parse_args()
     kubectl = ["kubectl", "-n", options.namespace, *(["--context", options.context] if options.context else [])]
-    scaling = {"enabled": True, "min": SIZE, "max": SIZE}
+    scaling = {"enabled": True, "min": NODES, "max": NODES}
     flux = {"container": {"image": options.view}} if options.view else {}
-    cluster = MeasuredCluster({"size": SIZE, "autoscaling": scaling, "flux": flux}, kubectl, options.namespace)
+    cluster = MeasuredCluster({"size": NODES, "autoscaling": scaling, "flux": flux}, kubectl, options.namespace)
     try:
-        wait(lambda: cluster.up() == SIZE)
+        wait(lambda: cluster.up() == NODES)
         time.sleep(options.seconds)  # until the work of the start has ended
         agent = "minicluster-agent"
         containers = {

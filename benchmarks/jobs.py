@@ -25,7 +25,7 @@ from tools.clients import BIN, Helm, run_program, until
 from tools.embedded import NODE_SIZE, EmbeddedCluster
 from tools.releases import Release
 
-PATIENCE = 3600.0
+PODS_SECONDS = 3600.0
 COUNTED = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="([^"]*)"')
 #: Requests that keep a connection open or only ask for health: not counted.
@@ -70,14 +70,14 @@ def measure(release: Release, cluster: EmbeddedCluster, pods: int) -> Row:
     begin = time.time()
     release.install(size=pods, containers=[{"image": "none", "resources": {"requests": {"cpu": "100m"}}}])
     installed = time.time()
-    until(lambda: release.get("job")["status"].get("ready") == pods, PATIENCE, f"{pods} pods", pause=0.5)
+    until(lambda: release.get("job")["status"].get("ready") == pods, PODS_SECONDS, f"{pods} pods", pause=0.5)
     items = release.items("pods")
     asked = requests(cluster.kubectl("get", "--raw=/metrics")) - before
     service = ("-n", release.namespace, "-l", "kubernetes.io/service-name")
     slices = size_of(cluster, "endpointslices.discovery.k8s.io", *service)
     job = size_of(cluster, "job", release.name, "-n", release.namespace)
     release.ok("uninstall")
-    until(lambda: not cluster.kubectl("get", "pods", "-n", release.namespace, "-o", "name"), PATIENCE, pause=1)
+    until(lambda: not cluster.kubectl("get", "pods", "-n", release.namespace, "-o", "name"), PODS_SECONDS, pause=1)
     return {
         "pods": pods,
         "qps": cluster.qps,

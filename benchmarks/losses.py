@@ -22,22 +22,22 @@ from tools import testbed
 from tools.clients import run_program, until
 from tools.releases import FluxRelease
 
-SIZE, HELD = 3, 20
-PATIENCE = 700.0
+NODES, HELD_JOBS = 3, 20
+RETURN_SECONDS = 700.0
 COUNTS = ("job-index-failure-count", "job-index-ignored-failure-count")
 
 
 @contextmanager
 def installed(scheduler: str, folder: Path) -> Iterator[FluxRelease]:
     """Install a MiniCluster with its state on a claim, and remove it."""
-    values = {"size": SIZE, "state": {"claimName": "state"}, "logging": {"quiet": True}}
+    values = {"size": NODES, "state": {"claimName": "state"}, "logging": {"quiet": True}}
     with testbed.new_volume() as volume, testbed.new_namespace() as namespace:
         words = testbed.values_of(values, {"cores": 1}, scheduler=scheduler)
         cluster = testbed.release(namespace, words, folder)
         testbed.bind(cluster, "state", volume, folder / "state")
         cluster.install()
         try:
-            cluster.wait_for(f"0-{SIZE - 1}")
+            cluster.wait_for(f"0-{NODES - 1}")
             yield cluster
         finally:
             cluster.uninstall()
@@ -45,7 +45,7 @@ def installed(scheduler: str, folder: Path) -> Iterator[FluxRelease]:
 
 def runs_jobs(cluster: FluxRelease) -> bool:
     """Return whether a job runs on all nodes now."""
-    return cluster.flux(0, "run", "--urgency=31", f"-N{SIZE}", "--quiet", "echo", "again") == "again\n" * SIZE
+    return cluster.flux(0, "run", "--urgency=31", f"-N{NODES}", "--quiet", "echo", "again") == "again\n" * NODES
 
 
 def kill_pod(cluster: FluxRelease, *, reset: bool) -> None:
@@ -55,18 +55,18 @@ def kill_pod(cluster: FluxRelease, *, reset: bool) -> None:
         counts = [f"batch.kubernetes.io/{count}=0" for count in COUNTS]
         cluster.kubectl("annotate", "--overwrite", "pod", pod, *counts)
     cluster.kubectl("delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
-    until(lambda: cluster.pod(0) != pod, PATIENCE)
+    until(lambda: cluster.pod(0) != pod, RETURN_SECONDS)
 
 
 def measure(cluster: FluxRelease, what: str, kills: int, kill: Callable[[], None]) -> Row:
     """Kill the lead some times; return the figures."""
-    held = {cluster.flux(0, "submit", "--urgency=0", "true").strip() for _ in range(HELD)}
+    held = {cluster.flux(0, "submit", "--urgency=0", "true").strip() for _ in range(HELD_JOBS)}
     cluster.flux(0, "kvs", "put", "--sync", "benchmark=1")
     times = []
     for _ in range(kills):
         begin = time.monotonic()
         kill()
-        until(lambda: runs_jobs(cluster), PATIENCE, pause=0.1)
+        until(lambda: runs_jobs(cluster), RETURN_SECONDS, pause=0.1)
         times.append(time.monotonic() - begin)
         print(f"{what}: {times[-1]:.1f} s", flush=True)
     known = set(cluster.flux(0, "jobs", "-n", "-o", "{id}").split())
@@ -77,7 +77,7 @@ def measure(cluster: FluxRelease, what: str, kills: int, kill: Callable[[], None
         "median_seconds": statistics.median(times),
         "p95_seconds": ordered[max(0, -(-95 * kills // 100) - 1)],
         "longest_seconds": ordered[-1],
-        "jobs": HELD,
+        "jobs": HELD_JOBS,
         "lost": len(held - known),
     }
 

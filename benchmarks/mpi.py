@@ -24,7 +24,7 @@ from tools.clients import CHART, ClusterError, output, run_program, until
 
 NAME = "bench-mpi"
 FLUX = "/mnt/flux/bin/flux"
-PATIENCE = 300.0
+RUN_SECONDS = 300.0
 #: The figures with their units, and the pattern of each in the output.
 FOUND = {
     "LAMMPS, s": r"^Loop time of (\S+) on {size} procs",
@@ -49,7 +49,7 @@ def lead(kubectl: list[str], size: int) -> str:
         found = [pod for pod in pods if pod["status"].get("containerStatuses", [{}])[0].get("ready")]
         return found if len(found) == size else []
 
-    pods = until(ready, PATIENCE, f"{size} pods that are ready", pause=0.5)
+    pods = until(ready, RUN_SECONDS, f"{size} pods that are ready", pause=0.5)
     if len({pod["spec"]["nodeName"] for pod in pods}) > 1:
         raise ClusterError("the pods are on several Kubernetes nodes: leave one by kubectl cordon")
     return min(str(pod["metadata"]["name"]) for pod in pods)
@@ -57,7 +57,7 @@ def lead(kubectl: list[str], size: int) -> str:
 
 def measure(inside: list[str], words: str, size: int) -> dict[str, float]:
     """Return the figures that the commands print."""
-    printed = "".join(output(*inside, "sh", "-c", f"{words} {command}", seconds=PATIENCE) for command in COMMANDS)
+    printed = "".join(output(*inside, "sh", "-c", f"{words} {command}", seconds=RUN_SECONDS) for command in COMMANDS)
     found = {name: re.search(pattern.format(size=size), printed, re.MULTILINE) for name, pattern in FOUND.items()}
     missing = [name for name, match in found.items() if not match]
     if missing:

@@ -24,7 +24,7 @@ from tools.clients import output, run_program, until
 
 PARENT = "bench-0"
 #: Answers to a question of type A, and to any other.
-NO_SUCH_NAME, NO_ERROR = 0x8183, 0x8180
+NO_SUCH_NAME_FLAGS, NO_ERROR_FLAGS = 0x8183, 0x8180
 
 
 def answer(question: bytes, known: bool) -> bytes:
@@ -32,7 +32,7 @@ def answer(question: bytes, known: bool) -> bytes:
     end = question.index(b"\0", 12) + 5  # the name, its type and class
     (kind,) = struct.unpack(">H", question[end - 4 : end - 2])
     found = known and kind == 1
-    head = struct.pack(">HHHHH", NO_ERROR if known else NO_SUCH_NAME, 1, int(found), 0, 0)
+    head = struct.pack(">HHHHH", NO_ERROR_FLAGS if known else NO_SUCH_NAME_FLAGS, 1, int(found), 0, 0)
     record = struct.pack(">HHHIH4B", 0xC00C, 1, 1, 5, 4, 127, 0, 0, 1) if found else b""
     return question[:2] + head + question[12:end] + record
 

@@ -19,9 +19,6 @@ import yaml
 from benchmarks.results import Row, save
 from tools.clients import CHART, output, run_program
 
-#: Bytes of data that Kubernetes allows in a ConfigMap.
-LIMIT = 1_048_576
-
 
 def data_bytes(document: dict[str, Any]) -> int:
     """Return the bytes of the data of a ConfigMap or Secret, as Kubernetes counts them.

@@ -28,14 +28,14 @@ from tools import testbed
 from tools.clients import run_program
 
 #: Nodes of each cluster.
-SIZE = 2
+NODES = 2
 SIMULATED = "--setattr=exec.test.run_duration=1ms"
 #: Runs in a batch job, whose instance is then asked for the times of its jobs.
 BATCH = """
 flux submit --quiet --cc=1-$1 -n1 {simulated} true && flux queue drain
 flux jobs -a -n --count=0 -o '{{t_submit}} {{t_inactive}}' >"$2"
 """
-AGENT = {"autoscaling": {"enabled": True, "min": SIZE, "max": SIZE}}
+AGENT = {"autoscaling": {"enabled": True, "min": NODES, "max": NODES}}
 #: Features, each with those before it.
 FEATURES: Mapping[str, Mapping[str, Any]] = {
     "chart": {},
@@ -108,13 +108,13 @@ def clusters(kubectl: list[str], namespace: str, folder: Path) -> Iterator[dict[
         cluster = testbed.release(namespace, {}, folder)
         testbed.bind(cluster, "bench-state", stack.enter_context(testbed.new_volume()), folder / "state")
         for number, (what, values) in enumerate(FEATURES.items()):
-            made[what] = ChartCluster({"size": SIZE, **values}, kubectl, namespace, f"{NAME}-{number}")
+            made[what] = ChartCluster({"size": NODES, **values}, kubectl, namespace, f"{NAME}-{number}")
             stack.callback(made[what].remove)
         for what in BARE:
-            made[what] = BareCluster(SIZE, kubectl, namespace, keeps=what == KEPT)
+            made[what] = BareCluster(NODES, kubectl, namespace, keeps=what == KEPT)
             stack.callback(made[what].remove)
-            made[what].resize(SIZE)
-        wait(lambda: all(each.up() == SIZE for each in made.values()))
+            made[what].resize(NODES)
+        wait(lambda: all(each.up() == NODES for each in made.values()))
         yield made
 
 

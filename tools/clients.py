@@ -19,7 +19,7 @@ CHART = ROOT / "charts" / "minicluster"
 #: The programs that `make tools` builds.
 BIN = ROOT / ".tools" / "bin"
 #: Seconds until a wait has failed, even on a busy machine.
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 
 
 class ClusterError(RuntimeError):
@@ -76,7 +76,7 @@ def output(
     return done.out
 
 
-def until(found: Callable[[], T], seconds: float = PATIENCE, what: str = "", pause: float = 0.05) -> T:
+def until(found: Callable[[], T], seconds: float = WAIT_SECONDS, what: str = "", pause: float = 0.05) -> T:
     """Ask again and again, and return the first true value; a ProcessError means "not yet".
 
     Raises TooLateError when there is none after ``seconds``.
@@ -130,7 +130,7 @@ class KubernetesCluster:
         items = {"apiVersion": "v1", "kind": "List", "items": objects}
         self.kubectl("create", "--filename=-", stdin=json.dumps(items))
 
-    def wait(self, what: str, ready: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    def wait(self, what: str, ready: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
         """Wait until ready() is true. Raises ClusterError."""
         until(ready, seconds, what)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from tools.clients import PATIENCE, ClusterError, KubernetesCluster
+from tools.clients import WAIT_SECONDS, ClusterError, KubernetesCluster
 
 KWOK_CONFIG = Path(__file__).with_name("kwok.yaml")
 NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "250"}
@@ -93,7 +93,7 @@ class EmbeddedCluster(KubernetesCluster):
         annotation = f"kwok.x-k8s.io/exit-code={code}"
         self.kubectl("annotate", "--overwrite", "pod", name, annotation, f"--namespace={namespace}")
 
-    def wait(self, what: str, ready: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    def wait(self, what: str, ready: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
         """Wait until ready() is true. Raises ClusterError, also when a part of the cluster has ended."""
 
         def alive_and_ready() -> bool:

@@ -21,7 +21,7 @@ KINDS = "jobs,pods,services,configmaps,secrets,serviceaccounts,roles,rolebinding
 JOB_NAME = "batch.kubernetes.io/job-name"
 INDEX = "batch.kubernetes.io/job-completion-index"
 #: Seconds for a step that needs an image, a pod and a broker.
-PATIENCE = 120.0
+STEP_SECONDS = 120.0
 
 
 def index_of(pod: Mapping[str, Any]) -> int:
@@ -165,7 +165,7 @@ class Release:
     def uninstall(self) -> None:
         """Uninstall, and wait until the pods are gone."""
         self.ok("uninstall")
-        until(lambda: not self.pods(), PATIENCE, "the end of the pods")
+        until(lambda: not self.pods(), STEP_SECONDS, "the end of the pods")
 
 
 class FluxRelease(Release):
@@ -173,7 +173,7 @@ class FluxRelease(Release):
 
     def wait_for_end(self) -> dict[str, str]:
         """Return the reasons of the Job's conditions once it is Complete or Failed."""
-        until(lambda: {"Complete", "Failed"} & self.conditions().keys(), PATIENCE, "the end of the Job")
+        until(lambda: {"Complete", "Failed"} & self.conditions().keys(), STEP_SECONDS, "the end of the Job")
         return {kind: condition["reason"] for kind, condition in self.conditions().items()}
 
     def uids(self) -> list[str]:
@@ -211,7 +211,7 @@ class FluxRelease(Release):
         """Return the ranks that the lead can use now."""
         return self.flux(0, "resource", "list", "-n", "-s", "up", "-o", "{ranks}").strip()
 
-    def wait_for(self, ranks: str, seconds: float = PATIENCE) -> float:
+    def wait_for(self, ranks: str, seconds: float = STEP_SECONDS) -> float:
         """Wait until exactly these ranks are up; return after how many seconds."""
         begin = time.monotonic()
         until(lambda: self.up() == ranks, seconds, f"ranks {ranks}")

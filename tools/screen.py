@@ -47,7 +47,8 @@ FOUND: dict[str, Any] = {
     "bursts": {"registered": 0, "up": 0},
     "groups": [],
 }
-SIZE, COLUMN, LINE, EDGE = 14, 8.5, 20, 20  # pixels: a letter, its width, a line, the edge
+#: Of a letter, its width, a line and the edge
+LETTER_PIXELS, COLUMN_PIXELS, LINE_PIXELS, EDGE_PIXELS = 14, 8.5, 20, 20
 FONTS = "ui-monospace, Menlo, Consolas, monospace"
 
 
@@ -58,12 +59,12 @@ def svg(command: str, shown: str) -> str:
         __file__,
         "screen.svg.j2",
         lines=lines,
-        width=round(WIDTH_COLUMNS * COLUMN) + 2 * EDGE,
-        height=len(lines) * LINE + 2 * EDGE,
-        line_height=LINE,
-        edge=EDGE,
+        width=round(WIDTH_COLUMNS * COLUMN_PIXELS) + 2 * EDGE_PIXELS,
+        height=len(lines) * LINE_PIXELS + 2 * EDGE_PIXELS,
+        line_height=LINE_PIXELS,
+        edge=EDGE_PIXELS,
         fonts=FONTS,
-        size=SIZE,
+        size=LETTER_PIXELS,
     )
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tools.clients import PATIENCE, until
+from tools.clients import WAIT_SECONDS, until
 from tools.releases import MOUNT
 from tools.testbed import choose_scheduler
 
@@ -136,7 +136,7 @@ class Pod:
     def wait(self) -> int:
         """Return the exit code of the container."""
         try:
-            return self.process.wait(PATIENCE)
+            return self.process.wait(WAIT_SECONDS)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"pod {self.index} goes on: {self.log}") from None
 
@@ -144,7 +144,7 @@ class Pod:
         """Kill all that runs in the pod."""
         if self.process.poll() is None:
             os.kill(self.first, signal.SIGKILL)
-        self.process.wait(PATIENCE)
+        self.process.wait(WAIT_SECONDS)
 
     @property
     def log_file(self) -> Path:
@@ -180,7 +180,7 @@ class Pod:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=WAIT_SECONDS,
             check=False,
         )
 

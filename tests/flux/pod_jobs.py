@@ -3,7 +3,7 @@
 import time
 
 from tools.clients import until
-from tools.releases import MOUNT, PATIENCE, FluxRelease
+from tools.releases import MOUNT, STEP_SECONDS, FluxRelease
 
 QUIET = {"logging": {"quiet": True}}
 #: A command that ends as soon as somebody makes the file /tmp/end in its pod.
@@ -56,7 +56,7 @@ def wait_for_checkpoint(cluster: FluxRelease) -> None:
     begin = time.time()
     # without a change Flux makes no more checkpoints
     cluster.flux(0, "kvs", "put", f"waits={begin}")
-    until(lambda: float(cluster.flux(0, "python", "-c", CHECKPOINT) or 0) > begin, PATIENCE)
+    until(lambda: float(cluster.flux(0, "python", "-c", CHECKPOINT) or 0) > begin, STEP_SECONDS)
 
 
 def size(cluster: FluxRelease) -> int:

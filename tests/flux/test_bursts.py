@@ -17,7 +17,7 @@ from minicluster.lead import program
 from minicluster.render import curve
 from minicluster.render.load import load
 
-from tools.clients import PATIENCE, until
+from tools.clients import WAIT_SECONDS, until
 from tools.releases import MOUNT
 
 BURSTS = [{"name": "b0", "size": 2}, {"name": "b1", "size": 2, "cores": 2}]
@@ -265,7 +265,7 @@ def test_hosts_that_are_not_pods_join_the_root(
         until(lambda: root.up() == ranks)
         assert hostnames(root, 3) == ["root-0", "vm-0", "vm-1"]
         root.lead.shut_down()
-        assert [process.wait(PATIENCE) for process in processes] == [0, 0]
+        assert [process.wait(WAIT_SECONDS) for process in processes] == [0, 0]
         assert root.wait() == [0]
     finally:
         for process in processes:

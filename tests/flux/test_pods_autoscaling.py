@@ -11,7 +11,7 @@ from pod_jobs import ONE_CORE, QUIET, ids, noted, runs_of, size
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
-from tools.releases import MOUNT, PATIENCE, FluxRelease
+from tools.releases import MOUNT, STEP_SECONDS, FluxRelease
 from tools.testbed import bind
 
 pytestmark = IN_PODS
@@ -65,15 +65,15 @@ def test_the_autoscaler_follows_the_queue_and_never_flaps(
     jobs = cluster.flux(0, "submit", "--cc=1-40", "-N1", "-n1", "--exclusive", "sh", "-c", script)
     assert len(ids(jobs)) == 40
     begin = time.monotonic()
-    until(lambda: size(cluster) == 8, PATIENCE)
+    until(lambda: size(cluster) == 8, STEP_SECONDS)
     print(f"size 8 was asked for {time.monotonic() - begin:.1f} s after the jobs, period 3 s")
     if trouble == "api":
         cut_off(cluster, 30)
     if trouble == "lead":
         cluster.wait_for("0-7")
         cluster.kill_broker(0)
-    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{id}") == "" and cluster.up() != "", 2 * PATIENCE)
-    until(lambda: size(cluster) == 1, 2 * PATIENCE)
+    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{id}") == "" and cluster.up() != "", 2 * STEP_SECONDS)
+    until(lambda: size(cluster) == 1, 2 * STEP_SECONDS)
     cluster.wait_for("0")
     print(f"size 1 again after {time.monotonic() - begin:.1f} s")
     results = cluster.flux(0, "jobs", "-a", "-n", "--count=0", "-o", "{result}").split()
@@ -114,6 +114,6 @@ def test_metrics_are_served_beside_the_lead(release: Install) -> None:
     cluster = release({"size": 2, **QUIET, "metrics": {"enabled": True}, "agent": {"periodSeconds": 1}}, ONE_CORE)
     cluster.wait_for("0-1")
     ask = "import urllib.request as u; print(u.urlopen('http://localhost:8051/metrics').read().decode())"
-    text = until(lambda: cluster.flux(0, "python", "-c", ask), PATIENCE)
-    until(lambda: 'minicluster_nodes{state="online"} 2\n' in cluster.flux(0, "python", "-c", ask), PATIENCE)
+    text = until(lambda: cluster.flux(0, "python", "-c", ask), STEP_SECONDS)
+    until(lambda: 'minicluster_nodes{state="online"} 2\n' in cluster.flux(0, "python", "-c", ask), STEP_SECONDS)
     assert "minicluster_size 2\n" in text

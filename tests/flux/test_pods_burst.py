@@ -15,7 +15,7 @@ from support import ROOT
 
 from tools import testbed
 from tools.clients import until
-from tools.releases import PATIENCE, index_of
+from tools.releases import STEP_SECONDS, index_of
 from tools.testbed import NAME
 
 pytestmark = IN_PODS
@@ -52,7 +52,7 @@ class Bursts:
     def fails(self, command: str, name: str, namespace: str, *words: str) -> str:
         """Return the message of a command, which must fail."""
         process = self.start(command, name, namespace, *words)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=STEP_SECONDS)
         assert process.returncode == 1, out + err
         return err
 
@@ -60,7 +60,7 @@ class Bursts:
         """Return what the command prints; it must succeed."""
         begin = time.monotonic()
         process = self.start(command, name, namespace, *words)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=STEP_SECONDS)
         assert process.returncode == 0, out + err
         print(f"{self.helm} burst {command} {name} {' '.join(words)}: {time.monotonic() - begin:.1f} s")
         return out + err
@@ -111,7 +111,7 @@ def test_bursts_are_installed_run_jobs_and_are_removed(bursts: Bursts) -> None:
     pods = json.loads(bursts.kubectl(first, "get", "pods", "-o", "json"))["items"]
     (pod,) = [pod["metadata"]["name"] for pod in pods if index_of(pod) == 1]
     bursts.kubectl(first, "exec", pod, "--", "touch", "/tmp/end")
-    _, err = process.communicate(timeout=PATIENCE)
+    _, err = process.communicate(timeout=STEP_SECONDS)
     assert (process.returncode, err.splitlines()[-1]) == (
         0,
         "minicluster: removed b0; its hosts are down until it is installed again",

@@ -14,7 +14,7 @@ from pod_jobs import size
 from real_cluster import IN_PODS, Install
 
 from tools.clients import Done, until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME
 
 pytestmark = [IN_PODS, pytest.mark.parametrize("scheduler", ["Fluxion"], indirect=True)]
@@ -71,16 +71,16 @@ def test_flux_passes_its_terminal_and_signals_to_the_pod(release: Install) -> No
         os.close(theirs)
         os.write(ours, b"word\n")
         shown = read_to_end(ours)
-        assert process.wait(PATIENCE) == 5
+        assert process.wait(STEP_SECONDS) == 5
     assert "got word" in shown
 
     with start(cluster, "flux", "--", "run", "-N2", "sleep", "600", stderr=subprocess.PIPE) as job:
-        until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}").strip() == "RUN", PATIENCE)
+        until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}").strip() == "RUN", STEP_SECONDS)
         assert job.stderr
         job.send_signal(signal.SIGINT)
         assert "one more ctrl-C within 2s to cancel" in job.stderr.readline()
         job.send_signal(signal.SIGINT)
-        assert job.wait(PATIENCE) == 128 + signal.SIGTERM
+        assert job.wait(STEP_SECONDS) == 128 + signal.SIGTERM
     assert cluster.flux(0, "jobs", "-an", "-o", "{result}").strip() == "CANCELED"
 
 
@@ -126,14 +126,14 @@ def test_logs_and_wait_go_on_after_the_lead_is_killed(release: Install) -> None:
     cluster = release({**TWO, "logging": {}}, {**FOUR_CORES, "command": work})
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with start(cluster, "logs", "-f", **pipes) as logs, start(cluster, "wait", "--for", "end") as wait:
-        until(lambda: submitted(cluster), PATIENCE)
+        until(lambda: submitted(cluster), STEP_SECONDS)
         first = cluster.pod(0)
         cluster.kill_broker(0)
-        until(lambda: cluster.pod(0) not in ("", first) and submitted(cluster), PATIENCE)
+        until(lambda: cluster.pod(0) not in ("", first) and submitted(cluster), STEP_SECONDS)
         second = cluster.pod(0)
         cluster.exec(0, "touch", "/tmp/end")
-        assert wait.wait(PATIENCE) == 9
-        out, err = logs.communicate(timeout=PATIENCE)
+        assert wait.wait(STEP_SECONDS) == 9
+        out, err = logs.communicate(timeout=STEP_SECONDS)
     assert logs.returncode == 0
     assert out == cluster.kubectl("logs", first) + cluster.kubectl("logs", second)
     assert "begun" in out

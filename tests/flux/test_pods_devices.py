@@ -12,7 +12,7 @@ from real_cluster import IN_PODS, Install
 
 from tools import testbed
 from tools.clients import ProcessError, until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 
 pytestmark = IN_PODS
 CLASS = "gpu.example.com"
@@ -57,7 +57,7 @@ def test_a_job_sees_the_devices_of_its_pod_and_two_jobs_do_not_share_one(release
     def states() -> list[str]:
         return cluster.flux(0, "jobs", "-a", "-n", "-o", "{state}", *jobs).split()
 
-    until(lambda: sorted(states()) == ["RUN", "RUN", "SCHED"], PATIENCE, "two of three jobs that run")
+    until(lambda: sorted(states()) == ["RUN", "RUN", "SCHED"], STEP_SECONDS, "two of three jobs that run")
     cluster.exec(0, "touch", "/tmp/end")
     assert sorted(cluster.flux(0, "job", "attach", job).strip() for job in jobs[:2]) == ["0", "1"]
     assert cluster.flux(0, "job", "attach", jobs[2]).strip() in ("0", "1")

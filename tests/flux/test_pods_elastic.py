@@ -12,7 +12,7 @@ from pod_jobs import ONE_CORE, QUIET, UNTIL_TOLD, ended, noted, runs_of, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME
 
 pytestmark = IN_PODS
@@ -36,12 +36,12 @@ def test_shrinking_waits_for_jobs_and_a_rank_that_comes_back_takes_jobs(release:
     other = submit(cluster, "-N1", "--requires=rank:2", "true")
     for pod in pods:
         cluster.kubectl("exec", pod, "--", "touch", "/tmp/end")
-    assert until(lambda: ended(cluster, job), PATIENCE) == "COMPLETED"
+    assert until(lambda: ended(cluster, job), STEP_SECONDS) == "COMPLETED"
     cluster.wait_for("0-1")
     assert ended(cluster, other) == ""
     cluster.upgrade("--set", "size=3")
     cluster.wait_for("0-2")
-    assert until(lambda: ended(cluster, other), PATIENCE) == "COMPLETED"
+    assert until(lambda: ended(cluster, other), STEP_SECONDS) == "COMPLETED"
     until(lambda: drained(cluster) == "")
 
 
@@ -53,12 +53,12 @@ def test_shrinking_cancels_a_job_with_a_reason_when_the_grace_period_is_over(rel
     leaves, pod = submit(cluster, "-N1", "true"), cluster.pod(1)
     begin = time.monotonic()
     cluster.upgrade("--set", "size=1")
-    assert until(lambda: ended(cluster, job), PATIENCE) == "CANCELED"
+    assert until(lambda: ended(cluster, job), STEP_SECONDS) == "CANCELED"
     print(f"cancelled {time.monotonic() - begin:.1f} s after helm upgrade, grace period 12 s")
     note = cluster.flux(0, "jobs", "-n", "-o", "{exception.note}", job)
     assert note == "minicluster: the pod was told to stop and its grace period is over\n"
-    assert until(lambda: ended(cluster, leaves), PATIENCE) == "COMPLETED"
-    until(lambda: pod not in [p["metadata"]["name"] for p in cluster.pods()], PATIENCE)
+    assert until(lambda: ended(cluster, leaves), STEP_SECONDS) == "COMPLETED"
+    until(lambda: pod not in [p["metadata"]["name"] for p in cluster.pods()], STEP_SECONDS)
 
 
 def test_a_command_that_ends_in_the_grace_period_of_its_lead_completes_the_job(release: Install) -> None:
@@ -96,7 +96,7 @@ def test_random_sizes_lose_no_job_and_run_none_twice(release: Install, tmp_path:
     cluster.wait_for("0-1")
     with watched(cluster, tmp_path / "pods") as pods:
         jobs, asked = scaled_at_random(cluster, chance, steps)
-        until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{id}") == "", 10 * PATIENCE)
+        until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{id}") == "", 10 * STEP_SECONDS)
         cluster.wait_for("0-2")
     results = cluster.flux(0, "jobs", "-a", "-n", "--count=0", "-o", "{result}").split()
     print(f"{steps} sizes, {len(jobs)} jobs, pods made {made(pods)}, asked for {asked}")
@@ -125,5 +125,5 @@ def scaled_at_random(cluster: FluxRelease, chance: random.Random, steps: int) ->
         now = new
         cluster.upgrade("--set", f"size={new}")
         if chance.random() < 0.5:
-            until(lambda size=new: len(cluster.uids()) == size, PATIENCE)
+            until(lambda size=new: len(cluster.uids()) == size, STEP_SECONDS)
     return jobs, asked

@@ -11,7 +11,7 @@ from test_pods_burst_follow import follower
 
 from tools import testbed
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME, bind
 
 pytestmark = IN_PODS
@@ -55,10 +55,10 @@ def test_burst_follow_goes_on_while_its_root_sleeps_and_wakes(scheduler: str, vo
         run(root, "wait")
         run(root, "flux", "--", "submit", f"--cc=1-{JOBS}", "-n1", "sleep", "3")
         with follower(log, here, f"b0:1-1@{there}", f"b1@{there}") as process:
-            until(lambda: (size(root), bursts()) == (2, {"b0": 1, "b1": 2}), PATIENCE, "the growth")
-            until(lambda: root.get("job")["spec"].get("suspend"), 2 * PATIENCE, "the suspension")
-            until(lambda: SLEEPS in log.read_text(), PATIENCE, "the follower's line")
-            until(lambda: not root.pods(), PATIENCE, "the end of the pods")
+            until(lambda: (size(root), bursts()) == (2, {"b0": 1, "b1": 2}), STEP_SECONDS, "the growth")
+            until(lambda: root.get("job")["spec"].get("suspend"), 2 * STEP_SECONDS, "the suspension")
+            until(lambda: SLEEPS in log.read_text(), STEP_SECONDS, "the follower's line")
+            until(lambda: not root.pods(), STEP_SECONDS, "the end of the pods")
             # the burst has its least size, and its pod waits for the next lead
             assert bursts() == {"b0": 1}
             before, said = burst.uids(), log.read_text()
@@ -71,7 +71,7 @@ def test_burst_follow_goes_on_while_its_root_sleeps_and_wakes(scheduler: str, vo
             # on all that the root may have, and on both bursts
             [job] = run(root, "flux", "--", "submit", "-N4", "-n4", "hostname")
             print(f"{scheduler}: submitted after {time.monotonic() - begin:.1f} s")
-            until(lambda: ended(root, job) == "COMPLETED", 2 * PATIENCE, "the end of the job")
+            until(lambda: ended(root, job) == "COMPLETED", 2 * STEP_SECONDS, "the end of the job")
             print(f"{scheduler}: ended after {time.monotonic() - begin:.1f} s")
             assert burst.uids() == before
             process.terminate()

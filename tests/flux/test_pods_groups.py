@@ -7,7 +7,7 @@ from pod_jobs import QUIET, UNTIL_TOLD, ended, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 
 pytestmark = IN_PODS
 
@@ -40,14 +40,14 @@ def test_jobs_choose_a_group_and_each_group_has_a_size_of_its_own(release: Insta
     # a job of another group goes on, and one that runs there ends first
     held = submit(cluster, "--requires=gpu", "sh", "-c", UNTIL_TOLD)
     short = submit(cluster, "--requires=spot", "-N2", "sh", "-c", "sleep 3")
-    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", short).strip() == "RUN", PATIENCE)
+    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", short).strip() == "RUN", STEP_SECONDS)
     cluster.upgrade(groups=sized(1, 0))
     cluster.wait_for("0,2")
     # drained nodes are not up either, while their job still runs
-    until(lambda: ended(cluster, short), PATIENCE)
+    until(lambda: ended(cluster, short), STEP_SECONDS)
     assert (ended(cluster, short), ended(cluster, held)) == ("COMPLETED", "")
     cluster.flux(0, "exec", "-r", "2", "touch", "/tmp/end")
-    until(lambda: ended(cluster, held) == "COMPLETED", PATIENCE)
+    until(lambda: ended(cluster, held) == "COMPLETED", STEP_SECONDS)
     # a lost pod of a group comes back
     [lost] = [pod["metadata"]["name"] for pod in cluster.items("pods") if "-gpu-0" in pod["metadata"]["name"]]
     cluster.kubectl("delete", "pod", lost)
@@ -64,7 +64,7 @@ def test_all_groups_end_with_the_work_of_the_lead(release: Install) -> None:
         found = [cluster.get("job", f"{cluster.name}{suffix}")["status"].get("conditions", []) for suffix in jobs]
         return [one["type"] for each in found for one in each if one["type"] in ("Complete", "Failed")]
 
-    until(lambda: conditions() == ["Complete"] * 3, PATIENCE)
+    until(lambda: conditions() == ["Complete"] * 3, STEP_SECONDS)
 
 
 def test_status_counts_the_nodes_of_each_group(release: Install) -> None:
@@ -99,7 +99,7 @@ def size_of(cluster: FluxRelease, group: str) -> int:
 
 
 def wait_for_sizes(cluster: FluxRelease, gpu: int, spot: int) -> None:
-    until(lambda: (size_of(cluster, "gpu"), size_of(cluster, "spot")) == (gpu, spot), PATIENCE)
+    until(lambda: (size_of(cluster, "gpu"), size_of(cluster, "spot")) == (gpu, spot), STEP_SECONDS)
 
 
 def test_the_autoscaler_grows_the_group_that_fits_and_shrinks_each_by_itself(release: Install) -> None:
@@ -110,11 +110,11 @@ def test_the_autoscaler_grows_the_group_that_fits_and_shrinks_each_by_itself(rel
     # the lead's only core is taken first
     short = [submit(cluster, "-n1", "sh", "-c", "sleep 5") for _ in range(3)]
     wait_for_sizes(cluster, 1, 2)
-    until(lambda: all(ended(cluster, job) == "COMPLETED" for job in short), PATIENCE)
+    until(lambda: all(ended(cluster, job) == "COMPLETED" for job in short), STEP_SECONDS)
     wait_for_sizes(cluster, 1, 0)
     assert ended(cluster, gpu) == ""
     cluster.flux(0, "exec", "-r", "1", "touch", "/tmp/end")
-    until(lambda: ended(cluster, gpu) == "COMPLETED", PATIENCE)
+    until(lambda: ended(cluster, gpu) == "COMPLETED", STEP_SECONDS)
     wait_for_sizes(cluster, 0, 0)
     cluster.wait_for("0")
     # and back, by a request

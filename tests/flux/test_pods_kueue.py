@@ -11,7 +11,7 @@ from pod_jobs import ONE_CORE, QUIET, ended, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import run, until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import KUBECONFIG, bind, kubernetes
 
 pytestmark = [IN_PODS, pytest.mark.usefixtures("kueue")]
@@ -84,12 +84,12 @@ def test_the_flux_queue_survives_a_suspension_by_kueue(
     assert cluster.flux(0, "jobs", "-n", "-o", "{state}", runs).strip() == "RUN"
     waits = submit(cluster, "-N2", "true")
     activate(cluster, active=False)
-    until(lambda: not cluster.pods(), PATIENCE, "the end of the pods")
+    until(lambda: not cluster.pods(), STEP_SECONDS, "the end of the pods")
     assert "Failed" not in cluster.conditions()
     activate(cluster, active=True)
-    until(lambda: start_again(cluster), PATIENCE, "the start")
+    until(lambda: start_again(cluster), STEP_SECONDS, "the start")
     cluster.wait_for("0-1")
-    until(lambda: ended(cluster, waits) == "COMPLETED", PATIENCE, "the job that waited")
+    until(lambda: ended(cluster, waits) == "COMPLETED", STEP_SECONDS, "the job that waited")
     assert ended(cluster, runs) == "CANCELED"
 
 
@@ -98,9 +98,9 @@ def test_the_exit_code_after_a_suspension_is_that_of_the_work(release: Install, 
     runner = {"command": "sleep 15; exit 7", **REQUEST}
     cluster = release(values, runner, labels=["kueue=true"])
     make_queue(cluster, "200m")
-    until(lambda: len(cluster.uids()) == 2, PATIENCE, "two pods")
+    until(lambda: len(cluster.uids()) == 2, STEP_SECONDS, "two pods")
     activate(cluster, active=False)
-    until(lambda: not cluster.pods(), PATIENCE, "the end of the pods")
+    until(lambda: not cluster.pods(), STEP_SECONDS, "the end of the pods")
     activate(cluster, active=True)
     assert cluster.wait_for_end() == {"FailureTarget": "PodFailurePolicy", "Failed": "PodFailurePolicy"}
     assert cluster.lead_codes()[-1] == 7
@@ -116,13 +116,13 @@ def test_a_group_that_kueue_holds_back_leaves_the_lead_and_the_queue_alone(relea
     uid, job = cluster.uids()[0], submit(cluster, "--requires=gpu", "-N2", "hostname")
     assert [pod["metadata"]["uid"] for pod in cluster.items("pods")] == [uid]
     set_quota("300m")
-    until(lambda: ended(cluster, job) == "COMPLETED", PATIENCE, "the job of the group")
+    until(lambda: ended(cluster, job) == "COMPLETED", STEP_SECONDS, "the job of the group")
     activate(cluster, f"{cluster.name}-gpu", active=False)
     cluster.wait_for("0")
-    until(lambda: len(cluster.items("pods")) == 1, PATIENCE, "the end of the group's pods")
+    until(lambda: len(cluster.items("pods")) == 1, STEP_SECONDS, "the end of the group's pods")
     waits = submit(cluster, "--requires=gpu", "-N2", "hostname")
     activate(cluster, f"{cluster.name}-gpu", active=True)
-    until(lambda: ended(cluster, waits) == "COMPLETED", PATIENCE, "the job that waited")
+    until(lambda: ended(cluster, waits) == "COMPLETED", STEP_SECONDS, "the job that waited")
     assert cluster.uids()[0] == uid
 
 

@@ -6,7 +6,7 @@ from pod_jobs import QUIET
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease, index_of
+from tools.releases import STEP_SECONDS, FluxRelease, index_of
 
 pytestmark = IN_PODS
 #: Serves a text that differs from pod to pod
@@ -44,7 +44,7 @@ def asked(cluster: FluxRelease) -> str:
 def test_the_service_of_a_container_on_the_lead_only_reaches_each_next_lead(release: Install) -> None:
     cluster = release(web(command=SERVE), {"runFlux": True})
     cluster.wait_for("0-2")
-    first = until(lambda: asked(cluster), PATIENCE)
+    first = until(lambda: asked(cluster), STEP_SECONDS)
     assert [first] == in_web(cluster, 0, "cat /tmp/web/id")
     # on a worker there is a shell, and nothing else
     for index in (1, 2):
@@ -53,8 +53,8 @@ def test_the_service_of_a_container_on_the_lead_only_reaches_each_next_lead(rele
         print(f"worker {index}: {' '.join(sizes)}")
     lead = cluster.pod(0)
     cluster.evict(lead)
-    until(lambda: cluster.pod(0) not in ("", lead), PATIENCE)
-    second = until(lambda: (answer := asked(cluster)) != first and answer, PATIENCE)
+    until(lambda: cluster.pod(0) not in ("", lead), STEP_SECONDS)
+    second = until(lambda: (answer := asked(cluster)) != first and answer, STEP_SECONDS)
     assert [second] == in_web(cluster, 0, "cat /tmp/web/id")
 
 
@@ -62,7 +62,7 @@ def test_a_container_on_the_lead_only_restarts_and_ends_as_a_sidecar(release: In
     """A container that fails is restarted alone; when the work is over, all containers end at once."""
     cluster = release(web(command="exit 3"), {"runFlux": True})
     cluster.wait_for("0-2")
-    until(lambda: statuses(cluster)[0]["restartCount"] > 1, PATIENCE)
+    until(lambda: statuses(cluster)[0]["restartCount"] > 1, STEP_SECONDS)
     assert statuses(cluster)[0]["lastState"]["terminated"]["exitCode"] == 3
     assert [statuses(cluster)[index]["restartCount"] for index in (1, 2)] == [0, 0]
     cluster.flux(0, "shutdown")

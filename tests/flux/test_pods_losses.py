@@ -11,7 +11,7 @@ from real_cluster import IN_PODS, Install
 
 from tools import testbed
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 
 pytestmark = IN_PODS
 
@@ -33,7 +33,7 @@ def test_a_lost_worker_comes_back_and_the_job_goes_on(release: Install, loss: st
     first, uids = cluster.broker(2), cluster.uids()[:2]
     begin = time.monotonic()
     LOSSES[loss](cluster, 2)
-    until(lambda: cluster.broker(2) not in ("", first) and cluster.up() == "0-2", PATIENCE)
+    until(lambda: cluster.broker(2) not in ("", first) and cluster.up() == "0-2", STEP_SECONDS)
     print(f"worker {loss}: back after {time.monotonic() - begin:.1f} s")
     assert cluster.flux(0, "run", "--requires=rank:2", "-N1", "echo", "again") == "again\n"
     assert cluster.uids()[:2] == uids
@@ -49,7 +49,7 @@ def test_a_lost_lead_never_completes_the_job_and_comes_back(release: Install, lo
     first, workers = cluster.broker(0), cluster.uids()[1:]
     begin = time.monotonic()
     LOSSES[loss](cluster, 0)
-    until(partial(came_back, cluster, first), PATIENCE)
+    until(partial(came_back, cluster, first), STEP_SECONDS)
     print(f"lead {loss}: all ranks back after {time.monotonic() - begin:.1f} s")
     assert cluster.uids()[1:] == workers
     cluster.exec(0, "touch", "/tmp/end")
@@ -72,7 +72,7 @@ def test_the_broker_of_an_idle_lead_comes_back_in_its_pod_each_time(release: Ins
     for _ in range(10):
         cluster.kill_broker(0)
         begin = time.monotonic()
-        until(lambda: cluster.flux(0, "run", "-N3", "--urgency=31", "echo", "again") == "again\n" * 3, PATIENCE)
+        until(lambda: cluster.flux(0, "run", "-N3", "--urgency=31", "echo", "again") == "again\n" * 3, STEP_SECONDS)
         print(f"lead's broker killed: jobs run on all nodes after {time.monotonic() - begin:.1f} s")
     assert cluster.uids() == uids
     assert sorted(cluster.flux(0, "jobs", "-n", "-o", "{id}").split()) == sorted(jobs)
@@ -94,7 +94,7 @@ def test_a_launcher_that_is_evicted_gets_the_grace_period_of_a_job(release: Inst
     command = f"trap 'echo told; exit 4' TERM; touch /tmp/runs; {UNTIL_TOLD}"
     values = {"size": 2, **QUIET, "pod": {"terminationGracePeriodSeconds": 12}}
     cluster = release(values, {"command": command, "launcher": True})
-    until(lambda: "runs" in cluster.exec(0, "ls", "/tmp"), PATIENCE)
+    until(lambda: "runs" in cluster.exec(0, "ls", "/tmp"), STEP_SECONDS)
     pod = cluster.pod(0)
     log = subprocess.Popen(
         ["kubectl", "-n", cluster.namespace, "logs", "-f", pod],
@@ -105,7 +105,7 @@ def test_a_launcher_that_is_evicted_gets_the_grace_period_of_a_job(release: Inst
     cluster.evict(pod)
     if in_time:
         cluster.kubectl("exec", pod, "--", "touch", "/tmp/end")
-    said, _ = log.communicate(timeout=PATIENCE)
+    said, _ = log.communicate(timeout=STEP_SECONDS)
     if in_time:
         assert said == "done\n"
         assert "Complete" in cluster.wait_for_end()
@@ -113,7 +113,7 @@ def test_a_launcher_that_is_evicted_gets_the_grace_period_of_a_job(release: Inst
         assert "told" in said.splitlines()
         assert "minicluster: the launcher is told to stop: the pod's grace period is over" in said.splitlines()
         # the launcher runs again, in a new pod
-        until(lambda: cluster.pod(0) not in ("", pod), PATIENCE)
+        until(lambda: cluster.pod(0) not in ("", pod), STEP_SECONDS)
 
 
 # A container that is killed ----------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def killed_and_back(cluster: FluxRelease, index: int, ranks: str) -> None:
         pytest.skip("the pods' processes are on another machine")
     broker, uids, begin = cluster.broker(index), cluster.uids(), time.monotonic()
     cluster.kill_container(index)
-    until(lambda: cluster.broker(index) not in ("", broker) and cluster.up() == ranks, PATIENCE, "the broker")
+    until(lambda: cluster.broker(index) not in ("", broker) and cluster.up() == ranks, STEP_SECONDS, "the broker")
     print(f"container {index} killed: all ranks back after {time.monotonic() - begin:.1f} s")
     assert cluster.uids() == uids
 
@@ -163,7 +163,7 @@ def test_the_work_of_a_killed_lead_begins_anew_in_a_new_pod(release: Install) ->
         pytest.skip("the pods' processes are on another machine")
     before, begin = cluster.uids(), time.monotonic()
     cluster.kill_container(0)
-    until(lambda: cluster.uids() and cluster.uids()[0] not in before and cluster.up() == "0-1", PATIENCE)
+    until(lambda: cluster.uids() and cluster.uids()[0] not in before and cluster.up() == "0-1", STEP_SECONDS)
     print(f"lead with work killed: all ranks back after {time.monotonic() - begin:.1f} s")
     cluster.exec(0, "touch", "/tmp/end")
     assert "Complete" in cluster.wait_for_end()

@@ -15,7 +15,7 @@ from support import Process
 
 from tools import testbed
 from tools.clients import Done, until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME
 
 pytestmark = [IN_PODS, pytest.mark.filterwarnings("ignore:Unverified HTTPS request")]
@@ -54,7 +54,7 @@ def start(cluster: FluxRelease, tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-def done(process: Process, seconds: float = 4 * PATIENCE) -> Done:
+def done(process: Process, seconds: float = 4 * STEP_SECONDS) -> Done:
     """Return how a process ends."""
     out, err = process.communicate(timeout=seconds)
     return Done(process.returncode, out, err)
@@ -119,7 +119,7 @@ def test_an_interrupted_matrix_goes_on_where_it_stopped(cluster: FluxRelease, st
     work = ("--", "sh", "-c", 'echo begun; [ "$FLUX_JOB_SIZE" = 1 ] || exec sleep 20')
     process = start(*work)
     begun = folder / "size-2" / "iteration-1" / "output.txt.new"
-    until(lambda: begun.exists() and "begun" in begun.read_text(), 4 * PATIENCE)
+    until(lambda: begun.exists() and "begun" in begun.read_text(), 4 * STEP_SECONDS)
     process.send_signal(signal.SIGINT)
     ended = done(process)
     assert ended.code == 128 + signal.SIGINT

@@ -10,7 +10,7 @@ from support import Helm
 
 from tools import testbed
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME
 
 pytestmark = IN_PODS
@@ -38,10 +38,10 @@ def test_brokers_in_the_host_network_never_share_a_node(release: Install) -> Non
     first = release({"size": 1, "maxSize": 2, **QUIET, "pod": here}, ONE_CORE)
     first.wait_for("0")
     first.upgrade("--set", "size=2")
-    until(lambda: len(first.pods()) == 2 and waits_for_a_port(first), PATIENCE)
+    until(lambda: len(first.pods()) == 2 and waits_for_a_port(first), STEP_SECONDS)
     first.upgrade("--set", "size=1")
     second = release({"size": 1, **QUIET, "pod": here}, {**ONE_CORE, "command": "echo here"})
-    until(lambda: bool(second.pods()) and waits_for_a_port(second), PATIENCE)
+    until(lambda: bool(second.pods()) and waits_for_a_port(second), STEP_SECONDS)
     first.flux(0, "shutdown")
     assert second.wait_for_end().keys() >= {"Complete"}
     assert second.log(0) == "here\n"
@@ -55,8 +55,8 @@ def test_a_sidecar_port_is_reachable_while_another_container_crashes(release: In
     cluster.wait_for("0-1")
     ask = f"import urllib.request as u; print(u.urlopen('http://{NAME}-web:8000', timeout=2).read().decode(), end='')"
     answer = partial(cluster.exec, 0, "python3", "-c", ask)
-    until(lambda: restarts(cluster, "bad") >= 2, PATIENCE)
-    seen = {until(answer, PATIENCE) for _ in range(20)}
+    until(lambda: restarts(cluster, "bad") >= 2, STEP_SECONDS)
+    seen = {until(answer, STEP_SECONDS) for _ in range(20)}
     assert seen == {"of 0\n", "of 1\n"}
 
 

@@ -12,7 +12,7 @@ from test_pods_groups import VALUES
 
 from tools import testbed
 from tools.clients import Done, until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 
 pytestmark = [
     IN_PODS,
@@ -53,9 +53,9 @@ def test_shell_copy_and_logs_take_the_node_that_is_asked_for(release: Install, t
     words = ["minicluster", "logs", "-n", cluster.namespace, name, "--node", "gpu-0", "-f"]
     with subprocess.Popen(words, env=cluster.cluster.env, text=True, stdout=subprocess.PIPE, stderr=-1) as logs:
         assert minicluster("shell", name, "--node", "gpu-0", stdin=NOTE).code == 0
-        until(lambda: "a note\n" in minicluster("logs", name, "--node", "gpu-0").out, PATIENCE)
+        until(lambda: "a note\n" in minicluster("logs", name, "--node", "gpu-0").out, STEP_SECONDS)
         cluster.exec(0, "touch", "/tmp/end")
-        out, err = logs.communicate(timeout=PATIENCE)
+        out, err = logs.communicate(timeout=STEP_SECONDS)
     assert "a note\n" in out
     assert (logs.returncode, err) == (0, f"minicluster: {name}-gpu-0 has ended: Complete\n")
 
@@ -67,11 +67,11 @@ def test_the_sdk_scales_a_group_and_reads_the_log_of_its_node(
         monkeypatch.setenv(name, value)
     release_of = release(VALUES, {"cores": 1})
     with MiniCluster.connect(release_of.name, release_of.namespace) as cluster:
-        cluster.scale(2, group="spot", wait=True, timeout=PATIENCE)
+        cluster.scale(2, group="spot", wait=True, timeout=STEP_SECONDS)
         assert release_of.up() == "0,2,4-5"
         assert [(each["name"], each["nodes"]["up"]) for each in cluster.status()["groups"]] == [("gpu", 1), ("spot", 2)]
         minicluster = command(release_of)
         assert minicluster("shell", release_of.name, "--node", "spot-1", stdin=NOTE).code == 0
-        until(lambda: "a note" in list(cluster.logs(node="spot-1")), PATIENCE)
-        cluster.scale(0, group="spot", wait=True, timeout=PATIENCE)
+        until(lambda: "a note" in list(cluster.logs(node="spot-1")), STEP_SECONDS)
+        cluster.scale(0, group="spot", wait=True, timeout=STEP_SECONDS)
         assert release_of.up() == "0,2"

@@ -10,7 +10,7 @@ from pod_jobs import QUIET, ids, submit
 from real_cluster import IN_PODS, NODE_FOLDER, Install
 
 from tools.clients import Done, until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME, bind
 
 #: Another image that can run Flux; without it, only maxSize changes
@@ -49,7 +49,7 @@ def test_no_job_is_lost_and_only_the_requeued_start_again(cluster: FluxRelease, 
     holds = set(
         submit(cluster, "--cc=1-10", "sh", "-c", f"{NOTES}; until [ -e /shared/end ]; do sleep 1; done").split()
     )
-    until(lambda: list(results(cluster).values()).count("RUN") == 20, PATIENCE)
+    until(lambda: list(results(cluster).values()).count("RUN") == 20, STEP_SECONDS)
     waits = set(submit(cluster, "--cc=1-200", "sh", "-c", NOTES).split())
     changes = ["--set", "maxSize=4", "--set", "size=3"]
     changes += ["--set", f"containers[0].image={OTHER}"] if OTHER else []
@@ -61,7 +61,7 @@ def test_no_job_is_lost_and_only_the_requeued_start_again(cluster: FluxRelease, 
     (tmp_path / "shared" / "end").touch()
     cluster.wait_for("0-2")
     assert [cluster.get(kind, name)["metadata"]["uid"] for kind, name in kept(cluster)] == [secret, service]
-    until(lambda: set(results(cluster).values()) == {"COMPLETED", "CANCELED"}, 2 * PATIENCE)
+    until(lambda: set(results(cluster).values()) == {"COMPLETED", "CANCELED"}, 2 * STEP_SECONDS)
     found = results(cluster)
     assert set(found) == ends | waits | holds | copies
     assert {job for job, result in found.items() if result == "CANCELED"} == holds
@@ -85,4 +85,4 @@ def test_an_image_that_can_not_start_is_rolled_back_with_the_queue(cluster: Flux
     assert last.endswith(": it is rolled back and runs as before")
     assert results(cluster) == {waits: "SCHED"}
     cluster.flux(0, "queue", "start")
-    assert until(lambda: set(results(cluster).values()) == {"COMPLETED"}, PATIENCE)
+    assert until(lambda: set(results(cluster).values()) == {"COMPLETED"}, STEP_SECONDS)

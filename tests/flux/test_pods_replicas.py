@@ -9,7 +9,7 @@ from pod_jobs import QUIET, UNTIL_TOLD, ended, size, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 
 pytestmark = IN_PODS
 
@@ -46,11 +46,11 @@ def scale(cluster: FluxRelease, nodes: int) -> None:
     cluster.kubectl("scale", "deployment", cluster.name, f"--replicas={nodes}")
 
 
-def settles(cluster: FluxRelease, nodes: int, seconds: float = PATIENCE) -> None:
+def settles(cluster: FluxRelease, nodes: int, seconds: float = STEP_SECONDS) -> None:
     """Wait until the cluster has a size, in Flux, in the Job and in the replicas."""
     until(lambda: size(cluster) == nodes, seconds)
     cluster.wait_for(to_idset(range(nodes)))
-    until(lambda: replicas(cluster) == nodes, PATIENCE)
+    until(lambda: replicas(cluster) == nodes, STEP_SECONDS)
 
 
 def test_kubectl_scale_grows_and_shrinks_the_cluster_and_ends_no_job(release: Install) -> None:
@@ -59,13 +59,13 @@ def test_kubectl_scale_grows_and_shrinks_the_cluster_and_ends_no_job(release: In
     scale(cluster, 4)
     settles(cluster, 4)
     job = submit(cluster, "--requires=rank:3", "-n1", "sh", "-c", UNTIL_TOLD)
-    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", job).strip() == "RUN", PATIENCE)
+    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", job).strip() == "RUN", STEP_SECONDS)
     scale(cluster, 1)
     # the request waits for the job, which is on the highest node
-    until(lambda: cluster.exec(0, "/mnt/flux/bin/minicluster-scale").strip() == "1", PATIENCE)
+    until(lambda: cluster.exec(0, "/mnt/flux/bin/minicluster-scale").strip() == "1", STEP_SECONDS)
     assert (size(cluster), replicas(cluster)) == (4, 1)
     cluster.exec(3, "touch", "/tmp/end")
-    until(lambda: ended(cluster, job) == "COMPLETED", PATIENCE)
+    until(lambda: ended(cluster, job) == "COMPLETED", STEP_SECONDS)
     settles(cluster, 1)
     assert cluster.items("replicasets") == []
 
@@ -79,10 +79,10 @@ def test_a_horizontal_pod_autoscaler_on_cpu_use_grows_and_shrinks_the_cluster(re
     scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "scaler"}}
     cluster.kubectl("apply", "--filename=-", stdin=json.dumps({**scaler, "spec": {"scaleTargetRef": target, **BY_CPU}}))
     burn = submit(cluster, "-n1", "sh", "-c", "while [ ! -e /tmp/end ]; do :; done")
-    settles(cluster, 3, 3 * PATIENCE)
+    settles(cluster, 3, 3 * STEP_SECONDS)
     cluster.flux(0, "exec", "-r", "all", "touch", "/tmp/end")
-    until(lambda: ended(cluster, burn) == "COMPLETED", PATIENCE)
-    settles(cluster, 1, 3 * PATIENCE)
+    until(lambda: ended(cluster, burn) == "COMPLETED", STEP_SECONDS)
+    settles(cluster, 1, 3 * STEP_SECONDS)
     events = [event["message"] for event in cluster.items("events", "--field-selector=reason=SuccessfulRescale")]
     print("\n".join(events))
     assert any("All metrics below target" in message for message in events)

@@ -9,7 +9,7 @@ from pod_jobs import ONE_CORE, UNTIL_TOLD, submit
 from real_cluster import IN_PODS, NODE_FOLDER, Install
 
 from tools.clients import Done, until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME
 
 pytestmark = [IN_PODS, pytest.mark.parametrize("scheduler", ["Fluxion"], indirect=True)]
@@ -51,7 +51,7 @@ def test_jobs_lists_the_queue_and_after_the_end_the_report_in_the_log(release: I
         ("fails", "INACTIVE", "FAILED", 3, f"{NAME}-0", {}),
         ("waits", "SCHED", None, None, None, {}),
     ]
-    until(lambda: ends(rows(cluster)) == expected, PATIENCE)
+    until(lambda: ends(rows(cluster)) == expected, STEP_SECONDS)
     assert jobs(cluster).out.splitlines()[3].split()[1:] == ["waits", "-", "PENDING", "-", "-", "-"]
     live = rows(cluster)
     assert cluster.flux(0, "job", "id", "--to=dec", waits).strip() == str(live[2]["number"])
@@ -76,10 +76,10 @@ def test_a_lead_that_is_evicted_and_one_that_ends_replace_the_file(release: Inst
     cluster.wait_for("0")
     submit(cluster, "--job-name=held", "--urgency=hold", "true")
     runs = submit(cluster, "--job-name=runs", "sleep", "600")
-    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", runs).strip() == "RUN", PATIENCE)
+    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{state}", runs).strip() == "RUN", STEP_SECONDS)
     first = cluster.pod(0)
     cluster.evict(first)
-    until(lambda: cluster.pod(0) not in ("", first) and cluster.up() == "0", PATIENCE)
+    until(lambda: cluster.pod(0) not in ("", first) and cluster.up() == "0", STEP_SECONDS)
 
     def found() -> list[tuple[Any, ...]]:
         return [job[:4] for job in ends([json.loads(line) for line in file.read_text().splitlines()])]
@@ -87,7 +87,7 @@ def test_a_lead_that_is_evicted_and_one_that_ends_replace_the_file(release: Inst
     assert found() == [("held", "SCHED", None, None), ("runs", "INACTIVE", "CANCELED", 143)]
     cluster.flux(0, "run", "--job-name=later", "true")
     cluster.uninstall()
-    until(lambda: len(found()) == 3, PATIENCE)
+    until(lambda: len(found()) == 3, STEP_SECONDS)
     assert found()[2] == ("later", "INACTIVE", "COMPLETED", 0)
 
 

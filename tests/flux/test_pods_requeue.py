@@ -9,7 +9,7 @@ from pod_jobs import ONE_CORE, QUIET, submit
 from real_cluster import IN_PODS, NODE_FOLDER, Install
 
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 
 pytestmark = IN_PODS
 
@@ -47,8 +47,8 @@ def test_a_job_saves_its_state_and_continues_when_its_pod_is_told_to_stop(
         cluster.upgrade("--set", "size=2")
     else:
         cluster.kubectl("delete", "pod", "--wait=false", cluster.pod(1), cluster.pod(2))
-    until((tmp_path / "state").exists, PATIENCE)
-    until(lambda: len(rows(cluster)) == 2, PATIENCE)
+    until((tmp_path / "state").exists, STEP_SECONDS)
+    until(lambda: len(rows(cluster)) == 2, STEP_SECONDS)
     [(job, (result, note)), (copy, _)] = sorted(rows(cluster).items(), key=lambda each: each[0] != first)
     assert result == "CANCELED"
     assert note == f"minicluster: the pod was told to stop and its grace period is over: it runs again as {copy}"
@@ -56,9 +56,9 @@ def test_a_job_saves_its_state_and_continues_when_its_pod_is_told_to_stop(
     if stop == "shrink":
         cluster.upgrade("--set", "size=3")
     cluster.wait_for("0-2")
-    until(lambda: len((tmp_path / "log").read_text().splitlines()) == 2, PATIENCE)
+    until(lambda: len((tmp_path / "log").read_text().splitlines()) == 2, STEP_SECONDS)
     (tmp_path / "end").touch()
-    assert until(lambda: rows(cluster)[copy][0] == "COMPLETED", PATIENCE)
+    assert until(lambda: rows(cluster)[copy][0] == "COMPLETED", STEP_SECONDS)
     before, after = (tmp_path / "log").read_text().splitlines()
     assert before == "starts at 0"
     assert after == f"starts at {(tmp_path / 'state').read_text().strip()}" != before

@@ -16,7 +16,7 @@ from support import Process
 
 from tools import testbed
 from tools.clients import Done
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME
 
 pytestmark = [IN_PODS, pytest.mark.filterwarnings("ignore:Unverified HTTPS request")]
@@ -52,7 +52,7 @@ def start(cluster: FluxRelease, tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-def done(process: Process, seconds: float = 2 * PATIENCE) -> Done:
+def done(process: Process, seconds: float = 2 * STEP_SECONDS) -> Done:
     """Return how a process ends."""
     out, err = process.communicate(timeout=seconds)
     return Done(process.returncode, out, err)

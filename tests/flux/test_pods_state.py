@@ -8,7 +8,7 @@ from pod_jobs import ONE_CORE, QUIET, ended, submit, wait_for_checkpoint
 from real_cluster import IN_PODS, NODE_FOLDER, Install
 
 from tools.clients import until
-from tools.releases import PATIENCE
+from tools.releases import STEP_SECONDS
 from tools.testbed import bind, offer
 
 pytestmark = IN_PODS
@@ -59,11 +59,11 @@ def test_jobs_survive_the_loss_of_the_lead_by_where_the_state_is_kept(
         cluster.evict(first)
     elif loss == "suspend":
         cluster.upgrade(suspend=True)
-        until(lambda: not cluster.pods(), PATIENCE, "the end of the pods")
+        until(lambda: not cluster.pods(), STEP_SECONDS, "the end of the pods")
         cluster.upgrade(suspend=False)
     else:
         cluster.uninstall()
         cluster.install()
-    until(lambda: cluster.broker(0) not in ("", broker) and cluster.up() == "0", PATIENCE)
-    until(lambda: cluster.flux(0, "run", "echo", "up") == "up\n", PATIENCE)
+    until(lambda: cluster.broker(0) not in ("", broker) and cluster.up() == "0", STEP_SECONDS)
+    until(lambda: cluster.flux(0, "run", "echo", "up") == "up\n", STEP_SECONDS)
     assert (ended(cluster, runs), ended(cluster, waits)) == SURVIVES[kept, loss]

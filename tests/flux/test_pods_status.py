@@ -9,7 +9,7 @@ from minicluster.idset import to_idset
 from real_cluster import IN_PODS, Install
 
 from tools.clients import KubernetesCluster, until
-from tools.releases import PATIENCE, FluxRelease, index_of
+from tools.releases import STEP_SECONDS, FluxRelease, index_of
 from tools.testbed import NAME
 
 pytestmark = IN_PODS
@@ -111,7 +111,7 @@ def test_status_follows_a_cluster_that_grows_and_loses_its_lead(release: Install
     until(lambda: found(cluster)["nodes"] == {"up": 3, "drained": 0, "missing": 0, "notStarted": 2})
     cluster.kubectl("delete", "pod", cluster.pod(0), "--wait=false")
     until(lambda: found(cluster)["state"] == "Starting")
-    until(lambda: found(cluster)["state"] == "Running", PATIENCE)
+    until(lambda: found(cluster)["state"] == "Running", STEP_SECONDS)
     cluster.flux(0, "shutdown")
     assert "Complete" in cluster.wait_for_end()
     assert "\nState        Complete\n" in status(cluster)
@@ -119,7 +119,7 @@ def test_status_follows_a_cluster_that_grows_and_loses_its_lead(release: Install
 
 def test_status_names_an_image_that_can_not_be_pulled(release: Install) -> None:
     cluster = release({"size": 2, "logging": {"quiet": True}}, {"image": "localhost:1/not-there"})
-    until(lambda: found_waits(cluster), PATIENCE)
+    until(lambda: found_waits(cluster), STEP_SECONDS)
 
 
 def found_waits(cluster: FluxRelease) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease, is_live
+from tools.releases import STEP_SECONDS, FluxRelease, is_live
 
 pytestmark = [IN_PODS, pytest.mark.parametrize("mode", ["image", "copy"])]
 #: How many pods, or groups of pods, each test stops
@@ -32,9 +32,9 @@ def test_workers_can_be_told_to_stop_at_any_instant(release: Install, mode: str)
         until(lambda: len(cluster.pods()) == 5, what="the pods")
         time.sleep(step % 41 * STEP)  # no synchronisation: the instant is what varies
         resize(cluster, 1)
-        until(lambda: len(cluster.pods()) == 1, PATIENCE, "the end of the pods")
+        until(lambda: len(cluster.pods()) == 1, STEP_SECONDS, "the end of the pods")
         assert "Failed" not in cluster.conditions(), f"step {step}: {cluster.conditions()}"
-    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{id}") == "", PATIENCE, "the end of the jobs")
+    until(lambda: cluster.flux(0, "jobs", "-n", "-o", "{id}") == "", STEP_SECONDS, "the end of the jobs")
     results = cluster.flux(0, "jobs", "-a", "-n", "-c0", "-o", "{result}").split()
     assert results == ["COMPLETED"] * STOPS * 8
 

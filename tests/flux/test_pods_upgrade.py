@@ -9,7 +9,7 @@ from real_cluster import Install, need_image
 from test_pods_replace import results
 
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import bind
 
 OTHER, MARKS = need_image("MINICLUSTER_TEST_OTHER_IMAGE", "what runs Flux as well")
@@ -40,7 +40,7 @@ def test_queued_jobs_survive_an_upgrade_to_another_image_and_one_that_is_rolled_
     uid = cluster.get("job")["metadata"]["uid"]
     runs = submit(cluster, "-n1", "sleep", "3600")
     waits = submit(cluster, "-n4", "true")
-    until(lambda: results(cluster).get(runs) == "RUN", PATIENCE)
+    until(lambda: results(cluster).get(runs) == "RUN", STEP_SECONDS)
     runner = cluster.values["containers"][0]
     cluster.upgrade("--timeout", "4m", containers=[{**runner, "image": OTHER}])
     # the hook has waited for the quorum
@@ -57,14 +57,14 @@ def test_queued_jobs_survive_an_upgrade_to_another_image_and_one_that_is_rolled_
     assert waits in results(cluster)
     for job in [job for job, state in results(cluster).items() if state == "RUN"]:
         cluster.flux(0, "cancel", job)
-    assert until(lambda: results(cluster).get(waits) == "COMPLETED", PATIENCE)
+    assert until(lambda: results(cluster).get(waits) == "COMPLETED", STEP_SECONDS)
 
 
 def test_a_suspended_minicluster_gets_other_resources_and_keeps_its_queue(cluster: FluxRelease) -> None:
     uid = cluster.get("job")["metadata"]["uid"]
     waits = submit(cluster, "--urgency=hold", "true")
     cluster.upgrade(suspend=True)
-    until(lambda: not cluster.pods(), PATIENCE)
+    until(lambda: not cluster.pods(), STEP_SECONDS)
     runner = {**cluster.values["containers"][0], "resources": {"requests": {"memory": "65Mi"}}}
     cluster.upgrade(containers=[runner], pod={**cluster.values["pod"], "annotations": {"example.com/a": "b"}})
     cluster.upgrade(suspend=False)

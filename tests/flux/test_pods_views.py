@@ -9,7 +9,7 @@ from pod_jobs import ended, submit, wait_for_checkpoint
 from real_cluster import IN_PODS, Install
 
 from tools.clients import until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME, bind, views
 
 pytestmark = [IN_PODS, pytest.mark.parametrize("view", views() or [""])]
@@ -70,6 +70,6 @@ def test_a_kept_queue_survives_its_lead(release: Install, view: str, volume: str
     before = cluster.broker(0)
     wait_for_checkpoint(cluster)
     cluster.kill_broker(0)
-    until(lambda: cluster.broker(0) not in ("", before) and cluster.up() == "0-1", PATIENCE)
+    until(lambda: cluster.broker(0) not in ("", before) and cluster.up() == "0-1", STEP_SECONDS)
     cluster.flux(0, "job", "urgency", held, "16")
-    assert until(lambda: ended(cluster, held), PATIENCE) == "COMPLETED"
+    assert until(lambda: ended(cluster, held), STEP_SECONDS) == "COMPLETED"

@@ -10,7 +10,7 @@ from real_cluster import Install, Need, need_image
 from support import ROOT
 
 from tools.clients import until
-from tools.releases import PATIENCE
+from tools.releases import STEP_SECONDS
 from tools.testbed import bind
 
 IMAGE, pytestmark = need_image("MINICLUSTER_TEST_WORKFLOW_IMAGE", "workflow tools")
@@ -101,7 +101,7 @@ def test_a_workflow_tool_completes_its_work_after_its_lead_is_killed(
     need(tool)
     cluster = release(*example(tool))
     bind(cluster, "data", volume, tmp_path / "data")
-    until(lambda: cluster.pod(0) and STARTED[tool] in cluster.log(0), PATIENCE)
+    until(lambda: cluster.pod(0) and STARTED[tool] in cluster.log(0), STEP_SECONDS)
     cluster.kubectl("delete", "pod", cluster.pod(0), "--grace-period=0", "--force")
     conditions = cluster.wait_for_end()
     log = cluster.log(0)

@@ -11,7 +11,7 @@ from pod_jobs import ONE_CORE, QUIET, ended, size, submit
 from real_cluster import IN_PODS, Install
 
 from tools.clients import Done, until
-from tools.releases import PATIENCE, FluxRelease
+from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME, bind
 
 pytestmark = IN_PODS
@@ -48,12 +48,12 @@ def is_suspended(cluster: FluxRelease) -> bool:
 
 
 def falls_asleep(cluster: FluxRelease) -> None:
-    until(lambda: is_suspended(cluster), SECONDS + PATIENCE, "the suspension")
+    until(lambda: is_suspended(cluster), SECONDS + STEP_SECONDS, "the suspension")
 
 
 def sleeps(cluster: FluxRelease) -> None:
     falls_asleep(cluster)
-    until(lambda: not cluster.pods(), PATIENCE, "the end of the pods")
+    until(lambda: not cluster.pods(), STEP_SECONDS, "the end of the pods")
 
 
 def test_an_idle_cluster_is_suspended_and_a_command_wakes_it(cluster: FluxRelease) -> None:
@@ -91,10 +91,10 @@ def test_a_job_that_waits_in_a_suspended_cluster_runs_when_it_wakes(cluster: Flu
     held = submit(cluster, "--urgency=hold", "true")
     # by hand, because a cluster with a held job is not idle
     patch(cluster, {"spec": {"suspend": True}})
-    until(lambda: not cluster.pods(), PATIENCE, "the end of the pods")
+    until(lambda: not cluster.pods(), STEP_SECONDS, "the end of the pods")
     patch(cluster, {"metadata": {"annotations": {"minicluster/suspended": WHY}}})
     assert run(cluster, "flux", "--", "job", "urgency", held, "16").code == 0
-    until(lambda: ended(cluster, held) == "COMPLETED", PATIENCE, "the end of the job")
+    until(lambda: ended(cluster, held) == "COMPLETED", STEP_SECONDS, "the end of the job")
 
 
 def patch(cluster: FluxRelease, change: Any) -> None:
@@ -107,7 +107,7 @@ def test_two_commands_wake_a_cluster_while_its_pods_end(cluster: FluxRelease) ->
     command = words(cluster, "flux", "--", "run", "hostname")
     with ExitStack() as stack:
         both = [stack.enter_context(start(cluster, command)) for _ in range(2)]
-        assert [process.communicate(timeout=2 * PATIENCE)[0] for process in both] == [f"{NAME}-0\n"] * 2
+        assert [process.communicate(timeout=2 * STEP_SECONDS)[0] for process in both] == [f"{NAME}-0\n"] * 2
     assert [process.returncode for process in both] == [0, 0]
 
 
@@ -122,4 +122,4 @@ def test_a_job_submitted_while_the_pods_end_wakes_the_cluster(cluster: FluxRelea
     done = cluster.run_in(lead, "/mnt/flux/bin/flux", "submit", "true")
     if done.code:
         pytest.skip("the lead had ended before a job could be submitted")
-    until(lambda: ended(cluster, done.out.strip()) == "COMPLETED", PATIENCE, "the end of the job")
+    until(lambda: ended(cluster, done.out.strip()) == "COMPLETED", STEP_SECONDS, "the end of the job")

@@ -22,13 +22,13 @@ from typing import Any
 from tools import testbed
 from tools.chaos.jobs import Jobs
 from tools.chaos.leaks import footprint, leaks
-from tools.chaos.troubles import MAX, SIZE, Chaos, OverError, say
+from tools.chaos.troubles import FIRST_NODES, MOST_NODES, Chaos, OverError, say
 from tools.chaos.verdict import verdict
 from tools.releases import FluxRelease
 
 VALUES: Mapping[str, Any] = {
-    "size": SIZE,
-    "maxSize": MAX,
+    "size": FIRST_NODES,
+    "maxSize": MOST_NODES,
     "containers": [{"name": "side", "command": "sleep infinity"}],
     "backoffLimit": 10000,
     "metrics": {"enabled": True},
@@ -88,8 +88,8 @@ def main() -> int:
     say(f"--scheduler {arguments.scheduler} --seed {arguments.seed}")
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, installed(arguments, Path(folder)) as cluster:
-        cluster.wait_for(f"0-{SIZE - 1}")
-        before = footprint(cluster, SIZE)
+        cluster.wait_for(f"0-{FIRST_NODES - 1}")
+        before = footprint(cluster, FIRST_NODES)
         chance = random.Random(arguments.seed)
         jobs = Jobs(cluster, chance)
         chaos = Chaos(cluster, jobs, chance, arguments.drain, arguments.apiserver, arguments.lose)
@@ -100,7 +100,7 @@ def main() -> int:
             chaos.go(by_count if is_counted else chaos.for_seconds(arguments.seconds), arguments.pause)
             settled = chaos.settle()
             counts, faults = verdict(jobs.submitted, jobs.starts(), jobs.known(), chaos.kills)
-            after = footprint(cluster, SIZE)
+            after = footprint(cluster, FIRST_NODES)
             faults += leaks(before, after, len(jobs.submitted))
         except OverError as error:
             faults = [str(error)]

@@ -15,11 +15,11 @@ from tools.chaos.verdict import Span
 from tools.clients import ClusterError, output
 from tools.releases import MOUNT, FluxRelease
 
-SIZE, MAX = 3, 5
+FIRST_NODES, MOST_NODES = 3, 5
 #: Seconds until the cluster must be whole and its queue empty again: the Job's back-off of an index is up to 600 s
-SETTLE = 900.0
+SETTLE_SECONDS = 900.0
 #: Seconds from the command that kills a lead until it is dead for certain
-DYING = 5.0
+DYING_SECONDS = 5.0
 #: The errors of commands whose target was lost in an earlier trouble.
 MISSED = (AssertionError, ClusterError, json.JSONDecodeError)
 
@@ -43,7 +43,7 @@ class Chaos:
     missed: Counter[str] = field(default_factory=Counter)
     outages: list[float] = field(default_factory=list)  #: seconds without a lead
     drained: set[str] = field(default_factory=set)  #: ranks that `drain_rank` has drained
-    size: int = SIZE
+    size: int = FIRST_NODES
 
     def troubles(self) -> dict[str, tuple[Callable[[], None], int]]:
         """Return the troubles by name, each with its relative frequency."""
@@ -72,7 +72,7 @@ class Chaos:
 
     def worker(self) -> int:
         """Return the index of a worker that runs."""
-        running = [index for index in range(1, MAX) if self.release.pod(index)]
+        running = [index for index in range(1, MOST_NODES) if self.release.pod(index)]
         assert running, "no worker runs"
         return self.chance.choice(running)
 
@@ -88,7 +88,7 @@ class Chaos:
         try:
             kill()
         finally:
-            self.kills.append(Span(begin, time.time() + DYING))
+            self.kills.append(Span(begin, time.time() + DYING_SECONDS))
 
     def kill_in(self, index: int, container: str) -> None:
         """Kill the children of a container's first process."""
@@ -97,7 +97,7 @@ class Chaos:
 
     def resize(self, size: int = 0) -> None:
         """Ask for another size."""
-        size = size or self.chance.choice([n for n in range(1, MAX + 1) if n != self.size])
+        size = size or self.chance.choice([n for n in range(1, MOST_NODES + 1) if n != self.size])
         self.release.upgrade("--set", f"size={size}")
         self.size = size
 
@@ -209,7 +209,7 @@ class Chaos:
     def settle(self) -> float:
         """Ask for the first size again; return after how many seconds the cluster is whole and idle."""
         begin = time.monotonic()
-        self.wait(lambda: self.tried(lambda: self.resize(SIZE)))
+        self.wait(lambda: self.tried(lambda: self.resize(FIRST_NODES)))
         for rank in list(self.drained):
             self.wait(lambda rank=rank: self.tried(lambda: self.undrain(rank)))  # type: ignore[misc]
         self.wait(lambda: self.tried(self.whole))
@@ -217,22 +217,22 @@ class Chaos:
 
     def wait(self, found: Callable[[], bool]) -> None:
         """Wait until found() is true. Raises OverError when the Job ends, and when it takes too long."""
-        end = time.monotonic() + SETTLE
+        end = time.monotonic() + SETTLE_SECONDS
         while not found():
             if ends := list(self.release.conditions().values()):
                 raise OverError(f"the Job is {ends[-1]['type']}: {ends[-1].get('message')}")
             if time.monotonic() > end:
                 raise OverError(
-                    f"not within {SETTLE:.0f} s; pods: {[p['metadata']['name'] for p in self.release.pods()]}"
+                    f"not within {SETTLE_SECONDS:.0f} s; pods: {[p['metadata']['name'] for p in self.release.pods()]}"
                 )
             time.sleep(0.5)
 
     def whole(self) -> None:
         """Raise AssertionError while a node is missing or drained, or there are jobs."""
-        assert self.release.up() == f"0-{SIZE - 1}"
+        assert self.release.up() == f"0-{FIRST_NODES - 1}"
         assert self.release.flux(0, "jobs", "-n", "-o", "{id}") == ""
         assert self.release.flux(0, "resource", "status", "-n", "-s", "drain", "-o", "{ranks}").strip() == ""
-        assert len(self.release.uids()) == SIZE
+        assert len(self.release.uids()) == FIRST_NODES
 
     @staticmethod
     def tried(do: Callable[[], object]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 #: Seconds of work that a kill of the lead can undo: `state.syncSeconds`, and 2 for clock differences.
-WINDOW = 3.0
+WINDOW_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def verdict(
 
 def _in_window(moment: float, kills: Iterable[Span]) -> bool:
     """Return whether a kill of the lead may have undone an event at this moment."""
-    return any(kill.begin - WINDOW <= moment <= kill.end for kill in kills)
+    return any(kill.begin - WINDOW_SECONDS <= moment <= kill.end for kill in kills)
 
 
 def _last(moment: float, kills: Iterable[Span]) -> str:
