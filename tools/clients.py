@@ -79,9 +79,10 @@ def output(
 def until(found: Callable[[], T], seconds: float = WAIT_SECONDS, what: str = "", pause: float = 0.05) -> T:
     """Ask again and again, and return the first true value; a ProcessError means "not yet".
 
+    ``pause`` seconds are between two questions, and in a long wait an eighth of it: what is waited for needs the cores.
     Raises TooLateError when there is none after ``seconds``.
     """
-    end = time.monotonic() + seconds
+    begin = time.monotonic()
     while True:
         why = ""
         try:
@@ -89,9 +90,10 @@ def until(found: Callable[[], T], seconds: float = WAIT_SECONDS, what: str = "",
                 return value
         except ProcessError as error:
             why = f": {error}"
-        if time.monotonic() > end:
+        waited = time.monotonic() - begin
+        if waited > seconds:
             raise TooLateError(f"{what or 'what was waited for'}: not within {seconds:g} s{why}")
-        time.sleep(pause)
+        time.sleep(max(pause, waited / 8))
 
 
 def run_program(main: Callable[[], None]) -> None:

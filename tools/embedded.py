@@ -22,6 +22,8 @@ from tools.clients import WAIT_SECONDS, ClusterError, KubernetesCluster
 
 KWOK_CONFIG = Path(__file__).with_name("kwok.yaml")
 NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "250"}
+#: The annotation with which a simulated pod ends (kwok.yaml)
+EXIT_CODE = "kwok.x-k8s.io/exit-code"
 #: With setpriv, the kernel kills a program of the control plane when the process that started it ends.
 LEASH = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
@@ -90,8 +92,7 @@ class EmbeddedCluster(KubernetesCluster):
 
     def end_pod(self, namespace: str, name: str, code: int) -> None:
         """Let the containers of a pod end with an exit code. Raises ProcessError."""
-        annotation = f"kwok.x-k8s.io/exit-code={code}"
-        self.kubectl("annotate", "--overwrite", "pod", name, annotation, f"--namespace={namespace}")
+        self.kubectl("annotate", "--overwrite", "pod", name, f"{EXIT_CODE}={code}", f"--namespace={namespace}")
 
     def wait(self, what: str, ready: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
         """Wait until ready() is true. Raises ClusterError, also when a part of the cluster has ended."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from quick import QuickCluster
 from support import hook_program
 
 from tools.clients import ProcessError
@@ -36,7 +37,7 @@ class HookPods:
 
     def run(self) -> None:
         """Play the pods until the test ends."""
-        while not self.stop.wait(0.1):
+        while not self.stop.wait(0.2):
             for pod in self.release.items("pods"):
                 name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
                 begun = pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
@@ -46,9 +47,11 @@ class HookPods:
 
     def _play(self, pod: dict[str, Any]) -> None:
         release = self.release
+        assert isinstance(release.cluster, QuickCluster)
         config = json.loads(release.cluster.kubeconfig.read_text())["clusters"][0]["cluster"]
         plan = json.loads(release.get("configmap", f"{release.name}-replace")["data"]["jobs.json"])
-        (self.folder / "token").write_text(release.kubectl("create", "token", pod["spec"]["serviceAccountName"]))
+        token = release.cluster.token(release.namespace, pod["spec"]["serviceAccountName"])
+        (self.folder / "token").write_text(token)
         (self.folder / "namespace").write_text(release.namespace)
         (self.folder / "ca.crt").write_text(Path(config["certificate-authority"]).read_text())
         jobs = self.program.Jobs(config["server"], self.folder)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import urllib3
 
 from tools.clients import Done, Helm, ProcessError
-from tools.embedded import EmbeddedCluster
+from tools.embedded import EXIT_CODE, EmbeddedCluster
 
 #: All resources of all groups, in one answer
 DISCOVERY = ",".join(
@@ -63,6 +63,18 @@ class QuickCluster(EmbeddedCluster):
             namespace = one["metadata"].get("namespace", "default") if resource.has_namespace else None
             self._ask("POST", resource.path(namespace), query=query, body=one)
 
+    def end_pod(self, namespace: str, name: str, code: int) -> None:
+        """Let the containers of a pod end with an exit code. Raises ProcessError."""
+        change = {"metadata": {"annotations": {EXIT_CODE: str(code)}}}
+        self._ask("PATCH", f"{self._resource('pods').path(namespace)}/{name}", body=change)
+
+    def token(self, namespace: str, account: str) -> str:
+        """Return a token of a service account, as its pods have it. Raises ProcessError."""
+        made = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        path = f"{self._resource('serviceaccounts').path(namespace)}/{account}/token"
+        found: str = self._ask("POST", path, body=made)["status"]["token"]
+        return found
+
     def empty(self, namespace: str) -> None:
         """Remove what makes pods in a namespace. The namespace stays: its end costs more requests than most tests."""
         for kind in ("jobs", "deployments"):
@@ -73,15 +85,19 @@ class QuickCluster(EmbeddedCluster):
     def _http(self) -> urllib3.HTTPSConnectionPool:
         config = json.loads(self.kubeconfig.read_text())
         address = urllib3.util.parse_url(config["clusters"][0]["cluster"]["server"])
-        headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
         authority = config["clusters"][0]["cluster"]["certificate-authority"]
-        return urllib3.HTTPSConnectionPool(address.host, address.port, ca_certs=authority, headers=headers, retries=2)
+        # a second thread plays the pods of hooks
+        return urllib3.HTTPSConnectionPool(
+            address.host, address.port, maxsize=2, ca_certs=authority, headers=headers, retries=2
+        )
 
     def _ask(
         self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Any = None, accept: str = ""
     ) -> Any:
         """Return the API server's answer. Raises ProcessError for an error, in its words."""
-        headers = {**self._http.headers, "Accept": accept or "application/json"}
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {**self._http.headers, "Accept": accept or "application/json", "Content-Type": kind}
         url = f"{path}?{urllib.parse.urlencode(query)}" if query else path
         try:
             answer = self._http.urlopen(method, url, body=json.dumps(body) if body else None, headers=headers)
