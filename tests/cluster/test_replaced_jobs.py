@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -94,63 +95,38 @@ def test_the_job_is_made_anew_and_all_else_stays(release: Release, change: Repla
     assert (job(release)[0], release.get("job")["spec"]["completions"]) == (new, 3)
 
 
+REFUSED = {
+    ("--set=maxSize=1",): "size is 2, maxSize 1: lower size, or install with a larger maxSize",
+    ("--set=maxSiz=4",): "maxSiz",
+    (
+        "--set=maxSize=4",
+        "--set=archive.path=/data/x.tgz",
+    ): "archive.path is /data/state.tgz, asked is /data/x.tgz: the queue",
+    ("--set=maxSize=4", "--set=cleanup=true"): "cleanup is true",
+}
+
+
 @pytest.mark.any_helm
 def test_what_would_fail_or_lose_the_queue_is_refused_before_anything_changes(
-    release: Release, change: Replace, asked: list[str]
+    release: Release, change: Replace, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release.install(**VALUES)
     release.running(2)
     uid = job(release)[0]
-    for options, message in {
-        ("--set=maxSize=1",): "size is 2, maxSize 1: lower size, or install with a larger maxSize",
-        ("--set=maxSiz=4",): "maxSiz",
-        (
-            "--set=maxSize=4",
-            "--set=archive.path=/data/x.tgz",
-        ): "archive.path is /data/state.tgz, asked is /data/x.tgz: the queue",
-        ("--set=maxSize=4", "--set=cleanup=true"): "cleanup is true",
-    }.items():
-        with pytest.raises(MiniClusterError) as error:
-            change(options)
-        assert message in str(error.value)
-        assert "\n" not in str(error.value)
-    assert (asked, job(release)[0]) == ([], uid)
-    assert release.revisions() == [(1, "deployed")]
-
-
-@pytest.mark.any_helm
-def test_what_kubernetes_would_refuse_is_found_before_anything_changes(
-    release: Release, change: Replace, asked: list[str]
-) -> None:
-    release.install(**VALUES)
-    release.running(2)
-    uid = job(release)[0]
+    for options, message in REFUSED.items():
+        assert message in refusal(change, options)
+    # what Kubernetes would refuse
     limits = {"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]}
-    release.cluster.create(
-        {
-            "apiVersion": "v1",
-            "kind": "LimitRange",
-            "metadata": {"name": "few", "namespace": release.namespace},
-            "spec": limits,
-        }
-    )
+    metadata = {"name": "few", "namespace": release.namespace}
+    release.cluster.create({"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits})
     large = "--set=containers[0].resources.limits.memory=2Gi"
-    with pytest.raises(
-        StateError, match=r"^nothing has changed, as the new Pod of mc would be refused: .*is 1Gi"
-    ) as error:
-        change([*NEW, large])
-    assert "\n" not in str(error.value)
-    assert (asked, job(release)[0]) == ([], uid)
+    said = refusal(change, [*NEW, large])
+    assert re.match(r"nothing has changed, as the new Pod of mc would be refused: .*is 1Gi", said)
+    assert (asked, job(release)[0], release.revisions()) == ([], uid, [(1, "deployed")])
     assert change([*NEW, large.replace("2Gi", "1Gi")])[-1] == "mc: replaced, and its queue goes on"
-
-
-@pytest.mark.any_helm
-def test_work_that_ends_meanwhile_is_not_run_again(
-    release: Release, change: Replace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release.install(**VALUES)
+    # work that ends while the lead is asked
     release.running(2)
-    uid = job(release)[0]
+    uid, revisions = job(release)[0], release.revisions()
 
     def ask(*_: object) -> dict[str, Any]:
         for index in (1, 0):
@@ -159,12 +135,17 @@ def test_work_that_ends_meanwhile_is_not_run_again(
         return {"running": 0, "copies": {}, "lost": []}
 
     monkeypatch.setattr(replacing, "_ask", ask)
-    with pytest.raises(
-        StateError, match=r"^the work of mc has ended, and a new Job would run it again: nothing is remo"
-    ):
-        change()
-    assert job(release)[0] == uid
-    assert release.revisions() == [(1, "deployed")]
+    said = refusal(change, ["--set=maxSize=8"])
+    assert said.startswith("the work of mc has ended, and a new Job would run it again: nothing is remo")
+    assert (job(release)[0], release.revisions()) == (uid, revisions)
+
+
+def refusal(change: Replace, options: Sequence[str]) -> str:
+    """Return the one line that says why a replacement fails."""
+    with pytest.raises(MiniClusterError) as error:
+        change(options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
 
 
 @pytest.mark.any_helm
@@ -191,24 +172,24 @@ def delete_and_stop(kubernetes: Kubernetes, *words: str, **how: Any) -> str:
     return text
 
 
-@pytest.mark.parametrize("where", ["queue", "deletion", "gone", "upgrade", "quorum"])
 def test_an_interrupted_replacement_is_completed_by_the_same_command(
-    release: Release, change: Replace, monkeypatch: pytest.MonkeyPatch, where: str
+    release: Release, change: Replace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release.install(**VALUES)
     release.running(2)
     before, (uid, *_) = kept(release), job(release)
-    module, name = {
-        "queue": (replacing, "remove"),
-        "deletion": (Kubernetes, "kubectl"),
-        "gone": (replacing, "_make"),
-        "upgrade": (revisions, "replace"),
-        "quorum": (replacing, "_wait"),
-    }[where]
-    with monkeypatch.context() as patch:
-        patch.setattr(module, name, delete_and_stop if where == "deletion" else never)
-        with pytest.raises(KeyboardInterrupt):
-            change()
+    # each goes on from where the one before it was interrupted
+    for module, name, stop in (
+        (replacing, "remove", never),  # the queue is stopped
+        (Kubernetes, "kubectl", delete_and_stop),
+        (replacing, "_make", never),  # the old Job is gone
+        (revisions, "replace", never),
+        (replacing, "_wait", never),  # Helm has made the new one
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, stop)
+            with pytest.raises(KeyboardInterrupt):
+                change()
     change()
     release.running(2)
     new, *values = job(release)

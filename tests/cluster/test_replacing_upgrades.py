@@ -81,29 +81,30 @@ def test_an_upgrade_and_a_rollback_make_the_job_anew(release: Release, hooks: Ho
     assert {kind for kind in HOOKS for each in release.items(kind) if each["metadata"]["name"] == "mc-replace"} == set()
 
 
-@pytest.mark.parametrize("where", ["deletion", "gone"])
-def test_an_interrupted_upgrade_is_completed_by_the_same_one(release: Release, hooks: HookPods, where: str) -> None:
+def test_an_interrupted_upgrade_is_completed_by_the_same_one(release: Release, hooks: HookPods) -> None:
     release.install(**VALUES)
     release.running(2)
     before, remove = kept(release), hooks.program.remove
 
-    def stop(jobs: Any, wanted: Any, own: str) -> str:
-        if where == "deletion":
-            for name in wanted:
-                jobs.delete(name, jobs.get(name))
-        else:
-            remove(jobs, wanted, own)
-        raise InterruptedError(where)
+    def stop_at_deletion(jobs: Any, wanted: Any, _own: str) -> str:
+        for name in wanted:
+            jobs.delete(name, jobs.get(name))
+        raise InterruptedError("deletion")
 
-    hooks.program.__dict__["remove"] = stop
-    assert "pre-upgrade" in release.refuse(containers=NEW, maxSize=4)
+    def stop_when_gone(jobs: Any, wanted: Any, own: str) -> str:
+        remove(jobs, wanted, own)
+        raise InterruptedError("gone")
+
+    for stop in (stop_at_deletion, stop_when_gone):
+        hooks.program.__dict__["remove"] = stop
+        assert "pre-upgrade" in release.refuse(containers=NEW, maxSize=4)
     hooks.program.__dict__["remove"] = remove
     release.upgrade(containers=NEW, maxSize=4)
     release.running(2)
     assert (job(release)[1], most(release), kept(release)) == ("ubuntu:noble", "mc_max_size=4", before)
-    assert hooks.said[0] == where
-    assert hooks.said[1] in ("no Job is there", GONE)
-    assert hooks.said[2:] == [QUORUM]
+    assert hooks.said[:2] == ["deletion", "gone"]
+    assert hooks.said[2] in ("no Job is there", GONE)
+    assert hooks.said[3:] == [QUORUM]
 
 
 def test_a_template_that_can_not_start_is_rolled_back(release: Release, hooks: HookPods) -> None:
