@@ -1,6 +1,5 @@
 """The chart's values.schema.json, and its errors as sentences."""
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -82,6 +81,8 @@ def _meant(unknown: str, known: Iterable[str], at_top: bool) -> str | None:
             if name in part.get("properties", {}):
                 return f"{place}.{name}"
     names = {name.lower(): name for name in known}
+    import difflib  # noqa: PLC0415 - a millisecond that only errors need
+
     near = difflib.get_close_matches(unknown.lower(), names, 1)
     near += [name for name in names if len(unknown) > SHORT_CHARACTERS and unknown.lower() in name]
     return names[near[0]] if near else None

@@ -8,7 +8,6 @@ the OpenAPI documents (/openapi/v2) of the API servers from 1.29 to the version 
 field that older ones lack.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Iterator
@@ -110,6 +109,8 @@ def _field_problems(place: str, kind: str, key: str, value: Any, version: tuple[
     if key not in fields:
         newest = release(_known()["version"])
         if not (version and newest and version > newest):
+            import difflib  # noqa: PLC0415 - a millisecond that only errors need
+
             near = difflib.get_close_matches(key, fields, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(fields)}"
             yield f"{place}.{key} is not a field of Kubernetes' {kind}: {hint}"
