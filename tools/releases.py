@@ -225,14 +225,11 @@ class FluxRelease(Release):
 
     def processes(self, index: int) -> list[int]:
         """Return the processes of a runner, by their ids on this machine; none where it runs on another one."""
-        pod = next((pod for pod in self.pods(index) if pod["metadata"]["name"] == self.pod(index)), None)
-        name = pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"] if pod else ""
-        states = pod["status"]["containerStatuses"] if pod else []
-        ids = [one["containerID"].rpartition("/")[2] for one in states if one["name"] == name]
-        found = []
+        states = [one for pod in self.pods(index)[-1:] for one in pod["status"].get("containerStatuses", [])[:1]]
+        ids, found = [one["containerID"].rpartition("/")[2] for one in states], []
         for file in Path("/proc").glob("[0-9]*/cgroup"):
             with suppress(OSError):  # it ended meanwhile
-                found += [int(file.parent.name)] if any(map(file.read_text().__contains__, ids)) else []
+                found += [int(file.parent.name) for one in ids if one in file.read_text()]
         return found
 
     def kill_container(self, index: int) -> None:
@@ -240,8 +237,7 @@ class FluxRelease(Release):
 
         Raises ProcessError where they are on another machine.
         """
-        processes = self.processes(index)
-        if not processes:
+        if not (processes := self.processes(index)):
             raise ProcessError(f"the processes of pod {index} are not on this machine")
         for process in processes:
             with suppress(ProcessLookupError):
