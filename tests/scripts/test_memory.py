@@ -64,6 +64,15 @@ def test_the_lead_keeps_as_many_records_of_jobs_as_its_memory_has_room_for(
     assert records(pod) == expected
 
 
+def test_the_values_number_of_kept_jobs_stays_whatever_the_memory_is(make: Make) -> None:
+    pod = make({**QUIET, "flux": {"keptJobs": 5000}}, {"command": "true"})
+    write(pod, V2, "67108864\n")
+    found = config(pod)
+    assert found["job-manager"] == {"inactive-num-limit": 5000}
+    # the cache is another thing
+    assert "content" in found["modules"]
+
+
 @pytest.mark.parametrize("limit, size", [(67108864, 1048576), (201326592, 3145728), (1073741824, 0), ("max", 0)])
 @pytest.mark.parametrize("simple", [False, True])
 def test_a_lead_with_little_memory_keeps_less_of_the_queue_s_store_in_it(

@@ -59,6 +59,7 @@ class FakeFlux:
     tree: dict[int, list[int]] = field(default_factory=dict)
     jobs: list[dict[str, Any]] = field(default_factory=list)
     newest: int = 0  #: id of the last job
+    inactive: int = 3  #: jobs that have ended
     purged: int = 0  #: jobs whose records are gone
     limit: int | None = None  #: of the records of jobs that have ended
     kvs: dict[str, Any] = field(default_factory=dict)
@@ -67,6 +68,9 @@ class FakeFlux:
     stubborn: set[int] = field(default_factory=set)
     lookups: list[int] = field(default_factory=list)
     content: dict[str, Any] = field(default_factory=lambda: {"dirty": 2, "flush-batch-count": 2})
+    #: Whether the content store can be compacted, and the folder in which it is
+    compacts: bool = False
+    statedir: str = "/"
     rank: int = 0
     state: str = "run"
     #: What the lead serves
@@ -194,11 +198,11 @@ class FakeFlux:
         waiting = [job for job in self.jobs if job["state"] == "sched"]
         states = {"depend": 0, "priority": 0, "sched": len(waiting), "run": len(self.used), "cleanup": 0}
         ended = {"successful": 2, "failed": 1, "canceled": 0, "timeout": 0, "inactive_purged": self.purged}
-        return {"job_states": {**states, "inactive": 3}, **ended}
+        return {"job_states": {**states, "inactive": self.inactive}, **ended}
 
     def attr_get(self, name: str) -> str:
         attributes = {"version": "0.88.0", "broker.quorum": "1", "broker.pid": "4711", "rank": str(self.rank)}
-        return {**attributes, "statedir": "/", "broker.starttime": f"{self.starttime:.2f}"}[name]
+        return {**attributes, "statedir": self.statedir, "broker.starttime": f"{self.starttime:.2f}"}[name]
 
     def config_get(self, *_: Any) -> dict[str, Any]:
         return {} if self.limit is None else {"job-manager": {"inactive-num-limit": self.limit}}
@@ -210,6 +214,12 @@ class FakeFlux:
         self.jobs = [job for job in self.jobs if job["id"] not in gone]
         self.purged += len(gone)
         return {"count": len(gone)}
+
+    def content_backing_gc_info(self, payload: Any, _: int | None) -> dict[str, int]:
+        assert payload == {"epoch": 0}
+        if not self.compacts:
+            raise OSError(errno.ENOSYS, "No service matching content-backing.gc-info is registered")
+        return {"current_epoch": 7, "high_water": 9}
 
     def content_stats_get(self, *_: Any) -> dict[str, Any]:
         return self.content

@@ -36,6 +36,7 @@ def command(name: str, namespace: str, context: str, count: int, output: str) ->
       state         DEPEND, PRIORITY, SCHED, RUN, CLEANUP or INACTIVE
       result        COMPLETED, FAILED, CANCELED or TIMEOUT
       exit_code     128 and the signal's number if a signal ended it; null if it never ran
+      exception     what else ended it, such as timeout: NOTE
       nodes, ranks  a hostlist and an idset
       ntasks, urgency, queue
       t_submit, t_run, t_cleanup, t_inactive  seconds since the epoch

@@ -57,6 +57,9 @@ class _Following:
             if self._lead.uid == former.uid:
                 break
             job = self._ask("find")
+            if "exit_code" in job:
+                self._say(f"job {job['id']} has ended, and Flux no longer has its output")
+                return 1 if job["exit_code"] is None else int(job["exit_code"])
             if job and job["began"] is not None and job["began"] > time.monotonic() - end:
                 break  # its output so far would be printed twice
             if not self._stdin.rewind():

@@ -25,8 +25,8 @@ KILL_SECONDS, END_SECONDS = 8, 7
 QUEUE_POLICY = "easy"
 #: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
 MATCH_POLICY = "lonode"
-#: The most records of jobs that have ended; in a lead with little memory memory.sh lowers it.
-KEPT_RECORDS = 10000
+#: Records of jobs that have ended that Flux keeps if the values don't say; with little memory memory.sh lowers it.
+KEPT_JOBS = 10000
 
 
 def quorum(cluster: MiniClusterModel) -> int | None:
@@ -117,7 +117,8 @@ def computed(cluster: MiniClusterModel) -> dict[str, Any]:
         # the first two are Flux's own
         tables["ingest"]["frobnicator"] = {"plugins": ["defaults", "constraints", f"{cluster.files}/frobnicator.py"]}
     # each takes memory of the lead's broker, which lives for weeks
-    tables["job-manager"] = {"inactive-num-limit": KEPT_RECORDS}
+    kept: int | None = cluster.flux["keptJobs"]
+    tables["job-manager"] = {"inactive-num-limit": KEPT_JOBS if kept is None else kept}
     # a kill loses what was written since the last checkpoint (flux-config-kvs(5))
     tables["kvs"] = {"checkpoint-period": f"{cluster.spec['state']['syncSeconds']:g}s"}
     scheduler = cluster.flux["scheduler"]

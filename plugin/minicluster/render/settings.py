@@ -28,7 +28,8 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_hosts_count": registered(cluster),
         # as /proc/net/tcp has it
         "mc_port_hex": f"{broker.port(cluster):04X}",
-        "mc_records": "" if cluster.flux["brokerConfig"] else broker.KEPT_RECORDS,
+        "mc_own_config": _flag(cluster.flux["brokerConfig"]),
+        "mc_records": "" if cluster.flux["brokerConfig"] or cluster.flux["keptJobs"] else broker.KEPT_JOBS,
         "mc_resource_set": resources.resource_set(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
         "mc_report_path": cluster.spec["report"]["path"],

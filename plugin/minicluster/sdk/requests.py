@@ -35,9 +35,11 @@ class Question:
         self.key = uuid.uuid4().hex
         self.answer: Future[Any] = Future()
         self._message, self._name, self._tell = {"key": self.key, name: value, **more}, name, tell
+        self._parts: list[Any] = []
 
     def message(self) -> Message:
-        """Return the question."""
+        """Return the question; it has no part of its answer yet."""
+        self._parts.clear()
         return self._message
 
     def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
@@ -46,10 +48,14 @@ class Question:
             if self._tell:
                 self._tell(reply["up"])
             return []
+        if "more" in reply:
+            self._parts += reply["jobs"]
+            return []
         if "error" in reply:
             self.answer.set_exception(ArgumentError(f"{self._name}: Flux says {reply['error']}"))
         else:
-            self.answer.set_result(next(value for key, value in reply.items() if key != "key"))
+            last = next(value for key, value in reply.items() if key != "key")
+            self.answer.set_result([*self._parts, *last] if self._parts else last)
         return None
 
     def fail(self, error: SdkError) -> None:
@@ -112,5 +118,5 @@ KEEPS_QUEUE = (
 
 
 def jobs_of(answer: Sequence[Mapping[str, Any]]) -> list[Job]:
-    """Return the jobs of an answer."""
-    return [Job(**job) for job in answer]
+    """Return the jobs of an answer, the oldest first."""
+    return sorted((Job(**job) for job in answer), key=lambda job: job.submitted)

@@ -5,10 +5,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from minicluster.sdk.finished import finished
 
 
 class Watcher:
@@ -89,10 +92,11 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     monkeypatch.syspath_prepend(str(SENT))
     import described  # noqa: PLC0415
     import followed  # noqa: PLC0415
+    import recorded  # noqa: PLC0415
     import replies  # noqa: PLC0415
 
-    yield SimpleNamespace(followed=followed, replies=replies, described=described, outputs=outputs)
-    for name in ("followed", "replies", "described"):
+    yield SimpleNamespace(followed=followed, recorded=recorded, replies=replies, described=described, outputs=outputs)
+    for name in ("followed", "recorded", "replies", "described"):
         sys.modules.pop(name, None)
 
 
@@ -192,16 +196,65 @@ def test_a_job_from_before_is_followed_from_its_past_on(programs: SimpleNamespac
     asked[2].come(FileNotFoundError())
     asked[3].come(PermissionError("not yours"))
     programs.outputs[7].come(OSError("no output"))
+    journal.recorded.look()
+    journal.recorded.look()
     assert said == [
         {"key": "a", "id": "f7"},
         {"key": "a", "started": True},
-        {"key": "b", "lost": True},
-        {"key": "c", "lost": True},
         {"key": "d", "error": "not yours"},
         # a job that ran has output, unless its record was purged
-        {"key": "a", "end": {"status": 0, "exception": None, "output": [("stderr", programs.followed.GONE)]}},
+        {"key": "a", "end": {"status": 0, "exception": None, "output": [("stderr", programs.recorded.GONE)]}},
+        {"key": "b", "lost": True},
+        {"key": "c", "lost": True},
     ]
     assert (done, journal.jobs, journal.early) == (["a"], {}, {})
+
+
+def test_jobs_that_flux_has_forgotten_have_ended_as_the_history_says(
+    programs: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
+    ends: dict[str, tuple[int | None, str | None]] = {
+        "ok": (0, None),
+        "fails": (3, None),
+        "killed": (137, None),
+        "late": (142, "timeout: it took long"),
+        "dropped": (None, "cancel: by me"),
+    }
+    records = [
+        # a text of a user's that looks like a key
+        {"number": 90, "name": '"minicluster-sdk": "ok"', "exit_code": 9, "user": {}},
+        *(
+            {"number": number, "exit_code": code, "exception": exception, "user": {"minicluster-sdk": key}}
+            for number, (key, (code, exception)) in enumerate(ends.items())
+        ),
+    ]
+    history = programs.recorded.History(programs.recorded.folder())
+    history.append([json.dumps(each) + "\n" for each in records[:3]])
+    # the other file; then a line that a kill has cut
+    history.newer.rename(history.older)
+    cut = '{"number": 7, "user": {"minicluster-sdk": "cut"'
+    history.append([*(json.dumps(each) + "\n" for each in records[3:]), cut])
+    said = Said()
+    recorded = programs.recorded.Recorded(said)
+    for key in (*ends, "cut", "other"):
+        recorded.want(key, partial(said, key=key, lost=True))
+    recorded.look()
+    found = {answer["key"]: finished("f1", answer["end"]) for answer in said if "end" in answer}
+    assert {key: (job.exit_code, job.reason) for key, job in found.items()} == {
+        "ok": (0, ""),
+        "fails": (3, "exit code 3"),
+        "killed": (137, "exit code 137"),
+        "late": (142, "timeout: it took long"),
+        "dropped": (1, "cancel: by me"),
+    }
+    assert {key: job.stderr for key, job in found.items()} == {
+        key: "" if key == "dropped" else programs.recorded.GONE for key in ends
+    }
+    assert [answer for answer in said if "id" in answer] == [
+        {"key": key, "id": f"f{number}"} for number, key in enumerate(ends)
+    ]
+    assert said[-2:] == [{"key": "cut", "lost": True}, {"key": "other", "lost": True}]
 
 
 @pytest.mark.parametrize(

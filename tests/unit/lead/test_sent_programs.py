@@ -12,9 +12,15 @@ from minicluster.lead.program import SENT, first_line
         ("burst_need", ["saved", "offers", "state", "changes", "need", "pending"]),
         ("distribute", []),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),
-        ("mine", []),
+        ("mine", ["history"]),
         # remote.py has no reasons where the lead's pod lacks what waiting.py imports
-        ("remote", ["unmet", "waiting", "described", "replies", "followed"]),
+        (
+            "remote",
+            [
+                *("unmet", "waiting", "described", "replies", "history", "recorded", "followed"),
+                *("saved", "offers", "state", "job_record", "job_report"),
+            ],
+        ),
         ("settle", ["saved", "offers", "state", "requeue", "again"]),
         ("waiting", ["unmet"]),
     ],

@@ -176,6 +176,18 @@ def test_flux_run_does_not_print_the_output_of_a_job_twice(kubectl: Lead) -> Non
     assert kubectl.ran() == ["run --setattr"]
 
 
+@pytest.mark.parametrize(("exit_code", "expected"), [(0, 0), (7, 7), (None, 1)])
+def test_flux_run_does_not_run_again_what_ended_and_flux_has_forgotten(
+    kubectl: Lead, exit_code: int | None, expected: int
+) -> None:
+    falls_asleep(kubectl)
+    (kubectl.bin / "find").write_text(json.dumps({"id": "f1", "exit_code": exit_code}))
+    done = kubectl.run("flux", "mini", "--", "run", "true")
+    said = "job f1 has ended, and Flux no longer has its output"
+    assert done == Done(expected, "", "not implemented\n" + say(WAKES, said))
+    assert kubectl.ran() == ["run --setattr"]
+
+
 def test_flux_run_fails_when_its_command_fails_on_an_awake_cluster(kubectl: Lead) -> None:
     kubectl.flux("exit 1")
     assert kubectl.run("flux", "mini", "--", "run", "false") == Done(1, "", "")

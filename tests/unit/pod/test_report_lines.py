@@ -15,7 +15,7 @@ from minicluster.commands.jobs import command
 
 NOTHING = dict.fromkeys(
     (
-        *("result", "exit_code", "nodes", "ranks", "t_submit", "t_run", "t_cleanup", "t_inactive"),
+        *("result", "exit_code", "exception", "nodes", "ranks", "t_submit", "t_run", "t_cleanup", "t_inactive"),
         *("ntasks", "urgency", "queue"),
     )
 )
@@ -28,6 +28,11 @@ ENDED = {
     "urgency": 16,
     "queue": "batch",
 }
+
+
+def raised(severity: int, kind: str, note: str) -> dict[str, Any]:
+    """Return what Flux says of a job with an exception."""
+    return dict(zip(job_record.EXCEPTION, (True, severity, kind, note), strict=True))
 
 
 @pytest.fixture
@@ -46,9 +51,19 @@ def flux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeFlux:
         ),
         ({"state": 64, "result": 2, "waitstatus": 3 << 8}, {"state": "INACTIVE", "result": "FAILED", "exit_code": 3}),
         ({"state": 64, "result": 4, "waitstatus": 15}, {"state": "INACTIVE", "result": "CANCELED", "exit_code": 143}),
-        ({"state": 64, "result": 8, "waitstatus": 14}, {"state": "INACTIVE", "result": "TIMEOUT", "exit_code": 142}),
+        (
+            {"state": 64, "result": 8, "waitstatus": 14, **raised(0, "timeout", "it took long")},
+            {"state": "INACTIVE", "result": "TIMEOUT", "exit_code": 142, "exception": "timeout: it took long"},
+        ),
+        (
+            {"state": 64, "result": 1, "waitstatus": 0, **raised(2, "note", "x")},
+            {"state": "INACTIVE", "result": "COMPLETED", "exit_code": 0},
+        ),
         # cancelled before it ran
-        ({"state": 64, "result": 4, "t_run": 0.0}, {"state": "INACTIVE", "result": "CANCELED"}),
+        (
+            {"state": 64, "result": 4, "t_run": 0.0, **raised(0, "cancel", "")},
+            {"state": "INACTIVE", "result": "CANCELED", "exception": "cancel"},
+        ),
         ({"state": 8, "urgency": 0, "nodelist": "", "ranks": ""}, {"state": "SCHED", "urgency": 0}),
         ({"state": 16, "ranks": "3"}, {"state": "RUN", "ranks": "3"}),
         # a state of a later Flux

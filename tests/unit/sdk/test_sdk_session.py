@@ -364,6 +364,27 @@ def test_close_ends_the_open_futures_and_refuses_new_jobs(client):
         client.submit("true")
 
 
+def listed(name: str, submitted: float) -> dict[str, object]:
+    """Return what the lead says of a job."""
+    job = {"id": name, "name": "sleep", "state": "run", "result": "", "exit_code": None, "nodes": "mini-0"}
+    return {**job, "tasks": 1, "submitted": submitted, "runtime": 2.5}
+
+
+def test_a_long_list_of_jobs_comes_in_parts_and_whole_after_a_lost_connection(client):
+    lead = client.leads.come()
+    question = Question("list", True)
+    client.session.send(question)
+    lead.begin().next()
+    lead.say(key=question.key, jobs=[listed("f7", 1.0)], more=True)
+    lead.break_off()
+    lead = client.leads.come().begin()
+    lead.next()
+    lead.say(key=question.key, jobs=[listed("f2", 2.0), listed("f1", 1.0)], more=True)
+    lead.say(key=question.key, jobs=[listed("f4", 4.0)], more=True)
+    lead.say(key=question.key, jobs=[listed("f3", 3.0)])
+    assert [job.id for job in jobs_of(question.answer.result(10))] == ["f1", "f2", "f3", "f4"]
+
+
 def test_a_question_is_asked_again_after_a_lost_connection(client):
     lead = client.leads.come()
     question = Question("list", False)
@@ -373,8 +394,7 @@ def test_a_question_is_asked_again_after_a_lost_connection(client):
     lead.break_off()
     lead = client.leads.come().begin()
     assert lead.next() == {"key": question.key, "list": False}
-    job = {"id": "f1", "name": "sleep", "state": "run", "result": "", "exit_code": None, "nodes": "mini-0"}
-    lead.say(key=question.key, jobs=[{**job, "tasks": 1, "submitted": 1.5, "runtime": 2.5}])
+    lead.say(key=question.key, jobs=[listed("f1", 1.5)])
     assert jobs_of(question.answer.result(10)) == [Job("f1", "sleep", "run", "", None, "mini-0", 1, 1.5, 2.5)]
     question = Question("online", [2, 2])
     client.session.send(question)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import base64
 import os
-from typing import Any
+from typing import Any, Mapping
 
-from flux.job import JobspecV1
+from flux.job import JobID, JobspecV1
 
 #: The user attribute of a job with the key of its request
 KEY_ATTRIBUTE = "minicluster-sdk"
@@ -66,16 +66,33 @@ def why(ids: list[Any], handle: Any) -> list[str]:
 
 
 def shown(job: Any, waits: str) -> dict[str, Any]:
-    """Return what a list shows of a job."""
+    """Return what a list shows of an active job."""
     return {
         "id": job.id.f58,
         "name": job.name,
         "state": job.state.lower(),
-        "result": (job.result or "").lower(),
-        "exit_code": job.returncode if job.state == "INACTIVE" and job.returncode != "" else None,
+        "result": "",
+        "exit_code": None,
         "nodes": str(job.nodelist or ""),
         "tasks": int(job.ntasks or 0),
         "submitted": job.t_submit,
         "runtime": job.runtime,
         "waits": waits,
+    }
+
+
+def shown_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a list shows of a job that has ended, from its record."""
+    begin, end = record["t_run"], record["t_cleanup"]
+    return {
+        "id": JobID(record["number"]).f58,
+        "name": record["name"],
+        "state": record["state"].lower(),
+        "result": (record["result"] or "").lower(),
+        "exit_code": record["exit_code"],
+        "nodes": record["nodes"] or "",
+        "tasks": record["ntasks"] or 0,
+        "submitted": record["t_submit"],
+        "runtime": end - begin if begin and end else 0.0,
+        "waits": "",
     }

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Callable
 from described import marked, text_of
 from flux import constants
 from flux.job import JobID, event_watch_async
+from recorded import GONE, Recorded
 
 if TYPE_CHECKING:
     from replies import Replies
 
 #: Events of a job that tell how it goes
 TOLD = ("alloc", "start", "finish", "exception", "clean")
-#: What stands for the output of a job whose record was purged before it was read
-GONE = "minicluster: Flux no longer has the output of this job, or a part of it\n"
 
 
 class Followed:
@@ -64,7 +63,7 @@ class Journal:
 
     def __init__(self, handle: Any, reply: Replies) -> None:
         """Begin the stream; its first events may be older."""
-        self.handle, self.reply = handle, reply
+        self.handle, self.reply, self.recorded = handle, reply, Recorded(reply)
         self.jobs: dict[int, Followed] = {}
         #: Of jobs that nobody follows yet, whose id or past is asked for: the events that came meanwhile
         self.early: dict[int, list[dict[str, Any]]] = {}
@@ -93,7 +92,10 @@ class Journal:
             self._take(followed, event)
 
     def follow_earlier(self, key: str, job: int, then: Callable[[], None] = lambda: None) -> None:
-        """Follow a job from before, and do ``then``; but another lead may have given its id to another job."""
+        """Follow a job from before, and do ``then``.
+
+        Flux may have forgotten it, or another lead may have given its id to another job.
+        """
         asked = self.handle.rpc("job-info.lookup", {"id": job, "keys": ["jobspec", "eventlog"], "flags": 0})
         self.expect(asked, partial(self._found, key, job, then))
 
@@ -109,7 +111,7 @@ class Journal:
             self.follow(key, job, [json.loads(line) for line in found["eventlog"].split("\n") if line])
             then()
         else:
-            self.reply(key=key, lost=True)
+            self.recorded.want(key, partial(self.reply, key=key, lost=True))
 
     def _receive(self, future: Any) -> None:
         found = future.get()

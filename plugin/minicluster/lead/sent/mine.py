@@ -2,7 +2,8 @@
 
 AGE is the greatest number of seconds since the job was submitted. ``stop`` cancels the job if it waits, ``cancel`` also
 if it runs. Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``began``, how many seconds ago it
-began to run (null before that); {} if there is no such job.
+began to run (null before that); {} if there is no such job. Of one that Flux has forgotten, the ``id`` and the
+``exit_code`` (null if it never ran).
 Given to `flux python -c` by jobs.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 
 import flux
 from flux.job import JobID, JobList, cancel, job_kvs_lookup
+from history import History, folder
 
 #: The user attribute of a job with the key
 CLIENT_KEY = "minicluster-client"
@@ -33,12 +35,23 @@ def find(handle: Any, key: str, age: float, states: list[str]) -> Any:
     return None
 
 
+def recorded(key: str) -> dict[str, Any]:
+    """Return what the lead's history has of the job with a key, {} without one."""
+    for _, text in History(folder()):
+        # most lines need not be parsed for it
+        if key in text:
+            job = json.loads(text)
+            if (job["user"] or {}).get(CLIENT_KEY) == key:
+                return {"id": job["id"], "exit_code": job["exit_code"]}
+    return {}
+
+
 def main(key: str, age: str, action: str) -> dict[str, Any]:
     """Do the action, and return the object to print. Raises OSError."""
     handle = flux.Flux()
     job = find(handle, key, float(age), ["pending", "running"] + (["inactive"] if action == "find" else []))
     if job is None:
-        return {}
+        return recorded(key) if action == "find" else {}
     is_cancelled = job.state in WAITING if action == "stop" else action == "cancel"
     if is_cancelled:
         try:

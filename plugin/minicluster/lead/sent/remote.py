@@ -4,7 +4,7 @@ Reads requests and writes replies, each a JSON object on a line. A request has a
 
 - ``submit``: a job. With ``again`` Flux may have it already; with ``drop`` it is looked for, but not submitted;
 - ``watch``: the id of a job that an earlier program has submitted. ``cancel``: the same, and the job is cancelled;
-- ``list``: whether to list ended jobs too;
+- ``list``: whether to list ended jobs too, in replies of their own, which say that there are ``more``;
 - ``online``: the list [N, MAX]. Waits until, of MAX ranks from ``first`` (0) on, the first N and no others are online;
   with ``more``, others may be. At each change it replies how many are ``up``.
 
@@ -21,21 +21,24 @@ import json
 import os
 import time
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import flux
-from described import jobspec, marked, shown, why
+from described import jobspec, marked, shown, shown_record, why
 from flux import constants
 from flux.job import JobID, JobKVSLookup, JobList, cancel_async, submit_async
 from followed import Journal
+from job_report import JobReport
+from recorded import LOOK_SECONDS
 from replies import Replies
 
 #: Seconds until it is said again why jobs wait
 PERIOD_SECONDS = 5.0
 #: The part of the time that may go into saying why jobs wait
 REASONS_PART = 0.05
-#: Jobs that are looked up at once
-LOOKUP_JOBS = 500
+#: Jobs that are looked up at once; jobs of a reply
+LOOKUP_JOBS, LISTED_JOBS = 500, 1000
 
 
 class FluxRequests:
@@ -66,12 +69,23 @@ class FluxRequests:
 
     def _submit(self, key: str, job: dict[str, Any], request: dict[str, Any]) -> None:
         """Submit a job, unless Flux has it already, or the client has dropped it."""
-        if request["again"] and key in self._earlier():
+        if not request["again"]:
+            self._submit_new(key, job, request)
+        elif key in self._earlier():
             self.journal.follow_earlier(key, self._earlier()[key])
-        elif request["drop"]:
-            self.reply(key=key, lost=True)
         else:
-            self.journal.expect(submit_async(self.handle, jobspec(job, key)), partial(self._submitted, key))
+            self.journal.recorded.want(key, partial(self._submit_new, key, job, request))
+
+    def _submit_new(self, key: str, job: dict[str, Any], request: dict[str, Any]) -> None:
+        if request["drop"]:
+            self.reply(key=key, lost=True)
+            return
+        try:
+            future = submit_async(self.handle, jobspec(job, key))
+        except (OSError, ValueError, TypeError) as error:
+            self.reply.refuse(key, error)
+        else:
+            self.journal.expect(future, partial(self._submitted, key))
 
     def _submitted(self, key: str, future: Any) -> None:
         try:
@@ -120,8 +134,15 @@ class FluxRequests:
         self.next_reasons = start + (time.monotonic() - start) / REASONS_PART
 
     def _list(self, key: str, ended: bool, _request: dict[str, Any]) -> None:
-        states = ["pending", "running"] + (["inactive"] if ended else [])
-        found = sorted(JobList(self.handle, filters=states, user="all", max_entries=0).jobs(), key=lambda job: job.id)
+        listed = JobList(self.handle, filters=["pending", "running"], user="all", max_entries=0).jobs()
+        active = {int(job.id): job for job in listed}
+        # after the others: a job that ends meanwhile is in both
+        lines = JobReport(self.handle, 0).ended() if ended else iter(())
+        while part := [json.loads(line) for line in islice(lines, LISTED_JOBS)]:
+            for record in part:
+                active.pop(record["number"], None)
+            self.reply(key=key, jobs=[shown_record(record) for record in part], more=True)
+        found = sorted(active.values(), key=lambda job: job.id)
         self.reply(key=key, jobs=[shown(*pair) for pair in zip(found, why([job.id for job in found], self.handle))])
 
     def _online(self, key: str, ranks: list[int], request: dict[str, Any]) -> None:
@@ -166,7 +187,8 @@ def main() -> None:
     requests = read_requests(handle, jobs)
     reasons = handle.timer_watcher_create(PERIOD_SECONDS, jobs.tell_reasons, repeat=PERIOD_SECONDS)
     reply(ready=handle.attr_get("version"))
-    with requests, reasons:
+    recorded = handle.timer_watcher_create(LOOK_SECONDS, jobs.journal.recorded.look, repeat=LOOK_SECONDS)
+    with requests, reasons, recorded:
         handle.reactor_run()
 
 

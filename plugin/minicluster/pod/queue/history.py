@@ -59,9 +59,13 @@ class History:
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         """Yield id and line of each job, in the order in which they ended."""
+        return _complete(self.texts())
+
+    def texts(self) -> Iterator[str]:
+        """Yield all lines; some may be cut."""
         for path in (self.older, self.newer):
             with suppress(OSError), path.open(encoding="ascii", errors="replace") as file:
-                yield from _complete(file)
+                yield from file
 
     def last(self) -> Mapping[int, float]:
         """Return the ends of the last jobs, in seconds since the epoch; {} without a file that can be read."""

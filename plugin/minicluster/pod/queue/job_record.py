@@ -14,7 +14,8 @@ from state import exit_code
 #: The attributes of a job that are asked of Flux, and reported under the same names
 TIMES = ("t_submit", "t_run", "t_cleanup", "t_inactive")
 SAME = (*TIMES, "ntasks", "urgency", "queue")
-REPORT_ATTRIBUTES = ["name", "nodelist", "ranks", "state", "result", "waitstatus", *SAME]
+EXCEPTION = ("exception_occurred", "exception_severity", "exception_type", "exception_note")
+REPORT_ATTRIBUTES = ["name", "nodelist", "ranks", "state", "result", "waitstatus", *EXCEPTION, *SAME]
 #: Flux's numbers of states and results (flux_job_state_t, flux_job_result_t)
 STATE_NAMES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
 RESULT_NAMES = {1: "COMPLETED", 2: "FAILED", 4: "CANCELED", 8: "TIMEOUT"}
@@ -32,12 +33,19 @@ def record(job: Mapping[str, Any], name: str, user: Mapping[str, Any] | None) ->
         "state": STATE_NAMES.get(job["state"], str(job["state"])),
         "result": RESULT_NAMES.get(job.get("result", 0)),
         "exit_code": None if status is None else exit_code(status),
+        "exception": _exception(job),
         "nodes": job.get("nodelist") or None,
         "ranks": job.get("ranks", "").strip("[]") or None,
         # Flux leaves out a time that has not come, or gives 0
         **{key: job.get(key) if key == "urgency" else job.get(key) or None for key in SAME},
         "user": user,
     }
+
+
+def _exception(job: Mapping[str, Any]) -> str | None:
+    """Return what ended a job other than its own exit code, as `timeout: NOTE`."""
+    occurred, severity, kind, note = (job.get(key) for key in EXCEPTION)
+    return ": ".join(filter(None, [kind, note])) if occurred and severity == 0 else None
 
 
 def line(job: Mapping[str, Any], user: Mapping[str, Any] | None) -> str:

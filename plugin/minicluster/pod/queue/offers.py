@@ -39,6 +39,17 @@ def list_modules(handle: Any) -> list[dict[str, Any]]:
     return found
 
 
+def can_compact(handle: Any) -> bool:
+    """Say whether `flux gc` works: from flux-core 0.87 on, with the content store in SQLite. Raises OSError."""
+    try:
+        handle.rpc("content-backing.gc-info", {"epoch": 0}).get()
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        return False
+    return True
+
+
 def undrain(handle: Any, ranks: Collection[int]) -> None:
     """Undrain ranks; some may not be drained. Raises OSError."""
     if ranks and not _undrain(handle, ranks, {"mode": "update"}):

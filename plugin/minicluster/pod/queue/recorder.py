@@ -1,6 +1,7 @@
 """Writes the record of each job that ends to the history, then lets Flux forget those beyond its limit.
 
-By itself Flux forgets 50 jobs a second, and more may end. A thread of undrainer.py.
+By itself Flux forgets 50 jobs a second, and more may end. It also has Flux's content store compacted. A thread of
+undrainer.py.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -10,6 +11,7 @@ import time
 from typing import Any, Mapping
 
 from changes import Changes, pause_after
+from compaction import Compaction
 from history import History, HistoryError, folder
 from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
 from log import Problems, tell
@@ -53,6 +55,7 @@ class Recorder:
         #: The last jobs of the history, and when they ended; jobs that are not in it yet
         self.known = dict(history.last())
         self.waiting: list[dict[str, Any]] = []
+        self.count = 0  #: jobs that were recorded
 
     def look(self) -> bool:
         """Record jobs, the oldest first; say whether more wait. Raises OSError, HistoryError."""
@@ -63,6 +66,7 @@ class Recorder:
         if some:
             self.history.append([line(job, self.users.get(job["id"])) for job in some])
             self._forget(some)
+            self.count += len(some)
         self.waiting = rest
         if some and not rest:
             purge(self.handle)
@@ -94,7 +98,7 @@ def purge(handle: Any) -> None:
 def keep_records(handle: Any, ends: Ends) -> None:
     """Record jobs until the broker ends: OSError. Takes a handle that nothing else uses."""
     recorder, told = Recorder(handle, History(folder()), ends.users), ""
-    note = Problems(folder().with_name(PROBLEM_FILE))
+    note, compaction, failed = Problems(folder().with_name(PROBLEM_FILE)), Compaction(handle), ""
     while True:
         used, has_more, problem = time.thread_time(), False, ""
         try:
@@ -102,6 +106,7 @@ def keep_records(handle: Any, ends: Ends) -> None:
         except HistoryError as error:
             problem = str(error)
         told = tell(problem, told)
+        failed = tell(compaction.look(recorder.count), failed)
         note.write(filter(None, [problem]))
         pause = pause_after(time.thread_time() - used)
         ends.wait(pause if has_more else max(BUSY_SECONDS, pause), pause if has_more else UNTOLD_SECONDS)

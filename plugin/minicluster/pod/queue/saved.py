@@ -16,7 +16,7 @@ FREE_PART = 0.1
 
 def problem(handle: Any) -> str:
     """Return why Flux's state is not saved, or soon will not be, and the way out; "" if all is well. Raises OSError."""
-    folder = _folder(handle)
+    folder = state_folder(handle)
     free, size = space(folder)
     if free < ROOM_BYTES:
         return (
@@ -40,7 +40,7 @@ def problem(handle: Any) -> str:
     return ""
 
 
-def _folder(handle: Any) -> str:
+def state_folder(handle: Any) -> str:
     """Return the folder in which Flux keeps its state. Raises OSError."""
     try:
         return str(handle.attr_get("statedir"))

@@ -25,7 +25,8 @@ find_memory() {
   echo "$mc_kills" >"$mc_state/run/kills"
 }
 
-# Keeps fewer records of jobs than mc_records, if these would take more than an eighth of the memory.
+# Keeps fewer records of jobs than mc_records, if these would take more than an eighth of the memory. The values' own number
+# stays.
 limit_records() {
   [ -n "$mc_records" ] && [ -n "$mc_memory" ] || return 0
   records=$((mc_memory * 128 / RECORD))
@@ -36,7 +37,7 @@ limit_records() {
 # Lets the cache of Flux's content store be a 64th of the memory, if that is little: each job adds 30 KiB to it. A Flux
 # before 0.77 ignores it.
 limit_cache() {
-  [ -n "$mc_records" ] && [ -n "$mc_memory" ] && [ "$mc_memory" -lt "$MUCH" ] || return 0
+  [ -z "$mc_own_config" ] && [ -n "$mc_memory" ] && [ "$mc_memory" -lt "$MUCH" ] || return 0
   edit_config "\$a\\
 [modules.content]\\
 args = [\"purge-target-size=$((mc_memory * 16384))\", \"purge-old-entry=2\"]"

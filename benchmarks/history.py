@@ -1,0 +1,144 @@
+"""What a long history of jobs costs: memory, disk, jobs a second, and the seconds of commands and of a lead's return.
+
+    python -m benchmarks.history FILE.json [--jobs 100000] [--kept 0] [--rounds 5]
+
+One MiniCluster of 2 nodes, with the autoscaler's agent and its state on a claim, gets jobs with Flux's simulated
+execution, a thousand at a time. At 1,000 jobs, 10,000 and each further tenth of ``--jobs`` a row is written. At the end
+the cluster gets a thousand jobs in turns with one that has no history: other programs of the machine are then as much
+in the way of both. ``--kept`` is the value of `flux.keptJobs`: a large one shows what Flux does without a limit. Needs
+what the pods' tests need (CONTRIBUTING.md).
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.clusters import MeasuredCluster, wait
+from benchmarks.results import Row, save
+from tools import testbed
+from tools.clients import output, run_program
+
+SIZE, CHUNK = 2, 1000
+AGENT = "minicluster-agent"
+#: Prints the seconds in which $1 jobs were submitted and ended.
+RUN = """
+begin=$(date +%s%N)
+flux submit --quiet --cc=1-$1 -n1 --setattr=exec.test.run_duration=1ms true && flux queue drain
+echo $((($(date +%s%N) - begin) / 1000000))
+"""
+#: Prints the MiB of the broker and of the Python programs of the lead's container, and the KiB of a folder.
+USED = """
+for file in /proc/[0-9]*/smaps_rollup; do
+  read -r line 2>/dev/null </proc/$(basename ${file%/*})/comm || continue
+  case $line in flux-broker*) name=broker ;; *python*) name=python ;; *) continue ;; esac
+  while read -r key value unit; do [ "$key" != Pss: ] || echo "$name $value"; done <"$file"
+done 2>/dev/null
+echo "disk $(du -sk "$1" | cut -f1)"
+"""
+
+
+def run(cluster: MeasuredCluster, jobs: int) -> float:
+    """Run jobs; return how many a second."""
+    words = ("/mnt/flux/bin/flux", "env", "sh", "-c", RUN, "sh", str(jobs))
+    return jobs * 1000 / int(cluster.exec(*words).split()[-1])
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long some work takes."""
+    begin = time.monotonic()
+    work()
+    return time.monotonic() - begin
+
+
+def used(cluster: MeasuredCluster) -> dict[str, float]:
+    """Return the MiB of the lead's broker, of its other programs, of the agent, and of the files of the state."""
+    sums: dict[str, float] = {"broker": 0.0, "python": 0.0, "disk": 0.0}
+    for line in cluster.exec("sh", "-c", USED, "sh", "/mnt/flux/state").splitlines():
+        name, kib = line.split()
+        sums[name] += int(kib) / 1024
+    agent = output(*cluster.kubectl, "exec", cluster.lead, "-c", AGENT, "--", "sh", "-c", USED, "sh", "/dev/null")
+    agents = sum(int(line.split()[1]) for line in agent.splitlines() if line.startswith("python")) / 1024
+    return {"broker_mib": sums["broker"], "programs_mib": sums["python"], "agent_mib": agents, "disk_mib": sums["disk"]}
+
+
+def row(cluster: MeasuredCluster, done: int, rate: float) -> Row:
+    """Return the figures of a cluster that has run some jobs, the last ones at a rate."""
+    ours = ("minicluster", "jobs", cluster.name, "--namespace", cluster.namespace)
+    return {
+        "jobs": done,
+        "a_second": rate,
+        **used(cluster),
+        "flux_jobs_seconds": seconds(lambda: cluster.flux("jobs", "-a", "--count=0", "-n", "-o", "{id}")),
+        "jobs_seconds": seconds(lambda: output(*ours)),
+        "status_seconds": seconds(lambda: output("minicluster", "status", *ours[2:])),
+    }
+
+
+def back(cluster: MeasuredCluster) -> float:
+    """Kill the lead's broker; return the seconds until a job has run."""
+    pid = cluster.flux("getattr", "broker.pid").strip()
+    begin = time.monotonic()
+    cluster.exec("sh", "-c", f"kill -9 {pid}")
+    wait(lambda: cluster.flux("run", "--urgency=31", "--quiet", "echo", "back"))
+    return time.monotonic() - begin
+
+
+class Installed(MeasuredCluster):
+    """A MiniCluster whose nodes have all cores of the Kubernetes node."""
+
+    runner: Mapping[str, Any] = {}
+    scheduler = "sched-simple"
+
+
+@contextmanager
+def installed(name: str, values: Mapping[str, Any], kubectl: list[str], namespace: str) -> Iterator[MeasuredCluster]:
+    """Install a MiniCluster with its state on a claim, and remove it."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        volume = stack.enter_context(testbed.new_volume())
+        testbed.bind(testbed.release(namespace, {}, folder), f"{name}-state", volume, folder / "state")
+        scaling = {"enabled": True, "min": SIZE, "max": SIZE}
+        given = {"size": SIZE, "autoscaling": scaling, "state": {"claimName": f"{name}-state"}, **values}
+        cluster = Installed(given, kubectl, namespace, name)
+        stack.callback(cluster.remove)
+        wait(lambda: cluster.up() == SIZE)
+        yield cluster
+
+
+def main() -> None:
+    """Measure, and write the figures after each row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--jobs", type=int, default=100_000)
+    parser.add_argument("--kept", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--where", default="")
+    options = parser.parse_args()
+    values = {"flux": {"keptJobs": options.kept}} if options.kept else {}
+    marks = {CHUNK, 10 * CHUNK, *range(options.jobs // 10, options.jobs + 1, options.jobs // 10)}
+    rows: list[Row] = []
+    with testbed.new_namespace() as namespace, ExitStack() as stack:
+        kubectl = ["kubectl", "-n", namespace]
+        cluster = stack.enter_context(installed("long", values, kubectl, namespace))
+        for done in range(CHUNK, options.jobs + 1, CHUNK):
+            rate = run(cluster, CHUNK)
+            print(f"{done} jobs: {rate:.0f} a second", flush=True)
+            if done in marks:
+                rows.append(row(cluster, done, rate))
+                print(rows[-1], flush=True)
+                save(options.file, options.where, rows)
+        fresh = stack.enter_context(installed("fresh", values, kubectl, namespace))
+        run(fresh, CHUNK)
+        ratios = [run(cluster, CHUNK) / run(fresh, CHUNK) for _ in range(options.rounds)]
+        print(f"jobs a second beside a cluster without a history: {statistics.median(ratios):.2f} of {ratios}")
+        for what, each in (("with", cluster), ("without", fresh)):
+            print(f"the lead came back after {back(each):.1f} s {what} a history", flush=True)
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,67 @@
+"""The ends of a client's jobs that Flux has forgotten, from the lead's history.
+
+A module of remote.py: runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Callable, Mapping
+
+from described import KEY_ATTRIBUTE
+from flux.job import JobID
+from history import History, folder
+
+if TYPE_CHECKING:
+    from replies import Replies
+
+#: Seconds between two looks, each of which reads the whole history for all jobs that are looked for
+LOOK_SECONDS = 1.0
+#: What stands for the output of a job that Flux no longer has, or had no more when it was read
+GONE = "minicluster: Flux no longer has the output of this job, or a part of it\n"
+MARK = re.compile(f'"{KEY_ATTRIBUTE}": "([^"]*)"')
+
+
+class Recorded:
+    """Looks for the records of jobs by the keys of their requests."""
+
+    def __init__(self, reply: Replies) -> None:
+        """Look for nothing yet."""
+        self.reply = reply
+        self.wanted: dict[str, Callable[[], Any]] = {}
+
+    def want(self, key: str, otherwise: Callable[[], Any]) -> None:
+        """Reply with the end of a job at the next look; do something else if it isn't recorded."""
+        self.wanted[key] = otherwise
+
+    def look(self, *_: Any) -> None:
+        """Look for all of them."""
+        wanted, self.wanted = self.wanted, {}
+        if not wanted:
+            return
+        for text in History(folder()).texts():
+            found = MARK.search(text)
+            if found and found[1] in wanted:
+                with suppress(ValueError, KeyError):
+                    self._tell(found[1], json.loads(text))
+                    del wanted[found[1]]
+        for otherwise in wanted.values():
+            otherwise()
+
+    def _tell(self, key: str, record: Mapping[str, Any]) -> None:
+        end = end_of(record)
+        self.reply(key=key, id=JobID(record["number"]).f58)
+        self.reply(key=key, end=end)
+
+
+def end_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a job ended, as followed.py does. Raises KeyError."""
+    code, exception = record["exit_code"], record.get("exception")
+    return {
+        "status": None if code is None else code << 8,
+        "exception": exception and {"type": exception, "note": ""},
+        # a job that never ran has no output
+        "output": [] if code is None else [("stderr", GONE)],
+    }
