@@ -20,22 +20,29 @@ from typing import Any
 
 from benchmarks.clusters import MeasuredCluster, wait
 from benchmarks.results import Row, save
-from tools import testbed
+from tools import tenant, testbed
 from tools.clients import output, run_program
 
 SIZE, CHUNK = 2, 1000
 AGENT = "minicluster-agent"
 #: Prints the seconds in which $1 jobs were submitted and ended.
 RUN = """
+set -e
 begin=$(date +%s%N)
-flux submit --quiet --cc=1-$1 -n1 --setattr=exec.test.run_duration=1ms true && flux queue drain
+flux submit --quiet --cc=1-$1 -n1 --setattr=exec.test.run_duration=1ms true
+flux queue drain
 echo $((($(date +%s%N) - begin) / 1000000))
 """
-#: Prints the MiB of the broker and of the Python programs of the lead's container, and the KiB of a folder.
+#: Prints the KiB of the broker and of the Python programs of the lead's container, now; of the broker at most, so far;
+#: and of a folder.
 USED = """
 for file in /proc/[0-9]*/smaps_rollup; do
-  read -r line 2>/dev/null </proc/$(basename ${file%/*})/comm || continue
-  case $line in flux-broker*) name=broker ;; *python*) name=python ;; *) continue ;; esac
+  read -r line 2>/dev/null <"${file%/*}/comm" || continue
+  case $line in
+  flux-broker*) name=broker; sed -n 's/^VmHWM:/peak/p' "${file%/*}/status" ;;
+  *python*) name=python ;;
+  *) continue ;;
+  esac
   while read -r key value unit; do [ "$key" != Pss: ] || echo "$name $value"; done <"$file"
 done 2>/dev/null
 echo "disk $(du -sk "$1" | cut -f1)"
@@ -57,13 +64,14 @@ def seconds(work: Callable[[], object]) -> float:
 
 def used(cluster: MeasuredCluster) -> dict[str, float]:
     """Return the MiB of the lead's broker, of its other programs, of the agent, and of the files of the state."""
-    sums: dict[str, float] = {"broker": 0.0, "python": 0.0, "disk": 0.0}
+    sums: dict[str, float] = {"broker": 0.0, "peak": 0.0, "python": 0.0, "disk": 0.0}
     for line in cluster.exec("sh", "-c", USED, "sh", "/mnt/flux/state").splitlines():
-        name, kib = line.split()
+        name, kib, *_ = line.split()
         sums[name] += int(kib) / 1024
     agent = output(*cluster.kubectl, "exec", cluster.lead, "-c", AGENT, "--", "sh", "-c", USED, "sh", "/dev/null")
     agents = sum(int(line.split()[1]) for line in agent.splitlines() if line.startswith("python")) / 1024
-    return {"broker_mib": sums["broker"], "programs_mib": sums["python"], "agent_mib": agents, "disk_mib": sums["disk"]}
+    found = {"broker_mib": sums["broker"], "peak_mib": sums["peak"], "programs_mib": sums["python"]}
+    return {**found, "agent_mib": agents, "disk_mib": sums["disk"]}
 
 
 def row(cluster: MeasuredCluster, done: int, rate: float) -> Row:
@@ -89,7 +97,7 @@ def back(cluster: MeasuredCluster) -> float:
 
 
 class Installed(MeasuredCluster):
-    """A MiniCluster whose nodes have all cores of the Kubernetes node."""
+    """A MiniCluster whose nodes have all cores of the Kubernetes node, and no limit of memory."""
 
     runner: Mapping[str, Any] = {}
     scheduler = "sched-simple"
@@ -122,7 +130,7 @@ def main() -> None:
     values = {"flux": {"keptJobs": options.kept}} if options.kept else {}
     marks = {CHUNK, 10 * CHUNK, *range(options.jobs // 10, options.jobs + 1, options.jobs // 10)}
     rows: list[Row] = []
-    with testbed.new_namespace() as namespace, ExitStack() as stack:
+    with testbed.new_namespace(world=tenant.SHARED.without("limits", "quota")) as namespace, ExitStack() as stack:
         kubectl = ["kubectl", "-n", namespace]
         cluster = stack.enter_context(installed("long", values, kubectl, namespace))
         for done in range(CHUNK, options.jobs + 1, CHUNK):

@@ -46,6 +46,14 @@ class Cluster:
         bootstrap = {"curve_cert": f"{MOUNT}/config/curve/curve.cert", "hosts": hosts}
         return tomli_w.dumps({**tomllib.loads(computed), "bootstrap": bootstrap})
 
+    def keep_jobs(self, most: int) -> "Cluster":
+        """Let Flux keep fewer records of jobs that have ended than the values may say."""
+        settings = self.data["minicluster"]
+        config = tomllib.loads(settings["broker.toml"])
+        config["job-manager"]["inactive-num-limit"] = most
+        settings["broker.toml"] = tomli_w.dumps(config)
+        return self
+
     def start(self, indices: Sequence[int] = ()) -> "Cluster":
         """Start pods, by default `size` of them; where there was a pod, start its replacement."""
         for index in indices or range(self.size):

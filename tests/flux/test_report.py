@@ -6,14 +6,12 @@ import shlex
 import signal
 import subprocess
 import time
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-import tomli_w
 from broker_clusters import Cluster, Make
 from minicluster.lead.program import BOOT, first_line
 from minicluster.live.reported import reported
@@ -143,11 +141,7 @@ def recorded(cluster: Cluster) -> list[str]:
 def test_jobs_that_flux_has_forgotten_are_in_the_report_of_a_later_lead(make: Make, volume: Path) -> None:
     file = volume / "jobs.jsonl"
     cluster = make({**QUIET, "state": {"claimName": "shared"}, "report": {"path": str(file)}}, mounted(volume))
-    settings = cluster.data["minicluster"]
-    config = tomllib.loads(settings["broker.toml"])
-    config["job-manager"]["inactive-num-limit"] = 8
-    settings["broker.toml"] = tomli_w.dumps(config)
-    cluster.start().wait_for_ready()
+    cluster.keep_jobs(8).start().wait_for_ready()
     for last in (8, 16):
         cluster.lead.flux("submit", "--quiet", f"--cc={last - 7}-{last}", "--setattr=user.n={cc}", "true")
         cluster.lead.flux("queue", "drain")

@@ -1,16 +1,21 @@
-"""The program that the SDK sends to the lead, in a real Flux of two brokers."""
+"""The program that the SDK sends to the lead, in a real Flux of two brokers, and in a lead of ours."""
 
 import json
 import os
 import select
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from broker_clusters import Cluster, Make
 from minicluster.lead import program
 from minicluster.pod import programs
+
+from tools.clients import until
+from tools.releases import MOUNT
 
 SECONDS = 60
 
@@ -18,21 +23,11 @@ SECONDS = 60
 class Remote:
     """The program, as a client talks to it."""
 
-    def __init__(self, flux: str, home: Path) -> None:
-        words = [flux, "start", "--test-size=2", flux, "python", "-c", program.BOOT]
-        (home / "minicluster").mkdir()
-        for name, file in programs().items():
-            (home / "minicluster" / name).symlink_to(file)
-        env = {**os.environ, "MINICLUSTER_HOME": str(home)}
+    def __init__(self, words: list[str], env: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
         self._rest = b""
         self._write(program.first_line("remote"))
-        assert self.reply() == {"ready": self._version(flux)}
-
-    @staticmethod
-    def _version(flux: str) -> str:
-        done = subprocess.run([flux, "--version"], capture_output=True, text=True, check=True)
-        return done.stdout.split("commands:")[1].split()[0]
+        self.version = self.reply()["ready"]
 
     def ask(self, key: str, **request: Any) -> None:
         self._send({"key": key, **request})
@@ -74,17 +69,27 @@ class Remote:
         end: dict[str, Any] = self.replies(key, "end")["end"]
         return end
 
+    def close(self) -> None:
+        """Let it end: it does so with its standard input."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.close()
+        assert self.process.wait(SECONDS) == 0
+        self.process.stdout.close()
+
 
 @pytest.fixture
 def remote(flux_path: Path, tmp_path: Path) -> Iterator[Remote]:
-    remote = Remote(str(flux_path), tmp_path)
+    flux = str(flux_path)
+    (tmp_path / "minicluster").mkdir()
+    for name, file in programs().items():
+        (tmp_path / "minicluster" / name).symlink_to(file)
+    words = [flux, "start", "--test-size=2", flux, "python", "-c", program.BOOT]
+    remote = Remote(words, {**os.environ, "MINICLUSTER_HOME": str(tmp_path)})
+    version = subprocess.run([flux, "--version"], capture_output=True, text=True, check=True).stdout
+    assert remote.version == version.split("commands:")[1].split()[0]
     yield remote
-    assert remote.process.stdin
-    assert remote.process.stdout
-    # it ends with its standard input
-    remote.process.stdin.close()
-    assert remote.process.wait(SECONDS) == 0
-    remote.process.stdout.close()
+    remote.close()
 
 
 def test_the_sdk_program_runs_jobs_and_reports_their_ends(remote: Remote) -> None:
@@ -128,6 +133,7 @@ def test_the_sdk_program_cancels_and_lists_jobs_and_counts_nodes(remote: Remote)
     remote.ask("l", list=True)
     job = remote.reply()["jobs"][0]
     assert (job["state"], job["result"]) == ("inactive", "canceled")
+    assert remote.reply() == {"key": "l", "jobs": []}
 
 
 def test_the_sdk_program_reports_why_jobs_wait(remote: Remote) -> None:
@@ -159,6 +165,7 @@ def test_the_sdk_program_does_not_run_a_job_twice_for_a_client_that_reconnects(r
     assert remote.end("a")["status"] == 0
     remote.ask("l", list=True)
     assert [job["id"] for job in remote.reply()["jobs"]] == [name]
+    assert remote.reply() == {"key": "l", "jobs": []}
     # the same id, in another life of the lead
     remote.ask("b", watch=name, again=True)
     assert remote.reply() == {"key": "b", "lost": True}
@@ -188,7 +195,7 @@ def test_a_client_that_reconnects_follows_all_of_its_jobs(remote: Remote) -> Non
         remote.submit(key, "true", again=True)
     assert gather(remote, keys) == ends
     remote.ask("l", list=True)
-    assert len(remote.reply()["jobs"]) == len(keys)
+    assert [len(remote.reply()["jobs"]) for _ in range(3)] == [1000, 200, 0]
 
 
 def gather(remote: Remote, keys: set[str]) -> dict[str, tuple[str, Any]]:
@@ -203,3 +210,59 @@ def gather(remote: Remote, keys: set[str]) -> dict[str, tuple[str, Any]]:
         elif "end" in reply:
             ends[reply["key"]] = (ids[reply["key"]], reply["end"])
     return ends
+
+
+def client(cluster: Cluster) -> "closing[Remote]":
+    """Connect to the lead of a cluster."""
+    lead = cluster.lead
+    return closing(Remote(lead.entered(f"{MOUNT}/bin/flux", "python", "-c", program.BOOT), lead.environment))
+
+
+def test_a_client_that_comes_late_has_the_ends_of_jobs_that_flux_has_forgotten(make: Make) -> None:
+    kept, gone = 8, "minicluster: Flux no longer has the output of this job, or a part of it\n"
+    cluster = make({"logging": {"quiet": True}, "state": {"claimName": "shared"}})
+    cluster.keep_jobs(kept).start().wait_for_ready()
+    jobs: dict[str, tuple[list[str], dict[str, Any]]] = {
+        "ok": (["true"], {}),
+        "fails": (["sh", "-c", "exit 3"], {}),
+        "late": (["sleep", "60"], {"time_limit": 0.5}),
+    }
+    ids, before = {}, {}
+    with client(cluster) as remote:
+        for key, (command, options) in jobs.items():
+            remote.submit(key, *command, **options)
+            found = remote.replies(key, "end")
+            ids[key], before[key] = found["id"], found["end"]
+    for _ in range(2):
+        # at once no more than the limit: else Flux may forget some before they are recorded
+        cluster.lead.flux("submit", "--quiet", f"--cc=1-{kept}", "true")
+        cluster.lead.flux("queue", "drain")
+        until(lambda: len(cluster.lead.flux("jobs", "-an", "-o", "{id}").split()) == kept)
+    cluster.lead.kill()
+    cluster.start([0]).wait_for_ready()
+    with client(cluster) as remote:
+        for key, (command, options) in jobs.items():
+            # the reply with its id may have been lost too; then it must not run again
+            if key == "late":
+                remote.ask(key, watch=ids[key], again=True)
+            else:
+                remote.submit(key, *command, again=True, **options)
+            found = remote.replies(key, "end")
+            assert found["id"] == ids[key]
+            end, was = found["end"], before[key]
+            assert (end["status"], end["output"]) == (was["status"], [["stderr", gone]])
+            raised = was["exception"]
+            assert end["exception"] == (raised and {"type": f"{raised['type']}: {raised['note']}", "note": ""})
+        remote.submit("other", "true", again=True, drop=True)
+        assert remote.reply() == {"key": "other", "lost": True}
+        remote.ask("l", list=True)
+        first, last = remote.reply(), remote.reply()
+        assert (first["more"], last) == (True, {"key": "l", "jobs": []})
+        listed = [job for job in first["jobs"] if job["id"] in ids.values()]
+        ends = [(job["name"], job["state"], job["result"], job["exit_code"], job["waits"]) for job in listed]
+        assert ends == [
+            ("true", "inactive", "completed", 0, ""),
+            ("sh", "inactive", "failed", 3, ""),
+            ("sleep", "inactive", "timeout", 142, ""),
+        ]
+        assert len(first["jobs"]) == len(jobs) + 2 * kept
