@@ -44,9 +44,9 @@ class MeasuredCluster:
         ready = [p for p in pods if p["status"].get("containerStatuses", [{}])[0].get("started")]
         return str(ready[0]["metadata"]["name"]) if ready else ""
 
-    def exec(self, *words: str) -> str:
+    def exec(self, *words: str, seconds: float = 120) -> str:
         """Return what a command prints on the lead."""
-        return output(*self.kubectl, "exec", self.lead, "-c", self.name, "--", *words)
+        return output(*self.kubectl, "exec", self.lead, "-c", self.name, "--", *words, seconds=seconds)
 
     def flux(self, *words: str) -> str:
         """Return what flux prints on the lead."""

@@ -1,0 +1,86 @@
+"""A lead's content store does not grow with all the jobs that it has ever run."""
+
+import json
+import signal
+from itertools import pairwise
+
+from broker_clusters import Cluster, Make
+
+from tools.clients import until
+from tools.releases import MOUNT
+
+KEPT, RETRY = 8, 85
+QUIET = {"logging": {"quiet": True}, "state": {"claimName": "shared"}}
+
+
+def stored(cluster: Cluster) -> int:
+    """Return how many objects are in the content store."""
+    return int(json.loads(cluster.lead.flux("module", "stats", "content-sqlite"))["object_count"])
+
+
+def run(cluster: Cluster, jobs: int) -> None:
+    """Run some jobs."""
+    simulated = "--setattr=system.exec.test.run_duration=0.001s"
+    cluster.lead.flux("submit", "--quiet", "--wait", f"--cc=1-{jobs}", simulated, "true")
+
+
+def compacts(cluster: Cluster) -> bool:
+    """Say whether this Flux compacts its store while jobs run."""
+    return cluster.lead.run(f"{MOUNT}/bin/flux", "help", "gc").returncode == 0
+
+
+def edit(cluster: Cluster, file: str, old: str, new: str) -> None:
+    """Change a program of the pods."""
+    files = cluster.data["minicluster"]
+    assert old in files[file]
+    files[file] = files[file].replace(old, new)
+
+
+def stop(cluster: Cluster) -> None:
+    """Tell the lead to stop, and start another one."""
+    cluster.lead.signal(signal.SIGTERM)
+    assert cluster.lead.wait() == RETRY
+    cluster.start([0]).wait_for_ready()
+
+
+def ended(cluster: Cluster) -> list[str]:
+    """Return the jobs that have ended and Flux still knows."""
+    return cluster.lead.flux("jobs", "-an", "--filter=inactive", "-o", "{id.f58plain} {name}").splitlines()
+
+
+def written(cluster: Cluster) -> int:
+    """Run jobs; return how many objects they added to the content store, at least."""
+    counts = [stored(cluster)]
+    for _ in range(10):
+        run(cluster, 20)
+        counts.append(stored(cluster))
+    return sum(max(0, after - before) for before, after in pairwise(counts))
+
+
+def test_the_store_keeps_what_the_queue_needs_and_not_what_all_jobs_left(make: Make) -> None:
+    cluster = make(QUIET)
+    edit(cluster, "compaction.py", "LEAST_JOBS = 5000", "LEAST_JOBS = 20")
+    edit(cluster, "archive.sh", "LARGE_STORE=268435456", "LARGE_STORE=1")
+    cluster.keep_jobs(KEPT).start().wait_for_ready()
+    held = cluster.lead.flux("submit", "--urgency=hold", "echo", "held").strip()
+    if compacts(cluster):
+        most = written(cluster) // 2
+        until(lambda: stored(cluster) < most)
+        until(lambda: len(ended(cluster)) == KEPT)
+        before = ended(cluster)
+        cluster.lead.kill()
+        cluster.start([0]).wait_for_ready()
+    else:
+        # a lead that begins with no store has nothing to dump
+        stop(cluster)
+        most = written(cluster) // 2
+        until(lambda: len(ended(cluster)) == KEPT)
+        before = ended(cluster)
+        stop(cluster)
+    assert stored(cluster) < most
+    assert ended(cluster) == before
+    # all that is kept can be read
+    for job in before:
+        assert "clean" in cluster.lead.flux("job", "eventlog", job.split()[0])
+    cluster.lead.flux("job", "urgency", held, "16")
+    assert cluster.lead.flux("job", "attach", held) == "held\n"
