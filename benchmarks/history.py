@@ -97,9 +97,9 @@ def back(cluster: MeasuredCluster) -> float:
 
 
 class Installed(MeasuredCluster):
-    """A MiniCluster whose nodes have all cores of the Kubernetes node, and no limit of memory."""
+    """A MiniCluster without a limit of memory; without a request other pods would come first."""
 
-    runner: Mapping[str, Any] = {}
+    runner: Mapping[str, Any] = {"cores": 2, "resources": {"requests": {"cpu": "400m"}}}
     scheduler = "sched-simple"
 
 

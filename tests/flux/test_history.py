@@ -20,8 +20,9 @@ def stored(cluster: Cluster) -> int:
 
 def run(cluster: Cluster, jobs: int) -> None:
     """Run some jobs."""
+    idset = f"1-{jobs}" if jobs > 1 else "1"
     simulated = "--setattr=system.exec.test.run_duration=0.001s"
-    cluster.lead.flux("submit", "--quiet", "--wait", f"--cc=1-{jobs}", simulated, "true")
+    cluster.lead.flux("submit", "--quiet", "--wait", f"--cc={idset}", simulated, "true")
 
 
 def compacts(cluster: Cluster) -> bool:
@@ -45,7 +46,32 @@ def stop(cluster: Cluster) -> None:
 
 def ended(cluster: Cluster) -> list[str]:
     """Return the jobs that have ended and Flux still knows."""
-    return cluster.lead.flux("jobs", "-an", "--filter=inactive", "-o", "{id.f58plain} {name}").splitlines()
+    return cluster.lead.flux("jobs", "-an", "--filter=inactive", "-o", "{id} {name}").splitlines()
+
+
+def steps(cluster: Cluster) -> int:
+    """Return how many directories there are for the times at which jobs were submitted."""
+    return len(cluster.lead.flux("kvs", "ls", "-1", "job.0000").split())
+
+
+def test_flux_has_no_directories_of_jobs_that_it_has_forgotten(make: Make) -> None:
+    cluster = make(QUIET)
+    edit(cluster, "recorder.py", "PURGE_JOBS, LEFTOVER_JOBS = 100, 500", "PURGE_JOBS, LEFTOVER_JOBS = 100, 1")
+    edit(cluster, "leftovers.py", "MINUTE_STEPS = 32, 235", "MINUTE_STEPS = 32, 4")
+    cluster.keep_jobs(KEPT).start().wait_for_ready()
+    held = cluster.lead.flux("submit", "--urgency=hold", "echo", "held").strip()
+    # each job has a time of its own
+    for _ in range(3 * KEPT):
+        run(cluster, 1)
+    until(lambda: len(ended(cluster)) == KEPT)
+    run(cluster, 1)
+    until(lambda: steps(cluster) <= KEPT + 1 + 4)
+    before = ended(cluster)
+    cluster.lead.kill()
+    cluster.start([0]).wait_for_ready()
+    assert ended(cluster) == before
+    cluster.lead.flux("job", "urgency", held, "16")
+    assert cluster.lead.flux("job", "attach", held) == "held\n"
 
 
 def written(cluster: Cluster) -> int:

@@ -63,6 +63,10 @@ class FakeFlux:
     purged: int = 0  #: jobs whose records are gone
     limit: int | None = None  #: of the records of jobs that have ended
     kvs: dict[str, Any] = field(default_factory=dict)
+    #: Directories of the KVS; keys that are to be removed, and of directories that were read
+    directories: dict[str, Any] = field(default_factory=dict)
+    unlinked: list[str] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
     done: list[Any] = field(default_factory=list)
     #: Jobs that ignore a cancellation
     stubborn: set[int] = field(default_factory=set)
@@ -215,6 +219,20 @@ class FakeFlux:
         self.purged += len(gone)
         return {"count": len(gone)}
 
+    def directory(self, key: str) -> dict[str, Any]:
+        """Return a directory of the KVS: by the names in it, other directories or values."""
+        found: dict[str, Any] = self.directories
+        for name in key.split("."):
+            if name not in found:
+                raise FileNotFoundError(2, "No such file or directory")
+            found = found[name]
+        return found
+
+    def kvs_lookup(self, payload: Any, _: int | None) -> dict[str, Any]:
+        assert (payload["flags"], payload["namespace"]) == (1, "primary")
+        self.read.append(payload["key"])
+        return {"val": {"data": dict(self.directory(payload["key"])), "type": "dir", "ver": 1}}
+
     def content_backing_gc_info(self, payload: Any, _: int | None) -> dict[str, int]:
         assert payload == {"epoch": 0}
         if not self.compacts:
@@ -321,8 +339,16 @@ def _kvs_put(handle: FakeFlux, key: str, value: Any) -> None:
     handle.kvs[f"{key} (not committed)"] = value
 
 
+def _kvs_unlink(handle: FakeFlux, key: str) -> None:
+    handle.unlinked.append(key)
+
+
 def _kvs_commit(handle: FakeFlux) -> None:
     handle.kvs = {key.removesuffix(" (not committed)"): value for key, value in handle.kvs.items()}
+    for key in handle.unlinked:
+        *path, name = key.split(".")
+        del handle.directory(".".join(path))[name]
+    handle.unlinked.clear()
 
 
 def _kvs_exists(handle: FakeFlux, key: str) -> bool:
@@ -362,9 +388,11 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
     contents: dict[str, dict[str, Any]] = {
         "flux": {"Flux": lambda: flux},
         "flux.util": {"parse_fsd": _parse_fsd},
-        "flux.kvs": {"get": _kvs_get, "put": _kvs_put, "commit": _kvs_commit, "exists": _kvs_exists},
+        "flux.kvs": {"get": _kvs_get, "put": _kvs_put, "commit": _kvs_commit, "exists": _kvs_exists}
+        | {"put_unlink": _kvs_unlink},
         "flux.constants": {
             "FLUX_MSGTYPE_REQUEST": 1,
+            "FLUX_KVS_READDIR": 1,
             "FLUX_KVS_WATCH": 4,
             "FLUX_KVS_WAITCREATE": 8,
             "FLUX_RPC_STREAMING": 2,

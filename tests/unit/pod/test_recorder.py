@@ -26,7 +26,7 @@ def program(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     import recorder  # noqa: PLC0415
 
     yield recorder
-    for name in ("recorder", "changes"):
+    for name in ("recorder", "changes", "leftovers"):
         sys.modules.pop(name, None)
 
 
@@ -89,6 +89,20 @@ def test_flux_keeps_as_many_records_as_its_limit_says(program: ModuleType, flux:
     program.Recorder(flux, history, {}).look()
     assert [job["id"] for job in flux.jobs] == [*range(340, 350)]
     assert [number for number, _ in history] == [*range(350)]
+
+
+def test_what_forgotten_jobs_leave_behind_is_removed_after_many_jobs(
+    program: ModuleType, flux: FakeFlux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+    monkeypatch.setattr(program, "remove_leftovers", lambda _: found.append(recorder.count))
+    monkeypatch.setattr(program, "LEFTOVER_JOBS", 3)
+    recorder = program.Recorder(flux, History(tmp_path), {})
+    for number in range(8):
+        end(flux, number, 10.0 * number)
+        recorder.look()
+        recorder.look()
+    assert found == [1, 4, 7]
 
 
 def test_many_jobs_are_recorded_in_parts_and_none_is_forgotten_before(

@@ -1,6 +1,6 @@
 """Writes the record of each job that ends to the history, then lets Flux forget those beyond its limit.
 
-By itself Flux forgets 50 jobs a second, and more may end. It also has Flux's content store compacted. A thread of
+By itself Flux forgets 50 jobs a second, and more may end. Then it removes what Flux leaves behind of them. A thread of
 undrainer.py.
 Runs with the Python of the Flux view, 3.8 or later.
 """
@@ -14,6 +14,7 @@ from changes import Changes, pause_after
 from compaction import Compaction
 from history import History, HistoryError, folder
 from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
+from leftovers import remove_leftovers
 from log import Problems, tell
 from state import jobs
 
@@ -25,8 +26,8 @@ UNTOLD_SECONDS, BUSY_SECONDS = 60.0, 1.0
 LOOK_JOBS, LOOKUP_SECONDS = 500, 60.0
 #: File with what state.py is to show
 PROBLEM_FILE = "history.problem"
-#: Records that Flux removes at a request, at most
-PURGE_JOBS = 100
+#: Records that Flux removes at a request, at most; jobs after which their empty directories are removed
+PURGE_JOBS, LEFTOVER_JOBS = 100, 500
 
 
 class Ends(Changes):
@@ -56,6 +57,7 @@ class Recorder:
         self.known = dict(history.last())
         self.waiting: list[dict[str, Any]] = []
         self.count = 0  #: jobs that were recorded
+        self.cleared = -LEFTOVER_JOBS  #: their number when leftovers were removed; a former lead may have left some
 
     def look(self) -> bool:
         """Record jobs, the oldest first; say whether more wait. Raises OSError, HistoryError."""
@@ -70,6 +72,9 @@ class Recorder:
         self.waiting = rest
         if some and not rest:
             purge(self.handle)
+            if self.count - self.cleared >= LEFTOVER_JOBS:
+                self.cleared = self.count
+                remove_leftovers(self.handle)
         return bool(rest)
 
     def _ended(self) -> list[dict[str, Any]]:

@@ -1,0 +1,65 @@
+"""Removes from Flux's KVS the directories of jobs that Flux has forgotten: it leaves them empty.
+
+The key of a job is job.AAAA.BBBB.CCCC.DDDD, the digits of its id, of which the first eight count the time in steps of
+256 ms. So a directory job.AAAA gets a name for each step in which a job was submitted, and each event of a job writes
+it anew: with all the names of hours a job would cost more and more memory, disk and time.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Iterator, Mapping
+
+from state import jobs
+
+#: Bits of an id below those of its step; steps of a minute, within which the directory of a new job may still be empty
+STEP_BITS, MINUTE_STEPS = 32, 235
+STEP = re.compile("[0-9a-f]{8}")
+#: Directories that are removed at once
+BATCH_KEYS = 200
+
+
+def remove_leftovers(handle: Any) -> None:
+    """Remove the empty directories of steps before those of the last minute. Raises OSError."""
+    import flux.kvs
+
+    known = {job["id"] >> STEP_BITS for state in ("active", "inactive") for job in jobs(handle, state, [])}
+    end = max(known, default=0) - MINUTE_STEPS
+    keys = [key for step, key in _steps(handle) if step < end and step not in known and _is_empty(handle, key)]
+    for first in range(0, len(keys), BATCH_KEYS):
+        for key in keys[first : first + BATCH_KEYS]:
+            flux.kvs.put_unlink(handle, key)
+        flux.kvs.commit(handle)
+
+
+def _steps(handle: Any) -> Iterator[tuple[int, str]]:
+    """Yield each step that has a directory, and its key."""
+    for first in _names(handle, "job"):
+        for second in _names(handle, f"job.{first}"):
+            # there may be other names
+            if STEP.fullmatch(first + second):
+                yield int(first + second, 16), f"job.{first}.{second}"
+
+
+def _is_empty(handle: Any, key: str) -> bool:
+    """Say whether a step's directory has nothing but empty ones; equal ones are looked at once."""
+    seen: list[Any] = []
+    for name, entry in _names(handle, key).items():
+        if entry not in seen:
+            if _names(handle, f"{key}.{name}"):
+                return False
+            seen.append(entry)
+    return True
+
+
+def _names(handle: Any, key: str) -> Mapping[str, Any]:
+    """Return what a directory has, by name; {} if there is none."""
+    from flux import constants
+
+    asked = {"key": key, "flags": constants.FLUX_KVS_READDIR, "namespace": "primary"}
+    try:
+        found: Mapping[str, Any] = handle.rpc("kvs.lookup", asked).get()["val"]["data"]
+    except FileNotFoundError:
+        return {}
+    return found
