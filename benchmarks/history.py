@@ -96,7 +96,7 @@ def back(cluster: MeasuredCluster) -> float:
     return time.monotonic() - begin
 
 
-class Installed(MeasuredCluster):
+class LongCluster(MeasuredCluster):
     """A MiniCluster without a limit of memory; without a request other pods would come first."""
 
     runner: Mapping[str, Any] = {"cores": 2, "resources": {"requests": {"cpu": "400m"}}}
@@ -112,7 +112,7 @@ def installed(name: str, values: Mapping[str, Any], kubectl: list[str], namespac
         testbed.bind(testbed.release(namespace, {}, folder), f"{name}-state", volume, folder / "state")
         scaling = {"enabled": True, "min": SIZE, "max": SIZE}
         given = {"size": SIZE, "autoscaling": scaling, "state": {"claimName": f"{name}-state"}, **values}
-        cluster = Installed(given, kubectl, namespace, name)
+        cluster = LongCluster(given, kubectl, namespace, name)
         stack.callback(cluster.remove)
         wait(lambda: cluster.up() == SIZE)
         yield cluster

@@ -57,7 +57,7 @@ def steps(cluster: Cluster) -> int:
 def test_flux_has_no_directories_of_jobs_that_it_has_forgotten(make: Make) -> None:
     cluster = make(QUIET)
     edit(cluster, "recorder.py", "PURGE_JOBS, LEFTOVER_JOBS = 100, 500", "PURGE_JOBS, LEFTOVER_JOBS = 100, 1")
-    edit(cluster, "leftovers.py", "MINUTE_STEPS = 32, 235", "MINUTE_STEPS = 32, 4")
+    edit(cluster, "leftovers.py", "NEW_SECONDS = 60.0", "NEW_SECONDS = 1.0")
     cluster.keep_jobs(KEPT).start().wait_for_ready()
     held = cluster.lead.flux("submit", "--urgency=hold", "echo", "held").strip()
     # each job has a time of its own
@@ -66,6 +66,7 @@ def test_flux_has_no_directories_of_jobs_that_it_has_forgotten(make: Make) -> No
     until(lambda: len(ended(cluster)) == KEPT)
     run(cluster, 1)
     until(lambda: steps(cluster) <= KEPT + 1 + 4)
+    until(lambda: len(ended(cluster)) == KEPT)
     before = ended(cluster)
     cluster.lead.kill()
     cluster.start([0]).wait_for_ready()

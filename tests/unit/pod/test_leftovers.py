@@ -50,15 +50,15 @@ def test_the_empty_directories_of_old_steps_are_removed(program: ModuleType, flu
     # no job that Flux knows, but it has something
     make(flux, 0x0001_0004, {"0100": {}, "0a00": {"0001": 1}})
     # of the last minute
-    make(flux, NEWEST - program.MINUTE_STEPS, {"0a00": {}})
-    for step in (0x0000_FFFF, 0x0001_0001, NEWEST - program.MINUTE_STEPS - 1):
+    make(flux, NEWEST - 234, {"0a00": {}})
+    for step in (0x0000_FFFF, 0x0001_0001, NEWEST - 235):
         make(flux, step, {"0a00": {}, "0b00": {}})
     make(flux, 0x0001_0002, {})
     flux.directories["job"]["lost+found"] = {"0001": {}}
     program.remove_leftovers(flux)
     assert left(flux) == [
         "0002.0100",
-        "0002.0015",
+        "0002.0016",
         "0001.0003",
         "0001.0004",
         "lost+found.0001",
@@ -73,7 +73,7 @@ def test_equal_directories_are_looked_at_once(program: ModuleType, flux: FakeFlu
 
 
 def test_many_are_removed_in_parts(program: ModuleType, flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "BATCH_KEYS", 3)
+    monkeypatch.setattr(program, "BATCH_NAMES", 3)
     flux.run(job(NEWEST), "0")
     for step in range(10):
         make(flux, step, {})

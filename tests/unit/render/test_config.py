@@ -273,6 +273,7 @@ SETTINGS = {
     "mc_script_has_interpreter": "",
     "mc_logs": "/tmp/fluxout",
     "mc_quiet": "",
+    "mc_own_config": "",
     "mc_records": "10000",
     "mc_wrap": "",
     "mc_strict": "1",

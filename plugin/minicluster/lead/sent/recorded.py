@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from replies import Replies
 
 #: Seconds between two looks, each of which reads the whole history for all jobs that are looked for
-LOOK_SECONDS = 1.0
+RECORDS_SECONDS = 1.0
 #: What stands for the output of a job that Flux no longer has, or had no more when it was read
 GONE = "minicluster: Flux no longer has the output of this job, or a part of it\n"
 MARK = re.compile(f'"{KEY_ATTRIBUTE}": "([^"]*)"')

@@ -30,7 +30,7 @@ from flux import constants
 from flux.job import JobID, JobKVSLookup, JobList, cancel_async, submit_async
 from followed import Journal
 from job_report import JobReport
-from recorded import LOOK_SECONDS
+from recorded import RECORDS_SECONDS
 from replies import Replies
 
 #: Seconds until it is said again why jobs wait
@@ -187,7 +187,7 @@ def main() -> None:
     requests = read_requests(handle, jobs)
     reasons = handle.timer_watcher_create(PERIOD_SECONDS, jobs.tell_reasons, repeat=PERIOD_SECONDS)
     reply(ready=handle.attr_get("version"))
-    recorded = handle.timer_watcher_create(LOOK_SECONDS, jobs.journal.recorded.look, repeat=LOOK_SECONDS)
+    recorded = handle.timer_watcher_create(RECORDS_SECONDS, jobs.journal.recorded.look, repeat=RECORDS_SECONDS)
     with requests, reasons, recorded:
         handle.reactor_run()
 

@@ -13,22 +13,24 @@ from typing import Any, Iterator, Mapping
 
 from state import jobs
 
-#: Bits of an id below those of its step; steps of a minute, within which the directory of a new job may still be empty
-STEP_BITS, MINUTE_STEPS = 32, 235
+#: What an id is divided by for its step, and how long that lasts
+STEP_FACTOR, STEP_SECONDS = 1 << 32, 0.256
+#: For so long the directory of a new job may still be empty
+NEW_SECONDS = 60.0
 STEP = re.compile("[0-9a-f]{8}")
 #: Directories that are removed at once
-BATCH_KEYS = 200
+BATCH_NAMES = 200
 
 
 def remove_leftovers(handle: Any) -> None:
     """Remove the empty directories of steps before those of the last minute. Raises OSError."""
     import flux.kvs
 
-    known = {job["id"] >> STEP_BITS for state in ("active", "inactive") for job in jobs(handle, state, [])}
-    end = max(known, default=0) - MINUTE_STEPS
+    known = {job["id"] // STEP_FACTOR for state in ("active", "inactive") for job in jobs(handle, state, [])}
+    end = max(known, default=0) - NEW_SECONDS / STEP_SECONDS
     keys = [key for step, key in _steps(handle) if step < end and step not in known and _is_empty(handle, key)]
-    for first in range(0, len(keys), BATCH_KEYS):
-        for key in keys[first : first + BATCH_KEYS]:
+    for first in range(0, len(keys), BATCH_NAMES):
+        for key in keys[first : first + BATCH_NAMES]:
             flux.kvs.put_unlink(handle, key)
         flux.kvs.commit(handle)
 
