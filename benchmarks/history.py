@@ -130,7 +130,7 @@ def main() -> None:
     values = {"flux": {"keptJobs": options.kept}} if options.kept else {}
     marks = {CHUNK, 10 * CHUNK, *range(options.jobs // 10, options.jobs + 1, options.jobs // 10)}
     rows: list[Row] = []
-    with testbed.new_namespace(world=tenant.SHARED.without("limits", "quota")) as namespace, ExitStack() as stack:
+    with testbed.new_namespace(world=tenant.PLAIN) as namespace, ExitStack() as stack:
         kubectl = ["kubectl", "-n", namespace]
         cluster = stack.enter_context(installed("long", values, kubectl, namespace))
         for done in range(CHUNK, options.jobs + 1, CHUNK):

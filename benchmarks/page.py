@@ -141,6 +141,17 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
         jobs_in_the_queue="jobs",
         lost="lost",
     ),
+    "history": columns(
+        jobs="jobs",
+        jobs_a_second="a_second",
+        memory_of_the_broker_MiB="broker_mib",
+        of_its_programs_MiB="programs_mib",
+        of_the_agent_MiB="agent_mib",
+        disk_MiB="disk_mib",
+        s_of_flux_jobs="flux_jobs_seconds",
+        s_of_minicluster_jobs="jobs_seconds",
+        s_of_minicluster_status="status_seconds",
+    ),
     "throughput": columns(
         way="way",
         cluster="cluster",

@@ -58,8 +58,8 @@ def new_namespace(*labels: str, world: Tenant = WORLD) -> Iterator[str]:
     govern()
     cluster.kubectl("create", "namespace", name)
     try:
-        marks = (f"{key}={value}" for key, value in world.namespace_labels.items())
-        cluster.kubectl("label", "namespace", name, *marks, *labels)
+        if marks := [*(f"{key}={value}" for key, value in world.namespace_labels.items()), *labels]:
+            cluster.kubectl("label", "namespace", name, *marks)
         tenant.arrange(cluster, name, world)
         yield name
     finally:
