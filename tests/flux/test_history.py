@@ -64,8 +64,13 @@ def test_flux_has_no_directories_of_jobs_that_it_has_forgotten(make: Make) -> No
     for _ in range(3 * KEPT):
         run(cluster, 1)
     until(lambda: len(ended(cluster)) == KEPT)
-    run(cluster, 1)
-    until(lambda: steps(cluster) <= KEPT + 1 + 4)
+
+    def is_short() -> bool:
+        # Flux may list a job a little longer: the next one is the occasion to look again
+        run(cluster, 1)
+        return steps(cluster) < 2 * KEPT
+
+    until(is_short)
     until(lambda: len(ended(cluster)) == KEPT)
     before = ended(cluster)
     cluster.lead.kill()
