@@ -23,7 +23,7 @@ from benchmarks.results import Row, save
 from tools import tenant, testbed
 from tools.clients import output, run_program
 
-SIZE, CHUNK = 2, 1000
+CLUSTER_PODS, CHUNK_JOBS = 2, 1000
 AGENT = "minicluster-agent"
 #: Prints the seconds in which $1 jobs were submitted and ended.
 RUN = """
@@ -110,11 +110,11 @@ def installed(name: str, values: Mapping[str, Any], kubectl: list[str], namespac
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         volume = stack.enter_context(testbed.new_volume())
         testbed.bind(testbed.release(namespace, {}, folder), f"{name}-state", volume, folder / "state")
-        scaling = {"enabled": True, "min": SIZE, "max": SIZE}
-        given = {"size": SIZE, "autoscaling": scaling, "state": {"claimName": f"{name}-state"}, **values}
+        scaling = {"enabled": True, "min": CLUSTER_PODS, "max": CLUSTER_PODS}
+        given = {"size": CLUSTER_PODS, "autoscaling": scaling, "state": {"claimName": f"{name}-state"}, **values}
         cluster = LongCluster(given, kubectl, namespace, name)
         stack.callback(cluster.remove)
-        wait(lambda: cluster.up() == SIZE)
+        wait(lambda: cluster.up() == CLUSTER_PODS)
         yield cluster
 
 
@@ -128,21 +128,21 @@ def main() -> None:
     parser.add_argument("--where", default="")
     options = parser.parse_args()
     values = {"flux": {"keptJobs": options.kept}} if options.kept else {}
-    marks = {CHUNK, 10 * CHUNK, *range(options.jobs // 10, options.jobs + 1, options.jobs // 10)}
+    marks = {CHUNK_JOBS, 10 * CHUNK_JOBS, *range(options.jobs // 10, options.jobs + 1, options.jobs // 10)}
     rows: list[Row] = []
     with testbed.new_namespace(world=tenant.PLAIN) as namespace, ExitStack() as stack:
         kubectl = ["kubectl", "-n", namespace]
         cluster = stack.enter_context(installed("long", values, kubectl, namespace))
-        for done in range(CHUNK, options.jobs + 1, CHUNK):
-            rate = run(cluster, CHUNK)
+        for done in range(CHUNK_JOBS, options.jobs + 1, CHUNK_JOBS):
+            rate = run(cluster, CHUNK_JOBS)
             print(f"{done} jobs: {rate:.0f} a second", flush=True)
             if done in marks:
                 rows.append(row(cluster, done, rate))
                 print(rows[-1], flush=True)
                 save(options.file, options.where, rows)
         fresh = stack.enter_context(installed("fresh", values, kubectl, namespace))
-        run(fresh, CHUNK)
-        ratios = [run(cluster, CHUNK) / run(fresh, CHUNK) for _ in range(options.rounds)]
+        run(fresh, CHUNK_JOBS)
+        ratios = [run(cluster, CHUNK_JOBS) / run(fresh, CHUNK_JOBS) for _ in range(options.rounds)]
         print(f"jobs a second beside a cluster without a history: {statistics.median(ratios):.2f} of {ratios}")
         for what, each in (("with", cluster), ("without", fresh)):
             print(f"the lead came back after {back(each):.1f} s {what} a history", flush=True)
