@@ -493,9 +493,9 @@ def test_a_command_or_snippet_of_the_user_becomes_a_file_unchanged(
 
 @pytest.mark.parametrize("text", NASTY)
 def test_a_text_survives_unchanged_in_every_place_at_once(cluster_of: Make, text: str) -> None:
-    commands = dict.fromkeys(("init", "pre", "brokerPre", "workerPre", "post"), text)
+    commands = dict.fromkeys(config.SNIPPETS, text)
     files = data(cluster_of(runner(command=text, commands=commands) | {"flux": {"environment": {"T": text}}}))
-    assert [files.get(FILES[key], "") for key in commands] == [text] * 5
+    assert [files.get(FILES[key], "") for key in commands] == [text] * len(commands)
     assert files.get("command", "") == text
     for shell in INSTALLED_SHELLS:
         assert settings_of(files, shell, ["T"]) == [text]
