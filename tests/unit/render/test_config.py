@@ -265,6 +265,7 @@ SETTINGS = {
     "mc_report_path": "",
     "mc_report_log": "",
     "mc_state_volume": "",
+    "mc_check_seconds": "60",
     "mc_leave_seconds": "15",
     "mc_kill_seconds": "8",
     "mc_end_seconds": "7",
@@ -351,6 +352,7 @@ def runner(**fields: Any) -> dict[str, Any]:
             {"report": {"path": "/d/jobs"}, **runner(volumes={"d": {"path": "/d", "hostPath": "/d"}})},
             {"mc_report_path": "/d/jobs"},
         ),
+        (runner(commands={"nodeCheck": "true", "nodeCheckSeconds": 9}), {"mc_check_seconds": "9"}),
         ({"state": {"claimName": "queue"}}, {"mc_state_volume": "1"}),
         *(
             (
