@@ -9,7 +9,7 @@ FIRST_PAUSE=10 LONGEST_PAUSE=300
 # bytes of a failed check's output in the log, and characters of its last line in messages
 SHOWN=8192 LINE=200
 # seconds to tell the lead
-TELL_SECONDS=30
+TELL_SECONDS=60
 
 # with TEXT: runs the check, if there is one. When it fails, this fails too: it has shown the output, and set mc_unfit to
 # the reason, after which the log has TEXT.
