@@ -46,6 +46,17 @@ def test_a_lead_whose_check_fails_ends_with_a_code_of_its_own(make: Make) -> Non
     assert pod.calls("start") == []
 
 
+def test_a_lead_whose_container_was_killed_is_replaced_if_its_check_fails(make: Make) -> None:
+    pod = checked(make, CHECK)
+    pod.run_folder.mkdir(parents=True)
+    code, log = pod.run()
+    assert code == 85
+    assert log.endswith(f"minicluster: flux-sample-0: {REASON}\n")
+    # a result stands
+    (pod.run_folder / "exit-code").write_text("0\n")
+    assert pod.run()[0] == 0
+
+
 def test_a_worker_whose_check_fails_stays_out_until_it_succeeds(make: Make) -> None:
     pod = checked(make, CHECK, index=1)
     # the lead can't be reached: the check goes on

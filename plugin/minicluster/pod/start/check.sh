@@ -46,6 +46,9 @@ run_check() {
   exec timeout -s KILL "$mc_check_seconds" "$@"
 }
 
+# On the lead: ends the Job, or if the container was killed, leaves the queue to a new pod.
+exit_unfit() { if [ -n "$mc_was_killed" ]; then exit "$RETRY"; else exit_with "$UNFIT"; fi; }
+
 # On a worker: runs the check until it succeeds.
 wait_until_fit() {
   # nothing is to leave: a pod that is told to stop ends at once
