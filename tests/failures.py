@@ -183,6 +183,18 @@ FAILURES: dict[str, Failure] = {
         more="seen after a minute, in the log not with `logging.quiet`. With `minSize` the work starts with fewer "
         "nodes; [networks](users.md#networks)",
     ),
+    "worker unfit": Failure(
+        "The check of a worker's node fails",
+        "Starting: waits for the quorum, 1 of 2 brokers are online: 1 stays out: its check failed: no GPU",
+        log="demo-1: its output, then `minicluster: demo-1: its check failed: no GPU; it runs again in … s`",
+        more="it joins when the check succeeds; [a check of each node](lifecycle.md#a-check-of-each-node)",
+    ),
+    "lead unfit": Failure(
+        "The check of the lead's node fails",
+        "Failed: demo-0: its check failed: no GPU",
+        log="its output, then `minicluster: demo-0: its check failed: no GPU`",
+        more="exit code 69",
+    ),
     "claim full": Failure(
         "The volume of Flux's state is full",
         "Problem: the volume of Flux's state is full, … of … MiB are free in /mnt/flux/state/…: free space there or "

@@ -130,6 +130,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "containers.0.launcher": runner(command="x"),
     "containers.0.batchRaw": runner(command="x", batch=True),
     "containers.0.batch": runner(command="x"),
+    "containers.0.commands.nodeCheckSeconds": runner(commands={"nodeCheck": "x"}),
     "archive.dumpSeconds": {"archive": {"path": "/data/state.tgz"}},
     "report.path": runner(volumes={"d": {"path": "/d", "emptyDir": True}}),
     "state.storageClass": CLAIM,

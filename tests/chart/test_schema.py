@@ -74,6 +74,14 @@ REFUSED: list[Any] = [
     ({"deadlineSeconds": 0}, "- at '/deadlineSeconds': minimum: got 0, want 1"),
     (runner(cores=0), "- at '/containers/0/cores': minimum: got 0, want 1"),
     ({"flux": {"logLevel": 8}}, "- at '/flux/logLevel': maximum: got 8, want 7"),
+    (
+        runner(commands={"nodeCheckSeconds": 0}),
+        "- at '/containers/0/commands/nodeCheckSeconds': minimum: got 0, want 1",
+    ),
+    (
+        runner(commands={"nodeCheck": ["nvidia-smi"]}),
+        "- at '/containers/0/commands/nodeCheck': got array, want string",
+    ),
     (runner(resources={"limits": {"cpu": -4}}), "- at '/containers/0/resources/limits/cpu': minimum: got -4, want 0"),
     # choices and texts
     ({"flux": {"arch": "x86"}}, "- at '/flux/arch': value must be one of '', 'arm'"),

@@ -40,6 +40,8 @@ CASES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         },
     ),
     "deadline over": ({"deadlineSeconds": 5}, {"command": "sleep 600"}),
+    "worker unfit": ({"size": 2}, {"commands": {"nodeCheck": 'echo "no GPU"; test "$JOB_COMPLETION_INDEX" = 0'}}),
+    "lead unfit": ({"size": 2}, {"commands": {"nodeCheck": 'echo "no GPU"; false'}}),
     "quorum never": ({"size": 2}, {"commands": {"workerPre": "sleep 600"}}),
 }
 

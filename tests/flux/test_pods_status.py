@@ -129,6 +129,25 @@ def found_waits(cluster: FluxRelease) -> bool:
     return ("ErrImagePull" in text or "ImagePullBackOff" in text) and "localhost:1/not-there" in text
 
 
+def test_a_node_whose_check_fails_is_missing_for_that_reason_until_it_succeeds(release: Install) -> None:
+    check = 'test "$JOB_COMPLETION_INDEX" != 1 || test -e /tmp/fit || { echo "nvidia-smi: no devices"; false; }'
+    cluster = release(THREE, {**TWO_CORES, "commands": {"nodeCheck": check}})
+    why = "its check failed: nvidia-smi: no devices"
+    state = f"waits for the quorum, 2 of 3 brokers are online: 1 stays out: {why}"
+    until(lambda: found(cluster)["why"] == state, PATIENCE)
+    shown = found(cluster)
+    assert (shown["state"], shown["missing"]) == ("Starting", [{"ranks": "1", "reason": why}])
+    assert f"\nMissing      1: {why}\n" in status(cluster)
+    words = ("minicluster", "wait", NAME, "-n", cluster.namespace, "--timeout")
+    done = cluster.cluster.run(*words, "20s")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines()[-1].endswith(f"gave up after 20 s: Starting: {state}")
+    cluster.exec(1, "touch", "/tmp/fit")
+    assert cluster.cluster.run(*words, f"{PATIENCE}s").code == 0
+    cluster.wait_for("0-2")
+    assert found(cluster)["missing"] == []
+
+
 def test_status_works_for_a_user_who_may_only_see_pods_and_exec(
     release: Install,
     tmp_path: Path,

@@ -128,11 +128,13 @@ class FakeFlux:
 
     def resource_drain(self, payload: Any, nodeid: int | None) -> None:
         assert nodeid == 0
-        if payload.get("mode") != "update" and set(parse_idset(payload["targets"])) & set(self.drained):
+        mode = payload.get("mode")
+        if not mode and set(parse_idset(payload["targets"])) & set(self.drained):
             raise OSError(errno.EEXIST, "rank is drained already")
         self.done.append(("drain", payload["targets"]))
         for rank in parse_idset(payload["targets"]):
-            self.drained.setdefault(rank, payload["reason"])
+            if mode == "overwrite" or rank not in self.drained:
+                self.drained[rank] = payload["reason"]
 
     def resource_undrain(self, payload: Any, nodeid: int | None) -> None:
         # with this mode it is no error that somebody has undrained a rank meanwhile

@@ -178,7 +178,7 @@ def _ranks(group: GroupNodes, brokers: Set[int], drains: Mapping[str, str]) -> R
     online = {rank for rank in ranks if rank in brokers}
     drained = {int(rank): reason for rank, reason in drains.items() if int(rank) in online}
     missing = {
-        rank: group.why_held or why_missing(group.pods.get(rank - group.first), group.why_no_pod)
+        rank: group.why_held or why_missing(group.pods.get(rank - group.first), group.why_no_pod, drains.get(f"{rank}"))
         for rank in ranks[: group.size]
         if rank not in online
     }

@@ -10,17 +10,22 @@ from minicluster.live.snapshot import StatusSnapshot
 
 #: What the lead says of a group that jobs wait for (pod/queue/unmet.py)
 NONE_UP = "the group {} has no node up"
+#: How the lead begins to say that a node stays out (pod/queue/state.py)
+CHECK_FAILED = "its check failed: "
 #: Seconds after which a broker should have joined
 LATE_SECONDS = 60
 
 
-def why_missing(pod: Pod | None, why_no_pod: str) -> str:
-    """Return why a node is missing: its pod, or why it has none."""
+def why_missing(pod: Pod | None, why_no_pod: str, drained: str | None = None) -> str:
+    """Return why a node is missing: its pod, or why it has none. ``drained`` is the reason of its rank's drain."""
     if pod is None:
         return explained("no pod", "", why_no_pod)
     if pod.is_cut_off:
         return f"{pod.state}: its Kubernetes node {pod.node} gives no sign of life"
-    return f"{pod.state}: its broker is not in Flux" if pod.state == "Running" else pod.why
+    if pod.state != "Running":
+        return pod.why
+    # the drain may be that of an earlier pod: then this one joins, or fails, in a moment
+    return drained if drained and drained.startswith(CHECK_FAILED) else f"{pod.state}: its broker is not in Flux"
 
 
 def held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: StatusSnapshot) -> str:
@@ -35,6 +40,10 @@ def held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: 
         same = [rank for rank in stuck if ways[rank] == ways[stuck[0]]]
         one, several = ("is", "are") if stuck[0] in pods else ("has", "have")
         return f": {to_idset(same)} {several if len(same) > 1 else one} {missing[same[0]]}"
+    unfit = [rank for rank, why in missing.items() if why.startswith(CHECK_FAILED)]
+    if unfit:
+        same = [rank for rank in unfit if missing[rank] == missing[unfit[0]]]
+        return f": {to_idset(same)} {'stay' if len(same) > 1 else 'stays'} out: {missing[same[0]]}"
     late = [rank for rank in missing if rank > 0 and rank in pods and _is_late(pods[rank], snapshot)]
     if not late:
         return ""

@@ -18,6 +18,7 @@ SNIPPETS = {
     "pre": "pre.sh",
     "brokerPre": "broker-pre.sh",
     "workerPre": "worker-pre.sh",
+    "nodeCheck": "node-check.sh",
     "post": "post.sh",
 }
 #: Bytes of data that Kubernetes allows in a ConfigMap.

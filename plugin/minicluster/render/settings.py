@@ -1,11 +1,15 @@
 """The settings of the programs in the pods: quoted assignments for the shell, JSON for the agent."""
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from minicluster.render import broker, devices, resources, work
 from minicluster.render.hostlist import registered
 from minicluster.render.model import MiniClusterModel, NodeGroup
+
+#: The time limit of commands.nodeCheck where the values set none
+CHECK_SECONDS = 60
 
 
 def shell(cluster: MiniClusterModel) -> str:
@@ -35,6 +39,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_report_path": cluster.spec["report"]["path"],
         "mc_report_log": _flag(cluster.spec["report"]["log"]),
         "mc_state_volume": _flag(cluster.state_claim),
+        "mc_check_seconds": _check_seconds(runner),
         "mc_leave_seconds": leave,
         "mc_kill_seconds": kill,
         "mc_end_seconds": end,
@@ -61,6 +66,12 @@ def _group(group: NodeGroup) -> str:
     """Return a line with the name of a group, the CPUs that its runner requests, and the variable of its GPUs."""
     cpus = resources.whole_cpus(group.cluster.runner) or "-"
     return f"{group.name} {cpus} {devices.task_variable(group.cluster)}\n"
+
+
+def _check_seconds(runner: Mapping[str, Any]) -> int:
+    """Return the seconds that the check of a node may take."""
+    found: int = runner.get("commands", {}).get("nodeCheckSeconds", CHECK_SECONDS)
+    return found
 
 
 def _flag(value: object) -> str:

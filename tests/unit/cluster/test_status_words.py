@@ -59,6 +59,10 @@ START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: 
             "sh: nosuchtool: not found\nminicluster: pre.sh failed with exit code 127\n",
             "pre.sh failed with exit code 127",
         ),
+        (
+            START + "GPU 0: ok\nno GPU 1\nminicluster: mini-0: its check failed: no GPU 1\n",
+            "mini-0: its check failed: no GPU 1",
+        ),
         (START + "minicluster: the broker did not start, exit code 1\n", "the broker did not start, exit code 1"),
         (
             START + "broker.err[3]: rc3.0: flux modprobe rc3 Exited (rc=1) 0.1s\n"

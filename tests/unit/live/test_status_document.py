@@ -118,6 +118,29 @@ def test_the_quorum_lacks_workers_for_one_reason_whatever_kubernetes_says_of_eac
     assert (shown["state"], shown["why"]) == ("Starting", said)
 
 
+UNFIT = "its check failed: nvidia-smi: No devices were found"
+
+
+def test_the_quorum_lacks_workers_whose_check_failed() -> None:
+    pods = [pod(0, STARTS), *(pod(rank, STARTS, created="2030-01-01T11:59:59Z") for rank in (1, 2, 3))]
+    drained = {"1": UNFIT, "2": UNFIT, "3": "its check failed: exit code 1"}
+    shown = show(job(), pods, (SETTINGS, flux(online="0", drained=drained)))
+    said = f"waits for the quorum, 1 of 4 brokers are online: 1-2 stay out: {UNFIT}"
+    assert (shown["state"], shown["why"]) == ("Starting", said)
+    assert shown["missing"] == [{"ranks": "1-2", "reason": UNFIT}, {"ranks": "3", "reason": drained["3"]}]
+    assert shown["nodes"] == {"up": 1, "drained": 0, "missing": 3, "notStarted": 4}
+    one = show(job(), pods, (SETTINGS, flux(online="0,2-3", drained={"1": UNFIT})))
+    assert one["why"] == f"waits for the quorum, 3 of 4 brokers are online: 1 stays out: {UNFIT}"
+
+
+def test_the_check_of_an_earlier_pod_is_not_why_a_node_is_missing() -> None:
+    pods = [*FOUR[:2], pod(2, UNSCHEDULABLE), pod(3, STARTS)]
+    shown = show(job(), pods, (SETTINGS, flux(online="0-1", drained={"2": UNFIT, "3": "bad DIMM"})))
+    reasons = [each["reason"] for each in shown["missing"]]
+    assert reasons[0].startswith("Pending: Unschedulable")
+    assert reasons[1] == "Running: its broker is not in Flux"
+
+
 def test_a_worker_that_a_quota_refuses_is_missing_for_that_reason() -> None:
     said = 'Error creating: pods "mini-1-x" is forbidden: exceeded quota: few'
     own = read_job(job(size=2))

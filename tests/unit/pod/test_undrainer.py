@@ -64,6 +64,23 @@ def test_the_undrainer_undrains_our_ranks_once_their_pod_is_gone(
     assert flux.drained == {1: TOLD, 2: "bad DIMM", 5: ""}
 
 
+def test_a_node_that_was_out_gets_jobs_once_its_check_has_succeeded(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = "its check failed: no GPU"
+    flux.drained, flux.online = {1: out, 2: out, 3: "its check failed"}, {0, 2, 3}
+    looked: list[Any] = []
+
+    def joined() -> None:
+        looked.append(list(flux.done))
+        flux.online.add(1)
+
+    flux.events = [joined, lambda: None]
+    run(flux, monkeypatch)
+    assert (looked, flux.done) == ([[("undrain", "2")]], [("undrain", "2"), ("undrain", "1")])
+    assert flux.drained == {3: "its check failed"}, "not in our words"
+
+
 def test_a_rank_that_was_drained_while_it_joined_stays_drained_until_its_broker_has_ended(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -265,6 +265,7 @@ SETTINGS = {
     "mc_report_path": "",
     "mc_report_log": "",
     "mc_state_volume": "",
+    "mc_check_seconds": "60",
     "mc_leave_seconds": "15",
     "mc_kill_seconds": "8",
     "mc_end_seconds": "7",
@@ -352,6 +353,7 @@ def runner(**fields: Any) -> dict[str, Any]:
             {"report": {"path": "/d/jobs"}, **runner(volumes={"d": {"path": "/d", "hostPath": "/d"}})},
             {"mc_report_path": "/d/jobs"},
         ),
+        (runner(commands={"nodeCheck": "true", "nodeCheckSeconds": 9}), {"mc_check_seconds": "9"}),
         ({"state": {"claimName": "queue"}}, {"mc_state_volume": "1"}),
         *(
             (
@@ -494,9 +496,9 @@ def test_a_command_or_snippet_of_the_user_becomes_a_file_unchanged(
 
 @pytest.mark.parametrize("text", NASTY)
 def test_a_text_survives_unchanged_in_every_place_at_once(cluster_of: Make, text: str) -> None:
-    commands = dict.fromkeys(("init", "pre", "brokerPre", "workerPre", "post"), text)
+    commands = dict.fromkeys(config.SNIPPETS, text)
     files = data(cluster_of(runner(command=text, commands=commands) | {"flux": {"environment": {"T": text}}}))
-    assert [files.get(FILES[key], "") for key in commands] == [text] * 5
+    assert [files.get(FILES[key], "") for key in commands] == [text] * len(commands)
     assert files.get("command", "") == text
     for shell in INSTALLED_SHELLS:
         assert settings_of(files, shell, ["T"]) == [text]

@@ -143,6 +143,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         sidecar(command="a", commands={"script": "b"}),
         "containers[1] has command and commands.script: give the one that is the work",
     ),
+    (
+        sidecar(command="a", commands={"nodeCheck": "b"}),
+        f"containers[1].commands.nodeCheck is set: {HOST}; use servicePre",
+    ),
     (sidecar(command="a", commands={"pre": "b"}), f"containers[1].commands.pre is set: {HOST}; use servicePre"),
     (service(command="a", commands={"post": "b"}), f"services[0].commands.post is set: {HOST}; use servicePre"),
     (service(runFlux=True), f"services[0].runFlux is set: {HOST}; drop it"),
@@ -600,6 +604,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (runner(launcher=True), "containers[0].launcher is set and there is no command: give one"),
     (runner(command="a", batch=True, diagnostics=True), "containers[0].diagnostics is set beside batch or launcher: "),
     (runner(command="a", commands={"servicePre": "b"}), "containers[0].commands.servicePre is for the other "),
+    (
+        runner(commands={"nodeCheckSeconds": 9}),
+        "containers[0].commands.nodeCheckSeconds is set without nodeCheck: give the check",
+    ),
     # flux
     *(
         (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Collection, Container
 
 from offers import undrain
-from state import Nodes, to_idset
+from state import CHECK_REASON, Nodes, to_idset
 
 #: The reason of the agent's drains. After a restart, the agent or a new lead undrains these nodes
 SHRINK_REASON = "minicluster: scaling down"
@@ -34,6 +34,10 @@ def drain(handle: Any, ranks: Collection[int]) -> None:
 
 
 def undrain_ours(handle: Any, nodes: Nodes, gone: Container[int]) -> None:
-    """Undrain the ranks that were drained with SHRINK_REASON, but not those that have no pod now. Raises OSError."""
-    ours = [rank for rank, reason in nodes.drained.items() if reason == SHRINK_REASON]
-    undrain(handle, [rank for rank in ours if rank not in gone])
+    """Undrain the ranks that were drained with SHRINK_REASON, but not those that have no pod now. Raises OSError.
+
+    Of those whose check failed, the ones without a pod: the check of the next pod decides whether it is a node.
+    """
+    ours = [rank for rank, reason in nodes.drained.items() if reason == SHRINK_REASON and rank not in gone]
+    out = [rank for rank, reason in nodes.drained.items() if reason.startswith(CHECK_REASON) and rank in gone]
+    undrain(handle, ours + out)

@@ -1,6 +1,7 @@
 """undrainer.py ON_STOP [kept]: on the lead, undrains the ranks that we drained once their pods are gone.
 
-So a pod that comes back gets jobs at once. Drains of others stay. It also puts the jobs of lost nodes back into the
+So a pod that comes back gets jobs at once. Drains of others stay. It undrains nodes that were out until their check
+succeeded (check.sh). It also puts the jobs of lost nodes back into the
 queue, and in a thread those of leaving pods, if they may run again: all with ON_STOP `requeue`. With a kept queue
 (``kept``) it repairs what a kill can leave behind. It says in the
 log when Flux's state can't be saved. Another thread keeps the records of jobs that end. It ends with the lead's broker.
@@ -25,7 +26,7 @@ from offers import undrain
 from recorder import Ends, keep_records
 from recovery import recover
 from requeue import serve
-from state import OWN_REASON, parse_idset
+from state import CHECK_REASON, OWN_REASON, parse_idset
 
 #: Seconds between a look after a change and the next one, because job-list may learn of the change later; doubled each
 #: time without a change, up to the period
@@ -34,9 +35,9 @@ AGAIN_SECONDS, LOOK_SECONDS = 1.0, 60.0
 EXACT_SECONDS = 1.0
 
 
-def our_drains(status: Mapping[str, Any]) -> dict[int, float]:
-    """Return the ranks that we drained, and when."""
-    ours = [(ranks, each) for ranks, each in status["drain"].items() if each["reason"].startswith(OWN_REASON)]
+def our_drains(status: Mapping[str, Any], reason: str = OWN_REASON) -> dict[int, float]:
+    """Return the ranks that we drained for a reason that begins so, and when."""
+    ours = [(ranks, each) for ranks, each in status["drain"].items() if each["reason"].startswith(reason)]
     return {rank: each["timestamp"] for ranks, each in ours for rank in parse_idset(ranks)}
 
 
@@ -66,11 +67,14 @@ def replaced_ranks(handle: Any) -> list[int]:
 
 
 def look(handle: Any, connections: Connections) -> bool:
-    """Undrain the ranks whose brokers are gone; say whether one goes that is not online. Raises OSError."""
+    """Undrain the ranks whose brokers are gone, and nodes that have passed their check; say whether more may go.
+
+    Raises OSError.
+    """
     status = handle.rpc("resource.status", nodeid=0).get()
     drains, online = our_drains(status), set(parse_idset(status["online"]))
     gone = gone_ranks(drains, online, connections, time.time()) if drains else []
-    undrain(handle, gone)
+    undrain(handle, [*gone, *(online & our_drains(status, CHECK_REASON).keys())])
     # nothing tells of the end of a broker that was never online
     return not drains.keys() - gone <= online
 

@@ -17,6 +17,8 @@ from offers import list_modules
 
 #: The reasons of our drains begin with this
 OWN_REASON = "minicluster: "
+#: Those of nodes that stay out, because their check failed (check.sh)
+CHECK_REASON = "its check failed: "
 #: How a job can have ended (job-list.job-stats)
 RESULTS = ("successful", "failed", "canceled", "timeout")
 #: Files with the problems of other programs, a line for each

@@ -13,11 +13,11 @@ run_broker() {
   shift
   unset FLUX_URI
   mc_has_started=1
-  run start_flux "$@"
+  run start_flux "$mc_flux" "$@"
   [ -z "$mc_timed" ] || timed fluxstart "$begin"
 }
 
-# with WORDS: becomes flux.
+# with the WORDS of flux: becomes a broker.
 start_flux() {
   # in flux-core 0.82 the attribute hostname took the place of the variable
   FLUX_FAKE_HOSTNAME=$mc_host PATH=$PATH:$mc_rc_bin
@@ -26,7 +26,7 @@ start_flux() {
   # for remains.py
   MINICLUSTER_BROKER=$mc_run
   export FLUX_FAKE_HOSTNAME PATH MINICLUSTER_BROKER
-  exec "$mc_flux" "$@"
+  exec "$@"
 }
 
 # With logging.quiet, prints the first errors of a broker that ended: they are not in the log. The others follow from

@@ -51,6 +51,7 @@ run_lead() {
     # first the socket: nobody must wait for an answer there
     rm -rf "$mc_run"
     if ! end_remains || [ -e "$mc_state/run/exit-code" ]; then break; fi
+    is_fit '' || break
     # what was restored is in the state by now
     [ ! -e "$mc_state/run/ready" ] || mc_restore_words=
     rm -f "$mc_state/run/ready" "$mc_state/run/working" "$mc_state/run/launcher" "$mc_state/run/undrainer.problem"

@@ -18,8 +18,8 @@ main() {
   # flux puts the view's modules into PYTHONPATH; the work gets back the image's own
   MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
   export MINICLUSTER_PYTHONPATH
-  for file in environment time process home secrets config network memory resources archive report leave broker comeback \
-    watch lead worker; do
+  for file in environment time process home secrets config network memory resources archive report leave broker check \
+    comeback watch lead worker; do
     # shellcheck source=/dev/null
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done

@@ -15,6 +15,8 @@ find_version() {
 # Runs the broker of rank 0 with the work, and ends with the exit code of the work.
 lead() {
   run_snippet broker-pre.sh
+  # a result stands
+  [ -e "$mc_state/run/exit-code" ] || is_fit '' || exit_unfit
   tell_of_former_lead
   limit_records
   limit_cache

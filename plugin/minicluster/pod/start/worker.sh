@@ -14,6 +14,7 @@ worker() {
   hint=${mc_joins:+"; the log of its lead, $mc_joins, may say why"}
   pause=1
   while [ ! -e "$mc_state/run/ended" ]; do
+    wait_until_fit
     read -r started _ </proc/uptime
     if [ -n "$mc_joins" ]; then warn_while_alone & else watch_connection /proc/net >/dev/null 2>&1 & fi
     watch=$!

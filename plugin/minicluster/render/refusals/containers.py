@@ -198,6 +198,8 @@ def work(cluster: MiniClusterModel) -> Iterator[str]:
             yield f"{place}.{key} is set and there is no command: give one"
     if runner.get("diagnostics") and (runner.get("batch") or runner.get("launcher")):
         yield f"{place}.diagnostics is set beside batch or launcher: diagnostics runs instead of the command; drop one"
+    if "nodeCheckSeconds" in commands and not commands.get("nodeCheck"):
+        yield f"{place}.commands.nodeCheckSeconds is set without nodeCheck: give the check"
     if commands.get("servicePre"):
         yield f"{place}.commands.servicePre is for the other containers: use pre"
     if cluster.joins and (work or cluster.spec["interactive"]):
