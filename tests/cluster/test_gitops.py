@@ -13,6 +13,7 @@ from autoscaled import agent
 from budget import DisruptionBudget
 from support import BIN, ROOT, SECRET, Helm, load_all
 
+from tools import tenant
 from tools.clients import ProcessError
 from tools.releases import Release
 
@@ -41,7 +42,7 @@ class Synced:
     def render(self, helm: Helm, **values: Any) -> str:
         """Render into the folder and return all manifests."""
         file = self.folder.parent / "values.json"
-        file.write_text(json.dumps(VALUES | values))
+        file.write_text(json.dumps(tenant.values(VALUES | values, self.release.world)))
         place = ("-n", self.release.namespace, "--output-dir", self.folder)
         run(helm, "template", "mc", "-f", file, *place, "--kube-version", "1.36")
         return "---\n".join(path.read_text() for path in sorted(self.folder.glob("*.yaml")))

@@ -13,8 +13,9 @@ from support import chart_of_others
 
 from tools.clients import until
 from tools.releases import Release
+from tools.tenant import Tenant
 
-pytestmark = pytest.mark.without("limits", "quota", why="its pods ask for what decides, or for nothing")
+pytestmark = pytest.mark.without(*Tenant._fields, why="what the cluster adds is the tests' own")
 
 POD, KIND = "/spec/template/spec", "Object.spec.template.spec"
 #: What is added to each new Job, as an expression of CEL.

@@ -134,7 +134,7 @@ def test_a_node_whose_check_fails_is_missing_for_that_reason_until_it_succeeds(r
     cluster = release(THREE, {**TWO_CORES, "commands": {"nodeCheck": check}})
     why = "its check failed: nvidia-smi: no devices"
     state = f"waits for the quorum, 2 of 3 brokers are online: 1 stays out: {why}"
-    until(lambda: found(cluster)["why"] == state, PATIENCE)
+    until(lambda: found(cluster)["why"] == state, STEP_SECONDS)
     shown = found(cluster)
     assert (shown["state"], shown["missing"]) == ("Starting", [{"ranks": "1", "reason": why}])
     assert f"\nMissing      1: {why}\n" in status(cluster)
@@ -143,7 +143,7 @@ def test_a_node_whose_check_fails_is_missing_for_that_reason_until_it_succeeds(r
     assert (done.code, done.out) == (1, "")
     assert done.err.splitlines()[-1].endswith(f"gave up after 20 s: Starting: {state}")
     cluster.exec(1, "touch", "/tmp/fit")
-    assert cluster.cluster.run(*words, f"{PATIENCE}s").code == 0
+    assert cluster.cluster.run(*words, f"{STEP_SECONDS}s").code == 0
     cluster.wait_for("0-2")
     assert found(cluster)["missing"] == []
 

@@ -7,8 +7,8 @@
 STEADY=60 MOST_FAILURES=50 EARLY=10
 mc_failures=0 mc_has_state=''
 
-# with FOLDER, /dev/shm: sets mc_was_killed if this container has run before: from 1.35 on, Kubernetes starts one that was killed again in its
-# pod (restartPolicyRules). Its files are new, but the pod's volumes are as it left them.
+# with FOLDER, /dev/shm: sets mc_was_killed if this container has run before: from 1.35 on, Kubernetes starts one that was
+# killed again in its pod (restartPolicyRules). Its files are new, but the pod's volumes are as it left them.
 find_former_life() {
   mc_was_killed=''
   [ -e "$mc_state/run" ] || return 0
