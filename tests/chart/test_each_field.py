@@ -157,7 +157,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 PROMETHEUS = ("--api-versions", "monitoring.coreos.com/v1/PodMonitor")
 CANDIDATES: list[Any] = [
-    *(True, False, 3, 5, "x1", "/x1", "7s", "binomial", "Never", "arm", "Default", "Memory"),
+    *(True, False, 3, 5, 500, "x1", "/x1", "7s", "binomial", "Never", "arm", "Default", "Memory"),
     *("NodePort", [80], {"x": {"path": "/x", "emptyDir": True}}, [{"name": "x", "size": 1}], [{"name": "x"}]),
     *({"cpu": 1}, ["x1"], [{"a": "b"}], {"x1": "x1"}, {"x1": ["x1"]}, {"a": {"name": "b", "key": "c"}}),
 ]

@@ -108,6 +108,7 @@ def resumed(release: Release) -> list[dict[str, Any]]:
 
 
 @pytest.mark.any_helm
+@pytest.mark.without("labels", "security", why="the pod that never runs must be admitted")
 def test_a_deployment_that_somebody_resumes_has_pods_that_never_run(release4: Release) -> None:
     release4.install(**VALUES)
     release4.running(2)

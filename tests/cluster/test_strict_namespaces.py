@@ -11,9 +11,9 @@ from quick import QuickCluster
 
 from tools.clients import ProcessError, until
 from tools.releases import Release
-from tools.tenant import LABELS, MARK
+from tools.tenant import LABELS, MARK, Tenant
 
-pytestmark = pytest.mark.without("limits", "quota", "mutation", why="its tests make these themselves")
+pytestmark = pytest.mark.without(*Tenant._fields, why="its tests make these themselves")
 
 ADMISSION = "admissionregistration.k8s.io"
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}

@@ -98,9 +98,6 @@ def test_tasks_are_bound_only_when_the_pod_has_its_cpus_to_itself(
 ) -> None:
     resources = {"limits": {"cpu": asked}} if asked else {}
     pod = make({**QUIET, "flux": {"affinity": affinity}}, {"command": "true", "resources": resources})
-    # a file of an earlier life does not count
-    pod.run_folder.mkdir(parents=True)
-    (pod.run_folder / "unbound").touch()
     assert pod.run() == (0, "")
     assert (pod.run_folder / "unbound").exists() is unbound
 
@@ -131,9 +128,6 @@ def test_the_variable_of_the_gpus_is_noted_with_the_names_that_they_have_in_the_
 ) -> None:
     pod = make(QUIET, {"command": "true", "resources": {"limits": {limit: 2}}})
     file = pod.run_folder / "gpus"
-    # a file of an earlier life does not count
-    file.parent.mkdir(parents=True)
-    file.touch()
     assert pod.run(**variables) == (0, "")
     assert (file.read_text() if file.exists() else None) == noted
 

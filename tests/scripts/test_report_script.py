@@ -54,9 +54,11 @@ def test_a_report_that_fails_is_one_line_and_changes_no_exit_code(make: Make, pr
     assert line == said or (not said and line in (LATE, f"{FAILED}: Terminated"))
 
 
-def test_a_report_of_an_earlier_life_is_not_printed(make: Make) -> None:
+def test_a_report_from_before_the_container_was_killed_is_not_printed(make: Make) -> None:
     pod = reporting(make, WRITES, log=True)
     pod.run()
+    for mark in ("exit-code", "working"):
+        (pod.run_folder / mark).unlink(missing_ok=True)
     pod.play("python job_report.py", "exit 142")
     assert lines(pod.run()[1]) == [LATE]
 

@@ -1,8 +1,8 @@
 """Removes from Flux's KVS the directories of jobs that Flux has forgotten: it leaves them empty.
 
-The key of a job is job.AAAA.BBBB.CCCC.DDDD, the digits of its id, of which the first eight count the time in steps of
-256 ms. So a directory job.AAAA gets a name for each step in which a job was submitted, and each event of a job writes
-it anew: with all the names of hours a job would cost more and more memory, disk and time.
+The key of a job has the sixteen digits of its id in four parts, below the directory `job`. The first eight count the
+time in steps of 256 ms. So a directory of the first part gets a name for each step in which a job was submitted, and
+each event of a job writes it anew: with the names of hours a job would cost more and more memory, disk and time.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 

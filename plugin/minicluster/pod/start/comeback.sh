@@ -30,8 +30,8 @@ return_after_kill() {
   warn "$why; it goes on in this pod"
   # what was restored is in the state by now
   [ ! -e "$mc_state/run/ready" ] || mc_has_state=1
-  for mark in flux ready working launcher stopping report.problem undrainer.problem agent.problem former-lead.problem \
-    history.problem; do
+  for mark in flux ready working launcher stopping report report.problem report.purged unbound gpus undrainer.problem \
+    agent.problem former-lead.problem history.problem; do
     [ ! -e "$mc_state/run/$mark" ] || rm -rf "$mc_state/run/$mark"
   done
   echo "$mc_host: $why" >"$mc_state/run/memory.problem"
