@@ -150,6 +150,7 @@ def test_the_backoff_limit_may_change(release: Release) -> None:
     assert release.running(1) == uids
 
 
+@pytest.mark.without("labels", "security", why="a list of the values replaces that of the command line")
 def test_numbers_of_the_command_line_do_not_count_as_changed_at_an_upgrade(release: Release) -> None:
     release.install("--set", "containers[0].securityContext.runAsUser=1000660000,maxSize=4", size=1)
     uids = release.running(1)
