@@ -55,7 +55,7 @@ def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
         "size": 3,
         "sizeFrom": "job",
         "maxSize": 5,
-        "failures": {"pods": 0, "most": 100},
+        "failures": {"pods": 0, "most": 100, "groups": {}},
         "pods": [{"ranks": "0-2", "reason": "Running"}],
         "containers": [],
         "locations": locations(cluster),
