@@ -30,11 +30,16 @@ return_after_kill() {
   warn "$why; it goes on in this pod"
   # what was restored is in the state by now
   [ ! -e "$mc_state/run/ready" ] || mc_has_state=1
-  for mark in flux ready working launcher stopping report report.problem report.purged unbound gpus undrainer.problem \
-    agent.problem former-lead.problem history.problem; do
-    [ ! -e "$mc_state/run/$mark" ] || rm -rf "$mc_state/run/$mark"
-  done
+  rm -rf "$mc_run"
+  (cd "$mc_state/run" && rm -f stopping report report.problem report.purged unbound gpus agent.problem \
+    former-lead.problem history.problem)
   echo "$mc_host: $why" >"$mc_state/run/memory.problem"
+  begin_again
+}
+
+# Removes what a broker that is gone has left to be read by others, and says that the next one may find a queue.
+begin_again() {
+  rm -f "$mc_state/run/ready" "$mc_state/run/working" "$mc_state/run/launcher" "$mc_state/run/undrainer.problem"
   : >"$mc_state/run/came-back"
 }
 
@@ -54,8 +59,7 @@ run_lead() {
     is_fit '' || break
     # what was restored is in the state by now
     [ ! -e "$mc_state/run/ready" ] || mc_restore_words=
-    rm -f "$mc_state/run/ready" "$mc_state/run/working" "$mc_state/run/launcher" "$mc_state/run/undrainer.problem"
-    : >"$mc_state/run/came-back"
+    begin_again
   done
   mc_code=$died
 }
