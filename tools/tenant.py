@@ -113,7 +113,9 @@ def govern(cluster: KubernetesCluster) -> None:
     """Make the policies in a cluster, which act where a namespace asks for them. Raises ProcessError."""
     minor = json.loads(cluster.kubectl("version", "--output=json"))["serverVersion"]["minor"]
     made = [*policies(mutating=int(minor.rstrip("+")) >= 36)]
-    cluster.kubectl("apply", "--filename=-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
+    # by the server: of several workers that begin at once, a client's own `apply` fails for all but one
+    cluster.kubectl("apply", "--server-side", "--filename=-", stdin=listed)
 
 
 def arrange(cluster: KubernetesCluster, namespace: str, tenant: Tenant) -> None:
