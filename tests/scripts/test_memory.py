@@ -142,6 +142,20 @@ def test_a_job_that_the_kernel_kills_is_in_the_log_while_the_broker_runs(make: M
     assert len(pod.calls("start")) == 1
 
 
+@pytest.mark.parametrize("index", [0, 1], ids=["lead", "worker"])
+def test_a_reserve_of_memory_is_guarded_as_long_as_the_broker_runs(make: Make, index: int) -> None:
+    pod = make({**QUIET, "flux": {"memoryReserve": "0.5Gi"}}, index=index)
+    pod.play("python guard.py", f"echo $$ >{pod.root}/guard; echo 'minicluster: job f1 took it' >&2; exec sleep 600")
+    process = pod.start()
+    until(lambda: "job f1" in process.log and (pod.root / "broker").exists())
+    guard = int((pod.root / "guard").read_text())
+    [call] = pod.calls("python", "guard.py")
+    assert call.words[2:] == [f"{pod.root}/cgroup", "536870912", f"flux-sample-{index}", f"{pod.run_folder}/flux"]
+    os.kill(int((pod.root / "broker").read_text()), signal.SIGTERM)
+    until(lambda: not Path(f"/proc/{guard}").exists())
+    process.end()
+
+
 def test_the_one_heap_of_the_broker_is_not_that_of_its_jobs(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run() == (0, "")

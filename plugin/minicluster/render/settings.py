@@ -7,6 +7,7 @@ from typing import Any
 from minicluster.render import broker, devices, resources, work
 from minicluster.render.hostlist import registered
 from minicluster.render.model import MiniClusterModel, NodeGroup
+from minicluster.render.quantity import to_number
 
 #: The time limit of commands.nodeCheck where the values set none
 CHECK_SECONDS = 60
@@ -34,6 +35,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_port_hex": f"{broker.port(cluster):04X}",
         "mc_own_config": _flag(cluster.flux["brokerConfig"]),
         "mc_records": "" if cluster.flux["brokerConfig"] or cluster.flux["keptJobs"] else broker.KEPT_JOBS,
+        "mc_reserve": _bytes(cluster.flux["memoryReserve"]),
         "mc_resource_set": resources.resource_set(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
         "mc_report_path": cluster.spec["report"]["path"],
@@ -72,6 +74,11 @@ def _check_seconds(runner: Mapping[str, Any]) -> int:
     """Return the seconds that the check of a node may take."""
     found: int = runner.get("commands", {}).get("nodeCheckSeconds", CHECK_SECONDS)
     return found
+
+
+def _bytes(quantity: str) -> str:
+    """Return a quantity in bytes, "" for none."""
+    return str(int(to_number(quantity))) if quantity else ""
 
 
 def _flag(value: object) -> str:

@@ -354,6 +354,10 @@ def runner(**fields: Any) -> dict[str, Any]:
             {"mc_report_path": "/d/jobs"},
         ),
         (runner(commands={"nodeCheck": "true", "nodeCheckSeconds": 9}), {"mc_check_seconds": "9"}),
+        *(
+            ({"flux": {"memoryReserve": reserve}}, {"mc_reserve": taken})
+            for reserve, taken in (("", ""), ("512Mi", "536870912"), (1e6, "1000000"), ("0.5Ki", "512"))
+        ),
         ({"state": {"claimName": "queue"}}, {"mc_state_volume": "1"}),
         *(
             (

@@ -611,6 +611,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # flux
     *(
         (
+            {"flux": {"memoryReserve": reserve}} | runner(resources={"limits": {"memory": limit}}) | groups,
+            f"flux.memoryReserve is {reserve}, and the limit of a runner's memory {least}: no job could run; lower it",
+        )
+        for reserve, limit, least, groups in (
+            ("2Gi", "2Gi", "2Gi", {}),
+            ("1.5Gi", 9e9, "1Gi", {"groups": [{"name": "x", "resources": {"limits": {"memory": "1Gi"}}}]}),
+        )
+    ),
+    *(
+        (
             {"flux": {"optionFlags": f"-c 2 {flag}"}} | runner(command="a"),
             f"flux.optionFlags has {flag.partition('=')[0].split()[0]}, and `flux run` has no such flag: "
             "set flux.submitCommand to flux submit",

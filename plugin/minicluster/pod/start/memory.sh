@@ -12,6 +12,7 @@ KILLS_PAUSE=10
 # with FOLDER, /sys/fs/cgroup of version 1 or 2: sets mc_memory to the limit in MiB, "" without one, and mc_memory_events
 # to the file that counts kills.
 find_memory() {
+  mc_memory_folder=$1
   mc_memory='' mc_memory_events=''
   for file in "$1/memory/memory.limit_in_bytes" "$1/memory.max"; do
     [ ! -r "$file" ] || read -r mc_memory <"$file" || true
@@ -62,6 +63,11 @@ tell_kills() {
   what="the kernel has killed $what of the container for want of memory${mc_memory:+, whose limit is $mc_memory MiB}"
   warn "$what: raise resources.limits.memory"
   echo "$mc_host: $what: raise resources.limits.memory" >"$mc_state/run/memory.problem"
+}
+
+# With flux.memoryReserve: ends jobs that take it, as long as the broker runs.
+guard_memory() {
+  exec "$mc_flux" python "$mc_files/guard.py" "$mc_memory_folder" "$mc_reserve" "$mc_host" "$mc_run" 2>&3 3>&-
 }
 
 # Looks again and again, as long as the broker runs.

@@ -52,6 +52,7 @@ CHECKS = (
     flux.broker_config,
     containers.resources,
     containers.cores,
+    containers.memory_reserve,
     devices.kinds,
     devices.pod_claims,
     devices.used_claims,

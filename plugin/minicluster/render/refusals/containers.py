@@ -165,6 +165,20 @@ def resources(cluster: MiniClusterModel) -> Iterator[str]:
                 yield f"{where}, limits.{name} {limit}: a request can't be above its limit; lower it"
 
 
+def memory_reserve(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield a reserve of memory that leaves nothing of a limit."""
+    reserve, runners = (
+        cluster.flux["memoryReserve"],
+        [cluster.runner, *(group.cluster.runner for group in cluster.groups)],
+    )
+    limits = [
+        str(found) for runner in runners if (found := runner.get("resources", {}).get("limits", {}).get("memory"))
+    ]
+    least = min(limits, key=to_number, default="")
+    if reserve and least and to_number(reserve) >= to_number(least):
+        yield f"flux.memoryReserve is {reserve}, and the limit of a runner's memory {least}: no job could run; lower it"
+
+
 def cores(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield numbers of cores or GPUs that no node has: Flux would hold each of them in memory."""
     runner = cluster.runner
