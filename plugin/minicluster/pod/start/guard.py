@@ -18,9 +18,9 @@ from typing import Any, Iterable, NamedTuple
 from processes import children, descendants
 
 #: Pause between two looks: a program takes 0.2 GB in it at most. Seconds for which processes that were killed may end
-POLL_SECONDS, END_SECONDS = 0.2, 5.0
+LOOK_POLL_SECONDS, FREE_SECONDS = 0.2, 5.0
 #: What Flux's shell of a job is called (proc_pid_comm(5))
-SHELL = "flux-shell"
+JOB_SHELL = "flux-shell"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -67,7 +67,7 @@ def jobs() -> dict[int, list[int]]:
     of, shells = children(), {}
     for file in Path("/proc").glob("[0-9]*/comm"):
         with suppress(OSError, ValueError, IndexError):  # it has ended
-            if file.read_text().strip() == SHELL:
+            if file.read_text().strip() == JOB_SHELL:
                 last = (file.parent / "cmdline").read_bytes().split(b"\0")[-2]
                 shells[int(file.parent.name)] = int(last)
     found = {shell: descendants([shell], of)[1:] for shell in shells}
@@ -93,9 +93,9 @@ def tell(pids: Iterable[int], number: int) -> None:
 
 def wait_for_end(pids: Iterable[int]) -> None:
     """Wait until processes have ended, so that their memory is free."""
-    end = time.monotonic() + END_SECONDS
+    end = time.monotonic() + FREE_SECONDS
     while time.monotonic() < end and any(Path(f"/proc/{pid}/statm").exists() and resident([pid]) for pid in pids):
-        time.sleep(POLL_SECONDS / 10)
+        time.sleep(LOOK_POLL_SECONDS / 10)
 
 
 def say(text: str) -> None:
@@ -158,7 +158,7 @@ def main(folder: Path, reserve: int, host: str, run: Path) -> None:
         if is_short and not end_largest(memory, reserve, host, run) and not was_short:
             say(f"what runs outside of jobs leaves {size(memory.left(memory.cached()))} of memory")
         was_short = is_short
-        time.sleep(POLL_SECONDS)
+        time.sleep(LOOK_POLL_SECONDS)
 
 
 if __name__ == "__main__":
