@@ -28,6 +28,17 @@ def end(status: Mapping[str, Any], runner: str) -> Mapping[str, Any]:
     return found
 
 
+def ended(status: Mapping[str, Any], runner: str) -> str:
+    """Return when a pod ended, as its Job counts it (RFC 3339); "" if unknown.
+
+    Of an evicted pod's container Kubernetes may not know it. Then that is when the pod was no longer ready.
+    """
+    if time := end(status, runner).get("finishedAt"):
+        return str(time)
+    conditions = status.get("conditions", []) if status.get("phase") == "Failed" else []
+    return next((str(found["lastTransitionTime"]) for found in conditions if found["type"] == "Ready"), "")
+
+
 def reason(status: Mapping[str, Any], runner: str, is_leaving: bool) -> tuple[str, str]:
     """Return the reason for a pod's phase and Kubernetes' message about it; "" where there is none."""
     phase = status.get("phase", "Pending")

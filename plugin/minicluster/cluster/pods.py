@@ -152,7 +152,7 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
     is_gated = KUEUE_ELASTIC in gates
     if is_gated:
         reason, message = "waits for Kueue", ""
-    end = pod_status.end(status, runner)
+    end, ended = pod_status.end(status, runner), pod_status.ended(status, runner)
     conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
     return Pod(
         index=int(metadata["labels"][INDEX]),
@@ -167,7 +167,7 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         runner=runner,
         failing={} if is_leaving else dict(pod_status.failing(status, runner)),
         failures=_failures(metadata.get("annotations", {})) if status.get("phase") == "Failed" else 0,
-        ended=datetime.fromisoformat(end["finishedAt"]) if end.get("finishedAt") else None,
+        ended=datetime.fromisoformat(ended) if ended else None,
         node=item.get("spec", {}).get("nodeName", ""),
         zone=metadata["labels"].get(ZONE, ""),
         is_replaced=conditions.get("DisruptionTarget") == "True" or end.get("exitCode") in (None, *REPLACED_CODES),

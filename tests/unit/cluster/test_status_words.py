@@ -124,6 +124,18 @@ def test_status_says_when_kubernetes_retries_a_failed_lead(count: str, ago: floa
     assert over["why"] == "the lead's pod mini-0-x is Failed: exit code 137; Kubernetes replaces it, or ends the Job"
 
 
+def test_status_says_when_kubernetes_retries_an_evicted_lead_whose_container_it_lost() -> None:
+    item = failed_lead("0", 4)
+    terminated = item["status"]["containerStatuses"][0]["state"]["terminated"]
+    time, terminated["finishedAt"] = terminated["finishedAt"], None
+    ready = {"type": "Ready", "status": "False", "lastTransitionTime": time}
+    item["status"] |= {"reason": "Evicted", "message": "the node is full", "conditions": [ready]}
+    shown = show(job(), [item], None)
+    why = "the lead's pod mini-0-x is Failed: Evicted: the node is full"
+    assert shown["why"].startswith(why)
+    assert shown["why"].endswith(": failure 1, next try in about 6 s")
+
+
 def test_status_of_a_cluster_that_is_being_uninstalled_is_ending() -> None:
     gone = {**job(), "metadata": {**job()["metadata"], "deletionTimestamp": CREATED}}
     shown = show(gone, [pod(0, deletionTimestamp=CREATED)], None)
