@@ -64,8 +64,9 @@ def test_an_idle_cluster_is_suspended_and_a_command_wakes_it(cluster: FluxReleas
     assert run(cluster, "scale", "auto").code == 0
     sleeps(cluster)
     assert size(cluster) == 1
-    [event] = cluster.items("events", "--field-selector=reason=Idle")
-    assert event["message"] == f"suspended: {WHY}"
+    # on a busy machine it may have slept before it grew
+    told = {event["message"] for event in cluster.items("events", "--field-selector=reason=Idle")}
+    assert told == {f"suspended: {WHY}"}
     shown = json.loads(run(cluster, "status", "-o", "json").out)
     way = f"`minicluster flux {NAME} -- COMMAND` or `minicluster scale {NAME} SIZE` wakes it"
     assert (shown["state"], shown["why"]) == ("Suspended", f"{WHY}: {way}")
