@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from minicluster.cluster import words
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.errors import ChoiceError, StateError
 from minicluster.kube.port import KubePort
@@ -19,8 +20,6 @@ from minicluster.live.table import duration
 GOOD_STATE = "Running"
 #: What became of a job, by the type of its exception (RFC 21); others have failed
 EXCEPTIONS = {"cancel": "was cancelled", "timeout": "ran into its time limit", "alloc": "can never run"}
-#: Exit codes above this are signals, and the one of a process that was killed
-SIGNALS, KILLED = 128, 137
 
 
 class Told(NamedTuple):
@@ -85,8 +84,7 @@ def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int], 
         since = f" for {duration(now - job['t_run'])}" if job["t_run"] else ""
         yield Told(f"{who} runs on {job['nodes'] or 'its nodes'}{since}")
     else:
-        is_killed = not job.get("exception") and job["exit_code"] == KILLED
-        yield Told(f"{who} {_end(job)}", f"minicluster status {name}" if is_killed else "")
+        yield Told(f"{who} {_end(job)}")
         for line in known["said"]:
             yield Told(f"| {line}")
         if known["again"]:
@@ -121,10 +119,8 @@ def _end(job: Mapping[str, Any]) -> str:
         return "completed" + _where(job)
     if kind:
         return EXCEPTIONS.get(kind, "failed") + _where(job) + (note or f": {kind}")
-    if code is not None and code > SIGNALS:
-        why = ", most often for want of memory," if code == KILLED else ""
-        return f"was ended by signal {code - SIGNALS}{why}{_where(job)}"
-    return f"failed with exit code {code}{_where(job)}"
+    killed = f" ({words.MEMORY})" if str(code) == words.KILLED else ""
+    return f"failed with exit code {code}{killed}{_where(job)}"
 
 
 def _where(job: Mapping[str, Any]) -> str:

@@ -85,8 +85,9 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
             known({"exit_code": 137}),
             [
                 (
-                    "job f1 (lmp) was ended by signal 9, most often for want of memory, after 12s on mini-[0-1]",
-                    "minicluster status mini",
+                    "job f1 (lmp) failed with exit code 137 (killed, most often for want of memory: raise "
+                    "resources.limits.memory) after 12s on mini-[0-1]",
+                    "",
                 )
             ],
         ),

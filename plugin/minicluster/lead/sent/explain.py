@@ -9,6 +9,7 @@ Given to `flux python -c` by why.py. Runs with the view's Python, 3.8 or later.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any, Mapping
 
@@ -50,7 +51,8 @@ def listed(handle: Any, job: int) -> dict[str, Any] | None:
 
 def recorded(job: int) -> dict[str, Any]:
     """Return the record of a job that Flux has forgotten, {} without one."""
-    return next((json.loads(text) for number, text in History(folder()) if number == job), {})
+    found = History(folder()).find(re.compile(f'"number": {job}\\b'))
+    return next((record for _, record in found if record.get("number") == job), {})
 
 
 def last_lines(handle: Any, job: int) -> list[str]:
