@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Lines of the output of a job that has failed, and the most characters of each
 SAID_LINES, LINE_CHARACTERS = 5, 200
 #: Jobs among which the copy of a job is looked for, each of which costs the broker 1 ms
-COPIES = 200
+COPY_JOBS = 200
 
 
 class Event:
@@ -74,7 +74,7 @@ def copy_of(handle: Any, job: Mapping[str, Any]) -> str:
     later = [
         each["id"] for states in ("active", "inactive") for each in jobs(handle, states, []) if each["id"] > job["id"]
     ]
-    for number, user in user_attributes(handle, sorted(later)[:COPIES], 5.0).items():
+    for number, user in user_attributes(handle, sorted(later)[:COPY_JOBS], 5.0).items():
         own = user.get("minicluster")
         if isinstance(own, dict) and own.get("continues") == name:
             return str(JobID(number).f58plain)
