@@ -10,6 +10,7 @@ of the machine change how many jobs a second there are, and hardly what a job co
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -24,8 +25,6 @@ from tools import tenant, testbed
 from tools.clients import output, run_program
 
 CLUSTER_PODS, CHUNK_JOBS = 2, 1000
-#: Of Linux, everywhere
-TICKS_A_SECOND = 100
 AGENT = "minicluster-agent"
 #: Prints the seconds in which $1 jobs were submitted and ended.
 RUN = """
@@ -69,7 +68,7 @@ def run(cluster: MeasuredCluster, jobs: int) -> tuple[float, float]:
 
 
 def _cpu_seconds(cluster: MeasuredCluster) -> float:
-    return sum(map(int, cluster.exec("sh", "-c", TICKS).split())) / TICKS_A_SECOND
+    return sum(map(int, cluster.exec("sh", "-c", TICKS).split())) / os.sysconf("SC_CLK_TCK")
 
 
 def seconds(work: Callable[[], object]) -> float:
