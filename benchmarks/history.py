@@ -4,12 +4,13 @@
 
 One MiniCluster of 2 nodes, with the autoscaler's agent and its state on a claim, gets jobs with Flux's simulated
 execution, a thousand at a time. At 1,000 jobs, 10,000 and each further tenth of ``--jobs`` a row is written. At the end
-the cluster gets a thousand jobs in turns with one that has no history: other programs of the machine are then as much
-in the way of both. ``--kept`` is the value of `flux.keptJobs`: a large one shows what Flux does without a limit. Needs
-what the pods' tests need (CONTRIBUTING.md).
+the cluster gets a thousand jobs in turns with one that has no history, and their CPU time is compared: other programs
+of the machine change how many jobs a second there are, and hardly what a job costs. ``--kept`` is the value of
+`flux.keptJobs`: a large one shows what Flux does without a limit. Needs what the pods' tests need (CONTRIBUTING.md).
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -33,6 +34,15 @@ flux submit --quiet --cc=1-$1 -n1 --setattr=exec.test.run_duration=1ms true
 flux queue drain
 echo $((($(date +%s%N) - begin) / 1000000))
 """
+#: Prints the clock ticks that the broker and the Python programs of the lead's container have used (proc_pid_stat(5)).
+TICKS = """
+for file in /proc/[0-9]*/stat; do
+  read -r line 2>/dev/null <"$file" || continue
+  case $line in *'(flux-broker'* | *'('*python*) ;; *) continue ;; esac
+  set -- ${line##*) }
+  echo $((${12} + ${13}))
+done 2>/dev/null
+"""
 #: Prints the KiB of the broker and of the Python programs of the lead's container, now; of the broker at most, so far;
 #: and of a folder.
 USED = """
@@ -49,10 +59,16 @@ echo "disk $(du -sk "$1" | cut -f1)"
 """
 
 
-def run(cluster: MeasuredCluster, jobs: int) -> float:
-    """Run jobs; return how many a second."""
+def run(cluster: MeasuredCluster, jobs: int) -> tuple[float, float]:
+    """Run jobs; return how many a second, and how many milliseconds of CPU time each costs the lead."""
     words = ("/mnt/flux/bin/flux", "env", "sh", "-c", RUN, "sh", str(jobs))
-    return jobs * 1000 / int(cluster.exec(*words, seconds=3600).split()[-1])
+    before = _cpu_seconds(cluster)
+    rate = jobs * 1000 / int(cluster.exec(*words, seconds=3600).split()[-1])
+    return rate, (_cpu_seconds(cluster) - before) * 1000 / jobs
+
+
+def _cpu_seconds(cluster: MeasuredCluster) -> float:
+    return sum(map(int, cluster.exec("sh", "-c", TICKS).split())) / os.sysconf("SC_CLK_TCK")
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -74,12 +90,13 @@ def used(cluster: MeasuredCluster) -> dict[str, float]:
     return {**found, "agent_mib": agents, "disk_mib": sums["disk"]}
 
 
-def row(cluster: MeasuredCluster, done: int, rate: float) -> Row:
-    """Return the figures of a cluster that has run some jobs, the last ones at a rate."""
+def row(cluster: MeasuredCluster, done: int, rate: float, cpu: float) -> Row:
+    """Return the figures of a cluster that has run some jobs, the last ones at a rate and a cost."""
     ours = ("minicluster", "jobs", cluster.name, "--namespace", cluster.namespace)
     return {
         "jobs": done,
         "a_second": rate,
+        "cpu_ms": cpu,
         **used(cluster),
         "flux_jobs_seconds": seconds(lambda: cluster.flux("jobs", "-a", "--count=0", "-n", "-o", "{id}")),
         "jobs_seconds": seconds(lambda: output(*ours)),
@@ -134,16 +151,18 @@ def main() -> None:
         kubectl = ["kubectl", "-n", namespace]
         cluster = stack.enter_context(installed("long", values, kubectl, namespace))
         for done in range(CHUNK_JOBS, options.jobs + 1, CHUNK_JOBS):
-            rate = run(cluster, CHUNK_JOBS)
-            print(f"{done} jobs: {rate:.0f} a second", flush=True)
+            rate, cpu = run(cluster, CHUNK_JOBS)
+            print(f"{done} jobs: {rate:.0f} a second, {cpu:.2f} ms of CPU each", flush=True)
             if done in marks:
-                rows.append(row(cluster, done, rate))
+                rows.append(row(cluster, done, rate, cpu))
                 print(rows[-1], flush=True)
                 save(options.file, options.where, rows)
         fresh = stack.enter_context(installed("fresh", values, kubectl, namespace))
         run(fresh, CHUNK_JOBS)
-        ratios = [run(cluster, CHUNK_JOBS) / run(fresh, CHUNK_JOBS) for _ in range(options.rounds)]
-        print(f"jobs a second beside a cluster without a history: {statistics.median(ratios):.2f} of {ratios}")
+        pairs = [(run(fresh, CHUNK_JOBS), run(cluster, CHUNK_JOBS)) for _ in range(options.rounds)]
+        for what, at in (("jobs a second, with a history to without", 0), ("CPU time of a job, without to with", 1)):
+            ratios = [new[at] / old[at] if at else old[at] / new[at] for new, old in pairs]
+            print(f"{what}: {statistics.median(ratios):.2f} of {ratios}", flush=True)
         for what, each in (("with", cluster), ("without", fresh)):
             print(f"the lead came back after {back(each):.1f} s {what} a history", flush=True)
 

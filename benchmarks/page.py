@@ -144,6 +144,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "history": columns(
         jobs="jobs",
         jobs_a_second="a_second",
+        CPU_ms_of_a_job="cpu_ms",
         memory_of_the_broker_MiB="broker_mib",
         of_its_programs_MiB="programs_mib",
         of_the_agent_MiB="agent_mib",

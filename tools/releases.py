@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from minicluster.names import INDEX
+
 from tools import tenant
 from tools.clients import CHART, Done, Helm, KubernetesCluster, ProcessError, until, values_text
 from tools.tenant import PLAIN, Tenant
@@ -19,7 +21,6 @@ MOUNT = "/mnt/flux"
 #: Kinds of the objects that the chart makes, or that these make.
 KINDS = "jobs,pods,services,configmaps,secrets,serviceaccounts,roles,rolebindings"
 JOB_NAME = "batch.kubernetes.io/job-name"
-INDEX = "batch.kubernetes.io/job-completion-index"
 #: Seconds for a step that needs an image, a pod and a broker.
 STEP_SECONDS = 120.0
 

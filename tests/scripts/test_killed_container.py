@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from pods import RETRY, ROOT, Make, Pod, Process, until
@@ -16,11 +17,17 @@ def is_ready(pod: Pod) -> bool:
     return (pod.run_folder / "ready").exists()
 
 
-def killed(pod: Pod) -> Process:
-    """Start a lead, and kill all processes of its container when it is ready. Return the next container's."""
+def killed(pod: Pod, then: Path | None = None) -> Process:
+    """Start a pod, and kill all processes of its container when a file is there, or else when the lead is ready.
+
+    Return the next container's.
+    """
     process = pod.start()
-    until(lambda: is_ready(pod))
-    until(lambda: pod.calls("python", "undrainer.py") or pod.calls("run") or pod.calls("batch"))
+    if then:
+        until(then.exists)
+    else:
+        until(lambda: is_ready(pod))
+        until(lambda: pod.calls("python", "undrainer.py") or pod.calls("run") or pod.calls("batch"))
     process.end()
     return pod.start()
 
@@ -57,10 +64,7 @@ def test_an_idle_lead_goes_on_with_its_queue_and_its_history(make: Make) -> None
 @pytest.mark.parametrize("kind", [{}, {"batch": True}, {"launcher": True}], ids=["run", "batch", "launcher"])
 def test_work_without_a_kept_queue_begins_anew_in_a_new_pod(make: Make, kind: dict[str, bool]) -> None:
     pod = make(QUIET, {"command": "sleep 600", **kind})
-    process = pod.start()
-    until((pod.run_folder / "working").exists)
-    process.end()
-    again = pod.start()
+    again = killed(pod, pod.run_folder / "working")
     anew = f"{KILLED}the work begins anew: the Job replaces this pod\n"
     assert (again.wait(), again.log, len(pod.calls("start"))) == (RETRY, anew, 1)
 
@@ -68,19 +72,16 @@ def test_work_without_a_kept_queue_begins_anew_in_a_new_pod(make: Make, kind: di
 def test_work_that_has_not_begun_begins_in_the_same_pod(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     pod.play("start", f"[ -e {pod.root}/second ] && exit 7; : >{pod.root}/second; sleep 600")
-    process = pod.start()
-    until((pod.root / "second").exists)
-    process.end()
-    assert pod.run()[1].startswith(GOES_ON)
+    again = killed(pod, pod.root / "second")
+    again.wait()
+    assert again.log.startswith(GOES_ON)
 
 
 def test_work_with_a_kept_queue_runs_again_and_its_former_run_is_cancelled_first(make: Make) -> None:
     pod = make(CLAIM, {"command": "flux works"})
     pod.play("run", f"[ -e {pod.root}/second ] && exit 3; : >{pod.root}/second; sleep 600")
-    process = pod.start()
-    until((pod.root / "second").exists)
-    process.end()
-    assert pod.run() == (3, f"{GOES_ON}minicluster: the job failed with exit code 3\n")
+    again = killed(pod, pod.root / "second")
+    assert (again.wait(), again.log) == (3, f"{GOES_ON}minicluster: the job failed with exit code 3\n")
     assert pod.verbs().count("python cancel_previous_work.py") == 2
 
 
@@ -90,19 +91,14 @@ def test_the_result_of_work_that_had_ended_stands(make: Make, code: int) -> None
     pod = make(
         QUIET, {"command": f"exit {code}", "commands": {"post": f"[ -e {second} ] || {{ : >{second}; sleep 600; }}"}}
     )
-    process = pod.start()
-    until((pod.root / "second").exists)
-    process.end()
+    again = killed(pod, pod.root / "second")
     said = f"minicluster: the job failed with exit code {code}\n" if code else ""
-    assert (pod.run(), len(pod.calls("start"))) == ((code, said), 1)
+    assert (again.wait(), again.log, len(pod.calls("start"))) == (code, said, 1)
 
 
 def test_a_worker_joins_again(make: Make) -> None:
     pod = make({"size": 2, **QUIET}, index=1)
-    process = pod.start()
-    until((pod.run_folder / "flux/local").exists)
-    process.end()
-    again = pod.start()
+    again = killed(pod, pod.run_folder / "flux/local")
     until(lambda: len(pod.calls("start")) == 2)
     assert again.runs
     assert again.log == GOES_ON
@@ -131,10 +127,7 @@ def test_an_archive_is_restored_once(make: Make, had_quorum: bool) -> None:
     (pod.root / "data/state.tgz").write_bytes(b"old")
     if not had_quorum:
         pod.play("start", f": >{pod.root}/begun; sleep 600")
-    process = pod.start()
-    until((pod.run_folder / "ready" if had_quorum else pod.root / "begun").exists)
-    process.end()
-    again = pod.start()
+    again = killed(pod, pod.run_folder / "ready" if had_quorum else pod.root / "begun")
     until(lambda: len(pod.calls("start")) == 2)
     restored = ["content.restore" in pod.attributes(call) for call in pod.calls("start")]
     assert restored == [True, not had_quorum]

@@ -25,6 +25,7 @@ from minicluster.commands import (
     status,
     template,
     wait,
+    why,
 )
 from minicluster.errors import Interrupted
 from minicluster.release import helm
@@ -58,6 +59,6 @@ def group(context: click.Context) -> None:
 
 
 burst.command.add_command(burst_follow.command)
-LIVE = (burst, copy, flux, jobs, listing, logs, replace, run, scale, shell, status, wait)
+LIVE = (burst, copy, flux, jobs, listing, logs, replace, run, scale, shell, status, wait, why)
 for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
     group.add_command(module.command)

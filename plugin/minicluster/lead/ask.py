@@ -25,6 +25,7 @@ class Limit(NamedTuple):
 QUESTIONS = {
     "status": Limit(20, "waiting"),
     "jobs": Limit(20, "job_report"),
+    "why of a job": Limit(20, "explain"),
     "events of a job": Limit(20),
     "job of a client": Limit(20, "mine"),
     "submission": Limit(60),

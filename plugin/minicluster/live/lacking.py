@@ -36,13 +36,13 @@ def held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: 
     ways |= {rank: way_out("", why) for rank, why in lacking.items() if rank not in pods}
     stuck = [rank for rank in missing if ways[rank]]
     if stuck:
-        # those with the same way out: what Kubernetes says of each may change to and fro
-        same = [rank for rank in stuck if ways[rank] == ways[stuck[0]]]
+        # what Kubernetes says of each may change to and fro
+        same = _alike(stuck, ways)
         one, several = ("is", "are") if stuck[0] in pods else ("has", "have")
         return f": {to_idset(same)} {several if len(same) > 1 else one} {missing[same[0]]}"
     unfit = [rank for rank, why in missing.items() if why.startswith(CHECK_FAILED)]
     if unfit:
-        same = [rank for rank in unfit if missing[rank] == missing[unfit[0]]]
+        same = _alike(unfit, missing)
         return f": {to_idset(same)} {'stay' if len(same) > 1 else 'stays'} out: {missing[same[0]]}"
     late = [rank for rank in missing if rank > 0 and rank in pods and _is_late(pods[rank], snapshot)]
     if not late:
@@ -52,6 +52,11 @@ def held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: 
         f": {to_idset(late)} {'run' if len(late) > 1 else 'runs'} and can't join: {which} says why, or a NetworkPolicy "
         "closes port 8050"
     )
+
+
+def _alike(ranks: list[int], why: Mapping[int, str]) -> list[int]:
+    """Return the first rank, and the others of which the same is said."""
+    return [rank for rank in ranks if why[rank] == why[ranks[0]]]
 
 
 def _is_late(pod: Pod, snapshot: StatusSnapshot) -> bool:

@@ -12,7 +12,7 @@ from minicluster.live.table import table
 from need import Request
 from state import Nodes
 from status_samples import FOUR, SETTINGS, flux, job, show
-from unmet import NONE_UP, Constraints, in_words, of_request
+from unmet import NONE_UP, Constraints, in_words, nodes_wanted, of_request
 
 #: Four nodes of four cores; the last has two GPUs. The first two are up, and one core of the first is in use
 NODES = Nodes({0: (4, 0), 1: (4, 0), 2: (4, 0), 3: (4, 2)}, {0: (1, 0)}, frozenset({0, 1}), {})
@@ -185,3 +185,26 @@ def test_status_says_that_a_group_has_no_nodes(size: int, policy: Any, expected:
         [GroupNodes("gpu", size, 8, 2, {})],
     )
     assert shown["waiting"][0]["reason"] == f"waits for nodes: it asks for 1 slot of 1 core with gpu, and {expected}"
+
+
+@pytest.mark.parametrize(
+    ("request_", "constraints", "groups", "expected"),
+    [
+        (Request(3, 4, 0, apart=True), None, {}, {"": 3}),
+        (Request(9, 1, 0), None, {}, {"": 3}),
+        (Request(1, 1, 1), None, {}, {"": 4}),
+        # in a group, of which one node is enough
+        (Request(1, 1, 1), None, {"gpu": range(2, 4)}, {"gpu": 2}),
+        (Request(1, 1, 0), GPUS, {"gpu": range(2, 4)}, {"gpu": 1}),
+        # the nodes that are up and those of a group together
+        (Request(3, 1, 0, apart=True), None, {"gpu": range(2, 4)}, {"gpu": 1}),
+        # nodes are up, never enough, or only the scheduler knows
+        (Request(2, 4, 0, apart=True), None, {}, {}),
+        (Request(5, 1, 0, apart=True), None, {}, {}),
+        (Request(3, 1, 0, apart=True), Constraints("x", None, ""), {}, {}),
+    ],
+)
+def test_the_sizes_that_would_give_a_job_its_nodes(
+    request_: Request, constraints: Constraints | None, groups: dict[str, range], expected: dict[str, int]
+) -> None:
+    assert nodes_wanted(request_, NODES, constraints, groups) == expected

@@ -275,6 +275,7 @@ SETTINGS = {
     "mc_logs": "/tmp/fluxout",
     "mc_quiet": "",
     "mc_own_config": "",
+    "mc_reserve": "",
     "mc_records": "10000",
     "mc_wrap": "",
     "mc_strict": "1",

@@ -10,6 +10,7 @@ Given to `flux python -c` by jobs.py. Runs with the view's Python, 3.8 or later.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from typing import Any
@@ -37,12 +38,9 @@ def find(handle: Any, key: str, age: float, states: list[str]) -> Any:
 
 def recorded(key: str) -> dict[str, Any]:
     """Return what the lead's history has of the job with a key, {} without one."""
-    for _, text in History(folder()):
-        # most lines need not be parsed for it
-        if key in text:
-            job = json.loads(text)
-            if (job["user"] or {}).get(CLIENT_KEY) == key:
-                return {"id": job["id"], "exit_code": job["exit_code"]}
+    for _, job in History(folder()).find(re.compile(re.escape(key))):
+        if (job["user"] or {}).get(CLIENT_KEY) == key:
+            return {"id": job["id"], "exit_code": job["exit_code"]}
     return {}
 
 

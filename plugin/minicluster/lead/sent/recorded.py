@@ -5,7 +5,6 @@ A module of remote.py: runs with the view's Python, 3.8 or later.
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Callable, Mapping
@@ -41,11 +40,10 @@ class Recorded:
         wanted, self.wanted = self.wanted, {}
         if not wanted:
             return
-        for text in History(folder()).texts():
-            found = MARK.search(text)
-            if found and found[1] in wanted:
-                with suppress(ValueError, KeyError):
-                    self._tell(found[1], json.loads(text))
+        for found, record in History(folder()).find(MARK):
+            if found[1] in wanted:
+                with suppress(KeyError):
+                    self._tell(found[1], record)
                     del wanted[found[1]]
         for otherwise in wanted.values():
             otherwise()

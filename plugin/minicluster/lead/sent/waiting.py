@@ -76,7 +76,7 @@ def _of_resources(handle: Any, job: Mapping[str, Any], there: Nodes, queue: str)
     if not jobspec:
         return queue
     constraints = constraints_of(handle, jobspec)
-    why, is_final = of_request(parse_resources(jobspec["resources"]), there, constraints, _groups())
+    why, is_final = of_request(parse_resources(jobspec["resources"]), there, constraints, groups())
     if is_final:
         return why
     if queue:
@@ -87,7 +87,7 @@ def _of_resources(handle: Any, job: Mapping[str, Any], there: Nodes, queue: str)
     return why + (f" ({said})" if said else "")
 
 
-def _groups() -> dict[str, range]:
+def groups() -> dict[str, range]:
     """Return the ranks of the groups by name; none if the pod's settings are of an older version."""
     path = os.path.join(os.environ.get("MINICLUSTER_HOME", ""), "minicluster/agent.json")  # noqa: PTH118 - a text
     try:
@@ -106,10 +106,10 @@ def grouped(found: Mapping[int, str]) -> list[dict[str, Any]]:
     """Return ``[{"jobs": ids, "reason": text}]`` of jobs and their reasons."""
     from flux.job import JobID
 
-    groups: dict[str, list[str]] = {}
+    same: dict[str, list[str]] = {}
     for job, reason in found.items():
-        groups.setdefault(reason, []).append(str(JobID(job).f58))
-    return [{"jobs": ids, "reason": reason} for reason, ids in groups.items()]
+        same.setdefault(reason, []).append(str(JobID(job).f58))
+    return [{"jobs": ids, "reason": reason} for reason, ids in same.items()]
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Iterable, Iterator, Mapping, Sequence
 
 #: Bytes of each of two files: about 45,000 jobs
 FILE_BYTES = 16 << 20
@@ -66,6 +67,14 @@ class History:
         for path in (self.older, self.newer):
             with suppress(OSError), path.open(encoding="ascii", errors="replace") as file:
                 yield from file
+
+    def find(self, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], dict[str, Any]]]:
+        """Yield what a pattern finds in the lines, each with its record. Other lines are not parsed."""
+        for text in self.texts():
+            found = pattern.search(text)
+            if found:
+                with suppress(ValueError):
+                    yield found, json.loads(text)
 
     def last(self) -> Mapping[int, float]:
         """Return the ends of the last jobs, in seconds since the epoch; {} without a file that can be read."""

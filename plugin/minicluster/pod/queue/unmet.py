@@ -73,6 +73,30 @@ def of_request(
     return ("waits for the scheduler" if is_room else "waits for resources that other jobs have"), False
 
 
+def nodes_wanted(
+    request: Request, there: Nodes, constraints: Constraints | None, groups: Mapping[str, range]
+) -> dict[str, int]:
+    """Return the least size of the cluster, "", or else of a group, that has nodes for a request; {} if none is enough.
+
+    It is {} too for a request whose nodes are up, or whose constraints only the scheduler knows.
+    """
+    ranks = constraints.ranks if constraints else None
+    allowed = {} if constraints and ranks is None else there.all
+    able = {rank: pair for rank, pair in allowed.items() if ranks is None or rank in ranks}
+    up = {rank for rank in able if rank in there.online and rank not in there.drained}
+    if request.chunks <= _count(request, {rank: able[rank] for rank in up}):
+        return {}
+    first = min((part.start for part in groups.values()), default=max(there.all, default=-1) + 1)
+    for name, part in {"": range(first), **groups}.items():
+        used = {rank: able[rank] for rank in up if rank not in part}
+        for rank in part:
+            if rank in able and rank not in there.drained:
+                used[rank] = able[rank]
+            if request.chunks <= _count(request, used):
+                return {name: rank - part.start + 1}
+    return {}
+
+
 def _up(up: Container[int], able: Iterable[int], there: Nodes, groups: Mapping[str, range]) -> str:
     """Return how many of the nodes that could run a job are up."""
     counted, drained = sum(rank in up for rank in able), sum(rank in there.drained for rank in able)

@@ -1,0 +1,30 @@
+"""``minicluster why``: the reason, and the command that changes it."""
+
+import click
+
+from minicluster import streams
+from minicluster.commands import options
+from minicluster.errors import one_line
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.live import why
+
+
+@click.command("why")
+@options.of_cluster
+@click.argument("job", default="")
+def command(name: str, namespace: str, context: str, job: str) -> None:
+    """Say why a MiniCluster is as it is, or why a job waits or failed.
+
+    Without JOB: the state and its reason, what is wrong with which node, and why jobs wait. With the id of a job: what
+    it waits for and what would let it run, where it runs, or how it ended, with the last lines of its output. Below is
+    the command that changes it, after $.
+
+    \b
+    Examples:
+      minicluster why flux-sample
+      minicluster why flux-sample f26dSTDwEF
+    """
+    kubernetes = Kubernetes(context, namespace)
+    told = why.of_job(kubernetes, name, job) if job else why.of_cluster(kubernetes, name)
+    for text, way in told:
+        streams.write(f"{one_line(text)}\n{f'  $ {one_line(way)}' + chr(10) if way else ''}".encode())

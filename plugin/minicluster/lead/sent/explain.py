@@ -1,0 +1,116 @@
+"""explain.py ID: why a job waits, where it runs or how it ended, as JSON.
+
+``job`` is its record (job_record.py), {} if there is no such job; ``waits`` the reason of one that waits, else "";
+``needs`` the sizes that would give it nodes, by group, "" for the cluster's own; ``said`` the last lines of its output,
+and ``again`` the job that runs it once more, or "".
+Given to `flux python -c` by why.py. Runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Mapping
+
+import flux
+from described import text_of
+from flux.job import JobID, job_kvs_lookup
+from flux.job.list import job_list_id
+from history import History, folder
+from job_record import REPORT_ATTRIBUTES, record, user_attributes, user_of
+from unmet import constraints_of, nodes_wanted
+from waiting import groups, reasons
+
+if TYPE_CHECKING:
+    from need import Request
+
+#: Lines of the output of a job that has failed, and the most characters of each
+SAID_LINES, LINE_CHARACTERS = 5, 200
+#: Jobs among which the copy of a job is looked for, each of which costs the broker 1 ms
+COPY_JOBS = 200
+
+
+class Event:
+    """An event of an output's eventlog (RFC 18)."""
+
+    def __init__(self, line: str) -> None:
+        """Parse its line."""
+        event = json.loads(line)
+        self.name, self.context = event["name"], event.get("context", {})
+
+
+def listed(handle: Any, job: int) -> dict[str, Any] | None:
+    """Return the attributes of a job that Flux has, None for another one."""
+    try:
+        found: dict[str, Any] = job_list_id(handle, job, REPORT_ATTRIBUTES).get_job()
+    except OSError:
+        return None
+    return {**found, "id": job}
+
+
+def recorded(job: int) -> dict[str, Any]:
+    """Return the record of a job that Flux has forgotten, {} without one."""
+    found = History(folder()).find(re.compile(f'"number": {job}\\b'))
+    return next((record for _, record in found if record.get("number") == job), {})
+
+
+def last_lines(handle: Any, job: int) -> list[str]:
+    """Return the last lines that a job printed, none where Flux has no output of it."""
+    asked = {"id": job, "keys": ["guest.output"], "flags": 0}
+    try:
+        text = handle.rpc("job-info.lookup", asked).get()["guest.output"]
+    except OSError:
+        return []
+    said = "".join(data for line in text.splitlines() for _, data in text_of(Event(line)))
+    return [line[:LINE_CHARACTERS] for line in said.splitlines() if line.strip()][-SAID_LINES:]
+
+
+def copy_of(handle: Any, job: Mapping[str, Any]) -> str:
+    """Return the job that runs this one again (requeue.py), "" without one. Raises OSError."""
+    from state import jobs
+
+    name = JobID(job["id"]).f58plain
+    later = [
+        each["id"] for states in ("active", "inactive") for each in jobs(handle, states, []) if each["id"] > job["id"]
+    ]
+    for number, user in user_attributes(handle, sorted(later)[:COPY_JOBS], 5.0).items():
+        own = user.get("minicluster")
+        if isinstance(own, dict) and own.get("continues") == name:
+            return str(JobID(number).f58plain)
+    return ""
+
+
+def needs(handle: Any, jobspec: Mapping[str, Any]) -> dict[str, int]:
+    """Return the sizes at which the nodes of a job would be there. Raises OSError."""
+    from need import parse_resources
+    from state import nodes
+
+    request: Request = parse_resources(jobspec["resources"])
+    return nodes_wanted(request, nodes(handle), constraints_of(handle, jobspec), groups())
+
+
+def main(text: str) -> dict[str, Any]:
+    """Return what is known of a job. Raises OSError; ValueError for a text that is no id."""
+    number, handle = int(JobID(text)), flux.Flux()
+    job = listed(handle, number)
+    found: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": ""}
+    if job is None:
+        return {**found, "job": recorded(number)}
+    jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec")
+    user = user_of(jobspec) if jobspec else None
+    found["job"] = shown = record(job, JobID(number).f58plain, user)
+    if shown["state"] in ("DEPEND", "PRIORITY", "SCHED"):
+        found["waits"] = reasons(handle, [number]).get(number, "")
+        if jobspec and shown["state"] == "SCHED":
+            found["needs"] = needs(handle, jobspec)
+    elif shown["result"] not in (None, "COMPLETED"):
+        found.update(said=last_lines(handle, number), again=copy_of(handle, job))
+    return found
+
+
+if __name__ == "__main__":
+    try:
+        print(json.dumps(main(sys.argv[1])))
+    except ValueError:
+        print(json.dumps({"error": "no id"}))

@@ -1,0 +1,135 @@
+"""Why a MiniCluster is as it is, and why a job waits or how it ended, in sentences, with the command that mends it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from minicluster.cluster import words
+from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
+from minicluster.errors import ChoiceError, StateError
+from minicluster.kube.port import KubePort
+from minicluster.lead import ask
+from minicluster.lead.program import BOOT
+from minicluster.live.document import document
+from minicluster.live.lookup import find, refusals
+from minicluster.live.reported import ASK, PENDING_STATES
+from minicluster.live.snapshot import take_snapshot
+from minicluster.live.table import duration
+
+GOOD_STATE = "Running"
+#: What became of a job, by the type of its exception (RFC 21); others have failed
+EXCEPTIONS = {"cancel": "was cancelled", "timeout": "ran into its time limit", "alloc": "can never run"}
+
+
+class Told(NamedTuple):
+    """A sentence, and the command that would change it; "" for none."""
+
+    text: str
+    way: str = ""
+
+
+def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Told]:
+    """Yield why a MiniCluster is as it is. Raises StatusError."""
+    found = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
+    name = found["name"]
+    nodes = found["nodes"]
+    is_well = found["state"] == GOOD_STATE and not found["why"]
+    up = f", {_count(nodes['up'], 'node')} up" if is_well and nodes else ""
+    yield Told(f"{name} is {': '.join(filter(None, (found['state'], found['why'])))}{up}")
+    for kind, verb in (("missing", "is missing"), ("drained", "takes no jobs")):
+        for one in found[kind] or ():
+            way = f"minicluster flux {name} -- resource undrain {one['ranks']}" if kind == "drained" else ""
+            own = one["reason"].startswith(("minicluster: ", "its check failed: "))
+            yield Told(f"{name}-{one['ranks']} {verb}: {one['reason']}", "" if own else way)
+    for one in found["containers"] if nodes else ():
+        yield Told(f"the container {one['name']} of {one['ranks']} fails: {one['reason']}")
+    for problem in found["problems"] or ():
+        yield Told(problem)
+    for one in found["waiting"] or ():
+        first = one["jobs"][0]
+        who = f"job {first}" if len(one["jobs"]) == 1 else f"{_count(len(one['jobs']), 'job')} ({first} first)"
+        yield Told(f"{who}: {one['reason']}", f"minicluster why {name} {first.replace('ƒ', 'f')}")
+
+
+def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Told]:
+    """Yield why a job waits, where it runs, or how it ended. Raises ChoiceError, StateError, StatusError."""
+    found = find(kubernetes, name)
+    state = state_without_flux(found, datetime.now(UTC))
+    if state is None:
+        lead = found.pods[0]
+        try:
+            with refusals():
+                text = ask.ask(kubernetes, lead, "why of a job", ("sh", "-c", ASK, BOOT, job))
+        except ask.SilentError as error:
+            state = state_of_silent_lead(lead, error.reason)
+    if state:
+        raise StateError(f"{found.name} is {': '.join(filter(None, state))}; `minicluster jobs` may know the job")
+    known = json.loads(text)
+    if "error" in known:
+        raise ChoiceError(f"{job!r} is no job: give the id that `minicluster jobs {found.name}` shows")
+    if not known["job"]:
+        raise ChoiceError(f"{found.name} has no job {job}: `minicluster jobs {found.name}` lists them")
+    sizes = {"": found.job.size if found.job else 0} | {group.name: group.size for group in found.groups}
+    yield from job_in_words(found.name, known, sizes, datetime.now(UTC).timestamp())
+
+
+def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int], now: float) -> Iterator[Told]:
+    """Yield sentences about a job: what explain.py says of it, the sizes now, and the seconds since the epoch."""
+    job = known["job"]
+    who = f"job {job['id']}" + (f" ({job['name']})" if job.get("name") else "")
+    if job["state"] in PENDING_STATES:
+        yield from _of_waiting(name, who, known, sizes, now)
+    elif job["result"] is None:
+        since = f" for {duration(now - job['t_run'])}" if job["t_run"] else ""
+        yield Told(f"{who} runs on {job['nodes'] or 'its nodes'}{since}")
+    else:
+        yield Told(f"{who} {_end(job)}")
+        for line in known["said"]:
+            yield Told(f"| {line}")
+        if known["again"]:
+            yield Told(f"it runs again as job {known['again']}", f"minicluster why {name} {known['again']}")
+
+
+def _of_waiting(name: str, who: str, known: Mapping[str, Any], sizes: Mapping[str, int], now: float) -> Iterator[Told]:
+    """Yield why a job waits, and what would let it run."""
+    job, why, flux = known["job"], known["waits"], f"minicluster flux {name} --"
+    if why.startswith("can never run"):
+        yield Told(f"{who} {why}")
+        yield Told("nothing that comes can change that", f"{flux} cancel {job['id']}")
+    elif why.startswith("is held"):
+        yield Told(f"{who} is held", f"{flux} job urgency {job['id']} default")
+    else:
+        what = why.removeprefix("waits")
+        yield Told(f"{who} waits for {duration(now - job['t_submit'])}{what or ': Flux has yet to look at it'}")
+    for group, size in known["needs"].items():
+        if size <= sizes.get(group, 0):
+            yield Told("its nodes are on their way", f"minicluster status {name}")
+        else:
+            what = f"{group}={size}" if group else str(size)
+            of = f" of {group}" if group else ""
+            yield Told(f"it runs when the size{of} is {size}", f"minicluster scale {name} {what}")
+
+
+def _end(job: Mapping[str, Any]) -> str:
+    """Return how a job ended."""
+    code, (kind, _, note) = job["exit_code"], (job.get("exception") or "").partition(": ")
+    note = f": {note}" if note else ""
+    if job["result"] == "COMPLETED":
+        return "completed" + _where(job)
+    if kind:
+        return EXCEPTIONS.get(kind, "failed") + _where(job) + (note or f": {kind}")
+    killed = f" ({words.MEMORY})" if str(code) == words.KILLED else ""
+    return f"failed with exit code {code}{killed}{_where(job)}"
+
+
+def _where(job: Mapping[str, Any]) -> str:
+    """Return for how long a job ran, and where."""
+    end = job.get("t_cleanup") or job.get("t_inactive")
+    if not job["t_run"] or not end:
+        return ""
+    return f" after {duration(max(0.0, end - job['t_run']))}" + (f" on {job['nodes']}" if job["nodes"] else "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

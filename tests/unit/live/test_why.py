@@ -1,0 +1,144 @@
+"""What `minicluster why` says of a job and of a MiniCluster."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_kubectl import Kubectl
+from minicluster.live.why import Told, job_in_words
+
+JOB = {
+    "id": "f1",
+    "name": "lmp",
+    "state": "INACTIVE",
+    "result": "FAILED",
+    "exit_code": 1,
+    "exception": None,
+    "nodes": "mini-[0-1]",
+    "t_submit": 100.0,
+    "t_run": 160.0,
+    "t_cleanup": 172.0,
+    "t_inactive": 173.0,
+}
+WAITS = {"state": "SCHED", "result": None, "exit_code": None, "nodes": None, "t_run": None}
+NODES = "waits for nodes: it asks for 3 nodes of 4 cores, and 2 are up"
+FLUX = "minicluster flux mini --"
+
+
+def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"job": {**JOB, **job}, "waits": "", "needs": {}, "said": [], "again": "", **more}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (
+            known(WAITS, waits=NODES, needs={"": 3}),
+            [
+                ("job f1 (lmp) waits for 1m40s for nodes: it asks for 3 nodes of 4 cores, and 2 are up", ""),
+                ("it runs when the size is 3", "minicluster scale mini 3"),
+            ],
+        ),
+        (
+            known(WAITS, waits=NODES, needs={"gpu": 1}),
+            [
+                ("job f1 (lmp) waits for 1m40s for nodes: it asks for 3 nodes of 4 cores, and 2 are up", ""),
+                ("it runs when the size of gpu is 1", "minicluster scale mini gpu=1"),
+            ],
+        ),
+        (
+            known(WAITS, waits=NODES, needs={"": 2}),
+            [
+                ("job f1 (lmp) waits for 1m40s for nodes: it asks for 3 nodes of 4 cores, and 2 are up", ""),
+                ("its nodes are on their way", "minicluster status mini"),
+            ],
+        ),
+        (
+            known(WAITS, waits="can never run: it asks for 9 nodes of 1 core, and all nodes have room for 4"),
+            [
+                ("job f1 (lmp) can never run: it asks for 9 nodes of 1 core, and all nodes have room for 4", ""),
+                ("nothing that comes can change that", f"{FLUX} cancel f1"),
+            ],
+        ),
+        (
+            known(WAITS, waits="is held: `flux job urgency ID 16` releases it"),
+            [("job f1 (lmp) is held", f"{FLUX} job urgency f1 default")],
+        ),
+        (
+            known({**WAITS, "state": "DEPEND"}, waits="waits for after-success=f2"),
+            [("job f1 (lmp) waits for 1m40s for after-success=f2", "")],
+        ),
+        (known(WAITS), [("job f1 (lmp) waits for 1m40s: Flux has yet to look at it", "")]),
+        (known({"state": "RUN", "result": None}), [("job f1 (lmp) runs on mini-[0-1] for 40s", "")]),
+        (known({"result": "COMPLETED", "exit_code": 0}), [("job f1 (lmp) completed after 12s on mini-[0-1]", "")]),
+        (
+            known({}, said=["no such file", "bye"], again="f7"),
+            [
+                ("job f1 (lmp) failed with exit code 1 after 12s on mini-[0-1]", ""),
+                ("| no such file", ""),
+                ("| bye", ""),
+                ("it runs again as job f7", "minicluster why mini f7"),
+            ],
+        ),
+        (
+            known({"exit_code": 137}),
+            [
+                (
+                    "job f1 (lmp) failed with exit code 137 (killed, most often for want of memory: raise "
+                    "resources.limits.memory) after 12s on mini-[0-1]",
+                    "",
+                )
+            ],
+        ),
+        (
+            known({"exit_code": 143, "exception": "exec: node failure on mini-1"}),
+            [("job f1 (lmp) failed after 12s on mini-[0-1]: node failure on mini-1", "")],
+        ),
+        (
+            known({"exit_code": 137, "exception": "memory: took 1.6 GiB of 2 GiB on mini-1"}),
+            [("job f1 (lmp) failed after 12s on mini-[0-1]: took 1.6 GiB of 2 GiB on mini-1", "")],
+        ),
+        (
+            known({"result": "CANCELED", "exit_code": None, "t_run": None, "exception": "cancel: its node left"}),
+            [("job f1 (lmp) was cancelled: its node left", "")],
+        ),
+        (
+            known({"result": "TIMEOUT", "exit_code": 142, "exception": "timeout: resource allocation expired"}),
+            [("job f1 (lmp) ran into its time limit after 12s on mini-[0-1]: resource allocation expired", "")],
+        ),
+    ],
+)
+def test_a_job_has_its_reason_and_the_way_out(found: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert [*job_in_words("mini", found, {"": 2}, 200.0)] == [Told(*each) for each in expected]
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
+    monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path / "home"))
+    return Kubectl(tmp_path)
+
+
+def answers(kubectl: Kubectl, found: object) -> None:
+    kubectl.flux(f"cat <<'END'\n{json.dumps(found)}\nEND\n")
+
+
+def test_the_command_asks_the_lead_about_a_job_and_shows_hostile_text_as_text(kubectl: Kubectl) -> None:
+    answers(kubectl, known({"name": "a\x1b[31m\n\u202e"}, said=["[bold]\x07x"]))
+    said = kubectl.run("why", "mini", "f1")
+    where = "after 12s on mini-[0-1]"
+    assert (said.code, said.err) == (0, "")
+    assert said.out == f"job f1 (a\\x1b[31m \\u202e) failed with exit code 1 {where}\n| [bold]\\x07x\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "error"),
+    [
+        ({"error": "no id"}, "'f1;ls' is no job: give the id that `minicluster jobs mini` shows"),
+        ({"job": {}}, "mini has no job f1;ls: `minicluster jobs mini` lists them"),
+    ],
+)
+def test_an_unknown_job_is_refused_by_name(kubectl: Kubectl, found: object, error: str) -> None:
+    answers(kubectl, found)
+    said = kubectl.run("why", "mini", "f1;ls")
+    assert (said.code, said.out, said.err) == (1, "", f"minicluster: {error}\n")
