@@ -26,6 +26,7 @@ QUESTIONS = {
     "status": Limit(20, "waiting"),
     "jobs": Limit(20, "job_report"),
     "events of a job": Limit(20),
+    "log of a broker": Limit(20),
     "job of a client": Limit(20, "mine"),
     "submission": Limit(60),
     "size": Limit(60),

@@ -25,6 +25,8 @@ KILL_SECONDS, END_SECONDS = 8, 7
 QUEUE_POLICY = "easy"
 #: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
 MATCH_POLICY = "lonode"
+#: Levels of a broker's log, as syslog(3) has them
+ERRORS, INFO = 3, 6
 #: Records of jobs that have ended that Flux keeps if the values don't say; with little memory memory.sh lowers it.
 KEPT_JOBS = 10000
 
@@ -190,7 +192,7 @@ def start(cluster: MiniClusterModel) -> list[str]:
     rest = grace(cluster)[2]
     timeout = 10 if rest >= END_SECONDS else max(2, rest // 2)
     attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = f"{timeout}s"
-    attributes |= log(cluster)
+    attributes |= log(cluster, to_file=has_log_file(cluster))
     return words + setting(attributes)
 
 
@@ -226,10 +228,20 @@ def tree(cluster: MiniClusterModel) -> dict[str, object]:
     return attributes
 
 
-def log(cluster: MiniClusterModel) -> dict[str, object]:
-    """Return the attributes of a broker's log."""
-    level = 0 if cluster.spec["logging"]["quiet"] else cluster.flux["logLevel"]
+def log(cluster: MiniClusterModel, *, to_file: bool) -> dict[str, object]:
+    """Return the attributes of a broker's log; ``to_file`` if a file has what is not on stderr."""
+    level: int | None = cluster.flux["logLevel"]
+    if cluster.spec["logging"]["quiet"]:
+        level = 0
+    elif level is None:
+        level = ERRORS if to_file else INFO
     return {"log-stderr-mode": "local", "log-stderr-level": level}
+
+
+def has_log_file(cluster: MiniClusterModel) -> bool:
+    """Say whether a file has the log of a pod's broker: what the values want on stderr is no log."""
+    logging = cluster.spec["logging"]
+    return bool(logging["quiet"] or (cluster.flux["logLevel"] is None and not logging["debug"]))
 
 
 def setting(attributes: Mapping[str, object]) -> list[str]:
