@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Iterator, Mapping
 
@@ -85,11 +86,13 @@ def show(handle: Any, name: str, job: Any, follow: bool) -> str:
         lookup(handle, job, "eventlog")
     except FileNotFoundError:
         return forgotten(name, job)
-    printer = Printer(handle, job)
-    try:
+    printer, has_begun = Printer(handle, job), False
+    # of a job that has not begun there is nothing
+    with suppress(FileNotFoundError):
         for event in event_watch(handle, job, OUTPUT) if follow else events(lookup(handle, job, OUTPUT)):
             printer.print(event)
-    except FileNotFoundError:
+            has_begun = True
+    if not has_begun:
         told = {event["name"] for event in events(lookup(handle, job, "eventlog"))}
         if "start" not in told:
             say(f"job {job.f58plain} never ran" if "clean" in told else f"job {job.f58plain} has not begun yet")
