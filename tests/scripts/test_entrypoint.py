@@ -427,8 +427,9 @@ OWN = "".join(LEAD.splitlines(keepends=True)[2:])
         (0, WORKERS, "".join(WORKERS.splitlines(keepends=True)[:5])),
         (0, "flux-start: error execing broker: No such file or directory\n", None),
         (1, WORKERS, "".join(WORKERS.splitlines(keepends=True)[:5])),
+        (1, "<6>broker.info[1]: parent-ready: join->init 0.01ms\n", ""),
     ],
-    ids=["of the lead", "of workers", "no broker", "on a worker"],
+    ids=["of the lead", "of workers", "no broker", "on a worker", "no errors"],
 )
 def test_the_first_errors_of_a_start_are_shown_although_logging_is_quiet(
     make: Make, index: int, errors: str, shown: str | None

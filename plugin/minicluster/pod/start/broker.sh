@@ -32,8 +32,8 @@ start_flux() {
   exec "$@"
 }
 
-# Lets the broker write its log to a file. Only that of rank 0 can do so by itself: what matters to it, and since flux-core
-# 0.82 all, so recorder.py keeps the file small. On a worker the file is its stderr, which has no work's output.
+# Lets the broker write its log to a file. Only that of rank 0 can do so by itself; since flux-core 0.82 it writes all
+# levels, so recorder.py keeps the file small. On a worker the file is its stderr, where no work prints.
 log_to_file() {
   [ -n "$mc_log_file" ] || return 0
   if [ "$mc_role" = lead ]; then
@@ -48,5 +48,5 @@ show_errors() {
   errors=$(sed -E '/\.(debug|info|notice|warning)\[/d' "$mc_broker_log")
   own=
   [ "$mc_role" = worker ] || own=$(printf '%s\n' "$errors" | sed '/\[0]: /!d')
-  printf '%s\n' "${own:-$errors}" | sed -n '1,5p' >&3
+  [ -z "$errors" ] || printf '%s\n' "${own:-$errors}" | sed -n '1,5p' >&3
 }
