@@ -7,7 +7,7 @@ from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.running import absence
 
 #: Prints the files, the older one first. Takes the folder of Flux
-READ = 'for file in broker.log.old broker.log; do cat "$0/config/run/$file" 2>/dev/null || true; done'
+PRINT_FILES = 'for file in broker.log.old broker.log; do cat "$0/config/run/$file" 2>/dev/null || true; done'
 
 
 def read(cluster: Cluster, host: Host) -> str:
@@ -22,7 +22,7 @@ def read(cluster: Cluster, host: Host) -> str:
             why = absence(cluster.kubernetes, host, job, node)[0] if job else f"{host} has no pod"
             raise StateError(f"the log of its broker can't be read: {why}")
         try:
-            found = ask(cluster.kubernetes, node.pod, "log of a broker", ("sh", "-c", READ, node.home))
+            found = ask(cluster.kubernetes, node.pod, "log of a broker", ("sh", "-c", PRINT_FILES, node.home))
         except SilentError as error:
             raise StateError(f"the log of its broker can't be read: {error.reason}") from None
     if not found:

@@ -25,8 +25,6 @@ KILL_SECONDS, END_SECONDS = 8, 7
 QUEUE_POLICY = "easy"
 #: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
 MATCH_POLICY = "lonode"
-#: Levels of a broker's log, as syslog(3) has them
-ERRORS, INFO = 3, 6
 #: Records of jobs that have ended that Flux keeps if the values don't say; with little memory memory.sh lowers it.
 KEPT_JOBS = 10000
 
@@ -230,12 +228,10 @@ def tree(cluster: MiniClusterModel) -> dict[str, object]:
 
 def log(cluster: MiniClusterModel, *, to_file: bool) -> dict[str, object]:
     """Return the attributes of a broker's log; ``to_file`` if a file has what is not on stderr."""
-    level: int | None = cluster.flux["logLevel"]
-    if cluster.spec["logging"]["quiet"]:
-        level = 0
-    elif level is None:
-        level = ERRORS if to_file else INFO
-    return {"log-stderr-mode": "local", "log-stderr-level": level}
+    own: int | None = cluster.flux["logLevel"]
+    # errors, or information, as syslog(3) counts
+    level = own if own is not None else 3 if to_file else 6
+    return {"log-stderr-mode": "local", "log-stderr-level": 0 if cluster.spec["logging"]["quiet"] else level}
 
 
 def has_log_file(cluster: MiniClusterModel) -> bool:

@@ -22,7 +22,7 @@ from history import History, folder
 from output_events import data_of
 
 #: Where Flux keeps the output (RFC 24)
-OUTPUT = "guest.output"
+OUTPUT_KEY = "guest.output"
 Event = Mapping[str, Any]
 
 
@@ -89,7 +89,7 @@ def show(handle: Any, name: str, job: Any, follow: bool) -> str:
     printer, has_begun = Printer(handle, job), False
     # of a job that has not begun there is nothing
     with suppress(FileNotFoundError):
-        for event in event_watch(handle, job, OUTPUT) if follow else events(lookup(handle, job, OUTPUT)):
+        for event in event_watch(handle, job, OUTPUT_KEY) if follow else events(lookup(handle, job, OUTPUT_KEY)):
             printer.print(event)
             has_begun = True
     if not has_begun:
