@@ -174,7 +174,7 @@ def test_an_upgrade_to_another_chart_version_restarts_nothing(release: Release, 
 
 @pytest.mark.any_helm
 def test_an_upgrade_to_a_chart_with_a_new_value_is_accepted(release: Release, copy_of_chart: Copy) -> None:
-    release.chart = copy_of_chart({"values.yaml": {"  logLevel: 6 ": "  # "}})
+    release.chart = copy_of_chart({"values.yaml": {"  connectTimeout: 5s ": "  # "}})
     release.install(**CHANGE)
     release.chart = CHART
     done = release.run("upgrade")

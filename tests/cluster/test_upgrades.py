@@ -65,12 +65,12 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     change(f"{templates}/broker/_job.tpl", "values: [85, 137, 255]", "values: [85]")
     change(f"{templates}/services/deployment.yaml", "replicas: 1\n", "replicas: 1\n  revisionHistoryLimit: 3\n")
     change(f"{chart}/Chart.yaml", f"\nversion: {version()}\n", "\nversion: 9.8.7\n")
-    change(f"{chart}/values.yaml", "  logLevel: 6 ", "  novelty: calm\n  logLevel: 6 ")
-    change(f"{chart}/files/defaults.json", '"logLevel": 6,', '"logLevel": 6, "novelty": "calm",')
+    change(f"{chart}/values.yaml", "  logLevel: null ", "  novelty: calm\n  logLevel: null ")
+    change(f"{chart}/files/defaults.json", '"logLevel": null,', '"logLevel": null, "novelty": "calm",')
     change(f"{chart}/values.schema.json", '"logLevel":', '"novelty": {"type": "string"}, "logLevel":')
     change(f"{chart}/values.yaml", "connectTimeout: 5s", "connectTimeout: 7s")
     change(f"{chart}/files/defaults.json", '"connectTimeout": "5s"', '"connectTimeout": "7s"')
-    change(f"{chart}/files/constants.json", '"formerDefaults": {', '"formerDefaults": {"flux.connectTimeout": "5s"')
+    change(f"{chart}/files/constants.json", '"formerDefaults": {', '"formerDefaults": {"flux.connectTimeout": "5s",')
     # the later version refuses a value that live releases have
     refusal = "yield 'flux.optionFlags is -o verbose=9: no more'"
     no_more = f"if cluster.flux['optionFlags'] == '-o verbose=9':\n        {refusal}\n    if"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from broker_clusters import Cluster, Make
-from broker_pods import PATH, Flux
+from broker_pods import PATH, Flux, Pod
 
 from tools.clients import until
 from tools.releases import MOUNT
@@ -215,6 +215,53 @@ def test_the_first_lines_of_the_log_name_the_pod_the_version_and_the_command(mak
     first = cluster.lead.log.splitlines()[0]
     assert re.fullmatch(r"minicluster: flux-sample-0 of 2 \(max 3\), Flux \d+\.\d+\.\d+\S*", first)
     assert "minicluster: flux run -n 1 --job-name=echo" in cluster.lead.log.splitlines()
+
+
+def logs_of(pod: Pod) -> str:
+    """Return what the broker of a pod has logged to its files."""
+    return "".join(file.read_text() for file in sorted((pod.state / "config/run").glob("broker.log*"), reverse=True))
+
+
+def test_the_log_is_the_output_of_the_work_and_few_lines_of_ours(make: Make) -> None:
+    cluster = make({"size": 2}, {"command": "echo hi"})
+    assert cluster.run() == [0, 0]
+    # Flux 0.54 has two such errors for each job
+    lines = [line for line in cluster.lead.log.splitlines() if "callback returned error" not in line]
+    assert [re.sub(r", Flux .*|(?<=scheduler: ).*", "", line) for line in lines] == [
+        "minicluster: flux-sample-0 of 2 (max 2)",
+        "minicluster: scheduler: ",
+        "minicluster: flux run -n 1 --job-name=echo",
+        "hi",
+    ]
+    assert cluster.pods[1].log == "minicluster: flux-sample-1 of 2 (max 2)\n"
+    for index, pod in cluster.pods.items():
+        assert re.search(rf"broker\.info\[{index}\]: quorum-full: quorum->run", logs_of(pod))
+        assert re.search(rf"broker\.info\[{index}\]: rc3\.0: .* Exited \(rc=0\)", logs_of(pod))
+
+
+@pytest.mark.parametrize("values", [{"flux": {"logLevel": 6}}, {"logging": {"debug": True}}], ids=["level", "debug"])
+def test_the_log_has_what_the_brokers_say_if_the_values_want_it(make: Make, values: dict[str, Any]) -> None:
+    cluster = make({"size": 2, **values}, {"command": "echo hi"})
+    assert cluster.run() == [0, 0]
+    for index, pod in cluster.pods.items():
+        assert f"broker.info[{index}]: quorum-full: quorum->run" in pod.log
+        assert logs_of(pod) == ""
+
+
+def test_the_file_of_the_lead_s_broker_stays_small(make: Make) -> None:
+    cluster = make({"size": 2})
+    programs = cluster.data["minicluster"]
+    programs["log.py"] = programs["log.py"].replace("LOG_BYTES = 1 << 20", "LOG_BYTES = 100")
+    cluster.start().wait_for_ready()
+    old, new = (cluster.lead.state / "config/run" / name for name in ("broker.log.old", "broker.log"))
+    # the end of a job is looked at
+    cluster.lead.flux("run", "true")
+    until(old.exists)
+    # the broker goes on writing to its file
+    cluster.lead.shut_down("--quiet")
+    assert cluster.lead.wait() == 0
+    assert "rc3.0" in new.read_text()
+    assert "rc1.0" not in new.read_text()
 
 
 def test_a_lead_is_ready_at_the_quorum_and_a_worker_with_its_broker(make: Make) -> None:

@@ -412,11 +412,12 @@ def test_a_broker_that_ends_before_the_work_fails_the_lead(make: Make, play: str
 #: What the lead's file has of a start that fails, with the count of the rest
 LEAD = """\
 broker.info[0]: parent-none: join->init 0.01ms
+sched-fluxion-resource.warning[0]: create_reader: allowlist unsupported
 broker.err[0]: rc1.0: sched-fluxion-resource: libboost_graph.so.1.74.0: cannot open shared object file
 broker.err[0]: rc1.0: flux modprobe rc1 Exited (rc=1) 1.6s
 """
 WORKERS = "".join(f"broker.err[{rank}]: rc3.0: flux modprobe rc3 Exited (rc=1) 0.1s\n" for rank in range(1, 8))
-OWN = "".join(LEAD.splitlines(keepends=True)[1:])
+OWN = "".join(LEAD.splitlines(keepends=True)[2:])
 
 
 @pytest.mark.parametrize(
@@ -426,20 +427,63 @@ OWN = "".join(LEAD.splitlines(keepends=True)[1:])
         (0, WORKERS, "".join(WORKERS.splitlines(keepends=True)[:5])),
         (0, "flux-start: error execing broker: No such file or directory\n", None),
         (1, WORKERS, "".join(WORKERS.splitlines(keepends=True)[:5])),
+        (1, "<6>broker.info[1]: parent-ready: join->init 0.01ms\n", ""),
     ],
-    ids=["of the lead", "of workers", "no broker", "on a worker"],
+    ids=["of the lead", "of workers", "no broker", "on a worker", "no errors"],
 )
 def test_the_first_errors_of_a_start_are_shown_although_logging_is_quiet(
     make: Make, index: int, errors: str, shown: str | None
 ) -> None:
     pod = make({**QUIET, "size": 8}, {"command": "true"}, index=index)
     (pod.root / "errors").write_text(errors)
-    pod.play("start", f"cat {pod.root}/errors >>$MINICLUSTER_HOME/config/run/broker-errors; exit 7")
+    pod.play("start", f"cat {pod.root}/errors >>$MINICLUSTER_HOME/config/run/broker.log; exit 7")
     process = pod.start()
     until(lambda: "broker" in process.log and "exit code 7" in process.log)
     process.end()
     ours = "minicluster: the broker "
     assert process.log.partition(ours)[0] == (errors if shown is None else shown)
+
+
+@pytest.mark.parametrize(
+    ("values", "index", "words"),
+    [
+        ({}, 0, ["-o-Slog-forward-level=6", "-o-Slog-filename={}/broker.log"]),
+        (QUIET, 0, ["-o-Slog-forward-level=6", "-o-Slog-filename={}/broker.log"]),
+        ({}, 1, ["-o-Slog-stderr-level=6"]),
+        ({"flux": {"logLevel": 6}}, 0, []),
+        ({"logging": {"debug": True}}, 0, []),
+        ({"logging": {"debug": True}}, 1, []),
+    ],
+    ids=["lead", "quiet lead", "worker", "level of a lead", "debug of a lead", "debug of a worker"],
+)
+def test_a_file_has_the_log_of_the_broker_unless_the_values_want_it_on_stderr(
+    make: Make, values: dict[str, Any], index: int, words: list[str]
+) -> None:
+    pod = make({**values, "size": 2}, {"command": "true"}, index=index)
+    pod.play("start", f"echo said >&2; : >{pod.run_folder}/ended")
+    assert pod.run()[0] == (0 if index else 1)
+    given = pod.calls("start")[0].words
+    level = next(place for place, word in enumerate(given) if word.startswith("-o-Slog-stderr-level="))
+    after = [word for word in given[level + 1 :] if word.startswith("-o-Slog-")]
+    assert after == [word.format(pod.run_folder) for word in words]
+    has_file = bool(index and words)
+    assert (pod.run_folder / "broker.log").exists() is has_file
+    assert ("said" in pod.processes[-1].log.splitlines()) is not has_file
+
+
+@pytest.mark.parametrize("values", [{}, QUIET])
+def test_each_broker_of_a_worker_has_a_log_of_its_own_and_that_of_the_one_before(
+    make: Make, values: dict[str, Any]
+) -> None:
+    pod = make({**values, "size": 2}, index=1)
+    pod.play("start", f"date >>{pod.root}/count; n=$(wc -l <{pod.root}/count); echo broker.err[1]: $n >&2; exit 7")
+    process = pod.start()
+    until(lambda: process.log.count("exit code 7") >= 3)
+    process.end()
+    log, old = (pod.run_folder / name for name in ("broker.log", "broker.log.old"))
+    assert int(log.read_text().split()[-1]) == int(old.read_text().split()[-1]) + 1
+    said = [line for line in process.log.splitlines() if line.startswith("broker.err")]
+    assert said[:3] == [f"broker.err[1]: {number}" for number in (1, 2, 3)]
 
 
 def test_a_program_of_flux_wrap_that_the_image_lacks_is_named(make: Make) -> None:

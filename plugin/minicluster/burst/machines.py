@@ -53,7 +53,7 @@ def resource_set(burst: MiniClusterModel) -> str | None:
 
 def start(burst: MiniClusterModel) -> str:
     """Return the script that starts a machine's broker."""
-    attributes = broker.setting(broker.tree(burst) | broker.log(burst))
+    attributes = broker.setting(broker.tree(burst) | broker.log(burst, to_file=False))
     return rendered(__file__, "start.sh.j2", start=[*broker.start_words("broker.toml"), *attributes])
 
 

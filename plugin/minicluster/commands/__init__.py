@@ -16,6 +16,7 @@ from minicluster.commands import (
     keygen,
     listing,
     logs,
+    output,
     plugin,
     render,
     replace,
@@ -59,6 +60,6 @@ def group(context: click.Context) -> None:
 
 
 burst.command.add_command(burst_follow.command)
-LIVE = (burst, copy, flux, jobs, listing, logs, replace, run, scale, shell, status, wait, why)
+LIVE = (burst, copy, flux, jobs, listing, logs, output, replace, run, scale, shell, status, wait, why)
 for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
     group.add_command(module.command)

@@ -17,7 +17,7 @@ ZEROS = {
     "maxSize": "",
     "minSize": "",
     "backoffLimit": "is 0, which flux-operator reads as 100: the values keep 100; for no retries, set 0 in them",
-    "flux.logLevel": "is 0, which flux-operator reads as 6: the values keep 6; for no log, set 0 in them",
+    "flux.logLevel": "is 0, which flux-operator reads as 6: the values have none; for no log, set 0",
     "flux.submitCommand": "",
 }
 #: Maps whose empty texts, lists and maps are unset to flux-operator

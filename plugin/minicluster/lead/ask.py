@@ -27,6 +27,7 @@ QUESTIONS = {
     "jobs": Limit(20, "job_report"),
     "why of a job": Limit(20, "explain"),
     "events of a job": Limit(20),
+    "log of a broker": Limit(20),
     "job of a client": Limit(20, "mine"),
     "submission": Limit(60),
     "size": Limit(60),

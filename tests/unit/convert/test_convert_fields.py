@@ -32,10 +32,10 @@ CASES: dict[str, Case] = {
     "without flux there is no connect timeout": (ONE, {"flux": {"connectTimeout": ""}}, []),
     "with flux there is one": ({"flux": {"logLevel": 3}}, {"flux": {"logLevel": 3}}, []),
     "no connect timeout when asked for": ({"flux": {"connectTimeout": ""}}, {"flux": {"connectTimeout": ""}}, []),
-    "a level of 0 is 6": (
+    "a level of 0 is unset": (
         {"flux": {"logLevel": 0}},
         {"flux": {}},
-        ["flux.logLevel is 0, which flux-operator reads as 6: the values keep 6; for no log, set 0 in them"],
+        ["flux.logLevel is 0, which flux-operator reads as 6: the values have none; for no log, set 0"],
     ),
     "no retries is 100": (
         {"backoffLimit": 0},

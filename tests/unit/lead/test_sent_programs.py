@@ -13,15 +13,16 @@ from minicluster.lead.program import SENT, first_line
         ("distribute", []),
         (
             "explain",
-            ["unmet", "waiting", "described", "history", "saved", "offers", "state", "job_record"],
+            ["unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record"],
         ),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),
         ("mine", ["history"]),
+        ("printed", ["history", "output_events"]),
         # remote.py has no reasons where the lead's pod lacks what waiting.py imports
         (
             "remote",
             [
-                *("unmet", "waiting", "described", "replies", "history", "recorded", "followed"),
+                *("unmet", "waiting", "described", "output_events", "replies", "history", "recorded", "followed"),
                 *("saved", "offers", "state", "job_record", "job_report"),
             ],
         ),

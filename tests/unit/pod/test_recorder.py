@@ -210,3 +210,27 @@ def test_it_looks_again_after_an_end_and_soon_where_more_wait(
     with pytest.raises(OSError, match="the broker is gone"):
         program.keep_records(flux, Ends())
     assert waits == [(0.25, 0.25), (1.0, 60.0), (1.0, 60.0)]
+
+
+def test_a_long_log_of_the_broker_is_moved_and_goes_on_at_its_new_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import log  # noqa: PLC0415
+
+    monkeypatch.setattr(log, "LOG_BYTES", 5)
+    file, old = tmp_path / "broker.log", tmp_path / "broker.log.old"
+    log.shorten(file)
+    assert not file.exists()
+    with file.open("a") as broker:
+        for text, here, there in (("12345", "12345", None), ("6\n", "", "123456\n"), ("7", "7", "123456\n")):
+            broker.write(text)
+            broker.flush()
+            log.shorten(file)
+            assert (file.read_text(), old.read_text() if old.exists() else None) == (here, there)
+        # no room for a copy
+        old.unlink()
+        old.mkdir()
+        broker.write("8901234")
+        broker.flush()
+        log.shorten(file)
+    assert file.read_text() == ""

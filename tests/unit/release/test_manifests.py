@@ -163,7 +163,7 @@ def test_a_job_that_the_chart_did_not_write_is_not_compared(tmp_path: Path) -> N
 
 def test_a_new_value_of_another_chart_version_is_not_reported_as_a_change(tmp_path: Path) -> None:
     manifests.write(job("minicluster-1", maxSize="2", old="x"), tmp_path, "ns/a")
-    new = {"flux.logLevel": "6", "flux.wrap": "", "logging.strict": "false"}
+    new = {"flux.connectTimeout": "5s", "flux.wrap": "", "logging.strict": "false"}
     assert list(manifests.immutable_changes(job("minicluster-2", maxSize="2", **new), tmp_path)) == [
         "logging.strict can't change on a live Job a, was true, is false: delete the Job, or undo it",
         "old can't change on a live Job a, was x, is (unset): delete the Job, or undo it",

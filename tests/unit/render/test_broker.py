@@ -26,7 +26,7 @@ START = [
     "-o-Sbroker.cleanup-timeout=10s",
     "-o-Sbroker.shutdown-timeout=10s",
     "-o-Slog-stderr-mode=local",
-    "-o-Slog-stderr-level=6",
+    "-o-Slog-stderr-level=3",
 ]
 
 
@@ -250,6 +250,7 @@ def _replaced(old: str, *new: str) -> list[str]:
         ("flux.connectTimeout", "0.0ms", _replaced("-o-Stbon.connect")),
         ("flux.logLevel", 0, _replaced("-o-Slog-stderr-level", "-o-Slog-stderr-level=0")),
         ("flux.logLevel", 7, _replaced("-o-Slog-stderr-level", "-o-Slog-stderr-level=7")),
+        ("logging.debug", True, _replaced("-o-Slog-stderr-level", "-o-Slog-stderr-level=6")),
         ("logging.quiet", True, _replaced("-o-Slog-stderr-level", "-o-Slog-stderr-level=0")),
         ("flux.disableSocket", True, [w for w in START if "local-uri" not in w]),
         ("logging.zeromq", True, [*START[:8], "-o-Stbon.zmqdebug=1", *START[8:]]),
@@ -260,6 +261,25 @@ def test_the_words_that_start_the_broker_follow_the_spec(
     cluster_of: Make, path: str, value: object, expected: list[str]
 ) -> None:
     assert broker.start(cluster_of({"size": 4} | nested(path.split("."), value))) == expected
+
+
+@pytest.mark.parametrize(
+    ("level", "logging", "shown", "in_file"),
+    [
+        (None, {}, 3, True),
+        (None, {"debug": True}, 6, False),
+        (5, {}, 5, False),
+        (7, {"debug": True}, 7, False),
+        (6, {"quiet": True}, 0, True),
+        (None, {"debug": True, "quiet": True}, 0, True),
+    ],
+)
+def test_the_log_of_a_broker_is_on_stderr_or_in_a_file(
+    cluster_of: Make, level: int | None, logging: dict[str, bool], shown: int, in_file: bool
+) -> None:
+    cluster = cluster_of({"flux": {"logLevel": level}, "logging": logging})
+    assert broker.has_log_file(cluster) is in_file
+    assert broker.start(cluster)[-1] == f"-o-Slog-stderr-level={shown}"
 
 
 @given(

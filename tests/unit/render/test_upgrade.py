@@ -136,9 +136,16 @@ def test_a_record_that_the_chart_did_not_write_is_refused(cluster_of: Cluster, t
         ({"a.b": "1"}, {}, "a.b can't change on the live MiniCluster mc: it is 1, asked is (unset)"),
         ({}, {"containers[0].x": ""}, "containers[0].x can't change on the live MiniCluster mc: it is (unset)"),
         # what is new in the chart, or left out, has its default
-        ({}, {"flux.logLevel": "6", "pod.labels": "{}"}, None),
+        ({}, {"flux.connectTimeout": "5s", "pod.labels": "{}"}, None),
+        ({"flux.connectTimeout": "5s"}, {}, None),
+        ({}, {"backoffLimit": "7"}, "backoffLimit can't change on the live MiniCluster mc: it is 100, asked is 7"),
+        # that was the default of an older chart
         ({"flux.logLevel": "6"}, {}, None),
-        ({}, {"flux.logLevel": "7"}, "flux.logLevel can't change on the live MiniCluster mc: it is 6, asked is 7"),
+        (
+            {"flux.logLevel": "7"},
+            {},
+            "flux.logLevel can't change on the live MiniCluster mc: it is 7, asked is (unset)",
+        ),
         # a list has a path for each item
         (
             {"containers[0].command[0]": "sleep", "containers[0].command[1]": "1"},
@@ -252,7 +259,7 @@ def test_values_are_recorded_by_path_and_text() -> None:
 
 def test_each_default_is_recorded_by_path_and_text() -> None:
     found = dict(upgrade.flat(defaults.values()))
-    assert found["flux.logLevel"] == "6"
+    assert found["flux.connectTimeout"] == "5s"
     assert found["containers[0].image"] == "ubuntu:noble"
 
 

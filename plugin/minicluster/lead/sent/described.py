@@ -5,7 +5,6 @@ A module of that program: runs with the view's Python, 3.8 or later.
 
 from __future__ import annotations
 
-import base64
 import os
 from typing import Any, Mapping
 
@@ -39,19 +38,6 @@ def jobspec(job: dict[str, Any], key: str) -> Any:
 def marked(spec: dict[str, Any]) -> Any:
     """Return the key in a jobspec, None where it has none."""
     return (spec.get("attributes", {}).get("user") or {}).get(KEY_ATTRIBUTE)
-
-
-def text_of(event: Any) -> list[tuple[str, str]]:
-    """Return the stream and the text of an event of a job's output (RFC 24), none where it has no text."""
-    context = event.context
-    if event.name == "log":
-        return [("stderr", f"flux-shell: {context['message']}\n")]
-    if event.name != "data" or "data" not in context:
-        return []
-    data = context["data"]
-    if context.get("encoding") == "base64":
-        data = base64.b64decode(data).decode(errors="replace")
-    return [(context["stream"], data * context.get("repeat", 1))]
 
 
 def why(ids: list[Any], handle: Any) -> list[str]:

@@ -9,16 +9,15 @@ Given to `flux python -c` by why.py. Runs with the view's Python, 3.8 or later.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from typing import TYPE_CHECKING, Any, Mapping
 
 import flux
-from described import text_of
 from flux.job import JobID, job_kvs_lookup
 from flux.job.list import job_list_id
 from history import History, folder
 from job_record import REPORT_ATTRIBUTES, record, user_attributes, user_of
+from output_events import OUTPUT_KEY, data_of, events, lookup
 from unmet import constraints_of, nodes_wanted
 from waiting import groups, reasons
 
@@ -31,15 +30,6 @@ SAID_LINES, LINE_CHARACTERS = 5, 200
 COPY_JOBS = 200
 
 
-class Event:
-    """An event of an output's eventlog (RFC 18)."""
-
-    def __init__(self, line: str) -> None:
-        """Parse its line."""
-        event = json.loads(line)
-        self.name, self.context = event["name"], event.get("context", {})
-
-
 def listed(handle: Any, job: int) -> dict[str, Any] | None:
     """Return the attributes of a job that Flux has, None for another one."""
     try:
@@ -49,20 +39,14 @@ def listed(handle: Any, job: int) -> dict[str, Any] | None:
     return {**found, "id": job}
 
 
-def recorded(job: int) -> dict[str, Any]:
-    """Return the record of a job that Flux has forgotten, {} without one."""
-    found = History(folder()).find(re.compile(f'"number": {job}\\b'))
-    return next((record for _, record in found if record.get("number") == job), {})
-
-
 def last_lines(handle: Any, job: int) -> list[str]:
     """Return the last lines that a job printed, none where Flux has no output of it."""
-    asked = {"id": job, "keys": ["guest.output"], "flags": 0}
     try:
-        text = handle.rpc("job-info.lookup", asked).get()["guest.output"]
+        found = events(lookup(handle, job, OUTPUT_KEY))
     except OSError:
         return []
-    said = "".join(data for line in text.splitlines() for _, data in text_of(Event(line)))
+    printed = b"".join(data for event in found for _, data in data_of(event["name"], event.get("context", {})))
+    said = printed.decode(errors="replace")
     return [line[:LINE_CHARACTERS] for line in said.splitlines() if line.strip()][-SAID_LINES:]
 
 
@@ -96,7 +80,7 @@ def main(text: str) -> dict[str, Any]:
     job = listed(handle, number)
     found: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": ""}
     if job is None:
-        return {**found, "job": recorded(number)}
+        return {**found, "job": History(folder()).record(number) or {}}
     jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec")
     user = user_of(jobspec) if jobspec else None
     found["job"] = shown = record(job, JobID(number).f58plain, user)

@@ -9,9 +9,10 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from described import marked, text_of
+from described import marked
 from flux import constants
 from flux.job import JobID, event_watch_async
+from output_events import text_of
 from recorded import GONE, Recorded
 
 if TYPE_CHECKING:

@@ -1,15 +1,20 @@
-"""The agent's log, that of the lead's other programs, and the problems of all, which `minicluster status` shows.
+"""The agent's log, those of the lead's broker and programs, and the problems of all, which `minicluster status` shows.
 
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Iterable
+
+#: Bytes of the broker's log from which on it is moved; a file beside it has as much
+LOG_BYTES = 1 << 20
 
 
 def log(text: str) -> None:
@@ -22,6 +27,17 @@ def tell(problem: str, told: str) -> str:
     if problem not in ("", told):
         print(f"minicluster: {problem}", flush=True)
     return problem
+
+
+def shorten(file: Path) -> None:
+    """Move what a long log has to FILE.old. Its broker goes on writing to the same file, at its new end."""
+    # there is none if all of it is on standard error
+    with suppress(OSError):
+        if file.stat().st_size > LOG_BYTES:
+            try:
+                shutil.copyfile(file, file.with_name(f"{file.name}.old"))
+            finally:
+                os.truncate(file, 0)
 
 
 @dataclass

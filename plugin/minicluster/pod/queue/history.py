@@ -76,6 +76,11 @@ class History:
                 with suppress(ValueError):
                     yield found, json.loads(text)
 
+    def record(self, number: int) -> dict[str, Any] | None:
+        """Return the record of a job by its id, None without one."""
+        found = self.find(re.compile(rf'"number": {number}\b'))
+        return next((record for _, record in found if record.get("number") == number), None)
+
     def last(self) -> Mapping[int, float]:
         """Return the ends of the last jobs, in seconds since the epoch; {} without a file that can be read."""
         path = self.newer if self.newer.exists() else self.older

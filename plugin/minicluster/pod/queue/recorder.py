@@ -1,7 +1,7 @@
 """Writes the record of each job that ends to the history, then lets Flux forget those beyond its limit.
 
-By itself Flux forgets 50 jobs a second, and more may end. Then it removes what Flux leaves behind of them. A thread of
-undrainer.py.
+By itself Flux forgets 50 jobs a second, and more may end. Then it removes what Flux leaves behind of them, and shortens
+the log of the lead's broker, which is mostly about jobs. A thread of undrainer.py.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -15,7 +15,7 @@ from compaction import Compaction
 from history import History, HistoryError, folder
 from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
 from leftovers import remove_leftovers
-from log import Problems, tell
+from log import Problems, shorten, tell
 from state import jobs
 
 #: Seconds for which Flux may list a job later than one that ended after it
@@ -24,8 +24,8 @@ OVERLAP_SECONDS = 1.0
 UNTOLD_SECONDS, BUSY_SECONDS = 60.0, 1.0
 #: Jobs of one look, and seconds to look up their attributes where no event told these
 LOOK_JOBS, LOOKUP_SECONDS = 500, 60.0
-#: File with what state.py is to show
-PROBLEM_FILE = "history.problem"
+#: File with what state.py is to show, and the broker's log
+PROBLEM_FILE, LOG_FILE = "history.problem", "broker.log"
 #: Records that Flux removes at a request, at most; jobs after which their empty directories are removed
 PURGE_JOBS, LEFTOVER_JOBS = 100, 500
 
@@ -113,5 +113,6 @@ def keep_records(handle: Any, ends: Ends) -> None:
         told = tell(problem, told)
         failed = tell(compaction.look(recorder.count), failed)
         note.write(filter(None, [problem]))
+        shorten(folder().with_name(LOG_FILE))
         pause = pause_after(time.thread_time() - used)
         ends.wait(pause if has_more else max(BUSY_SECONDS, pause), pause if has_more else UNTOLD_SECONDS)

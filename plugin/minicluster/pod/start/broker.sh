@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # mc_* come from settings.sh and others, or go to them
 # Runs the broker of a pod once, and shows the errors with which it ended. For the entrypoint.
 
-mc_broker_errors=$mc_state/run/broker-errors mc_has_started=
+mc_broker_log=$mc_state/run/broker.log mc_has_started=
 
 # Runs a broker to its end, with the words of its initial program. Sets mc_code to its exit code.
 run_broker() {
@@ -28,16 +28,27 @@ start_flux() {
   # for remains.py
   MINICLUSTER_BROKER=$mc_run
   export FLUX_FAKE_HOSTNAME PATH MINICLUSTER_BROKER
+  # a file for each start, and the one before: so a broker that starts again and again fills no disk
+  [ ! -e "$mc_broker_log" ] || mv -f "$mc_broker_log" "$mc_broker_log.old"
+  [ "$mc_role$mc_log_file" != worker1 ] || exec 2>>"$mc_broker_log"
   exec "$@"
 }
 
-# With logging.quiet, prints the first errors of a broker that ended: they are not in the log. The others follow from
-# these. The lead has those of all brokers, and its own count.
+# Lets the broker write its log to a file. Only that of rank 0 can do so by itself; since flux-core 0.82 it writes all
+# levels, so recorder.py keeps the file small. On a worker the file is its stderr, where no work prints.
+log_to_file() {
+  [ -n "$mc_log_file" ] || return 0
+  if [ "$mc_role" = lead ]; then
+    mc_start_words="$mc_start_words -o-Slog-forward-level=6 -o-Slog-filename=\"\$mc_broker_log\""
+  else mc_start_words="$mc_start_words -o-Slog-stderr-level=6"; fi
+}
+
+# Prints the first errors of a broker that ended, if only the file has them. The others follow from these. The lead has
+# those of all brokers, and its own count.
 show_errors() {
-  [ -n "$mc_quiet" ] && [ -s "$mc_broker_errors" ] || return 0
-  errors=$(sed -e '/\.debug\[/d' -e '/\.info\[/d' -e '/\.notice\[/d' "$mc_broker_errors")
+  [ "$mc_role$mc_quiet" != lead ] && [ -s "$mc_broker_log" ] || return 0
+  errors=$(sed -E '/\.(debug|info|notice|warning)\[/d' "$mc_broker_log")
   own=
   [ "$mc_role" = worker ] || own=$(printf '%s\n' "$errors" | sed '/\[0]: /!d')
-  printf '%s\n' "${own:-$errors}" | sed -n '1,5p' >&3
-  : >"$mc_broker_errors"
+  [ -z "$errors" ] || printf '%s\n' "${own:-$errors}" | sed -n '1,5p' >&3
 }

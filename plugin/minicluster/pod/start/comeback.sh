@@ -51,7 +51,9 @@ run_lead() {
     run_broker sh "$mc_files/job.sh"
     died=$mc_code
     tell_kills
-    if ! has_died || ! can_come_back "$started"; then break; fi
+    has_died || break
+    show_errors
+    can_come_back "$started" || break
     warn "the broker ended with exit code $died and starts again in this pod"
     # first the socket: nobody must wait for an answer there
     rm -rf "$mc_run"
@@ -86,7 +88,6 @@ can_come_back() {
   ! has_run_since "$1" "$STEADY" || mc_failures=0
   if [ -e "$mc_state/run/ready" ]; then mc_failures=$((mc_failures + 1)); else
     mc_failures=$((mc_failures + EARLY))
-    show_errors
     run sleep 1
   fi
   [ -z "$mc_stopped" ] && [ "$mc_failures" -lt "$MOST_FAILURES" ]

@@ -23,10 +23,7 @@ lead() {
   use_archive
   use_state_volume
   use_report
-  # only the broker of rank 0 can write its log to a file; which of these levels keeps the file small depends on Flux's
-  # version
-  [ -z "$mc_quiet" ] ||
-    mc_start_words="$mc_start_words -o-Slog-level=6 -o-Slog-forward-level=3 -o-Slog-filename=\"\$mc_broker_errors\""
+  log_to_file
   watch_kills &
   watch=$!
   # there is one if the container was killed at its end

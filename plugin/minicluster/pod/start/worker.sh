@@ -7,10 +7,7 @@ SHORT=2
 # Runs the broker of another rank, again and again until the instance ends or this pod is told to stop.
 worker() {
   run_snippet worker-pre.sh
-  if [ -n "$mc_quiet" ]; then
-    mc_start_words="$mc_start_words -o-Slog-stderr-level=3"
-    exec 2>"$mc_broker_errors"
-  fi
+  log_to_file
   hint=${mc_joins:+"; the log of its lead, $mc_joins, may say why"}
   pause=1
   while [ ! -e "$mc_state/run/ended" ]; do

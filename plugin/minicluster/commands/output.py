@@ -1,0 +1,39 @@
+"""``minicluster output``: what a job printed."""
+
+import click
+
+from minicluster import streams
+from minicluster.commands import options
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.lead.ask import program_words
+from minicluster.lead.program import first_line
+from minicluster.live.ready import find_ready_lead
+from minicluster.live.run import run_program
+
+
+@click.command("output")
+@options.cluster
+@click.argument("job")
+@options.namespace("Its namespace; by default the current one.")
+@options.context()
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
+@options.no_wait
+def command(name: str, job: str, namespace: str, context: str, follow: bool, no_wait: bool) -> int:
+    """Print what a job of a MiniCluster has printed.
+
+    Its standard output goes to standard output, and its standard error to standard error. JOB is the id of the job, as
+    `minicluster jobs` and Flux show it, or its number. It may wait, run or have ended; Ctrl-C does not end it. Of a job
+    whose output goes to files, a line says to which.
+
+    The exit code is 0 when the output was printed, however the job ended. It is 1 if there is no such job, or Flux has
+    forgotten its output.
+
+    \b
+    Examples:
+      minicluster output flux-sample f2a9RQ8Kb
+      minicluster output flux-sample f2a9RQ8Kb -f
+    """
+    kubernetes = Kubernetes(context, namespace)
+    lead = find_ready_lead(kubernetes, name, streams.say, waits=not no_wait)
+    words = program_words(lead, lead.cluster, job, *(["follow"] if follow else []))
+    return run_program(kubernetes, lead, words, first_line("printed"))

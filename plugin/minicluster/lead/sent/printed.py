@@ -1,0 +1,102 @@
+"""printed.py NAME JOB [follow]: prints what a job of the MiniCluster NAME has printed; with ``follow`` until its end.
+
+JOB is an id in any of Flux's forms. Each stream goes to its own. A line says to which file output goes instead, and
+that a job has not begun. Ends with 1 and a line if there is no such job, or no output of it any more.
+Given to `flux python -c` by commands/output.py. Runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import flux
+from flux.hostlist import Hostlist
+from flux.job import JobID, event_watch
+from history import History, folder
+from output_events import OUTPUT_KEY, Event, data_of, events, lookup
+
+
+class Printer:
+    """Prints the output of a job."""
+
+    def __init__(self, handle: Any, job: Any) -> None:
+        """Take a job that Flux knows."""
+        self.handle, self.job, self.told = handle, job, set()  # type: ignore[var-annotated]
+
+    def print(self, event: Event) -> None:
+        """Print what an event of the output has. Raises OSError."""
+        context = event.get("context", {})
+        if event["name"] == "redirect" and context["path"] not in self.told:
+            self.told.add(context["path"])
+            say(f"the output of job {self.job.f58plain} goes to {self._place(context['path'])}")
+        for stream, data in data_of(event["name"], context):
+            file = (sys.stdout if stream == "stdout" else sys.stderr).buffer
+            file.write(data)
+            file.flush()
+
+    def _place(self, path: str) -> str:
+        """Return where a file is. Raises OSError."""
+        cwd = json.loads(lookup(self.handle, self.job, "jobspec"))["attributes"]["system"].get("cwd", "/")
+        hosts = Hostlist(json.loads(lookup(self.handle, self.job, "R"))["execution"]["nodelist"])
+        return f"the file {Path(cwd, path)} of {hosts[0]}"
+
+
+def forgotten(name: str, job: Any) -> str:
+    """Return why there is nothing of a job."""
+    record = History(folder()).record(job)
+    if record is None:
+        return f"{name} has no job {job.f58plain}: `minicluster jobs {name}` lists them"
+    code = "" if record["exit_code"] is None else f" with exit code {record['exit_code']}"
+    what = f"the output of job {record['id']} ({record['name']}), which ended {record['result']}{code}, is gone"
+    return f"{what}: Flux keeps that of the last jobs alone; flux.keptJobs says how many"
+
+
+def show(handle: Any, name: str, job: Any, follow: bool) -> str:
+    """Print the output of a job; return why it can't be printed, or "". Raises OSError."""
+    try:
+        lookup(handle, job, "eventlog")
+    except FileNotFoundError:
+        return forgotten(name, job)
+    printer, has_begun = Printer(handle, job), False
+    # of a job that has not begun there is nothing
+    with suppress(FileNotFoundError):
+        for event in event_watch(handle, job, OUTPUT_KEY) if follow else events(lookup(handle, job, OUTPUT_KEY)):
+            printer.print(event)
+            has_begun = True
+    if not has_begun:
+        told = {event["name"] for event in events(lookup(handle, job, "eventlog"))}
+        if "start" not in told:
+            say(f"job {job.f58plain} never ran" if "clean" in told else f"job {job.f58plain} has not begun yet")
+    return ""
+
+
+def say(text: str) -> None:
+    """Tell a person something."""
+    print(f"minicluster: {text}", file=sys.stderr, flush=True)
+
+
+def main(name: str, text: str, *words: str) -> str:
+    """Do it; return why it can't be done, or ""."""
+    # at once, and not after the next event
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        job = JobID(text)
+    except ValueError:
+        return f"{text!r} is no id of a job: `minicluster jobs {name}` lists them"
+    try:
+        return show(flux.Flux(), name, job, "follow" in words)
+    except BrokenPipeError:
+        os._exit(1)  # nobody reads; a flush would complain
+    except OSError as error:
+        return f"the output of job {job.f58plain} can't be read: {error.strerror or error}"
+
+
+if __name__ == "__main__":
+    problem = main(*sys.argv[1:])
+    sys.exit(f"minicluster: {problem}" if problem else 0)
