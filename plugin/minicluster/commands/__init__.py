@@ -11,6 +11,8 @@ from minicluster.commands import (
     chart,
     convert,
     copy,
+    create,
+    delete,
     flux,
     jobs,
     keygen,
@@ -58,6 +60,6 @@ def group(context: click.Context) -> None:
 
 
 burst.command.add_command(burst_follow.command)
-LIVE = (burst, copy, flux, jobs, listing, logs, replace, run, scale, shell, status, wait)
+LIVE = (burst, copy, create, delete, flux, jobs, listing, logs, replace, run, scale, shell, status, wait)
 for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
     group.add_command(module.command)

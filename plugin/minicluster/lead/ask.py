@@ -30,6 +30,7 @@ QUESTIONS = {
     "submission": Limit(60),
     "size": Limit(60),
     "queue that is stopped": Limit(60, "settle"),
+    "jobs that would end": Limit(10, "leaving"),
     "cancellation": Limit(10),
 }
 

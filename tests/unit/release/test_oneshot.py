@@ -79,7 +79,7 @@ def test_install_gives_helm_the_exact_words_and_the_values_in_their_order(monkey
     monkeypatch.setattr(helm, "template", template)
     fake = FakeHelm(monkeypatch)
     words = ["lmp", 'a  "b"', "$HOME,{x}", "é"]
-    asked = Oneshot("mine", words, nodes=2, files=["f.yaml"], sets=["a=b"], key="k")
+    asked = Oneshot("mine", command=words, nodes=2, files=["f.yaml"], sets=["a=b"], key="k")
     oneshot.install(Kubernetes("", "lab"), asked, oneshot.install_words(asked))
     given = ("--values=f.yaml", "--set=a=b")
     size = ("--set-json=cleanup=false", "--set-json=size=2")
