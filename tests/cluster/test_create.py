@@ -20,7 +20,7 @@ Command = Callable[..., Done]
 #: Provisioners of one Kubernetes node, and of many
 PROVISIONERS = {"near": "rancher.io/local-path", "far": "nfs.csi.k8s.io"}
 #: What is said of jobs where no Flux runs
-UNKNOWN = re.compile(r"minicluster: \w+: its jobs are not known: .*; those that run on its nodes may go on for 15 s\n")
+UNKNOWN = re.compile(r"minicluster: \w+: its jobs are not known: .*; those that run on its nodes have 15 s to end\n")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from minicluster.release.created import Created, Keep, values_file
 from minicluster.render.quantity import to_number
 
 
-class Kept(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
+class KeptSize(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
     """A size of volumes, and a storage class."""
 
     name = "size"
@@ -38,7 +38,7 @@ class Kept(click.ParamType):  # type: ignore[type-arg]  # older versions have no
 @click.option("--autoscale", "autoscales", is_flag=True, help="From -N to --max nodes, as the queue needs them.")
 @click.option(
     "--keep",
-    type=Kept(),
+    type=KeptSize(),
     metavar="SIZE[@CLASS]",
     help="Keep the queue and a shared folder /data on volumes of this size each, such as 10Gi; also after the end.",
 )

@@ -168,7 +168,7 @@ def no_wait(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def yes(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--yes`: whether it is given."""
-    return click.option("-y", "--yes", "is_sure", is_flag=True, help="Don't ask, also on a terminal.")(function)
+    return click.option("--yes", "is_sure", is_flag=True, help="Don't ask, also on a terminal.")(function)
 
 
 def agreement(is_sure: bool) -> Agree:

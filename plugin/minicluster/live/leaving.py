@@ -23,11 +23,11 @@ def agree_to_all(_question: str, _is_needed: bool) -> None:
 class Fate(NamedTuple):
     """What happens to jobs on pods that go."""
 
-    time: str  #: how long they get, as of a subject in the plural
+    time: str  #: that they get, such as 15 s
     again: str = ""  #: then to those that may run again, as of a job
     otherwise: str = ""  #: and to the others
     work: str = ""  #: and to the command of the MiniCluster, if to that something else
-    waiting: str = ""  #: to jobs that wait; "" when nothing does
+    waiting: str = ""  #: what jobs that wait are; "" when nothing happens to them
 
 
 class Going(NamedTuple):
@@ -64,10 +64,10 @@ def tell(name: str, going: Going, where: str, fate: Fate, say: Say) -> bool:
 
 def _lines(going: Going, where: str, fate: Fate) -> Iterator[str]:
     if going.why_unknown:
-        yield f"its jobs are not known: {going.why_unknown}; those that run on {where} {fate.time}"
+        yield f"its jobs are not known: {going.why_unknown}; those that run on {where} have {fate.time} to end"
     count = len(going.running) + going.more
     if count:
-        yield f"{_count(count, 'job runs', 'jobs run')} on {where}, and {fate.time}"
+        yield f"{_count(count, 'job runs', 'jobs run')} on {where}, with {fate.time} to end"
     for job in going.running:
         end = fate.again if job["again"] else fate.otherwise
         what = "the command of the MiniCluster" if job["is_work"] else job["name"]
@@ -76,7 +76,7 @@ def _lines(going: Going, where: str, fate: Fate) -> Iterator[str]:
     if going.more:
         yield f"and {_count(going.more, 'more job', 'more jobs')}"
     if going.waiting and fate.waiting:
-        yield f"{_count(going.waiting, 'job waits and', 'jobs wait and')} {fate.waiting}"
+        yield f"{_count(going.waiting, 'job waits, and is', 'jobs wait, and are')} {fate.waiting}"
 
 
 def _count(number: int, one: str, many: str) -> str:
@@ -91,9 +91,9 @@ def of_pods(job: Object, *, keeps_queue: bool = True) -> Fate:
         int(values.get("archive.dumpSeconds", 15)) if values.get("archive.path") else None,
     )[0]
     if keeps_queue:
-        return Fate(f"may go on for {seconds} s", "is then put back into the queue", "is then cancelled")
+        return Fate(f"{seconds} s", "is then put back into the queue", "is then cancelled")
     lost = "is then cancelled"
-    return Fate(f"may go on for {seconds} s", lost, lost, waiting="are lost: the queue is not kept")
+    return Fate(f"{seconds} s", lost, lost, waiting="lost: the queue is not kept")
 
 
 def on_stop(job: Object) -> str:

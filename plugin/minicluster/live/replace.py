@@ -35,7 +35,7 @@ STUCK_SECONDS = 60.0
 
 
 #: What happens to the command of the MiniCluster
-WORK = "begins again in the new pods"
+WORK_FATE = "begins again in the new pods"
 
 
 class Asked(NamedTuple):
@@ -129,11 +129,11 @@ def _tell_jobs(one: Replacement, grace: float | None) -> bool:
     # a lead that is silent ends the replacement before anything changes
     going = leaving.find_going(one.kubernetes, one.lead, "requeue")._replace(why_unknown="")
     if grace is None:
-        leaving.tell(one.cluster.name, going, "its nodes", Fate("go on to their end", work=WORK), one.say)
+        leaving.tell(one.cluster.name, going, "its nodes", Fate("all the time that they need", work=WORK_FATE), one.say)
         return False
-    time_left = f"may go on for {grace:g} s" if grace else "end now"
+    time_left = f"{grace:g} s" if grace else "no time"
     again, otherwise = "is then put back into the queue", "is then cancelled: it may not run again"
-    return leaving.tell(one.cluster.name, going, "its nodes", Fate(time_left, again, otherwise, WORK), one.say)
+    return leaving.tell(one.cluster.name, going, "its nodes", Fate(time_left, again, otherwise, WORK_FATE), one.say)
 
 
 def _settle(one: Replacement, grace: float | None) -> None:

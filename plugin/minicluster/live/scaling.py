@@ -22,7 +22,7 @@ from minicluster.live.snapshot import take_snapshot
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
 from minicluster.outage import RETRY_SECONDS
-from minicluster.release.resize import resize
+from minicluster.release.resize import check_own_chart, resize
 from minicluster.release.revisions import is_made_anew
 from minicluster.streams import Say
 
@@ -66,9 +66,10 @@ def scale(  # noqa: PLR0913 - one has a default
         raise ChoiceError(f"{found.name} has no autoscaler that could choose {what}: give a number")
     else:
         _refuse_size(found.name, nodes, size)
+        release = release_of(job)
+        check_own_chart(kubernetes, release)
         if size < nodes.size and _tell_jobs(cluster, job, nodes, size, say):
             agree(f"Scale {found.name} to {size}?", False)
-        release = release_of(job)
         resize(kubernetes, release, size, group)
         _end_with_release(cluster, job, release)
         say(f"{found.name}{f', group {group}' if group else ''}: size {nodes.size} -> {size}")
@@ -134,7 +135,7 @@ def _ask(kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, An
     itself = f"{name} sizes its group {group}" if group else f"{name} sizes itself"
     limits = f"from {policy['min']} to {policy['max']}"
     if size is not None and size > policy["max"]:
-        raise ChoiceError(f"{itself} {limits}: {size} is more")
+        raise ChoiceError(f"{itself}: {size} is over the maximum of {policy['max']}")
     lead = find_ready_lead(kubernetes, name, say)
     words = (f"{lead.home}/bin/minicluster-scale", prefix + ("auto" if size is None else str(size)))
     try:

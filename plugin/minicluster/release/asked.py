@@ -13,7 +13,7 @@ from minicluster.render.stream import parse, split
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedRelease:
     """What is asked; None and "" leave a value as the chart or the user's values have it."""
 
     name: str
@@ -37,7 +37,7 @@ def of_container(index: int, values: Mapping[str, Any]) -> dict[str, Any]:
     return {f"containers[{index}].{path}": value for path, value in values.items() if value}
 
 
-def node_values(asked: Asked) -> dict[str, Any]:
+def node_values(asked: AskedRelease) -> dict[str, Any]:
     """Return what the runner is on each node, by its paths in the container."""
     found: dict[str, Any] = {"image": asked.image}
     for name, amount in (("cpu", asked.cpu), ("memory", asked.memory)):
@@ -59,7 +59,7 @@ class Runner(NamedTuple):
     container: Mapping[str, Any]  #: empty where the values have none
 
 
-def find_runner(asked: Asked, values: Mapping[str, Any]) -> Runner:
+def find_runner(asked: AskedRelease, values: Mapping[str, Any]) -> Runner:
     """Return what runs Flux; ``values`` are ours, by their paths. Helm reads the user's. Raises ToolError."""
     name, containers = _containers(asked, values)
     # where all say that they are not, the chart refuses
@@ -67,7 +67,7 @@ def find_runner(asked: Asked, values: Mapping[str, Any]) -> Runner:
     return Runner(name, index, containers[index] if containers else {})
 
 
-def _containers(asked: Asked, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+def _containers(asked: AskedRelease, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
     if not asked.given:
         found = asked.values.get("containers")
         return asked.name, [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
@@ -81,7 +81,7 @@ def document(rendered: bytes) -> dict[str, Any]:
     return next(filter(None, map(parse, split(rendered))))
 
 
-def words_of_install(asked: Asked, values: Iterable[str], *options: str) -> list[str]:
+def words_of_install(asked: AskedRelease, values: Iterable[str], *options: str) -> list[str]:
     """Return the words by which Helm installs a release; ``values`` are its options for them."""
     return ["install", asked.name, str(helm.CHART), *values, *options, "--post-renderer", "minicluster"]
 

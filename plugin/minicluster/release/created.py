@@ -13,7 +13,7 @@ from minicluster.errors import StateError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.release.asked import (
-    Asked,
+    AskedRelease,
     find_runner,
     node_values,
     of_container,
@@ -25,7 +25,7 @@ from minicluster.release.asked import (
 #: Where the nodes share a volume, and the file of the report on it
 DATA, REPORT = "/data", "/data/jobs.jsonl"
 #: The value by which all pods run on one Kubernetes node, and the labels that it needs
-ONE_NODE = "pod.template.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+TOGETHER = "pod.template.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 INSTANCE, HOSTNAME = "app.kubernetes.io/instance", "kubernetes.io/hostname"
 #: A chart without values of its own, which prints those that it gets
 BARE_CHART = {
@@ -43,7 +43,7 @@ class Keep(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Created(Asked):
+class Created(AskedRelease):
     """What is asked of a MiniCluster that stays."""
 
     most: int | None = None  #: nodes
@@ -59,7 +59,7 @@ def value_words(asked: Created) -> list[str]:
     if asked.keep:
         container |= {"volumes.data.path": DATA, **_claim("volumes.data.", asked.keep), "volumes.data.keep": True}
     if asked.keep and asked.keep.is_of_one_node:
-        own[ONE_NODE] = [{"labelSelector": {"matchLabels": {INSTANCE: runner.cluster}}, "topologyKey": HOSTNAME}]
+        own[TOGETHER] = [{"labelSelector": {"matchLabels": {INSTANCE: runner.cluster}}, "topologyKey": HOSTNAME}]
     return [*asked.given, *set_words({**own, **of_container(runner.number, container)})]
 
 

@@ -12,7 +12,7 @@ from minicluster.errors import SpecError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.release.asked import (
-    Asked,
+    AskedRelease,
     document,
     find_runner,
     node_values,
@@ -37,7 +37,7 @@ def made_up_name() -> str:
 
 
 @dataclass(frozen=True)
-class Oneshot(Asked):
+class Oneshot(AskedRelease):
     """What is asked of a run; None and "" leave a value as the chart or the user's values have it."""
 
     name: str = field(default_factory=made_up_name)

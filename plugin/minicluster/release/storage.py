@@ -5,10 +5,10 @@ from typing import NamedTuple
 from minicluster.errors import KubernetesError, StateError
 from minicluster.kube.port import KubePort, Object
 
-KIND = "storageclasses.storage.k8s.io"
+CLASSES = "storageclasses.storage.k8s.io"
 IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 #: Provisioners whose volumes one Kubernetes node at a time can mount (ReadWriteOnce): local disks, and block devices
-ONE_NODE = {
+ONE_NODE_PROVISIONERS = {
     "blockvolume.csi.oraclecloud.com",
     "cinder.csi.openstack.org",
     "csi.hetzner.cloud",
@@ -40,7 +40,7 @@ class StorageClass(NamedTuple):
     @property
     def is_of_one_node(self) -> bool:
         """Whether only one Kubernetes node at a time can mount a volume of it."""
-        return self.provisioner in ONE_NODE
+        return self.provisioner in ONE_NODE_PROVISIONERS
 
 
 def find_class(kube: KubePort, name: str) -> StorageClass | None:
@@ -49,7 +49,7 @@ def find_class(kube: KubePort, name: str) -> StorageClass | None:
     Raises StateError when there is none, KubernetesError.
     """
     try:
-        items = kube.select(KIND)["items"]
+        items = kube.select(CLASSES)["items"]
     except KubernetesError as error:
         if error.is_forbidden:
             return None

@@ -11,6 +11,7 @@ from minicluster.lead.program import SENT, first_line
     [
         ("burst_need", ["saved", "offers", "state", "changes", "need", "pending"]),
         ("distribute", []),
+        ("ending", ["saved", "offers", "state", "requeue"]),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),
         ("mine", ["history"]),
         # remote.py has no reasons where the lead's pod lacks what waiting.py imports

@@ -1,4 +1,4 @@
-"""leaving.py ON_STOP RANKS: the jobs that run on nodes which are about to go, and how many jobs wait; nothing changes.
+"""ending.py ON_STOP RANKS: the jobs that run on nodes which are about to go, and how many jobs wait; nothing changes.
 
 RANKS is an idset, "" for all. ON_STOP is what happens to a job that says nothing itself: cancel, or requeue. Prints a
 JSON object: the jobs that are ``running``, how many ``more`` there are, and how many are ``waiting``.
@@ -19,7 +19,7 @@ from state import job_counts, jobs, parse_idset
 #: The most jobs that are described: the jobspec of each is read
 DESCRIBED_JOBS = 20
 #: States of jobs that wait
-WAITING = ("depend", "priority", "sched")
+PENDING = ("depend", "priority", "sched")
 
 
 def described(handle: Any, job: Mapping[str, Any], on_stop: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def main(on_stop: str, ranks: str) -> dict[str, Any]:
     return {
         "running": [described(handle, job, on_stop) for job in found[:DESCRIBED_JOBS]],
         "more": max(0, len(found) - DESCRIBED_JOBS),
-        "waiting": sum(counts.get(state, 0) for state in WAITING),
+        "waiting": sum(counts.get(state, 0) for state in PENDING),
     }
 
 
