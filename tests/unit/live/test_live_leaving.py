@@ -84,7 +84,7 @@ def test_a_person_on_a_terminal_is_asked(
     asks = [line for line in lines if line.startswith("Scale mini to 2? [y/N]")]
     assert bool(asks) == (not words)
     assert lines[-1] == f"minicluster: {last}"
-    assert any(" upgrade " in line for line in helm(kubectl)) == (code == 0)
+    assert any("upgrade " in line for line in helm(kubectl)) == (code == 0)
 
 
 def _read(terminal: int) -> bytes:
