@@ -14,7 +14,7 @@ from support import Helm
 from tools.clients import Done, run
 from tools.releases import Release
 
-pytestmark = pytest.mark.without("security", "quota", why="the words of create are a user's own")
+pytestmark = pytest.mark.without("security", "quota", "labels", why="the values are those of the words alone")
 
 Command = Callable[..., Done]
 #: Provisioners of one Kubernetes node, and of many
