@@ -9,7 +9,7 @@ from minicluster import streams
 from minicluster.commands import options
 from minicluster.errors import SpecError, UsageError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.creation import create, with_storage
+from minicluster.live.creation import create, remark, with_storage
 from minicluster.release.created import Created, Keep, values_file
 from minicluster.render.quantity import to_number
 
@@ -66,9 +66,11 @@ def command(*, namespace: str, context: str, no_wait: bool, timeout: float, prin
     """
     _check(asked["nodes"], asked["most"], asked["autoscales"], [*asked["files"], *asked["sets"]])
     kubernetes = Kubernetes(context, namespace)
-    one = with_storage(kubernetes, Created(**asked), streams.say)
+    one = with_storage(kubernetes, Created(**asked))
     if print_values:
         streams.write(values_file(one).encode())
+        if text := remark(one):
+            streams.say(text)
     else:
         create(kubernetes, one, None if no_wait else timeout, streams.say, click.echo)
 

@@ -10,7 +10,7 @@ import click
 
 from minicluster import lines, streams
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
-from minicluster.errors import StateError, ToolError
+from minicluster.errors import Interrupted, StateError, ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.leaving import Agree
 from minicluster.render.constants import GROUP_LABEL
@@ -178,7 +178,12 @@ def agreement(is_sure: bool) -> Agree:
         if is_sure:
             return
         if sys.stdin.isatty() and sys.stderr.isatty():
-            if not click.confirm(question, err=True):
+            try:
+                has_agreed = click.confirm(question, err=True)
+            except click.Abort:  # Ctrl-C, or the end of the input
+                click.echo(err=True)
+                raise Interrupted("nothing has changed") from None
+            if not has_agreed:
                 raise StateError("nothing has changed")
         elif is_needed:
             raise StateError("nothing has changed, as there is no terminal to ask on: --yes agrees")

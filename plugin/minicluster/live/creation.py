@@ -14,20 +14,26 @@ from minicluster.release.storage import find_class
 from minicluster.streams import Say
 
 
-def with_storage(kubernetes: KubePort, asked: Created, say: Say) -> Created:
+def with_storage(kubernetes: KubePort, asked: Created) -> Created:
     """Return what is asked, with what its storage class offers. Raises StateError, AccessError."""
-    keep = asked.keep
-    if not keep:
+    if not asked.keep:
         return asked
     with refusals():
-        found = find_class(kubernetes, keep.storage_class)
+        found = find_class(kubernetes, asked.keep.storage_class)
     if not (found and found.is_of_one_node and max(asked.nodes or 1, asked.most or 1) > 1):
         return asked
-    say(
-        f"the storage class {found.name} ({found.provisioner}) has volumes for one Kubernetes node at a time, so all "
-        f"pods of {asked.name} run on one; --keep {keep.capacity}@CLASS takes a class for several nodes (ReadWriteMany)"
+    return replace(asked, keep=asked.keep._replace(of_one_node=f"{found.name} ({found.provisioner})"))
+
+
+def remark(asked: Created) -> str:
+    """Return what a person has to know of the nodes that share a volume; "" for nothing."""
+    keep = asked.keep
+    if not (keep and keep.of_one_node):
+        return ""
+    return (
+        f"the storage class {keep.of_one_node} has volumes for one Kubernetes node at a time, so all pods of "
+        f"{asked.name} run on one; --keep {keep.capacity}@CLASS takes a class for several nodes (ReadWriteMany)"
     )
-    return replace(asked, keep=keep._replace(is_of_one_node=True))
 
 
 def create(kubernetes: KubePort, asked: Created, seconds: float | None, say: Say, show: Say) -> None:
@@ -36,6 +42,8 @@ def create(kubernetes: KubePort, asked: Created, seconds: float | None, say: Say
     After the install the MiniCluster stays. Raises ToolError, StateError for a refusal; EndError, DeadlineError.
     """
     show(created.install(kubernetes, asked))
+    if text := remark(asked):
+        say(text)
     if seconds is None:
         return
     cluster = find_cluster(kubernetes, asked.name)

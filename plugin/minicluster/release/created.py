@@ -39,7 +39,7 @@ class Keep(NamedTuple):
 
     capacity: str  #: of each claim, a quantity
     storage_class: str = ""  #: "": the default one
-    is_of_one_node: bool = False  #: whether only one Kubernetes node at a time can mount its volumes
+    of_one_node: str = ""  #: the class, in words, if only one Kubernetes node at a time can mount its volumes
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def value_words(asked: Created) -> list[str]:
     container = node_values(asked)
     if asked.keep:
         container |= {"volumes.data.path": DATA, **_claim("volumes.data.", asked.keep), "volumes.data.keep": True}
-    if asked.keep and asked.keep.is_of_one_node:
+    if asked.keep and asked.keep.of_one_node:
         own[TOGETHER] = [{"labelSelector": {"matchLabels": {INSTANCE: runner.cluster}}, "topologyKey": HOSTNAME}]
     return [*asked.given, *set_words({**own, **of_container(runner.number, container)})]
 
@@ -75,7 +75,7 @@ def _values(asked: Created) -> dict[str, Any]:
 
 
 def _claim(prefix: str, keep: Keep) -> dict[str, Any]:
-    modes = ["ReadWriteOnce"] if keep.is_of_one_node else None
+    modes = ["ReadWriteOnce"] if keep.of_one_node else None
     found = {"capacity": keep.capacity, "storageClass": keep.storage_class, "accessModes": modes}
     return {prefix + field: value for field, value in found.items() if value}
 

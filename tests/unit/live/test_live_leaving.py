@@ -62,8 +62,9 @@ def test_a_script_that_shrinks_is_told_which_jobs_end_and_goes_on(kubectl: Kubec
 @pytest.mark.parametrize(
     ("words", "answer", "code", "last"),
     [
-        ((), "y", 0, SCALED),
-        ((), "n", 1, "nothing has changed"),
+        ((), "y\n", 0, SCALED),
+        ((), "n\n", 1, "nothing has changed"),
+        ((), "\x04", 130, "nothing has changed"),
         (("--yes",), "", 0, SCALED),
     ],
 )
@@ -77,11 +78,11 @@ def test_a_person_on_a_terminal_is_asked(
         while part := _read(ours):
             shown += part
             if part.endswith(b"[y/N]: "):
-                os.write(ours, f"{answer}\n".encode())
+                os.write(ours, answer.encode())
         assert process.wait(60) == code
     os.close(ours)
     lines = shown.decode().replace("\r\n", "\n").splitlines()
-    asks = [line for line in lines if line.startswith("Scale mini to 2? [y/N]")]
+    asks = [line for line in lines if line.strip().startswith("Scale mini to 2? [y/N]")]
     assert bool(asks) == (not words)
     assert lines[-1] == f"minicluster: {last}"
     assert any("upgrade " in line for line in helm(kubectl)) == (code == 0)

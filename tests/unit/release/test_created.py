@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fake_kube import FakeKube, forbidden
 from minicluster.errors import StateError, ToolError
-from minicluster.live.creation import with_storage
+from minicluster.live.creation import remark, with_storage
 from minicluster.release import created, helm
 from minicluster.release.contents import Contents, contents
 from minicluster.release.created import Created, Keep, command_line, value_words
@@ -41,7 +41,7 @@ def values(asked: Created) -> dict[str, Any]:
             },
         ),
         (
-            {"keep": Keep("1Gi", "near", is_of_one_node=True)},
+            {"keep": Keep("1Gi", "near", "near (x)")},
             {
                 "report.path": "/data/jobs.jsonl",
                 "state.capacity": "1Gi",
@@ -120,12 +120,11 @@ def test_a_class_is_found_by_its_name_or_as_the_default() -> None:
 def test_several_nodes_share_a_volume_of_one_node_on_that_node(
     keep: Keep, sizes: dict[str, int], is_of_one_node: bool
 ) -> None:
-    said: list[str] = []
     kube = FakeKube(has={CLASSES: [NEAR, FAR]})
-    found = with_storage(kube, Created("demo", keep=keep, **sizes), said.append)  # type: ignore[arg-type]
-    assert found.keep == keep._replace(is_of_one_node=is_of_one_node)
-    assert len(said) == is_of_one_node
-    assert all("near (rancher.io/local-path)" in text for text in said)
+    found = with_storage(kube, Created("demo", keep=keep, **sizes))  # type: ignore[arg-type]
+    near = "near (rancher.io/local-path)" if is_of_one_node else ""
+    assert found.keep == keep._replace(of_one_node=near)
+    assert remark(found).startswith(f"the storage class {near} has ") == is_of_one_node
 
 
 def test_the_contents_of_a_release_are_told_apart() -> None:
