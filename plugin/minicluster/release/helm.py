@@ -45,7 +45,7 @@ def run(*words: str, stdin: str = "", env: Mapping[str, str] | None = None) -> b
 
 #: Our words in an error of Helm: Helm 4's, Helm 3's, those of a template's `fail`, and what the schema says
 OURS = (
-    re.compile(rf"error on minicluster: (.*){re.escape(END)}", re.DOTALL),
+    re.compile(rf"error on\s+minicluster: (.*?)\s*{re.escape(END.strip())}", re.DOTALL),
     re.compile(r"error output:\n(?:.*\n)?minicluster: ([^\n]*)\n: exit status \d+$", re.DOTALL),
     re.compile(r"execution error at \([^)]*\): (.*)", re.DOTALL),
     re.compile(r"schema\(s\) in the following chart\(s\):\nminicluster:\n- (at .*)", re.DOTALL),
