@@ -7,7 +7,7 @@ missing() {
   cat <<'EOF'
 {"apiVersion": "v1", "kind": "Error", "metadata": {"name": ["error"], "annotations": {
 "postrenderer.helm.sh/postrender-filename":
-"minicluster: the plugin has no environment of its own, and there is no minicluster in PATH: pip install minicluster, or uninstall the plugin and install it by helm plugin install [the rest of this line is Helm's]"}}}
+"\nminicluster: the plugin has no environment of its own, and there is no minicluster in PATH: pip install minicluster, or uninstall the plugin and install it by helm plugin install\n[the rest of this line is Helm's]"}}}
 EOF
 }
 

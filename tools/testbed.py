@@ -80,15 +80,20 @@ def new_volume() -> Iterator[str]:
 BY_HAND: dict[str, Any] = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
 
 
-def offer(cluster: Release, claim: str, volume: str, folder: Path) -> None:
-    """Make a volume, a folder of the node, for a claim in the release's namespace."""
+def offer(cluster: Release, claim: str, volume: str, folder: Path, storage_class: str = "") -> None:
+    """Make a volume of a class, a folder of the node, for a claim in the release's namespace."""
     source = {"capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"}}
     cluster.cluster.create(
         {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
             "metadata": {"name": volume},
-            "spec": {**BY_HAND, **source, "claimRef": {"namespace": cluster.namespace, "name": claim}},
+            "spec": {
+                **BY_HAND,
+                "storageClassName": storage_class,
+                **source,
+                "claimRef": {"namespace": cluster.namespace, "name": claim},
+            },
         },
     )
 

@@ -134,7 +134,7 @@ def tell_helm(text: str) -> int:
     """Print a manifest that makes Helm 4 fail with our message, and return the exit code for that.
 
     Helm 4 throws a plugin's standard error away, but names the file of a manifest that it can't parse. This
-    manifest's name is a list, and its file name is the message.
+    manifest's name is a list, and its file name is the message, on a line of its own.
     """
     with suppress(OutputError):
         streams.write(error_document(text))
@@ -144,7 +144,7 @@ def tell_helm(text: str) -> int:
 
 def error_document(text: str) -> bytes:
     """Return the manifest that Helm 4 can't parse. Helm adds words of its own, so the message marks its end."""
-    annotations = {"postrenderer.helm.sh/postrender-filename": f"minicluster: {text}{END}"}
+    annotations = {"postrenderer.helm.sh/postrender-filename": f"\nminicluster: {text}{END}"}
     document = {
         "apiVersion": "v1",
         "kind": "Error",

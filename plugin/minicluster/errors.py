@@ -2,8 +2,8 @@
 
 #: Characters of the longest message.
 MESSAGE_CHARACTERS = 2000
-#: The end of a message of the post-renderer under Helm 4, which adds words of its own after it.
-END = " [the rest of this line is Helm's]"
+#: The end of a message of the post-renderer under Helm 4, which adds words of its own before and after it.
+END = "\n[the rest of this line is Helm's]"
 
 
 def one_line(text: str) -> str:

@@ -110,11 +110,22 @@ def remove(jobs: Jobs, wanted: Wanted, name: str) -> str:
             well = f"the work of {name} ended well while its pods were told to stop"
             raise ReplaceError(f"{well}: upgrade again to run it once more, or uninstall the release")
         if not left:
-            return f"the Jobs {', '.join(live)} and their pods are gone"
+            return f"the Jobs {', '.join(live)} and their pods are gone{_fate(live[name]) if name in live else ''}"
         if time.monotonic() >= end:
             late = f"the pods of {', '.join(left)} are not gone after {limit:g} s"
             raise ReplaceError(f"{late}: upgrade again when they are")
         time.sleep(PAUSE)
+
+
+def _fate(job: Job) -> str:
+    """Return what happened to the jobs of a MiniCluster whose pods were told to stop; "" if nothing says it."""
+    values = json.loads(annotations_of(job).get(IMMUTABLE, "{}"))
+    on_stop = values.get("pod.onStop")
+    if not on_stop:
+        return ""
+    seconds = job["spec"]["template"]["spec"].get("terminationGracePeriodSeconds", 30)
+    end = "put back into the queue" if on_stop == "requeue" else "cancelled, unless marked to run again"
+    return f": their jobs had the pods' {seconds} s to end, what still ran was {end}; jobs that wait stay in the queue"
 
 
 def _delete(jobs: Jobs, its: str, uid: str, name: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from minicluster.cluster.groups import GroupNodes, read_groups
-from minicluster.cluster.job import KubernetesJob, job_of_pods, read_deleted_job, read_job, read_name
+from minicluster.cluster.job import KubernetesJob, job_of_pods, read_deleted_job, read_job, read_names
 from minicluster.cluster.pods import Pod, read_pods
 from minicluster.errors import KubernetesError, StatusError
 from minicluster.kube.port import KubePort, Object
@@ -30,11 +30,18 @@ def find(kube: KubePort, name: str) -> Found | None:
 
     Raises StatusError for what can't be a name, KubernetesError.
     """
+    return search(kube, name)[0]
+
+
+def search(kube: KubePort, name: str) -> tuple[Found | None, set[str]]:
+    """Return a MiniCluster as `find` does; when there is none, also the names that there are."""
     check_name(name)
-    found = find_by_name(kube, name)
-    if not found and (other := own_name(kube, name)):
-        found = find_by_name(kube, other)
-    return found
+    if found := find_by_name(kube, name):
+        return found, set()
+    lists = [_readable(kube.select, kind, MADE_BY_CHART) for kind in ("jobs", "configmaps")]
+    there = dict(pair for objects in lists if objects for pair in read_names(objects))
+    other = next((own for own, release in there.items() if release == name), None)
+    return find_by_name(kube, other) if other else None, {*there, *there.values()}
 
 
 def check_name(name: str) -> None:
@@ -65,16 +72,6 @@ def find_by_name(kube: KubePort, name: str) -> Found | None:
 def broker_pods(name: str) -> str:
     """Return the label selector of a MiniCluster's brokers."""
     return f"app.kubernetes.io/instance={name},app.kubernetes.io/component=broker"
-
-
-def own_name(kube: KubePort, release: str) -> str | None:
-    """Return the name of a release's MiniCluster, which nameOverride may have set. Raises KubernetesError."""
-    for kind in ("jobs", "configmaps"):
-        found = _readable(kube.select, kind, MADE_BY_CHART)
-        name = read_name(release, found) if found else None
-        if name:
-            return name
-    return None
 
 
 def _readable(ask: Callable[[str, str], Object], kind: str, which: str) -> Object | None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -149,15 +149,14 @@ def policy_of(config: Mapping[str, Any], group: str = "") -> dict[str, Any] | No
     return policy
 
 
-def read_name(release: str, objects: Mapping[str, Any]) -> str | None:
-    """Return the name of a release's MiniCluster from a list of objects; None if none belongs to the release."""
+def read_names(objects: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each MiniCluster in a list of objects, and its release, as often as it has objects there."""
     for item in objects["items"]:
         metadata = item["metadata"]
         name = metadata.get("labels", {}).get("app.kubernetes.io/instance")
         # the ConfigMap with the programs is of no single MiniCluster
-        if name and metadata.get("annotations", {}).get("meta.helm.sh/release-name") == release:
-            return str(name)
-    return None
+        if name:
+            yield str(name), str(metadata.get("annotations", {}).get("meta.helm.sh/release-name", name))
 
 
 def release_of(job: Mapping[str, Any]) -> str:

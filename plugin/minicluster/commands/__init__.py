@@ -11,6 +11,8 @@ from minicluster.commands import (
     chart,
     convert,
     copy,
+    create,
+    delete,
     flux,
     jobs,
     keygen,
@@ -60,6 +62,6 @@ def group(context: click.Context) -> None:
 
 
 burst.command.add_command(burst_follow.command)
-LIVE = (burst, copy, flux, jobs, listing, logs, output, replace, run, scale, shell, status, wait, why)
+LIVE = (burst, copy, create, delete, flux, jobs, listing, logs, output, replace, run, scale, shell, status, wait, why)
 for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
     group.add_command(module.command)

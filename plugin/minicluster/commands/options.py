@@ -1,6 +1,7 @@
 """Options that several commands have, and the types of their values."""
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import click
 
 from minicluster import lines, streams
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
-from minicluster.errors import ToolError
+from minicluster.errors import Interrupted, StateError, ToolError
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.live.leaving import Agree
 from minicluster.render.constants import GROUP_LABEL
 
 #: Seconds of the units of a duration, as Go reads it (time.ParseDuration).
@@ -98,6 +100,27 @@ def values(text: str, path: type[str] | click.Path = str) -> Option:
     return click.option("-f", "--values", "files", multiple=True, metavar="FILE", type=path, help=text)
 
 
+def of_nodes(nodes: str) -> Option:
+    """Return the options of a new release, on its nodes and values; ``nodes`` is the text of -N."""
+    amount = "of each node, as its request and its limit."
+    found: list[Option] = [
+        click.option("--image", default="", help="Image of your application; by default that of the values."),
+        click.option("-N", "--nodes", type=click.IntRange(min=1), help=nodes),
+        click.option("--cpu", default="", metavar="QUANTITY", help=f"CPUs {amount}"),
+        click.option("--memory", default="", metavar="QUANTITY", help=f"Memory {amount}"),
+        click.option("--gpus", type=click.IntRange(min=0), help="GPUs of each node: a limit of nvidia.com/gpu."),
+        values("Values, as Helm takes them; repeatable.", click.Path(exists=True)),
+        click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A value as Helm takes it; repeatable."),
+    ]
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(found):
+            function = option(function)
+        return function
+
+    return add
+
+
 def _names(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:
     """Return the names of the live MiniClusters, for a shell that completes NAME."""
     found = _ask(context, "jobs", f"--selector={MADE_BY_CHART},!{GROUP_LABEL}", "--output=name")
@@ -141,6 +164,31 @@ def no_wait(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--no-wait`."""
     text = "Fail at once if the MiniCluster can't take commands yet; do not wake it either."
     return click.option("--no-wait", is_flag=True, help=text)(function)
+
+
+def yes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--yes`: whether it is given."""
+    return click.option("--yes", "is_sure", is_flag=True, help="Don't ask, also on a terminal.")(function)
+
+
+def agreement(is_sure: bool) -> Agree:
+    """Return what asks a person on a terminal, unless ``is_sure``. Scripts go on, except with what needs an answer."""
+
+    def ask(question: str, is_needed: bool) -> None:
+        if is_sure:
+            return
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            try:
+                has_agreed = click.confirm(question, err=True)
+            except click.Abort:  # Ctrl-C, or the end of the input
+                click.echo(err=True)
+                raise Interrupted("nothing has changed") from None
+            if not has_agreed:
+                raise StateError("nothing has changed")
+        elif is_needed:
+            raise StateError("nothing has changed, as there is no terminal to ask on: --yes agrees")
+
+    return ask
 
 
 def node(text: str) -> Option:

@@ -20,6 +20,7 @@ from minicluster.live.replace import Asked, replace
     help="How long running jobs may go on, such as 10m; then they are requeued. By default until they have ended.",
 )
 @click.option("--now", is_flag=True, help="Requeue running jobs at once.")
+@options.yes
 @click.option(
     "--timeout",
     type=options.Duration(),
@@ -35,6 +36,7 @@ def command(
     sets: Sequence[str],
     grace: float | None,
     now: bool,
+    is_sure: bool,
     timeout: float,
 ) -> None:
     """Change what a live Job can't take, and keep the queue.
@@ -43,6 +45,8 @@ def command(
     anew, and goes on with the queue, which must be kept (state.capacity, state.claimName or archive.path). All other
     values stay. If the new pods don't start, the change is rolled back. After an interruption, run the same command
     again.
+
+    Lists the jobs that run; with --grace or --now asks on a terminal if there are any.
 
     \b
     Examples:
@@ -53,4 +57,4 @@ def command(
         raise click.UsageError("--now and --grace exclude each other")
     words = [*(f"--values={file}" for file in files), *(f"--set={text}" for text in sets)]
     asked = Asked(words, 0.0 if now else grace, timeout)
-    replace(Kubernetes(context, namespace, is_apart=True), name, asked, streams.say)
+    replace(Kubernetes(context, namespace, is_apart=True), name, asked, streams.say, agree=options.agreement(is_sure))

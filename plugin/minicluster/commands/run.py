@@ -51,16 +51,10 @@ class Tasks(click.IntRange):
 
 
 @click.command("run", cls=WordsOfWork)
-@click.option("--image", default="", help="Image of the command; by default that of the values.")
-@click.option("-N", "--nodes", type=click.IntRange(min=1), help="Number of nodes, `size` of the values.")
+@options.of_nodes("Number of nodes, `size` of the values.")
 @click.option(
     "-n", "--tasks", type=Tasks(), help="Number of tasks; by default as the values, or one on each node with -N."
 )
-@click.option("--cpu", default="", metavar="QUANTITY", help="CPUs of each node, as its request and its limit.")
-@click.option("--memory", default="", metavar="QUANTITY", help="Memory of each node, as its request and its limit.")
-@click.option("--gpus", type=click.IntRange(min=0), help="GPUs of each node: a limit of nvidia.com/gpu.")
-@options.values("Values, as Helm takes them; repeatable.", click.Path(exists=True))
-@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A value, as Helm takes it; repeatable.")
 @click.option("--name", default="", help="Name of the release; by default a new one.")
 @options.namespace("Its namespace; by default the current one.", names=("--namespace",))
 @options.context()

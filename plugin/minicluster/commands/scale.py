@@ -27,15 +27,26 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no
 @click.command("scale")
 @options.of_cluster
 @click.argument("size", type=Size(), metavar="[GROUP=]SIZE|auto")
+@options.yes
 @click.option("--wait", "waits", is_flag=True, help="Return when the nodes are in Flux.")
 @click.option(
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
 )
-def command(name: str, namespace: str, context: str, size: tuple[int | None, str], waits: bool, timeout: float) -> None:
+def command(
+    name: str,
+    namespace: str,
+    context: str,
+    size: tuple[int | None, str],
+    is_sure: bool,
+    waits: bool,
+    timeout: float,
+) -> None:
     """Change the size of a live MiniCluster, up to its maxSize.
 
     Upgrades its release with this package's chart and keeps all other values. A MiniCluster with autoscaling still
     chooses its own size: SIZE is then the minimum, and `auto` withdraws it.
+
+    A smaller size lists the jobs on the nodes that go, and asks on a terminal if there are any.
 
     \b
     Examples:
@@ -45,4 +56,4 @@ def command(name: str, namespace: str, context: str, size: tuple[int | None, str
       minicluster scale flux-sample gpu=auto
     """
     kubernetes, seconds = Kubernetes(context, namespace), timeout if waits else None
-    scale(kubernetes, name, AskedSize(*size), seconds, streams.say)
+    scale(kubernetes, name, AskedSize(*size), seconds, streams.say, agree=options.agreement(is_sure))

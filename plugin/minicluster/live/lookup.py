@@ -45,12 +45,27 @@ class Cluster:
 
 def find(kubernetes: KubePort, name: str) -> Found:
     """Return the objects of a MiniCluster, by its own name or its release's. Raises StatusError."""
-    with refusals(NEEDED_RIGHTS):
-        found = by_name.find(kubernetes, name)
+    found, names = search(kubernetes, name)
     if not found:
-        check_namespace(kubernetes)
-        raise AbsentError(f"there is no MiniCluster {name} in {kubernetes}: see `minicluster list -A` and give its -n")
+        raise absent(kubernetes, name, names)
     return found
+
+
+def search(kubernetes: KubePort, name: str) -> tuple[Found | None, set[str]]:
+    """Return the same, or None and the names that there are. Raises StatusError."""
+    with refusals(NEEDED_RIGHTS):
+        return by_name.search(kubernetes, name)
+
+
+def absent(kubernetes: KubePort, name: str, names: set[str]) -> AbsentError:
+    """Return the error for a name that is none of those that there are. Raises StatusError without such a namespace."""
+    import difflib  # noqa: PLC0415 - milliseconds that only errors need
+
+    if not names:
+        check_namespace(kubernetes)
+    near = difflib.get_close_matches(name, names)
+    meant = f"did you mean {' or '.join(near)}?" if near else "see `minicluster list -A` and give its -n"
+    return AbsentError(f"there is no MiniCluster {name} in {kubernetes}: {meant}")
 
 
 def find_job(kubernetes: KubePort, name: str) -> Object:

@@ -14,6 +14,8 @@ from minicluster.errors import KubernetesError, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import Object
 from minicluster.lead.ask import SilentError, ask, program_words
+from minicluster.live import leaving
+from minicluster.live.leaving import Agree, Fate
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import QUORUM_SECONDS
 from minicluster.live.removal import check_admission, remove
@@ -30,6 +32,10 @@ QUESTION_SECONDS, TRIES = 20.0, 5
 LISTED_SECONDS = 1.0
 #: Seconds for which the lead's pod may lack its image, or fail again and again
 STUCK_SECONDS = 60.0
+
+
+#: What happens to the command of the MiniCluster
+WORK_FATE = "begins again in the new pods"
 
 
 class Asked(NamedTuple):
@@ -54,8 +60,11 @@ class Replacement:
     say: Say
 
 
-def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say) -> None:
-    """Change values, and make the Job anew if they need it. Raises MiniClusterError when nothing or not all is done."""
+def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say, *, agree: Agree = leaving.agree_to_all) -> None:
+    """Change values, and make the Job anew if they need it; ``agree`` asks before running jobs are put back.
+
+    Raises MiniClusterError when nothing or not all is done.
+    """
     found = find(kubernetes, name)
     if not found.job:
         raise StateError(f"the Job {found.name} can't be read: ask for a Role that allows it")
@@ -81,6 +90,8 @@ def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say) -> None:
         if refused:
             say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
         if is_live:
+            if _tell_jobs(one, asked.grace):
+                agree(f"Replace {found.name}?", False)
             _settle(one, asked.grace)
         remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=is_live and not one.is_half)
     _make(one, change, asked.timeout)
@@ -111,6 +122,18 @@ def _prepare(kubernetes: Kubernetes, found: Found, asked: Asked, say: Say) -> tu
 
 
 # The jobs -----------------------------------------------------------------------------------------------------
+
+
+def _tell_jobs(one: Replacement, grace: float | None) -> bool:
+    """Say which jobs run, and what happens to them; return whether any may be ended."""
+    # a lead that is silent ends the replacement before anything changes
+    going = leaving.find_going(one.kubernetes, one.lead, "requeue")._replace(why_unknown="")
+    if grace is None:
+        leaving.tell(one.cluster.name, going, "its nodes", Fate("all the time that they need", work=WORK_FATE), one.say)
+        return False
+    time_left = f"{grace:g} s" if grace else "no time"
+    again, otherwise = "is then put back into the queue", "is then cancelled: it may not run again"
+    return leaving.tell(one.cluster.name, going, "its nodes", Fate(time_left, again, otherwise, WORK_FATE), one.say)
 
 
 def _settle(one: Replacement, grace: float | None) -> None:

@@ -13,14 +13,16 @@ from minicluster.errors import ChoiceError, DeadlineError, EndError, KubernetesE
 from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import SilentError, ask, talk
 from minicluster.lead.conversation import SILENCE_SECONDS, BrokenError, Message
+from minicluster.live import leaving
 from minicluster.live.document import document
+from minicluster.live.leaving import Agree
 from minicluster.live.lookup import Cluster, find, refusals, refuse_forbidden
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
 from minicluster.outage import RETRY_SECONDS
-from minicluster.release.resize import resize
+from minicluster.release.resize import check_own_chart, resize
 from minicluster.release.revisions import is_made_anew
 from minicluster.streams import Say
 
@@ -32,9 +34,18 @@ class AskedSize(NamedTuple):
     group: str = ""  #: "" for the cluster's own nodes
 
 
-def scale(kubernetes: KubePort, name: str, asked: AskedSize, seconds: float | None, say: Say) -> None:
+def scale(  # noqa: PLR0913 - one has a default
+    kubernetes: KubePort,
+    name: str,
+    asked: AskedSize,
+    seconds: float | None,
+    say: Say,
+    *,
+    agree: Agree = leaving.agree_to_all,
+) -> None:
     """Change the size, or that of a group. With ``seconds`` wait until the nodes are in Flux.
 
+    A smaller size tells which jobs end with the nodes that go, and lets ``agree`` ask.
     Raises ChoiceError for what this MiniCluster can't have, EndError, DeadlineError, AccessError, StatusError;
     ToolError when Helm or the chart refuses.
     """
@@ -56,6 +67,9 @@ def scale(kubernetes: KubePort, name: str, asked: AskedSize, seconds: float | No
     else:
         _refuse_size(found.name, nodes, size)
         release = release_of(job)
+        check_own_chart(kubernetes, release)
+        if size < nodes.size and _tell_jobs(cluster, job, nodes, size, say):
+            agree(f"Scale {found.name} to {size}?", False)
         resize(kubernetes, release, size, group)
         _end_with_release(cluster, job, release)
         say(f"{found.name}{f', group {group}' if group else ''}: size {nodes.size} -> {size}")
@@ -81,6 +95,15 @@ def _refuse_size(name: str, nodes: GroupNodes, size: int) -> None:
         which = f"the maxSize of the group {nodes.name}" if nodes.name else f"the maxSize of {name}"
         most = nodes.max_size
         raise ToolError(f"the size {size} is above {which}, {most}: lower it, or install with a larger maxSize")
+
+
+def _tell_jobs(cluster: Cluster, job: Object, nodes: GroupNodes, size: int, say: Say) -> bool:
+    """Say what happens to jobs on the nodes that go; return whether there may be any."""
+    with refusals():
+        lead = cluster.read_lead()
+    ranks = f"{nodes.first + size}-{nodes.first + nodes.size - 1}"
+    going = leaving.find_going(cluster.kubernetes, lead, leaving.on_stop(job), ranks)
+    return leaving.tell(cluster.name, going, "the nodes that go", leaving.of_pods(job), say)
 
 
 def _end_with_release(cluster: Cluster, job: Object, release: str) -> None:
@@ -109,6 +132,10 @@ def _ask(kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, An
     """Ask the autoscaler for a size, or for that of a group. Raises ChoiceError when it refuses."""
     size, group = asked
     prefix = f"{group}=" if group else ""
+    itself = f"{name} sizes its group {group}" if group else f"{name} sizes itself"
+    limits = f"from {policy['min']} to {policy['max']}"
+    if size is not None and size > policy["max"]:
+        raise ChoiceError(f"{itself}: {size} is over the maximum of {policy['max']}")
     lead = find_ready_lead(kubernetes, name, say)
     words = (f"{lead.home}/bin/minicluster-scale", prefix + ("auto" if size is None else str(size)))
     try:
@@ -116,8 +143,6 @@ def _ask(kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, An
             ask(kubernetes, lead.pod, "size", words)
     except SilentError as error:
         raise ChoiceError(f"{name} sizes itself: {error.reason.removeprefix('minicluster-scale: ')}") from None
-    itself = f"{name} sizes its group {group}" if group else f"{name} sizes itself"
-    limits = f"from {policy['min']} to {policy['max']}"
     if size is None:
         say(f"{itself} {limits}, by its queue alone")
     else:

@@ -183,7 +183,8 @@ def _template(one: ValuesFile, namespace: str, caller: Caller, cluster_words: Se
     try:
         done = tool.run("helm", words, stdin=yamlio.dump(values).decode(), seconds=tool.HELM_SECONDS, env=environment)
     except tool.CommandError as error:
-        raise ToolError(f"MiniCluster {one.name}: {_reason(error, one.name)}") from None
+        said = helm.explain(error).removeprefix(f"MiniCluster {one.name}: ")
+        raise ToolError(f"MiniCluster {one.name}: {said}") from None
     return done.stdout
 
 
@@ -204,9 +205,3 @@ def _with_warnings(chunk: bytes, warnings: list[str]) -> bytes:
     job = yamlio.load(chunk)
     job["metadata"]["annotations"][CONVERTED] = "\n".join(warnings)
     return yamlio.dump(job)
-
-
-def _reason(error: tool.CommandError, name: str) -> str:
-    """Return why our chart or Helm refused, in the words of a template's `fail` or of the post-renderer, if any."""
-    said = re.sub(r"^.*execution error at \([^)]*\): ", "", helm.explain(error), flags=re.DOTALL)
-    return said.removeprefix(f"MiniCluster {name}: ")

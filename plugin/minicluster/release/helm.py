@@ -43,17 +43,26 @@ def run(*words: str, stdin: str = "", env: Mapping[str, str] | None = None) -> b
     return done.stdout
 
 
+#: Our words in an error of Helm: Helm 4's, Helm 3's, those of a template's `fail`, and what the schema says
+OURS = (
+    re.compile(rf"error on\s+minicluster: (.*?)\s*{re.escape(END.strip())}", re.DOTALL),
+    re.compile(r"error output:\n(?:.*\n)?minicluster: ([^\n]*)\n: exit status \d+$", re.DOTALL),
+    re.compile(r"execution error at \([^)]*\): (.*)", re.DOTALL),
+    re.compile(r"schema\(s\) in the following chart\(s\):\nminicluster:\n- (at .*)", re.DOTALL),
+)
+
+
 def explain(error: MiniClusterError) -> str:
-    """Return why Helm failed, without Helm's own words around a message of the post-renderer."""
-    said, ours, _ = str(error).partition(END)
-    if ours:
-        return said.partition("error on minicluster: ")[2] or said
+    """Return why Helm failed, without Helm's own words around a message of the chart or the post-renderer."""
+    said = str(getattr(error, "reason", error))
+    if ours := next(filter(None, (pattern.search(said) for pattern in OURS)), None):
+        return ours[1]
     if '"minicluster" for "--post-renderer"' in said:
         return (
             "Helm doesn't find the post-renderer: `minicluster plugin install` gives Helm 4 its plugin, and Helm 3 "
             "needs minicluster in PATH"
         )
-    return said
+    return str(error)
 
 
 def values_text(values: Mapping[str, Any]) -> str:

@@ -1,6 +1,5 @@
 """A release for one run of a command: its name, its values, its install and its removal."""
 
-import json
 import math
 import secrets
 import string
@@ -12,8 +11,16 @@ from typing import Any
 from minicluster.errors import SpecError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
-from minicluster.render.model import may_run_flux
-from minicluster.render.stream import parse, split
+from minicluster.release.asked import (
+    AskedRelease,
+    document,
+    find_runner,
+    node_values,
+    of_container,
+    run_install,
+    set_words,
+    words_of_install,
+)
 
 #: Label of the release, by which no other release is removed in its place
 RUN_LABEL = "minicluster-run"
@@ -30,21 +37,13 @@ def made_up_name() -> str:
 
 
 @dataclass(frozen=True)
-class Oneshot:
+class Oneshot(AskedRelease):
     """What is asked of a run; None and "" leave a value as the chart or the user's values have it."""
 
     name: str = field(default_factory=made_up_name)
     command: Sequence[str] = ()  #: the exact words
-    image: str = ""
-    nodes: int | None = None
     tasks: int | None = None  #: 0: one on each node, as without them if there are nodes and the values have no tasks
-    cpu: str = ""
-    memory: str = ""
-    gpus: int | None = None
     seconds: float | None = None  #: for all of it
-    values: Mapping[str, Any] = field(default_factory=dict)
-    files: Sequence[str] = ()  #: values files, which override ``values``
-    sets: Sequence[str] = ()  #: KEY=VALUE, as Helm takes it; they override everything else
     is_idle: bool = False  #: whether the MiniCluster leaves its command out, for clients that submit it
     key: str = field(default_factory=lambda: uuid.uuid4().hex)  #: of this run alone
 
@@ -68,12 +67,7 @@ def too_few_tasks(tasks: int, nodes: int) -> str:
 
 def runner_values(asked: Oneshot, index: int) -> dict[str, Any]:
     """Return the values of the runner, which is a container of an index, by their paths."""
-    found: dict[str, Any] = {"image": asked.image, "command": list(asked.command)}
-    for name, amount in (("cpu", asked.cpu), ("memory", asked.memory)):
-        found |= {f"resources.limits.{name}": amount, f"resources.requests.{name}": amount}
-    # Kubernetes takes the limit of an extended resource as its request
-    found[r"resources.limits.nvidia\.com/gpu"] = "" if asked.gpus is None else str(asked.gpus)
-    return {f"containers[{index}].{path}": value for path, value in found.items() if value}
+    return of_container(index, {**node_values(asked), "command": list(asked.command)})
 
 
 def install_words(asked: Oneshot) -> list[str]:
@@ -85,22 +79,18 @@ def install_words(asked: Oneshot) -> list[str]:
     for word in asked.command:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise SpecError(f"the word {word!r} of the command is not UTF-8, and values are: put it into a file")
-    label = ("--labels", f"{RUN_LABEL}={asked.key}")
-    return ["install", asked.name, str(helm.CHART), *_value_words(asked), *label, "--post-renderer", "minicluster"]
+    return words_of_install(asked, _value_words(asked), "--labels", f"{RUN_LABEL}={asked.key}")
 
 
 def resolve(asked: Oneshot) -> dict[str, Any]:
     """Return the hand-over document of the release, without a cluster. Raises ToolError, SpecError."""
     release = helm.OfflineRelease(asked.name, "default", _value_words(asked))
-    return _document(helm.template(release, helm.values_text(_base(asked))))
+    return document(helm.template(release, helm.values_text(_base(asked))))
 
 
 def install(kubernetes: KubePort, asked: Oneshot, words: Sequence[str]) -> None:
     """Install the release. Raises ToolError, after which a part of it may be there."""
-    try:
-        kubernetes.helm(*words, stdin=helm.values_text(_base(asked)))
-    except ToolError as error:
-        raise ToolError(helm.explain(error)) from None
+    run_install(kubernetes, words, _base(asked))
 
 
 def is_there(kubernetes: KubePort, asked: Oneshot) -> bool:
@@ -130,45 +120,18 @@ def _base(asked: Oneshot) -> dict[str, Any]:
     return {**tasks, **asked.values, "logging": both}
 
 
-def _words(values: Mapping[str, Any]) -> list[str]:
-    """Return the options by which Helm merges values by their paths, also into a list of the user's."""
-    return [f"--set-json={path}={json.dumps(value, ensure_ascii=False)}" for path, value in values.items()]
-
-
 def _value_words(asked: Oneshot) -> list[str]:
     index = _runner(asked)
     own = {**cluster_values(asked), **runner_values(asked, index)}
     # the one option that overrides the user's --set
     idle = [f"--set-string=containers[{index}].command="] if asked.is_idle else []
-    return ["--values", "-", *_given(asked), *_words(own), *idle]
-
-
-def _given(asked: Oneshot) -> list[str]:
-    return [*(f"--values={file}" for file in asked.files), *(f"--set={text}" for text in asked.sets)]
+    return ["--values", "-", *asked.given, *set_words(own), *idle]
 
 
 def _runner(asked: Oneshot) -> int:
     """Return the index of the runner in the user's containers. Raises SpecError when there is nothing to run."""
-    containers = _containers(asked)
-    # where all say that they are not, the chart refuses
-    index = next(iter(may_run_flux(containers)), 0)
-    runner = containers[index] if containers else {}
+    _, index, runner = find_runner(asked, cluster_values(asked))
     has_work = runner.get("command") or (runner.get("commands") or {}).get("script") or runner.get("diagnostics")
     if not asked.command and not has_work:
         raise SpecError(f"{asked.name} has nothing to run: give a command after --, or values with one")
     return index
-
-
-def _containers(asked: Oneshot) -> list[Any]:
-    """Return the containers of the values; Helm reads files, and what is set. Raises ToolError."""
-    if not (asked.files or asked.sets):
-        found = asked.values.get("containers")
-        return [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
-    words = [*_given(asked), *_words(cluster_values(asked))]
-    rendered = helm.template(helm.OfflineRelease(asked.name, "default", words))
-    containers: list[Any] = json.loads(_document(rendered)["spec"])["containers"]
-    return containers
-
-
-def _document(rendered: bytes) -> dict[str, Any]:
-    return next(filter(None, map(parse, split(rendered))))

@@ -12,19 +12,25 @@ from minicluster.release import helm
 from minicluster.tool import CommandError
 
 
+def check_own_chart(kubernetes: KubePort, release: str) -> None:
+    """Raise ToolError for a release of another chart: an upgrade with ours would remove that chart's other objects."""
+    try:
+        chart = json.loads(kubernetes.helm("get", "metadata", release, "--output=json"))["chart"]
+    except CommandError as error:
+        raise ToolError(helm.explain(error)) from None
+    if chart != CHART_NAME:
+        raise ToolError(
+            f"the release {release} is of the chart {chart}, around {CHART_NAME}: `helm upgrade {release} {chart} "
+            "--reuse-values` with its value for the size changes it"
+        )
+
+
 def resize(kubernetes: KubePort, release: str, size: int, group: str = "") -> None:
-    """Change the size, or that of a group, and keep all other values.
+    """Change the size of a release of our chart, or that of a group, and keep all other values.
 
     Raises ToolError when Helm or the chart refuses.
     """
     try:
-        # if the release is of another chart, an upgrade with ours would remove that chart's other objects
-        chart = json.loads(kubernetes.helm("get", "metadata", release, "--output=json"))["chart"]
-        if chart != CHART_NAME:
-            raise ToolError(
-                f"the release {release} is of the chart {chart}, around {CHART_NAME}: `helm upgrade {release} {chart} "
-                "--reuse-values` with its value for the size changes it"
-            )
         change = _groups(kubernetes, release, group, size) if group else ("--set", f"size={size}")
         words = ("--reuse-values", *change, "--post-renderer", "minicluster")
         kubernetes.helm("upgrade", release, str(helm.CHART), *words)

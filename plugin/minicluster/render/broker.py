@@ -204,10 +204,15 @@ def start_words(path: str) -> list[str]:
 
 def grace(cluster: MiniClusterModel) -> tuple[int, int, int]:
     """Return the parts of a pod's grace period, in seconds: jobs run on, jobs are ended, the broker is ended."""
-    seconds = int(cluster.spec["pod"]["terminationGracePeriodSeconds"])
     archive = cluster.spec["archive"]
+    dump = int(archive["dumpSeconds"]) if archive["path"] else None
+    return grace_parts(int(cluster.spec["pod"]["terminationGracePeriodSeconds"]), dump)
+
+
+def grace_parts(seconds: int, dump: int | None) -> tuple[int, int, int]:
+    """Return the parts of a grace period; ``dump`` is the time for that of an archive, None without one."""
     # the last two numbers are for too short a period: the dump of an archive then gets half of it
-    ends, least, part = (int(archive["dumpSeconds"]), 4, 3) if archive["path"] else (END_SECONDS, 2, 2)
+    ends, least, part = (END_SECONDS, 2, 2) if dump is None else (dump, 4, 3)
     leave = max(seconds - KILL_SECONDS - ends, seconds // least)
     kill = min(KILL_SECONDS, (seconds - leave + 1) // part)
     return leave, kill, seconds - leave - kill

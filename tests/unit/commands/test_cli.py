@@ -84,7 +84,7 @@ def test_an_error_under_helm_4_is_a_document_that_helm_shows() -> None:
         "kind": "Error",
         "metadata": {
             "name": ["error"],
-            "annotations": {"postrenderer.helm.sh/postrender-filename": f"minicluster: {MESSAGE} {END}"},
+            "annotations": {"postrenderer.helm.sh/postrender-filename": f"\nminicluster: {MESSAGE}\n{END}"},
         },
     }
 

@@ -297,7 +297,7 @@ def test_ctrl_c_that_the_caller_ignores_is_ignored(folder: Path) -> None:
 def test_stream_errors_under_helm_4_are_passed_to_helm(folder: Path) -> None:
     done = shell(folder, "$M 0>/dev/null", HELM_PLUGIN_NAME="minicluster")
     assert (done.code, done.err) == (0, "")
-    assert "minicluster: standard input can't be read: Bad file descriptor [the rest" in done.out
+    assert "minicluster: standard input can't be read: Bad file descriptor\\n[the rest" in done.out
     assert shell(folder, "$M 0>/dev/null > /dev/full", HELM_PLUGIN_NAME="minicluster") == Done(1, "", "")
 
 

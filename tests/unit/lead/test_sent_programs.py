@@ -11,6 +11,7 @@ from minicluster.lead.program import SENT, first_line
     [
         ("burst_need", ["saved", "offers", "state", "changes", "need", "pending"]),
         ("distribute", []),
+        ("ending", ["saved", "offers", "state", "requeue"]),
         (
             "explain",
             ["unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record"],

@@ -142,8 +142,10 @@ def test_scale_of_an_autoscaled_cluster_asks_its_autoscaler(kubectl: Kubectl) ->
     assert kubectl.run("scale", "mini", "4") == Done(0, "", say(asks))
     assert kubectl.run("scale", "mini", "auto").err == say("mini sizes itself from 1 to 6, by its queue alone")
     assert (kubectl.folder / f"{program}.asked").read_text() == "4\nauto\n"
-    kubectl.tool(program, "echo 'minicluster-scale: the size is 9' >&2; exit 1")
-    assert kubectl.run("scale", "mini", "9") == Done(1, "", say("mini sizes itself: the size is 9"))
+    kubectl.tool(program, "echo 'minicluster-scale: no brokers' >&2; exit 1")
+    assert kubectl.run("scale", "mini", "5") == Done(1, "", say("mini sizes itself: no brokers"))
+    # what is certainly refused is so at once
+    assert kubectl.run("scale", "mini", "9") == Done(1, "", say("mini sizes itself: 9 is over the maximum of 6"))
 
 
 def test_scale_wait_goes_on_after_a_lost_connection(kubectl: Kubectl) -> None:

@@ -157,6 +157,19 @@ def test_all_jobs_are_removed_when_one_can_not_take_its_values(
     assert bodies == [{"propagationPolicy": "Foreground", "preconditions": one} for one in known]
 
 
+@pytest.mark.parametrize(
+    ("on_stop", "end"), [("cancel", "cancelled, unless marked to run again"), ("requeue", "put back into the queue")]
+)
+def test_the_removal_says_what_became_of_running_jobs(
+    program: ModuleType, jobs: Any, api: Api, on_stop: str, end: str
+) -> None:
+    record = {**RECORD, "minicluster/immutable": json.dumps({"pod.onStop": on_stop})}
+    api.jobs = {"mc": job("u", record), "mc-a": job("v")}
+    fate = f"their jobs had the pods' 1 s to end, what still ran was {end}; jobs that wait stay in the queue"
+    said = program.remove(jobs, {"mc": OTHER, "mc-a": OTHER}, "mc")
+    assert said == f"the Jobs mc, mc-a and their pods are gone: {fate}"
+
+
 @pytest.mark.parametrize("condition", ["SuccessCriteriaMet", "Complete"])
 def test_a_job_whose_work_ended_before_the_removal_stays(
     program: ModuleType, jobs: Any, api: Api, condition: str

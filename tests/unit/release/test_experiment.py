@@ -63,13 +63,15 @@ def test_a_size_has_its_values_and_its_words(
 
 
 def test_a_run_is_never_put_back_into_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = asked_for(monkeypatch, {}, Oneshot("mc", WORDS), pod={**defaults.values()["pod"], "onStop": "requeue"})
+    one = asked_for(
+        monkeypatch, {}, Oneshot("mc", command=WORDS), pod={**defaults.values()["pod"], "onStop": "requeue"}
+    )
     assert list(plan(one, 2).words) == ["-N", "2", "--setattr=user.minicluster.requeue=0", *WORDS]
 
 
 def test_the_values_have_tasks_and_flags_but_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = {**defaults.values()["flux"], "optionFlags": "-o cpu-affinity=off -c 2", "curveCert": "secret"}
-    one = asked_for(monkeypatch, {}, Oneshot("mc", WORDS), tasks=6, flux=flux)
+    one = asked_for(monkeypatch, {}, Oneshot("mc", command=WORDS), tasks=6, flux=flux)
     monkeypatch.setattr("minicluster.release.experiment.load", loaded)
     found = plan(one, 2)
     assert list(found.words) == ["-N", "2", "-n", "6", "-o", "cpu-affinity=off", "-c", "2", *WORDS]

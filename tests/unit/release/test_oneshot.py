@@ -74,12 +74,13 @@ def test_install_gives_helm_the_exact_words_and_the_values_in_their_order(monkey
         rendered.append(release.values)
         spec = '{"containers": [{"name": "side"}, {"name": "main", "runFlux": true}]}'
         group = "post-renderer-required.add--post-renderer-minicluster/v1"
-        return f"---\nkind: Job\n---\napiVersion: {group}\nkind: MiniCluster\nspec: '{spec}'\n".encode()
+        named = "kind: MiniCluster\nmetadata: {name: mine}"
+        return f"---\nkind: Job\n---\napiVersion: {group}\n{named}\nspec: '{spec}'\n".encode()
 
     monkeypatch.setattr(helm, "template", template)
     fake = FakeHelm(monkeypatch)
     words = ["lmp", 'a  "b"', "$HOME,{x}", "é"]
-    asked = Oneshot("mine", words, nodes=2, files=["f.yaml"], sets=["a=b"], key="k")
+    asked = Oneshot("mine", command=words, nodes=2, files=["f.yaml"], sets=["a=b"], key="k")
     oneshot.install(Kubernetes("", "lab"), asked, oneshot.install_words(asked))
     given = ("--values=f.yaml", "--set=a=b")
     size = ("--set-json=cleanup=false", "--set-json=size=2")

@@ -47,7 +47,8 @@ helm.sh/hook: {{ concat $remove $wait | join "," }}
 helm.sh/hook-weight: {{ index . 1 | quote }}
 # Helm doesn't remove hooks with the release
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
-helm.sh/hook-output-log-policy: hook-failed
+# what became of running jobs is said also when all is well
+helm.sh/hook-output-log-policy: {{ ternary "hook-succeeded,hook-failed" "hook-failed" (eq $kind "remove") }}
 {{- end }}
 
 {{/* Metadata and spec of a pod in which the program runs. Arguments: root, action. */}}

@@ -1,0 +1,83 @@
+"""``minicluster create``: a MiniCluster that stays, without a values file."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from minicluster import streams
+from minicluster.commands import options
+from minicluster.errors import SpecError, UsageError
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.live.creation import create, remark, with_storage
+from minicluster.release.created import Created, Keep, values_file
+from minicluster.render.quantity import to_number
+
+
+class KeptSize(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
+    """A size of volumes, and a storage class."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Keep:
+        """Return both."""
+        capacity, at, storage_class = str(value).partition("@")
+        try:
+            is_size = to_number(capacity) > 0
+        except SpecError:
+            is_size = False
+        if not is_size or bool(at) != bool(storage_class):
+            self.fail(f"{value!r} is no size of a volume: write it as 10Gi, or 10Gi@CLASS.", param, ctx)
+        return Keep(capacity, storage_class)
+
+
+@click.command("create")
+@click.argument("name")
+@options.of_nodes("Number of nodes; by default 1.")
+@click.option("--max", "most", type=click.IntRange(min=1), help="The most nodes that it can have later; by default -N.")
+@click.option("--autoscale", "autoscales", is_flag=True, help="From -N to --max nodes, as the queue needs them.")
+@click.option(
+    "--keep",
+    type=KeptSize(),
+    metavar="SIZE[@CLASS]",
+    help="Keep the queue and a shared folder /data on volumes of this size each, such as 10Gi; also after the end.",
+)
+@options.namespace("Its namespace; by default the current one.")
+@options.context()
+@click.option("--no-wait", is_flag=True, help="Return when the release is installed, not at the quorum.")
+@click.option(
+    "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait for the quorum."
+)
+@click.option("--print-values", is_flag=True, help="Create nothing: print a values file for Helm.")
+def command(*, namespace: str, context: str, no_wait: bool, timeout: float, print_values: bool, **asked: Any) -> None:
+    """Create a MiniCluster that waits for jobs.
+
+    Installs a release of this package's chart, waits until its nodes are up, and prints the command of Helm that it
+    ran. `minicluster delete` removes it.
+
+    With --keep the queue and the records of jobs outlive the lead's pod and the release, and so do the files in /data,
+    which all nodes share. A storage class that has volumes for one Kubernetes node at a time keeps all pods on one.
+
+    \b
+    Examples:
+      minicluster create demo --image lammps:latest -N 2 --max 8 --keep 10Gi
+      minicluster create demo -N 1 --max 8 --autoscale --cpu 4 --memory 8Gi --gpus 1
+      minicluster create demo -N 2 --print-values > values.yaml
+    """
+    _check(asked["nodes"], asked["most"], asked["autoscales"], [*asked["files"], *asked["sets"]])
+    kubernetes = Kubernetes(context, namespace)
+    one = with_storage(kubernetes, Created(**asked))
+    if print_values:
+        streams.write(values_file(one).encode())
+        if text := remark(one):
+            streams.say(text)
+    else:
+        create(kubernetes, one, None if no_wait else timeout, streams.say, click.echo)
+
+
+def _check(nodes: int | None, most: int | None, autoscales: bool, given: Sequence[str]) -> None:
+    """Raise UsageError for options that make no sense together; values that are given may have what lacks."""
+    if nodes and most and nodes > most:
+        raise UsageError(f"-N {nodes} is more than --max {most}: lower it, or give a larger --max")
+    if autoscales and not (most or given):
+        raise UsageError("--autoscale needs --max: give the most nodes that there may be")

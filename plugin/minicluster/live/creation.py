@@ -1,0 +1,56 @@
+"""Creates a MiniCluster that stays, and waits for its quorum."""
+
+from dataclasses import replace
+
+from minicluster.errors import DeadlineError, EndError
+from minicluster.kube.port import KubePort
+from minicluster.live.lookup import find_cluster, refusals
+from minicluster.live.once import StartWatch
+from minicluster.live.telling import ended
+from minicluster.live.wait import is_ready, look_for
+from minicluster.release import created
+from minicluster.release.created import Created
+from minicluster.release.storage import find_class
+from minicluster.streams import Say
+
+
+def with_storage(kubernetes: KubePort, asked: Created) -> Created:
+    """Return what is asked, with what its storage class offers. Raises StateError, AccessError."""
+    if not asked.keep:
+        return asked
+    with refusals():
+        found = find_class(kubernetes, asked.keep.storage_class)
+    if not (found and found.is_of_one_node and max(asked.nodes or 1, asked.most or 1) > 1):
+        return asked
+    return replace(asked, keep=asked.keep._replace(of_one_node=f"{found.name} ({found.provisioner})"))
+
+
+def remark(asked: Created) -> str:
+    """Return what a person has to know of the nodes that share a volume; "" for nothing."""
+    keep = asked.keep
+    if not (keep and keep.of_one_node):
+        return ""
+    return (
+        f"the storage class {keep.of_one_node} has volumes for one Kubernetes node at a time, so all pods of "
+        f"{asked.name} run on one; --keep {keep.capacity}@CLASS takes a class for several nodes (ReadWriteMany)"
+    )
+
+
+def create(kubernetes: KubePort, asked: Created, seconds: float | None, say: Say, show: Say) -> None:
+    """Install a MiniCluster, and give ``show`` the command of Helm; with ``seconds`` wait for the quorum.
+
+    After the install the MiniCluster stays. Raises ToolError, StateError for a refusal; EndError, DeadlineError.
+    """
+    show(created.install(kubernetes, asked))
+    if text := remark(asked):
+        say(text)
+    if seconds is None:
+        return
+    cluster = find_cluster(kubernetes, asked.name)
+    try:
+        end, lead = look_for(cluster.within(seconds), is_ready, say, StartWatch(cluster.name))
+    except (EndError, DeadlineError) as error:
+        raise type(error)(f"{error}; the release stays: `minicluster delete {asked.name}` removes it") from None
+    if end:
+        raise EndError(ended(cluster.name, end, lead))
+    say(f"{cluster.name} is ready: `minicluster status {cluster.name}` shows it")

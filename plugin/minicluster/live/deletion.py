@@ -1,0 +1,87 @@
+"""Removes the release of a MiniCluster, and waits until its pods are gone."""
+
+import time
+
+from minicluster.cluster.find import broker_pods
+from minicluster.cluster.job import end_of, release_of
+from minicluster.errors import StateError, ToolError
+from minicluster.kube.port import KubePort
+from minicluster.live import leaving
+from minicluster.live.leaving import Agree
+from minicluster.live.lookup import Cluster, absent, refusals, search
+from minicluster.live.removal import REMOVAL_POLL_SECONDS
+from minicluster.release import contents, helm
+from minicluster.release.contents import Contents
+from minicluster.streams import Say
+
+
+def delete(kubernetes: KubePort, name: str, seconds: float, say: Say, agree: Agree) -> None:
+    """Remove a MiniCluster by its own name or its release's, and say what stays.
+
+    Helm has ``seconds``, and so have the pods after that. Raises StateError, StatusError, ToolError.
+    """
+    found, names = search(kubernetes, name)
+    release = _release(kubernetes, found.name) if found else name
+    there = contents.read(kubernetes, release)
+    if there is None and found:
+        raise StateError(f"{found.name} is of no release of Helm: remove it where it was made, as by `kubectl delete`")
+    if there is None:
+        raise absent(kubernetes, name, names)
+    if not there.is_ours:
+        raise StateError(f"the release {release} has no MiniCluster: `helm uninstall {release}` removes it")
+    _tell(kubernetes, release, there, say, agree)
+    try:
+        helm.uninstall(kubernetes, release, seconds)
+    except ToolError as error:
+        raise ToolError(f"{release} is not removed yet: {helm.explain(error)}; run the same command again") from None
+    for cluster in there.clusters:
+        _wait_for_pods(kubernetes, cluster, seconds)
+    say(f"{release} is removed from {kubernetes}")
+    if there.kept:
+        option = f" -n {kubernetes.namespace}" if kubernetes.namespace else ""
+        removal = f"`kubectl delete pvc{option} {' '.join(there.kept)}`"
+        say(f"kept with their data, for the next {release}: {', '.join(there.kept)}; {removal} removes them")
+
+
+def _release(kubernetes: KubePort, cluster: str) -> str:
+    """Return the release of a MiniCluster."""
+    with refusals():
+        owner = kubernetes.get("job", cluster) or kubernetes.get("configmap", f"{cluster}-config")
+    return release_of(owner) if owner else cluster
+
+
+def _tell(kubernetes: KubePort, release: str, there: Contents, say: Say, agree: Agree) -> None:
+    """Say what goes, and let a person agree if anything is lost. Raises StateError."""
+    lost = [_tell_jobs(kubernetes, cluster, say) for cluster in there.clusters]
+    more = [*(f"MiniCluster {name}" for name in there.clusters if len(there.clusters) > 1), *there.others]
+    if more:
+        say(f"the release {release} has more than one MiniCluster, and all of it goes: {', '.join(more)}")
+    if more or any(lost):
+        agree(f"Remove {release}?", bool(more))
+
+
+def _tell_jobs(kubernetes: KubePort, name: str, say: Say) -> bool:
+    """Say what happens to the jobs of a MiniCluster; return whether any are lost."""
+    cluster = Cluster(kubernetes, name)
+    with refusals():
+        job = cluster.read_job()
+        if not job or end_of(name, job):
+            return False
+        lead = cluster.read_lead()
+    keeps = leaving.keeps_queue(job)
+    going = leaving.find_going(kubernetes, lead, leaving.on_stop(job))
+    return leaving.tell(name, going, "its nodes", leaving.of_pods(job, keeps_queue=keeps), say)
+
+
+def _wait_for_pods(kubernetes: KubePort, name: str, seconds: float) -> None:
+    """Wait until all brokers of a MiniCluster are gone. Raises StateError."""
+    end = time.monotonic() + seconds
+    while True:
+        with refusals():
+            pods = kubernetes.select("pods", broker_pods(name))["items"]
+        if not pods:
+            return
+        if time.monotonic() >= end:
+            names = ", ".join(sorted(pod["metadata"]["name"] for pod in pods))
+            raise StateError(f"the release of {name} is removed, but not its pods within {seconds:g} s: {names}")
+        time.sleep(REMOVAL_POLL_SECONDS)

@@ -1,0 +1,94 @@
+"""A release that is asked for in words, such as `--image` and `--nodes`, on top of a user's values."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from minicluster.errors import ToolError
+from minicluster.kube.port import KubePort
+from minicluster.release import helm
+from minicluster.render.model import may_run_flux
+from minicluster.render.stream import parse, split
+
+
+@dataclass(frozen=True)
+class AskedRelease:
+    """What is asked; None and "" leave a value as the chart or the user's values have it."""
+
+    name: str
+    image: str = ""
+    nodes: int | None = None
+    cpu: str = ""
+    memory: str = ""
+    gpus: int | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    files: Sequence[str] = ()  #: values files, which override ``values``
+    sets: Sequence[str] = ()  #: KEY=VALUE, as Helm takes it; they override everything else
+
+    @property
+    def given(self) -> list[str]:
+        """Helm's options for the user's files and what is set."""
+        return [*(f"--values={file}" for file in self.files), *(f"--set={text}" for text in self.sets)]
+
+
+def of_container(index: int, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of a container, by their paths in the values of the release, without those that are empty."""
+    return {f"containers[{index}].{path}": value for path, value in values.items() if value}
+
+
+def node_values(asked: AskedRelease) -> dict[str, Any]:
+    """Return what the runner is on each node, by its paths in the container."""
+    found: dict[str, Any] = {"image": asked.image}
+    for name, amount in (("cpu", asked.cpu), ("memory", asked.memory)):
+        found |= {f"resources.limits.{name}": amount, f"resources.requests.{name}": amount}
+    # Kubernetes takes the limit of an extended resource as its request
+    return found | {r"resources.limits.nvidia\.com/gpu": "" if asked.gpus is None else str(asked.gpus)}
+
+
+def set_words(values: Mapping[str, Any]) -> list[str]:
+    """Return the options by which Helm merges values by their paths, also into a list of the user's."""
+    return [f"--set-json={path}={json.dumps(value, ensure_ascii=False)}" for path, value in values.items()]
+
+
+class Runner(NamedTuple):
+    """What runs Flux, as far as the user's values have it."""
+
+    cluster: str  #: name of the MiniCluster
+    number: int  #: of the container
+    container: Mapping[str, Any]  #: empty where the values have none
+
+
+def find_runner(asked: AskedRelease, values: Mapping[str, Any]) -> Runner:
+    """Return what runs Flux; ``values`` are ours, by their paths. Helm reads the user's. Raises ToolError."""
+    name, containers = _containers(asked, values)
+    # where all say that they are not, the chart refuses
+    index = next(iter(may_run_flux(containers)), 0)
+    return Runner(name, index, containers[index] if containers else {})
+
+
+def _containers(asked: AskedRelease, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    if not asked.given:
+        found = asked.values.get("containers")
+        return asked.name, [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
+    words = [*asked.given, *set_words(values)]
+    made = document(helm.template(helm.OfflineRelease(asked.name, "default", words)))
+    return made["metadata"]["name"], json.loads(made["spec"])["containers"]
+
+
+def document(rendered: bytes) -> dict[str, Any]:
+    """Return the hand-over document in what Helm renders."""
+    return next(filter(None, map(parse, split(rendered))))
+
+
+def words_of_install(asked: AskedRelease, values: Iterable[str], *options: str) -> list[str]:
+    """Return the words by which Helm installs a release; ``values`` are its options for them."""
+    return ["install", asked.name, str(helm.CHART), *values, *options, "--post-renderer", "minicluster"]
+
+
+def run_install(kubernetes: KubePort, words: Sequence[str], values: Mapping[str, Any] | None = None) -> None:
+    """Install a release, with the values of `--values -`. Raises ToolError, after which a part of it may be there."""
+    try:
+        kubernetes.helm(*words, stdin="" if values is None else helm.values_text(values))
+    except ToolError as error:
+        raise ToolError(helm.explain(error)) from None

@@ -1,0 +1,116 @@
+"""A MiniCluster for everyday work: the values that the words of `minicluster create` become."""
+
+import re
+import shlex
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from minicluster import yamlio
+from minicluster.errors import StateError, ToolError
+from minicluster.kube.port import KubePort
+from minicluster.release import helm
+from minicluster.release.asked import (
+    AskedRelease,
+    find_runner,
+    node_values,
+    of_container,
+    run_install,
+    set_words,
+    words_of_install,
+)
+
+#: Where the nodes share a volume, and the file of the report on it
+DATA, REPORT = "/data", "/data/jobs.jsonl"
+#: The value by which all pods run on one Kubernetes node, and the labels that it needs
+TOGETHER = "pod.template.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+INSTANCE, HOSTNAME = "app.kubernetes.io/instance", "kubernetes.io/hostname"
+#: A chart without values of its own, which prints those that it gets
+BARE_CHART = {
+    "Chart.yaml": "{apiVersion: v2, name: values, version: 0.0.0}",
+    "templates/values.yaml": "{{ toJson .Values }}",
+}
+
+
+class Keep(NamedTuple):
+    """What is kept when pods go, and after the release."""
+
+    capacity: str  #: of each claim, a quantity
+    storage_class: str = ""  #: "": the default one
+    of_one_node: str = ""  #: the class, in words, if only one Kubernetes node at a time can mount its volumes
+
+
+@dataclass(frozen=True)
+class Created(AskedRelease):
+    """What is asked of a MiniCluster that stays."""
+
+    most: int | None = None  #: nodes
+    autoscales: bool = False
+    keep: Keep | None = None
+
+
+def value_words(asked: Created) -> list[str]:
+    """Return Helm's options for the values. Raises ToolError for values that Helm refuses."""
+    own = _values(asked)
+    runner = find_runner(asked, own)
+    container = node_values(asked)
+    if asked.keep:
+        container |= {"volumes.data.path": DATA, **_claim("volumes.data.", asked.keep), "volumes.data.keep": True}
+    if asked.keep and asked.keep.of_one_node:
+        own[TOGETHER] = [{"labelSelector": {"matchLabels": {INSTANCE: runner.cluster}}, "topologyKey": HOSTNAME}]
+    return [*asked.given, *set_words({**own, **of_container(runner.number, container)})]
+
+
+def _values(asked: Created) -> dict[str, Any]:
+    """Return the values that are not of a container, by their paths."""
+    # `minicluster jobs` shows the jobs after the end, too
+    found: dict[str, Any] = {"size": asked.nodes, "maxSize": asked.most, "report.log": True}
+    if asked.autoscales:
+        found |= {"autoscaling.enabled": True, "autoscaling.min": asked.nodes}
+    if asked.keep:
+        found |= {"report.path": REPORT, **_claim("state.", asked.keep)}
+    return {path: value for path, value in found.items() if value is not None}
+
+
+def _claim(prefix: str, keep: Keep) -> dict[str, Any]:
+    modes = ["ReadWriteOnce"] if keep.of_one_node else None
+    found = {"capacity": keep.capacity, "storageClass": keep.storage_class, "accessModes": modes}
+    return {prefix + field: value for field, value in found.items() if value}
+
+
+def install(kubernetes: KubePort, asked: Created) -> str:
+    """Install the release; return the command line that did it, for a shell. Raises ToolError, StateError."""
+    helm.check_name(asked.name)
+    words = words_of_install(asked, value_words(asked))
+    try:
+        run_install(kubernetes, words)
+    except ToolError as error:
+        if re.search("cannot re-?use a name", str(error)):
+            raise StateError(
+                f"there is a release {asked.name} in {kubernetes} already: take another name, or remove it by "
+                f"`minicluster delete {asked.name}`"
+            ) from None
+        raise
+    return command_line(kubernetes, words)
+
+
+def command_line(kubernetes: KubePort, words: Sequence[str]) -> str:
+    """Return a command of Helm as a person types it."""
+    where = {"--namespace": kubernetes.namespace, "--kube-context": kubernetes.context}
+    return shlex.join(["helm", *words, *(word for pair in where.items() if pair[1] for word in pair)])
+
+
+def values_file(asked: Created) -> str:
+    """Return the values as a file to go on with, those of the user's files among them. Raises ToolError."""
+    helm.check_name(asked.name)
+    words = value_words(asked)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in BARE_CHART.items():
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        rendered = helm.template(helm.OfflineRelease(asked.name, "default", words, chart=folder))
+    line = shlex.join(["helm", *words_of_install(asked, ["--values", "FILE"])])
+    return f"# {line}\n{yamlio.dump(yamlio.load(rendered)).decode().removeprefix('---').lstrip()}"

@@ -1,0 +1,174 @@
+"""A release by `minicluster create`: its values, its command line, and what its storage class offers."""
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+from fake_kube import FakeKube, forbidden
+from minicluster.errors import StateError, ToolError
+from minicluster.live.creation import remark, with_storage
+from minicluster.release import created, helm
+from minicluster.release.contents import Contents, contents
+from minicluster.release.created import Created, Keep, command_line, value_words
+from minicluster.release.storage import CLASSES, StorageClass, find_class
+from minicluster.tool import CommandError
+
+
+def values(asked: Created) -> dict[str, Any]:
+    """Return the values that Helm is given, by their paths."""
+    found = [word.removeprefix("--set-json=").partition("=") for word in value_words(asked)]
+    return {path: json.loads(text) for path, _, text in found}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, {}),
+        ({"image": "a:1", "nodes": 2, "most": 8}, {"size": 2, "maxSize": 8, "containers[0].image": "a:1"}),
+        (
+            {"nodes": 1, "most": 4, "autoscales": True},
+            {"size": 1, "maxSize": 4, "autoscaling.enabled": True, "autoscaling.min": 1},
+        ),
+        (
+            {"keep": Keep("10Gi")},
+            {
+                "report.path": "/data/jobs.jsonl",
+                "state.capacity": "10Gi",
+                "containers[0].volumes.data.path": "/data",
+                "containers[0].volumes.data.capacity": "10Gi",
+                "containers[0].volumes.data.keep": True,
+            },
+        ),
+        (
+            {"keep": Keep("1Gi", "near", "near (x)")},
+            {
+                "report.path": "/data/jobs.jsonl",
+                "state.capacity": "1Gi",
+                "state.storageClass": "near",
+                "state.accessModes": ["ReadWriteOnce"],
+                "containers[0].volumes.data.path": "/data",
+                "containers[0].volumes.data.capacity": "1Gi",
+                "containers[0].volumes.data.storageClass": "near",
+                "containers[0].volumes.data.accessModes": ["ReadWriteOnce"],
+                "containers[0].volumes.data.keep": True,
+                "pod.template.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "labelSelector": {"matchLabels": {"app.kubernetes.io/instance": "demo"}},
+                        "topologyKey": "kubernetes.io/hostname",
+                    }
+                ],
+            },
+        ),
+    ],
+    ids=str,
+)
+def test_words_become_values(asked: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert values(Created("demo", **asked)) == {"report.log": True, **expected}
+
+
+def test_the_command_line_is_one_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, ...]] = []
+    monkeypatch.setattr(FakeKube, "helm", lambda _, *words, **__: ran.append(words) or "", raising=False)
+    line = created.install(FakeKube(context="c d", namespace="lab"), Created("demo", image="a b'c"))
+    assert shlex.split(line) == ["helm", *ran[0], "--namespace", "lab", "--kube-context", "c d"]
+    assert command_line(FakeKube(), ["install", "a"]) == "helm install a"
+
+
+@pytest.mark.parametrize(
+    "said", ["cannot re-use a name that is still in use", "cannot reuse a name that is still in use"]
+)
+def test_a_name_that_is_taken_is_refused_in_our_words(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise CommandError("helm install", f"INSTALLATION FAILED: {said}")
+
+    monkeypatch.setattr(FakeKube, "helm", fail, raising=False)
+    with pytest.raises(StateError, match=r"^there is a release demo in .* already: take another name, or remove it by"):
+        created.install(FakeKube(namespace="lab"), Created("demo"))
+    with pytest.raises(ToolError, match="'a b' can't be a release's name"):
+        created.install(FakeKube(), Created("a b"))
+
+
+def storage(name: str, provisioner: str, *, is_default: bool = False) -> dict[str, Any]:
+    notes = {"storageclass.kubernetes.io/is-default-class": "true"} if is_default else {}
+    return {"metadata": {"name": name, "annotations": notes}, "provisioner": provisioner}
+
+
+NEAR, FAR = storage("near", "rancher.io/local-path", is_default=True), storage("far", "nfs.csi.k8s.io")
+
+
+def test_a_class_is_found_by_its_name_or_as_the_default() -> None:
+    kube = FakeKube(has={CLASSES: [FAR, NEAR]})
+    assert find_class(kube, "") == StorageClass("near", "rancher.io/local-path")
+    assert find_class(kube, "far") == StorageClass("far", "nfs.csi.k8s.io")
+    with pytest.raises(StateError, match=r"^there is no storage class no, .*: give SIZE@CLASS; there are far, near$"):
+        find_class(kube, "no")
+    with pytest.raises(StateError, match=r"^there is no default storage class, of which .* there are none$"):
+        find_class(FakeKube(has={CLASSES: []}), "")
+    assert find_class(FakeKube(has={CLASSES: forbidden("storageclasses")}), "") is None
+
+
+@pytest.mark.parametrize(
+    ("keep", "sizes", "is_of_one_node"),
+    [
+        (Keep("1Gi"), {"nodes": 2}, True),
+        (Keep("1Gi", "near"), {"most": 2}, True),
+        (Keep("1Gi"), {"nodes": 1}, False),
+        (Keep("1Gi", "far"), {"nodes": 2}, False),
+    ],
+)
+def test_several_nodes_share_a_volume_of_one_node_on_that_node(
+    keep: Keep, sizes: dict[str, int], is_of_one_node: bool
+) -> None:
+    kube = FakeKube(has={CLASSES: [NEAR, FAR]})
+    found = with_storage(kube, Created("demo", keep=keep, **sizes))  # type: ignore[arg-type]
+    near = "near (rancher.io/local-path)" if is_of_one_node else ""
+    assert found.keep == keep._replace(of_one_node=near)
+    assert remark(found).startswith(f"the storage class {near} has ") == is_of_one_node
+
+
+def test_the_contents_of_a_release_are_told_apart() -> None:
+    ours = "labels: {app.kubernetes.io/name: minicluster}"
+    record = 'annotations: {minicluster/immutable: "{}"}'
+    kept = "annotations: {helm.sh/resource-policy: keep}"
+    manifest = f"""---
+kind: ConfigMap
+metadata: {{name: page}}
+---
+kind: Job
+metadata: {{name: a, {ours}, {record}}}
+---
+kind: Job
+metadata: {{name: a-gpu, labels: {{app.kubernetes.io/name: minicluster, minicluster/group: gpu}}, {record}}}
+---
+kind: PersistentVolumeClaim
+metadata: {{name: a-state, {ours}, {kept}}}
+---
+kind: PersistentVolumeClaim
+metadata: {{name: a-more, {ours}}}
+"""
+    assert contents(manifest.encode()) == Contents(True, ["a"], ["ConfigMap page"], ["a-state"])
+    assert contents(b"---\n# nothing\n") == Contents(False, [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        # Helm 4, Helm 3, a template's fail, the schema
+        ("YAML parse error on minicluster: size is 7: no [the rest of this line is Helm's]: error x", "size is 7: no"),
+        (
+            "error while running command /a/minicluster. error output:\nminicluster: warning: w\n"
+            "minicluster: size is 7: no\n: exit status 1",
+            "size is 7: no",
+        ),
+        ("execution error at (minicluster/templates/a.yaml:1:4): size is 7: no", "size is 7: no"),
+        (
+            "values don't meet the specifications of the schema(s) in the following chart(s):\nminicluster:\n"
+            "- at '/size': no",
+            "at '/size': no",
+        ),
+        ("no answer within 300 s", "helm upgrade: UPGRADE FAILED: no answer within 300 s"),
+    ],
+)
+def test_the_reason_of_a_failed_helm_is_ours_alone(said: str, reason: str) -> None:
+    assert helm.explain(CommandError("helm upgrade", f"UPGRADE FAILED: {said}")) == reason
