@@ -5,14 +5,13 @@
 
 import os
 import posixpath
-import shutil
 import subprocess
 import tarfile
 import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
@@ -25,6 +24,7 @@ from minicluster.errors import StateError
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.lead.ask import program_words
 from minicluster.lead.program import first_line
+from minicluster.live.archive import Counted, Transfer, extract
 from minicluster.live.lookup import refusals
 from minicluster.live.run import run_program
 from minicluster.streams import Say
@@ -41,8 +41,6 @@ if [ -d "$1" ]; then echo folder; elif [ -e "$1" ]; then echo file; fi
 #: What GNU tar says that explains no failure
 TAR_NOTES = ("tar: Removing leading ", "tar: Exiting with failure status", "tar: Error is not recoverable")
 BROKEN = "the connection to the pod broke: run it again"
-#: The most names in a message
-SHOWN_NAMES = 5
 
 
 def split(text: str) -> tuple[str, str]:
@@ -67,17 +65,21 @@ def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: S
         raise StateError(f"{path}: there is no folder {folder} on {node}: write {folder}/ to make it")
     if not kind and not Path(source).is_dir():
         _refuse_name(path, own, f" on {node}")
-    left = _LeftOut()
-    with place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as process:
+    is_folder = Path(source).is_dir()
+    transfer = Transfer(source, _named(node, posixpath.join(folder, name)), say, is_folder, _size(source))
+    with (
+        streams.waiting(),
+        place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as process,
+    ):
         assert process.stdin  # noqa: S101 - a pipe
+        counted = cast("IO[bytes]", Counted(process.stdin, transfer))
         # tar may end early, and says why. GNU's format has names of any length, and any tar knows it
         with (
             suppress(BrokenPipeError),
-            tarfile.open(fileobj=process.stdin, mode="w|", format=tarfile.GNU_FORMAT) as archive,
+            tarfile.open(fileobj=counted, mode="w|", format=tarfile.GNU_FORMAT) as archive,
         ):
-            archive.add(os.path.realpath(source), name, filter=left.without_owner)
-    left.tell(say)
-    say(f"wrote {posixpath.join(folder, name)} on {node}")
+            archive.add(os.path.realpath(source), name, filter=transfer.without_owner)
+    transfer.tell()
     return folder, name
 
 
@@ -95,21 +97,33 @@ def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: S
     # a link is followed when it is the path itself
     words = ("-cf", "-", "-C", place.path, ".") if kind == "folder" else ("-chf", "-", "-C", parent, f"./{name}")
     above = 0 if kind == "folder" else 1
-    left, is_whole = _LeftOut(), True
-    with place.tar(words=words, stdout=subprocess.PIPE) as process:
+    transfer, is_whole = Transfer(_named(node, place.path), str(goal), say, kind == "folder"), True
+    with streams.waiting(), place.tar(words=words, stdout=subprocess.PIPE) as process:
         assert process.stdout  # noqa: S101 - a pipe
+        counted = cast("IO[bytes]", Counted(process.stdout, transfer))
         try:
-            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+            with tarfile.open(fileobj=counted, mode="r|") as archive:
                 for member in archive:
-                    _extract(archive, member, above, goal, left)
+                    extract(archive, member, above, goal, transfer)
         except tarfile.ReadError:
             is_whole = False  # most often tar says why
         while process.stdout.read(1 << 16):
             pass
     if not is_whole:
         raise StateError(f"{path}: {BROKEN}")
-    left.tell(say)
-    say(f"wrote {goal}")
+    transfer.tell()
+
+
+def _named(node: Node, path: str) -> str:
+    """Return a path on a node as a person writes it."""
+    return f"{node.host}:{path.removeprefix('./')}"
+
+
+def _size(source: str) -> int:
+    """Return the bytes of a local file, or of the files in a folder."""
+    path = Path(source)
+    paths = path.rglob("*") if path.is_dir() else [path]
+    return sum(each.lstat().st_size for each in paths if each.is_file())
 
 
 def _refuse_name(target: str, own: str, where: str) -> None:
@@ -190,50 +204,3 @@ class _Place:
         why = next((line.removeprefix("error: ") for line in told if line.strip()), BROKEN)
         way = ": ask for a Role that allows it" if CommandError("kubectl exec", why).is_forbidden else ""
         return StateError(f"{self.given}: {why}{way}")
-
-
-@dataclass
-class _LeftOut:
-    """What is not copied: neither a file nor a folder."""
-
-    names: list[str] = field(default_factory=list)
-
-    def without_owner(self, member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        """Return a local file or folder as it is in the archive: there it belongs to the container's user."""
-        if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-            self.names.append(member.name)
-            return None
-        member.uid = member.gid = 0
-        member.uname = member.gname = ""
-        return member
-
-    def tell(self, say: Say) -> None:
-        """Name some of it."""
-        more = len(self.names) - SHOWN_NAMES
-        if self.names:
-            also = f" and {more} more" if more > 0 else ""
-            say(f"left out, because they are neither files nor folders: {', '.join(self.names[:SHOWN_NAMES])}{also}")
-
-
-def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, above: int, goal: Path, left: _LeftOut) -> None:
-    """Write a member of an archive below a path. Links are left out: they could lead other members elsewhere."""
-    target = _below(goal, member.name, above)
-    if member.isdir():
-        target.mkdir(parents=True, exist_ok=True)
-    elif member.isfile() or member.islnk():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if member.islnk():
-            shutil.copyfile(_below(goal, member.linkname, above), target)
-        else:
-            with target.open("wb") as file:
-                shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(member)), file)
-        target.chmod(member.mode & 0o777)
-    else:
-        left.names.append(member.name)
-
-
-def _below(goal: Path, name: str, above: int) -> Path:
-    parts = PurePosixPath(name).parts
-    if ".." in parts or name.startswith("/"):
-        raise StateError(f"the pod's tar names {name}, which is outside of what was asked for: look at its image")
-    return goal.joinpath(*parts[above:])

@@ -12,7 +12,7 @@ from minicluster.kube.port import KubePort
 from minicluster.live.loglines import LogPart, NewLines
 from minicluster.live.lookup import Cluster, find, refusals, refuse_forbidden
 from minicluster.live.running import absence
-from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see
+from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see, step_of
 from minicluster.live.watch import looks, looks_at
 from minicluster.streams import Say
 
@@ -78,7 +78,7 @@ def to_end(cluster: Cluster, container: str, say: Say) -> Generator[LogPart, Non
     """
     kubernetes, name = cluster.kubernetes, cluster.name
     log, tell = _FollowedLog(kubernetes, container, "the lead", say), StateTeller(kubernetes, name, say)
-    with tell.at_deadline():
+    with tell.waiting():
         for job, lead in looks(cluster, say):
             end = end_with(name, job, lead)
             yield from log.new(lead, is_over=bool(end))
@@ -88,6 +88,7 @@ def to_end(cluster: Cluster, container: str, say: Say) -> Generator[LogPart, Non
                 tell(job, lead)
             else:
                 tell.forget()
+                say(step_of(name, "Running", "Running", is_quiet=True))
     raise AssertionError  # looks only ends with an error
 
 

@@ -186,7 +186,7 @@ def _wait(one: Replacement, timeout: float) -> None:
     cluster = one.cluster.within(timeout)
     tell = StateTeller(cluster.kubernetes, cluster.name, one.say)
     stuck = None
-    with tell.at_deadline():
+    with tell.waiting():
         for job, lead in looks(cluster, one.say):
             if lead and lead.is_ready:
                 return
