@@ -62,7 +62,7 @@ def run_matrix(kubernetes: Kubernetes, asked: Oneshot, matrix: Matrix, say: Say)
                 say(wrong(f"size {size}: {error}"))
     _draw(found, say)
     ends = [found.record(*run) for run in matrix.runs()]
-    good = sum(bool(end) and end["exit_code"] == 0 for end in ends)
+    good = sum(end["exit_code"] == 0 for end in ends if end)
     text = f"{good} of {len(ends)} runs have ended with exit code 0, see {matrix.folder}"
     say(Told(text, "well" if good == len(ends) else "wrong"))
     return 0 if good == len(ends) else 1
