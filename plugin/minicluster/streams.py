@@ -56,7 +56,7 @@ def _show(text: str) -> None:
     if not isinstance(text, Step):
         _Shown.screen.say(f"{program()}: ", text)
     elif _Shown.waits:
-        _Shown.screen.show(f"{program()}: ", text)
+        _Shown.screen.show(text)
     elif not text.is_quiet:
         _Shown.screen.say(f"{program()}: ", text)
 

@@ -116,7 +116,7 @@ class Screen:
         self.file = file
         self._console = _console(file)
         self._live: Live | None = None
-        self._prefix, self._step, self._begin = "", Step(""), 0.0
+        self._step, self._begin = Step(""), 0.0
 
     def say(self, prefix: str, text: str) -> None:
         """Print a line, above that of a wait."""
@@ -125,13 +125,13 @@ class Screen:
         style = STYLES[text.tone] if isinstance(text, Told) else ""
         self._console.print(Text.assemble((prefix, "dim"), (one_line(text), style)), soft_wrap=True)
 
-    def show(self, prefix: str, step: Step) -> None:
+    def show(self, step: Step) -> None:
         """Show a step on the line of a wait."""
         from rich.live import Live  # noqa: PLC0415 - see the top
 
         if self._live is None or step.phase != self._step.phase:
             self._begin = time.monotonic()
-        self._prefix, self._step = prefix, step
+        self._step = step
         if self._live:
             self._live.refresh()
             return
@@ -160,7 +160,7 @@ class Screen:
         step, now = self._step, time.monotonic()
         line = Table.grid(padding=(0, 1))
         line.add_column(overflow="fold")
-        cells: list[RenderableType] = [Text.assemble((self._prefix, "dim"), (one_line(step), STYLES[step.tone]))]
+        cells: list[RenderableType] = [Text(one_line(step), STYLES[step.tone])]
         said = clock(now - self._begin)
         if step.share:
             done, total, end = step.share
