@@ -99,12 +99,19 @@ class Key(NamedTuple):
     about: str
     cell: Callable[[Any], str] = str
     may_break: bool = False  #: on a narrow terminal
+    is_dull: Callable[[Row], bool] = lambda _: False  #: whether it says nothing; a terminal shows no column of these
 
 
 LIST_KEYS = (
     Key("name", lambda listed: listed.name, "text", may_break=True),
     Key("namespace", lambda listed: listed.job.namespace, "text", may_break=True),
-    Key("release", lambda listed: release_of(listed.item), "text", may_break=True),
+    Key(
+        "release",
+        lambda listed: release_of(listed.item),
+        "text",
+        may_break=True,
+        is_dull=lambda row: bool(row["release"] == row["name"]),
+    ),
     Key(
         "size",
         lambda listed: listed.job.size + sum(size_of(group) for group in listed.groups),
@@ -116,6 +123,7 @@ LIST_KEYS = (
         "{name: size}",
         _sizes,
         may_break=True,
+        is_dull=lambda row: not row["groups"],
     ),
     Key(
         "ready",
@@ -141,6 +149,8 @@ LIST_KEYS = (
 def table(rows: Sequence[Row], everywhere: bool, width: int = 0) -> str:
     """Return the rows as `in_columns` does; the namespace comes first, if it isn't the same for all."""
     keys = sorted(LIST_KEYS, key=lambda key: key.name != "namespace")[0 if everywhere else 1 :]
+    if width:
+        keys = [key for key in keys if not all(map(key.is_dull, rows))]
     return in_columns(list(map(_column, keys)), rows, width)
 
 
@@ -150,4 +160,6 @@ def _column(key: Key) -> Column:
         lambda row: key.cell(row[key.name]),
         lambda row: CLUSTER_TONES.get(row["state"], "") if key.name == "state" else "",
         key.may_break,
+        # a line may end after each comma
+        lambda row: key.cell(row[key.name]).replace(",", ", ").replace(",  ", ", "),
     )

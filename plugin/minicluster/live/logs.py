@@ -80,15 +80,15 @@ def to_end(cluster: Cluster, container: str, say: Say) -> Generator[LogPart, Non
     log, tell = _FollowedLog(kubernetes, container, "the lead", say), StateTeller(kubernetes, name, say)
     with tell.waiting():
         for job, lead in looks(cluster, say):
-            end = end_with(name, job, lead)
+            end, is_running = end_with(name, job, lead), bool(lead and lead.pod.phase == "Running")
+            if is_running and not end:
+                tell.forget()
+                say(step_of(name, "Running", "Running", is_quiet=True))
             yield from log.new(lead, is_over=bool(end))
             if end:
                 return end_in_words(kubernetes, name, job, lead) or end, lead
-            if not lead or lead.pod.phase != "Running":
+            if not is_running:
                 tell(job, lead)
-            else:
-                tell.forget()
-                say(step_of(name, "Running", "Running", is_quiet=True))
     raise AssertionError  # looks only ends with an error
 
 

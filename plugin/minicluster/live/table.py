@@ -223,9 +223,8 @@ def _fitted(columns: Sequence[Column], rows: Sequence[Any], width: int) -> str:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        # a head of two words may have two lines
-        no_wrap = not (column.may_break or " " in column.head)
-        table.add_column(Text(column.head), no_wrap=no_wrap, overflow="fold", vertical="top")
+        # the first word says enough
+        table.add_column(Text(column.head.split()[0]), no_wrap=not column.may_break, overflow="fold")
     for row in rows:
         cells = ((column, (column.brief or column.cell)(row)) for column in columns)
         table.add_row(*(Text(one_line(cell), STYLES[column.tone(row)]) for column, cell in cells))
