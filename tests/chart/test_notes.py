@@ -78,9 +78,7 @@ SHAPES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "suspended": (
         {"size": 2, "maxSize": 8, "suspend": True},
-        IDLE.replace(
-            "brokers.\n", "brokers.\nIt is suspended, and starts after an upgrade with suspend=false.\n", 1
-        ),
+        IDLE.replace("brokers.\n", "brokers.\nIt is suspended, and starts after an upgrade with suspend=false.\n", 1),
     ),
     "no socket": (
         {"size": 2, "maxSize": 8, "containers": [{"command": "hostname"}], "flux": {"disableSocket": True}},

@@ -28,6 +28,7 @@ from minicluster.live.archive import Counted, Transfer, extract
 from minicluster.live.lookup import refusals
 from minicluster.live.run import run_program
 from minicluster.streams import Say
+from minicluster.terminal import well
 from minicluster.tool import NOISE, CommandError
 
 #: Prints what the first path is, nothing if there is none; says when tar is missing, or the second path is no folder.
@@ -132,7 +133,7 @@ def _refuse_name(target: str, own: str, where: str) -> None:
         raise StateError(f"there is no {target}{where}: write {target}/ to make that folder, or {target}/{own}")
 
 
-def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str) -> int:
+def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str, say: Say) -> int:
     """Bring a file or folder of the lead to all other nodes; return the exit code. Names nodes that are down."""
     with refusals():
         pods = kubernetes.select("pods", broker_pods(lead.cluster))
@@ -144,7 +145,10 @@ def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str) -> in
     ]
     key = f"minicluster-{uuid.uuid4().hex}"
     words = program_words(lead, folder, name, key, streams.program(), *hosts)
-    return run_program(kubernetes, lead, words, first_line("distribute"))
+    code = run_program(kubernetes, lead, words, first_line("distribute"))
+    if not code and len(hosts) > 1:
+        say(well("the other nodes have it, too"))
+    return code
 
 
 @dataclass(frozen=True)

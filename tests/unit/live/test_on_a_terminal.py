@@ -141,7 +141,7 @@ def test_jobs_fit_80_columns(tmp_path: Path) -> None:
         "                           ],demo-gpu-[0",
         "                           -12]",
     ]
-    assert (seen.colours["green"], seen.colours["red"]) == ("COMPLETED RUNNING", "FAILED")
+    assert (seen.colours["green"], seen.colours["red"]) == ("COMPLETEDRUNNING", "FAILED")
     assert seen.colours["brown"] == "PENDING"
 
 
