@@ -24,6 +24,7 @@ from minicluster.live.reported import find_jobs
 from minicluster.live.scaling import AskedSize, scale
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.wait import wait
+from minicluster.streams import aloud
 from status_samples import CREATED, SETTINGS, ended, flux, job, suspended, workload
 
 TEXT = b"no input\nminicluster: the job failed with exit code 7\n"
@@ -113,7 +114,7 @@ def waited(until: Any) -> Callable[[KubePort], Any]:
 
 def sized(kube: KubePort) -> Any:
     said: list[str] = []
-    scale(kube, "mini", AskedSize(3), 10, said.append)
+    scale(kube, "mini", AskedSize(3), 10, aloud(said.append))
     return said
 
 
