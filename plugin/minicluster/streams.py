@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -55,10 +56,16 @@ def _show(text: str) -> None:
         _Shown.is_within_line = False
     if not isinstance(text, Step):
         _Shown.screen.say(f"{program()}: ", text)
-    elif _Shown.waits:
+    elif _Shown.waits and not _feeds_a_program():
         _Shown.screen.show(text)
     elif not text.is_quiet:
         _Shown.screen.say(f"{program()}: ", text)
+
+
+def _feeds_a_program() -> bool:
+    """Return whether another program gets our output: most often it writes to the same terminal."""
+    mode = os.fstat(1).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 @contextmanager

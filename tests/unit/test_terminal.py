@@ -96,6 +96,18 @@ def test_a_long_reason_is_shown_whole_and_goes_away_whole(tmp_path: Path) -> Non
     assert " ".join(" ".join(widest).replace("0:00", "").split()) == why.strip()
 
 
+def test_a_program_that_reads_the_output_has_the_terminal_for_itself(tmp_path: Path) -> None:
+    text = "with streams.waiting():\n    say(Step('x'))\n    say(Step('y', is_quiet=True))\n    streams.write(b'z')"
+    path = tmp_path / "script.py"
+    path.write_text(f"from minicluster import streams\nfrom minicluster.terminal import *\nsay = streams.say\n{text}")
+    seen = look(["sh", "-c", f"{sys.executable} {path} | cat"], os.environ)
+    assert seen.last == ["minicluster: x", "z"]
+    # a file is no such program
+    seen = look(["sh", "-c", f"{sys.executable} {path} >{tmp_path}/out"], os.environ)
+    assert (seen.last, (tmp_path / "out").read_text()) == ([], "z")
+    assert [line for shown in seen.screens for line in shown][-1].startswith("y 0:0")
+
+
 @pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"NO_COLOR": "1"}], ids=str)
 def test_a_terminal_that_wants_no_colours_has_none(tmp_path: Path, env: dict[str, str]) -> None:
     text = "with streams.waiting():\n    say(Step('x'))\n    say(Step('y', is_quiet=True))\nsay(wrong('no'))"

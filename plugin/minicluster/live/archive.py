@@ -14,7 +14,7 @@ from minicluster.terminal import Share, Step, well
 #: The most names in a message
 SHOWN_NAMES = 5
 #: Seconds between two steps, and until the time that is left is estimated
-STEP_SECONDS, SLOW_SECONDS = 0.25, 2.0
+SHOWN_SECONDS, SLOW_SECONDS = 0.25, 2.0
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Transfer:
         """Show that so many more bytes have come, unless that was shown just now."""
         self._done += number
         now = time.monotonic()
-        if now - self._shown >= STEP_SECONDS:
+        if now - self._shown >= SHOWN_SECONDS:
             self._shown = now
             self.say(Step(f"copying {self.source} to {self.target}", "", self._share(now), is_quiet=True))
 
