@@ -83,7 +83,7 @@ class _RunTeller:
 
     def _share(self) -> Share:
         left, end = self._missing - self._ran, None
-        if self._ran:
+        if self._ran and left:
             end = time.monotonic() + (time.monotonic() - self._begin) / self._ran * left
         return Share(self._total - left, self._total, end)
 

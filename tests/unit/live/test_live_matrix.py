@@ -3,6 +3,7 @@
 import csv
 import json
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from live_kubectl import Kubectl, say
 from minicluster.cluster.words import END_REASONS
 from minicluster.render import defaults
 from minicluster.render.stream import API_GROUP
+from screens import look
 from status_samples import job
 
 from tools.clients import Done, until
@@ -154,6 +156,16 @@ def test_a_matrix_runs_each_size_and_leaves_its_results(lab: Lab) -> None:
     assert names - {"wall-time.png"} == files
     given = {"size": 2, "maxSize": 2, "tasks": 0, "containers": [{"command": ["work", "a b"]}]}
     assert yaml.safe_load((lab.results / "size-2" / "given.yaml").read_text()) == given
+
+
+def test_a_matrix_shows_on_a_terminal_how_far_it_is(lab: Lab) -> None:
+    lab.flux(FLUX.replace("submit) shift", "submit) shift; sleep 0.5"))
+    seen = look([sys.executable, "-m", "minicluster", *lab.line()], lab.environment)
+    assert [line.removeprefix("minicluster: ") for line in seen.last[:6]] == [*lines(1), *lines(2)]
+    lives = [shown[-1] for shown in seen.screens if shown and " 0:0" in shown[-1]]
+    # the bar of a half is ten columns long
+    assert any(line.startswith(f"run 3 of 4: size 2, iteration 1 {'━' * 10}╺") and "left" in line for line in lives)
+    assert {line.split(" ")[0] for line in lives} == {"installing", "run", "removing"}
 
 
 def test_a_matrix_with_all_its_records_runs_nothing(lab: Lab) -> None:

@@ -1,6 +1,7 @@
 """``minicluster scale`` and ``list``, with stand-ins of kubectl and Helm."""
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
 from minicluster.live.listing import find_all, table
 from minicluster.release import helm
+from screens import look
 from status_samples import CREATED, NOW, SETTINGS, ended, flux, job, pod, suspended, waiting
 
 from tools.clients import Done
@@ -168,6 +170,17 @@ def test_scale_wait_goes_on_after_a_lost_connection(kubectl: Kubectl) -> None:
     assert kubectl.run("scale", "mini", "3", "--wait", "--timeout", "1s") == Done(
         1, "", say("mini in namespace lab: size 2 -> 3", message)
     )
+
+
+def test_scale_wait_shows_on_a_terminal_how_far_it_is(kubectl: Kubectl) -> None:
+    kubectl.tool("helm", HELM)
+    kubectl.has(configmap=None, job=job(size=2))
+    kubectl.flux(CONVERSATION)
+    seen = look([sys.executable, "-m", "minicluster", "scale", "mini", "4", "--wait"], kubectl.environment)
+    assert seen.last == ["minicluster: mini in namespace lab: size 2 -> 4", "minicluster: mini: 4 nodes up"]
+    assert seen.colours["green"] == "mini: 4 nodes up"
+    below = seen.below(seen.last[0])
+    assert below[0].startswith(f"mini: 2 nodes up {'━' * 10}╺{'━' * 9} 0:0")
 
 
 def test_scale_wait_tells_an_end_once(kubectl: Kubectl) -> None:
