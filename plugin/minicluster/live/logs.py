@@ -7,6 +7,7 @@ from minicluster.cluster.hosts import Host, find_host, lead_of
 from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, end_with
 from minicluster.cluster.node import Node
+from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.errors import ChoiceError, KubernetesError, StateError
 from minicluster.kube.port import KubePort
 from minicluster.live.loglines import LogPart, NewLines
@@ -15,6 +16,7 @@ from minicluster.live.running import absence
 from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see, step_of
 from minicluster.live.watch import looks, looks_at
 from minicluster.streams import Say
+from minicluster.terminal import Told
 
 
 def show(cluster: Cluster, host: Host, container: str) -> Iterator[LogPart]:
@@ -50,7 +52,7 @@ def follow(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator[L
     """Yield the same, and the logs of the pods that replace it, until the MiniCluster ends, which is said."""
     if host.is_lead:
         end = yield from to_end(cluster, container, say)
-        say(ended(cluster.name, *end))
+        say(Told(ended(cluster.name, *end), CLUSTER_TONES[end[0][0]]))
     else:
         yield from _of_node(cluster, host, container, say)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any, NamedTuple
 
+from minicluster import streams
 from minicluster.cluster.find import Found
 from minicluster.cluster.job import end_of, release_of
 from minicluster.cluster.lead import Lead
@@ -23,6 +24,7 @@ from minicluster.outage import RETRY_SECONDS
 from minicluster.release import planned, revisions
 from minicluster.release.revisions import Change
 from minicluster.streams import Say
+from minicluster.terminal import Step, well
 
 #: Seconds that one question to the lead takes at most, and how often it is asked
 QUESTION_SECONDS, TRIES = 20.0, 5
@@ -81,7 +83,8 @@ def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say) -> None:
         if refused:
             say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
         if is_live:
-            _settle(one, asked.grace)
+            with streams.waiting():
+                _settle(one, asked.grace)
         remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=is_live and not one.is_half)
     _make(one, change, asked.timeout)
 
@@ -127,7 +130,8 @@ def _settle(one: Replacement, grace: float | None) -> None:
         if not count or (end is not None and time.monotonic() >= end):
             break
         if count != told:
-            one.say(f"{one.cluster.name}: the queue is stopped, {count} running jobs may end; --grace limits that")
+            text = f"{one.cluster.name}: the queue is stopped, {count} running jobs may end; --grace limits that"
+            one.say(Step(text, "stopped"))
         told = count
     if not count:
         return
@@ -178,7 +182,7 @@ def _make(one: Replacement, change: Change, timeout: float) -> None:
                 "run the command again with other values"
             ) from None
         raise StateError(f"{name} was not replaced, {error}: it is rolled back and runs as before") from None
-    one.say(f"{name}: replaced, and its queue goes on")
+    one.say(well(f"{name}: replaced, and its queue goes on"))
 
 
 def _wait(one: Replacement, timeout: float) -> None:

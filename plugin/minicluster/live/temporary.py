@@ -16,7 +16,7 @@ from minicluster.live.run import handle_signals
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
 from minicluster.streams import Say
-from minicluster.terminal import Step
+from minicluster.terminal import Step, wrong
 
 
 class Stopped(KeyboardInterrupt):
@@ -105,7 +105,7 @@ class TemporaryRelease:
 
     def _say_left(self, why: str) -> None:
         self.left = f"{self.asked.name} is left in {self.kubernetes}: {why}: {self.way_out}"
-        self._say(self.left)
+        self._say(wrong(self.left))
 
     @property
     def way_out(self) -> str:
