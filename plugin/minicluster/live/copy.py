@@ -31,13 +31,16 @@ from minicluster.streams import Say
 from minicluster.terminal import well
 from minicluster.tool import NOISE, CommandError
 
-#: Prints what the first path is, nothing if there is none; says when tar is missing, or the second path is no folder.
-#: With a third word a folder is made if there is nothing, and the reason comes last if that fails
+#: Prints what the first path is, and then what has the name of the third word in it: folder, file or nothing. Says when
+#: tar is missing, or the second path is no folder. With a fourth word a folder is made if there is nothing, and the
+#: reason comes last if that fails
 FIND_TARGET = """\
 command -v tar >/dev/null || { echo tarless; exit; }
-[ -z "$3" ] || [ -e "$1" ] || why=$(mkdir -p "$1" 2>&1) || { echo "unmade $why"; exit; }
+[ -z "$4" ] || [ -e "$1" ] || why=$(mkdir -p "$1" 2>&1) || { echo "unmade $why"; exit; }
 [ -d "$2" ] || echo homeless
-if [ -d "$1" ]; then echo folder; elif [ -e "$1" ]; then echo file; fi
+for path in "$1" "$1/$3"; do
+  if [ -d "$path" ]; then echo folder; elif [ -e "$path" ]; then echo file; else echo nothing; fi
+done
 """
 #: What GNU tar says that explains no failure
 TAR_NOTES = ("tar: Removing leading ", "tar: Exiting with failure status", "tar: Error is not recoverable")
@@ -58,15 +61,19 @@ def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: S
     place = _Place(kubernetes, node, path)
     # a folder may be given as . or ..
     own = os.path.basename(os.path.abspath(source)) or "."  # noqa: PTH100, PTH119 - Path has no name for them
-    kind, has_parent = place.look(makes=path.endswith("/"))
+    kind, inner, has_parent = place.look(own, makes=path.endswith("/"))
     folder, name = (place.path, own) if kind == "folder" else posixpath.split(place.path)
+    is_folder = Path(source).is_dir()
     if kind == "file" and path.endswith("/"):
         raise StateError(f"{path} is no folder on {node}, but a file: remove it, or give another path")
     if not kind and not has_parent:
         raise StateError(f"{path}: there is no folder {folder} on {node}: write {folder}/ to make it")
-    if not kind and not Path(source).is_dir():
+    if not kind and not is_folder:
         _refuse_name(path, own, f" on {node}")
-    is_folder = Path(source).is_dir()
+    there = inner if kind == "folder" else kind
+    if there and (there == "folder") != is_folder:
+        # tar would remove what is there, and cp refuses
+        raise StateError(f"{posixpath.join(folder, name)} is a {there} on {node}: remove it, or give another path")
     transfer = Transfer(source, _named(node, posixpath.join(folder, name)), say, is_folder, _size(source))
     with (
         streams.waiting(),
@@ -87,7 +94,7 @@ def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: S
 def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: Say) -> None:
     """Copy a file or folder of a node to this machine, and say where. Raises StateError, OSError for the local file."""
     place = _Place(kubernetes, node, path)
-    kind, _ = place.look()
+    kind, _, _ = place.look()
     if not kind:
         raise StateError(f"{path}: there is no such file or folder on {node}")
     parent, name = posixpath.split(place.path)
@@ -165,12 +172,12 @@ class _Place:
         path = self.given.rstrip("/") or "/"
         return path if path.startswith("/") else f"./{path}"
 
-    def look(self, *, makes: bool = False) -> tuple[str, bool]:
-        """Return `folder`, `file`, or "" if nothing is there, and whether its parent exists. Raises StateError.
+    def look(self, name: str = "", *, makes: bool = False) -> tuple[str, str, bool]:
+        """Return what is there, what has a name in it, and whether its parent exists: `folder`, `file` or "".
 
-        With ``makes`` a folder is made if nothing is there.
+        With ``makes`` a folder is made if nothing is there. Raises StateError.
         """
-        words = ("sh", "-c", FIND_TARGET, "sh", self.path, posixpath.dirname(self.path), "1" if makes else "")
+        words = ("sh", "-c", FIND_TARGET, "sh", self.path, posixpath.dirname(self.path), name, "1" if makes else "")
         try:
             text = self.kubernetes.kubectl(*self.node.pod.exec_words(), *words)
         except CommandError as error:
@@ -181,7 +188,8 @@ class _Place:
             raise StateError(f"container {pod.runner} of pod {pod.name} has no tar: use an image that has it")
         if "unmade" in said:
             raise StateError(f"{self.given}: {text.partition(' ')[2]}")
-        return next((kind for kind in said if kind in ("folder", "file")), ""), "homeless" not in said
+        kind, inner = (each.replace("nothing", "") for each in said[-2:])
+        return kind, inner, "homeless" not in said
 
     @contextmanager
     def tar(self, *options: str, words: tuple[str, ...], **pipe: int) -> Iterator[subprocess.Popen[bytes]]:

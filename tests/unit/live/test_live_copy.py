@@ -255,6 +255,25 @@ def test_no_file_comes_to_be_where_a_folder_was_meant(kubectl: Kubectl, here: Pa
     assert kubectl.run("copy", f"mini:{data}", "results") == copied(f"mini-0:{data}", "results", "4 bytes")
 
 
+def test_a_file_and_a_folder_never_take_each_others_place(kubectl: Kubectl, here: Path, pod_folder: Path) -> None:
+    (here / "one").write_text("text")
+    (here / "two").mkdir()
+    (pod_folder / "one").mkdir()
+    (pod_folder / "two").write_text("kept")
+    for source, target, there, kind in (
+        ("one", f"{pod_folder}", "one", "folder"),
+        ("two", f"{pod_folder}/", "two", "file"),
+        ("two", f"{pod_folder}/two", "two", "file"),
+    ):
+        refused = f"{pod_folder}/{there} is a {kind} on the lead: remove it, or give another path"
+        assert kubectl.run("copy", source, f"mini:{target}") == Done(1, "", say(refused))
+    assert tree(pod_folder) == {"one": "/", "two": "kept"}
+    # and here
+    for source in ("one", "two"):
+        assert kubectl.run("copy", f"mini:{pod_folder}/{source}", ".").code == 1
+    assert tree(here) == {"one": "text", "two": "/"}
+
+
 def test_an_image_without_tar_is_named(kubectl: Kubectl, here: Path) -> None:
     (here / "mine").write_text("")
     kubectl.tool("sh", 'PATH=; exec /bin/sh "$@"')
