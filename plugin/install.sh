@@ -44,7 +44,8 @@ main() {
   step 2 "getting its packages"
   # wheels only: a package that would have to be compiled counts as missing. Python compiles the modules that are used
   problem=$("$environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile \
-    --only-binary :all: --require-hashes --requirement "$HELM_PLUGIN_DIR/requirements.txt" 2>&1) || fail "$(reason "$problem")"
+    --only-binary :all: --require-hashes --requirement "$HELM_PLUGIN_DIR/requirements.txt" 2>&1) ||
+    fail "$(reason "$problem")"
   step 3 "checking that it renders"
   problem=$(minicluster | sh "$HELM_PLUGIN_DIR/run.sh" render --random-curve 2>&1 >/dev/null) ||
     fail "does not render: $(last "$problem")"

@@ -107,7 +107,7 @@ def test_scale_wait_returns_once_the_nodes_are_up(release: Install) -> None:
     assert grown.err.splitlines()[-1] == f"minicluster: {NAME}: 4 nodes up"
     assert run(cluster, "scale", "2", "--wait").code == 0
     assert cluster.up() == "0-1"
-    assert "size is 5, maxSize 4: lower size" in run(cluster, "scale", "5").err
+    assert f"the size 5 is above the maxSize of {NAME}, 4: lower it" in run(cluster, "scale", "5").err
 
 
 def test_scale_of_an_autoscaled_cluster_asks_its_autoscaler(release: Install) -> None:

@@ -77,7 +77,7 @@ def test_files_come_to_all_nodes(release: Install, tmp_path: Path) -> None:
     # the lead is ready before all workers are there
     assert cluster.cluster.run("minicluster", "wait", NAME, "-n", cluster.namespace).code == 0
     done = copied(tmp_path / "source", f"{NAME}-0:/tmp/source", f"{len(NASTY) + 2} files, 25.6 MB")
-    done = done._replace(err=f"{done.err}minicluster: the other nodes have it, too\n")
+    done = Done(0, "", f"{done.err}minicluster: the other nodes have it, too\n")
     assert copy(cluster, "--all", str(tmp_path / "source"), f"{NAME}:/tmp") == done
     sums = [cluster.exec(index, "sh", "-c", SUMS, "sh", "/tmp/source") for index in range(3)]
     assert sums[0].count("\n") == len(NASTY) + 2
