@@ -6,7 +6,15 @@ set -u
 newline='
 '
 
+# step NUMBER TEXT: shows a person where the installation is, on one line of the terminal
+step() {
+  if [ -t 2 ] && [ "${TERM:-dumb}" != dumb ]; then
+    printf '\r\033[K%s' "${2:+minicluster: $1 of 3: $2}" >&2
+  fi
+}
+
 fail() {
+  step 0 ""
   rm -rf "$environment"
   echo "minicluster: $1; then: helm plugin uninstall minicluster, and install it again" >&2
   exit 1
@@ -31,12 +39,17 @@ main() {
   environment=$HELM_PLUGIN_DIR.env
   find_python
   rm -rf "$environment"
+  step 1 "making a Python environment"
   problem=$("$python" -m venv "$environment" 2>&1) || fail "can't make an environment: $(last "$problem")"
-  # wheels only: a package that would have to be compiled counts as missing
-  problem=$("$environment/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
-    --require-hashes --requirement "$HELM_PLUGIN_DIR/requirements.txt" 2>&1) || fail "$(reason "$problem")"
+  step 2 "getting its packages"
+  # wheels only: a package that would have to be compiled counts as missing. Python compiles the modules that are used
+  problem=$("$environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile \
+    --only-binary :all: --require-hashes --requirement "$HELM_PLUGIN_DIR/requirements.txt" 2>&1) ||
+    fail "$(reason "$problem")"
+  step 3 "checking that it renders"
   problem=$(minicluster | sh "$HELM_PLUGIN_DIR/run.sh" render --random-curve 2>&1 >/dev/null) ||
     fail "does not render: $(last "$problem")"
+  step 0 ""
 }
 
 # A document as the chart makes it.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from minicluster import streams
 from minicluster.errors import END, Interrupted, MiniClusterError, OutputError, UsageError
+from minicluster.terminal import wrong
 
 #: The variable by which a shell asks for completions, as click names it.
 COMPLETE = "_MINICLUSTER_COMPLETE"
@@ -40,7 +41,7 @@ def post_render() -> None:
     gc.disable()  # saves 5 ms: all objects live to the end
     # another plugin, such as helm diff, may have run Helm 3
     is_plugin = os.environ.get("HELM_PLUGIN_NAME") == "minicluster"
-    with front_door(tell_helm if is_plugin else streams.say):
+    with front_door(tell_helm if is_plugin else _say):
         from minicluster.render import postrender, stream  # noqa: PLC0415 - see the top
         from minicluster.render.model import MiniClusterModel  # noqa: PLC0415
 
@@ -84,8 +85,12 @@ def run(arguments: Sequence[str]) -> None:
     sys.exit(code or 0)
 
 
+def _say(text: str) -> None:
+    streams.say(wrong(text))
+
+
 @contextmanager
-def front_door(tell: Callable[[str], int | None] = streams.say) -> Iterator[None]:
+def front_door(tell: Callable[[str], int | None] = _say) -> Iterator[None]:
     """Run what is inside; an error ends the process with one line and its exit code: 2 for wrong usage, most often 1.
 
     ``tell`` shows the line. A number that it returns is the exit code instead.

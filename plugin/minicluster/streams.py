@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,9 +14,18 @@ from typing import IO
 
 from minicluster.errors import OutputError, UsageError, one_line
 from minicluster.signals import Handler, handled
+from minicluster.terminal import Screen, Step, columns, is_terminal
 
-#: Tells a person something
+#: Tells a person something; a `Told` has more for a terminal, and a `Step` is where a wait is
 Say = Callable[[str], None]
+
+
+class _Shown:
+    """What our streams show, if they are a terminal."""
+
+    screen: Screen | None = None
+    waits = 0  #: how many go on, one in the other
+    is_within_line = False  #: whether the output of the work lacks its line's end
 
 
 def program() -> str:
@@ -26,8 +36,54 @@ def program() -> str:
 def say(text: str) -> None:
     """Tell a person something on standard error, on one line. When nobody listens, nothing happens."""
     with suppress(OSError):
-        sys.stderr.write(f"{program()}: {one_line(text)}\n")
-        sys.stderr.flush()
+        if is_terminal(sys.stderr):
+            _show(text)
+        elif not (isinstance(text, Step) and text.is_quiet):
+            sys.stderr.write(f"{program()}: {one_line(text)}\n")
+            sys.stderr.flush()
+
+
+def aloud(say: Say | None) -> Say:
+    """Return a `say` without the steps that only a terminal shows; for None one that tells nothing."""
+    return lambda text: None if say is None or (isinstance(text, Step) and text.is_quiet) else say(text)
+
+
+def _show(text: str) -> None:
+    if not (_Shown.screen and _Shown.screen.file is sys.stderr):
+        _Shown.screen = Screen(sys.stderr)
+    if _Shown.is_within_line:
+        sys.stderr.write("\n")
+        _Shown.is_within_line = False
+    if not isinstance(text, Step):
+        _Shown.screen.say(f"{program()}: ", text)
+    elif _Shown.waits and not _feeds_a_program():
+        _Shown.screen.show(text)
+    elif not text.is_quiet:
+        _Shown.screen.say(f"{program()}: ", text)
+
+
+def _feeds_a_program() -> bool:
+    """Return whether another program gets our output: most often it writes to the same terminal."""
+    mode = os.fstat(1).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Let the steps that are said meanwhile have one line of a terminal, which is gone afterwards."""
+    _Shown.waits += 1
+    try:
+        yield
+    finally:
+        _Shown.waits -= 1
+        if not _Shown.waits:
+            _clear()
+
+
+def _clear() -> None:
+    if _Shown.screen:
+        with suppress(OSError):
+            _Shown.screen.clear()
 
 
 def say_once() -> Say:
@@ -44,11 +100,19 @@ def say_once() -> Say:
 
 def write(data: bytes) -> None:
     """Write to standard output, and be sure that it got there. Raises OutputError."""
+    if is_terminal(sys.stdout):
+        _clear()
+        _Shown.is_within_line = bool(data) and not data.endswith(b"\n")
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except OSError as error:
         raise OutputError(f"standard output can't be written: {error.strerror}") from None
+
+
+def width() -> int:
+    """Return the columns of the terminal that standard output is; 0 if it is none."""
+    return columns(sys.stdout)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:

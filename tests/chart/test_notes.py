@@ -36,6 +36,64 @@ def test_the_notes_name_commands_that_work(helm4: Helm, values: dict[str, Any]) 
         assert words[words.index("-n") + 1].removesuffix(")") == "team"
 
 
+IDLE = """\
+MiniCluster mc in namespace team: 2 of at most 8 brokers.
+It runs no command of its own: it waits for jobs until it is removed.
+
+Status   minicluster status mc -n team
+Watch    kubectl get pod -n team -l app.kubernetes.io/instance=mc -w
+Log      minicluster logs mc -n team -f
+Quorum   minicluster wait mc -n team
+Nodes    minicluster flux mc -n team -- resource list
+Run      minicluster flux mc -n team -- run -N1 hostname
+Jobs     minicluster jobs mc -n team
+Shell    minicluster shell mc -n team
+Scale    minicluster scale mc N -n team   # 1 to 8 nodes
+Change   helm upgrade mc CHART -n team --reuse-values --post-renderer minicluster --set KEY=VALUE
+Remove   helm uninstall mc -n team
+"""
+WORKS = (
+    IDLE.replace(
+        "It runs no command of its own: it waits for jobs until it is removed.",
+        "It runs its command as soon as its brokers are there, and ends with it.",
+    )
+    .replace("Quorum   minicluster wait mc -n team\n", "Result   minicluster wait mc -n team --for end\n")
+    .replace("Run      minicluster flux mc -n team -- run -N1 hostname\n", "")
+)
+SHAPES: dict[str, tuple[dict[str, Any], str]] = {
+    "idle": ({"size": 2, "maxSize": 8}, IDLE),
+    "command": ({"size": 2, "maxSize": 8, "containers": [{"command": "hostname"}]}, WORKS),
+    "script": ({"size": 2, "maxSize": 8, "containers": [{"commands": {"script": "hostname"}}]}, WORKS),
+    "one node": (
+        {},
+        IDLE.replace("2 of at most 8", "1 of at most 1").replace(
+            "Scale    minicluster scale mc N -n team   # 1 to 8 nodes\n", ""
+        ),
+    ),
+    "groups": (
+        {"size": 2, "maxSize": 8, "groups": [{"name": "gpu", "size": 0, "maxSize": 3, "cores": 4}]},
+        IDLE.replace("brokers.\n", "brokers.\nIts group gpu: 0 of at most 3 brokers.\n", 1).replace(
+            "Change", "Scale    minicluster scale mc gpu=N -n team   # 0 to 3 nodes\nChange"
+        ),
+    ),
+    "suspended": (
+        {"size": 2, "maxSize": 8, "suspend": True},
+        IDLE.replace("brokers.\n", "brokers.\nIt is suspended, and starts after an upgrade with suspend=false.\n", 1),
+    ),
+    "no socket": (
+        {"size": 2, "maxSize": 8, "containers": [{"command": "hostname"}], "flux": {"disableSocket": True}},
+        "".join(line for line in WORKS.splitlines(keepends=True) if not line.startswith(("Nodes", "Jobs"))),
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_notes_fit_what_was_installed(helm4: Helm, shape: str) -> None:
+    values, expected = SHAPES[shape]
+    mode = {"flux": {"container": {"mode": "copy"}, **values.get("flux", {})}}
+    assert notes(helm4, {**values, **mode}) == expected.splitlines()
+
+
 @pytest.mark.parametrize(
     ("version", "mode", "named"),
     [

@@ -57,7 +57,8 @@ def test_the_commands_work_from_before_the_install_to_the_end(minicluster: Comma
         "scheduler": "sched-simple",
     }
 
-    assert minicluster("scale", "mc", "3") == Done(0, "", "minicluster: other: size 2 -> 3\n")
+    said = f"minicluster: other in namespace {release.namespace}: size 2 -> 3\n"
+    assert minicluster("scale", "mc", "3") == Done(0, "", said)
     assert release.get("job", "other")["spec"]["completions"] == 3
     above = "the size 4 is above the maxSize of other, 3: lower it, or install with a larger maxSize"
     assert minicluster("scale", "mc", "4") == Done(1, "", f"minicluster: {above}\n")

@@ -103,7 +103,7 @@ def test_scale_wait_returns_once_the_nodes_are_up(release: Install) -> None:
     assert run(cluster, "wait").code == 0
     grown = run(cluster, "scale", "4", "--wait")
     assert (grown.code, cluster.up(), size(cluster)) == (0, "0-3", 4)
-    assert grown.err.splitlines()[0] == f"minicluster: {NAME}: size 2 -> 4"
+    assert grown.err.splitlines()[0] == f"minicluster: {NAME} in namespace {cluster.namespace}: size 2 -> 4"
     assert grown.err.splitlines()[-1] == f"minicluster: {NAME}: 4 nodes up"
     assert run(cluster, "scale", "2", "--wait").code == 0
     assert cluster.up() == "0-1"

@@ -21,9 +21,10 @@ def copy(cluster: FluxRelease, *words: str) -> Done:
     return cluster.cluster.run("minicluster", "copy", "-n", cluster.namespace, *words)
 
 
-def wrote(path: object, where: str = "") -> Done:
-    """Return the success of a copy that says where it is."""
-    return Done(0, "", f"minicluster: wrote {path}{where}\n")
+def copied(source: object, target: object, what: str) -> Done:
+    """Return the success of a copy that says what it did."""
+    # a line of ours has no line breaks
+    return Done(0, "", f"minicluster: copied {source} to {target}, {what}\n")
 
 
 def fill(folder: Path) -> None:
@@ -48,14 +49,20 @@ def test_files_come_in_and_out_unchanged(release: Install, tmp_path: Path) -> No
     fill(source)
     # it waits for the quorum
     assert copy(cluster, str(source), f"{NAME}:/tmp/new").code == 0
-    assert copy(cluster, f"{NAME}:/tmp/new", str(back)) == wrote(back)
+    what = f"{len(NASTY) + 2} files, 25.6 MB"
+    assert copy(cluster, f"{NAME}:/tmp/new", str(back)) == copied(f"{NAME}-0:/tmp/new", back, what)
     assert files(back) == files(source)
-    assert copy(cluster, str(source / "large"), f"{NAME}:/tmp/new/a b") == wrote("/tmp/new/a b/large", " on the lead")
-    assert copy(cluster, f"{NAME}:/tmp/new/a b/large", str(back / "é😀")) == wrote(back / "é😀" / "large")
+    large = f"{NAME}-0:/tmp/new/a b/large"
+    done = copied(source / "large", large, "25.6 MB")
+    assert copy(cluster, str(source / "large"), f"{NAME}:/tmp/new/a b") == done
+    done = copied(large, back / "é😀" / "large", "25.6 MB")
+    assert copy(cluster, f"{NAME}:/tmp/new/a b/large", str(back / "é😀")) == done
     assert (back / "é😀" / "large").read_bytes() == (source / "large").read_bytes()
     # relative to the container's working directory
     cluster.exec(0, "sh", "-c", "echo text >here")
-    assert copy(cluster, f"{NAME}:here", str(tmp_path / "text")) == wrote(tmp_path / "text")
+    assert copy(cluster, f"{NAME}:here", str(tmp_path / "text")) == copied(
+        f"{NAME}-0:here", tmp_path / "text", "5 bytes"
+    )
     assert (tmp_path / "text").read_text() == "text\n"
     missing = "/nowhere/new: there is no folder /nowhere on the lead: write /nowhere/ to make it"
     assert copy(cluster, str(source), f"{NAME}:/nowhere/new") == Done(1, "", f"minicluster: {missing}\n")
@@ -69,7 +76,9 @@ def test_files_come_to_all_nodes(release: Install, tmp_path: Path) -> None:
     fill(tmp_path / "source")
     # the lead is ready before all workers are there
     assert cluster.cluster.run("minicluster", "wait", NAME, "-n", cluster.namespace).code == 0
-    assert copy(cluster, "--all", str(tmp_path / "source"), f"{NAME}:/tmp") == wrote("/tmp/source", " on the lead")
+    done = copied(tmp_path / "source", f"{NAME}-0:/tmp/source", f"{len(NASTY) + 2} files, 25.6 MB")
+    done = Done(0, "", f"{done.err}minicluster: the other nodes have it, too\n")
+    assert copy(cluster, "--all", str(tmp_path / "source"), f"{NAME}:/tmp") == done
     sums = [cluster.exec(index, "sh", "-c", SUMS, "sh", "/tmp/source") for index in range(3)]
     assert sums[0].count("\n") == len(NASTY) + 2
     assert sums == [sums[0]] * 3
@@ -78,7 +87,8 @@ def test_files_come_to_all_nodes(release: Install, tmp_path: Path) -> None:
     cluster.exec(0, "mkdir", "/tmp/there")
     failed = copy(cluster, "--all", str(tmp_path / "source" / "run"), f"{NAME}:/tmp/there")
     assert (failed.code, failed.out, failed.err.count("\n")) == (1, "", 2)
-    assert failed.err.startswith(f"minicluster: wrote /tmp/there/run on the lead\nminicluster: {NAME}-2: mkdir: ")
+    done = copied(tmp_path / "source" / "run", f"{NAME}-0:/tmp/there/run", "0 bytes")
+    assert failed.err.startswith(f"{done.err}minicluster: {NAME}-2: mkdir: ")
     cluster.exec(1, "test", "-x", "/tmp/there/run")
     keys = cluster.flux(0, "kvs", "ls", "-R")
     assert "resource" in keys

@@ -19,6 +19,7 @@ from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.release import helm
+from minicluster.terminal import Share, Step, well
 
 T = TypeVar("T")
 
@@ -87,14 +88,16 @@ def wait(request: BurstRequest, size: int, seconds: float) -> None:
     size = int(target.get("job", burst.name).get("spec", {}).get("completions", size))
     wanted = set(parse_idset(burst.ranks(size)))
     streams.say(f"installed {burst.name} in {target}: waiting for ranks {burst.ranks(size)} of {root}")
-    if not until(_joined(request, wanted), seconds):
+    with streams.waiting():
+        has_joined = until(_joined(request, wanted), seconds)
+    if not has_joined:
         missing = sorted(wanted - request.online())
         first = missing[0] if missing else burst.first
         raise BurstError(
             f"{len(missing)} of {size} hosts of {burst.name} have not joined {root} within {seconds:g} s, such as rank "
             f"{first}: {problem(target, burst.name, first - burst.first)}"
         )
-    streams.say(f"{burst.name} has joined: {size} of {burst.size} hosts, ranks {burst.ranks(size)}")
+    streams.say(well(f"{burst.name} has joined: {size} of {burst.size} hosts, ranks {burst.ranks(size)}"))
 
 
 def _joined(request: BurstRequest, wanted: set[int]) -> Callable[[], bool]:
@@ -103,7 +106,10 @@ def _joined(request: BurstRequest, wanted: set[int]) -> Callable[[], bool]:
     version = _version(request.flux("--version"))
 
     def joined() -> bool:
-        if wanted <= request.online():
+        there = len(wanted & request.online())
+        text = f"{name}: {there} of {len(wanted)} hosts have joined {root}"
+        streams.say(Step(text, share=Share(there, len(wanted)), is_quiet=True))
+        if there == len(wanted):
             return True
         pods = [read_pod(pod) for pod in target.pods(name)]
         job = target.get("job", name)
@@ -156,7 +162,10 @@ def remove(request: BurstRequest, seconds: float) -> None:
         _check_release(target, name)
     request.drain(ranks, f"{name} is being removed")
     streams.say(f"drained ranks {ranks} of {request.root.name}: waiting for the jobs that run there")
-    if not until(lambda: not request.busy(), seconds):
+    with streams.waiting():
+        streams.say(Step(f"{name}: its jobs end", is_quiet=True))
+        is_free = until(lambda: not request.busy(), seconds)
+    if not is_free:
         raise BurstError(
             f"after {seconds:g} s jobs still run on {name}, whose hosts take no new ones: run this again, or cancel "
             "the jobs that `flux jobs` shows"

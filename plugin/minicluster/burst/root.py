@@ -19,6 +19,7 @@ from minicluster.kube.kubectl import Kubernetes
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
+from minicluster.terminal import Told
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ def find_certificate(request: BurstRequest, lead: Address) -> str:
                 "lead; see `kubectl get service`"
             )
         case probe.Handshake.NONE:
-            streams.say(f"warning: no lead answers at {lead} from here; the burst must reach it: one TCP port")
+            text = f"warning: no lead answers at {lead} from here; the burst must reach it: one TCP port"
+            streams.say(Told(text, "waits"))
     return certificate
 
 

@@ -21,6 +21,11 @@ class Node:
         """Whether commands can run in its container."""
         return self.pod.phase == "Running"
 
+    @property
+    def host(self) -> str:
+        """Name of its host: Kubernetes calls the pod HOST-SUFFIX."""
+        return self.pod.name.rsplit("-", 1)[0]
+
     def __str__(self) -> str:
         """Name it for people."""
         return f"pod {self.pod.name}"

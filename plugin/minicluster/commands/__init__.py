@@ -34,9 +34,41 @@ from minicluster.errors import Interrupted
 from minicluster.release import helm
 from minicluster.signals import interruptible
 
+#: The sections of `--help`, and the commands in each: there is no other list of them
+SECTIONS = {
+    "Everyday commands": (
+        create,
+        run,
+        flux,
+        shell,
+        status,
+        why,
+        jobs,
+        output,
+        logs,
+        wait,
+        copy,
+        scale,
+        delete,
+        listing,
+    ),
+    "Larger changes and bursts": (replace, burst),
+    "Rendering and GitOps": (template, render, argocd, keygen, convert),
+    "Setup": (plugin, chart),
+}
+
 
 class Commands(click.Group):
     """Commands that Ctrl-C ends without an empty line, which click would print."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by their sections, and then the options."""
+        columns = formatter.width - 6 - max(map(len, self.commands))
+        for title, modules in SECTIONS.items():
+            with formatter.section(title):
+                commands = (module.command for module in modules)
+                formatter.write_dl([(str(each.name), each.get_short_help_str(columns)) for each in commands])
+        click.Command.format_options(self, ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Raises Interrupted for Ctrl-C."""
@@ -53,15 +85,18 @@ class Commands(click.Group):
 def group(context: click.Context) -> None:
     """Flux Framework on Kubernetes as a plain Helm release.
 
-    Helm calls it without arguments, as the post-renderer of the minicluster chart:
+    Helm calls it without arguments, as the post-renderer of the minicluster chart.
 
-        helm install flux-sample charts/minicluster --post-renderer minicluster
+    \b
+    Examples:
+      minicluster run -N 2 -- hostname
+      helm install flux-sample "$(minicluster chart path)" --post-renderer minicluster
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 burst.command.add_command(burst_follow.command)
-LIVE = (burst, copy, create, delete, flux, jobs, listing, logs, output, replace, run, scale, shell, status, wait, why)
-for module in (argocd, chart, convert, keygen, plugin, render, template, *LIVE):
-    group.add_command(module.command)
+for modules in SECTIONS.values():
+    for module in modules:
+        group.add_command(module.command)

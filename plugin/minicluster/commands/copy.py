@@ -53,7 +53,8 @@ def command(source: str, target: str, namespace: str, context: str, node: str, t
     kubernetes = Kubernetes(context, namespace)
     if to_all:
         lead = find_ready_lead(kubernetes, to, streams.say, waits=not no_wait)
-        return copy.distribute(kubernetes, lead, *copy.copy_into(kubernetes, lead, path, place, streams.say))
+        there = copy.copy_into(kubernetes, lead, path, place, streams.say)
+        return copy.distribute(kubernetes, lead, *there, streams.say)
     find = partial(find_running_node, text=node) if node else find_ready_lead
     where = find(kubernetes, of or to, say=streams.say, waits=not no_wait)
     if of:

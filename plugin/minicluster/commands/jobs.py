@@ -51,6 +51,6 @@ def command(name: str, namespace: str, context: str, count: int, output: str) ->
     if output == "json":
         streams.write("".join(json.dumps(row) + "\n" for row in rows).encode())
     elif rows:
-        streams.write(table(rows, time.time()).encode())
+        streams.write(table(rows, time.time(), streams.width()).encode())
     else:
         streams.say(f"no jobs in {name}")

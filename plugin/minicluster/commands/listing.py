@@ -34,6 +34,6 @@ def command(namespace: str, everywhere: bool, context: str, output: str) -> None
     if output == "json":
         streams.write(json.dumps(rows, indent=2).encode() + b"\n")
     elif rows:
-        streams.write(table(rows, everywhere).encode())
+        streams.write(table(rows, everywhere, streams.width()).encode())
     else:
         streams.say(f"no MiniClusters in {'any namespace' if everywhere else Kubernetes(context, namespace)}")

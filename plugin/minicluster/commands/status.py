@@ -96,4 +96,4 @@ def _look(kubernetes: Kubernetes, name: str, output: str) -> tuple[str, StatusEr
         found = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
     except StatusError as error:
         return "", error
-    return (json.dumps(found, indent=2) + "\n" if output == "json" else table(found)), None
+    return (json.dumps(found, indent=2) + "\n" if output == "json" else table(found, streams.width())), None

@@ -7,6 +7,7 @@ from minicluster.commands import options
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.lookup import find_cluster
 from minicluster.live.wait import Until, wait
+from minicluster.terminal import Told
 
 
 @click.command("wait")
@@ -31,7 +32,7 @@ def command(name: str, namespace: str, context: str, until: Until, timeout: floa
       minicluster wait flux-sample --timeout 5m
       minicluster wait flux-sample --for end && echo succeeded
     """
-    end = wait(find_cluster(Kubernetes(context, namespace).within(timeout), name), until, streams.say)
-    if end:
-        streams.say(end.text)
+    cluster = find_cluster(Kubernetes(context, namespace).within(timeout), name)
+    end = wait(cluster, until, streams.say)
+    streams.say(Told(end.text if end else f"{cluster.name}: Running", "wrong" if end and end.code else "well"))
     return end.code if end else 0

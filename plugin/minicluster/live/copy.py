@@ -5,14 +5,13 @@
 
 import os
 import posixpath
-import shutil
 import subprocess
 import tarfile
 import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
@@ -25,24 +24,27 @@ from minicluster.errors import StateError
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.lead.ask import program_words
 from minicluster.lead.program import first_line
+from minicluster.live.archive import Counted, Transfer, extract
 from minicluster.live.lookup import refusals
 from minicluster.live.run import run_program
 from minicluster.streams import Say
+from minicluster.terminal import well
 from minicluster.tool import NOISE, CommandError
 
-#: Prints what the first path is, nothing if there is none; says when tar is missing, or the second path is no folder.
-#: With a third word a folder is made if there is nothing, and the reason comes last if that fails
+#: Prints what the first path is, and then what has the name of the third word in it: folder, file or nothing. Says when
+#: tar is missing, or the second path is no folder. With a fourth word a folder is made if there is nothing, and the
+#: reason comes last if that fails
 FIND_TARGET = """\
 command -v tar >/dev/null || { echo tarless; exit; }
-[ -z "$3" ] || [ -e "$1" ] || why=$(mkdir -p "$1" 2>&1) || { echo "unmade $why"; exit; }
+[ -z "$4" ] || [ -e "$1" ] || why=$(mkdir -p "$1" 2>&1) || { echo "unmade $why"; exit; }
 [ -d "$2" ] || echo homeless
-if [ -d "$1" ]; then echo folder; elif [ -e "$1" ]; then echo file; fi
+for path in "$1" "$1/$3"; do
+  if [ -d "$path" ]; then echo folder; elif [ -e "$path" ]; then echo file; else echo nothing; fi
+done
 """
 #: What GNU tar says that explains no failure
 TAR_NOTES = ("tar: Removing leading ", "tar: Exiting with failure status", "tar: Error is not recoverable")
 BROKEN = "the connection to the pod broke: run it again"
-#: The most names in a message
-SHOWN_NAMES = 5
 
 
 def split(text: str) -> tuple[str, str]:
@@ -59,32 +61,40 @@ def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: S
     place = _Place(kubernetes, node, path)
     # a folder may be given as . or ..
     own = os.path.basename(os.path.abspath(source)) or "."  # noqa: PTH100, PTH119 - Path has no name for them
-    kind, has_parent = place.look(makes=path.endswith("/"))
+    kind, inner, has_parent = place.look(own, makes=path.endswith("/"))
     folder, name = (place.path, own) if kind == "folder" else posixpath.split(place.path)
+    is_folder = Path(source).is_dir()
     if kind == "file" and path.endswith("/"):
         raise StateError(f"{path} is no folder on {node}, but a file: remove it, or give another path")
     if not kind and not has_parent:
         raise StateError(f"{path}: there is no folder {folder} on {node}: write {folder}/ to make it")
-    if not kind and not Path(source).is_dir():
+    if not kind and not is_folder:
         _refuse_name(path, own, f" on {node}")
-    left = _LeftOut()
-    with place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as process:
+    there = inner if kind == "folder" else kind
+    if there and (there == "folder") != is_folder:
+        # tar would remove what is there, and cp refuses
+        raise StateError(f"{posixpath.join(folder, name)} is a {there} on {node}: remove it, or give another path")
+    transfer = Transfer(source, _named(node, posixpath.join(folder, name)), say, is_folder, _size(source))
+    with (
+        streams.waiting(),
+        place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as process,
+    ):
         assert process.stdin  # noqa: S101 - a pipe
+        counted = cast("IO[bytes]", Counted(process.stdin, transfer))
         # tar may end early, and says why. GNU's format has names of any length, and any tar knows it
         with (
             suppress(BrokenPipeError),
-            tarfile.open(fileobj=process.stdin, mode="w|", format=tarfile.GNU_FORMAT) as archive,
+            tarfile.open(fileobj=counted, mode="w|", format=tarfile.GNU_FORMAT) as archive,
         ):
-            archive.add(os.path.realpath(source), name, filter=left.without_owner)
-    left.tell(say)
-    say(f"wrote {posixpath.join(folder, name)} on {node}")
+            archive.add(os.path.realpath(source), name, filter=transfer.without_owner)
+    transfer.tell()
     return folder, name
 
 
 def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: Say) -> None:
     """Copy a file or folder of a node to this machine, and say where. Raises StateError, OSError for the local file."""
     place = _Place(kubernetes, node, path)
-    kind, _ = place.look()
+    kind, _, _ = place.look()
     if not kind:
         raise StateError(f"{path}: there is no such file or folder on {node}")
     parent, name = posixpath.split(place.path)
@@ -95,21 +105,33 @@ def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: S
     # a link is followed when it is the path itself
     words = ("-cf", "-", "-C", place.path, ".") if kind == "folder" else ("-chf", "-", "-C", parent, f"./{name}")
     above = 0 if kind == "folder" else 1
-    left, is_whole = _LeftOut(), True
-    with place.tar(words=words, stdout=subprocess.PIPE) as process:
+    transfer, is_whole = Transfer(_named(node, place.path), str(goal), say, kind == "folder"), True
+    with streams.waiting(), place.tar(words=words, stdout=subprocess.PIPE) as process:
         assert process.stdout  # noqa: S101 - a pipe
+        counted = cast("IO[bytes]", Counted(process.stdout, transfer))
         try:
-            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+            with tarfile.open(fileobj=counted, mode="r|") as archive:
                 for member in archive:
-                    _extract(archive, member, above, goal, left)
+                    extract(archive, member, above, goal, transfer)
         except tarfile.ReadError:
             is_whole = False  # most often tar says why
         while process.stdout.read(1 << 16):
             pass
     if not is_whole:
         raise StateError(f"{path}: {BROKEN}")
-    left.tell(say)
-    say(f"wrote {goal}")
+    transfer.tell()
+
+
+def _named(node: Node, path: str) -> str:
+    """Return a path on a node as a person writes it."""
+    return f"{node.host}:{path.removeprefix('./')}"
+
+
+def _size(source: str) -> int:
+    """Return the bytes of a local file, or of the files in a folder."""
+    path = Path(source)
+    paths = path.rglob("*") if path.is_dir() else [path]
+    return sum(each.lstat().st_size for each in paths if each.is_file())
 
 
 def _refuse_name(target: str, own: str, where: str) -> None:
@@ -118,7 +140,7 @@ def _refuse_name(target: str, own: str, where: str) -> None:
         raise StateError(f"there is no {target}{where}: write {target}/ to make that folder, or {target}/{own}")
 
 
-def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str) -> int:
+def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str, say: Say) -> int:
     """Bring a file or folder of the lead to all other nodes; return the exit code. Names nodes that are down."""
     with refusals():
         pods = kubernetes.select("pods", broker_pods(lead.cluster))
@@ -130,7 +152,10 @@ def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str) -> in
     ]
     key = f"minicluster-{uuid.uuid4().hex}"
     words = program_words(lead, folder, name, key, streams.program(), *hosts)
-    return run_program(kubernetes, lead, words, first_line("distribute"))
+    code = run_program(kubernetes, lead, words, first_line("distribute"))
+    if not code and len(hosts) > 1:
+        say(well("the other nodes have it, too"))
+    return code
 
 
 @dataclass(frozen=True)
@@ -147,12 +172,12 @@ class _Place:
         path = self.given.rstrip("/") or "/"
         return path if path.startswith("/") else f"./{path}"
 
-    def look(self, *, makes: bool = False) -> tuple[str, bool]:
-        """Return `folder`, `file`, or "" if nothing is there, and whether its parent exists. Raises StateError.
+    def look(self, name: str = "", *, makes: bool = False) -> tuple[str, str, bool]:
+        """Return what is there, what has a name in it, and whether its parent exists: `folder`, `file` or "".
 
-        With ``makes`` a folder is made if nothing is there.
+        With ``makes`` a folder is made if nothing is there. Raises StateError.
         """
-        words = ("sh", "-c", FIND_TARGET, "sh", self.path, posixpath.dirname(self.path), "1" if makes else "")
+        words = ("sh", "-c", FIND_TARGET, "sh", self.path, posixpath.dirname(self.path), name, "1" if makes else "")
         try:
             text = self.kubernetes.kubectl(*self.node.pod.exec_words(), *words)
         except CommandError as error:
@@ -163,7 +188,8 @@ class _Place:
             raise StateError(f"container {pod.runner} of pod {pod.name} has no tar: use an image that has it")
         if "unmade" in said:
             raise StateError(f"{self.given}: {text.partition(' ')[2]}")
-        return next((kind for kind in said if kind in ("folder", "file")), ""), "homeless" not in said
+        kind, inner = (each.replace("nothing", "") for each in said[-2:])
+        return kind, inner, "homeless" not in said
 
     @contextmanager
     def tar(self, *options: str, words: tuple[str, ...], **pipe: int) -> Iterator[subprocess.Popen[bytes]]:
@@ -190,50 +216,3 @@ class _Place:
         why = next((line.removeprefix("error: ") for line in told if line.strip()), BROKEN)
         way = ": ask for a Role that allows it" if CommandError("kubectl exec", why).is_forbidden else ""
         return StateError(f"{self.given}: {why}{way}")
-
-
-@dataclass
-class _LeftOut:
-    """What is not copied: neither a file nor a folder."""
-
-    names: list[str] = field(default_factory=list)
-
-    def without_owner(self, member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        """Return a local file or folder as it is in the archive: there it belongs to the container's user."""
-        if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-            self.names.append(member.name)
-            return None
-        member.uid = member.gid = 0
-        member.uname = member.gname = ""
-        return member
-
-    def tell(self, say: Say) -> None:
-        """Name some of it."""
-        more = len(self.names) - SHOWN_NAMES
-        if self.names:
-            also = f" and {more} more" if more > 0 else ""
-            say(f"left out, because they are neither files nor folders: {', '.join(self.names[:SHOWN_NAMES])}{also}")
-
-
-def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, above: int, goal: Path, left: _LeftOut) -> None:
-    """Write a member of an archive below a path. Links are left out: they could lead other members elsewhere."""
-    target = _below(goal, member.name, above)
-    if member.isdir():
-        target.mkdir(parents=True, exist_ok=True)
-    elif member.isfile() or member.islnk():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if member.islnk():
-            shutil.copyfile(_below(goal, member.linkname, above), target)
-        else:
-            with target.open("wb") as file:
-                shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(member)), file)
-        target.chmod(member.mode & 0o777)
-    else:
-        left.names.append(member.name)
-
-
-def _below(goal: Path, name: str, above: int) -> Path:
-    parts = PurePosixPath(name).parts
-    if ".." in parts or name.startswith("/"):
-        raise StateError(f"the pod's tar names {name}, which is outside of what was asked for: look at its image")
-    return goal.joinpath(*parts[above:])

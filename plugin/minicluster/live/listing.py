@@ -3,13 +3,13 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 from minicluster.cluster.find import MADE_BY_CHART, Found
 from minicluster.cluster.groups import size_of
 from minicluster.cluster.job import KubernetesJob, read_job, release_of
 from minicluster.cluster.pods import Pod, read_pod
+from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.lookup import check_namespace, refusals
@@ -98,12 +98,20 @@ class Key(NamedTuple):
     value: Callable[[Listed], Any]
     about: str
     cell: Callable[[Any], str] = str
+    may_break: bool = False  #: on a narrow terminal
+    is_dull: Callable[[Row], bool] = lambda _: False  #: whether it says nothing; a terminal shows no column of these
 
 
 LIST_KEYS = (
-    Key("name", lambda listed: listed.name, "text"),
-    Key("namespace", lambda listed: listed.job.namespace, "text"),
-    Key("release", lambda listed: release_of(listed.item), "text"),
+    Key("name", lambda listed: listed.name, "text", may_break=True),
+    Key("namespace", lambda listed: listed.job.namespace, "text", may_break=True),
+    Key(
+        "release",
+        lambda listed: release_of(listed.item),
+        "text",
+        may_break=True,
+        is_dull=lambda row: bool(row["release"] == row["name"]),
+    ),
     Key(
         "size",
         lambda listed: listed.job.size + sum(size_of(group) for group in listed.groups),
@@ -114,6 +122,8 @@ LIST_KEYS = (
         lambda listed: {group["metadata"]["labels"][GROUP_LABEL]: size_of(group) for group in listed.groups},
         "{name: size}",
         _sizes,
+        may_break=True,
+        is_dull=lambda row: not row["groups"],
     ),
     Key(
         "ready",
@@ -130,16 +140,26 @@ LIST_KEYS = (
         lambda listed: _scheduler(json.loads(listed.item["metadata"]["annotations"][IMMUTABLE])),
         "that of the values; null: the view decides, and `minicluster status` says which one runs",
         lambda name: name or BY_VIEW,
+        may_break=True,
     ),
     Key("age", lambda listed: max(0, int((listed.now - listed.job.created).total_seconds())), "seconds", duration),
 )
 
 
-def table(rows: Iterable[Row], everywhere: bool) -> str:
-    """Return the rows as kubectl would print them; the namespace comes first, if it isn't the same for all."""
+def table(rows: Sequence[Row], everywhere: bool, width: int = 0) -> str:
+    """Return the rows as `in_columns` does; the namespace comes first, if it isn't the same for all."""
     keys = sorted(LIST_KEYS, key=lambda key: key.name != "namespace")[0 if everywhere else 1 :]
-    return in_columns([Column(key.name.upper(), partial(_cell, key)) for key in keys], rows)
+    if width:
+        keys = [key for key in keys if not all(map(key.is_dull, rows))]
+    return in_columns(list(map(_column, keys)), rows, width)
 
 
-def _cell(key: Key, row: Row) -> str:
-    return key.cell(row[key.name])
+def _column(key: Key) -> Column:
+    return Column(
+        key.name.upper(),
+        lambda row: key.cell(row[key.name]),
+        lambda row: CLUSTER_TONES.get(row["state"], "") if key.name == "state" else "",
+        key.may_break,
+        # a line may end after each comma
+        lambda row: key.cell(row[key.name]).replace(",", ", ").replace(",  ", ", "),
+    )

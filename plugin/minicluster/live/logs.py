@@ -7,14 +7,16 @@ from minicluster.cluster.hosts import Host, find_host, lead_of
 from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, end_with
 from minicluster.cluster.node import Node
+from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.errors import ChoiceError, KubernetesError, StateError
 from minicluster.kube.port import KubePort
 from minicluster.live.loglines import LogPart, NewLines
 from minicluster.live.lookup import Cluster, find, refusals, refuse_forbidden
 from minicluster.live.running import absence
-from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see
+from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see, step_of
 from minicluster.live.watch import looks, looks_at
 from minicluster.streams import Say
+from minicluster.terminal import Told
 
 
 def show(cluster: Cluster, host: Host, container: str) -> Iterator[LogPart]:
@@ -50,7 +52,7 @@ def follow(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator[L
     """Yield the same, and the logs of the pods that replace it, until the MiniCluster ends, which is said."""
     if host.is_lead:
         end = yield from to_end(cluster, container, say)
-        say(ended(cluster.name, *end))
+        say(Told(ended(cluster.name, *end), CLUSTER_TONES[end[0][0]]))
     else:
         yield from _of_node(cluster, host, container, say)
 
@@ -78,16 +80,17 @@ def to_end(cluster: Cluster, container: str, say: Say) -> Generator[LogPart, Non
     """
     kubernetes, name = cluster.kubernetes, cluster.name
     log, tell = _FollowedLog(kubernetes, container, "the lead", say), StateTeller(kubernetes, name, say)
-    with tell.at_deadline():
+    with tell.waiting():
         for job, lead in looks(cluster, say):
-            end = end_with(name, job, lead)
+            end, is_running = end_with(name, job, lead), bool(lead and lead.pod.phase == "Running")
+            if is_running and not end:
+                tell.forget()
+                say(step_of(name, "Running", "Running", is_quiet=True))
             yield from log.new(lead, is_over=bool(end))
             if end:
                 return end_in_words(kubernetes, name, job, lead) or end, lead
-            if not lead or lead.pod.phase != "Running":
+            if not is_running:
                 tell(job, lead)
-            else:
-                tell.forget()
     raise AssertionError  # looks only ends with an error
 
 

@@ -11,6 +11,7 @@ from minicluster.live.lookup import Cluster
 from minicluster.live.temporary import TemporaryRelease
 from minicluster.live.wait import End, is_ready, look_for, wait
 from minicluster.streams import Say
+from minicluster.terminal import Told
 
 #: Gets the bytes of a log
 Write = Callable[[bytes], object]
@@ -55,7 +56,7 @@ def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) 
         # the end is there: how it ended may be read after the deadline, too
         end = wait(replace(cluster, kubernetes=release.kubernetes), "end", say)
         assert end  # noqa: S101 - it was waited for
-        say(end.text)
+        say(Told(end.text, "wrong" if end.code else "well"))
     finally:
         if release.has_ended and keeps:
             say(f"{release.asked.name} stays: {release.way_out}")

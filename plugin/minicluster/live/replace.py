@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any, NamedTuple
 
+from minicluster import streams
 from minicluster.cluster.find import Found
 from minicluster.cluster.job import end_of, release_of
 from minicluster.cluster.lead import Lead
@@ -25,6 +26,7 @@ from minicluster.outage import RETRY_SECONDS
 from minicluster.release import planned, revisions
 from minicluster.release.revisions import Change
 from minicluster.streams import Say
+from minicluster.terminal import Step, well
 
 #: Seconds that one question to the lead takes at most, and how often it is asked
 QUESTION_SECONDS, TRIES = 20.0, 5
@@ -92,7 +94,8 @@ def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say, *, agree:
         if is_live:
             if _tell_jobs(one, asked.grace):
                 agree(f"Replace {found.name}?", False)
-            _settle(one, asked.grace)
+            with streams.waiting():
+                _settle(one, asked.grace)
         remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=is_live and not one.is_half)
     _make(one, change, asked.timeout)
 
@@ -150,7 +153,8 @@ def _settle(one: Replacement, grace: float | None) -> None:
         if not count or (end is not None and time.monotonic() >= end):
             break
         if count != told:
-            one.say(f"{one.cluster.name}: the queue is stopped, {count} running jobs may end; --grace limits that")
+            text = f"{one.cluster.name}: the queue is stopped, {count} running jobs may end; --grace limits that"
+            one.say(Step(text, "stopped"))
         told = count
     if not count:
         return
@@ -201,7 +205,7 @@ def _make(one: Replacement, change: Change, timeout: float) -> None:
                 "run the command again with other values"
             ) from None
         raise StateError(f"{name} was not replaced, {error}: it is rolled back and runs as before") from None
-    one.say(f"{name}: replaced, and its queue goes on")
+    one.say(well(f"{name}: replaced, and its queue goes on"))
 
 
 def _wait(one: Replacement, timeout: float) -> None:
@@ -209,7 +213,7 @@ def _wait(one: Replacement, timeout: float) -> None:
     cluster = one.cluster.within(timeout)
     tell = StateTeller(cluster.kubernetes, cluster.name, one.say)
     stuck = None
-    with tell.at_deadline():
+    with tell.waiting():
         for job, lead in looks(cluster, one.say):
             if lead and lead.is_ready:
                 return

@@ -4,11 +4,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from minicluster import lines
 from minicluster.cluster.find import Found
 from minicluster.cluster.pods import Pod
+from minicluster.cluster.states import JOB_TONES, of_job
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.errors import KubernetesError, StateError, one_line
 from minicluster.kube.port import KubePort
@@ -29,8 +31,6 @@ MISSING = re.compile(r"minicluster: (\d+ jobs are missing in the report: .*)$")
 ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0" "$1"'
 #: Jobs that have ended, of which as many are shown as `flux jobs -a` does
 SHOWN_JOBS = 1000
-#: Flux's states of a job that waits; people read the one word that `flux jobs` and `minicluster status` have for them
-PENDING_STATES = ("DEPEND", "PRIORITY", "SCHED")
 #: The most characters of a name or a list of nodes
 CELL_CHARACTERS = 40
 
@@ -149,9 +149,9 @@ def _where(kubernetes: KubePort, found: Found) -> str:
     return "its jobs are known while its lead runs, and later with report.log or report.path"
 
 
-def table(rows: Iterable[Mapping[str, Any]], now: float) -> str:
-    """Return jobs as a table for people; ``now`` in seconds since the epoch."""
-    return in_columns(JOB_COLUMNS, ({**row, "end": _end(row, now)} for row in rows))
+def table(rows: Iterable[Mapping[str, Any]], now: float, width: int = 0) -> str:
+    """Return jobs as a table for people, as `in_columns` does; ``now`` in seconds since the epoch."""
+    return in_columns(JOB_COLUMNS, [{**row, "end": _end(row, now)} for row in rows], width)
 
 
 def _end(row: Mapping[str, Any], now: float) -> float | None:
@@ -164,11 +164,11 @@ def _exit_code(row: Mapping[str, Any]) -> str:
 
 
 def _status(row: Mapping[str, Any]) -> str:
-    return _short(row["result"] or ("PENDING" if row["state"] in PENDING_STATES else row["state"]))
+    return _short(of_job(row["state"], row["result"]))
 
 
-def _start(row: Mapping[str, Any]) -> str:
-    return datetime.fromtimestamp(row["t_run"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if row["t_run"] else "-"
+def _start(row: Mapping[str, Any], how: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
+    return datetime.fromtimestamp(row["t_run"], UTC).strftime(how) if row["t_run"] else "-"
 
 
 def _duration(row: Mapping[str, Any]) -> str:
@@ -183,10 +183,10 @@ def _short(value: object) -> str:
 
 JOB_COLUMNS = (
     Column("ID", lambda row: _short(row["id"])),
-    Column("NAME", lambda row: _short(row.get("name") or "-")),
-    Column("NODES", lambda row: _short(row.get("nodes") or "-")),
-    Column("STATUS", _status),
+    Column("NAME", lambda row: _short(row.get("name") or "-"), may_break=True),
+    Column("NODES", lambda row: _short(row.get("nodes") or "-"), may_break=True),
+    Column("STATUS", _status, tone=lambda row: JOB_TONES.get(_status(row), "")),
     Column("EXIT CODE", _exit_code),
-    Column("START", _start),
+    Column("START", _start, brief=partial(_start, how="%m-%d %H:%M")),
     Column("DURATION", _duration),
 )

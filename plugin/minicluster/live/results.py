@@ -14,7 +14,8 @@ from minicluster import yamlio
 from minicluster.errors import OutputError, UsageError
 
 Record = dict[str, Any]
-VALUES_FILE, RECORD, OUTPUT, TABLE = "values.yaml", "record.json", "output.txt", "results.csv"
+VALUES_FILE, GIVEN_FILE = "values.yaml", "given.yaml"
+RECORD, OUTPUT, TABLE = "record.json", "output.txt", "results.csv"
 
 
 def _end(job: Mapping[str, Any]) -> float | None:
@@ -112,11 +113,13 @@ class Results:
             if where:
                 raise UsageError(f"{path} has another {where}: give the values of before, or another --output")
 
-    def keep_values(self, values: Mapping[int, Mapping[str, Any]]) -> None:
-        """Make the folders, and write the values of each size. Raises OutputError."""
+    def keep_values(self, values: Mapping[int, Mapping[str, Any]], given: Mapping[int, Mapping[str, Any]]) -> None:
+        """Make the folders, and write the values of each size, all and the given ones. Raises OutputError."""
         for size, wanted in values.items():
-            _make(self._values(size).parent)
-            replace_file(self._values(size), yamlio.dump(wanted, marker=False))
+            path = self._values(size)
+            _make(path.parent)
+            replace_file(path, yamlio.dump(wanted, marker=False))
+            replace_file(path.with_name(GIVEN_FILE), yamlio.dump(given[size], marker=False))
 
     def record(self, size: int, iteration: int) -> Record | None:
         """Return the record of a run; None when it is not complete."""

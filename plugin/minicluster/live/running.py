@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from minicluster import streams
 from minicluster.cluster.groups import queue_of, size_of
 from minicluster.cluster.hosts import Host, find_host
 from minicluster.cluster.job import end_of
@@ -16,6 +17,7 @@ from minicluster.live.ready import QUORUM_SECONDS, find_running_lead
 from minicluster.live.telling import news
 from minicluster.live.watch import looks_at
 from minicluster.streams import Say
+from minicluster.terminal import Step
 
 
 def find_running_node(kubernetes: KubePort, name: str, text: str, say: Say, *, waits: bool = True) -> Node:
@@ -44,15 +46,16 @@ def _wait(cluster: Cluster, host: Host, say: Say, *, waits: bool) -> Node:
     """Return a node as soon as its container runs. Raises StateError if it won't; without ``waits`` at once."""
     why = ""
     try:
-        for job, node in looks_at(cluster, host, say):
-            if node and node.is_running:
-                return node
-            told = news(why)
-            why, comes = absence(cluster.kubernetes, host, job, node)
-            if not (waits and comes):
-                raise StateError(why)
-            if news(why) != told:
-                say(why)
+        with streams.waiting():
+            for job, node in looks_at(cluster, host, say):
+                if node and node.is_running:
+                    return node
+                told = news(why)
+                why, comes = absence(cluster.kubernetes, host, job, node)
+                if not (waits and comes):
+                    raise StateError(why)
+                if news(why) != told:
+                    say(Step(why))
     except DeadlineError as error:
         raise StateError(f"{error}: {why}") from None
     raise AssertionError  # looks_at only ends with an error

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from minicluster import streams
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import end_of, policy_of, release_of
@@ -25,6 +26,7 @@ from minicluster.outage import RETRY_SECONDS
 from minicluster.release.resize import check_own_chart, resize
 from minicluster.release.revisions import is_made_anew
 from minicluster.streams import Say
+from minicluster.terminal import Share, Step, well
 
 
 class AskedSize(NamedTuple):
@@ -70,13 +72,18 @@ def scale(  # noqa: PLR0913 - one has a default
         check_own_chart(kubernetes, release)
         if size < nodes.size and _tell_jobs(cluster, job, nodes, size, say):
             agree(f"Scale {found.name} to {size}?", False)
-        resize(kubernetes, release, size, group)
-        _end_with_release(cluster, job, release)
-        say(f"{found.name}{f', group {group}' if group else ''}: size {nodes.size} -> {size}")
+        what = f"{found.name} in namespace {job['metadata']['namespace']}{f', group {group}' if group else ''}"
+        with streams.waiting():
+            say(Step(f"{what}: size {nodes.size} -> {size}", is_quiet=True))
+            resize(kubernetes, release, size, group)
+            _end_with_release(cluster, job, release)
+        say(f"{what}: size {nodes.size} -> {size}")
     if size is not None and seconds is not None:
         # an autoscaler may have added more nodes
         most = nodes.max_size or size
-        _wait(cluster, {"key": "", "online": [size, most], "first": nodes.first, "more": bool(policy)}, seconds, say)
+        question = {"key": "", "online": [size, most], "first": nodes.first, "more": bool(policy)}
+        with streams.waiting():
+            _wait(cluster, question, seconds, _NodeTeller(found.name, size, say), say)
 
 
 def _nodes(found: Found, job: Object, group: str) -> GroupNodes:
@@ -150,7 +157,21 @@ def _ask(kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, An
         say(f"{itself} {limits}: asked it for at least {size} nodes; {withdraw}")
 
 
-def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None:
+class _NodeTeller:
+    """Says how many nodes are up, when that has changed."""
+
+    def __init__(self, name: str, wanted: int, say: Say) -> None:
+        self._name, self._wanted, self._say = name, wanted, say
+        self._told: int | None = None
+
+    def __call__(self, up: int) -> None:
+        if up == self._told:
+            return
+        self._told, text = up, f"{self._name}: {up} nodes up"
+        self._say(well(text) if up == self._wanted else Step(text, "", Share(up, max(up, self._wanted))))
+
+
+def _wait(cluster: Cluster, question: Message, seconds: float, tell: Callable[[int], None], say: Say) -> None:
     """Wait until the nodes are in Flux, even if the lead is replaced. Raises DeadlineError."""
     name, end = cluster.name, time.monotonic() + seconds
     while True:
@@ -162,7 +183,7 @@ def _wait(cluster: Cluster, question: Message, seconds: float, say: Say) -> None
         if end_of_cluster:
             raise EndError(ended(name, end_of_cluster, lead))
         lead = find_ready_lead(cluster.kubernetes, name, say)
-        if _watch(cluster.kubernetes, lead, question, end, lambda up: say(f"{name}: {up} nodes up")):
+        if _watch(cluster.kubernetes, lead, question, end, tell):
             return
         time.sleep(RETRY_SECONDS)  # the lead's pod may be about to end
 

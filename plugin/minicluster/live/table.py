@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from minicluster.cluster.states import CLUSTER_TONES
+from minicluster.errors import one_line
 from minicluster.idset import parse_idset, to_idset
+from minicluster.terminal import STYLES, Tone, drawn
 
 #: Columns of the labels, and of the whole table
 LABEL_COLUMNS, WIDTH_COLUMNS = 13, 80
@@ -13,32 +16,43 @@ LABEL_COLUMNS, WIDTH_COLUMNS = 13, 80
 MOST_JOBS = 3
 
 
-def table(found: Mapping[str, Any]) -> str:
-    """Return a document as a text for people."""
-    return "\n".join(_rows(found)) + "\n"
+class Row(NamedTuple):
+    """A label, the text beside it, and the tone of that."""
+
+    label: str
+    text: str
+    tone: Tone = ""
+    is_fixed: bool = False  #: whether the text stays on one line
 
 
-def _rows(found: Mapping[str, Any]) -> Iterator[str]:
+def table(found: Mapping[str, Any], width: int = 0) -> str:
+    """Return a document as a text for people; in colours, and fitted, for a terminal of a ``width``."""
+    if width:
+        return _coloured(_rows(found), width)
+    return "".join(f"{_plain(row, WIDTH_COLUMNS)}\n" for row in _rows(found))
+
+
+def _rows(found: Mapping[str, Any]) -> Iterator[Row]:
     version = f", Flux {found['flux']}" if found["flux"] else ""
-    yield _row("MiniCluster", f"{found['name']}, namespace {found['namespace']}, age {duration(found['age'])}{version}")
-    yield _row("State", ": ".join(filter(None, [found["state"], found["why"]])))
-    yield _row("Size", _size(found))
+    yield Row("MiniCluster", f"{found['name']}, namespace {found['namespace']}, age {duration(found['age'])}{version}")
+    yield Row("State", ": ".join(filter(None, [found["state"], found["why"]])), CLUSTER_TONES.get(found["state"], ""))
+    yield Row("Size", _size(found))
     yield from _failures(**found["failures"] or {"pods": 0, "most": 0, "groups": {}})
     if found["nodes"]:
         yield from _flux(found)
     else:
-        yield from _reasons("Pods", found["pods"])
-        yield from _reasons("Containers", _named(found["containers"]))
-    yield from (_row("Problem", problem) for problem in found["problems"] or ())
+        yield from _reasons("Pods", found["pods"], "waits")
+        yield from _reasons("Containers", _named(found["containers"]), "wrong")
+    yield from (Row("Problem", problem, "wrong") for problem in found["problems"] or ())
     if found["longestWait"]:
-        yield _row("Longest wait", duration(found["longestWait"]))
+        yield Row("Longest wait", duration(found["longestWait"]))
 
 
-def _failures(pods: int, most: int, groups: Mapping[str, int]) -> Iterator[str]:
+def _failures(pods: int, most: int, groups: Mapping[str, int]) -> Iterator[Row]:
     named = {"": pods, **{f" of group {name}": count for name, count in groups.items()}}
     counts = [f"{count} pod{'s' if count > 1 else ''}{of}" for of, count in named.items() if count]
     if counts:
-        yield _row("Failures", f"{', '.join(counts)}; a Job ends with more than {most} (backoffLimit)")
+        yield Row("Failures", f"{', '.join(counts)}; a Job ends with more than {most} (backoffLimit)", "wrong")
 
 
 def _size(found: Mapping[str, Any]) -> str:
@@ -46,13 +60,13 @@ def _size(found: Mapping[str, Any]) -> str:
     return text if found["sizeFrom"] == "job" else f"{text} (counted by its pods: jobs can't be read)"
 
 
-def _flux(found: Mapping[str, Any]) -> Iterator[str]:
+def _flux(found: Mapping[str, Any]) -> Iterator[Row]:
     """Yield the rows that need the lead's answer."""
     gpus, jobs = found["gpus"], found["jobs"]
     nodes = _nodes(found["nodes"])
     if found["scheduler"]:
-        yield _row("Scheduler", _scheduler(**found["scheduler"]))
-    yield _row("Quorum", _quorum(found))
+        yield Row("Scheduler", _scheduler(**found["scheduler"]))
+    yield Row("Quorum", _quorum(found))
     node_row, core_row, gpu_row, job_row = _grid(
         ("Nodes", nodes, tuple(nodes)),
         ("Cores", found["cores"], ("free", "allocated", "total")),
@@ -60,21 +74,20 @@ def _flux(found: Mapping[str, Any]) -> Iterator[str]:
         ("Jobs", jobs, ("pending", "running", "done")),
     )
     yield node_row
-    yield from (_row("Groups" if not number else "", _group(each)) for number, each in enumerate(found["groups"]))
+    yield from (Row("Groups" if not number else "", _group(each)) for number, each in enumerate(found["groups"]))
     yield from _zones(found["locations"])
-    yield from _reasons("Drained", found["drained"])
-    yield from _reasons("Missing", found["missing"])
-    yield from _reasons("Containers", _named(found["containers"]))
+    yield from _reasons("Drained", found["drained"], "wrong")
+    yield from _reasons("Missing", found["missing"], "waits")
+    yield from _reasons("Containers", _named(found["containers"]), "wrong")
     if found["bursts"]["registered"]:
-        yield _row("Bursts", "{up} up of {registered}".format_map(found["bursts"]))
+        yield Row("Bursts", "{up} up of {registered}".format_map(found["bursts"]))
     yield core_row
     if gpus["total"] or gpus["allocated"]:
         yield gpu_row
     ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout", "purged") if jobs[end]]
-    yield f"{job_row}  {', '.join(ends)}".rstrip()
-    yield from _reasons(
-        "Pending", [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in found["waiting"]]
-    )
+    yield job_row._replace(text=f"{job_row.text}  {', '.join(ends)}".rstrip())
+    waiting = [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in found["waiting"]]
+    yield from _reasons("Pending", waiting, "waits")
 
 
 def _quorum(found: Mapping[str, Any]) -> str:
@@ -86,7 +99,7 @@ def _quorum(found: Mapping[str, Any]) -> str:
     return f"{needed}, reached" + (" at the start" if is_more else "")
 
 
-def _zones(locations: Iterable[Mapping[str, str]]) -> Iterator[str]:
+def _zones(locations: Iterable[Mapping[str, str]]) -> Iterator[Row]:
     """Yield a row for each zone, if there are several."""
     zones: dict[str, list[int]] = {}
     for each in locations:
@@ -128,24 +141,37 @@ def _named(containers: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
     return [{**one, "reason": f"{one['name']} fails: {one['reason']}"} for one in containers]
 
 
-def _row(label: str, text: str) -> str:
+def _plain(row: Row, width: int) -> str:
+    """Return a row as lines of a width, unless it is fixed."""
+    if row.is_fixed:
+        return f"{row.label:{LABEL_COLUMNS}}{row.text}"
     return textwrap.fill(
-        text,
-        WIDTH_COLUMNS,
-        initial_indent=f"{label:{LABEL_COLUMNS}}",
+        row.text,
+        width,
+        initial_indent=f"{row.label:{LABEL_COLUMNS}}",
         subsequent_indent=" " * LABEL_COLUMNS,
         break_long_words=False,
         break_on_hyphens=False,
     )
 
 
-def _reasons(label: str, groups: Iterable[Mapping[str, str]]) -> Iterator[str]:
+def _coloured(rows: Iterable[Row], width: int) -> str:
+    from rich.text import Text  # noqa: PLC0415 - see terminal.py
+
+    text = Text(end="")
+    for row in rows:
+        for line in _plain(row, min(width, WIDTH_COLUMNS)).split("\n"):
+            text.append(line[:LABEL_COLUMNS], "bold").append(f"{line[LABEL_COLUMNS:]}\n", STYLES[row.tone])
+    return drawn(text, width)
+
+
+def _reasons(label: str, groups: Iterable[Mapping[str, str]], tone: Tone = "") -> Iterator[Row]:
     """Yield a row for each reason; the first has the label."""
     for number, group in enumerate(groups):
-        yield _row("" if number else label, f"{group['ranks']}: {group['reason']}")
+        yield Row("" if number else label, f"{group['ranks']}: {group['reason']}", tone)
 
 
-def _grid(*rows: tuple[str, Mapping[str, int], Sequence[str]]) -> Iterator[str]:
+def _grid(*rows: tuple[str, Mapping[str, int], Sequence[str]]) -> Iterator[Row]:
     """Yield rows of a label and cells ``number word`` with aligned columns."""
     grid = [[(str(numbers[word]), word) for word in words] for _, numbers, words in rows]
     columns = zip_longest(*grid, fillvalue=("", ""))
@@ -153,7 +179,7 @@ def _grid(*rows: tuple[str, Mapping[str, int], Sequence[str]]) -> Iterator[str]:
     for (label, *_), cells in zip(rows, grid, strict=True):
         pairs = zip(cells, widths, strict=False)
         texts = [f"{number:>{right}} {word:{left}}" for (number, word), (right, left) in pairs]
-        yield f"{label:{LABEL_COLUMNS}}{'  '.join(texts)}".rstrip()
+        yield Row(label, "  ".join(texts).rstrip(), is_fixed=True)
 
 
 def duration(seconds: float) -> str:
@@ -176,11 +202,30 @@ class Column(NamedTuple):
 
     head: str
     cell: Callable[[Any], str]
+    tone: Callable[[Any], Tone] = lambda _: ""
+    may_break: bool = False  #: whether a narrow terminal may break its cells
+    brief: Callable[[Any], str] | None = None  #: what a terminal shows instead
 
 
-def in_columns(columns: Sequence[Column], rows: Iterable[Any]) -> str:
-    """Return rows as kubectl would print them."""
+def in_columns(columns: Sequence[Column], rows: Sequence[Any], width: int = 0) -> str:
+    """Return rows as kubectl would print them; in colours, and fitted, for a terminal of a ``width``."""
+    if width:
+        return _fitted(columns, rows, width)
     cells = [[column.head for column in columns], *([column.cell(row) for column in columns] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
     return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _fitted(columns: Sequence[Column], rows: Sequence[Any], width: int) -> str:
+    from rich.table import Table  # noqa: PLC0415 - see terminal.py
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        # the first word says enough
+        table.add_column(Text(column.head.split()[0]), no_wrap=not column.may_break, overflow="fold")
+    for row in rows:
+        cells = ((column, (column.brief or column.cell)(row)) for column in columns)
+        table.add_row(*(Text(one_line(cell), STYLES[column.tone(row)]) for column, cell in cells))
+    return drawn(table, width)

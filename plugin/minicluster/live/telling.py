@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from minicluster import streams
 from minicluster.cluster.find import Found, find_by_name
 from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, code_of_work
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.reasons import why_failed, with_reasons
+from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.errors import DeadlineError, KubernetesError
 from minicluster.kube.port import KubePort
@@ -20,6 +22,7 @@ from minicluster.lead.question import ask_status
 from minicluster.live.document import document
 from minicluster.live.snapshot import snapshot
 from minicluster.streams import Say
+from minicluster.terminal import Step
 
 #: What differs in a message though nothing has changed, and what stands for it
 NO_NEWS = tuple(
@@ -86,6 +89,11 @@ def news(text: str) -> str:
     return text
 
 
+def step_of(name: str, state: str, words: str, *, is_quiet: bool = False) -> Step:
+    """Return a step of a wait for a MiniCluster: its state, in words with the reason."""
+    return Step(f"{name}: {words}", state, is_quiet=is_quiet, tone=CLUSTER_TONES[state])
+
+
 class StateTeller:
     """Says the state of a MiniCluster when its meaning has changed."""
 
@@ -105,7 +113,7 @@ class StateTeller:
         self.state = ": ".join(filter(None, (state, why)))
         meaning = news(self.state)
         if meaning != self._told and state not in END_STATES and time.monotonic() >= self._begin:
-            self._say(f"{self._name}: {self.state}")
+            self._say(step_of(self._name, state, self.state))
             self._told = meaning
         return found
 
@@ -114,10 +122,14 @@ class StateTeller:
         self.state = ""
 
     @contextmanager
-    def at_deadline(self) -> Iterator[None]:
-        """Add the state to the error of a wait whose time is over. Raises DeadlineError."""
+    def waiting(self) -> Iterator[None]:
+        """Let the states have one line of a terminal; add the last one to the error of a wait whose time is over.
+
+        Raises DeadlineError then.
+        """
         try:
-            yield
+            with streams.waiting():
+                yield
         except DeadlineError as error:
             why = "" if self.state == "Running" else self.state
             raise DeadlineError(": ".join(filter(None, (str(error), why)))) from None

@@ -16,6 +16,7 @@ from minicluster.live.run import handle_signals
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
 from minicluster.streams import Say
+from minicluster.terminal import Step, wrong
 
 
 class Stopped(KeyboardInterrupt):
@@ -62,7 +63,9 @@ class TemporaryRelease:
 
     def install(self) -> Cluster:
         """Install it, and return its MiniCluster, whose deadline is that of the release. Raises ToolError."""
-        oneshot.install(self.kubernetes, self.asked, self._words)
+        with streams.waiting():
+            self._say(Step(f"installing {self.asked.name}", is_quiet=True))
+            oneshot.install(self.kubernetes, self.asked, self._words)
         self._is_installed = True
         self._say(f"installed {self.asked.name} in {self.kubernetes}")
         return replace(find_cluster(self.kubernetes, self.asked.name), kubernetes=self._timed)
@@ -79,12 +82,14 @@ class TemporaryRelease:
 
     def _try_to_remove(self) -> None:
         try:
-            if self._is_installed and not self.has_ended:
-                self._say(f"removing {self.asked.name}")
-                self._cancel()
-            if oneshot.is_there(self.kubernetes, self.asked):
-                self._is_installed = True
-                oneshot.remove(self.kubernetes, self.asked)
+            with streams.waiting():
+                if self._is_installed and not self.has_ended:
+                    self._say(f"removing {self.asked.name}")
+                    self._cancel()
+                self._say(Step(f"removing {self.asked.name}", "removing", is_quiet=True))
+                if oneshot.is_there(self.kubernetes, self.asked):
+                    self._is_installed = True
+                    oneshot.remove(self.kubernetes, self.asked)
         except ToolError as error:
             if self._is_installed:
                 self._say_left(helm.explain(error))
@@ -100,7 +105,7 @@ class TemporaryRelease:
 
     def _say_left(self, why: str) -> None:
         self.left = f"{self.asked.name} is left in {self.kubernetes}: {why}: {self.way_out}"
-        self._say(self.left)
+        self._say(wrong(self.left))
 
     @property
     def way_out(self) -> str:

@@ -59,7 +59,7 @@ def look_for(
     """
     kubernetes, name = cluster.kubernetes, cluster.name
     tell = StateTeller(kubernetes, name, say, quiet)
-    with tell.at_deadline():
+    with tell.waiting():
         for job, lead in looks(cluster, say, quiet or WATCH_SECONDS):
             end = end_in_words(kubernetes, name, job, lead)
             if end or (is_there and lead and is_there(lead)):

@@ -13,6 +13,7 @@ from minicluster.kube.port import WATCH_SECONDS, KubePort, Object
 from minicluster.live.lookup import Cluster, refusals
 from minicluster.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
 from minicluster.streams import Say
+from minicluster.terminal import Told
 
 Seen = TypeVar("Seen")
 
@@ -75,6 +76,6 @@ def _bridged(outage: Outage, kubernetes: KubePort, say: Say) -> Iterator[None]:
             return  # the deadline cut it off
         is_refusal = isinstance(error, RefusedError)
         if not outage.is_on and not is_refusal:
-            say(f"{error.reason}: trying again for {OUTAGE_SECONDS:g} s")
+            say(Told(f"{error.reason}: trying again for {OUTAGE_SECONDS:g} s", "waits"))
         if is_refusal or not outage.is_forgiven(OUTAGE_SECONDS):
             raise

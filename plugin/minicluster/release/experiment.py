@@ -1,14 +1,14 @@
 """What a matrix runs at one size: the values, and the words that submit the command as a job of its own."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster.errors import SpecError
 from minicluster.release import oneshot
 from minicluster.release.oneshot import Oneshot
-from minicluster.render import work
+from minicluster.render import defaults, work
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -20,6 +20,11 @@ class Experiment:
     asked: Oneshot  #: of its MiniCluster, which runs no command itself
     values: dict[str, Any]  #: all values of a run, with the command; without a certificate
     words: Sequence[str]  #: of `flux submit`
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The values that are not the chart's defaults."""
+        return _given(self.values, defaults.values())
 
     @property
     def size(self) -> int:
@@ -45,6 +50,20 @@ def plan(asked: Oneshot, size: int) -> Experiment:
     once = ["--setattr=user.minicluster.requeue=0"] if cluster.spec["pod"]["onStop"] == "requeue" else []
     words = [*work.flags(cluster), *once, *_command(cluster)]
     return Experiment(replace(one, is_idle=True), values, words)
+
+
+def _given(values: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what differs from the defaults, in maps of maps."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        other = default.get(key)
+        if isinstance(value, dict) and isinstance(other, dict):
+            value = _given(value, other)  # noqa: PLW2901
+            if not value:
+                continue
+        if value != other:
+            found[key] = value
+    return found
 
 
 def _problems(cluster: MiniClusterModel, size: int) -> Iterator[str]:

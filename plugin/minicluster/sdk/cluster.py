@@ -26,7 +26,7 @@ from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.result import Result
 from minicluster.sdk.session import Session
 from minicluster.sdk.single_run import RunOptions
-from minicluster.streams import Say
+from minicluster.streams import Say, aloud
 
 __all__ = ["MiniCluster"]
 
@@ -95,7 +95,7 @@ class MiniCluster:
         words = words_of(command) if command else ()
         asked = single_run.asked_for(words, values, timeout, options)
         with translated():
-            return single_run.run(KubeClient.connect(context, namespace), asked, progress or _ignore)
+            return single_run.run(KubeClient.connect(context, namespace), asked, aloud(progress))
 
     def submit(self, command: str | Sequence[str], **options: Unpack[JobOptions]) -> JobFuture:
         """Submit a job, and return its future. ``options``: see `JobOptions`.
@@ -143,7 +143,7 @@ class MiniCluster:
 
         with translated():
             where = (*logs.find_log(self._kube, self.name, node), container)
-            yield from lines_of(logs.follow(*where, _ignore) if follow else logs.show(*where))
+            yield from lines_of(logs.follow(*where, aloud(None)) if follow else logs.show(*where))
 
     def scale(
         self,
@@ -170,7 +170,7 @@ class MiniCluster:
         release.check_post_renderer()
         with translated():
             asked, seconds = scaling.AskedSize(size, group), math.inf if timeout is None else timeout
-            scaling.scale(self._kube, self.name, asked, seconds if wait else None, progress or _ignore)
+            scaling.scale(self._kube, self.name, asked, seconds if wait else None, aloud(progress))
 
     def status(self) -> dict[str, Any]:
         """Return the document of `minicluster status NAME --output json`. Raises NotFoundError."""
@@ -204,7 +204,7 @@ class MiniCluster:
         if until not in ("quorum", "end"):
             raise ArgumentError(f"until={until!r}: give 'quorum' or 'end'")
         with translated():
-            end = wait(Cluster(self._kube.within(timeout), self.name), until, progress or _ignore)
+            end = wait(Cluster(self._kube.within(timeout), self.name), until, aloud(progress))
         return end.code if end else None
 
     def delete(self, timeout: float = 600) -> None:
@@ -244,7 +244,3 @@ class MiniCluster:
 
     def _start_session(self, stop: threading.Event) -> Channel:
         return ask.start(self._kube, wait_for_lead(self._kube, self.name, stop=stop))
-
-
-def _ignore(_: str) -> None:
-    """Say nothing."""

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from minicluster.cluster.states import of_job
 from minicluster.sdk.exceptions import ArgumentError, JobFailed, SdkError
 from minicluster.sdk.finished import FinishedJob
 
@@ -25,6 +26,11 @@ class Job:
     submitted: float  #: seconds since 1970
     runtime: float  #: seconds
     waits: str = ""  #: why it waits, "" for one that does not
+
+    @property
+    def status(self) -> str:
+        """The word of `minicluster jobs`: pending, running, completed, failed, canceled or timeout."""
+        return of_job(self.state.upper(), self.result.upper()).lower()
 
 
 class JobOptions(TypedDict, total=False):

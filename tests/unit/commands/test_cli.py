@@ -11,7 +11,8 @@ import click
 import pytest
 from click.testing import CliRunner
 from minicluster import cli
-from minicluster.commands import group, run
+from minicluster import commands as package
+from minicluster.commands import SECTIONS, group, run
 from minicluster.commands.options import Duration
 from minicluster.errors import CurveError, MiniClusterError, SpecError, StreamError
 from minicluster.release import helm
@@ -188,6 +189,28 @@ def test_help_and_version_are_printed() -> None:
     assert "--curve-seed-file" in CliRunner().invoke(front_door, ["render", "--help"]).output
 
 
+def test_help_has_the_commands_by_sections_the_everyday_ones_first() -> None:
+    shown = CliRunner().invoke(front_door, ["--help"]).output
+    parts = re.split(r"^([A-Z].*):$", shown, flags=re.MULTILINE)[1:]
+    found = {
+        title: re.findall("^  ([a-z]+) ", text, re.MULTILINE)
+        for title, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+    assert list(found) == [*SECTIONS, "Options"]
+    assert next(iter(found.values()))[0] == "run"
+    assert {title: names for title, names in found.items() if title in SECTIONS} == {
+        title: [module.command.name for module in modules] for title, modules in SECTIONS.items()
+    }
+
+
+def test_each_module_of_a_command_is_in_one_section() -> None:
+    """Also those that are not written yet: one without a section is not there."""
+    folder = Path(package.__file__).parent
+    written = {path.stem for path in folder.glob("*.py") if "\ndef command(" in path.read_text()} - {"burst_follow"}
+    named = [module.__name__.rpartition(".")[2] for modules in SECTIONS.values() for module in modules]
+    assert sorted(named) == sorted(written)
+
+
 def test_an_unknown_command_exits_with_2() -> None:
     assert CliRunner().invoke(front_door, ["rendre"]).exit_code == 2
 
@@ -207,7 +230,7 @@ def test_minicluster_on_a_terminal_shows_help_instead_of_waiting(
 
 def test_the_post_renderer_imports_no_slow_modules() -> None:
     # each of these costs every helm command milliseconds
-    slow = {"ast", "click", "dataclasses", "hashlib", "inspect", "jinja2", "tomllib", "zmq"}
+    slow = {"ast", "click", "dataclasses", "hashlib", "inspect", "jinja2", "rich", "tomllib", "zmq"}
     stdin = DOCUMENT + f"certificate: {json.dumps(CERTIFICATE)}\n"
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "minicluster"],

@@ -24,6 +24,7 @@ from minicluster.live.reported import find_jobs
 from minicluster.live.scaling import AskedSize, scale
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.wait import wait
+from minicluster.streams import aloud
 from status_samples import CREATED, SETTINGS, ended, flux, job, suspended, workload
 
 TEXT = b"no input\nminicluster: the job failed with exit code 7\n"
@@ -114,7 +115,7 @@ def waited(until: Any) -> Callable[[KubePort], Any]:
 
 def sized(kube: KubePort) -> Any:
     said: list[str] = []
-    scale(kube, "mini", AskedSize(3), 10, said.append)
+    scale(kube, "mini", AskedSize(3), 10, aloud(said.append))
     return said
 
 
@@ -152,7 +153,7 @@ READY = "`minicluster wait mini` returns when it is ready"
 UNKNOWN = "its jobs are known while its lead runs, and later with report.log or report.path"
 SILENT = "the lead's broker does not answer (no answer within 1 s): `minicluster logs mini -n lab` says more"
 JOINS = "its brokers join the cluster of root:30093: see the status of that cluster"
-RESIZED = ["mini: size 4 -> 3"]
+RESIZED = ["mini in namespace lab: size 4 -> 3"]
 #: What each verb tells in each state; a text is an error
 EXPECTED: dict[str, dict[str, Any]] = {
     "healthy": {

@@ -33,14 +33,10 @@ REFUSED = FORBIDDEN.format("pods/exec", "create")
 BROKEN = "the connection to the pod broke: run it again"
 
 
-def wrote(path: object, *before: str, where: str = " on the lead") -> Done:
-    """Return the success of a copy that says where it is."""
+def copied(source: object, target: object, what: str, *before: str) -> Done:
+    """Return the success of a copy that says what it did."""
     # a line of ours has no line breaks
-    return Done(0, "", say(*before, f"wrote {path}{where}".replace("\n", " ")))
-
-
-def wrote_here(path: object, *before: str) -> Done:
-    return wrote(path, *before, where="")
+    return Done(0, "", say(*before, f"copied {source} to {target}, {what}".replace("\n", " ")))
 
 
 @pytest.fixture
@@ -120,20 +116,24 @@ def test_a_folder_with_names_of_all_kinds_comes_in_and_out(kubectl: Kubectl, her
     (here / "mine" / "a b" / "run").write_text("")
     (here / "mine" / "a b" / "run").chmod(0o755)
     # a new name; then into a folder that exists
+    size = sum(len(name.encode()) for name in NASTY)
     for target, there in ((f"{pod_folder}/new", "new"), (f"{pod_folder}/new/", "new/mine")):
-        copied = pod_folder / there
-        assert kubectl.run("copy", "mine", f"mini:{target}") == wrote(copied)
-        assert {name: text for name, text in tree(copied).items() if not name.startswith("mine")} == {
+        copy = pod_folder / there
+        # with the link and the program
+        what = f"{len(NASTY) + 2} files, {size} bytes"
+        assert kubectl.run("copy", "mine", f"mini:{target}") == copied("mine", f"mini-0:{copy}", what)
+        assert {name: text for name, text in tree(copy).items() if not name.startswith("mine")} == {
             **files,
             "a b/run": "",
             "link": "/",
         }
-        assert (copied / "link").readlink() == Path("empty")
-        assert os.access(copied / "a b" / "run", os.X_OK)
+        assert (copy / "link").readlink() == Path("empty")
+        assert os.access(copy / "a b" / "run", os.X_OK)
     (here / "back").mkdir()
     left = "left out, because they are neither files nor folders: ./link"
     for target, there in (("deep/new", "deep/new"), ("back", "back/mine")):
-        assert kubectl.run("copy", f"mini:{pod_folder}/new/mine", target) == wrote_here(there, left)
+        source, what = f"mini-0:{pod_folder}/new/mine", f"{len(NASTY) + 1} files, {size} bytes"
+        assert kubectl.run("copy", f"mini:{pod_folder}/new/mine", target) == copied(source, there, what, left)
         assert tree(here / there) == {**files, "a b/run": ""}
         assert os.access(here / there / "a b" / "run", os.X_OK)
 
@@ -141,10 +141,11 @@ def test_a_folder_with_names_of_all_kinds_comes_in_and_out(kubectl: Kubectl, her
 @pytest.mark.parametrize("name", ["--checkpoint=1", "$(id)", "[1]*?", "a:b", "line\nbreak"])
 def test_a_file_with_any_name_comes_in_and_out(kubectl: Kubectl, here: Path, pod_folder: Path, name: str) -> None:
     (here / name).write_text("text")
-    assert kubectl.run("copy", f"./{name}", f"mini:{pod_folder}") == wrote(pod_folder / name)
+    there = f"mini-0:{pod_folder / name}"
+    assert kubectl.run("copy", f"./{name}", f"mini:{pod_folder}") == copied(f"./{name}", there, "4 bytes")
     assert tree(pod_folder) == {name: "text"}
     back = here / f"back {name[:9]}"
-    assert kubectl.run("copy", f"mini:{pod_folder}/{name}", str(back)) == wrote_here(back)
+    assert kubectl.run("copy", f"mini:{pod_folder}/{name}", str(back)) == copied(there, back, "4 bytes")
     assert back.read_text() == "text"
 
 
@@ -153,12 +154,12 @@ def test_a_path_without_a_slash_is_relative_to_the_containers_folder_and_no_opti
 ) -> None:
     # the commands of the pod run where the user is
     (here / "mine").write_text("text")
-    assert kubectl.run("copy", "mine", "mini:--version") == wrote("./--version")
+    assert kubectl.run("copy", "mine", "mini:--version") == copied("mine", "mini-0:--version", "4 bytes")
     assert (here / "--version").read_text() == "text"
-    assert kubectl.run("copy", "mini:--version", "./-x") == wrote_here("-x")
+    assert kubectl.run("copy", "mini:--version", "./-x") == copied("mini-0:--version", "-x", "4 bytes")
     assert (here / "-x").read_text() == "text"
     (here / "sub").mkdir()
-    assert kubectl.run("copy", "--", "-x", "mini:sub") == wrote("./sub/-x")
+    assert kubectl.run("copy", "--", "-x", "mini:sub") == copied("-x", "mini-0:sub/-x", "4 bytes")
     assert (here / "sub" / "-x").read_text() == "text"
 
 
@@ -171,10 +172,12 @@ def test_links_and_hard_links_of_the_lead_are_copied_as_files_where_that_is_safe
     (here.parent / "link").symlink_to(pod_folder)
     left = "left out, because they are neither files nor folders: ./away"
     # the path itself may be a link
-    assert kubectl.run("copy", f"mini:{here.parent}/link", "copied") == wrote_here("copied", left)
+    done = copied(f"mini-0:{here.parent}/link", "copied", "2 files, 4 bytes", left)
+    assert kubectl.run("copy", f"mini:{here.parent}/link", "copied") == done
     assert tree(here / "copied") == {"one": "text", "two": "text"}
     (here.parent / "link to a file").symlink_to(pod_folder / "one")
-    assert kubectl.run("copy", f"mini:{here.parent}/link to a file", ".") == wrote_here("link to a file")
+    done = copied(f"mini-0:{here.parent}/link to a file", "link to a file", "4 bytes")
+    assert kubectl.run("copy", f"mini:{here.parent}/link to a file", ".") == done
     assert (here / "link to a file").read_text() == "text"
 
 
@@ -187,7 +190,7 @@ def test_pipes_are_left_out(kubectl: Kubectl, here: Path, pod_folder: Path) -> N
     done = kubectl.run("copy", "mine", f"mini:{pod_folder}")
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("minicluster: left out, because they are neither files nor folders: mine/pipe")
-    assert done.err.endswith(f" and 2 more\nminicluster: wrote {pod_folder}/mine on the lead\n")
+    assert done.err.endswith(f" and 2 more\nminicluster: copied mine to mini-0:{pod_folder}/mine, 0 files, 0 bytes\n")
     assert tree(pod_folder) == {"mine": "/"}
 
 
@@ -196,7 +199,8 @@ def test_what_belongs_to_somebody_here_belongs_to_the_containers_user_there(
 ) -> None:
     (here / "mine").write_text("")
     kubectl.tool("tar", 'cat >"$4/archive"')
-    assert kubectl.run("copy", "mine", f"mini:{pod_folder}") == wrote(pod_folder / "mine")
+    done = copied("mine", f"mini-0:{pod_folder}/mine", "0 bytes")
+    assert kubectl.run("copy", "mine", f"mini:{pod_folder}") == done
     listed = subprocess.run(
         ["tar", "-tvf", pod_folder / "archive", "--numeric-owner"], capture_output=True, text=True, check=True
     )
@@ -217,11 +221,15 @@ def test_a_target_that_ends_with_a_slash_is_a_folder(kubectl: Kubectl, here: Pat
     (here / "in.lj").write_text("text")
     data = pod_folder / "deep" / "data"
     for _ in range(2):
-        assert kubectl.run("copy", "in.lj", f"mini:{data}/") == wrote(data / "in.lj")
+        done = copied("in.lj", f"mini-0:{data}/in.lj", "4 bytes")
+        assert kubectl.run("copy", "in.lj", f"mini:{data}/") == done
     assert tree(pod_folder) == {"deep/data/in.lj": "text"}
-    assert kubectl.run("copy", f"mini:{data}", "results") == wrote_here("results")
-    assert kubectl.run("copy", f"mini:{data}/in.lj", "new/dir/") == wrote_here("new/dir/in.lj")
-    assert kubectl.run("copy", "results", f"mini:{pod_folder}/a/") == wrote(f"{pod_folder}/a/results")
+    there = f"mini-0:{data}"
+    assert kubectl.run("copy", f"mini:{data}", "results") == copied(there, "results", "1 file, 4 bytes")
+    done = copied(f"{there}/in.lj", "new/dir/in.lj", "4 bytes")
+    assert kubectl.run("copy", f"mini:{data}/in.lj", "new/dir/") == done
+    done = copied("results", f"mini-0:{pod_folder}/a/results", "1 file, 4 bytes")
+    assert kubectl.run("copy", "results", f"mini:{pod_folder}/a/") == done
     assert tree(here) == dict.fromkeys(("in.lj", "results/in.lj", "new/dir/in.lj"), "text")
     (pod_folder / "file").write_text("")
     no_folder = f"{pod_folder}/file/ is no folder on the lead, but a file: remove it, or give another path"
@@ -238,13 +246,32 @@ def test_no_file_comes_to_be_where_a_folder_was_meant(kubectl: Kubectl, here: Pa
     assert kubectl.run("copy", "in.lj", f"mini:{data}") == Done(1, "", say(refused))
     assert tree(pod_folder) == {}
     # a new name that is a file's, or a file that is there
-    assert kubectl.run("copy", "in.lj", f"mini:{data}.lj") == wrote(f"{data}.lj")
+    assert kubectl.run("copy", "in.lj", f"mini:{data}.lj") == copied("in.lj", f"mini-0:{data}.lj", "4 bytes")
     (pod_folder / "data").write_text("old")
-    assert kubectl.run("copy", "in.lj", f"mini:{data}") == wrote(data)
+    assert kubectl.run("copy", "in.lj", f"mini:{data}") == copied("in.lj", f"mini-0:{data}", "4 bytes")
     assert tree(pod_folder) == {"data.lj": "text", "data": "text"}
     refused = "there is no results: write results/ to make that folder, or results/data.lj"
     assert kubectl.run("copy", f"mini:{data}.lj", "results") == Done(1, "", say(refused))
-    assert kubectl.run("copy", f"mini:{data}", "results") == wrote_here("results")
+    assert kubectl.run("copy", f"mini:{data}", "results") == copied(f"mini-0:{data}", "results", "4 bytes")
+
+
+def test_a_file_and_a_folder_never_take_each_others_place(kubectl: Kubectl, here: Path, pod_folder: Path) -> None:
+    (here / "one").write_text("text")
+    (here / "two").mkdir()
+    (pod_folder / "one").mkdir()
+    (pod_folder / "two").write_text("kept")
+    for source, target, there, kind in (
+        ("one", f"{pod_folder}", "one", "folder"),
+        ("two", f"{pod_folder}/", "two", "file"),
+        ("two", f"{pod_folder}/two", "two", "file"),
+    ):
+        refused = f"{pod_folder}/{there} is a {kind} on the lead: remove it, or give another path"
+        assert kubectl.run("copy", source, f"mini:{target}") == Done(1, "", say(refused))
+    assert tree(pod_folder) == {"one": "/", "two": "kept"}
+    # and here
+    for source in ("one", "two"):
+        assert kubectl.run("copy", f"mini:{pod_folder}/{source}", ".").code == 1
+    assert tree(here) == {"one": "text", "two": "/"}
 
 
 def test_an_image_without_tar_is_named(kubectl: Kubectl, here: Path) -> None:
@@ -303,7 +330,9 @@ with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
 def test_a_local_file_that_can_not_be_written_is_an_error(kubectl: Kubectl, here: Path, pod_folder: Path) -> None:
     (pod_folder / "one").write_text("")
     (here / "a" / "one").mkdir(parents=True)
-    assert kubectl.run("copy", f"mini:{pod_folder}/one", "a/one/one") == wrote_here("a/one/one")
+    assert kubectl.run("copy", f"mini:{pod_folder}/one", "a/one/one") == copied(
+        f"mini-0:{pod_folder}/one", "a/one/one", "0 bytes"
+    )
     done = kubectl.run("copy", f"mini:{pod_folder}", "a/one/one")
     assert (done.code, done.err) == (1, say("a/one/one: File exists"))
 
@@ -327,10 +356,11 @@ def test_all_sends_the_program_that_brings_the_files_to_the_other_nodes(
     kubectl.has(pods={"items": [lead(kubectl.folder), worker, gone]})
     done = kubectl.run("copy", "--all", "a 'b", f"mini:{pod_folder}")
     said, asked = done.err.split("\n", 1)
-    assert said == f"minicluster: wrote {pod_folder}/a 'b on the lead"
+    assert said == f"minicluster: copied a 'b to mini-0:{pod_folder}/a 'b, 4 bytes"
     *words, rest = asked.removeprefix("<").split(">")
     words = [word.removeprefix("<") for word in words]
-    assert (done.code, done.out, rest) == (code, "", "distribute.py FOLDER\n")
+    end = "" if code else say("the other nodes have it, too")
+    assert (done.code, done.out, rest) == (code, "", f"distribute.py FOLDER\n{end}")
     assert words[:2] == [str(pod_folder), "a 'b"]
     assert words[2].startswith("minicluster-")
     assert words[3:] == ["minicluster", "mini-0", "mini-1"]
@@ -347,4 +377,5 @@ def test_ctrl_c_gets_to_the_program_that_then_makes_flux_forget_the_files(
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "forgotten\n", say(f"wrote {pod_folder}/mine on the lead"))
+    said = say(f"copied mine to mini-0:{pod_folder}/mine, 0 bytes")
+    assert (process.returncode, out, err) == (130, "forgotten\n", said)

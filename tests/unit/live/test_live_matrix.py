@@ -3,15 +3,18 @@
 import csv
 import json
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from live_kubectl import Kubectl, say
 from minicluster.cluster.words import END_REASONS
 from minicluster.render import defaults
 from minicluster.render.stream import API_GROUP
+from screens import look
 from status_samples import job
 
 from tools.clients import Done, until
@@ -131,12 +134,14 @@ def is_without_matplotlib() -> bool:
     return False
 
 
-def said(*text: str) -> str:
-    return say(*text, *([NO_PLOT] if is_without_matplotlib() else []))
+def said(*text: str, folder: Path, good: int = 4, runs: int = 4) -> str:
+    """Return what a matrix says that comes to its end."""
+    end = f"{good} of {runs} runs have ended with exit code 0, see {folder}"
+    return say(*text, *([NO_PLOT] if is_without_matplotlib() else []), end)
 
 
 def test_a_matrix_runs_each_size_and_leaves_its_results(lab: Lab) -> None:
-    assert lab.matrix() == Done(0, "", said(*lines(1), *lines(2)))
+    assert lab.matrix() == Done(0, "", said(*lines(1), *lines(2), folder=lab.results))
     assert lab.noted("helm.asked") == ["install", "list", "uninstall"] * 2
     assert lab.noted("submitted") == ["-N 1 work a b"] * 2 + ["-N 2 work a b"] * 2
     assert not lab.noted("cancelled")
@@ -147,13 +152,27 @@ def test_a_matrix_runs_each_size_and_leaves_its_results(lab: Lab) -> None:
     record = json.loads((run / "record.json").read_text())
     assert [event["name"] for event in record["events"]] == ["submit", "clean"]
     names = {path.name for path in lab.results.rglob("*") if path.is_file()}
-    assert names - {"wall-time.png"} == {"output.txt", "record.json", "values.yaml", "results.csv"}
+    files = {"output.txt", "record.json", "values.yaml", "given.yaml", "results.csv"}
+    assert names - {"wall-time.png"} == files
+    given = {"size": 2, "maxSize": 2, "tasks": 0, "containers": [{"command": ["work", "a b"]}]}
+    assert yaml.safe_load((lab.results / "size-2" / "given.yaml").read_text()) == given
+
+
+def test_a_matrix_shows_on_a_terminal_how_far_it_is(lab: Lab) -> None:
+    lab.flux(FLUX.replace("submit) shift", "submit) shift; sleep 0.5"))
+    seen = look([sys.executable, "-m", "minicluster", *lab.line()], lab.environment)
+    assert [line.removeprefix("minicluster: ") for line in seen.last[:6]] == [*lines(1), *lines(2)]
+    lives = [shown[-1] for shown in seen.screens if shown and " 0:0" in shown[-1]]
+    # the bar of a half is ten columns long
+    assert any(line.startswith(f"run 3 of 4: size 2, iteration 1 {'━' * 10}╺") and "left" in line for line in lives)
+    assert {line.split(" ")[0] for line in lives} == {"installing", "run", "removing"}
 
 
 def test_a_matrix_with_all_its_records_runs_nothing(lab: Lab) -> None:
     lab.matrix("--set", "x=1", sizes="1")
     (lab.folder / "helm.asked").unlink()
-    assert lab.matrix(sizes="1") == Done(0, "", said(f"size 1: 2 of 2 runs are in {lab.results}"))
+    there = f"size 1: 2 of 2 runs are in {lab.results}"
+    assert lab.matrix(sizes="1") == Done(0, "", said(there, good=2, runs=2, folder=lab.results))
     assert lab.noted("helm.asked") == []
     (lab.results / "size-1" / "iteration-2" / "record.json").write_text("{")
     done = lab.matrix(name="other")
@@ -175,7 +194,7 @@ def test_a_folder_of_another_matrix_is_refused(lab: Lab) -> None:
 
 def test_a_run_that_fails_is_recorded_and_the_next_one_begins(lab: Lab) -> None:
     lab.set_up(7)
-    assert lab.matrix() == Done(1, "", said(*lines(1, 7), *lines(2, 7)))
+    assert lab.matrix() == Done(1, "", said(*lines(1, 7), *lines(2, 7), good=0, folder=lab.results))
     assert [row[8] for row in lab.rows()] == ["7"] * 4
     again = lab.matrix()
     assert (again.code, len(lab.noted("submitted"))) == (1, 4)
@@ -188,7 +207,7 @@ def test_a_size_that_fails_is_told_and_the_next_one_begins(lab: Lab) -> None:
     why = "can't be submitted: flux-submit: ERROR: unsatisfiable request"
     ends = [f"size {n}: the job of mini-{n} {why}" for n in (1, 2)]
     expected = [line for lines in zip(installed, removing, ends, strict=True) for line in lines]
-    assert lab.matrix() == Done(1, "", said(*expected))
+    assert lab.matrix() == Done(1, "", said(*expected, good=0, folder=lab.results))
     assert lab.noted("cancelled") == ["cancel --all"] * 2
     assert lab.rows() == []
 

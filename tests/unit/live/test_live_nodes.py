@@ -220,11 +220,12 @@ def test_files_come_to_a_node_and_from_it(kubectl: Kubectl, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path / "here")
     Path("mine").write_text("text")
     assert kubectl.run("copy", "--node", "gpu-1", "mine", f"mini:{tmp_path}/pod") == Done(
-        0, "", say(f"wrote {tmp_path}/pod/mine on pod mini-gpu-1-x")
+        0, "", say(f"copied mine to mini-gpu-1:{tmp_path}/pod/mine, 4 bytes")
     )
     assert (tmp_path / "pod" / "mine").read_text() == "text"
     kubectl.has(job_2=job(2, **RECORD))
-    assert kubectl.run("copy", "--node", "gpu-1", f"mini:{tmp_path}/pod/mine", "back") == Done(0, "", say("wrote back"))
+    done = kubectl.run("copy", "--node", "gpu-1", f"mini:{tmp_path}/pod/mine", "back")
+    assert done == Done(0, "", say(f"copied mini-gpu-1:{tmp_path}/pod/mine to back, 4 bytes"))
     assert Path("back").read_text() == "text"
     execs = [words for words in kubectl.asked() if words.startswith("exec ")]
     assert len(execs) == 4
@@ -244,8 +245,9 @@ def test_a_copy_to_all_nodes_knows_those_of_groups(kubectl: Kubectl, tmp_path: P
     (tmp_path / "mine").write_text("")
     (tmp_path / "pod").mkdir()
     kubectl.flux('shift 6; echo "$@"')
+    said = (f"copied {tmp_path}/mine to mini-0:{tmp_path}/pod/mine, 0 bytes", "the other nodes have it, too")
     assert kubectl.run("copy", "--all", str(tmp_path / "mine"), f"mini:{tmp_path}/pod") == Done(
-        0, "minicluster mini-0 mini-gpu-1\n", say(f"wrote {tmp_path}/pod/mine on the lead")
+        0, "minicluster mini-0 mini-gpu-1\n", say(*said)
     )
     assert any(
         "--selector=app.kubernetes.io/instance=mini,app.kubernetes.io/component=broker" in words

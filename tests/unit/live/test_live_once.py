@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pod, read_pods
 from minicluster.errors import StateError
 from minicluster.live import once
+from screens import look
 from status_samples import STARTS, ended, job, pod, waiting
 
 from tools.clients import Done, until
@@ -72,6 +74,23 @@ def test_run_prints_the_log_and_ends_with_the_code_of_the_work(kubectl: Kubectl,
     lines = (INSTALLED, f"mini has ended (exit code {code}): {how}: {END}: said why")
     assert kubectl.run(*RUN, *WORK) == Done(code, "out\n", say(*lines))
     assert asked_helm(kubectl) == ["install", "list", "uninstall"]
+
+
+def test_run_on_a_terminal_leaves_the_screen_to_the_work_between_its_waits(kubectl: Kubectl) -> None:
+    kubectl.has(**ends(kubectl, 7))
+    (kubectl.folder / "logs").write_text(f"{STAMP} out\n")
+    kubectl.tool("helm", HELM.replace("case $2 in", "sleep 0.5; case $2 in"))
+    seen = look([sys.executable, "-m", "minicluster", *RUN, *WORK], kubectl.environment)
+    installed, end = f"minicluster: {INSTALLED}", f"minicluster: mini has ended (exit code 7): Failed: {END}: said why"
+    assert (seen.code, seen.last) == (7, [installed, "out", end])
+    assert seen.colours["red"] == end.removeprefix("minicluster: ")
+    # the screens with a line that lives, without its clock
+    lives = [screen for screen in seen.screens if screen and " 0:0" in screen[-1]]
+    assert list(dict.fromkeys((*screen[:-1], screen[-1].rpartition(" ")[0]) for screen in lives)) == [
+        ("installing mini",),
+        (installed, "mini: Running"),
+        (installed, "out", end, "removing mini"),
+    ]
 
 
 def test_run_without_a_log_still_ends_with_the_code_of_the_work(kubectl: Kubectl) -> None:

@@ -1,6 +1,7 @@
 """``minicluster scale`` and ``list``, with stand-ins of kubectl and Helm."""
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
 from minicluster.live.listing import find_all, table
 from minicluster.release import helm
+from screens import look
 from status_samples import CREATED, NOW, SETTINGS, ended, flux, job, pod, suspended, waiting
 
 from tools.clients import Done
@@ -54,7 +56,7 @@ def test_scale_upgrades_the_release_with_the_chart_of_the_package(kubectl: Kubec
     found = job(size=2)
     found["metadata"]["annotations"]["meta.helm.sh/release-name"] = "theirs"
     kubectl.has(job=found, configmap=None)
-    assert kubectl.run("scale", "mini", "4", "-n", "lab") == Done(0, "", say("mini: size 2 -> 4"))
+    assert kubectl.run("scale", "mini", "4", "-n", "lab") == Done(0, "", say("mini in namespace lab: size 2 -> 4"))
     assert (kubectl.folder / "helm.asked").read_text().splitlines() == [
         "--namespace=lab get metadata theirs --output=json",
         f"--namespace=lab upgrade theirs {helm.CHART} --reuse-values --set size=4 --post-renderer minicluster",
@@ -90,7 +92,7 @@ def test_scale_ends_with_a_release_that_was_uninstalled_meanwhile(
     kubectl.has(job=anew)
     done = kubectl.run("scale", "mini", "4")
     gone = say("mini was uninstalled meanwhile, so mini has no size")
-    assert done == (Done(1, "", gone) if removes else Done(0, "", say("mini: size 2 -> 4")))
+    assert done == (Done(1, "", gone) if removes else Done(0, "", say("mini in namespace lab: size 2 -> 4")))
     last = (kubectl.folder / "helm.asked").read_text().splitlines()[-1]
     assert last.endswith("uninstall mini") == removes
 
@@ -152,8 +154,8 @@ def test_scale_wait_goes_on_after_a_lost_connection(kubectl: Kubectl) -> None:
     kubectl.tool("helm", HELM)
     kubectl.has(configmap=None, job=job(size=2))
     kubectl.flux(CONVERSATION)
-    nodes = [f"mini: {count} nodes up" for count in (2, 2, 4)]
-    assert kubectl.run("scale", "mini", "4", "--wait") == Done(0, "", say("mini: size 2 -> 4", *nodes))
+    nodes = [f"mini: {count} nodes up" for count in (2, 4)]
+    assert kubectl.run("scale", "mini", "4", "--wait") == Done(0, "", say("mini in namespace lab: size 2 -> 4", *nodes))
     question = '{"key": "", "online": [4, 8], "first": 0, "more": false}'
     assert (kubectl.folder / "home/bin/flux.asked").read_text() == f"{question}\n" * 2
     kubectl.flux("exec sleep 40")
@@ -161,15 +163,26 @@ def test_scale_wait_goes_on_after_a_lost_connection(kubectl: Kubectl) -> None:
     done = kubectl.run("scale", "mini", "3", "--wait", "--timeout", "1s")
     assert time.monotonic() - begin < 20, "the deadline cuts off a lead that is silent from the start"
     message = "mini has its new size, but not all of its nodes within 1 s: see its status"
-    assert done == Done(1, "", say("mini: size 2 -> 3", message))
+    assert done == Done(1, "", say("mini in namespace lab: size 2 -> 3", message))
     # the answer to `minicluster status`
     kubectl.tool("sh", f"echo '{json.dumps([SETTINGS, flux(online='0')])}'")
     bad = {**pod(1, waiting("ErrImagePull", "no nope:1")), "spec": {}}
     kubectl.has(job=job(size=2), pods={"items": [lead(kubectl.folder), bad]})
     message = message.replace("see its status", f"1: Pending: ErrImagePull: no nope:1: {IMAGE}")
     assert kubectl.run("scale", "mini", "3", "--wait", "--timeout", "1s") == Done(
-        1, "", say("mini: size 2 -> 3", message)
+        1, "", say("mini in namespace lab: size 2 -> 3", message)
     )
+
+
+def test_scale_wait_shows_on_a_terminal_how_far_it_is(kubectl: Kubectl) -> None:
+    kubectl.tool("helm", HELM)
+    kubectl.has(configmap=None, job=job(size=2))
+    kubectl.flux(CONVERSATION)
+    seen = look([sys.executable, "-m", "minicluster", "scale", "mini", "4", "--wait"], kubectl.environment)
+    assert seen.last == ["minicluster: mini in namespace lab: size 2 -> 4", "minicluster: mini: 4 nodes up"]
+    assert seen.colours["green"] == "mini: 4 nodes up"
+    below = seen.below(seen.last[0])
+    assert below[0].startswith(f"mini: 2 nodes up {'━' * 10}╺{'━' * 9} 0:0")
 
 
 def test_scale_wait_tells_an_end_once(kubectl: Kubectl) -> None:
@@ -178,7 +191,7 @@ def test_scale_wait_tells_an_end_once(kubectl: Kubectl) -> None:
     kubectl.has(configmap=None, job=job(size=2, end=("Failed", END)), pods=over)
     kubectl.has(job_1=job(size=2), job_2=job(size=2))
     last = f"mini has ended (exit code 3): Failed: {END}: said why"
-    assert kubectl.run("scale", "mini", "4", "--wait") == Done(1, "", say("mini: size 2 -> 4", last))
+    assert kubectl.run("scale", "mini", "4", "--wait") == Done(1, "", say("mini in namespace lab: size 2 -> 4", last))
 
 
 # list -------------------------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ def test_wait_reports_progress_until_the_quorum(kubectl: Kubectl) -> None:
         say(
             f"mini: Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu: {ROOM}",
             "mini: Starting: waits for the quorum, 3 of 4 brokers are online",
+            "mini: Running",
         ),
     )
 
@@ -160,7 +161,7 @@ def test_wait_keeps_its_timeout_when_the_lead_does_not_answer(kubectl: Kubectl) 
 def test_wait_tries_again_after_an_outage_but_not_after_a_refusal(kubectl: Kubectl) -> None:
     refused = "The connection to the server 10.0.0.1:6443 was refused"
     kubectl.has(job=job(), job_2=refused)
-    assert kubectl.run("wait", "mini") == Done(0, "", say(f"{refused}: trying again for 900 s"))
+    assert kubectl.run("wait", "mini") == Done(0, "", say(f"{refused}: trying again for 900 s", "mini: Running"))
     kubectl.has(job_2=FORBIDDEN.format("jobs", "get"))
     (kubectl.folder / "job.count").unlink()
     message = FORBIDDEN.format("jobs", "get") + ": ask for a Role that allows it"

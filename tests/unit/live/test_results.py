@@ -92,9 +92,10 @@ def test_a_folder_of_other_values_is_refused(tmp_path: Path) -> None:
     found = Results(tmp_path)
     assert found.sizes() == []
     found.check({2: VALUES})
-    found.keep_values({2: VALUES, 4: {**VALUES, "size": 4}})
+    found.keep_values({2: VALUES, 4: {**VALUES, "size": 4}}, {2: {"size": 2}, 4: {"size": 4}})
     assert found.sizes() == [2, 4]
     assert yamlio.load((tmp_path / "size-2" / "values.yaml").read_text()) == VALUES
+    assert (tmp_path / "size-4" / "given.yaml").read_text() == "size: 4\n"
     found.check({2: VALUES})
     message = (
         f"^{tmp_path}/size-2/values.yaml has another containers\\[0\\].command\\[1\\]: give the values of before, "
@@ -109,7 +110,7 @@ def test_a_folder_of_other_values_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_can_not_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="file/size-2 can't be made: Not a directory"):
-        Results(tmp_path / "file").keep_values({2: VALUES})
+        Results(tmp_path / "file").keep_values({2: VALUES}, {2: {}})
     with pytest.raises(OutputError, match="none/a can't be written: No such file or directory"):
         results.replace_file(tmp_path / "none" / "a", b"")
 

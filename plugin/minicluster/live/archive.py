@@ -1,0 +1,124 @@
+"""The members of a tar archive that a copy writes or reads: which ones are copied, how many, and how far it is."""
+
+import shutil
+import tarfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from minicluster.errors import StateError
+from minicluster.streams import Say
+from minicluster.terminal import Share, Step, well
+
+#: The most names in a message
+SHOWN_NAMES = 5
+#: Seconds between two steps, and until the time that is left is estimated
+SHOWN_SECONDS, SLOW_SECONDS = 0.25, 2.0
+
+
+@dataclass
+class Transfer:
+    """A copy: what is copied, what is left out, and how far it is."""
+
+    source: str
+    target: str
+    say: Say
+    is_folder: bool
+    total: int = 0  #: bytes that are to come; 0 if that is not known
+    names: list[str] = field(default_factory=list)  #: of what is left out, neither a file nor a folder
+    files: int = 0
+    size: int = 0  #: bytes of these files
+    _done: int = 0
+    _begin: float = field(default_factory=time.monotonic)
+    _shown: float = 0.0
+
+    def without_owner(self, member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        """Return a local file or folder as it is in the archive: there it belongs to the container's user."""
+        if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
+            self.names.append(member.name)
+            return None
+        self.count(member)
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        return member
+
+    def count(self, member: tarfile.TarInfo) -> None:
+        """Count a member that is copied."""
+        if not member.isdir():
+            self.files += 1
+            self.size += member.size
+        if not self.is_folder:
+            self.total = member.size
+
+    def add(self, number: int) -> None:
+        """Show that so many more bytes have come, unless that was shown just now."""
+        self._done += number
+        now = time.monotonic()
+        if now - self._shown >= SHOWN_SECONDS:
+            self._shown = now
+            self.say(Step(f"copying {self.source} to {self.target}", "", self._share(now), is_quiet=True))
+
+    def _share(self, now: float) -> Share | None:
+        if not self.total:
+            return None
+        took, done = now - self._begin, min(self._done, self.total)
+        end = now + took * (self.total - done) / done if done and took > SLOW_SECONDS else None
+        return Share(done, self.total, end)
+
+    def tell(self) -> None:
+        """Say what was copied, and name some of what was left out."""
+        from rich.filesize import decimal  # noqa: PLC0415 - see terminal.py
+
+        more = len(self.names) - SHOWN_NAMES
+        if self.names:
+            also = f" and {more} more" if more > 0 else ""
+            named = ", ".join(self.names[:SHOWN_NAMES])
+            self.say(f"left out, because they are neither files nor folders: {named}{also}")
+        files = f"{self.files} file{'' if self.files == 1 else 's'}, " if self.is_folder else ""
+        self.say(well(f"copied {self.source} to {self.target}, {files}{decimal(self.size)}"))
+
+
+class Counted:
+    """A stream whose bytes a transfer counts."""
+
+    def __init__(self, stream: IO[bytes], transfer: Transfer) -> None:
+        """Count what is read and written."""
+        self._stream, self._transfer = stream, transfer
+
+    def write(self, data: bytes) -> int:
+        """Write, and count."""
+        written = self._stream.write(data)
+        self._transfer.add(len(data))
+        return written
+
+    def read(self, size: int = -1) -> bytes:
+        """Read, and count."""
+        data = self._stream.read(size)
+        self._transfer.add(len(data))
+        return data
+
+
+def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, above: int, goal: Path, transfer: Transfer) -> None:
+    """Write a member of an archive below a path. Links are left out: they could lead other members elsewhere."""
+    target = _below(goal, member.name, above)
+    if member.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+    elif member.isfile() or member.islnk():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if member.islnk():
+            shutil.copyfile(_below(goal, member.linkname, above), target)
+        else:
+            with target.open("wb") as file:
+                shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(member)), file)
+        target.chmod(member.mode & 0o777)
+        transfer.count(member)
+    else:
+        transfer.names.append(member.name)
+
+
+def _below(goal: Path, name: str, above: int) -> Path:
+    parts = PurePosixPath(name).parts
+    if ".." in parts or name.startswith("/"):
+        raise StateError(f"the pod's tar names {name}, which is outside of what was asked for: look at its image")
+    return goal.joinpath(*parts[above:])

@@ -1,0 +1,154 @@
+"""What a person sees on a terminal: the line of a wait, colours, and texts from outside, which are never markup."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from minicluster import streams
+from minicluster.terminal import Share, Step, Told, clock
+from screens import Seen, look
+
+HOSTILE = "a [bold red]b[/] :smile: \x1b[31mc\x07\r\nd [/nothing"
+SHOWN = r"a [bold red]b[/] :smile: \x1b[31mc\x07 d [/nothing"
+
+
+def script(tmp_path: Path, text: str, columns: int = 80, **env: str) -> Seen:
+    """Run lines of Python on a terminal."""
+    path = tmp_path / "script.py"
+    begin = (
+        "import time\nfrom minicluster import streams\nfrom minicluster.terminal import Share, Step, well, wrong\n"
+        "say = streams.say\n"
+    )
+    path.write_text(begin + text)
+    return look([sys.executable, str(path)], {**os.environ, **env}, columns)
+
+
+def test_a_wait_has_one_line_which_is_gone_at_its_end(tmp_path: Path) -> None:
+    seen = script(
+        tmp_path,
+        """
+say("installed mini")
+with streams.waiting():
+    for n in (1, 2, 4):
+        say(Step(f"mini: Starting: {n} of 4", "Starting"))
+        time.sleep(0.1)
+    say("a line above")
+    say(Step("mini: Running", "Running", is_quiet=True))
+    time.sleep(1.5)
+say(well("mini has ended"))
+""",
+    )
+    assert seen.last == ["minicluster: installed mini", "minicluster: a line above", "minicluster: mini has ended"]
+    # the first line alone, then one line below it, never two
+    assert {len(shown) for shown in seen.screens} <= {0, 1, 2, 3}
+    below = seen.below("minicluster: installed mini")
+    assert [line.split("  ")[0].rpartition(" ")[0] for line in below][:3] == [
+        "mini: Starting: 1 of 4",
+        "mini: Starting: 2 of 4",
+        "mini: Starting: 4 of 4",
+    ]
+    # its clock begins anew with each state, and goes on without a word
+    clocks = seen.below("minicluster: a line above")
+    assert [line for line in clocks if "Running" in line] == ["mini: Running 0:00", "mini: Running 0:01"]
+    assert seen.colours["green"] == "mini has ended"
+
+
+def test_a_share_has_a_bar_and_the_time_that_is_left(tmp_path: Path) -> None:
+    seen = script(
+        tmp_path,
+        """
+with streams.waiting():
+    say(Step("copying", "", Share(1, 4)))
+    say(Step("copying", "", Share(2, 4, time.monotonic() + 61.5)))
+""",
+    )
+    assert seen.last == []
+    lines = [shown[0] for shown in seen.screens if shown]
+    assert lines[-1] == f"copying {'━' * 10}╺{'━' * 9} 1:01 left"
+    assert any(line.endswith("━ 0:00") for line in lines)
+
+
+def test_output_comes_where_the_line_of_the_wait_was(tmp_path: Path) -> None:
+    seen = script(
+        tmp_path,
+        """
+with streams.waiting():
+    say(Step("mini: Starting", "Starting"))
+    streams.write(b"one\\ntwo")
+    say(Step("mini: Starting again", "Starting"))
+    streams.write(b"three\\n")
+    streams.write(b"")
+say(wrong("no"))
+""",
+    )
+    assert seen.last == ["one", "two", "three", "minicluster: no"]
+    assert ["one", "two", "mini: Starting again 0:00"] in seen.screens
+    assert seen.colours["red"] == "no"
+
+
+def test_a_long_reason_is_shown_whole_and_goes_away_whole(tmp_path: Path) -> None:
+    why = "a reason of many words " * 8
+    seen = script(tmp_path, f"with streams.waiting():\n    say(Step({why!r}))\nsay('end')", columns=60)
+    assert seen.last == ["minicluster: end"]
+    widest = max(seen.screens, key=len)
+    # the clock is beside the first of its lines
+    assert " ".join(" ".join(widest).replace("0:00", "").split()) == why.strip()
+
+
+def test_a_program_that_reads_the_output_has_the_terminal_for_itself(tmp_path: Path) -> None:
+    text = "with streams.waiting():\n    say(Step('x'))\n    say(Step('y', is_quiet=True))\n    streams.write(b'z')"
+    path = tmp_path / "script.py"
+    path.write_text(f"from minicluster import streams\nfrom minicluster.terminal import *\nsay = streams.say\n{text}")
+    seen = look(["sh", "-c", f"{sys.executable} {path} | cat"], os.environ)
+    assert seen.last == ["minicluster: x", "z"]
+    # a file is no such program
+    seen = look(["sh", "-c", f"{sys.executable} {path} >{tmp_path}/out"], os.environ)
+    assert (seen.last, (tmp_path / "out").read_text()) == ([], "z")
+    assert [line for shown in seen.screens for line in shown][-1].startswith("y 0:0")
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"NO_COLOR": "1"}], ids=str)
+def test_a_terminal_that_wants_no_colours_has_none(tmp_path: Path, env: dict[str, str]) -> None:
+    text = "with streams.waiting():\n    say(Step('x'))\n    say(Step('y', is_quiet=True))\nsay(wrong('no'))"
+    path = tmp_path / "script.py"
+    path.write_text(f"from minicluster import streams\nfrom minicluster.terminal import *\nsay = streams.say\n{text}")
+    words = ["env", *(f"{key}={value}" for key, value in env.items()), sys.executable, str(path)]
+    seen = look(words, os.environ)
+    assert set(seen.colours) == {"default"}
+    if "TERM" in env:
+        assert seen.raw == b"minicluster: x\r\nminicluster: no\r\n"
+    else:
+        assert seen.last == ["minicluster: no"]
+
+
+def test_texts_from_outside_are_neither_markup_nor_control_characters(tmp_path: Path) -> None:
+    text = f"with streams.waiting():\n    say(Step({HOSTILE!r}))\nsay({HOSTILE!r})\nsay(wrong({HOSTILE!r}))"
+    seen = script(tmp_path, text)
+    assert seen.last == [f"minicluster: {SHOWN}"] * 2
+    assert next(shown for shown in seen.screens if shown) == [f"{SHOWN} 0:00"]
+    assert seen.colours["red"] == SHOWN
+    assert b"\x07" not in seen.raw
+
+
+def test_without_a_terminal_each_step_is_a_line_and_a_quiet_one_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with streams.waiting():
+        streams.say(Step(HOSTILE, "x", Share(1, 2)))
+        streams.say(Step("quiet", is_quiet=True))
+        streams.say(Told("wrong", "wrong"))
+    name = streams.program()
+    assert capsys.readouterr().err == f"{name}: {SHOWN}\n{name}: wrong\n"
+
+
+def test_a_program_hears_no_quiet_steps() -> None:
+    heard: list[str] = []
+    for say in (streams.aloud(heard.append), streams.aloud(None)):
+        say(Step("one"))
+        say(Step("two", is_quiet=True))
+        say("three")
+    assert heard == ["one", "three"]
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.9, "0:59"), (61, "1:01"), (3723, "1:02:03")])
+def test_a_clock_has_hours_only_if_there_are_some(seconds: float, text: str) -> None:
+    assert clock(seconds) == text
