@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from minicluster.cluster import words
+from minicluster.cluster import states, words
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.errors import ChoiceError, StateError
 from minicluster.kube.port import KubePort
@@ -13,7 +13,7 @@ from minicluster.lead import ask
 from minicluster.lead.program import BOOT
 from minicluster.live.document import document
 from minicluster.live.lookup import find, refusals
-from minicluster.live.reported import ASK, PENDING_STATES
+from minicluster.live.reported import ASK
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.table import duration
 
@@ -22,37 +22,37 @@ GOOD_STATE = "Running"
 EXCEPTIONS = {"cancel": "was cancelled", "timeout": "ran into its time limit", "alloc": "can never run"}
 
 
-class Told(NamedTuple):
+class Reason(NamedTuple):
     """A sentence, and the command that would change it; "" for none."""
 
     text: str
     way: str = ""
 
 
-def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Told]:
+def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
     """Yield why a MiniCluster is as it is. Raises StatusError."""
     found = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
     name = found["name"]
     nodes = found["nodes"]
     is_well = found["state"] == GOOD_STATE and not found["why"]
     up = f", {_count(nodes['up'], 'node')} up" if is_well and nodes else ""
-    yield Told(f"{name} is {': '.join(filter(None, (found['state'], found['why'])))}{up}")
+    yield Reason(f"{name} is {': '.join(filter(None, (found['state'], found['why'])))}{up}")
     for kind, verb in (("missing", "is missing"), ("drained", "takes no jobs")):
         for one in found[kind] or ():
             way = f"minicluster flux {name} -- resource undrain {one['ranks']}" if kind == "drained" else ""
             own = one["reason"].startswith(("minicluster: ", "its check failed: "))
-            yield Told(f"{name}-{one['ranks']} {verb}: {one['reason']}", "" if own else way)
+            yield Reason(f"{name}-{one['ranks']} {verb}: {one['reason']}", "" if own else way)
     for one in found["containers"] if nodes else ():
-        yield Told(f"the container {one['name']} of {one['ranks']} fails: {one['reason']}")
+        yield Reason(f"the container {one['name']} of {one['ranks']} fails: {one['reason']}")
     for problem in found["problems"] or ():
-        yield Told(problem)
+        yield Reason(problem)
     for one in found["waiting"] or ():
         first = one["jobs"][0]
         who = f"job {first}" if len(one["jobs"]) == 1 else f"{_count(len(one['jobs']), 'job')} ({first} first)"
-        yield Told(f"{who}: {one['reason']}", f"minicluster why {name} {first.replace('ƒ', 'f')}")
+        yield Reason(f"{who}: {one['reason']}", f"minicluster why {name} {first.replace('ƒ', 'f')}")
 
 
-def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Told]:
+def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
     """Yield why a job waits, where it runs, or how it ended. Raises ChoiceError, StateError, StatusError."""
     found = find(kubernetes, name)
     state = state_without_flux(found, datetime.now(UTC))
@@ -74,41 +74,44 @@ def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Told]:
     yield from job_in_words(found.name, known, sizes, datetime.now(UTC).timestamp())
 
 
-def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int], now: float) -> Iterator[Told]:
+def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int], now: float) -> Iterator[Reason]:
     """Yield sentences about a job: what explain.py says of it, the sizes now, and the seconds since the epoch."""
     job = known["job"]
     who = f"job {job['id']}" + (f" ({job['name']})" if job.get("name") else "")
-    if job["state"] in PENDING_STATES:
+    state = states.of_job(job["state"], job["result"])
+    if state == "PENDING":
         yield from _of_waiting(name, who, known, sizes, now)
-    elif job["result"] is None:
+    elif state == "RUNNING":
         since = f" for {duration(now - job['t_run'])}" if job["t_run"] else ""
-        yield Told(f"{who} runs on {job['nodes'] or 'its nodes'}{since}")
+        yield Reason(f"{who} runs on {job['nodes'] or 'its nodes'}{since}")
     else:
-        yield Told(f"{who} {_end(job)}")
+        yield Reason(f"{who} {_end(job)}")
         for line in known["said"]:
-            yield Told(f"| {line}")
+            yield Reason(f"| {line}")
         if known["again"]:
-            yield Told(f"it runs again as job {known['again']}", f"minicluster why {name} {known['again']}")
+            yield Reason(f"it runs again as job {known['again']}", f"minicluster why {name} {known['again']}")
 
 
-def _of_waiting(name: str, who: str, known: Mapping[str, Any], sizes: Mapping[str, int], now: float) -> Iterator[Told]:
+def _of_waiting(
+    name: str, who: str, known: Mapping[str, Any], sizes: Mapping[str, int], now: float
+) -> Iterator[Reason]:
     """Yield why a job waits, and what would let it run."""
     job, why, flux = known["job"], known["waits"], f"minicluster flux {name} --"
     if why.startswith("can never run"):
-        yield Told(f"{who} {why}")
-        yield Told("nothing that comes can change that", f"{flux} cancel {job['id']}")
+        yield Reason(f"{who} {why}")
+        yield Reason("nothing that comes can change that", f"{flux} cancel {job['id']}")
     elif why.startswith("is held"):
-        yield Told(f"{who} is held", f"{flux} job urgency {job['id']} default")
+        yield Reason(f"{who} is held", f"{flux} job urgency {job['id']} default")
     else:
         what = why.removeprefix("waits")
-        yield Told(f"{who} waits for {duration(now - job['t_submit'])}{what or ': Flux has yet to look at it'}")
+        yield Reason(f"{who} waits for {duration(now - job['t_submit'])}{what or ': Flux has yet to look at it'}")
     for group, size in known["needs"].items():
         if size <= sizes.get(group, 0):
-            yield Told("its nodes are on their way", f"minicluster status {name}")
+            yield Reason("its nodes are on their way", f"minicluster status {name}")
         else:
             what = f"{group}={size}" if group else str(size)
             of = f" of {group}" if group else ""
-            yield Told(f"it runs when the size{of} is {size}", f"minicluster scale {name} {what}")
+            yield Reason(f"it runs when the size{of} is {size}", f"minicluster scale {name} {what}")
 
 
 def _end(job: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import Kubectl
-from minicluster.live.why import Told, job_in_words
+from minicluster.live.why import Reason, job_in_words
 
 JOB = {
     "id": "f1",
@@ -110,7 +110,7 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
     ],
 )
 def test_a_job_has_its_reason_and_the_way_out(found: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    assert [*job_in_words("mini", found, {"": 2}, 200.0)] == [Told(*each) for each in expected]
+    assert [*job_in_words("mini", found, {"": 2}, 200.0)] == [Reason(*each) for each in expected]
 
 
 @pytest.fixture
