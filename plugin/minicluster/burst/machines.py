@@ -9,7 +9,7 @@ from pathlib import Path
 
 from minicluster import streams
 from minicluster.errors import OutputError
-from minicluster.render import broker, resources
+from minicluster.render import broker, log_level, resources
 from minicluster.render.model import MiniClusterModel
 from minicluster.templates import rendered
 
@@ -53,7 +53,7 @@ def resource_set(burst: MiniClusterModel) -> str | None:
 
 def start(burst: MiniClusterModel) -> str:
     """Return the script that starts a machine's broker."""
-    attributes = broker.setting(broker.tree(burst) | broker.log(burst, to_file=False))
+    attributes = broker.setting(broker.tree(burst) | log_level.attributes(burst, to_file=False))
     return rendered(__file__, "start.sh.j2", start=[*broker.start_words("broker.toml"), *attributes])
 
 

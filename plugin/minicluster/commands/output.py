@@ -5,10 +5,7 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.lead.ask import program_words
-from minicluster.lead.program import first_line
-from minicluster.live.ready import find_ready_lead
-from minicluster.live.run import run_program
+from minicluster.live.job_output import show_output
 
 
 @click.command("output")
@@ -33,7 +30,4 @@ def command(name: str, job: str, namespace: str, context: str, follow: bool, no_
       minicluster output flux-sample f2a9RQ8Kb
       minicluster output flux-sample f2a9RQ8Kb -f
     """
-    kubernetes = Kubernetes(context, namespace)
-    lead = find_ready_lead(kubernetes, name, streams.say, waits=not no_wait)
-    words = program_words(lead, lead.cluster, job, *(["follow"] if follow else []))
-    return run_program(kubernetes, lead, words, first_line("printed"))
+    return show_output(Kubernetes(context, namespace), name, job, streams.say, follows=follow, waits=not no_wait)

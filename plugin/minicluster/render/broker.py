@@ -11,6 +11,7 @@ from typing import Any
 import tomli_w
 
 from minicluster.errors import SpecError
+from minicluster.render import log_level
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.hostlist import registered, split, table
 from minicluster.render.model import MiniClusterModel
@@ -190,7 +191,7 @@ def start(cluster: MiniClusterModel) -> list[str]:
     rest = grace(cluster)[2]
     timeout = 10 if rest >= END_SECONDS else max(2, rest // 2)
     attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = f"{timeout}s"
-    attributes |= log(cluster, to_file=has_log_file(cluster))
+    attributes |= log_level.attributes(cluster, to_file=log_level.has_file(cluster))
     return words + setting(attributes)
 
 
@@ -229,20 +230,6 @@ def tree(cluster: MiniClusterModel) -> dict[str, object]:
     if cluster.spec["logging"]["zeromq"]:
         attributes["tbon.zmqdebug"] = 1
     return attributes
-
-
-def log(cluster: MiniClusterModel, *, to_file: bool) -> dict[str, object]:
-    """Return the attributes of a broker's log; ``to_file`` if a file has what is not on stderr."""
-    own: int | None = cluster.flux["logLevel"]
-    # errors, or information, as syslog(3) counts
-    level = own if own is not None else 3 if to_file else 6
-    return {"log-stderr-mode": "local", "log-stderr-level": 0 if cluster.spec["logging"]["quiet"] else level}
-
-
-def has_log_file(cluster: MiniClusterModel) -> bool:
-    """Say whether a file has the log of a pod's broker: what the values want on stderr is no log."""
-    logging = cluster.spec["logging"]
-    return bool(logging["quiet"] or (cluster.flux["logLevel"] is None and not logging["debug"]))
 
 
 def setting(attributes: Mapping[str, object]) -> list[str]:

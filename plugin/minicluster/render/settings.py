@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from minicluster.render import broker, devices, resources, work
+from minicluster.render import broker, devices, log_level, resources, work
 from minicluster.render.hostlist import registered
 from minicluster.render.model import MiniClusterModel, NodeGroup
 from minicluster.render.quantity import to_number
@@ -55,7 +55,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_script_has_interpreter": _flag(work.script(cluster).startswith("#!")),
         "mc_logs": work.logs(cluster),
         "mc_quiet": _flag(logging["quiet"]),
-        "mc_log_file": _flag(broker.has_log_file(cluster)),
+        "mc_log_file": _flag(log_level.has_file(cluster)),
         "mc_strict": _flag(logging["strict"]),
         "mc_timed": _flag(logging["timed"]),
         "mc_no_wait_socket": _flag(cluster.flux["noWaitSocket"] or cluster.flux["disableSocket"]),

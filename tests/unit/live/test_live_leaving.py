@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyte
 import pytest
 from live_kubectl import Kubectl, say
 from minicluster.kube.kubectl import Kubernetes
@@ -33,7 +34,7 @@ TOLD = (
     "mini: job fC (the command of the MiniCluster) on mini-[0-3] is then cancelled",
     "mini: and 2 more jobs",
 )
-SCALED = "mini: size 4 -> 2"
+SCALED = "mini in namespace lab: size 4 -> 2"
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_a_script_that_shrinks_is_told_which_jobs_end_and_goes_on(kubectl: Kubec
     assert kubectl.run("scale", "mini", "2") == Done(0, "", say(*TOLD, SCALED))
     # the ranks of the nodes that go
     assert (kubectl.folder / "home/bin/flux.asked").read_text().endswith(" cancel 2-3 ")
-    assert kubectl.run("scale", "mini", "8") == Done(0, "", say("mini: size 4 -> 8"))
+    assert kubectl.run("scale", "mini", "8") == Done(0, "", say("mini in namespace lab: size 4 -> 8"))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,9 @@ def test_a_person_on_a_terminal_is_asked(
                 os.write(ours, answer.encode())
         assert process.wait(60) == code
     os.close(ours)
-    lines = shown.decode().replace("\r\n", "\n").splitlines()
+    screen = pyte.Screen(200, 60)
+    pyte.ByteStream(screen).feed(shown)
+    lines = [line.rstrip() for line in screen.display if line.strip()]
     asks = [line for line in lines if line.strip().startswith("Scale mini to 2? [y/N]")]
     assert bool(asks) == (not words)
     assert lines[-1] == f"minicluster: {last}"

@@ -81,7 +81,7 @@ def test_the_values_have_tasks_and_flags_but_no_certificate(monkeypatch: pytest.
 def test_the_given_values_are_those_that_are_not_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = {**defaults.values()["flux"], "optionFlags": "-c 2", "curveCert": "secret"}
     logging = {**defaults.values()["logging"], "quiet": True}
-    one = asked_for(monkeypatch, {}, Oneshot("mc", WORDS), tasks=0, flux=flux, logging=logging)
+    one = asked_for(monkeypatch, {}, Oneshot("mc", command=WORDS), tasks=0, flux=flux, logging=logging)
     monkeypatch.setattr("minicluster.release.experiment.load", loaded)
     found = plan(one, 2)
     assert set(found.given) < set(found.values)

@@ -47,7 +47,7 @@ def last_lines(handle: Any, job: int) -> list[str]:
         return []
     printed = b"".join(data for event in found for _, data in data_of(event["name"], event.get("context", {})))
     said = printed.decode(errors="replace")
-    return [line[:LINE_CHARACTERS] for line in said.splitlines() if line.strip()][-SAID_LINES:]
+    return [line[:LINE_CHARACTERS] for line in said.split("\n") if line.strip()][-SAID_LINES:]
 
 
 def copy_of(handle: Any, job: Mapping[str, Any]) -> str:

@@ -48,7 +48,7 @@ class Memory(NamedTuple):
 
     def cached(self) -> int:
         """Return the bytes of the cache of files. Raises OSError."""
-        pairs = (line.split() for line in self.parts.read_text().splitlines())
+        pairs = (line.split() for line in self.parts.read_text().split("\n") if line)
         return sum(int(number) for name, number in pairs if name in self.caches)
 
 
