@@ -48,7 +48,7 @@ def test_create_delete_and_the_command_that_it_prints_again(
     words = ("create", "mc", "--image", "a:1", "-N", "2", "--max", "8", "--cpu", "1", "--memory", "1Gi")
     made = minicluster(*words, "--set", "pod.annotations.note=a  'b'")
     assert made.code == 0, made.err
-    assert made.err.splitlines()[-1] == "minicluster: mc is ready: `minicluster status mc` shows it"
+    assert made.err.splitlines()[-1] == "minicluster: mc: Running: `minicluster status mc` shows it"
     assert (made.out[:16], made.out.count("\n")) == ("helm install mc ", 1)
     first = release.get("job")
     [container] = first["spec"]["template"]["spec"]["containers"]

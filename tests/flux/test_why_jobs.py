@@ -58,7 +58,8 @@ def test_jobs_of_a_real_flux_have_reasons(flux_path: Path, tmp_path: Path) -> No
         job.update(t_submit=100.0, t_run=job["t_run"] and 160.0, t_cleanup=job["t_cleanup"] and 172.0)
         job["nodes"] = job["nodes"] and "here"
         lines = [f"{text} $ {way}" if way else text for text, way in job_in_words("mini", each, {"": 1}, 200.0)]
-        said += [line.replace(held, "HELD").replace(ident, "JOB") for line in lines]
+        # whether Flux prints ƒ depends on build and locale
+        said += [line.replace("ƒ", "f").replace(held, "HELD").replace(ident, "JOB") for line in lines]
     assert said == [
         "job JOB (fails) failed with exit code 3 after 12s on here",
         "| one",

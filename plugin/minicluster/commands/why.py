@@ -27,4 +27,5 @@ def command(name: str, namespace: str, context: str, job: str) -> None:
     kubernetes = Kubernetes(context, namespace)
     told = why.of_job(kubernetes, name, job) if job else why.of_cluster(kubernetes, name)
     for text, way in told:
-        streams.write(f"{one_line(text)}\n{f'  $ {one_line(way)}' + chr(10) if way else ''}".encode())
+        lines = [one_line(text), *([f"  $ {one_line(way)}"] if way else [])]
+        streams.write("".join(f"{line}\n" for line in lines).encode())

@@ -12,6 +12,7 @@ from minicluster.release import created
 from minicluster.release.created import Created
 from minicluster.release.storage import find_class
 from minicluster.streams import Say
+from minicluster.terminal import well
 
 
 def with_storage(kubernetes: KubePort, asked: Created) -> Created:
@@ -53,4 +54,4 @@ def create(kubernetes: KubePort, asked: Created, seconds: float | None, say: Say
         raise type(error)(f"{error}; the release stays: `minicluster delete {asked.name}` removes it") from None
     if end:
         raise EndError(ended(cluster.name, end, lead))
-    say(f"{cluster.name} is ready: `minicluster status {cluster.name}` shows it")
+    say(well(f"{cluster.name}: Running: `minicluster status {cluster.name}` shows it"))
