@@ -12,21 +12,23 @@ from minicluster.live.why import job_in_words
 #: The jobs of one node: each line of output is an answer of the program
 SCRIPT = """
 why() { printf '%s' "$program" | flux python -c "$boot" "$@"; }
-flux run -n1 --job-name=fails sh -c 'echo one; echo two; exit 3' >&2
-why "$(flux job last)"
-flux submit -n1 -c "$(nproc)" --job-name=runs sleep 300 >&2
-flux job wait-event -t 30 "$(flux job last)" start >&2
-why "$(flux job last)"
-flux submit -n1 -c "$(nproc)" --job-name=waits true >&2
-why "$(flux job last)"
-flux submit -n1 --urgency=0 --job-name=held true >&2
-why "$(flux job last)"
-flux submit -n1 --dependency=afterok:"$(flux job last)" --job-name=depends true >&2
-why "$(flux job id --to=dec "$(flux job last)")"
-flux submit -n1 --job-name=gone true >&2
-flux cancel "$(flux job last)"
-flux job wait-event -t 30 "$(flux job last)" clean >&2
-why "$(flux job last)"
+job() { last=$(flux submit -n1 "$@"); }
+job --job-name=fails sh -c 'echo one; echo two; exit 3'
+flux job wait-event -t 60 "$last" clean >&2
+why "$last"
+job -c "$(nproc)" --job-name=runs sleep 300
+flux job wait-event -t 60 "$last" start >&2
+why "$last"
+job -c "$(nproc)" --job-name=waits true
+why "$last"
+job --urgency=0 --job-name=held true
+why "$last"
+job --dependency=afterok:"$last" --job-name=depends true
+why "$(flux job id --to=dec "$last")"
+job --urgency=0 --job-name=gone true
+flux cancel "$last"
+flux job wait-event -t 60 "$last" clean >&2
+why "$last"
 why f1
 why nonsense
 """

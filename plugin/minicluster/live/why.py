@@ -121,7 +121,8 @@ def _end(job: Mapping[str, Any]) -> str:
     if job["result"] == "COMPLETED":
         return "completed" + _where(job)
     if kind:
-        return EXCEPTIONS.get(kind, "failed") + _where(job) + (note or f": {kind}")
+        what = EXCEPTIONS.get(kind)
+        return (what or "failed") + _where(job) + (note or ("" if what else f": {kind}"))
     killed = f" ({words.MEMORY})" if str(code) == words.KILLED else ""
     return f"failed with exit code {code}{killed}{_where(job)}"
 
