@@ -18,15 +18,15 @@ CHECK = (
 )
 CHECKED = {"commands": {"nodeCheck": CHECK}}
 REASON = "its check failed: no GPU"
-SHORT = "FIRST_PAUSE=1 LONGEST_PAUSE=2"
+SHORT = "FIRST_PAUSE_SECONDS=1 LONGEST_PAUSE_SECONDS=2"
 
 
 def checked(make: Make, values: dict[str, object], command: str = "") -> Cluster:
     """Return a cluster with the check, and with short pauses."""
     cluster = make({**QUIET, **values}, {**CHECKED, "command": command})
     files = cluster.data["minicluster"]
-    assert "FIRST_PAUSE=10 LONGEST_PAUSE=300" in files["check.sh"]
-    files["check.sh"] = files["check.sh"].replace("FIRST_PAUSE=10 LONGEST_PAUSE=300", SHORT)
+    assert "FIRST_PAUSE_SECONDS=10 LONGEST_PAUSE_SECONDS=300" in files["check.sh"]
+    files["check.sh"] = files["check.sh"].replace("FIRST_PAUSE_SECONDS=10 LONGEST_PAUSE_SECONDS=300", SHORT)
     return cluster
 
 

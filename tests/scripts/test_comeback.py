@@ -174,7 +174,7 @@ def test_a_broker_that_dies_again_and_again_with_its_quorum_is_replaced_with_its
 
 def test_deaths_that_are_far_apart_do_not_add_up(make: Make) -> None:
     pod = make(QUIET)
-    pod.edit("comeback.sh", "STEADY=60 MOST_FAILURES=50", "STEADY=0 MOST_FAILURES=2")
+    pod.edit("comeback.sh", "STEADY_SECONDS=60 MOST_FAILURES=50", "STEADY_SECONDS=0 MOST_FAILURES=2")
     often = f"[ $(wc -l <{pod.root}/calls) -gt 20 ]"
     pod.play("start", f": >$MINICLUSTER_HOME/config/run/ready; {often} || kill -KILL $$; exit 129")
     code, log = pod.run()

@@ -128,7 +128,7 @@ def test_a_sidecar_waits_as_long_as_its_broker_waits_for_its_quorum(make: Make) 
 
 def test_a_sidecar_does_not_take_a_broker_that_ends_for_one_that_is_there(make: Make) -> None:
     pod = with_broker(container(make, command=RUNS))
-    pod.edit("container.sh", "WAIT=600 ", "WAIT=1 ")
+    pod.edit("container.sh", "WAIT_SECONDS=600 ", "WAIT_SECONDS=1 ")
     pod.play("python -c", "[ $# -gt 2 ] || exit 0; exit 1")
     said = "minicluster: side: no broker within 1 s\n"
     assert (pod.run("container.sh", "side", "sidecar"), runs(pod)) == ((1, said), 0)

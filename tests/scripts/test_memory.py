@@ -131,7 +131,7 @@ def test_a_broker_that_was_killed_for_its_memory_says_so(make: Make, version: st
 @pytest.mark.parametrize("index", [0, 1], ids=["lead", "worker"])
 def test_a_job_that_the_kernel_kills_is_in_the_log_while_the_broker_runs(make: Make, index: int) -> None:
     pod = make(QUIET, index=index)
-    pod.edit("memory.sh", "KILLS_PAUSE=10", "KILLS_PAUSE=0.1")
+    pod.edit("memory.sh", "KILLS_PAUSE_SECONDS=10", "KILLS_PAUSE_SECONDS=0.1")
     write(pod, V2, "201326592\n")
     write(pod, *(COUNTS["v2"][0], COUNTS["v2"][1].format(0)))
     process = pod.start()

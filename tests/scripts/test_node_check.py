@@ -19,7 +19,7 @@ def checked(make: Make, text: str, index: int = 0, seconds: int = 60, **values: 
     """Return a pod with a check, and no pauses after it."""
     commands = {"nodeCheck": text, "nodeCheckSeconds": seconds}
     pod = make({**TWO, **values}, {"command": "true", "commands": commands}, index=index)
-    pod.edit("check.sh", "FIRST_PAUSE=10", "FIRST_PAUSE=0")
+    pod.edit("check.sh", "FIRST_PAUSE_SECONDS=10", "FIRST_PAUSE_SECONDS=0")
     return pod
 
 
@@ -90,7 +90,9 @@ def test_a_worker_checks_again_before_each_start_of_its_broker(make: Make) -> No
 
 def test_the_pauses_between_checks_double_up_to_a_limit(make: Make) -> None:
     pod = checked(make, "false", index=1)
-    pod.edit("check.sh", "FIRST_PAUSE=0 LONGEST_PAUSE=300", "FIRST_PAUSE=1 LONGEST_PAUSE=3")
+    pod.edit(
+        "check.sh", "FIRST_PAUSE_SECONDS=0 LONGEST_PAUSE_SECONDS=300", "FIRST_PAUSE_SECONDS=1 LONGEST_PAUSE_SECONDS=3"
+    )
     pod.play("start", "exit 1")
     begin, process = time.monotonic(), pod.start()
     until(lambda: process.log.count("again in") > 3)
@@ -100,7 +102,7 @@ def test_the_pauses_between_checks_double_up_to_a_limit(make: Make) -> None:
 
 def test_a_worker_that_stays_out_ends_at_once_when_it_is_told_to_stop(make: Make) -> None:
     pod = checked(make, CHECK, index=1)
-    pod.edit("check.sh", "FIRST_PAUSE=0", "FIRST_PAUSE=600")
+    pod.edit("check.sh", "FIRST_PAUSE_SECONDS=0", "FIRST_PAUSE_SECONDS=600")
     process = pod.start()
     until(lambda: told(pod))
     assert process.stop() == 85

@@ -27,7 +27,7 @@ def lead(make: Make, version: str, kib: int) -> tuple[Pod, Path]:
     """Make a lead of some Flux with a store on its claim; return the folder too."""
     pod = make({"logging": {"quiet": True}, "state": {"claimName": "shared"}}, {"command": "true"})
     pod.play("--version", f"echo 'commands:    \t\t{version}'")
-    pod.edit("archive.sh", "LARGE_STORE=268435456", "LARGE_STORE=256000")
+    pod.edit("archive.sh", "LARGE_STORE_BYTES=268435456", "LARGE_STORE_BYTES=256000")
     folder = pod.home / "state/flux-sample"
     folder.mkdir(parents=True)
     (folder / "content.sqlite").write_bytes(b"x" * (kib << 10))

@@ -1,6 +1,7 @@
 """One name for one thing: no class, module or constant has the name of another (CONTRIBUTING.md, Words)."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -34,9 +35,22 @@ def test_no_two_modules_have_the_same_name() -> None:
 
 #: What a number is of: a constant's name ends with it
 UNITS = {
-    *("SECONDS", "BYTES", "CHARACTERS", "LINES", "COLUMNS", "LEVELS", "VALUES", "NAMES", "RECORDS", "REQUESTS"),
+    *(
+        "SECONDS",
+        "BYTES",
+        "KIB",
+        "MIB",
+        "CHARACTERS",
+        "LINES",
+        "COLUMNS",
+        "LEVELS",
+        "VALUES",
+        "NAMES",
+        "RECORDS",
+        "REQUESTS",
+    ),
     *("JOBS", "PODS", "NODES", "HOSTS", "BROKERS", "CORES", "CPUS", "REPLICAS", "CONNECTIONS", "GENERATIONS"),
-    *("TRIES", "TIMES", "PRESSES", "PART", "FACTOR", "CODE", "PORT", "PIXELS", "FLAGS"),
+    *("TRIES", "FAILURES", "TIMES", "PRESSES", "PART", "FACTOR", "CODE", "PORT", "PIXELS", "FLAGS"),
 }
 
 
@@ -73,6 +87,15 @@ def test_the_name_of_a_number_ends_with_its_unit() -> None:
     numbers = [(path, name) for path, name, value in (*CONSTANTS, *others) if is_number(value)]
     assert len(numbers) > 100
     assert [f"{path}: {name}" for path, name in numbers if name.rpartition("_")[2] not in UNITS] == []
+
+
+def test_the_name_of_a_number_of_the_shell_ends_with_its_unit() -> None:
+    texts = {path.name: path.read_text() for path in PACKAGE.rglob("*.sh")}
+    # a variable of the environment is set in a function
+    lines = (line.split("#")[0] for text in texts.values() for line in text.split("\n") if line[:1].isupper())
+    names = {name for line in lines for name in re.findall(r"(?<![$\w])([A-Z][A-Z_]*)=\d", line)}
+    assert len(names) > 10
+    assert [name for name in sorted(names) if name.rpartition("_")[2] not in UNITS] == []
 
 
 def test_a_constant_has_one_value_in_the_package() -> None:

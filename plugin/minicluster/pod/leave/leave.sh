@@ -10,7 +10,7 @@ on_stop() {
     # on_exit must not report the interrupted snippet as failed
     # shellcheck disable=SC2034 # for process.sh
     mc_snippet=
-    exit "$RETRY"
+    exit "$RETRY_CODE"
   fi
   leave
   : >"$MINICLUSTER_HOME/config/run/stopping"

@@ -2,7 +2,7 @@
 # Keeps Flux's state when the lead ends: in an archive, or in a folder on a claim. For the entrypoint.
 
 # bytes of Flux's content store from which on the end of an older Flux's lead compacts it
-LARGE_STORE=268435456
+LARGE_STORE_BYTES=268435456
 mc_restore_words=
 
 # Succeeds if the lead of another pod has the queue of this one.
@@ -56,7 +56,7 @@ compact_store() {
   fi
   case $version in 0.[5-7][0-9].* | 0.8[0-6].*) ;; *) return 0 ;; esac
   [ -e "$1/content.sqlite" ] || return 0
-  [ "$(wc -c <"$1/content.sqlite")" -le "$LARGE_STORE" ] || mc_start_words="$mc_start_words -o-Scontent.dump=auto"
+  [ "$(wc -c <"$1/content.sqlite")" -le "$LARGE_STORE_BYTES" ] || mc_start_words="$mc_start_words -o-Scontent.dump=auto"
 }
 
 # Replaces the archive by the dump only when the dump is complete: a kill may have cut it short.

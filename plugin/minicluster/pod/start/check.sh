@@ -3,11 +3,11 @@
 # it again. For the entrypoint.
 
 # exit code of a lead whose check failed
-UNFIT=69
+UNFIT_CODE=69
 # seconds between two checks: the first pause, which doubles, and the longest
-FIRST_PAUSE=10 LONGEST_PAUSE=300
+FIRST_PAUSE_SECONDS=10 LONGEST_PAUSE_SECONDS=300
 # bytes of a failed check's output in the log, and characters of its last line in messages
-SHOWN=8192 LINE=200
+SHOWN_BYTES=8192 LINE_CHARACTERS=200
 # seconds to tell the lead
 TELL_SECONDS=60
 
@@ -17,12 +17,12 @@ is_fit() {
   [ -e "$mc_files/node-check.sh" ] || return 0
   read -r begun _ </proc/uptime
   run run_check
-  [ -z "$mc_stopped" ] || exit "$RETRY"
+  [ -z "$mc_stopped" ] || exit "$RETRY_CODE"
   [ "$mc_code" != 0 ] || return 0
   # without what a terminal would obey
-  output=$(tail -c "$SHOWN" "$mc_state/run/check" | tr -d '\000-\010\013-\037\177')
+  output=$(tail -c "$SHOWN_BYTES" "$mc_state/run/check" | tr -d '\000-\010\013-\037\177')
   [ -z "$output" ] || printf '%s\n' "$output" >&3
-  last=$(printf '%s\n' "$output" | sed -n "/[^[:space:]]/h;\${x;s/^[[:space:]]*//;s/^\\(.\\{$LINE\\}\\).*/\\1/;p;}")
+  last=$(printf '%s\n' "$output" | sed -n "/[^[:space:]]/h;\${x;s/^[[:space:]]*//;s/^\\(.\\{$LINE_CHARACTERS\\}\\).*/\\1/;p;}")
   over=
   ! has_run_since "$begun" "$mc_check_seconds" || over="no end within $mc_check_seconds s"
   mc_unfit="its check failed: ${over:-${last:-exit code $mc_code}}${over:+${last:+: $last}}"
@@ -47,18 +47,18 @@ run_check() {
 }
 
 # On the lead: ends the Job, or if the container was killed, leaves the queue to a new pod.
-exit_unfit() { if [ -n "$mc_was_killed" ]; then exit "$RETRY"; else exit_with "$UNFIT"; fi; }
+exit_unfit() { if [ -n "$mc_was_killed" ]; then exit "$RETRY_CODE"; else exit_with "$UNFIT_CODE"; fi; }
 
 # On a worker: runs the check until it succeeds.
 wait_until_fit() {
   # nothing is to leave: a pod that is told to stop ends at once
   mc_has_started=
-  again=$FIRST_PAUSE
+  again=$FIRST_PAUSE_SECONDS
   until is_fit "; it runs again in $again s"; do
     tell_unfit
     run sleep "$again"
     again=$((again * 2))
-    [ "$again" -le "$LONGEST_PAUSE" ] || again=$LONGEST_PAUSE
+    [ "$again" -le "$LONGEST_PAUSE_SECONDS" ] || again=$LONGEST_PAUSE_SECONDS
   done
 }
 

@@ -4,7 +4,7 @@
 
 # seconds after which a broker that dies begins a new series of deaths; failures that end a series, and how many of them
 # a death before the quorum is
-STEADY=60 MOST_FAILURES=50 EARLY=10
+STEADY_SECONDS=60 MOST_FAILURES=50 EARLY_FAILURES=10
 mc_failures=0 mc_has_state=''
 
 # with FOLDER, /dev/shm: sets mc_was_killed if this container has run before: from 1.35 on, Kubernetes starts one that was
@@ -25,7 +25,7 @@ return_after_kill() {
   why='the container was killed, most often for want of memory: raise resources.limits.memory'
   if [ -e "$mc_state/run/working" ] && ! keeps_queue; then
     warn "$why; the work begins anew: the Job replaces this pod"
-    exit "$RETRY"
+    exit "$RETRY_CODE"
   fi
   warn "$why; it goes on in this pod"
   # what was restored is in the state by now
@@ -85,9 +85,9 @@ has_run_since() {
 # MiniCluster has work and keeps no queue: then the work begins anew, without the jobs of its former run, in a new pod.
 can_come_back() {
   case $mc_work in submit | launch | batch) keeps_queue || return 1 ;; esac
-  ! has_run_since "$1" "$STEADY" || mc_failures=0
+  ! has_run_since "$1" "$STEADY_SECONDS" || mc_failures=0
   if [ -e "$mc_state/run/ready" ]; then mc_failures=$((mc_failures + 1)); else
-    mc_failures=$((mc_failures + EARLY))
+    mc_failures=$((mc_failures + EARLY_FAILURES))
     run sleep 1
   fi
   [ -z "$mc_stopped" ] && [ "$mc_failures" -lt "$MOST_FAILURES" ]

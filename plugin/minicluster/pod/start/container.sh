@@ -23,9 +23,9 @@ case $2 in lead | agent) [ "$JOB_COMPLETION_INDEX${MINICLUSTER_GROUP:-}" = 0 ] |
 become_bash "$@"
 
 # seconds for a broker to be there, and for one answer of it
-WAIT=600 ANSWER=60
+WAIT_SECONDS=600 ANSWER_SECONDS=60
 # exit codes of agent.py and of ASK: there is no broker any more, or it still waits for its quorum
-BROKER_GONE=75 STARTING=76
+BROKER_GONE_CODE=75 STARTING_CODE=76
 ASK='import sys, flux
 try:
     flux.Flux().rpc("state-machine.wait").wait_for(float(sys.argv[1])).get()
@@ -71,22 +71,22 @@ main() {
 }
 
 wait_for_broker() {
-  end=$(($(date +%s) + WAIT))
+  end=$(($(date +%s) + WAIT_SECONDS))
   while [ -z "$mc_stopped" ]; do
     if [ -S "$mc_run/local" ]; then
       # the socket exists before the broker's modules are loaded; only an image that can run the view's flux waits for
       # them
       "$mc_flux" --version >/dev/null 2>&1 || return 0
-      run "$mc_flux" python -c "$ASK" "$ANSWER" "$STARTING"
+      run "$mc_flux" python -c "$ASK" "$ANSWER_SECONDS" "$STARTING_CODE"
       case $mc_code in
       0) return 0 ;;
       # it lives, and its quorum may take as long as Kubernetes needs for the pods
-      "$STARTING") end=$(($(date +%s) + WAIT)) ;;
+      "$STARTING_CODE") end=$(($(date +%s) + WAIT_SECONDS)) ;;
       *) run sleep 1 ;;
       esac
     fi
     if [ "$(date +%s)" -ge "$end" ]; then
-      warn "$mc_container: no broker within $WAIT s"
+      warn "$mc_container: no broker within $WAIT_SECONDS s"
       exit 1
     fi
     run sleep 0.2
@@ -98,7 +98,7 @@ run_agent() {
   while :; do
     wait_for_broker
     run "$mc_flux" python "$mc_files/agent.py" "$mc_files/agent.json"
-    [ "$mc_code" = "$BROKER_GONE" ] && [ -z "$mc_stopped" ] || return 0
+    [ "$mc_code" = "$BROKER_GONE_CODE" ] && [ -z "$mc_stopped" ] || return 0
     run sleep 1
   done
 }

@@ -12,7 +12,7 @@ set -eu
 . "$MINICLUSTER_HOME/minicluster/shell.sh"
 become_bash "$@"
 
-RETRY=85
+RETRY_CODE=85
 
 main() {
   # flux puts the view's modules into PYTHONPATH; the work gets back the image's own
@@ -31,7 +31,7 @@ main() {
   trap on_stop TERM INT
   trap on_exit EXIT
   # the stop may have come before the trap was set
-  [ ! -e "$mc_told_to_stop" ] || exit "$RETRY"
+  [ ! -e "$mc_told_to_stop" ] || exit "$RETRY_CODE"
   find_home "$mc_state"
   prepare
   find_memory /sys/fs/cgroup

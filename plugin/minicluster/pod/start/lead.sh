@@ -41,10 +41,10 @@ lead() {
     run_snippet post.sh
     exit_with "$mc_result"
   fi
-  [ -z "$mc_stopped" ] || exit "$RETRY"
+  [ -z "$mc_stopped" ] || exit "$RETRY_CODE"
   if has_died; then
     warn "the broker died, exit code $mc_code: the Job replaces this pod"
-    exit "$RETRY"
+    exit "$RETRY_CODE"
   elif [ -e "$mc_state/run/ready" ]; then
     warn "the instance was shut down before its job ended"
   else

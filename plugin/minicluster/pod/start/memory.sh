@@ -3,11 +3,11 @@
 # kills processes. For the entrypoint.
 
 # KiB of the broker's memory for the record of a job that has ended; records that a small limit allows, too
-RECORD=54 LEAST_RECORDS=300
+RECORD_KIB=54 LEAST_RECORDS=300
 # MiB of memory from which on Flux's own size of the content store's cache, 16 MiB, is small beside it
-MUCH=1024
+MUCH_MIB=1024
 # seconds between two looks
-KILLS_PAUSE=10
+KILLS_PAUSE_SECONDS=10
 
 # with FOLDER, /sys/fs/cgroup of version 1 or 2: sets mc_memory to the limit in MiB, "" without one, and mc_memory_events
 # to the file that counts kills.
@@ -30,7 +30,7 @@ find_memory() {
 # stays.
 limit_records() {
   [ -n "$mc_records" ] && [ -n "$mc_memory" ] || return 0
-  records=$((mc_memory * 128 / RECORD))
+  records=$((mc_memory * 128 / RECORD_KIB))
   [ "$records" -ge "$LEAST_RECORDS" ] || records=$LEAST_RECORDS
   [ "$records" -ge "$mc_records" ] || edit_config "s/^inactive-num-limit = .*/inactive-num-limit = $records/"
 }
@@ -38,7 +38,7 @@ limit_records() {
 # Lets the cache of Flux's content store be a 64th of the memory, if that is little: each job adds 30 KiB to it. A Flux
 # before 0.77 ignores it.
 limit_cache() {
-  [ -z "$mc_own_config" ] && [ -n "$mc_memory" ] && [ "$mc_memory" -lt "$MUCH" ] || return 0
+  [ -z "$mc_own_config" ] && [ -n "$mc_memory" ] && [ "$mc_memory" -lt "$MUCH_MIB" ] || return 0
   edit_config "\$a\\
 [modules.content]\\
 args = [\"purge-target-size=$((mc_memory * 16384))\", \"purge-old-entry=2\"]"
@@ -72,5 +72,5 @@ guard_memory() {
 
 # Looks again and again, as long as the broker runs.
 watch_kills() {
-  while sleep "$KILLS_PAUSE"; do tell_kills; done
+  while sleep "$KILLS_PAUSE_SECONDS"; do tell_kills; done
 }

@@ -2,7 +2,7 @@
 # Reports the jobs of the queue at the end of the lead's broker: to a file, and to the log. For the entrypoint.
 
 # lines of a report that the log gets: it must not push out the work's output
-LOGGED=10000
+LOGGED_LINES=10000
 
 # Lets the broker write the report before Flux's own rc3, which ends the queue and dumps the archive.
 use_report() {
@@ -30,6 +30,6 @@ print_report() {
   [ -n "$mc_report_log" ] && [ -e "$report" ] || return 0
   {
     echo "minicluster-jobs: $(($(wc -l <"$report")))"
-    tail -n "$LOGGED" "$report" | sed 's/^/minicluster-job: /'
+    tail -n "$LOGGED_LINES" "$report" | sed 's/^/minicluster-job: /'
   } >&3
 }

@@ -2,7 +2,7 @@
 # A worker: the broker of another rank, again and again. For the entrypoint.
 
 # seconds before which a broker that ended has failed to start
-SHORT=2
+SHORT_SECONDS=2
 
 # Runs the broker of another rank, again and again until the instance ends or this pod is told to stop.
 worker() {
@@ -18,10 +18,10 @@ worker() {
     run_broker
     kill "$watch" 2>/dev/null || true
     tell_kills
-    [ -z "$mc_stopped" ] || exit "$RETRY"
+    [ -z "$mc_stopped" ] || exit "$RETRY_CODE"
     if [ -e "$mc_state/run/ended" ] || [ -n "$mc_complete_workers" ]; then break; fi
     # a broker that can't start must not be restarted without a pause
-    ! has_run_since "$started" "$SHORT" || pause=0
+    ! has_run_since "$started" "$SHORT_SECONDS" || pause=0
     if [ "$mc_code" = 0 ]; then say "the instance ended: this broker starts again"; else
       show_errors
       if [ "$pause" = 0 ]; then wait=''; else wait=" in $pause s"; fi
