@@ -40,7 +40,7 @@ def grace(seconds):
 
 KILL, ENDS, DUMP = broker.KILL_SECONDS, broker.END_SECONDS, values()["archive"]["dumpSeconds"]
 WAIT, RETRY, WATCH = (
-    constant("container.sh", "WAIT"),
+    constant("container.sh", "WAIT_SECONDS"),
     constant("entrypoint.sh", "RETRY"),
     constant("recovery.py", "SCHEDULER_SECONDS"),
 )
