@@ -41,7 +41,7 @@ def grace(seconds):
 KILL, ENDS, DUMP = broker.KILL_SECONDS, broker.END_SECONDS, values()["archive"]["dumpSeconds"]
 WAIT, RETRY, WATCH = (
     constant("container.sh", "WAIT_SECONDS"),
-    constant("entrypoint.sh", "RETRY"),
+    constant("entrypoint.sh", "RETRY_CODE"),
     constant("recovery.py", "SCHEDULER_SECONDS"),
 )
 #: A phrase of the documentation, and the number that it must have.
