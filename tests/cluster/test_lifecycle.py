@@ -33,7 +33,7 @@ def test_install_creates_the_objects_and_starts_the_pods(release: Release) -> No
     assert re.search(r'public-key = "\S{40}"\n    secret-key = "\S{40}"\n$', certificate)
     for index, pod in release.live_pods().items():
         assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == (f"mc-{index}", "mc")
-    for command in ("logs mc", "-- resource list", "-- submit", "scale mc N", "helm uninstall mc"):
+    for command in ("logs mc", "wait mc", "-- resource list", "jobs mc", "scale mc N", "helm uninstall mc"):
         assert lines_with(done.out, command)
     assert release.revisions() == [(1, "deployed")]
 
