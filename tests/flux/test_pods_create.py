@@ -74,6 +74,9 @@ def test_the_commands_of_the_readme_work_in_their_order(
         _, name, *words = shlex.split(line.removesuffix(" -f"))
         if name in SKIPPED:
             continue
+        if "JOB" in words:
+            job = json.loads(minicluster("jobs", "demo", "-o", "json").out.splitlines()[0])
+            words[words.index("JOB")] = job["id"]
         done = minicluster(name, *words)
         assert done.code == 0, (line, done)
         if name == "wait":
@@ -96,7 +99,7 @@ def test_what_is_kept_outlives_a_shrink_and_the_cluster(
         [
             "minicluster: demo: 1 job runs on the nodes that go, with 10 s to end",
             f"minicluster: demo: job {outlasts} (sleep) on demo-[0-1] is then cancelled",
-            "minicluster: demo: size 2 -> 1",
+            f"minicluster: demo in namespace {demo.namespace}: size 2 -> 1",
         ],
     )
     until(lambda: ended(demo, outlasts) == "CANCELED", STEP_SECONDS)
