@@ -10,3 +10,6 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 CHART_NAME = "minicluster"
 #: The most characters of a release's name, as Helm checks it (pkg/chart/common/util, ValidateReleaseName)
 RELEASE_CHARACTERS = 53
+#: The reasons of our drains begin with this. Only these are undrained when the hosts come back. Our lines of a pod's
+#: log begin with it, too.
+OUR_PREFIX = "minicluster: "

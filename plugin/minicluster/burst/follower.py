@@ -5,7 +5,7 @@ import threading
 import time
 
 from minicluster import streams
-from minicluster.burst import install, plan, root
+from minicluster.burst import install, root
 from minicluster.burst.demand import JOB_SECONDS, BurstNeed, Demand
 from minicluster.burst.install import How
 from minicluster.burst.room import Offer
@@ -14,6 +14,7 @@ from minicluster.burst.windows import BurstLimits, Seen, Windows
 from minicluster.cluster.job import end_of
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import to_idset
+from minicluster.names import OUR_PREFIX
 
 #: Seconds for which a burst that failed is left alone, at first and at most
 REST_SECONDS, MOST_REST_SECONDS = 15.0, 900.0
@@ -76,7 +77,7 @@ class Follower:
                 self._windows.forget()
             return JOB_SECONDS
         if not self._is_clean:
-            self.request.undrain(plan.OUR_PREFIX + self._why, range(self._size))
+            self.request.undrain(OUR_PREFIX + self._why, range(self._size))
             self._is_clean = True
         wait = self._check_joined(answer, now)
         age = now - answer.since if answer.since < math.inf else 0.0
@@ -160,7 +161,7 @@ class Follower:
         self._offer()
         request.drain(to_idset(ranks), self._why)
         if request.busy() & set(ranks):
-            request.undrain(plan.OUR_PREFIX + self._why, range(burst.size))
+            request.undrain(OUR_PREFIX + self._why, range(burst.size))
             self._size = old
             self._windows.forget()
             streams.say(f"{self.name}: {old} hosts stay: a job started on one that was about to go")

@@ -18,6 +18,7 @@ from minicluster.cluster.without_flux import of_no_pod
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.names import OUR_PREFIX
 from minicluster.release import helm
 from minicluster.terminal import Share, Step, well
 
@@ -56,7 +57,7 @@ def install(request: BurstRequest, values: Mapping[str, Any], certificate: str, 
     target = request.target
     # ranks whose brokers were killed are still drained; this comes first, so that a root that doesn't answer is an
     # error before anything is made
-    request.undrain(plan.OUR_PREFIX, range(old, request.burst.size))
+    request.undrain(OUR_PREFIX, range(old, request.burst.size))
     secret = plan.secret(request.root, request.burst, certificate)
     is_new = not target.get("secret", secret["metadata"]["name"])
     # on the server's side: else the certificate would be in an annotation too
@@ -148,7 +149,7 @@ def problem(target: Kubernetes, name: str, index: int) -> str:
     if pod.phase == "Pending":
         return f"pod {pod.name} is {pod.why if pod.message else f'{pod.state}: see `kubectl describe pod`'}"
     log = lines.split(target.kubectl("logs", pod.name, "--tail=40"))
-    ours = [line.removeprefix(plan.OUR_PREFIX) for line in log if line.startswith(plan.OUR_PREFIX)]
+    ours = [line.removeprefix(OUR_PREFIX) for line in log if line.startswith(OUR_PREFIX)]
     return f"pod {pod.name} says: {ours[-1] if ours else 'nothing'}"
 
 

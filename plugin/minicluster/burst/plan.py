@@ -13,9 +13,6 @@ from minicluster.render.hostlist import expand, hostlist_of, ranked, root_hosts
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel, NodeGroup
 
-#: The reasons of our drains begin with this. Only these are undrained when the hosts come back. Our lines of a pod's
-#: log begin with it, too.
-OUR_PREFIX = "minicluster: "
 #: Values that a burst does not get: the root's sizes, its work, its state, and what only its lead reads.
 ROOTS = (
     *("nameOverride", "size", "maxSize", "minSize", "tasks", "interactive", "archive", "state", "services", "global"),

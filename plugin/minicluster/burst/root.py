@@ -16,6 +16,7 @@ from minicluster.cluster.pods import read_pod
 from minicluster.errors import BurstError, KubernetesError, ToolError
 from minicluster.idset import parse_idset, to_idset
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.names import OUR_PREFIX
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
@@ -52,8 +53,8 @@ class BurstRequest:
         return self.ranks("resource", "list", "-n", "-s", "allocated", "-o", "{ranks}")
 
     def drain(self, ranks: str, why: str) -> None:
-        """Let no more jobs start on some ranks; the reason that Flux shows begins with `plan.OUR_PREFIX`."""
-        self.flux("resource", "drain", "--update", ranks, plan.OUR_PREFIX + why)
+        """Let no more jobs start on some ranks; the reason that Flux shows begins with `OUR_PREFIX`."""
+        self.flux("resource", "drain", "--update", ranks, OUR_PREFIX + why)
 
     def undrain(self, reason: str, indexes: range) -> None:
         """Undrain the hosts whose drain has a reason that begins with ``reason``, so that jobs run there again."""

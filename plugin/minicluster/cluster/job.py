@@ -53,13 +53,18 @@ class KubernetesJob:
         return self.is_suspended and self.why_suspended.startswith(IDLE)
 
 
+def recorded(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values of a Job that can't change, by their paths; none for one that is gone."""
+    found: Mapping[str, Any] = json.loads(job.get("metadata", {}).get("annotations", {}).get(IMMUTABLE, "{}"))
+    return found
+
+
 def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
     """Return a Job as kubectl prints it; None when it isn't a MiniCluster's, or is that of a group."""
     metadata, spec = job["metadata"], job["spec"]
-    found = metadata.get("annotations", {}).get(IMMUTABLE)
-    if found is None or GROUP_LABEL in metadata.get("labels", {}):
+    if IMMUTABLE not in metadata.get("annotations", {}) or GROUP_LABEL in metadata.get("labels", {}):
         return None
-    immutable, conditions = json.loads(found), job.get("status", {}).get("conditions", [])
+    immutable, conditions = recorded(job), job.get("status", {}).get("conditions", [])
     return KubernetesJob(
         namespace=metadata["namespace"],
         created=datetime.fromisoformat(metadata["creationTimestamp"]),

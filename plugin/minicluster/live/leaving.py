@@ -1,15 +1,15 @@
 """What is lost when pods of a MiniCluster go: the jobs that run on them, how long they get, and what happens then."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from minicluster.cluster.job import recorded
 from minicluster.cluster.lead import Lead
 from minicluster.errors import KubernetesError
 from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import LateError, SilentError, ask, program_words
 from minicluster.render.broker import grace_parts
-from minicluster.render.constants import IMMUTABLE
 from minicluster.streams import Say
 
 #: Asks a person to agree to what was said, and raises StateError if not; True: also where nobody can be asked
@@ -105,9 +105,3 @@ def keeps_queue(job: Object) -> bool:
     """Return whether the queue of a MiniCluster outlives its pods."""
     values = recorded(job)
     return any(values.get(path) for path in ("state.capacity", "state.claimName", "archive.path"))
-
-
-def recorded(job: Object) -> Mapping[str, str]:
-    """Return the values of a Job that can't change, by their paths; none for one that is gone."""
-    found: Mapping[str, str] = json.loads(job.get("metadata", {}).get("annotations", {}).get(IMMUTABLE, "{}"))
-    return found

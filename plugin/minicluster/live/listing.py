@@ -1,20 +1,19 @@
 """The MiniClusters of a namespace, or of all: one line each, without asking their leads."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from minicluster.cluster.find import MADE_BY_CHART, Found
 from minicluster.cluster.groups import size_of
-from minicluster.cluster.job import KubernetesJob, read_job, release_of
+from minicluster.cluster.job import KubernetesJob, read_job, recorded, release_of
 from minicluster.cluster.pods import Pod, read_pod
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.lookup import check_namespace, refusals
 from minicluster.live.table import Column, duration, in_columns
-from minicluster.render.constants import GROUP_LABEL, IMMUTABLE
+from minicluster.render.constants import GROUP_LABEL
 
 Row = dict[str, Any]
 #: Label selector of the pods of index 0
@@ -137,7 +136,7 @@ LIST_KEYS = (
     ),
     Key(
         "scheduler",
-        lambda listed: _scheduler(json.loads(listed.item["metadata"]["annotations"][IMMUTABLE])),
+        lambda listed: _scheduler(recorded(listed.item)),
         "that of the values; null: the view decides, and `minicluster status` says which one runs",
         lambda name: name or BY_VIEW,
         may_break=True,

@@ -9,6 +9,7 @@ from typing import Any
 
 from minicluster import lines
 from minicluster.cluster.find import Found
+from minicluster.cluster.job import recorded
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.states import JOB_TONES, of_job
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
@@ -18,7 +19,6 @@ from minicluster.lead import ask
 from minicluster.lead.program import BOOT
 from minicluster.live.lookup import find, refusals, refuse_forbidden
 from minicluster.live.table import Column, duration, in_columns
-from minicluster.render.constants import IMMUTABLE
 from minicluster.streams import Say
 
 Row = dict[str, Any]
@@ -138,7 +138,7 @@ def _where(kubernetes: KubePort, found: Found) -> str:
     """Return, in words, where the jobs are reported that can't be shown."""
     with refusals():
         job = kubernetes.get("job", found.name)
-    values = json.loads(job.get("metadata", {}).get("annotations", {}).get(IMMUTABLE, "{}"))
+    values = recorded(job)
     path = values.get("report.path", "")
     if path:
         # a digest stands for a long text

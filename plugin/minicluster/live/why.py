@@ -12,12 +12,13 @@ from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
 from minicluster.live.document import document
+from minicluster.live.lacking import CHECK_FAILED
 from minicluster.live.lookup import find, refusals
 from minicluster.live.reported import ASK
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.table import duration
+from minicluster.names import OUR_PREFIX
 
-GOOD_STATE = "Running"
 #: What became of a job, by the type of its exception (RFC 21); others have failed
 EXCEPTIONS = {"cancel": "was cancelled", "timeout": "ran into its time limit", "alloc": "can never run"}
 
@@ -34,13 +35,13 @@ def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
     found = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
     name = found["name"]
     nodes = found["nodes"]
-    is_well = found["state"] == GOOD_STATE and not found["why"]
+    is_well = found["state"] == "Running" and not found["why"]
     up = f", {_count(nodes['up'], 'node')} up" if is_well and nodes else ""
     yield Reason(f"{name} is {': '.join(filter(None, (found['state'], found['why'])))}{up}")
     for kind, verb in (("missing", "is missing"), ("drained", "takes no jobs")):
         for one in found[kind] or ():
             way = f"minicluster flux {name} -- resource undrain {one['ranks']}" if kind == "drained" else ""
-            own = one["reason"].startswith(("minicluster: ", "its check failed: "))
+            own = one["reason"].startswith((OUR_PREFIX, CHECK_FAILED))
             yield Reason(f"{name}-{one['ranks']} {verb}: {one['reason']}", "" if own else way)
     for one in found["containers"] if nodes else ():
         yield Reason(f"the container {one['name']} of {one['ranks']} fails: {one['reason']}")

@@ -12,6 +12,7 @@ from minicluster.burst.root import BurstRequest, parse_values
 from minicluster.errors import BurstError, ToolError
 from minicluster.idset import parse_idset
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.names import OUR_PREFIX
 from minicluster.render import broker, hostlist, resources
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
@@ -287,7 +288,7 @@ def test_the_plan_lists_the_objects_that_the_namespace_of_a_burst_needs() -> Non
 
 def test_only_drains_with_a_minicluster_reason_count_as_ours() -> None:
     drains = ["4-5|minicluster: burst-1 is being removed", "6|broken: minicluster: x", "7|minicluster: |", "|"]
-    assert plan.drained(drains, plan.OUR_PREFIX) == [4, 5, 7]
+    assert plan.drained(drains, OUR_PREFIX) == [4, 5, 7]
     assert plan.drained(drains, "minicluster: burst-1") == [4, 5]
 
 
@@ -394,5 +395,5 @@ def test_a_rank_that_somebody_else_undrained_is_left_out_of_the_next_attempt(
     root = root_of(ROOT)
     request = BurstRequest(root, Kubernetes(), plan.find(root, "burst-0"), Kubernetes())
     with nullcontext() if len(asked) > 1 else pytest.raises(ToolError, match="rank 3 not drained"):
-        request.undrain(plan.OUR_PREFIX, range(2))
+        request.undrain(OUR_PREFIX, range(2))
     assert ranks == asked

@@ -13,7 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Iterable, NamedTuple
+from typing import Any, Iterable, NamedTuple, Sequence
 
 from processes import children, descendants
 
@@ -91,10 +91,10 @@ def tell(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
 
 
-def wait_for_end(pids: Iterable[int]) -> None:
+def wait_for_end(pids: Sequence[int]) -> None:
     """Wait until processes have ended, so that their memory is free."""
     end = time.monotonic() + FREE_SECONDS
-    while time.monotonic() < end and any(Path(f"/proc/{pid}/statm").exists() and resident([pid]) for pid in pids):
+    while time.monotonic() < end and resident(pids):
         time.sleep(LOOK_POLL_SECONDS / 10)
 
 
