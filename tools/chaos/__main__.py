@@ -1,6 +1,6 @@
 """Random kills, evictions, drains, resizes, lost Kubernetes nodes and API outages, while jobs arrive on a MiniCluster.
 
-    MINICLUSTER_TEST_KUBECONFIG=$KUBECONFIG python -m tools.chaos --seconds 300 --seed 7
+    MINICLUSTER_TEST_KUBECONFIG=$KUBECONFIG python -m tools.chaos --hours 0.1 --seed 7
 
 Cluster and images are those of the pods' tests (CONTRIBUTING.md). The MiniCluster keeps Flux's state on a claim, which
 is a folder of the Kubernetes nodes. At the end the program prints a report. It exits with 1 when a waiting job was
@@ -20,12 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from tools import testbed
-from tools.chaos.jobs import Jobs
+from tools.chaos.jobs import SHARED, Jobs
 from tools.chaos.leaks import footprint, leaks
-from tools.chaos.troubles import FIRST_NODES, MOST_NODES, Chaos, OverError, say
+from tools.chaos.troubles import FIRST_NODES, MOST_NODES, NODE_CHECK, Chaos
 from tools.chaos.verdict import verdict
+from tools.chaos.watched import OverError, say
 from tools.releases import FluxRelease
 
+#: With a history that is full after some minutes, so that its end is seen, too.
+FLUX: Mapping[str, Any] = {"memoryReserve": "256Mi", "keptJobs": 300}
 VALUES: Mapping[str, Any] = {
     "size": FIRST_NODES,
     "maxSize": MOST_NODES,
@@ -40,8 +43,15 @@ VALUES: Mapping[str, Any] = {
 @contextmanager
 def installed(arguments: argparse.Namespace, folder: Path) -> Iterator[FluxRelease]:
     """Install the cluster, and remove it."""
-    runner = {"runFlux": True, "cores": 1, "volumes": {"chaos": {"claimName": "state", "path": "/chaos"}}}
+    runner = {
+        "runFlux": True,
+        "cores": 1,
+        "resources": {"limits": {"memory": "1Gi"}},
+        "commands": {"nodeCheck": NODE_CHECK},
+        "volumes": {"chaos": {"claimName": "state", "path": SHARED}},
+    }
     values = testbed.values_of(VALUES, runner, scheduler=arguments.scheduler)
+    values["flux"] = {**values["flux"], **FLUX}
     taints = [
         toleration for node in (*arguments.drain, *arguments.lose[:1]) for toleration in testbed.tolerations(node)
     ]
@@ -59,7 +69,7 @@ def installed(arguments: argparse.Namespace, folder: Path) -> Iterator[FluxRelea
 def options() -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=1800, help="how long (1800)")
+    parser.add_argument("--hours", type=float, default=0.5, help="how long (0.5)")
     parser.add_argument("--resizes", type=int, default=0, help="do so many of these instead")
     parser.add_argument("--kills", type=int, default=0, help="and so many kills of brokers, half of them the lead's")
     parser.add_argument("--pause", type=float, default=5, help="seconds after each trouble, at most (5)")
@@ -97,11 +107,11 @@ def main() -> int:
         try:
             by_count = chaos.by_count(arguments.resizes, arguments.kills)
             is_counted = arguments.resizes or arguments.kills
-            chaos.go(by_count if is_counted else chaos.for_seconds(arguments.seconds), arguments.pause)
+            chaos.go(by_count if is_counted else chaos.for_seconds(3600 * arguments.hours), arguments.pause)
             settled = chaos.settle()
             counts, faults = verdict(jobs.submitted, jobs.starts(), jobs.known(), chaos.kills)
             after = footprint(cluster, FIRST_NODES)
-            faults += leaks(before, after, len(jobs.submitted))
+            faults += leaks(before, after, min(len(jobs.submitted), FLUX["keptJobs"]))
         except OverError as error:
             faults = [str(error)]
         seen = {

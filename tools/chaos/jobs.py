@@ -1,13 +1,19 @@
 """Jobs that note when they start."""
 
+import json
 import random
 import time
 from dataclasses import dataclass, field
 
 from tools.chaos.verdict import Ended
+from tools.clients import until
 from tools.releases import FluxRelease
 
-NOTES = "/chaos/runs"
+#: A folder that all pods share.
+SHARED = "/chaos"
+NOTES = f"{SHARED}/runs"
+#: Seconds until a greedy job has ended: other jobs run before it.
+GREEDY_SECONDS = 60.0
 
 
 @dataclass
@@ -35,10 +41,19 @@ class Jobs:
         return self.chance.uniform(0.2, 6)
 
     def known(self) -> dict[str, Ended]:
-        """Return the jobs that Flux knows of."""
-        lines = self.release.flux(0, "jobs", "-a", "-n", "--count=0", "-o", "{name} {result} {t_run}").splitlines()
-        rows = [line.split() for line in lines]
-        return {name: Ended(result, float(run or 0) > 0) for name, result, run in rows}
+        """Return the jobs that `minicluster jobs` knows: also those that Flux has forgotten."""
+        where = (self.release.name, "--namespace", self.release.namespace)
+        words = ("jobs", *where, "--count", self.count * 2, "--output", "json")
+        found = self.release.cluster.output("minicluster", *words).splitlines()
+        return {row["name"]: Ended(row["result"], row["t_run"] is not None) for row in map(json.loads, found)}
+
+    def eat(self) -> str:
+        """Run a job that takes all memory of its node; return what ended it."""
+        words = ("--job-name=greedy", "--urgency=31", "-n1", "tail", "/dev/zero")
+        job = self.release.flux(0, "submit", *words).strip()
+        assert job, "not accepted"
+        until(lambda: self.release.flux(0, "jobs", "-n", "-o", "{state}", job).strip() == "INACTIVE", GREEDY_SECONDS)
+        return self.release.flux(0, "jobs", "-n", "-o", "{exception.type}: {exception.note}", job).strip()
 
     def starts(self) -> dict[str, list[float]]:
         """Return when jobs started, as they noted it."""

@@ -1,38 +1,32 @@
 """The troubles of a cluster, at random, while jobs arrive."""
 
-import json
 import os
 import random
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tools.chaos.jobs import Jobs
+from tools.chaos.jobs import SHARED, Jobs
 from tools.chaos.verdict import Span
-from tools.clients import ClusterError, output
-from tools.releases import MOUNT, FluxRelease
+from tools.chaos.watched import MISSED, Watched, say
+from tools.clients import output, until
+from tools.releases import MOUNT
 
 FIRST_NODES, MOST_NODES = 3, 5
-#: Seconds until the cluster must be whole and its queue empty again: the Job's back-off of an index is up to 600 s
-SETTLE_SECONDS = 900.0
 #: Seconds from the command that kills a lead until it is dead for certain
 DYING_SECONDS = 5.0
-#: The errors of commands whose target was lost in an earlier trouble.
-MISSED = (AssertionError, ClusterError, json.JSONDecodeError)
-
-
-class OverError(Exception):
-    """The Job ended, and with it the cluster."""
+#: Seconds until the lead knows of a failed check, and until a sleeping cluster has no pods.
+CHECK_SECONDS, SLEEP_SECONDS = 60.0, 120.0
+UNFIT = f"{SHARED}/unfit"  #: has the index of the node whose check fails
+NODE_CHECK = f'[ "$JOB_COMPLETION_INDEX" != "$(cat {UNFIT} 2>&1)" ] || {{ echo unfit; exit 1; }}'
 
 
 @dataclass
-class Chaos:
+class Chaos(Watched):
     """A cluster, its jobs, and the troubles that it was given."""
 
-    release: FluxRelease
     jobs: Jobs
     chance: random.Random
     nodes: Sequence[str] = ()  #: Kubernetes nodes that may be drained
@@ -41,7 +35,6 @@ class Chaos:
     kills: list[Span] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
     missed: Counter[str] = field(default_factory=Counter)
-    outages: list[float] = field(default_factory=list)  #: seconds without a lead
     drained: set[str] = field(default_factory=set)  #: ranks that `drain_rank` has drained
     size: int = FIRST_NODES
 
@@ -61,6 +54,9 @@ class Chaos:
             "agent killed": (lambda: self.kill_in(0, "minicluster-agent"), 2),
             "resized": (self.resize, 4),
             "rank drained": (self.drain_rank, 2),
+            "greedy job": (self.feed, 3),
+            "check failed": (self.fail_check, 2),
+            "slept": (self.sleep, 1),
         }
         if self.nodes:
             every["node drained"] = (self.drain, 2)
@@ -100,6 +96,38 @@ class Chaos:
         size = size or self.chance.choice([n for n in range(1, MOST_NODES + 1) if n != self.size])
         self.release.upgrade("--set", f"size={size}")
         self.size = size
+
+    def feed(self) -> None:
+        """Run a greedy job, which alone must end."""
+        ended = self.jobs.eat()
+        assert ended.startswith("memory: "), f"ended by {ended}"
+
+    def fail_check(self) -> None:
+        """Let a worker that comes back fail its check, until the lead knows of it."""
+        index = self.worker()
+        assert self.release.run_in(self.release.pod(index), "sh", "-c", f"echo {index} >{UNFIT}").code == 0
+        try:
+            self.release.kill_broker(index)
+            drained = ("resource", "status", "-n", "-s", "drain", "-o", "{reason}")
+            until(lambda: "check failed: unfit" in self.release.flux(0, *drained), CHECK_SECONDS)
+        finally:
+            self.pass_checks()
+
+    def pass_checks(self) -> None:
+        """Let all checks succeed."""
+        done = [self.release.run_in(pod, "rm", "-f", UNFIT).code for pod in self.running()]
+        assert 0 in done, "no pod could remove the mark"
+
+    def sleep(self) -> None:
+        """Suspend the Job until its pods are gone, and wake it."""
+        lead = self.release.broker(0)
+        size = ("--set", f"size={self.size}")
+        self.release.upgrade(*size, "--set", "suspend=true")
+        try:
+            until(lambda: not self.running(), SLEEP_SECONDS)
+        finally:
+            self.release.upgrade(*size)
+        self.wait_for_lead(lead)
 
     def drain(self) -> None:
         """Evict the cluster's pods from a node, and let the node take new pods a while later."""
@@ -147,10 +175,6 @@ class Chaos:
             self.kills.append(Span(begin, time.time()))
             self.wait_for_lead(lead)
 
-    def running(self) -> set[str]:
-        """Return the names of the pods that Kubernetes calls Running."""
-        return {p["metadata"]["name"] for p in self.release.pods() if p["status"]["phase"] == "Running"}
-
     def stop_api(self) -> None:
         """Keep the API server from answering for a while."""
         assert self.apiserver is not None
@@ -195,37 +219,15 @@ class Chaos:
                 self.wait_for_lead(lead)
             time.sleep(self.chance.uniform(0, pause))  # so that some troubles overlap
 
-    def wait_for_lead(self, old: str) -> None:
-        """Wait for the next lead, and note how long there was none. More troubles would only test the back-off."""
-        begin = time.monotonic()
-        self.wait(lambda: self.release.broker(0) not in ("", old) and self.answers())
-        self.outages.append(time.monotonic() - begin)
-        say(f"the lead is back after {self.outages[-1]:.1f} s")
-
-    def answers(self) -> bool:
-        """Return whether the lead takes jobs."""
-        return bool(self.release.flux(0, "queue", "status"))
-
     def settle(self) -> float:
         """Ask for the first size again; return after how many seconds the cluster is whole and idle."""
         begin = time.monotonic()
         self.wait(lambda: self.tried(lambda: self.resize(FIRST_NODES)))
+        self.wait(lambda: self.tried(self.pass_checks))
         for rank in list(self.drained):
             self.wait(lambda rank=rank: self.tried(lambda: self.undrain(rank)))  # type: ignore[misc]
         self.wait(lambda: self.tried(self.whole))
         return time.monotonic() - begin
-
-    def wait(self, found: Callable[[], bool]) -> None:
-        """Wait until found() is true. Raises OverError when the Job ends, and when it takes too long."""
-        end = time.monotonic() + SETTLE_SECONDS
-        while not found():
-            if ends := list(self.release.conditions().values()):
-                raise OverError(f"the Job is {ends[-1]['type']}: {ends[-1].get('message')}")
-            if time.monotonic() > end:
-                raise OverError(
-                    f"not within {SETTLE_SECONDS:.0f} s; pods: {[p['metadata']['name'] for p in self.release.pods()]}"
-                )
-            time.sleep(0.5)
 
     def whole(self) -> None:
         """Raise AssertionError while a node is missing or drained, or there are jobs."""
@@ -233,17 +235,3 @@ class Chaos:
         assert self.release.flux(0, "jobs", "-n", "-o", "{id}") == ""
         assert self.release.flux(0, "resource", "status", "-n", "-s", "drain", "-o", "{ranks}").strip() == ""
         assert len(self.release.uids()) == FIRST_NODES
-
-    @staticmethod
-    def tried(do: Callable[[], object]) -> bool:
-        """Do something; return whether it succeeded."""
-        try:
-            do()
-        except MISSED:
-            return False
-        return True
-
-
-def say(text: str) -> None:
-    """Print a line of the log."""
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)

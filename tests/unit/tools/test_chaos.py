@@ -83,7 +83,7 @@ def test_chaos_counts_jobs_by_how_they_ended() -> None:
 
 
 def test_chaos_reports_pods_whose_files_or_memory_grew() -> None:
-    old = {"files": 60, "open files": 90, "memory": 20000, "processes": 5}
+    old = {"files": 60, "open files": 90, "memory": 20000, "processes": 5, "volume": 100}
     grown = [old | {"files": 80}, old | {"open files": 111, "memory": 85537}]
     assert list(leaks([old, old], grown, 100)) == [
         "pod 1: open files grew from 90 to 111",
@@ -92,6 +92,6 @@ def test_chaos_reports_pods_whose_files_or_memory_grew() -> None:
 
 
 def test_the_memory_of_a_pod_may_grow_with_the_jobs() -> None:
-    old = {"files": 60, "open files": 90, "memory": 20000, "processes": 5}
+    old = {"files": 60, "open files": 90, "memory": 20000, "processes": 5, "volume": 100}
     assert list(leaks([old], [old | {"memory": 148000}], 500)) == []
     assert list(leaks([old], [old | {"memory": 148001}], 500)) == ["pod 0: memory grew from 20000 to 148001"]
