@@ -7,8 +7,7 @@ import textwrap
 from pathlib import Path
 
 from differences import differences
-from minicluster.pod import programs
-from minicluster.render.programs import shipped
+from minicluster.pod import shipped
 from support import CHART, by_name
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -16,17 +15,12 @@ GOLDEN = Path(__file__).parent / "golden"
 HOOK = CHART / "files" / "replace_jobs.py"
 
 
-def scripts() -> dict[str, str]:
-    """Return the static files of the ConfigMap."""
-    return {name: shipped(file.read_text(encoding="utf-8")) for name, file in programs().items()}
-
-
 def without_scripts(text: str) -> str:
     """Replace the text of each static script, which is in its own file, by a short note."""
-    for name, script in {**scripts(), HOOK.name: HOOK.read_text(encoding="utf-8")}.items():
+    for name, script in {**shipped(), HOOK.name: HOOK.read_text(encoding="utf-8")}.items():
         block = f"  {name}: |\n" + textwrap.indent(script, "    ")
         text = text.replace(block, f"  {name}: (the file)\n")
-    assert text.count("(the file)\n") == len(scripts()) + (f"  {HOOK.name}: " in text), (
+    assert text.count("(the file)\n") == len(shipped()) + (f"  {HOOK.name}: " in text), (
         "a script is not in the ConfigMap as it is"
     )
     return text

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from goldens import GOLDEN, check, differing, scripts, without_scripts
+from goldens import GOLDEN, check, differing, without_scripts
+from minicluster.pod import shipped
 from minicluster.render import postrender
 from support import SEED, Helm, by_name
 
@@ -59,4 +60,4 @@ def test_the_configmaps_have_the_script_files_unchanged(rendered: Callable[[str]
     objects = by_name(rendered("defaults"))
     shared, own = (objects["ConfigMap", f"flux-sample-{suffix}"]["data"] for suffix in ("programs", "config"))
     assert not shared.keys() & own.keys()
-    assert {**shared, "quorum.sh": own["quorum.sh"]} == scripts()
+    assert {**shared, "quorum.sh": own["quorum.sh"]} == shipped()

@@ -1,12 +1,13 @@
 """A kubectl whose output is read while it runs."""
 
+import os
 import re
 import selectors
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import IO
 
 from minicluster import signals
@@ -40,12 +41,20 @@ class Stream:
         # not Popen's: who closes a stream must not close what the thread reads
         self._process.stderr = None
         self._errors.start()
+        self._input = bytearray()  # what the pipe had no room for; `wait` writes it
+        if self._process.stdin:
+            os.set_blocking(self._process.stdin.fileno(), False)
 
     def _read_errors(self, source: IO[bytes]) -> None:
         """Read standard error as it comes: a command whose pipe is full waits for ever."""
         with source:
             while data := source.read(PART_BYTES):
                 self.stderr = (self.stderr + data)[-STDERR_BYTES:]
+
+    @property
+    def _stdin(self) -> IO[bytes]:
+        assert self._process.stdin  # noqa: S101 - a pipe
+        return self._process.stdin
 
     def fileno(self) -> int:
         """Return the descriptor of standard output, for a selector."""
@@ -58,7 +67,20 @@ class Stream:
             selector.register(self, selectors.EVENT_READ)
             if wake:
                 selector.register(wake, selectors.EVENT_READ)
-            return signals.wait(lambda part: bool(selector.select(part)), seconds)
+            if self._input:
+                selector.register(self._stdin, selectors.EVENT_WRITE)
+            return signals.wait(lambda part: self._is_there(selector, part), seconds)
+
+    def _is_there(self, selector: selectors.BaseSelector, seconds: float) -> bool:
+        """Wait for output or ``wake``, and write the input meanwhile."""
+        end = time.monotonic() + seconds
+        while found := selector.select(max(0.0, end - time.monotonic())):
+            if any(events == selectors.EVENT_READ for _, events in found):
+                return True
+            self._push()
+            if not self._input:
+                selector.unregister(self._stdin)
+        return False
 
     def read(self) -> bytes | None:
         """Return new standard output; None at the end. Raises KubernetesError when kubectl itself has failed."""
@@ -74,10 +96,22 @@ class Stream:
         return None
 
     def write(self, data: bytes) -> None:
-        """Write to standard input. A failure is ignored: the command has ended, and ``read`` is about to find that."""
-        with suppress(OSError):
-            while self._process.stdin and data:
-                data = data[self._process.stdin.write(data) :]
+        """Write to standard input, or as ``wait`` is called if a command is slow to read it.
+
+        A failure is ignored: the command has ended, and ``read`` is about to find that.
+        """
+        self._input += data
+        self._push()
+
+    def _push(self) -> None:
+        """Write as much input as the pipe takes."""
+        try:
+            while self._input:
+                del self._input[: os.write(self._stdin.fileno(), self._input)]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._input.clear()
 
     def abort(self) -> None:
         """End the command; another thread may still read it."""

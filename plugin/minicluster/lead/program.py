@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from minicluster.pod import programs
+from minicluster.pod import programs, without_comments
 
 #: Folder of the programs; they may import those of the pods
 SENT = Path(__file__).parent / "sent"
@@ -53,4 +53,5 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 def _text(name: str) -> str:
     sent = SENT / f"{name}.py"
-    return (sent if sent.exists() else programs()[sent.name]).read_text(encoding="utf-8")
+    file = sent if sent.exists() else programs()[sent.name]
+    return without_comments(file.read_text(encoding="utf-8"))

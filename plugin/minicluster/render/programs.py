@@ -3,7 +3,6 @@
 import base64
 import binascii
 import json
-import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -13,8 +12,6 @@ from minicluster.errors import SpecError
 from minicluster.render.upgrade import NOT_OF_BROKERS
 
 Files = Mapping[str, str]
-#: Lines that are a comment alone, with the end of the line before them. It reads all programs within half a millisecond
-COMMENTS = re.compile(r"\n(?:[ \t]*#[^\n]*\n)+")
 
 
 class Programs(NamedTuple):
@@ -47,26 +44,10 @@ def _read_none(found: object) -> list[Programs]:
 @cache
 def of_brokers() -> Files:
     """Return the programs of the brokers' pods and services by file name."""
-    return {name: text for name, text in _all().items() if name not in NOT_OF_BROKERS}
+    return {name: text for name, text in pod.shipped().items() if name not in NOT_OF_BROKERS}
 
 
 @cache
 def of_others() -> Files:
     """Return the programs of other pods, which are new with each upgrade. Every cluster has its own."""
-    return {name: text for name, text in _all().items() if name in NOT_OF_BROKERS}
-
-
-@cache
-def _all() -> Files:
-    return {name: shipped(file.read_text(encoding="utf-8")) for name, file in pod.programs().items()}
-
-
-def shipped(text: str) -> str:
-    r"""Return a program as a ConfigMap has it: without lines that are a comment alone.
-
-    `kubectl apply` keeps all of an object in an annotation too, and annotations have 256 KiB at most.
-
-    >>> shipped("#!/bin/sh\n# one\n  # two\n\n# three\necho '# four' # five\n")
-    "#!/bin/sh\n\necho '# four' # five\n"
-    """
-    return COMMENTS.sub("\n", text)
+    return {name: text for name, text in pod.shipped().items() if name in NOT_OF_BROKERS}

@@ -88,6 +88,21 @@ def test_more_errors_than_a_pipe_holds_block_no_command(kube: KubePort) -> None:
     assert (channel.exit_code, len(channel.stderr)) == (0, 1 << 16)
 
 
+def test_a_command_that_reads_nothing_holds_nobody_up(kube: KubePort) -> None:
+    begin = time.monotonic()
+    with closing(kube.run("mini-0-x", "mini", ("sleep", "30"), has_input=True)) as channel:
+        channel.write(b"x" * 300_000)
+        assert read(channel, 0.2) is None
+    assert time.monotonic() - begin < 20
+
+
+def test_more_input_than_a_pipe_holds_reaches_a_command(kube: KubePort) -> None:
+    with closing(kube.run("mini-0-x", "mini", ("sh", "-c", "head -c 300000 | wc -c"), has_input=True)) as channel:
+        for _ in range(3):
+            channel.write(b"x" * 100_000)
+        assert read(channel, 30) == b"300000\n"
+
+
 def test_a_command_without_an_answer_is_left(kube: KubePort) -> None:
     begin = time.monotonic()
     with closing(kube.run("mini-0-x", "mini", ("sleep", "30"))) as channel:

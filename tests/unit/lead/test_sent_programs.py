@@ -4,6 +4,7 @@ import json
 
 import pytest
 from minicluster.lead.program import SENT, first_line
+from minicluster.pod import without_comments
 
 
 @pytest.mark.parametrize(
@@ -42,4 +43,4 @@ def test_a_program_is_sent_with_the_modules_that_it_imports(program: str, module
 
 def test_a_program_of_each_file_can_be_sent() -> None:
     for file in SENT.glob("[a-z]*.py"):
-        assert json.loads(first_line(file.stem))[-1] == ["__main__", file.read_text()]
+        assert json.loads(first_line(file.stem))[-1] == ["__main__", without_comments(file.read_text())]

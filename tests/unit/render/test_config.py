@@ -3,7 +3,6 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import fields
-from functools import cache
 from typing import Any
 
 import pytest
@@ -13,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster import yamlio
 from minicluster.errors import SpecError
-from minicluster.pod import programs
+from minicluster.pod import shipped
 from minicluster.render import config, work
 from minicluster.render import settings as render_settings
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.programs import shipped
 from support import CERTIFICATE, EACH_SHELL, INSTALLED_SHELLS, load_all, run_shell
 
 Make = Callable[..., MiniClusterModel]
@@ -91,11 +89,6 @@ TEXTS = st.one_of(st.sampled_from(NASTY), TEXT)
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).map(lambda name: f"T_{name}")
 
 
-@cache
-def scripts() -> dict[str, str]:
-    return {name: shipped(file.read_text(encoding="utf-8")) for name, file in programs().items()}
-
-
 def rendered(cluster: MiniClusterModel) -> dict[str, dict[str, Any]]:
     """Return the documents by kind, through YAML as Kubernetes reads it."""
     text = b"".join(map(yamlio.dump, config.documents(cluster, lambda: (b"p" * 40, b"s" * 40))))
@@ -105,7 +98,7 @@ def rendered(cluster: MiniClusterModel) -> dict[str, dict[str, Any]]:
 def data(cluster: MiniClusterModel) -> dict[str, str]:
     """Return the data of the ConfigMap without the static scripts and the agent's settings, which have a test."""
     found: dict[str, str] = rendered(cluster)["ConfigMap"]["data"]
-    return {key: text for key, text in found.items() if key not in scripts() and key != "agent.json"}
+    return {key: text for key, text in found.items() if key not in shipped() and key != "agent.json"}
 
 
 def settings_of(data: dict[str, str], shell: str, names: list[str]) -> list[str]:
@@ -123,8 +116,8 @@ def words_of(text: str, shell: str, variable: str) -> list[str]:
 
 def test_the_configmap_has_the_scripts_unchanged(cluster_of: Make) -> None:
     config_map = rendered(cluster_of({"flux": {"wrap": "strace"}}))["ConfigMap"]["data"]
-    assert scripts()
-    assert {key: config_map[key] for key in scripts()} == scripts()
+    assert shipped()
+    assert {key: config_map[key] for key in shipped()} == shipped()
 
 
 def test_the_configmap_of_the_defaults_has_broker_toml_and_settings(cluster_of: Make) -> None:
@@ -421,7 +414,7 @@ def test_the_settings_of_the_scripts_follow_the_spec(
 def test_each_setting_is_tested_and_used_by_a_script(cluster_of: Make) -> None:
     assigned = set(re.findall(r"^(mc_\w+)=", render_settings.shell(cluster_of()), re.MULTILINE))
     assert assigned == set(SETTINGS) | WORDS
-    shell = "".join(scripts().values())
+    shell = "".join(shipped().values())
     assert [name for name in assigned if f"${name}" not in shell and f"${{{name}" not in shell] == []
 
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
-from minicluster.pod import programs as files_of_pods
+from minicluster.pod import shipped
 from minicluster.render import config, curve, postrender
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.programs import shipped
 from support import GROUP, SEED, load_all
 
 Cluster = Callable[..., MiniClusterModel]
-PROGRAMS = {name: shipped(file.read_text(encoding="utf-8")) for name, file in files_of_pods().items()}
+PROGRAMS = shipped()
 SHARED = {name: text for name, text in PROGRAMS.items() if name != "quorum.sh"}
 #: The programs of another version
 OTHERS = {"entrypoint.sh": "#!/bin/sh\n", "old.sh": "x\n"}
