@@ -26,6 +26,7 @@ class _Shown:
     screen: Screen | None = None
     waits = 0  #: how many go on, one in the other
     is_within_line = False  #: whether the output of the work lacks its line's end
+    lock = threading.RLock()  #: a thread may write the output of the work
 
 
 def program() -> str:
@@ -35,7 +36,7 @@ def program() -> str:
 
 def say(text: str) -> None:
     """Tell a person something on standard error, on one line. When nobody listens, nothing happens."""
-    with suppress(OSError):
+    with suppress(OSError), _Shown.lock:
         if is_terminal(sys.stderr):
             _show(text)
         elif not (isinstance(text, Step) and text.is_quiet):
@@ -100,14 +101,15 @@ def say_once() -> Say:
 
 def write(data: bytes) -> None:
     """Write to standard output, and be sure that it got there. Raises OutputError."""
-    if is_terminal(sys.stdout):
-        _clear()
-        _Shown.is_within_line = bool(data) and not data.endswith(b"\n")
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except OSError as error:
-        raise OutputError(f"standard output can't be written: {error.strerror}") from None
+    with _Shown.lock:
+        if is_terminal(sys.stdout):
+            _clear()
+            _Shown.is_within_line = bool(data) and not data.endswith(b"\n")
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except OSError as error:
+            raise OutputError(f"standard output can't be written: {error.strerror}") from None
 
 
 def width() -> int:

@@ -19,11 +19,14 @@ class Lead(Node):
         return self.pod.is_ready and self.pod.phase == "Running" and not self.pod.is_leaving
 
     @property
-    def kept_end(self) -> tuple[str, str] | None:
-        """How the work ended, and why, if other containers keep the pod, so that Kubernetes doesn't see the end."""
-        if self.exit_code is None or self.exit_code in REPLACED_CODES or not self.pod.kept_by or self.pod.is_leaving:
+    def end(self) -> tuple[str, str] | None:
+        """How the work ended, and why, if the runner has ended.
+
+        Kubernetes sees that seconds later, or not at all if other containers keep the pod.
+        """
+        if self.exit_code is None or self.exit_code in REPLACED_CODES or self.pod.is_leaving:
             return None
-        return "Failed" if self.exit_code else "Complete", f"the lead is {self.pod.why}"
+        return "Failed" if self.exit_code else "Complete", f"the lead is {self.pod.why}" if self.pod.kept_by else ""
 
     @property
     def cluster(self) -> str:
@@ -52,7 +55,7 @@ def read_lead(pods: Mapping[str, Any]) -> Lead | None:
 
 def end_with(name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
     """Return how a MiniCluster ended, and why, as `end_of` does, or by its lead's runner alone; None while it lives."""
-    return end_of(name, job) or (lead.kept_end if lead else None)
+    return end_of(name, job) or (lead.end if lead else None)
 
 
 def code_of_work(how: str, lead: Lead | None) -> int | None:

@@ -4,32 +4,7 @@ from typing import Any
 
 import click
 
-from minicluster.commands import (
-    argocd,
-    burst,
-    burst_follow,
-    chart,
-    convert,
-    copy,
-    create,
-    delete,
-    flux,
-    jobs,
-    keygen,
-    listing,
-    logs,
-    output,
-    plugin,
-    render,
-    replace,
-    run,
-    scale,
-    shell,
-    status,
-    template,
-    wait,
-    why,
-)
+from minicluster.commands.lazy import LazyGroup
 from minicluster.errors import Interrupted
 from minicluster.release import helm
 from minicluster.signals import interruptible
@@ -37,37 +12,40 @@ from minicluster.signals import interruptible
 #: The sections of `--help`, and the commands in each: there is no other list of them
 SECTIONS = {
     "Everyday commands": (
-        create,
-        run,
-        flux,
-        shell,
-        status,
-        why,
-        jobs,
-        output,
-        logs,
-        wait,
-        copy,
-        scale,
-        delete,
-        listing,
+        "create",
+        "run",
+        "flux",
+        "shell",
+        "status",
+        "why",
+        "jobs",
+        "output",
+        "logs",
+        "wait",
+        "copy",
+        "scale",
+        "delete",
+        "list",
     ),
-    "Larger changes and bursts": (replace, burst),
-    "Rendering and GitOps": (template, render, argocd, keygen, convert),
-    "Setup": (plugin, chart),
+    "Larger changes and bursts": ("replace", "burst"),
+    "Rendering and GitOps": ("template", "render", "argocd", "keygen", "convert"),
+    "Setup": ("plugin", "chart"),
 }
+COMMAND_NAMES = [name for names in SECTIONS.values() for name in names]
+#: The module of each; that of `list` would hide Python's own
+MODULES = {name: "listing" if name == "list" else name for name in COMMAND_NAMES}
 
 
-class Commands(click.Group):
-    """Commands that Ctrl-C ends without an empty line, which click would print."""
+class Commands(LazyGroup):
+    """Commands in sections, which Ctrl-C ends without an empty line: click would print one."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by their sections, and then the options."""
-        columns = formatter.width - 6 - max(map(len, self.commands))
-        for title, modules in SECTIONS.items():
+        columns = formatter.width - 6 - max(map(len, COMMAND_NAMES))
+        for title, names in SECTIONS.items():
             with formatter.section(title):
-                commands = (module.command for module in modules)
-                formatter.write_dl([(str(each.name), each.get_short_help_str(columns)) for each in commands])
+                found = [(name, self.get_command(ctx, name)) for name in names]
+                formatter.write_dl([(name, each.get_short_help_str(columns)) for name, each in found if each])
         click.Command.format_options(self, ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -79,7 +57,9 @@ class Commands(click.Group):
             raise Interrupted("interrupted") from None
 
 
-@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands, modules=MODULES, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(helm.version())
 @click.pass_context
 def group(context: click.Context) -> None:
@@ -94,9 +74,3 @@ def group(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-burst.command.add_command(burst_follow.command)
-for modules in SECTIONS.values():
-    for module in modules:
-        group.add_command(module.command)

@@ -12,6 +12,7 @@ from minicluster.burst.address import Address
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
 from minicluster.commands import options
+from minicluster.commands.lazy import LazyGroup
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.release import helm
 
@@ -49,7 +50,7 @@ def of_burst(function: Callable[..., None]) -> Callable[..., None]:
     return options.context("The burst's context; by default the current one.")(where(function))
 
 
-@click.group("burst")
+@click.group("burst", cls=LazyGroup, modules={"follow": "burst_follow"})
 def command() -> None:
     """Add other clusters and machines to a root.
 

@@ -14,7 +14,7 @@ from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.matrix import Matrix, run_matrix
 from minicluster.live.once import run_once
 from minicluster.live.temporary import Stopped, TemporaryRelease, stoppable
-from minicluster.release.oneshot import Oneshot, made_up_name
+from minicluster.release.oneshot import Oneshot
 
 
 class WordsOfWork(options.Words):
@@ -110,7 +110,7 @@ def command(
     if not (words or asked["files"] or asked["sets"]):
         raise UsageError("there is nothing to run: give a command after --, or values with one")
     _check(sizes, iterations, output, keep=keep, nodes=asked["nodes"])
-    run = Oneshot(name=name or made_up_name(), command=words, **asked)
+    run = Oneshot(name=name, command=words, **asked)
     # apart: Ctrl-C on a terminal must not end Helm and kubectl
     where = Kubernetes(context, namespace, is_apart=True)
     try:

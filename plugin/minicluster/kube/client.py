@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError
 from minicluster.errors import AwayError, RefusedError
 from minicluster.kube import configuration
 from minicluster.kube.channel import PodChannel, PodSocket
-from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Object, Place
+from minicluster.kube.port import ANSWER_SECONDS, EVERYTHING, WATCH_SECONDS, Changed, Object, Place
 
 #: HTTP's status when the watch's version of an object is too old, and of other refusals that don't last
 PASSING = (408, 410, 429)
@@ -130,9 +130,9 @@ class KubeClient(Place):
             found: Object = json.loads(answer.data)
         return found
 
-    def changes(self, job: str, _labels: str, every: float = WATCH_SECONDS) -> Iterator[None]:
+    def changes(self, job: str, _labels: str, every: float = WATCH_SECONDS) -> Iterator[Changed]:
         """Yield when a Job may have changed; its status has what matters of its pods."""
-        yield
+        yield EVERYTHING
         if self.is_late:
             return
         seconds = self.left(every)
@@ -144,7 +144,7 @@ class KubeClient(Place):
             watched = watch.Watch(return_type="object")
             with closing(watched.stream(jobs, self.namespace, _request_timeout=timeout, **which)) as events:
                 for _ in events:
-                    yield
+                    yield EVERYTHING
                     if self.is_late:
                         return
 

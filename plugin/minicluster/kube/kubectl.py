@@ -1,10 +1,10 @@
 """The port to Kubernetes by kubectl."""
 
 import json
-import math
 import os
 import re
 import selectors
+import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -13,13 +13,18 @@ from typing import Any
 from minicluster import tool
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
 from minicluster.kube.kubectl_stream import Stream
-from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Channel, Object, Place
+from minicluster.kube.port import ANSWER_SECONDS, EVERYTHING, WATCH_SECONDS, Changed, Channel, Object, Place
 from minicluster.names import LABEL
 from minicluster.tool import CommandError
 
 #: HTTP's status by Kubernetes' reasons for a refusal; without one of them there was no answer that counts
 STATUS = {"BadRequest": 400, "Forbidden": 403, "NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Invalid": 422}
 STATUS_TEXT = re.compile(rf"\(({'|'.join(STATUS)})\)")
+
+#: Changes that come within this time of each other are one
+SAME_SECONDS = 0.05
+#: Until a log that is followed notices that it is to stop
+NOTICE_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -71,22 +76,18 @@ class Kubernetes(Place):
         after: dict[str, Any] = json.loads(text)
         return after
 
-    def changes(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[None]:
+    def changes(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[Changed]:
         """Yield at each change that two watches report, until one of them ends."""
         with ExitStack() as stack, selectors.DefaultSelector() as selector:
-            for which in (("job", job), ("pods", f"--selector={labels}")):
-                stream = stack.enter_context(closing(self.stream("get", *which, "--watch", "--output=name")))
-                selector.register(stream, selectors.EVENT_READ)
-            is_first = True  # the first look is due even when no time is left
+            for is_job, which in ((True, job), (False, f"--selector={labels}")):
+                words = ("get", "job" if is_job else "pods", which, "--watch", "--output=name")
+                selector.register(stack.enter_context(closing(self.stream(*words))), selectors.EVENT_READ, is_job)
+            yield EVERYTHING  # the first look is due even when no time is left
             while True:
-                for key, _ in selector.select(every if is_first else self.left(every)):
-                    if _has_ended(key.fileobj):
-                        yield
-                        return
-                is_last = not is_first and self.is_late
-                is_first = False
-                yield
-                if is_last:
+                found, is_over = _reported(selector, self.left(every))
+                is_last = self.is_late
+                yield Changed(True in found, False in found) if found and not is_over else EVERYTHING
+                if is_last or is_over:
                     return
 
     def run(self, pod: str, container: str, words: Sequence[str], *, has_input: bool = False) -> Channel:
@@ -101,10 +102,11 @@ class Kubernetes(Place):
         given = {"--container": container, "--tail": "" if tail is None else str(tail)}
         flags = (name for name, is_on in (("--timestamps", times), ("--follow", follow)) if is_on)
         with closing(self.stream("logs", pod, *tool.options(given), *flags)) as output:
-            while output.wait(None, None if self.deadline is None else self.left(math.inf)):
-                if (data := output.read()) is None:
-                    return
-                yield data
+            while (is_there := output.wait(None, self.left(NOTICE_SECONDS))) or not self.is_late:
+                if is_there:
+                    if (data := output.read()) is None:
+                        return
+                    yield data
 
     def stream(self, *words: str, has_input: bool = False) -> Stream:
         """Start a kubectl whose output is read while it runs. Raises ToolError when it is missing."""
@@ -149,6 +151,22 @@ def _ported() -> Iterator[None]:
         yield
     except CommandError as error:
         raise ported(error) from None
+
+
+def _reported(selector: selectors.BaseSelector, seconds: float) -> tuple[set[bool], bool]:
+    """Wait for reports of watches; return the data of those that had some, and whether one has ended.
+
+    One step of a start is several changes, so those that come close together are one.
+    """
+    found: set[bool] = set()
+    end = time.monotonic() + seconds
+    while ready := selector.select(max(0.0, end - time.monotonic())):
+        have_ended = [_has_ended(key.fileobj) for key, _ in ready]
+        if any(have_ended):
+            return found, True
+        end = end if found else time.monotonic() + SAME_SECONDS
+        found |= {key.data for key, _ in ready}
+    return found, False
 
 
 def _has_ended(watch: Any) -> bool:

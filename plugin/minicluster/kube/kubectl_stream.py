@@ -42,6 +42,7 @@ class Stream:
         self._process.stderr = None
         self._errors.start()
         self._input = bytearray()  # what the pipe had no room for; `wait` writes it
+        self._lock = threading.Lock()  # of the input: who reads may be another thread
         if self._process.stdin:
             os.set_blocking(self._process.stdin.fileno(), False)
 
@@ -100,18 +101,20 @@ class Stream:
 
         A failure is ignored: the command has ended, and ``read`` is about to find that.
         """
-        self._input += data
+        with self._lock:
+            self._input += data
         self._push()
 
     def _push(self) -> None:
         """Write as much input as the pipe takes."""
-        try:
-            while self._input:
-                del self._input[: os.write(self._stdin.fileno(), self._input)]
-        except BlockingIOError:
-            return
-        except OSError:
-            self._input.clear()
+        with self._lock:
+            try:
+                while self._input:
+                    del self._input[: os.write(self._stdin.fileno(), self._input)]
+            except BlockingIOError:
+                return
+            except OSError:
+                self._input.clear()
 
     def abort(self) -> None:
         """End the command; another thread may still read it."""

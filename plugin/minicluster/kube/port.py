@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from minicluster import tool
 
@@ -57,6 +57,16 @@ class Place:
         """Return what Helm prints. Raises CommandError, and ToolError when it is missing."""
         words = (*tool.options({"--kube-context": self.context, "--namespace": self.namespace}), *words)
         return tool.text(tool.run("helm", words, stdin=stdin, seconds=seconds, apart=self.is_apart).stdout)
+
+
+class Changed(NamedTuple):
+    """What may have changed."""
+
+    job: bool
+    pods: bool
+
+
+EVERYTHING = Changed(job=True, pods=True)
 
 
 class Channel(Protocol):
@@ -122,7 +132,7 @@ class KubePort(Protocol):
     def patch(self, kind: str, name: str, change: Object, manager: str, /) -> Object | None:
         """Merge a change into an object as a manager, and return it; None when its resourceVersion has changed."""
 
-    def changes(self, job: str, labels: str, every: float = WATCH_SECONDS, /) -> Iterator[None]:
+    def changes(self, job: str, labels: str, every: float = WATCH_SECONDS, /) -> Iterator[Changed]:
         """Yield at once, whenever a Job or its pods with these labels may have changed, and ``every`` so many seconds.
 
         It ends at the deadline, after a last time, or when a watch ends; then it can be called again.

@@ -1,7 +1,7 @@
 """How our programs get to the lead: as the input of its `flux python`, so no image, view or ConfigMap has them."""
 
-import ast
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,8 @@ for name, text in json.loads(sys.stdin.readline()):
 #: The code for `flux python -c`, on one line. It reads the program from the first line of its standard input. Send
 #: nothing else until the program has written something: the reader of this line could take it
 BOOT = f"exec({_BOOT!r})"
+#: A line that imports a module
+IMPORT = re.compile(r"^([ \t]*)(?:import|from) (\w+)", re.MULTILINE)
 
 
 @cache
@@ -31,7 +33,7 @@ def first_line(program: str) -> str:
 
     def add(name: str) -> None:
         text = _text(name)
-        for module in _imported(ast.parse(text)):
+        for module in _imported(text):
             if module not in texts:
                 add(module)
         texts[name] = text
@@ -41,14 +43,11 @@ def first_line(program: str) -> str:
     return json.dumps([*texts.items()]) + "\n"
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
+def _imported(text: str) -> Iterator[str]:
     """Yield the modules of ours that a module imports, but those of the pods only if it imports them at once."""
-    for node in ast.walk(tree):
-        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-        names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-        for name in names:
-            if (SENT / f"{name}.py").exists() or (node in tree.body and f"{name}.py" in programs()):
-                yield name
+    for indent, name in IMPORT.findall(text):
+        if (SENT / f"{name}.py").exists() or (not indent and f"{name}.py" in programs()):
+            yield name
 
 
 def _text(name: str) -> str:

@@ -59,7 +59,7 @@ def follow(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator[L
 
 def _of_node(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator[LogPart]:
     """Yield the log of a host's pods until their Job ends, and say why it has none."""
-    log, told = _FollowedLog(cluster.kubernetes, container, str(host), say), ""
+    log, told = FollowedLog(cluster.kubernetes, container, str(host), say), ""
     for job, node in looks_at(cluster, host, say):
         end = end_of(host.job, job)
         yield from log.new(node, is_over=bool(end))
@@ -79,7 +79,7 @@ def to_end(cluster: Cluster, container: str, say: Say) -> Generator[LogPart, Non
     Raises DeadlineError, StateError.
     """
     kubernetes, name = cluster.kubernetes, cluster.name
-    log, tell = _FollowedLog(kubernetes, container, "the lead", say), StateTeller(kubernetes, name, say)
+    log, tell = FollowedLog(kubernetes, container, "the lead", say), StateTeller(kubernetes, name, say)
     with tell.waiting():
         for job, lead in looks(cluster, say):
             end, is_running = end_with(name, job, lead), bool(lead and lead.pod.phase == "Running")
@@ -94,10 +94,11 @@ def to_end(cluster: Cluster, container: str, say: Say) -> Generator[LogPart, Non
     raise AssertionError  # looks only ends with an error
 
 
-class _FollowedLog:
+class FollowedLog:
     """The log of a node, in all of its pods."""
 
     def __init__(self, kubernetes: KubePort, container: str, who: str, say: Say) -> None:
+        """Read nothing yet; ``who`` is the node in words."""
         self._kubernetes, self._container, self._who, self._say = kubernetes, container, who, say
         self._log: _PodLog | None = None
 

@@ -1,20 +1,20 @@
 """Runs a command in a MiniCluster of its own: installs it, waits, prints the log, removes it."""
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
 
 from minicluster.cluster.find import Found
-from minicluster.errors import EndError, StateError
-from minicluster.live import logs
+from minicluster.cluster.lead import Lead, end_with
+from minicluster.errors import EndError
+from minicluster.kube.port import Object
+from minicluster.live.lead_log import LeadLog, Write
 from minicluster.live.lookup import Cluster
+from minicluster.live.telling import StateTeller, end_in_words, step_of
 from minicluster.live.temporary import TemporaryRelease
-from minicluster.live.wait import End, is_ready, look_for, wait
+from minicluster.live.wait import End, end_of_work
+from minicluster.live.watch import looks
 from minicluster.streams import Say
 from minicluster.terminal import Told
 
-#: Gets the bytes of a log
-Write = Callable[[bytes], object]
 #: Seconds for which a pod may fail to start: a registry may be away for a moment
 START_SECONDS = 60.0
 
@@ -51,11 +51,12 @@ def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) 
     """
     try:
         cluster = release.install()
-        _follow_to_end(cluster, say, write)
+        job, lead = _follow_to_end(cluster, say, write)
         release.has_ended = True
-        # the end is there: how it ended may be read after the deadline, too
-        end = wait(replace(cluster, kubernetes=release.kubernetes), "end", say)
-        assert end  # noqa: S101 - it was waited for
+        # how it ended may be read after the deadline, too
+        how = end_in_words(release.kubernetes, cluster.name, job, lead)
+        assert how  # noqa: S101 - it was waited for
+        end = end_of_work(cluster.name, how, lead)
         say(Told(end.text, "wrong" if end.code else "well"))
     finally:
         if release.has_ended and keeps:
@@ -65,17 +66,23 @@ def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) 
     return end
 
 
-def _follow_to_end(cluster: Cluster, say: Say, write: Write) -> None:
-    """Say each new state until the quorum, then write the log of the lead until the work has ended.
+def _follow_to_end(cluster: Cluster, say: Say, write: Write) -> tuple[Object, Lead | None]:
+    """Write the log of the lead until the work has ended; return the Job and the lead then.
 
-    Without a log it waits all the same. Raises DeadlineError, EndError for a lead that can't start.
+    Each new state is said until the quorum, or the first line: only a job has one. Raises DeadlineError, and EndError
+    for a lead that can't start.
     """
-    look_for(cluster, is_ready, say, StartWatch(cluster.name))
-    try:
-        for part in logs.to_end(cluster, "", say):
-            write(part.text)
-    except StateError as error:
-        if cluster.kubernetes.is_late:
-            raise
-        say(str(error))
-        look_for(cluster, None, say)
+    tell, check = StateTeller(cluster.kubernetes, cluster.name, say), StartWatch(cluster.name)
+    with tell.waiting(), LeadLog(cluster.kubernetes, write, say) as log:
+        for job, lead in looks(cluster, say):
+            log.see(lead)
+            if end_with(cluster.name, job, lead):
+                log.finish(lead)
+                return job, lead
+            if log.has_begun:
+                tell.forget()
+            elif lead and lead.is_ready:
+                say(step_of(cluster.name, "Running", "Running", is_quiet=True))
+            if not (lead and lead.is_ready):
+                check(tell(job, lead, is_quiet=log.has_begun))
+    raise AssertionError  # looks only ends with an error

@@ -4,13 +4,14 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from minicluster import streams
 from minicluster.cluster.find import Found, find_by_name
-from minicluster.cluster.job import end_of, read_job
-from minicluster.cluster.lead import Lead, code_of_work
+from minicluster.cluster.job import read_job
+from minicluster.cluster.lead import Lead, code_of_work, end_with
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.reasons import why_failed, with_reasons
 from minicluster.cluster.states import CLUSTER_TONES
@@ -103,9 +104,11 @@ class StateTeller:
         self._begin = time.monotonic() + quiet
         self.state = ""  #: and why, as it was last, also if it was not said
 
-    def __call__(self, job: Mapping[str, Any], lead: Lead | None) -> Found:
-        """Say the state of a MiniCluster with this Job and this lead, and return its objects."""
+    def __call__(self, job: Mapping[str, Any], lead: Lead | None, *, is_quiet: bool = False) -> Found:
+        """Say the state of a MiniCluster with this Job and this lead, unless quiet, and return its objects."""
         found = see(self._kube, self._name, job, lead)
+        if is_quiet:
+            return found
         try:
             state, why = describe(self._kube, found)
         except LateError:
@@ -144,7 +147,8 @@ def ended(name: str, end: tuple[str, str], lead: Lead | None) -> str:
 
 def end_in_words(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
     """Return how a MiniCluster ended, and why, from the failed pod's log too; None while it lives."""
-    end, found = end_of(name, job), read_job(job) if job else None
+    end, found = end_with(name, job, lead), read_job(job) if job else None
     if end and end[0] == "Failed" and found:
-        return why_failed(kube, found, lead.pod if lead else None)
-    return end or (lead.kept_end if lead else None)
+        failed = found.failed_pod or (lead.pod.name if lead and lead.end else "")
+        return why_failed(kube, replace(found, end=end, failed_pod=failed), lead.pod if lead else None)
+    return end

@@ -87,9 +87,11 @@ class TemporaryRelease:
                     self._say(f"removing {self.asked.name}")
                     self._cancel()
                 self._say(Step(f"removing {self.asked.name}", "removing", is_quiet=True))
-                if oneshot.is_there(self.kubernetes, self.asked):
+                # nobody waits for the end of pods that no other release can meet
+                is_over = self.has_ended and self.asked.is_made_up
+                if is_over or oneshot.is_there(self.kubernetes, self.asked):
                     self._is_installed = True
-                    oneshot.remove(self.kubernetes, self.asked)
+                    oneshot.remove(self.kubernetes, self.asked, waits=not is_over)
         except ToolError as error:
             if self._is_installed:
                 self._say_left(helm.explain(error))

@@ -31,9 +31,12 @@ def wait(cluster: Cluster, until: Until, say: Say) -> End | None:
     Raises DeadlineError at the deadline, EndError at an end without an exit code, AccessError.
     """
     end, lead = look_for(cluster, is_ready if until == "quorum" else None, say)
-    if end is None:
-        return None
-    code, text = code_of_work(end[0], lead), ended(cluster.name, end, lead)
+    return end and end_of_work(cluster.name, end, lead)
+
+
+def end_of_work(name: str, end: tuple[str, str], lead: Lead | None) -> End:
+    """Return the end of a MiniCluster, of which `end_in_words` tells. Raises EndError without an exit code."""
+    code, text = code_of_work(end[0], lead), ended(name, end, lead)
     if code is None:
         raise EndError(text)
     return End(code, text)

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from minicluster.cluster.hosts import Host, lead_of
+from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.node import Node
 from minicluster.errors import DeadlineError, KubernetesError, RefusedError
@@ -15,50 +16,39 @@ from minicluster.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
 from minicluster.streams import Say
 from minicluster.terminal import Told
 
-Seen = TypeVar("Seen")
+Seen = TypeVar("Seen", bound=Node)
 
 
-class Look(NamedTuple):
-    """A MiniCluster at one time."""
-
-    job: Object  #: empty when there is none
-    lead: Lead | None
-
-
-def looks(cluster: Cluster, say: Say, every: float = WATCH_SECONDS) -> Iterator[Look]:
-    """Yield a MiniCluster at once, whenever its Job or its lead's pod may have changed, and ``every`` so many seconds.
+def looks(cluster: Cluster, say: Say, every: float = WATCH_SECONDS) -> Iterator[tuple[Object, Lead | None]]:
+    """Yield a Job, empty when there is none, and its lead; at once, when they may have changed, and ``every`` seconds.
 
     The last look is at the deadline. It goes on after an outage of the API server, of which it tells.
     Raises DeadlineError at the deadline; AccessError when Kubernetes refuses, and when the outage takes too long.
     """
-    return _looks(cluster, lead_of(cluster.name), lambda: Look(cluster.read_job(), cluster.read_lead()), say, every)
+    return _looks(cluster, lead_of(cluster.name), cluster.read_lead, say, every)
 
 
-class NodeLook(NamedTuple):
-    """A host of a MiniCluster at one time."""
-
-    job: Object  #: that makes its pods; empty when there is none
-    node: Node | None
-
-
-def looks_at(cluster: Cluster, host: Host, say: Say) -> Iterator[NodeLook]:
-    """Yield a host of a MiniCluster, as `looks` does the MiniCluster and its lead."""
-    kubernetes = cluster.kubernetes
-    return _looks(cluster, host, lambda: NodeLook(kubernetes.get("job", host.job), cluster.read_node(host)), say)
+def looks_at(cluster: Cluster, host: Host, say: Say) -> Iterator[tuple[Object, Node | None]]:
+    """Yield the Job of a host and the host's node, as `looks` does those of the lead."""
+    return _looks(cluster, host, lambda: cluster.read_node(host), say, WATCH_SECONDS)
 
 
 def _looks(
-    cluster: Cluster, host: Host, look: Callable[[], Seen], say: Say, every: float = WATCH_SECONDS
-) -> Iterator[Seen]:
-    kubernetes = cluster.kubernetes
-    outage = Outage()
+    cluster: Cluster, host: Host, read_node: Callable[[], Seen | None], say: Say, every: float
+) -> Iterator[tuple[Object, Seen | None]]:
+    kubernetes, outage = cluster.kubernetes, Outage()
+    job: Object = {}
+    node: Seen | None = None
     while True:
         begin = time.monotonic()
         with refusals(), _bridged(outage, kubernetes, say):
-            for _ in kubernetes.changes(host.job, host.labels, every):
-                seen = look()
+            for change in kubernetes.changes(host.job, host.labels, every):
+                # the first change is of everything
+                job = kubernetes.get("job", host.job) if change.job else job
+                # the end of a Job may be told before that of its pods
+                node = read_node() if change.pods or end_of(host.job, job) else node
                 outage.end()
-                yield seen
+                yield job, node
         if kubernetes.is_late:
             how = "stopped" if kubernetes.limit is None else f"gave up after {kubernetes.limit:g} s"
             raise DeadlineError(f"{cluster.name} in {kubernetes}: {how}")

@@ -76,8 +76,12 @@ def uninstall(kubernetes: KubePort, release: str, seconds: float, *options: str)
     # The watcher, Helm 4's default, takes an object that it has no word of for one that is gone (4.3): legacy asks
     wait = "--wait" if is_helm_3() else "--wait=legacy"
     timeout = f"{max(1, math.ceil(seconds))}s"
-    words = ("uninstall", release, "--cascade", "foreground", wait, "--timeout", timeout, *options)
-    kubernetes.helm(*words, seconds=seconds + tool.HELM_SECONDS)
+    let_go(kubernetes, release, wait, "--timeout", timeout, *options, seconds=seconds + tool.HELM_SECONDS)
+
+
+def let_go(kubernetes: KubePort, release: str, *options: str, seconds: float = tool.HELM_SECONDS) -> None:
+    """Remove a release, and don't wait for the end of its pods. Raises ToolError."""
+    kubernetes.helm("uninstall", release, "--cascade", "foreground", *options, seconds=seconds)
 
 
 def check_name(name: str) -> None:

@@ -40,12 +40,19 @@ def made_up_name() -> str:
 class Oneshot(AskedRelease):
     """What is asked of a run; None and "" leave a value as the chart or the user's values have it."""
 
-    name: str = field(default_factory=made_up_name)
+    name: str = ""  #: "" makes one up
     command: Sequence[str] = ()  #: the exact words
     tasks: int | None = None  #: 0: one on each node, as without them if there are nodes and the values have no tasks
     seconds: float | None = None  #: for all of it
     is_idle: bool = False  #: whether the MiniCluster leaves its command out, for clients that submit it
     key: str = field(default_factory=lambda: uuid.uuid4().hex)  #: of this run alone
+    is_made_up: bool = field(init=False, default=False)  #: whether no other release has its name, or will have it soon
+
+    def __post_init__(self) -> None:
+        """Make a name up if there is none."""
+        if not self.name:
+            object.__setattr__(self, "name", made_up_name())
+            object.__setattr__(self, "is_made_up", True)
 
 
 def cluster_values(asked: Oneshot) -> dict[str, Any]:
@@ -102,10 +109,16 @@ def is_there(kubernetes: KubePort, asked: Oneshot) -> bool:
     return bool(kubernetes.helm("list", "--short", *states, f"--selector={RUN_LABEL}={asked.key}").split())
 
 
-def remove(kubernetes: KubePort, asked: Oneshot) -> None:
-    """Remove the release together with its pods. Raises ToolError, unless someone else has removed it meanwhile."""
+def remove(kubernetes: KubePort, asked: Oneshot, *, waits: bool = True) -> None:
+    """Remove the release, with ``waits`` to the end of its pods.
+
+    Raises ToolError, unless someone else has removed it meanwhile.
+    """
     try:
-        helm.uninstall(kubernetes, asked.name, helm.REMOVAL_SECONDS)
+        if waits:
+            helm.uninstall(kubernetes, asked.name, helm.REMOVAL_SECONDS)
+        else:
+            helm.let_go(kubernetes, asked.name)
     except ToolError:
         if is_there(kubernetes, asked):
             raise

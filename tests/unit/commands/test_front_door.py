@@ -264,7 +264,7 @@ MOMENTS = [
     "minicluster.errors",
     "click",
     "minicluster.commands",
-    "minicluster.live.once",
+    "minicluster.kube.kubectl",
     "end",
 ]
 

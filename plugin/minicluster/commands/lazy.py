@@ -1,0 +1,38 @@
+"""A group whose commands are imported when they are used: all of them would cost each command 0.15 s."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+Resolved = tuple[str | None, click.Command | None, list[str]]
+
+
+class LazyGroup(click.Group):
+    """A group with commands in modules of this package, each a function ``command``."""
+
+    def __init__(self, *args: Any, modules: Mapping[str, str], **how: Any) -> None:
+        """Take the names of the modules by those of their commands."""
+        super().__init__(*args, **how)
+        self.modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, those of the modules last."""
+        return [*super().list_commands(ctx), *self.modules]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of some words. Raises NoSuchCommand, with names that are near."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand:
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx) from None
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command; None when there is none of this name."""
+        if name not in self.modules:
+            return super().get_command(ctx, name)
+        command: click.Command = import_module(f"{__package__}.{self.modules[name]}").command
+        return command

@@ -1,0 +1,74 @@
+"""The log of the lead while something else is waited for: a thread writes each line when it is there."""
+
+import threading
+from collections.abc import Callable
+from typing import Self
+
+from minicluster.cluster.lead import Lead
+from minicluster.errors import StateError
+from minicluster.kube.port import KubePort
+from minicluster.live.logs import FollowedLog
+from minicluster.streams import Say
+
+#: Gets the bytes of a log
+Write = Callable[[bytes], object]
+#: Seconds for the rest of a log whose container has ended
+LAST_LINES_SECONDS = 10.0
+#: Seconds for a thread that is told to stop
+LEAVE_SECONDS = 2.0
+
+
+class LeadLog:
+    """Writes the log of each lead from its first line on. Without a log the rest goes on, and why is said."""
+
+    def __init__(self, kubernetes: KubePort, write: Write, say: Say) -> None:
+        """Read nothing yet."""
+        self._stop = threading.Event()
+        self._log = FollowedLog(kubernetes.within(None, self._stop), "", "the lead", say)
+        self._write, self._say = write, say
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+        self.has_begun = False  #: whether a line was there
+
+    def __enter__(self) -> Self:
+        """Nothing runs yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Read no more."""
+        self._stop.set()
+        if self._thread:
+            self._thread.join(LEAVE_SECONDS)
+
+    def see(self, lead: Lead | None) -> None:
+        """Follow the log of a lead that has begun. Raises the error of a line that could not be written."""
+        if isinstance(self._error, StateError):
+            return
+        if self._error:
+            raise self._error
+        if lead and lead.pod.phase != "Pending" and not (self._thread and self._thread.is_alive()):
+            self._thread = threading.Thread(target=self._follow, args=(lead,), daemon=True)
+            self._thread.start()
+
+    def finish(self, lead: Lead | None) -> None:
+        """Write the rest of the log of a lead that has ended. Raises the same as `see`."""
+        self.see(lead)
+        if self._thread:
+            self._thread.join(LAST_LINES_SECONDS)
+        if not self._error:
+            self._read(lead, is_over=True)
+        self.see(None)
+        if self._error:
+            self._say(str(self._error))
+
+    def _follow(self, lead: Lead) -> None:
+        self._read(lead, is_over=False)
+
+    def _read(self, lead: Lead | None, *, is_over: bool) -> None:
+        try:
+            for part in self._log.new(lead, is_over=is_over):
+                self.has_begun = True
+                self._write(part.text)
+        except Exception as error:
+            # the main thread raises it
+            self._error = error
