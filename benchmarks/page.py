@@ -94,6 +94,14 @@ def cell(row: Row, key: str) -> object:
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "start": start,
     "copies": columns(pods="pods", way="way", median_s="median_seconds", times_bare_pods="times_bare"),
+    "first": columns(
+        way="way",
+        runs="runs",
+        s_to_the_first_line="first_seconds",
+        times="times_first",
+        s_from_the_last_line_to_the_prompt="prompt_seconds",
+        CPU_s="cpu_seconds",
+    ),
     "growth": columns(way="way", median_s="median_seconds", times_bare_pods="times_bare"),
     "render": columns(what="what", seconds="seconds"),
     "sizes": columns(

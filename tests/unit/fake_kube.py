@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.errors import AwayError, RefusedError
-from minicluster.kube.port import EVERYTHING, WATCH_SECONDS, Changed, Object, Place
+from minicluster.kube.port import WATCH_SECONDS, Object, Place, Sight
 from minicluster.tool import CommandError
 
 #: An object or a list, an error, or a `Then` of them
@@ -109,12 +109,12 @@ class FakeKube(Place):
         found: Object | None = self._answer("patch", {}) or None
         return found
 
-    def changes(self, job: str, _labels: str, every: float = WATCH_SECONDS) -> Iterator[Changed]:
+    def sights(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[Sight]:
         """Yield again and again until the deadline; each time something may be new."""
-        self.asked.append(("changes", job, f"{every:g}"))
+        self.asked.append(("sights", job, f"{every:g}"))
         while True:
             is_last = self.is_late
-            yield EVERYTHING
+            yield Sight(self.get("job", job), self.select("pods", labels))
             if is_last:
                 return
 

@@ -14,12 +14,12 @@ from status_samples import RUNNING, STARTS, job, pod
 from support import Done, Process, front_door
 
 FORBIDDEN = 'Error from server (Forbidden): {0} is forbidden: User "u" cannot {1} resource "{0}" in the namespace "lab"'
-#: `get` prints the file NAME, or the nth time NAME.n if it exists; a watch has an event each 0.1 s
+#: `get` prints the file NAME, or the nth time NAME.n if it exists; a watch has an error each 0.1 s, so all is read anew
 KUBECTL = r"""#!/bin/sh
 folder=${0%/*}
 printf '%s\n' "$*" >>"$folder/asked"
 case " $* " in
-*" --watch "*) while echo event; do sleep 0.1; done 2>/dev/null ;;
+*" --watch "*) while echo '{"type": "ERROR", "object": {}}'; do sleep 0.1; done 2>/dev/null ;;
 *" get pods "*) name=pods ;;
 *" get job "*) name=job ;;
 *" get jobs "*) name=jobs ;;

@@ -50,11 +50,14 @@ def check_name(name: str) -> None:
         raise StatusError(f"{name!r} is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -")
 
 
-def find_by_name(kube: KubePort, name: str) -> Found | None:
-    """Return a MiniCluster by its own name; None when there is none. Raises KubernetesError."""
+def find_by_name(kube: KubePort, name: str, known: Object | None = None) -> Found | None:
+    """Return a MiniCluster by its own name; None when there is none. Raises KubernetesError.
+
+    ``known`` is its Job, if that was read.
+    """
     items = kube.select("pods", broker_pods(name))
     pods = read_pods(items)
-    found = _readable(kube.get, "job", name)
+    found = known or _readable(kube.get, "job", name)
     if found:
         job = read_job(found)
     elif pods:

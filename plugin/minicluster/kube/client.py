@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError
 from minicluster.errors import AwayError, RefusedError
 from minicluster.kube import configuration
 from minicluster.kube.channel import PodChannel, PodSocket
-from minicluster.kube.port import ANSWER_SECONDS, EVERYTHING, WATCH_SECONDS, Changed, Object, Place
+from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Object, Place, Sight
 
 #: HTTP's status when the watch's version of an object is too old, and of other refusals that don't last
 PASSING = (408, 410, 429)
@@ -130,9 +130,9 @@ class KubeClient(Place):
             found: Object = json.loads(answer.data)
         return found
 
-    def changes(self, job: str, _labels: str, every: float = WATCH_SECONDS) -> Iterator[Changed]:
-        """Yield when a Job may have changed; its status has what matters of its pods."""
-        yield EVERYTHING
+    def sights(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[Sight]:
+        """Yield both when a Job may have changed; its status has what matters of its pods."""
+        yield self._sight(job, labels)
         if self.is_late:
             return
         seconds = self.left(every)
@@ -144,9 +144,12 @@ class KubeClient(Place):
             watched = watch.Watch(return_type="object")
             with closing(watched.stream(jobs, self.namespace, _request_timeout=timeout, **which)) as events:
                 for _ in events:
-                    yield EVERYTHING
+                    yield self._sight(job, labels)
                     if self.is_late:
                         return
+
+    def _sight(self, job: str, labels: str) -> Sight:
+        return Sight(self.get("job", job), self.select("pods", labels))
 
     def _streams(self) -> Any:
         """Return a client for one stream: `kubernetes.stream` changes it while it connects."""

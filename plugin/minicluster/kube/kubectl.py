@@ -13,7 +13,9 @@ from typing import Any
 from minicluster import tool
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
 from minicluster.kube.kubectl_stream import Stream
-from minicluster.kube.port import ANSWER_SECONDS, EVERYTHING, WATCH_SECONDS, Changed, Channel, Object, Place
+from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Channel, Object, Place, Sight
+from minicluster.kube.watch_events import after
+from minicluster.lines import Cutter
 from minicluster.names import LABEL
 from minicluster.tool import CommandError
 
@@ -76,19 +78,27 @@ class Kubernetes(Place):
         after: dict[str, Any] = json.loads(text)
         return after
 
-    def changes(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[Changed]:
-        """Yield at each change that two watches report, until one of them ends."""
+    def sights(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[Sight]:
+        """Yield both at each change that two watches report, until one of them ends."""
         with ExitStack() as stack, selectors.DefaultSelector() as selector:
-            for is_job, which in ((True, job), (False, f"--selector={labels}")):
-                words = ("get", "job" if is_job else "pods", which, "--watch", "--output=name")
-                selector.register(stack.enter_context(closing(self.stream(*words))), selectors.EVENT_READ, is_job)
-            yield EVERYTHING  # the first look is due even when no time is left
+            for which in (("job", job), ("pods", f"--selector={labels}")):
+                stream = self.stream("get", *which, "--watch", "--output=json", "--output-watch-events")
+                selector.register(stack.enter_context(closing(stream)), selectors.EVENT_READ, Cutter())
+            sight, is_over = self._sight(job, labels), False
             while True:
-                found, is_over = _reported(selector, self.left(every))
-                is_last = self.is_late
-                yield Changed(True in found, False in found) if found and not is_over else EVERYTHING
-                if is_last or is_over:
+                # a look is due even when no time is left
+                is_last = is_over or self.is_late
+                yield sight
+                if is_last:
                     return
+                before = sight
+                while before is sight:
+                    events, is_over = _reported(selector, self.left(every))
+                    found = after(sight, events) if events and not is_over else None
+                    sight = found or self._sight(job, labels)
+
+    def _sight(self, job: str, labels: str) -> Sight:
+        return Sight(self.get("job", job), self.select("pods", labels))
 
     def run(self, pod: str, container: str, words: Sequence[str], *, has_input: bool = False) -> Channel:
         """Start a command in a container."""
@@ -153,27 +163,28 @@ def _ported() -> Iterator[None]:
         raise ported(error) from None
 
 
-def _reported(selector: selectors.BaseSelector, seconds: float) -> tuple[set[bool], bool]:
-    """Wait for reports of watches; return the data of those that had some, and whether one has ended.
+def _reported(selector: selectors.BaseSelector, seconds: float) -> tuple[list[bytes], bool]:
+    """Wait for events of watches; return their lines, and whether a watch has ended.
 
     One step of a start is several changes, so those that come close together are one.
     """
-    found: set[bool] = set()
+    found: list[bytes] = []
     end = time.monotonic() + seconds
     while ready := selector.select(max(0.0, end - time.monotonic())):
-        have_ended = [_has_ended(key.fileobj) for key, _ in ready]
-        if any(have_ended):
-            return found, True
         end = end if found else time.monotonic() + SAME_SECONDS
-        found |= {key.data for key, _ in ready}
+        for key, _ in ready:
+            if (data := _read(key.fileobj)) is None:
+                return found, True
+            found += key.data.take(data)
     return found, False
 
 
-def _has_ended(watch: Any) -> bool:
-    """Read a watch; return whether it ended. Raises KubernetesError if it failed, unless its object is gone."""
+def _read(watch: Any) -> bytes | None:
+    """Return what a watch says; None at its end. Raises KubernetesError if it failed, unless its object is gone."""
     try:
-        return watch.read() is None
+        data: bytes | None = watch.read()
     except RefusedError as error:
         if error.status == STATUS["NotFound"]:
-            return True
+            return None
         raise
+    return data

@@ -59,14 +59,11 @@ class Place:
         return tool.text(tool.run("helm", words, stdin=stdin, seconds=seconds, apart=self.is_apart).stdout)
 
 
-class Changed(NamedTuple):
-    """What may have changed."""
+class Sight(NamedTuple):
+    """A Job and some of its pods at one time."""
 
-    job: bool
-    pods: bool
-
-
-EVERYTHING = Changed(job=True, pods=True)
+    job: Object  #: empty when there is none
+    pods: Object  #: a list
 
 
 class Channel(Protocol):
@@ -132,10 +129,11 @@ class KubePort(Protocol):
     def patch(self, kind: str, name: str, change: Object, manager: str, /) -> Object | None:
         """Merge a change into an object as a manager, and return it; None when its resourceVersion has changed."""
 
-    def changes(self, job: str, labels: str, every: float = WATCH_SECONDS, /) -> Iterator[Changed]:
-        """Yield at once, whenever a Job or its pods with these labels may have changed, and ``every`` so many seconds.
+    def sights(self, job: str, labels: str, every: float = WATCH_SECONDS, /) -> Iterator[Sight]:
+        """Yield a Job and its pods with these labels.
 
-        It ends at the deadline, after a last time, or when a watch ends; then it can be called again.
+        At once, whenever they may have changed, and ``every`` so many seconds. It ends at the deadline, after a last
+        time, or when a watch ends; then it can be called again.
         """
 
     def run(self, pod: str, container: str, words: Sequence[str], /, *, has_input: bool = False) -> Channel:

@@ -1,6 +1,7 @@
 """The log of the lead while something else is waited for: a thread writes each line when it is there."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Self
 
@@ -8,6 +9,7 @@ from minicluster.cluster.lead import Lead
 from minicluster.errors import StateError
 from minicluster.kube.port import KubePort
 from minicluster.live.logs import FollowedLog
+from minicluster.outage import RETRY_SECONDS
 from minicluster.streams import Say
 
 #: Gets the bytes of a log
@@ -28,6 +30,7 @@ class LeadLog:
         self._write, self._say = write, say
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
+        self._uid, self._ended = "", 0.0  # of the pod that was read last, and when its log ended
         self.has_begun = False  #: whether a line was there
 
     def __enter__(self) -> Self:
@@ -46,15 +49,20 @@ class LeadLog:
             return
         if self._error:
             raise self._error
-        if lead and lead.pod.phase != "Pending" and not (self._thread and self._thread.is_alive()):
+        is_read = self._thread and self._thread.is_alive()
+        # most often a log ends because its container has, which Kubernetes tells a moment later
+        is_over = lead and lead.uid == self._uid and time.monotonic() - self._ended < RETRY_SECONDS
+        if lead and lead.pod.phase != "Pending" and not (is_read or is_over):
             self._thread = threading.Thread(target=self._follow, args=(lead,), daemon=True)
             self._thread.start()
 
     def finish(self, lead: Lead | None) -> None:
         """Write the rest of the log of a lead that has ended. Raises the same as `see`."""
-        self.see(lead)
         if self._thread:
             self._thread.join(LAST_LINES_SECONDS)
+            if self._thread.is_alive():
+                # the connection hangs: two threads must not read one log
+                self.__exit__()
         if not self._error:
             self._read(lead, is_over=True)
         self.see(None)
@@ -63,10 +71,14 @@ class LeadLog:
 
     def _follow(self, lead: Lead) -> None:
         self._read(lead, is_over=False)
+        self._uid, self._ended = lead.uid, time.monotonic()
 
     def _read(self, lead: Lead | None, *, is_over: bool) -> None:
         try:
             for part in self._log.new(lead, is_over=is_over):
+                if part.is_note:
+                    self._say(part.text.decode(errors="replace"))
+                    continue
                 self.has_begun = True
                 self._write(part.text)
         except Exception as error:

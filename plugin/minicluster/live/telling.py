@@ -53,7 +53,7 @@ def see(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead | None) ->
     found = Found(name, {0: lead.pod} if lead else {}, read_job(job) if job else None)
     if lead and lead.pod.phase == "Running" and not lead.is_ready:
         try:
-            now = find_by_name(kube, name)
+            now = find_by_name(kube, name, job)
         except KubernetesError:
             now = None
         found = now if now and 0 in now.pods and now.job else found

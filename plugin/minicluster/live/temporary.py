@@ -3,14 +3,13 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from types import FrameType
 
 from minicluster import streams
 from minicluster.errors import KubernetesError, StatusError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError, ask
-from minicluster.live.lookup import Cluster, find_cluster
+from minicluster.live.lookup import Cluster
 from minicluster.live.run import STOP_PRESSES as INTERRUPTS
 from minicluster.live.run import handle_signals
 from minicluster.release import helm, oneshot
@@ -56,7 +55,8 @@ class TemporaryRelease:
     def __init__(self, kubernetes: KubePort, asked: Oneshot, say: Say) -> None:
         """Install nothing yet. The time that it has begins here. Raises ToolError, SpecError for a refusal."""
         self.kubernetes, self.asked, self._say = kubernetes, asked, say
-        self._timed, self._words = kubernetes.within(asked.seconds), oneshot.install_words(asked)
+        cluster, self._words = oneshot.planned(asked)
+        self._cluster = Cluster(kubernetes.within(asked.seconds), cluster)
         self._is_installed = False
         self.left = ""  #: why it could not be removed
         self.has_ended = False  #: whether its work has, so that there is nothing to cancel
@@ -68,7 +68,7 @@ class TemporaryRelease:
             oneshot.install(self.kubernetes, self.asked, self._words)
         self._is_installed = True
         self._say(f"installed {self.asked.name} in {self.kubernetes}")
-        return replace(find_cluster(self.kubernetes, self.asked.name), kubernetes=self._timed)
+        return self._cluster
 
     def remove(self) -> None:
         """Cancel the work and remove the release. A failure is only told; only the third Ctrl-C stops it."""
@@ -99,7 +99,7 @@ class TemporaryRelease:
     def _cancel(self) -> None:
         """Cancel all jobs, if there is a lead that can do that: pods that are told to stop would wait for them."""
         try:
-            lead = find_cluster(self.kubernetes, self.asked.name).read_lead()
+            lead = Cluster(self.kubernetes, self._cluster.name).read_lead()
             if lead and lead.is_ready:
                 ask(self.kubernetes, lead.pod, "cancellation", lead.flux_words("cancel", "--all"))
         except (KubernetesError, ToolError, StatusError, SilentError, LateError):

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from minicluster.cluster.hosts import Host, lead_of
 from minicluster.cluster.job import end_of
-from minicluster.cluster.lead import Lead
-from minicluster.cluster.node import Node
+from minicluster.cluster.lead import Lead, read_lead
+from minicluster.cluster.node import Node, read_node
 from minicluster.errors import DeadlineError, KubernetesError, RefusedError
 from minicluster.kube.port import WATCH_SECONDS, KubePort, Object
 from minicluster.live.lookup import Cluster, refusals
@@ -16,7 +16,7 @@ from minicluster.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
 from minicluster.streams import Say
 from minicluster.terminal import Told
 
-Seen = TypeVar("Seen", bound=Node)
+Seen = TypeVar("Seen")
 
 
 def looks(cluster: Cluster, say: Say, every: float = WATCH_SECONDS) -> Iterator[tuple[Object, Lead | None]]:
@@ -25,28 +25,24 @@ def looks(cluster: Cluster, say: Say, every: float = WATCH_SECONDS) -> Iterator[
     The last look is at the deadline. It goes on after an outage of the API server, of which it tells.
     Raises DeadlineError at the deadline; AccessError when Kubernetes refuses, and when the outage takes too long.
     """
-    return _looks(cluster, lead_of(cluster.name), cluster.read_lead, say, every)
+    return _looks(cluster, lead_of(cluster.name), read_lead, say, every)
 
 
 def looks_at(cluster: Cluster, host: Host, say: Say) -> Iterator[tuple[Object, Node | None]]:
     """Yield the Job of a host and the host's node, as `looks` does those of the lead."""
-    return _looks(cluster, host, lambda: cluster.read_node(host), say, WATCH_SECONDS)
+    return _looks(cluster, host, lambda pods: read_node(pods, host.group, host.index), say, WATCH_SECONDS)
 
 
 def _looks(
-    cluster: Cluster, host: Host, read_node: Callable[[], Seen | None], say: Say, every: float
-) -> Iterator[tuple[Object, Seen | None]]:
+    cluster: Cluster, host: Host, read: Callable[[Object], Seen], say: Say, every: float
+) -> Iterator[tuple[Object, Seen]]:
     kubernetes, outage = cluster.kubernetes, Outage()
-    job: Object = {}
-    node: Seen | None = None
     while True:
         begin = time.monotonic()
         with refusals(), _bridged(outage, kubernetes, say):
-            for change in kubernetes.changes(host.job, host.labels, every):
-                # the first change is of everything
-                job = kubernetes.get("job", host.job) if change.job else job
+            for job, pods in kubernetes.sights(host.job, host.labels, every):
                 # the end of a Job may be told before that of its pods
-                node = read_node() if change.pods or end_of(host.job, job) else node
+                node = read(kubernetes.select("pods", host.labels) if end_of(host.job, job) else pods)
                 outage.end()
                 yield job, node
         if kubernetes.is_late:

@@ -70,7 +70,8 @@ def find_runner(asked: AskedRelease, values: Mapping[str, Any]) -> Runner:
 def _containers(asked: AskedRelease, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
     if not asked.given:
         found = asked.values.get("containers")
-        return asked.name, [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
+        name = str(asked.values.get("nameOverride") or asked.name)
+        return name, [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
     words = [*asked.given, *set_words(values)]
     made = document(helm.template(helm.OfflineRelease(asked.name, "default", words)))
     return made["metadata"]["name"], json.loads(made["spec"])["containers"]

@@ -13,6 +13,7 @@ from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.release.asked import (
     AskedRelease,
+    Runner,
     document,
     find_runner,
     node_values,
@@ -77,8 +78,8 @@ def runner_values(asked: Oneshot, index: int) -> dict[str, Any]:
     return of_container(index, {**node_values(asked), "command": list(asked.command)})
 
 
-def install_words(asked: Oneshot) -> list[str]:
-    """Return the words by which Helm installs the release, without a cluster.
+def planned(asked: Oneshot) -> tuple[str, list[str]]:
+    """Return the name of the MiniCluster, and the words by which Helm installs its release, without a cluster.
 
     Raises ToolError for values and names that Helm refuses, SpecError when there is nothing to run.
     """
@@ -86,12 +87,14 @@ def install_words(asked: Oneshot) -> list[str]:
     for word in asked.command:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise SpecError(f"the word {word!r} of the command is not UTF-8, and values are: put it into a file")
-    return words_of_install(asked, _value_words(asked), "--labels", f"{RUN_LABEL}={asked.key}")
+    runner = _runner(asked)
+    words = _value_words(asked, runner.number)
+    return runner.cluster, words_of_install(asked, words, "--labels", f"{RUN_LABEL}={asked.key}")
 
 
 def resolve(asked: Oneshot) -> dict[str, Any]:
     """Return the hand-over document of the release, without a cluster. Raises ToolError, SpecError."""
-    release = helm.OfflineRelease(asked.name, "default", _value_words(asked))
+    release = helm.OfflineRelease(asked.name, "default", _value_words(asked, _runner(asked).number))
     return document(helm.template(release, helm.values_text(_base(asked))))
 
 
@@ -133,18 +136,18 @@ def _base(asked: Oneshot) -> dict[str, Any]:
     return {**tasks, **asked.values, "logging": both}
 
 
-def _value_words(asked: Oneshot) -> list[str]:
-    index = _runner(asked)
+def _value_words(asked: Oneshot, index: int) -> list[str]:
     own = {**cluster_values(asked), **runner_values(asked, index)}
     # the one option that overrides the user's --set
     idle = [f"--set-string=containers[{index}].command="] if asked.is_idle else []
     return ["--values", "-", *asked.given, *set_words(own), *idle]
 
 
-def _runner(asked: Oneshot) -> int:
-    """Return the index of the runner in the user's containers. Raises SpecError when there is nothing to run."""
-    _, index, runner = find_runner(asked, cluster_values(asked))
+def _runner(asked: Oneshot) -> Runner:
+    """Return the runner in the user's values. Raises SpecError when there is nothing to run."""
+    found = find_runner(asked, cluster_values(asked))
+    runner = found.container
     has_work = runner.get("command") or (runner.get("commands") or {}).get("script") or runner.get("diagnostics")
     if not asked.command and not has_work:
         raise SpecError(f"{asked.name} has nothing to run: give a command after --, or values with one")
-    return index
+    return found

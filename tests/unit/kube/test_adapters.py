@@ -133,13 +133,14 @@ def test_a_log_comes_in_parts_and_one_that_is_not_there_is_refused(world: Kubect
         list(kube.log("mini-0-x", "mini"))
 
 
-def test_changes_come_until_the_deadline_and_once_more(kube: KubePort) -> None:
-    with closing(kube.changes("mini", "a=b")) as changes:
-        assert len(list(islice(changes, 3))) == 3
+def test_sights_come_until_the_deadline_and_once_more(kube: KubePort) -> None:
+    with closing(kube.sights("mini", "a=b")) as sights:
+        for job_now, pods in islice(sights, 3):
+            assert (job_now, [one["metadata"]["name"] for one in pods["items"]]) == (job(), ["mini-0-x"])
     begin = time.monotonic()
-    assert list(kube.within(0).changes("mini", "a=b"))
-    assert list(kube.within(0.5).changes("mini", "a=b"))
+    assert list(kube.within(0).sights("mini", "a=b"))
+    assert list(kube.within(0.5).sights("mini", "a=b"))
     assert time.monotonic() - begin < 20
     # without a change it comes all the same
-    with closing(kube.changes("mini", "a=b", 0.01)) as changes:
-        next(changes)
+    with closing(kube.sights("mini", "a=b", 0.01)) as sights:
+        next(sights)

@@ -68,6 +68,20 @@ def test_run_prints_the_log_and_ends_with_the_code_of_the_work(kubectl: Kubectl,
     assert asked_helm(kubectl) == ["install", "list", "uninstall"]
 
 
+def test_the_first_line_is_there_before_kubernetes_calls_the_lead_ready(kubectl: Kubectl) -> None:
+    kubectl.has(pods={"items": [lead(kubectl.folder, STARTS)]})
+    note = "failed to try resolving symlinks in path"
+    (kubectl.folder / "logs").write_text(f"{STAMP} out\n")
+    (kubectl.folder / "logs.2").write_text(f"{note}\n")
+    with kubectl.start(*RUN, *WORK) as process:
+        assert process.stdout.readline() == "out\n"
+        kubectl.has(pods={"items": [lead(kubectl.folder, ended(7))]})
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (7, "")
+    # what the kubelet says in place of a log is not the output of the work
+    assert err.splitlines()[-2:] == say(note, "mini has ended (exit code 7): Failed").splitlines()
+
+
 def test_run_under_a_name_of_its_own_waits_for_no_pod_when_the_work_has_ended(kubectl: Kubectl) -> None:
     kubectl.tool("helm", f'{HELM}\nprintf \'%s\\n\' "$*" >>"$folder/words"')
     kubectl.has(**ends(kubectl, 7))

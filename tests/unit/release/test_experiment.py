@@ -7,7 +7,7 @@ import pytest
 from minicluster.errors import SpecError
 from minicluster.release import helm
 from minicluster.release.experiment import plan
-from minicluster.release.oneshot import Oneshot, install_words
+from minicluster.release.oneshot import Oneshot, planned
 from minicluster.render import defaults
 from minicluster.render.stream import API_GROUP
 
@@ -57,7 +57,7 @@ def test_a_size_has_its_values_and_its_words(
     assert (found.size, list(found.words)) == (4, words)
     assert (found.values["tasks"], found.values["deadlineSeconds"]) == (tasks, defaults.values()["deadlineSeconds"])
     assert (found.asked.name, found.asked.nodes, found.asked.is_idle, found.asked.seconds) == ("mc-4", 4, True, 60)
-    install = install_words(found.asked)
+    _, install = planned(found.asked)
     assert install[-5] == "--set-string=containers[0].command="
     assert "--set-json=deadlineSeconds=70" in install
 

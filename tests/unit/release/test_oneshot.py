@@ -81,7 +81,7 @@ def test_install_gives_helm_the_exact_words_and_the_values_in_their_order(monkey
     fake = FakeHelm(monkeypatch)
     words = ["lmp", 'a  "b"', "$HOME,{x}", "é"]
     asked = Oneshot("mine", command=words, nodes=2, files=["f.yaml"], sets=["a=b"], key="k")
-    oneshot.install(Kubernetes("", "lab"), asked, oneshot.install_words(asked))
+    oneshot.install(Kubernetes("", "lab"), asked, oneshot.planned(asked)[1])
     given = ("--values=f.yaml", "--set=a=b")
     size = ("--set-json=cleanup=false", "--set-json=size=2")
     assert rendered == [[*given, *size]]
@@ -100,7 +100,7 @@ def test_with_nodes_there_is_one_task_on_each_unless_the_values_have_tasks(asked
 
 def test_the_runner_is_the_one_container_that_does_not_say_that_it_is_none() -> None:
     containers = [{"name": "side", "runFlux": False}, {"name": "main"}, {"name": "more", "runFlux": False}]
-    words = oneshot.install_words(Oneshot(name="a", command=["x"], values={"containers": containers}))
+    _, words = oneshot.planned(Oneshot(name="a", command=["x"], values={"containers": containers}))
     assert '--set-json=containers[1].command=["x"]' in words
 
 
@@ -108,7 +108,7 @@ def test_the_users_logging_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeHelm(monkeypatch)
     values = {"logging": {"quiet": False, "timed": True}, "size": 3, "containers": [{"command": "work"}]}
     asked = Oneshot(values=values)
-    oneshot.install(Kubernetes(), asked, oneshot.install_words(asked))
+    oneshot.install(Kubernetes(), asked, oneshot.planned(asked)[1])
     assert oneshot._base(asked)["logging"] == {"quiet": False, "timed": True}
     assert "quiet: false" in fake.stdin
     assert "size: 3" in fake.stdin
@@ -133,7 +133,7 @@ def test_the_users_logging_wins(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_can_not_run_is_refused(asked: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        oneshot.install_words(Oneshot(**{"name": "mine", **asked}))
+        oneshot.planned(Oneshot(**{"name": "mine", **asked}))
 
 
 def test_the_error_of_an_install_leaves_out_the_words_of_helm(monkeypatch: pytest.MonkeyPatch) -> None:

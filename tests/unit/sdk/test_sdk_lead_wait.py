@@ -39,7 +39,7 @@ def test_a_long_wait_logs_each_state_once(
     found = kube(None, None, CREATING, CREATING, None, CREATING, RUNNING)
     with caplog.at_level(logging.WARNING):
         assert wait_for_lead(found, "mini", None).is_ready
-    assert ("changes", "mini", f"{quiet:g}") in found.asked
+    assert ("sights", "mini", f"{quiet:g}") in found.asked
     lines = [record.getMessage() for record in caplog.records]
     assert {record.name for record in caplog.records} <= {"minicluster.sdk"}
     assert len([line for line in lines if "ImagePullBackOff" in line]) == count

@@ -1,0 +1,90 @@
+"""`minicluster run` beside `helm install`, `kubectl logs -f` and `helm uninstall`: the first line, the prompt, the CPU.
+
+    python -m benchmarks.first_line FILE.json [--runs 10] [--values FILE] [--nodes 2] [--namespace default]
+
+The two take turns, each with a command that prints its host's name on each node. Times are from the command line: to
+the first line of the work, and from its last line to the prompt. CPU is that of all processes of the client. Needs
+kubectl, helm with the plugin, and minicluster in PATH.
+"""
+
+import argparse
+import os
+import secrets
+import shlex
+import statistics
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.results import Row, save
+from tools.clients import CHART, ClusterError, run_program
+
+WORDS = ["hostname"]
+#: How lines of Helm and kubectl begin
+AROUND = ("NAME:", "LAST DEPLOYED:", "NAMESPACE:", "STATUS:", "REVISION:", "DESCRIPTION:", "NOTES:", "release ", "pod/")
+
+
+def by_hand(values: Sequence[str], nodes: int, namespace: str) -> str:
+    """Return a script that does it with Helm and kubectl alone."""
+    name = f"first-{secrets.token_hex(3)}"
+    where = ["--namespace", namespace]
+    own = ["--set", f"size={nodes},tasks={nodes},logging.quiet=true,containers[0].command={shlex.join(WORDS)}"]
+    lead = f"--selector=batch.kubernetes.io/job-name={name},batch.kubernetes.io/job-completion-index=0"
+    steps = (
+        ["helm", "install", name, CHART, *where, "--hide-notes", "--post-renderer", "minicluster", *values, *own],
+        # a log of pods that a selector finds is not waited for
+        ["kubectl", *where, "wait", "--for=jsonpath={.status.phase}=Running", "pod", lead, "--timeout=2m"],
+        ["kubectl", *where, "logs", "--follow", lead],
+        ["helm", "uninstall", name, *where],
+    )
+    return " && ".join(shlex.join(map(str, words)) for words in steps)
+
+
+def by_us(values: Sequence[str], nodes: int, namespace: str) -> str:
+    """Return a script that does it with one command."""
+    return shlex.join(["minicluster", "run", "--namespace", namespace, *values, f"--nodes={nodes}", "--", *WORDS])
+
+
+def timed(script: str, lines: int) -> Mapping[str, float]:
+    """Run a script whose work prints so many lines; return the seconds."""
+    before, begin = os.times(), time.monotonic()
+    with subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        moments = [(line, time.monotonic()) for line in process.stdout or ()]
+    end, after = time.monotonic(), os.times()
+    found = [moment for line, moment in moments if not line.startswith(AROUND)][-lines:]
+    if process.returncode or len(found) < lines:
+        raise ClusterError(f"{script}: exit code {process.returncode}")
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return {"first": found[0] - begin, "prompt": end - found[-1], "cpu": cpu}
+
+
+def main() -> None:
+    """Measure both ways by turns."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--values", action="append", default=[])
+    parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--namespace", default="default")
+    parser.add_argument("--where", default="")
+    options = parser.parse_args()
+    values = [word for file in options.values for word in ("--values", file)]
+    ways = {"helm install, kubectl logs -f, helm uninstall": by_hand, "minicluster run": by_us}
+    taken: dict[str, list[Mapping[str, float]]] = {way: [] for way in ways}
+    for _ in range(options.runs):
+        for way, script in ways.items():
+            taken[way].append(timed(script(values, options.nodes, options.namespace), options.nodes))
+            print(way, {key: round(value, 2) for key, value in taken[way][-1].items()}, flush=True)
+    rows: list[Row] = [
+        {"way": way, "runs": options.runs}
+        | {f"{key}_seconds": statistics.median(one[key] for one in found) for key in ("first", "prompt", "cpu")}
+        for way, found in taken.items()
+    ]
+    for row in rows:
+        row["times_first"] = row["first_seconds"] / rows[0]["first_seconds"]
+    save(options.file, options.where, rows)
+
+
+if __name__ == "__main__":
+    run_program(main)
