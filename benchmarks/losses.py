@@ -1,10 +1,13 @@
-"""How long a MiniCluster with kept state is without its lead, when the lead's broker or pod is killed again and again.
+"""How long a MiniCluster is not whole, when its lead's broker or pod, or a whole container, is killed.
 
-    python -m benchmarks.losses FILE.json [--kills 30] [--pods 5] [--scheduler sched-simple]
+    python -m benchmarks.losses FILE.json [--kills 30] [--pods 5] [--containers 20] [--scheduler sched-simple]
 
 The MiniCluster has 3 nodes. Jobs are held in its queue, and each must be there at the end. A time is from the kill
 until a job has run on all nodes. `--pods` kills the lead's pod in place of its broker: first with the counts by which
 the Job controller doubles its back-off set to 0 on the pod before, which takes the right to patch pods, then without.
+`--containers` kills all processes of a worker's container, then of the lead's, and installs anew before the next two:
+Kubernetes waits longer before each further start in one pod. That is measured with the state on a claim and without,
+with Kubernetes 1.35 or later, and the pods on this machine.
 The state is a folder of the Kubernetes node. Needs what the pods' tests need (CONTRIBUTING.md).
 """
 
@@ -28,9 +31,9 @@ COUNTS = ("job-index-failure-count", "job-index-ignored-failure-count")
 
 
 @contextmanager
-def installed(scheduler: str, folder: Path) -> Iterator[FluxRelease]:
-    """Install a MiniCluster with its state on a claim, and remove it."""
-    values = {"size": NODES, "state": {"claimName": "state"}, "logging": {"quiet": True}}
+def installed(scheduler: str, folder: Path, *, keeps: bool = True) -> Iterator[FluxRelease]:
+    """Install a MiniCluster, with its state on a claim if it ``keeps`` it, and remove it."""
+    values = {"size": NODES, "logging": {"quiet": True}, **({"state": {"claimName": "state"}} if keeps else {})}
     with testbed.new_volume() as volume, testbed.new_namespace() as namespace:
         words = testbed.values_of(values, {"cores": 1}, scheduler=scheduler)
         cluster = testbed.release(namespace, words, folder)
@@ -58,28 +61,61 @@ def kill_pod(cluster: FluxRelease, *, reset: bool) -> None:
     until(lambda: cluster.pod(0) != pod, RETURN_SECONDS)
 
 
-def measure(cluster: FluxRelease, what: str, kills: int, kill: Callable[[], None]) -> Row:
-    """Kill the lead some times; return the figures."""
+def hold(cluster: FluxRelease) -> set[str]:
+    """Submit jobs that are held, and save them; return their ids."""
     held = {cluster.flux(0, "submit", "--urgency=0", "true").strip() for _ in range(HELD_JOBS)}
     cluster.flux(0, "kvs", "put", "--sync", "benchmark=1")
-    times = []
-    for _ in range(kills):
-        begin = time.monotonic()
-        kill()
-        until(lambda: runs_jobs(cluster), RETURN_SECONDS, pause=0.1)
-        times.append(time.monotonic() - begin)
-        print(f"{what}: {times[-1]:.1f} s", flush=True)
-    known = set(cluster.flux(0, "jobs", "-n", "-o", "{id}").split())
+    return held
+
+
+def lost(cluster: FluxRelease, held: set[str]) -> int:
+    """Return how many of the held jobs are gone."""
+    return len(held - set(cluster.flux(0, "jobs", "-n", "-o", "{id}").split()))
+
+
+def seconds_of(cluster: FluxRelease, what: str, kill: Callable[[], None]) -> float:
+    """Kill something; return the seconds until a job runs on all nodes."""
+    begin = time.monotonic()
+    kill()
+    until(lambda: runs_jobs(cluster), RETURN_SECONDS, pause=0.1)
+    seconds = time.monotonic() - begin
+    print(f"{what}: {seconds:.1f} s", flush=True)
+    return seconds
+
+
+def figures(what: str, times: list[float], jobs: int, gone: int) -> Row:
+    """Return the row of some kills."""
     ordered = sorted(times)
     return {
         "what": what,
-        "kills": kills,
+        "kills": len(times),
         "median_seconds": statistics.median(times),
-        "p95_seconds": ordered[max(0, -(-95 * kills // 100) - 1)],
+        "p95_seconds": ordered[max(0, -(-95 * len(times) // 100) - 1)],
         "longest_seconds": ordered[-1],
-        "jobs": HELD_JOBS,
-        "lost": len(held - known),
+        "jobs": jobs,
+        "lost": gone,
     }
+
+
+def measure(cluster: FluxRelease, what: str, kills: int, kill: Callable[[], None]) -> Row:
+    """Kill the lead some times; return the figures."""
+    held = hold(cluster)
+    times = [seconds_of(cluster, what, kill) for _ in range(kills)]
+    return figures(what, times, HELD_JOBS, lost(cluster, held))
+
+
+def measure_containers(scheduler: str, rounds: int, *, keeps: bool) -> list[Row]:
+    """Kill the container of a worker and of the lead in as many MiniClusters; return the figures of both."""
+    where = "the queue on a claim" if keeps else "the queue in the pod"
+    times: dict[str, list[float]] = {f"the container of {who}, {where}": [] for who in ("a worker", "the lead")}
+    gone = dict.fromkeys(times, 0)
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder, installed(scheduler, Path(folder), keeps=keeps) as cluster:
+            held = hold(cluster)
+            for index, what in zip((1, 0), times, strict=True):
+                times[what].append(seconds_of(cluster, what, partial(cluster.kill_container, index)))
+                gone[what] += lost(cluster, held)
+    return [figures(what, found, HELD_JOBS * rounds, gone[what]) for what, found in times.items()]
 
 
 def main() -> None:
@@ -88,10 +124,15 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--pods", type=int, default=5)
+    parser.add_argument("--containers", type=int, default=20)
     parser.add_argument("--scheduler", choices=testbed.SCHEDULERS, nargs="+", default=testbed.SCHEDULERS)
     parser.add_argument("--where", default="")
     options = parser.parse_args()
     rows: list[Row] = []
+
+    for keeps in (True, False) if options.containers else ():
+        rows += measure_containers(options.scheduler[-1], options.containers, keeps=keeps)
+        save(options.file, options.where, rows)
 
     def add(cluster: FluxRelease, what: str, kills: int, kill: Callable[[], None]) -> None:
         if kills:
