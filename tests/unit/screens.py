@@ -6,11 +6,15 @@ import pty
 import struct
 import subprocess
 import termios
+import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pyte
 
+#: The most that a program may take
+LIMIT_SECONDS = 240.0
 #: Rows of the terminal
 ROWS = 40
 #: Goes to the begin of a line, and erases it
@@ -36,8 +40,18 @@ class Seen(NamedTuple):
         return list(dict.fromkeys(lines[0] for lines in found if lines))
 
 
-def look(words: Sequence[str], environment: Mapping[str, str], columns: int = 80) -> Seen:
-    """Run a program on a terminal of a width to its end."""
+def look(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    columns: int = 80,
+    *,
+    folder: Path | None = None,
+    typed: Sequence[tuple[str, str]] = (),
+) -> Seen:
+    """Run a program on a terminal of a width to its end, in a folder.
+
+    Of ``typed``, the second text of each pair is typed as soon as the program has written the first.
+    """
     screen = pyte.Screen(columns, ROWS)
     stream = pyte.ByteStream(screen)
     ours, its = pty.openpty()
@@ -45,11 +59,18 @@ def look(words: Sequence[str], environment: Mapping[str, str], columns: int = 80
     kept = {key: value for key, value in environment.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
     env = {"TERM": "xterm-256color", **{k: v for k, v in kept.items() if k != "TERM"}}
     screens: list[list[str]] = [[]]
-    raw = b""
-    with subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=env, start_new_session=True) as process:
+    raw, waits = b"", list(typed)
+    pipes = {"stdin": its, "stdout": its, "stderr": its}
+    with subprocess.Popen(words, **pipes, env=env, cwd=folder, start_new_session=True) as process:
         os.close(its)
+        limit = threading.Timer(LIMIT_SECONDS, process.kill)
+        limit.start()
+        said = b""
         while data := _read(ours):
-            raw += data
+            raw, said = raw + data, said + data
+            if waits and waits[0][0].encode() in said:
+                os.write(ours, waits.pop(0)[1].encode())
+                said = b""
             # each new state of a line that lives begins so
             for part in data.replace(REDRAWN, b"\0" + REDRAWN).split(b"\0"):
                 stream.feed(part)
@@ -60,6 +81,7 @@ def look(words: Sequence[str], environment: Mapping[str, str], columns: int = 80
                     screens.append(now)
         os.close(ours)
         code = process.wait(60)
+        limit.cancel()
     return Seen(code, screens, _colours(screen), raw)
 
 

@@ -10,8 +10,7 @@ from minicluster.commands import options
 from minicluster.errors import SpecError, UsageError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.creation import create, remark, with_storage
-from minicluster.release.created import Created, Keep, values_file
-from minicluster.render.quantity import to_number
+from minicluster.release.created import Created, Keep, read_keep, values_file
 
 
 class KeptSize(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
@@ -21,14 +20,10 @@ class KeptSize(click.ParamType):  # type: ignore[type-arg]  # older versions hav
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Keep:
         """Return both."""
-        capacity, at, storage_class = str(value).partition("@")
         try:
-            is_size = to_number(capacity) > 0
-        except SpecError:
-            is_size = False
-        if not is_size or bool(at) != bool(storage_class):
-            self.fail(f"{value!r} is no size of a volume: write it as 10Gi, or 10Gi@CLASS.", param, ctx)
-        return Keep(capacity, storage_class)
+            return read_keep(str(value))
+        except SpecError as error:
+            self.fail(f"{error}.", param, ctx)
 
 
 @click.command("create")

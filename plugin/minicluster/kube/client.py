@@ -29,6 +29,8 @@ RESOURCES = {
     "deployment": ("AppsV1Api", "deployment"),
     "namespace": ("CoreV1Api", "namespace"),
 }
+#: Groups of kinds that are in no namespace
+CLUSTER_GROUPS = ("storage.k8s.io",)
 #: Annotation by which kubectl finds a pod's default container
 DEFAULT = "kubectl.kubernetes.io/default-container"
 
@@ -92,8 +94,11 @@ class KubeClient(Place):
         plural, _, group = kind.partition(".")
         if not group:
             return self._ask(f"list {kind}", self._call("list", kind), **which)
-        call = client.CustomObjectsApi(self.api).list_namespaced_custom_object
-        kinds = {"group": group, "version": self._version(group), "plural": plural, "namespace": self.namespace}
+        kinds = {"group": group, "version": self._version(group), "plural": plural}
+        api = client.CustomObjectsApi(self.api)
+        if group in CLUSTER_GROUPS:
+            return self._ask(f"list {plural}", api.list_cluster_custom_object, **kinds, **which)
+        call, kinds["namespace"] = api.list_namespaced_custom_object, self.namespace
         return self._ask(f"list {plural}", call, **kinds, **which)
 
     def patch(self, kind: str, name: str, change: Object, manager: str) -> Object | None:

@@ -112,7 +112,7 @@ def _of_waiting(
         else:
             what = f"{group}={size}" if group else str(size)
             of = f" of {group}" if group else ""
-            yield Reason(f"it runs when the size{of} is {size}", f"minicluster scale {name} {what}")
+            yield Reason(f"it can run once the size{of} is {size}", f"minicluster scale {name} {what}")
 
 
 def _end(job: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ class AskedRelease:
     values: Mapping[str, Any] = field(default_factory=dict)
     files: Sequence[str] = ()  #: values files, which override ``values``
     sets: Sequence[str] = ()  #: KEY=VALUE, as Helm takes it; they override everything else
+    chart: str = ""  #: another chart than the package's
 
     @property
     def given(self) -> list[str]:
@@ -84,7 +85,7 @@ def document(rendered: bytes) -> dict[str, Any]:
 
 def words_of_install(asked: AskedRelease, values: Iterable[str], *options: str) -> list[str]:
     """Return the words by which Helm installs a release; ``values`` are its options for them."""
-    return ["install", asked.name, str(helm.CHART), *values, *options, "--post-renderer", "minicluster"]
+    return ["install", asked.name, asked.chart or str(helm.CHART), *values, *options, "--post-renderer", "minicluster"]
 
 
 def run_install(kubernetes: KubePort, words: Sequence[str], values: Mapping[str, Any] | None = None) -> None:

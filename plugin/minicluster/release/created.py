@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from minicluster import yamlio
-from minicluster.errors import StateError, ToolError
+from minicluster.errors import SpecError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.release.asked import (
@@ -21,6 +21,7 @@ from minicluster.release.asked import (
     set_words,
     words_of_install,
 )
+from minicluster.render.quantity import to_number
 
 #: Where the nodes share a volume, and the file of the report on it
 DATA, REPORT = "/data", "/data/jobs.jsonl"
@@ -35,11 +36,23 @@ BARE_CHART = {
 
 
 class Keep(NamedTuple):
-    """What is kept when pods go, and after the release."""
+    """What is kept when pods go, and after the release; `read_keep` reads it."""
 
     capacity: str  #: of each claim, a quantity
     storage_class: str = ""  #: "": the default one
     of_one_node: str = ""  #: the class, in words, if only one Kubernetes node at a time can mount its volumes
+
+
+def read_keep(text: str) -> Keep:
+    """Return what SIZE or SIZE@CLASS means. Raises SpecError."""
+    capacity, at, storage_class = text.partition("@")
+    try:
+        is_size = to_number(capacity) > 0
+    except SpecError:
+        is_size = False
+    if not is_size or bool(at) != bool(storage_class):
+        raise SpecError(f"{text!r} is no size of a volume: write it as 10Gi, or 10Gi@CLASS")
+    return Keep(capacity, storage_class)
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,8 @@ def value_words(asked: Created) -> list[str]:
         container |= {"volumes.data.path": DATA, **_claim("volumes.data.", asked.keep), "volumes.data.keep": True}
     if asked.keep and asked.keep.of_one_node:
         own[TOGETHER] = [{"labelSelector": {"matchLabels": {INSTANCE: runner.cluster}}, "topologyKey": HOSTNAME}]
-    return [*asked.given, *set_words({**own, **of_container(runner.number, container)})]
+    values = ["--values", "-"] if asked.values else []
+    return [*values, *asked.given, *set_words({**own, **of_container(runner.number, container)})]
 
 
 def _values(asked: Created) -> dict[str, Any]:
@@ -81,14 +95,14 @@ def _claim(prefix: str, keep: Keep) -> dict[str, Any]:
 
 
 def install(kubernetes: KubePort, asked: Created) -> str:
-    """Install the release; return the command line that did it, for a shell. Raises ToolError, StateError."""
+    """Install the release; return the command line that did it, for a shell. Raises ToolError."""
     helm.check_name(asked.name)
     words = words_of_install(asked, value_words(asked))
     try:
-        run_install(kubernetes, words)
+        run_install(kubernetes, words, asked.values or None)
     except ToolError as error:
         if re.search("cannot re-?use a name", str(error)):
-            raise StateError(
+            raise ToolError(
                 f"there is a release {asked.name} in {kubernetes} already: take another name, or remove it by "
                 f"`minicluster delete {asked.name}`"
             ) from None

@@ -24,6 +24,7 @@ from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions
+from minicluster.sdk.release import CreateOptions
 from minicluster.sdk.result import Result
 from minicluster.sdk.single_run import RunOptions
 
@@ -32,6 +33,7 @@ __all__ = [
     "ArgumentError",
     "ClosedError",
     "CommandExecutor",
+    "CreateOptions",
     "EndedError",
     "FinishedJob",
     "Job",

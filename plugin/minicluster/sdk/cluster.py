@@ -22,6 +22,7 @@ from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
 from minicluster.sdk.lead_command import run_on_lead
 from minicluster.sdk.lead_wait import wait_for_lead
 from minicluster.sdk.log_lines import lines_of
+from minicluster.sdk.release import CreateOptions
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.result import Result
 from minicluster.sdk.session import Session
@@ -49,7 +50,7 @@ class MiniCluster:
         self._session = Session(self._start_session)
 
     @classmethod
-    def create(
+    def create(  # noqa: PLR0913 - names that `run` has
         cls,
         name: str,
         namespace: str = "",
@@ -57,15 +58,17 @@ class MiniCluster:
         *,
         context: str = "",
         chart: str = "",
+        progress: Say | None = None,
+        **options: Unpack[CreateOptions],
     ) -> Self:
         """Install a release of the chart with Helm, and return at once: the pods start, and jobs wait for them.
 
-        ``values`` are those of the chart (docs/spec.md). ``chart`` is another chart than the one in this package.
-        Raises ReleaseError.
+        ``values`` are those of the chart (docs/spec.md), ``options`` override them: see `CreateOptions`. ``chart`` is
+        another chart than the one in this package. Raises ReleaseError, ArgumentError.
         """
         with translated():
             kube = KubeClient.connect(context, namespace)
-            release.install(kube, name, values or {}, chart)
+            release.install(kube, release.asked_for(name, values or {}, chart, options), aloud(progress))
         return cls(kube, name, is_own=True)
 
     @classmethod

@@ -4,19 +4,42 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minicluster.kube.port import KubePort
+from minicluster.sdk.asked_nodes import NodeOptions, refuse_unknown
 from minicluster.sdk.exceptions import ReleaseError
+from minicluster.streams import Say
+
+if TYPE_CHECKING:
+    from minicluster.release.created import Created
 
 
-def install(kube: KubePort, release: str, values: Mapping[str, Any], chart: str = "") -> None:
-    """Install the chart. Raises ReleaseError, ToolError."""
-    from minicluster.release import helm  # noqa: PLC0415 - it reads YAML, and who only submits jobs has no release
+class CreateOptions(NodeOptions, total=False):
+    """The options of `MiniCluster.create`, which `minicluster create` has too."""
+
+    max_nodes: int  #: that it can have later
+    autoscale: bool  #: from ``nodes`` to ``max_nodes``, as the queue needs them
+    keep: str  #: SIZE or SIZE@CLASS: volumes for the queue and a shared folder /data, also after the end
+
+
+def asked_for(release: str, values: Mapping[str, Any], chart: str, options: CreateOptions) -> "Created":
+    """Return what is asked of a MiniCluster that stays. Raises ArgumentError for an unknown option, SpecError."""
+    from minicluster.release.created import Created, read_keep  # noqa: PLC0415 - who only submits jobs has no release
+
+    refuse_unknown("create", options, CreateOptions)
+    keep = read_keep(options["keep"]) if "keep" in options else None
+    own = {"most": options.get("max_nodes"), "autoscales": options.get("autoscale", False), "keep": keep}
+    nodes = {name: value for name, value in options.items() if name in NodeOptions.__annotations__}
+    return Created(name=release, values=values, chart=chart, **own, **nodes)  # type: ignore[arg-type]
+
+
+def install(kube: KubePort, asked: "Created", progress: Say) -> None:
+    """Install the chart. Raises ReleaseError, ToolError, StateError."""
+    from minicluster.live.creation import create, with_storage  # noqa: PLC0415
 
     check_post_renderer()
-    words = ("install", release, chart or str(helm.CHART), "--values", "-", "--post-renderer", "minicluster")
-    kube.helm(*words, stdin=helm.values_text(values))
+    create(kube, with_storage(kube, asked), None, progress, progress)
 
 
 def uninstall(kube: KubePort, release: str, seconds: float) -> None:

@@ -1,10 +1,11 @@
 """A command in a MiniCluster of its own, which is removed when the work has ended."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from minicluster.kube.port import KubePort
-from minicluster.sdk.exceptions import ArgumentError, ReleaseError
+from minicluster.sdk.asked_nodes import NodeOptions, refuse_unknown
+from minicluster.sdk.exceptions import ReleaseError
 from minicluster.sdk.release import check_post_renderer
 from minicluster.sdk.result import Result
 from minicluster.streams import Say
@@ -13,15 +14,10 @@ if TYPE_CHECKING:
     from minicluster.release.oneshot import Oneshot
 
 
-class RunOptions(TypedDict, total=False):
+class RunOptions(NodeOptions, total=False):
     """The options of `MiniCluster.run`; what is not given is as in the values."""
 
-    image: str
-    nodes: int
     tasks: int  #: 0: one on each node
-    cpu: str  #: of each node, a quantity: its request and its limit
-    memory: str  #: of each node, a quantity: its request and its limit
-    gpus: int  #: of each node: a limit of nvidia.com/gpu
     name: str  #: of the release; a new one by default
 
 
@@ -31,11 +27,7 @@ def asked_for(
     """Return what is asked of a run. Raises ArgumentError for an unknown option."""
     from minicluster.release.oneshot import Oneshot  # noqa: PLC0415 - it brings the renderer
 
-    unknown = [name for name in options if name not in RunOptions.__annotations__]
-    if unknown:
-        raise ArgumentError(
-            f"{unknown[0]} is not an option of a run: there are {', '.join(RunOptions.__annotations__)}"
-        )
+    refuse_unknown("a run", options, RunOptions)
     return Oneshot(command=words, values=values or {}, seconds=timeout, **options)
 
 

@@ -37,14 +37,14 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
             known(WAITS, waits=NODES, needs={"": 3}),
             [
                 ("job f1 (lmp) waits for 1m40s for nodes: it asks for 3 nodes of 4 cores, and 2 are up", ""),
-                ("it runs when the size is 3", "minicluster scale mini 3"),
+                ("it can run once the size is 3", "minicluster scale mini 3"),
             ],
         ),
         (
             known(WAITS, waits=NODES, needs={"gpu": 1}),
             [
                 ("job f1 (lmp) waits for 1m40s for nodes: it asks for 3 nodes of 4 cores, and 2 are up", ""),
-                ("it runs when the size of gpu is 1", "minicluster scale mini gpu=1"),
+                ("it can run once the size of gpu is 1", "minicluster scale mini gpu=1"),
             ],
         ),
         (

@@ -83,7 +83,7 @@ def test_a_name_that_is_taken_is_refused_in_our_words(monkeypatch: pytest.Monkey
         raise CommandError("helm install", f"INSTALLATION FAILED: {said}")
 
     monkeypatch.setattr(FakeKube, "helm", fail, raising=False)
-    with pytest.raises(StateError, match=r"^there is a release demo in .* already: take another name, or remove it by"):
+    with pytest.raises(ToolError, match=r"^there is a release demo in .* already: take another name, or remove it by"):
         created.install(FakeKube(namespace="lab"), Created("demo"))
     with pytest.raises(ToolError, match="'a b' can't be a release's name"):
         created.install(FakeKube(), Created("a b"))

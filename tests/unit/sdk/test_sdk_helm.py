@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_kube import FakeChannel, FakeKube
 from minicluster.errors import END
-from minicluster.sdk import ArgumentError, EndedError, MiniCluster, ReleaseError, release
+from minicluster.sdk import ArgumentError, EndedError, MiniCluster, ReleaseError, SdkError, release
 from minicluster.sdk.exceptions import translated
 from minicluster.tool import CommandError
 from status_samples import job, pod
@@ -102,7 +102,46 @@ def test_a_release_error_leaves_out_the_words_of_helm() -> None:
     kube = lab()
     kube.has["helm"] = CommandError("helm install", f"FAILED: YAML parse error on minicluster: no{END}: error")
     with pytest.raises(ReleaseError, match=r"^no$"), translated():
-        release.install(kube, "mini", {})
+        release.install(kube, release.asked_for("mini", {}, "", {}), print)
+
+
+def test_create_has_the_words_of_the_command() -> None:
+    kube, told = lab(), []
+    kube.has["storageclasses.storage.k8s.io"] = [
+        {"metadata": {"name": "disks"}, "provisioner": "ebs.csi.aws.com"},
+        {"metadata": {"name": "far"}, "provisioner": "nfs.csi.k8s.io"},
+    ]
+    options = {"image": "a:b", "nodes": 2, "max_nodes": 4, "autoscale": True, "keep": "1Gi@disks"}
+    values = {"containers": [{}, {"runFlux": True}], "tasks": 3}
+    release.install(kube, release.asked_for("mini", values, "", options), told.append)
+    [words] = kube.helms
+    assert (words[:2], words[3:5], words[-2:]) == (
+        ("install", "mini"),
+        ("--values", "-"),
+        ("--post-renderer", "minicluster"),
+    )
+    own = dict(word.removeprefix("--set-json=").split("=", 1) for word in words[5:-2])
+    assert {path: own[path] for path in ("size", "maxSize", "autoscaling.min", "containers[1].image")} == {
+        "size": "2",
+        "maxSize": "4",
+        "autoscaling.min": "2",
+        "containers[1].image": '"a:b"',
+    }
+    assert own["containers[1].volumes.data.storageClass"] == '"disks"'
+    assert told[0].startswith("helm install mini ")
+    assert told[1].startswith("the storage class disks (ebs.csi.aws.com) has volumes for one Kubernetes node at a time")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max": 3}, "max is not an option of create: there are image, nodes, cpu, memory, gpus, max_nodes, "),
+        ({"keep": "ten"}, "'ten' is no size of a volume: write it as 10Gi, or 10Gi@CLASS"),
+    ],
+)
+def test_create_refuses_an_option_that_it_does_not_have(options: Any, message: str) -> None:
+    with pytest.raises(SdkError, match=re.escape(message)), translated():
+        release.asked_for("mini", {}, "", options)
 
 
 def test_the_programs_in_the_sdk_documentation_pass_the_type_check(tmp_path):

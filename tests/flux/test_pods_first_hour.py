@@ -1,0 +1,102 @@
+"""The first hour with the commands, on a terminal and on real pods: each screen is in first_hour.txt.
+
+`--update-golden` writes that file: read it as who has never seen a MiniCluster.
+"""
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from real_cluster import IN_PODS, NODE_FOLDER
+from screens import look
+
+from tools import testbed
+from tools.releases import FluxRelease
+
+pytestmark = [IN_PODS, NODE_FOLDER]
+
+HOUR = Path(__file__).with_name("first_hour.txt")
+#: What a person types, by the command: each text after another one was there
+TYPED = {
+    "minicluster shell demo": [("# ", "flux jobs -a -c 1 -o '{name} {result}'\n"), ("FAILED", "exit\n")],
+    "minicluster scale demo 1": [("[y/N]", "y\n")],
+    "minicluster replace demo --set maxSize=8": [("[y/N]", "y\n")],
+    "minicluster delete demo": [("[y/N]", "y\n")],
+}
+#: What differs from hour to hour, and what stands for it
+VARIES = (
+    (r"minicluster-test-[0-9a-f]{8}", "lab"),
+    (r"ƒ[1-9A-HJ-NP-Za-km-z]+", "ƒ1"),
+    (r"\b(run|demo-\d)-[a-z0-9]{5}\b", r"\1-abcde"),
+    (r"\d+(\.\d+)?(?= ?(s|ms|MiB|KiB|GiB|kB|MB)\b)", "1"),
+    (r"\b\d:\d\d(:\d\d)?\b", "0:01"),
+    (r"\b\d{4}-\d\d-\d\dT?[ \d:.Z]*", "2030-01-01"),
+    (r" {2,}", "  "),
+)
+
+
+@pytest.fixture
+def hour(tmp_path: Path) -> Iterator[FluxRelease]:
+    """A namespace with a storage class that has a volume for each claim of demo."""
+    with testbed.new_namespace() as namespace, testbed.new_volume() as first, testbed.new_volume() as second:
+        release = testbed.release(namespace, {}, tmp_path)
+        release.name = "demo"
+        made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": namespace}}
+        release.cluster.create({**made, "provisioner": "kubernetes.io/no-provisioner"})
+        for claim, volume in (("state", first), ("data", second)):
+            testbed.offer(release, f"demo-{claim}", volume, tmp_path / claim, namespace)
+        yield release
+        release.cluster.kubectl("delete", "storageclass", namespace)
+
+
+def kubeconfig(release: FluxRelease, folder: Path) -> str:
+    """Write a kubeconfig whose current namespace is that of a release; return its path."""
+    found = yaml.safe_load(Path(os.environ[testbed.KUBECONFIG]).read_text())
+    current = next(one for one in found["contexts"] if one["name"] == found["current-context"])
+    current["context"]["namespace"] = release.namespace
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(found))
+    return str(path)
+
+
+def plain(lines: list[str]) -> list[str]:
+    """Return a screen without what varies; the lines of the tasks of a job come in any order."""
+    text = "\n".join(lines)
+    for pattern, stands in VARIES:
+        text = re.sub(pattern, stands, text)
+    found = text.split("\n")
+    hosts = [number for number, line in enumerate(found) if re.fullmatch(r"\S+-\d", line)]
+    for number, host in zip(hosts, sorted(found[number] for number in hosts), strict=True):
+        found[number] = host
+    return found
+
+
+def test_the_first_hour(hour: FluxRelease, tmp_path: Path, update_golden: bool) -> None:
+    home, images = tmp_path / "home", tmp_path / "images.json"
+    home.mkdir()
+    (home / "in.lj").write_text("input\n")
+    images.write_text(json.dumps(testbed.values_of({}, {"cores": 2})))
+    environment = {**hour.cluster.env, "KUBECONFIG": kubeconfig(hour, tmp_path)}
+    #: what the tests' cluster needs beside what a person types
+    needs = ["-f", str(images), "--set", "pod.terminationGracePeriodSeconds=20"]
+    written = []
+    for line in re.findall(r"^\$ (.*)", HOUR.read_text(), re.MULTILINE):
+        words = shlex.split(line.replace(" --image ubuntu:noble", "").replace("1Gi", f"1Gi@{hour.namespace}"))
+        if words[1] in ("create", "run"):
+            words[2:2] = needs
+        if "JOB" in words:
+            rows = hour.cluster.output("minicluster", "jobs", "demo", "-n", hour.namespace, "-o", "json").splitlines()
+            words[words.index("JOB")] = max(map(json.loads, rows), key=lambda row: row["t_submit"])["id"]
+        seen = look(words, environment, folder=home, typed=TYPED.get(line, ()))
+        shown = "\n".join(seen.last).replace(f" {shlex.join(needs)}", "").replace(f"@{hour.namespace}", "")
+        code = [f"[exit code {seen.code}]"] if seen.code else []
+        print(line, *seen.last, sep="\n", flush=True)
+        written += [f"$ {line}", *plain(shown.split("\n")), *code, ""]
+    if update_golden:
+        HOUR.write_text("\n".join(written))
+    assert written == HOUR.read_text().split("\n")
