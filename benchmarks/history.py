@@ -1,12 +1,12 @@
 """What a long history of jobs costs: memory, disk, jobs a second, and the seconds of commands and of a lead's return.
 
-    python -m benchmarks.history FILE.json [--jobs 100000] [--kept 0] [--rounds 5]
+    python -m benchmarks.history FILE.json [--jobs 100000] [--kept 0] [--rounds 5] [--real] [--memory 512Mi]
 
 One MiniCluster of 2 nodes, with the autoscaler's agent and its state on a claim, gets jobs with Flux's simulated
 execution, a thousand at a time. At 1,000 jobs, 10,000 and each further tenth of ``--jobs`` a row is written. At the end
 the cluster gets a thousand jobs in turns with one that has no history, and their CPU time is compared: other programs
 of the machine change how many jobs a second there are, and hardly what a job costs. ``--kept`` is the value of
-`flux.keptJobs`: a large one shows what Flux does without a limit. Needs what the pods' tests need (CONTRIBUTING.md).
+`flux.keptJobs`: a large one shows what Flux does without a limit. `--real` runs processes, and `--memory` limits a node's. Needs what the pods' tests need (CONTRIBUTING.md).
 """
 
 import argparse
@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,11 @@ from tools.clients import output, run_program
 
 CLUSTER_PODS, CHUNK_JOBS = 2, 1000
 AGENT = "minicluster-agent"
-#: Prints the seconds in which $1 jobs were submitted and ended.
+#: Prints the milliseconds in which $1 jobs were submitted and ended, each of a simulated time $2, if that is not "".
 RUN = """
 set -e
 begin=$(date +%s%N)
-flux submit --quiet --cc=1-$1 -n1 --setattr=exec.test.run_duration=1ms true
+flux submit --quiet --cc=1-$1 -n1 ${2:+--setattr=exec.test.run_duration=$2} true
 flux queue drain
 echo $((($(date +%s%N) - begin) / 1000000))
 """
@@ -59,9 +60,9 @@ echo "disk $(du -sk "$1" | cut -f1)"
 """
 
 
-def run(cluster: MeasuredCluster, jobs: int) -> tuple[float, float]:
+def run_jobs(cluster: MeasuredCluster, jobs: int, simulated: str = "1ms") -> tuple[float, float]:
     """Run jobs; return how many a second, and how many milliseconds of CPU time each costs the lead."""
-    words = ("/mnt/flux/bin/flux", "env", "sh", "-c", RUN, "sh", str(jobs))
+    words = ("/mnt/flux/bin/flux", "env", "sh", "-c", RUN, "sh", str(jobs), simulated)
     before = _cpu_seconds(cluster)
     rate = jobs * 1000 / int(cluster.exec(*words, seconds=3600).split()[-1])
     return rate, (_cpu_seconds(cluster) - before) * 1000 / jobs
@@ -142,8 +143,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--kept", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--memory", default="")
     parser.add_argument("--where", default="")
     options = parser.parse_args()
+    if options.memory:
+        resources = {"requests": {"cpu": "400m"}, "limits": {"memory": options.memory}}
+        LongCluster.runner = {**LongCluster.runner, "resources": resources}
+    run = partial(run_jobs, simulated="" if options.real else "1ms")
     values = {"flux": {"keptJobs": options.kept}} if options.kept else {}
     marks = {CHUNK_JOBS, 10 * CHUNK_JOBS, *range(options.jobs // 10, options.jobs + 1, options.jobs // 10)}
     rows: list[Row] = []

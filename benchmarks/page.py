@@ -91,6 +91,16 @@ def cell(row: Row, key: str) -> object:
     return row[one] * float(times) if times else row[one]
 
 
+LOSSES = columns(
+    killed="what",
+    times="kills",
+    median_s="median_seconds",
+    p95_s="p95_seconds",
+    longest_s="longest_seconds",
+    jobs_in_the_queue="jobs",
+    lost="lost",
+)
+
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "start": start,
     "copies": columns(pods="pods", way="way", median_s="median_seconds", times_bare_pods="times_bare"),
@@ -140,15 +150,8 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
         EndpointSlices="slices",
         their_writes="slice_writes",
     ),
-    "losses": columns(
-        killed="what",
-        times="kills",
-        median_s="median_seconds",
-        p95_s="p95_seconds",
-        longest_s="longest_seconds",
-        jobs_in_the_queue="jobs",
-        lost="lost",
-    ),
+    "losses": LOSSES,
+    "containers": LOSSES,
     "history": columns(
         jobs="jobs",
         jobs_a_second="a_second",

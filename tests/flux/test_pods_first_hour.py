@@ -23,7 +23,7 @@ pytestmark = [IN_PODS, NODE_FOLDER]
 HOUR = Path(__file__).with_name("first_hour.txt")
 #: What a person types, by the command: each text after another one was there
 TYPED = {
-    "minicluster shell demo": [("# ", "flux jobs -a -c 1 -o '{name} {result}'\n"), ("FAILED", "exit\n")],
+    "minicluster shell demo": [("# ", "flux resource list\n"), ("demo-3", "exit\n")],
     "minicluster scale demo 1": [("[y/N]", "y\n")],
     "minicluster replace demo --set maxSize=8": [("[y/N]", "y\n")],
     "minicluster delete demo": [("[y/N]", "y\n")],

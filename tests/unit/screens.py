@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import termios
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import pyte
 
 #: The most that a program may take
-LIMIT_SECONDS = 240.0
+LIMIT_SECONDS = 120.0
 #: Rows of the terminal
 ROWS = 40
 #: Goes to the begin of a line, and erases it
@@ -63,7 +64,7 @@ def look(
     pipes = {"stdin": its, "stdout": its, "stderr": its}
     with subprocess.Popen(words, **pipes, env=env, cwd=folder, start_new_session=True) as process:
         os.close(its)
-        limit = threading.Timer(LIMIT_SECONDS, process.kill)
+        limit = threading.Timer(LIMIT_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
         limit.start()
         said = b""
         while data := _read(ours):
