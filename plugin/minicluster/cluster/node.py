@@ -14,7 +14,11 @@ class Node:
     pod: Pod
     uid: str
     home: str  #: folder of Flux and of our files, in the container that runs Flux
-    exit_code: int | None  #: once it has ended
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of its runner, once that has ended."""
+        return self.pod.exit_code
 
     @property
     def is_running(self) -> bool:
@@ -37,17 +41,9 @@ def read_node(pods: Mapping[str, Any], group: str, index: int) -> Node | None:
     return Node(*parts(pods, pod)) if pod else None
 
 
-def parts(pods: Mapping[str, Any], pod: Pod) -> tuple[Pod, str, str, int | None]:
+def parts(pods: Mapping[str, Any], pod: Pod) -> tuple[Pod, str, str]:
     """Return the fields of a node, from a list of pods that has its pod."""
     item = next(item for item in pods["items"] if item["metadata"]["name"] == pod.name)
     container = next(one for one in item["spec"]["containers"] if one["name"] == pod.runner)
     home = next(one["value"] for one in container["env"] if one["name"] == "MINICLUSTER_HOME")
-    return pod, item["metadata"]["uid"], home, _exit_code(item, pod.runner)
-
-
-def _exit_code(pod: Mapping[str, Any], runner: str) -> int | None:
-    for container in pod.get("status", {}).get("containerStatuses", []):
-        if container["name"] == runner:
-            ended = container.get("state", {}).get("terminated")
-            return int(ended["exitCode"]) if ended else None
-    return None
+    return pod, item["metadata"]["uid"], home

@@ -55,6 +55,7 @@ class Pod:
     failing: Mapping[str, str]  #: name of each other container that fails, and how
     failures: int = 0  #: failed pods of this index, with this one; 0 if Kubernetes doesn't count them
     ended: datetime | None = None  #: when its runner ended
+    exit_code: int | None = None  #: of its runner, once that has ended
     node: str = ""  #: the Kubernetes node; "" while it has none
     zone: str = ""  #: "" if Kubernetes doesn't tell it
     is_replaced: bool = True  #: whether the Job replaces it if it has failed; else it ends the Job
@@ -168,6 +169,7 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         failing={} if is_leaving else dict(pod_status.failing(status, runner)),
         failures=_failures(metadata.get("annotations", {})) if status.get("phase") == "Failed" else 0,
         ended=datetime.fromisoformat(ended) if ended else None,
+        exit_code=end.get("exitCode"),
         node=item.get("spec", {}).get("nodeName", ""),
         zone=metadata["labels"].get(ZONE, ""),
         is_replaced=conditions.get("DisruptionTarget") == "True" or end.get("exitCode") in (None, *REPLACED_CODES),

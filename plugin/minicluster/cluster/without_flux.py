@@ -42,9 +42,11 @@ def _why_suspended(name: str, job: KubernetesJob) -> str:
 
 def _state_by_pod(lead: Pod, job: KubernetesJob | None, now: datetime) -> tuple[str, str] | None:
     """Return the cluster's state, and why, from the lead's pod; None if the lead can be asked."""
-    if lead.phase == "Succeeded":
+    # Kubernetes sees the end of a container before that of its pod
+    has_ended = lead.exit_code is not None and not (lead.is_leaving or lead.kept_by)
+    if lead.phase == "Succeeded" or (has_ended and lead.exit_code == 0):
         return "Complete", f"the lead's pod {lead.name} ended with exit code 0"
-    if lead.phase == "Failed":
+    if lead.phase == "Failed" or has_ended:
         return _state_of_failed_lead(lead, job, now)
     return ("Unknown", _why_cut_off(lead)) if lead.is_cut_off else _state_of_live_lead(lead, job)
 

@@ -132,7 +132,7 @@ def _tell_jobs(one: Replacement, grace: float | None) -> bool:
     # a lead that is silent ends the replacement before anything changes
     going = leaving.find_going(one.kubernetes, one.lead, "requeue")._replace(why_unknown="")
     if grace is None:
-        leaving.tell(one.cluster.name, going, "its nodes", Fate("all the time that they need", work=WORK_FATE), one.say)
+        leaving.tell(one.cluster.name, going, "its nodes", Fate("no limit of time", work=WORK_FATE), one.say)
         return False
     time_left = f"{grace:g} s" if grace else "no time"
     again, otherwise = "is then put back into the queue", "is then cancelled: it may not run again"
