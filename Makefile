@@ -11,7 +11,7 @@ PYTHON := python3
 WITH := PATH="$(CURDIR)/$(BIN):$(CURDIR)/$(VENV)/bin:$$PATH"
 
 # tools/NAME/go.mod pins the tool that becomes $(BIN)/NAME; registry, argocd-cmp and kueue are for the tests
-GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok registry argocd-cmp kueue)
+GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok registry argocd-cmp kueue promtool)
 # tools/kubernetes/go.mod pins these, and kubectl
 KUBERNETES := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler)
 # the CRDs of Kueue and of the gang schedulers, from the modules that tools/kueue/go.mod pins
@@ -29,6 +29,9 @@ LDFLAGS_helm3 = -X helm.sh/helm/v3/internal/version.version=$(call version,helm.
 LDFLAGS_kubeconform = -X main.version=$(call version,github.com/yannh/kubeconform)
 LDFLAGS_ct = -X github.com/helm/chart-testing/v3/ct/cmd.Version=$(call version,github.com/helm/chart-testing/v3)
 LDFLAGS_helm-docs = -X main.version=$(call version,github.com/norwoodj/helm-docs)
+# without the code of cloud providers, which takes most of its build
+TAGS_promtool = -tags=remove_all_sd,netgo
+LDFLAGS_promtool = -X github.com/prometheus/common/version.Version=$(call version,github.com/prometheus/prometheus)
 # before 1.31 the API server contains the code of cloud providers, which takes half of its build
 TAGS_kubernetes = -tags=providerless
 LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(call version,k8s.io/kubernetes) \
@@ -112,7 +115,7 @@ requirements: ## pin the Python packages by version and hash, after a change in 
 
 # ARGS="…" goes to pytest in all of these
 PYTEST = $(WITH) pytest -n auto --dist loadgroup
-CHART_TOOLS := $(addprefix $(BIN)/,helm helm3 helm-docs)
+CHART_TOOLS := $(addprefix $(BIN)/,helm helm3 helm-docs promtool)
 POD_TOOLS := $(addprefix $(BIN)/,helm helm3 kubectl)
 
 # tests wait for a third of their time, so there are two workers for each processor
