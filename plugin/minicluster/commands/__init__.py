@@ -26,6 +26,7 @@ from minicluster.commands import (
     scale,
     shell,
     status,
+    support,
     template,
     wait,
     why,
@@ -54,7 +55,7 @@ SECTIONS = {
     ),
     "Larger changes and bursts": (replace, burst),
     "Rendering and GitOps": (template, render, argocd, keygen, convert),
-    "Setup": (plugin, chart),
+    "Setup and help": (support, plugin, chart),
 }
 
 
