@@ -71,7 +71,7 @@ def changes_of(part: str) -> str:
         if item and kind in KINDS:
             text = re.sub(r" \(\[.*?\]\(.*?\)\)", "", " ".join(item.split()))
             text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text).replace("**", "").replace("`", "")
-            first = re.split(r"(?<=[a-z0-9)])[.:] ", text.rstrip(".") + ". ")[0]
+            first = re.split(r"(?<=[a-z0-9)\"])\. ", text.rstrip(".") + ". ")[0]
             lines += [f"    - kind: {kind}\n      description: {json.dumps(first, ensure_ascii=False)}\n"]
     return "".join(lines)
 

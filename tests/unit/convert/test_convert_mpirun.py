@@ -121,6 +121,9 @@ SCRIPTS = {
     "for n in 1 2; do A=1 mpirun -np $n ./pi; done # mpirun -np 3": (
         "for n in 1 2; do A=1 flux run -n $n ./pi; done # mpirun -np 3"
     ),
+    "echo no ssh here; mpirun --hostfile /etc/mpi/hostfile -np 2 pi # /etc/mpi/hostfile": (
+        "echo no ssh here; flux run -N2 -n2 pi # /etc/mpi/hostfile"
+    ),
     "echo before mpirun; mpirun -np 1 a; mpirun -np 2 --wdir $W b": (
         "echo before mpirun; flux run -n1 a; flux run -N2 -n2 --cwd=$W b"
     ),
@@ -136,9 +139,16 @@ def test_each_mpirun_of_a_shell_text_becomes_flux_run(text: str, expected: str) 
     assert warnings == []
 
 
-def test_a_shell_text_that_uses_the_operators_files_is_warned_of() -> None:
-    _, warnings, _ = work(shell("until ssh a-worker-0 true; do sleep 1; done; cat /etc/mpi/hostfile; mpirun pi"))
-    assert warnings == ["mpiReplicaSpecs.Launcher.command uses ssh, /etc/mpi, which only mpi-operator's pods have"]
+def test_a_shell_text_that_uses_the_operators_variables_is_warned_of() -> None:
+    _, warnings, _ = work(shell("unset OMPI_MCA_plm_rsh_args; mpirun pi"))
+    used = "OMPI_MCA_plm_rsh_args, which only mpi-operator's pods have"
+    assert warnings == [f"mpiReplicaSpecs.Launcher.command uses {used}"]
+
+
+@pytest.mark.parametrize("flags", ["-c", "-ec", "-cx", "-lc"])
+def test_the_flags_of_a_shell_stay(flags: str) -> None:
+    known, _, _ = work(["/bin/bash", "-o", "pipefail", flags, "time -p mpirun -np 2 pi"])
+    assert known["command"] == ["/bin/bash", "-o", "pipefail", flags, "time -p flux run -N2 -n2 pi"]
 
 
 def test_kubernetes_expands_the_launchers_words_first() -> None:
@@ -148,6 +158,10 @@ def test_kubernetes_expands_the_launchers_words_first() -> None:
 
 
 UNKNOWN = "which is not known here: drop it, or start the program by `flux run` (option {})"
+ONLY_OPERATORS = (
+    ", which only mpi-operator's launcher has: drop it, since the work starts when all nodes are up; "
+    "`flux hostlist -e instance` prints their names"
+)
 REFUSED: dict[str, tuple[Any, str]] = {
     "an option": ("mpirun --foo 1 pi", "mpirun has --foo, " + UNKNOWN.format("--foo")),
     "an option of another MPI": ("mpirun -ppn 2 pi", "mpirun has -ppn, " + UNKNOWN.format("-ppn")),
@@ -205,6 +219,18 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "an argument": (
         shell("numactl mpirun pi"),
         "mpirun is an argument of another command, in 'mpirun': call it as a command",
+    ),
+    "a file of hosts in the text": (
+        shell("n=$(sed -n '$=' /etc/mpi/hostfile); mpirun -np $n pi"),
+        "its shell text uses /etc/mpi/hostfile" + ONLY_OPERATORS,
+    ),
+    "ssh": (
+        shell("until ssh -o X=y $host exit; do sleep 1; done; mpirun pi"),
+        "its shell text uses ssh" + ONLY_OPERATORS,
+    ),
+    "ssh in an expansion": (
+        shell("x=$(for h in a b; do ssh $h exit; done); mpirun pi"),
+        "its shell text uses ssh" + ONLY_OPERATORS,
     ),
     "a here-document": (
         shell("cat > h <<EOF\nx\nEOF\nmpirun pi"),

@@ -66,7 +66,7 @@ def test_set_version_writes_the_changes_for_artifact_hub(root: Path) -> None:
     release.set_version(root, "0.2.0", DAY)
     annotations = yaml.safe_load(chart.read_text())["annotations"]
     assert yaml.safe_load(annotations.pop("artifacthub.io/changes")) == [
-        {"kind": "added", "description": "One thing"},
+        {"kind": "added", "description": 'One thing: it is "new"'},
         {"kind": "added", "description": "Two, see docs/b.md"},
         {"kind": "fixed", "description": "A size of 0.5 is taken"},
     ]

@@ -16,10 +16,8 @@ SAME_IN_PODS = (
 )
 #: Labels that mpi-operator gives its pods begin with this
 OF_KUBEFLOW = "training.kubeflow.org/"
-#: Files, variables and programs that only mpi-operator's pods have
-OF_OPERATOR = re.compile(
-    r"/etc/mpi\b|discover_hosts\.sh|K_MPI_JOB_ROLE|OMPI_MCA_(?:orte|plm)_\w+|I_MPI_HYDRA_\w+|HYDRA_\w+|\bssh\b"
-)
+#: Variables that only mpi-operator's pods have
+OF_OPERATOR = re.compile(r"K_MPI_JOB_ROLE|OMPI_MCA_(?:orte|plm)_\w+|I_MPI_HYDRA_\w+|HYDRA_\w+")
 
 
 def values(workers: Part, launcher: Part, name: str) -> tuple[Map, list[str]]:

@@ -89,7 +89,7 @@ def _shell_text(words: list[str]) -> str | None:
     if words[0].rpartition("/")[2] not in SHELLS:
         return None
     for place, word in enumerate(words[1:], 1):
-        if re.fullmatch(r"-[a-z]*c", word):
+        if re.fullmatch(r"-[a-z]*c[a-z]*", word):
             if len(words) != place + 2:
                 raise ConvertError("the launcher's shell has not one text behind -c: write its arguments into the text")
             return words[-1]

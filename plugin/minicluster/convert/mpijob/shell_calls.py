@@ -18,6 +18,9 @@ BEFORE_COMMANDS = {
 #: Commands that only print their words, or look them up
 TELLERS = {"echo", "printf", "which", "type", "hash"}
 SETS_SHELL_VARIABLE = re.compile(r"[A-Za-z_]\w*\+?=")
+#: What mpi-operator's launcher has, and no other pod: its file of hosts, and SSH to the workers
+HOSTS_OF_OPERATOR = re.compile(r"/etc/mpi/[\w.]+|(?<![\w./-])(?:ssh|scp)(?=\s)")
+SSH = ("ssh", "scp")
 DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*[\\'\"\w]")
 MENTION = re.compile(r"(?<![\w./-])(?:[\w./-]*/)?(?:mpirun|mpiexec)\b")
@@ -61,12 +64,14 @@ def calls(text: str) -> list[Call]:
     pieces = list(_commands(text))
     for words, has_redirect in pieces:
         place = _program(words)
-        name = words[place].text if place < len(words) else None
-        if name is not None and name.rpartition("/")[2] in STARTERS:
+        name = ((words[place].text or "") if place < len(words) else "").rpartition("/")[2]
+        if name in STARTERS:
             leads = all(word.text == "exec" for word in words[:place])
             found.append(Call(words[place:], len(pieces) == 1 and leads and not has_redirect))
-        elif name not in TELLERS:
+            continue
+        if name not in TELLERS:
             _refuse_hidden(words)
+        _refuse_hosts(words, name)
     if not found:
         raise ConvertError("its shell text calls no mpirun, so the work is not known: call the program by mpirun")
     return found
@@ -82,6 +87,17 @@ def _refuse_hidden(words: list[Word]) -> None:
         )
 
 
+def _refuse_hosts(words: list[Word], name: str) -> None:
+    """Raise ConvertError for a command that needs what only mpi-operator's launcher has; ``name`` is its program."""
+    said = [] if name in TELLERS else [match[0] for word in words for match in HOSTS_OF_OPERATOR.finditer(word.raw)]
+    used = [name] if name in SSH else said
+    if used:
+        raise ConvertError(
+            f"its shell text uses {used[0]}, which only mpi-operator's launcher has: drop it, since the work starts "
+            "when all nodes are up; `flux hostlist -e instance` prints their names"
+        )
+
+
 def _program(words: list[Word]) -> int:
     """Return the place of the word that names the program of a command."""
     place = 0
@@ -91,6 +107,8 @@ def _program(words: list[Word]) -> int:
             place += 1
             while place < len(words) and re.fullmatch(rf"-.*|{DURATION.pattern}", words[place].text or ""):
                 place += 1
+        elif text == "time" and words[place + 1 : place + 2] and words[place + 1].text == "-p":
+            place += 2
         elif text in BEFORE_COMMANDS or SETS_SHELL_VARIABLE.match(words[place].raw):
             place += 1
         else:
