@@ -116,6 +116,7 @@ SCRIPTS = {
         "set -e\nflux run -N2 -n2 --env=A=$A --env=B='b c' ./pi -n 1\necho done\n"
     ),
     "mpirun -np $NP --mca btl ^tcp ./pi": "flux run -n $NP --env=OMPI_MCA_btl=^tcp ./pi",
+    "mpirun -np $NP --map-by node ./pi": "flux run -N2 -n $NP --taskmap=cyclic ./pi",
     "mpirun -N $PPN ./pi": "flux run -N2 --tasks-per-node=$PPN ./pi",
     'timeout 60 mpirun -np 2 --bind-to none "$HOME/pi"': 'timeout 60 flux run -N2 -n2 -ocpu-affinity=off "$HOME/pi"',
     "for n in 1 2; do A=1 mpirun -np $n ./pi; done # mpirun -np 3": (
@@ -207,6 +208,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a text without mpirun": (
         shell("sleep 1"),
         "its shell text calls no mpirun, so the work is not known: call the program by mpirun",
+    ),
+    "a number of a shell beside one of a node": (
+        shell("mpirun -np $NP -N 1 pi"),
+        "mpirun has tasks and tasks of a node, one of which a shell makes: write both numbers out",
     ),
     "options of a shell": (
         shell("mpirun $ARGS pi"),

@@ -117,9 +117,11 @@ def _shape(launch: Launch, room: Slots) -> _Shape:
     tasks = options.number(launch.tasks) if launch.tasks else (each or room.slots) * room.size
     if launch.per_node and each is None and not launch.tasks:
         tasks = None
+    if launch.per_node and launch.tasks and (tasks is None or each is None):
+        raise ConvertError("mpirun has tasks and tasks of a node, one of which a shell makes: write both numbers out")
     is_wide = each is not None or launch.is_cyclic
     if tasks is None:
-        nodes, most = 0, room.slots
+        nodes, most = (room.size if launch.is_cyclic else 0), room.slots
     elif tasks >= room.size:
         nodes, most = room.size, -(-tasks // room.size)
     elif is_wide:
@@ -158,7 +160,7 @@ def _flux_run(launch: Launch, shape: _Shape, room: Slots) -> list[str]:
     if shape.tasks is not None:
         counts = [*([f"-N{shape.nodes}"] if shape.nodes else []), f"-n{shape.tasks}"]
     elif launch.tasks:
-        counts = ["-n", launch.tasks.raw]
+        counts = [*([f"-N{shape.nodes}"] if shape.nodes else []), "-n", launch.tasks.raw]
     else:
         counts = [f"-N{room.size}", f"--tasks-per-node={launch.per_node.raw if launch.per_node else room.slots}"]
     return [
