@@ -38,8 +38,8 @@ def read(data: bytes) -> tuple[list[Document], list[Any]]:
         raise ConvertError(
             f"there is no MiniCluster of {OPERATOR} in the file: give the one for flux-operator, or an MPIJob"
         )
-    for document in found:
-        _check_version(document)
+    for problem in filter(None, map(other_version, found)):
+        raise ConvertError(problem)
     return [_document(d) for d in found], [d for d in documents if not is_converted(d)]
 
 
@@ -70,12 +70,13 @@ def is_converted(document: Any) -> bool:
     return group is not None and str(document.get("apiVersion")).partition("/")[0] == group
 
 
-def _check_version(document: dict[str, Any]) -> None:
-    """Raise ConvertError for a version that is not known here."""
+def other_version(document: Any) -> str:
+    """Return why an object of these kinds can't be converted, if it is of a version that is not known; else ""."""
     group, versions = KINDS[document["kind"]]
-    if str(document["apiVersion"]).partition("/")[2] not in versions:
-        known = " or ".join(f"{group}/{version}" for version in versions)
-        raise ConvertError(f"{title(document)} has the apiVersion {document['apiVersion']}: give {known}")
+    if str(document["apiVersion"]).partition("/")[2] in versions:
+        return ""
+    known = " or ".join(f"{group}/{version}" for version in versions)
+    return f"{title(document)} has the apiVersion {document['apiVersion']}: give {known}"
 
 
 def title(document: Any) -> str:

@@ -15,13 +15,13 @@ import yaml
 
 from minicluster import tool, yamlio
 from minicluster.convert import ValuesFile, convert, others
-from minicluster.convert.read import each_object, is_converted, is_list
+from minicluster.convert.read import each_object, is_converted, is_list, other_version
 from minicluster.errors import StreamError, ToolError
 from minicluster.release import helm
 from minicluster.release.caller import Caller
 from minicluster.render.kept import with_kept
 from minicluster.render.revision import Job, Name, jobs_of, name_of, with_sent
-from minicluster.render.stream import API_GROUP, INNER, may_have_others, parse, split
+from minicluster.render.stream import API_GROUP, INNER, KIND, may_have_others, parse, split
 from minicluster.streams import Say
 
 #: An annotation of a MiniCluster or an MPIJob: "true" leaves it to its operator
@@ -58,7 +58,7 @@ def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
     seen: set[tuple[str, str]] = set()
     services = []
     words: list[str] = []
-    for chunk, metadata in _parts(split(data)):
+    for chunk, metadata in _parts(split(data), say):
         if metadata is None:
             services += [chunk] if _SERVICE.search(chunk) else []
             yield chunk
@@ -115,14 +115,14 @@ def _remarks(services: Sequence[bytes], names: Sequence[str]) -> Iterator[str]:
             yield from filter(None, [others.selector_remark(yamlio.load(chunk, duplicates=True), names)])
 
 
-def _parts(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
+def _parts(chunks: Iterable[bytes], say: Say) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
     """Yield each document, with its metadata if it is to be replaced.
 
     A list that has one becomes a document for each of its objects. Raises StreamError for a key that is there twice.
     """
     for chunk in chunks:
         document = _read(chunk) if may_have_others(chunk) else None
-        found = [(one, _metadata(one)) for one in each_object(document)]
+        found = [(one, _metadata(one, say)) for one in each_object(document)]
         names = [f"{one['kind']} {metadata.get('name')}" for one, metadata in found if metadata is not None]
         if names:
             _check_keys(chunk, names)
@@ -152,14 +152,20 @@ def _check_keys(chunk: bytes, names: Sequence[str]) -> None:
         raise StreamError(f"the document of {', '.join(names)} {yamlio.problem(error)}") from None
 
 
-def _metadata(document: Any) -> Mapping[str, Any] | None:
+def _metadata(document: Any, say: Say) -> Mapping[str, Any] | None:
     """Return the metadata of an object that is to be replaced; None for any other."""
     if not is_converted(document):
         return None
     metadata = document.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     is_kept = str((metadata.get("annotations") or {}).get(KEEP_ANNOTATION)).lower() == "true"
-    return None if is_kept else metadata
+    if is_kept:
+        return None
+    if document["kind"] != KIND and (problem := other_version(document)):
+        # another operator's, beside which the chart may well have a MiniCluster
+        say(f"warning: {problem}; it stays as it is")
+        return None
+    return metadata
 
 
 def _template(one: ValuesFile, namespace: str, caller: Caller, cluster_words: Sequence[str]) -> bytes:
