@@ -22,7 +22,7 @@ def command(name: str, namespace: str, context: str) -> None:
 
     \b
     Examples:
-      minicluster support flux-sample > report.md
+      minicluster support flux-sample > for-the-issue.md
     """
     for part in report(Kubernetes(context, namespace), name):
         streams.write(f"### {part.title}\n\n{FENCE}\n{part.text.rstrip()}\n{FENCE}\n\n".encode())
