@@ -12,6 +12,8 @@ WITH := PATH="$(CURDIR)/$(BIN):$(CURDIR)/$(VENV)/bin:$$PATH"
 
 # tools/NAME/go.mod pins the tool that becomes $(BIN)/NAME; registry, argocd-cmp and kueue are for the tests
 GO_TOOLS := $(addprefix $(BIN)/,helm helm3 kubeconform ct helm-docs etcd kwok registry argocd-cmp kueue)
+# for one test, which is skipped without it: its build takes minutes
+PROMTOOL := $(BIN)/promtool
 # tools/kubernetes/go.mod pins these, and kubectl
 KUBERNETES := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler)
 # the CRDs of Kueue and of the gang schedulers, from the modules that tools/kueue/go.mod pins
@@ -29,6 +31,9 @@ LDFLAGS_helm3 = -X helm.sh/helm/v3/internal/version.version=$(call version,helm.
 LDFLAGS_kubeconform = -X main.version=$(call version,github.com/yannh/kubeconform)
 LDFLAGS_ct = -X github.com/helm/chart-testing/v3/ct/cmd.Version=$(call version,github.com/helm/chart-testing/v3)
 LDFLAGS_helm-docs = -X main.version=$(call version,github.com/norwoodj/helm-docs)
+# without the code of cloud providers, which takes most of its build
+TAGS_promtool = -tags=remove_all_sd,netgo
+LDFLAGS_promtool = -X github.com/prometheus/common/version.Version=$(call version,github.com/prometheus/prometheus)
 # before 1.31 the API server contains the code of cloud providers, which takes half of its build
 TAGS_kubernetes = -tags=providerless
 LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(call version,k8s.io/kubernetes) \
@@ -53,7 +58,7 @@ help: ## this list
 
 tools: $(GO_TOOLS) $(KUBERNETES) $(BIN)/kubectl $(CRDS) ## build Helm 4 and 3, kubectl, a local control plane and the chart's linters into .tools/bin
 
-$(GO_TOOLS): $(BIN)/%: tools/%/go.mod tools/%/go.sum
+$(GO_TOOLS) $(PROMTOOL): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 	$(call go-build,$*,$@)
 
 $(BIN)/argocd-cmp: tools/argocd-cmp/main.go

@@ -6,6 +6,7 @@ python tools/release.py notes 0.2.0   prints that version's part of the changelo
 
 import argparse
 import datetime
+import json
 import re
 import sys
 from pathlib import Path
@@ -23,6 +24,10 @@ NAMING = (
 )
 VERSION = re.compile(r"^version: (\S+)$", re.MULTILINE)
 UNRELEASED = "## [Unreleased]\n"
+#: The chart's annotation with its changes, to the end of the file
+CHANGES = re.compile(r"(?<=  artifacthub\.io/changes: \|\n)(    .*\n)+\Z")
+#: Kinds of changes that Artifact Hub knows (artifacthub.io/docs/topics/annotations/helm)
+KINDS = ("added", "changed", "deprecated", "removed", "fixed", "security")
 
 
 class PublishError(RuntimeError):
@@ -54,6 +59,23 @@ def _up_to_next(changes: str) -> str:
     return changes.partition("\n## [")[0].strip()
 
 
+def changes_of(part: str) -> str:
+    r"""Return a part of the changelog as Artifact Hub has it: the first sentence of each item, without its marks.
+
+    >>> changes_of("### Added\n\n- **A `b`** is\n  here ([docs](x.md)). More.\n")
+    '    - kind: added\n      description: "A b is here"\n'
+    """
+    lines, kind = [], ""
+    for title, item in re.findall(r"^### (\w+)$|^- ((?:.+\n?)(?:  .+\n?)*)", part, re.MULTILINE):
+        kind = title.lower() or kind
+        if item and kind in KINDS:
+            text = re.sub(r" \(\[.*?\]\(.*?\)\)", "", " ".join(item.split()))
+            text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text).replace("**", "").replace("`", "")
+            first = re.split(r"(?<=[a-z0-9)\"])\. ", text.rstrip(".") + ". ")[0]
+            lines += [f"    - kind: {kind}\n      description: {json.dumps(first, ensure_ascii=False)}\n"]
+    return "".join(lines)
+
+
 def set_version(root: Path, new: str, date: datetime.date) -> None:
     """Write a version into the files that have or name it; the changelog's Unreleased part gets it as its title.
 
@@ -67,11 +89,11 @@ def set_version(root: Path, new: str, date: datetime.date) -> None:
     before, _, after = changes.partition(UNRELEASED)
     if not _up_to_next("\n" + after.lstrip()):
         raise PublishError(f"{CHANGELOG} has nothing under Unreleased: there is nothing to release")
-    old = version(root)
+    old, listed = version(root), changes_of(_up_to_next("\n" + after.lstrip()) + "\n")
     for file in (*VERSIONED, *NAMING):
         text = (root / file).read_text(encoding="utf-8")
         made = VERSION.sub(f"version: {new}", text) if file in VERSIONED else text.replace(old, new)
-        (root / file).write_text(made, encoding="utf-8")
+        (root / file).write_text(CHANGES.sub(lambda _: listed, made), encoding="utf-8")
     dated = f"{before}{UNRELEASED}\n## [{new}] - {date.isoformat()}\n{after}"
     (root / CHANGELOG).write_text(dated, encoding="utf-8")
 

@@ -55,6 +55,8 @@ MUTABLE = {
         "state.keep",
         "metrics.podMonitor.enabled",
         "metrics.podMonitor.labels",
+        "metrics.rules.enabled",
+        "metrics.rules.labels",
     ),
     *(f"flux.bursting.expose.{key}" for key in ("type", "address", "nodePort", "annotations")),
     *(
@@ -148,6 +150,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "gang.kind": {"pod": {"schedulerName": "s"}},
     "gang.queue": {"pod": {"schedulerName": "s"}, "gang": {"kind": "volcano"}},
     "metrics.enabled": {},
+    "metrics.rules.labels": {"metrics": {"enabled": True, "rules": {"enabled": True}}},
     "metrics.": {"metrics": {"enabled": True}},
     "flux.bursting.leadBroker": JOINS,
     "flux.bursting.follow.bursts": ROOT,
@@ -155,7 +158,10 @@ BESIDE: dict[str, dict[str, Any]] = {
     "flux.bursting.expose.nodePort": EXPOSED,
     "flux.bursting.expose.annotations": EXPOSED,
 }
-PROMETHEUS = ("--api-versions", "monitoring.coreos.com/v1/PodMonitor")
+PROMETHEUS = (
+    *("--api-versions", "monitoring.coreos.com/v1/PodMonitor"),
+    *("--api-versions", "monitoring.coreos.com/v1/PrometheusRule"),
+)
 CANDIDATES: list[Any] = [
     *(True, False, 3, 5, 500, "x1", "/x1", "7s", "binomial", "Never", "arm", "Default", "Memory"),
     *("NodePort", [80], {"x": {"path": "/x", "emptyDir": True}}, [{"name": "x", "size": 1}], [{"name": "x"}]),

@@ -115,6 +115,13 @@ def test_the_header_of_an_example_has_its_purpose_and_its_helm_command(name: str
 
 
 @each_example
+def test_an_editor_finds_the_schema_of_an_example(name: str) -> None:
+    line = "# yaml-language-server: $schema=../charts/minicluster/values.schema.json\n"
+    assert header_of(name).endswith(line)
+    assert (FOLDER / line.strip().partition("=")[2]).is_file()
+
+
+@each_example
 def test_the_header_of_an_example_names_the_objects_that_it_needs(name: str) -> None:
     header = header_of(name)
     missing = [found for found in named_by(values_of(name)) if not re.search(rf"[ `/]{found}[`}} \n]", header)]

@@ -117,7 +117,7 @@ def test_a_service_that_selects_by_labels_of_flux_operator_is_named(helm4: Helm,
     values = yaml.safe_dump({"document": document()})
     words = ["template", "mine", chart, *POST, "--values", "-"]
     assert lines_with(helm4.run(*words, stdin=values).err, "minicluster:") == [
-        "minicluster: warning: Service lead selects pods by job-index, as only flux-operator labels them: apply it "
+        "minicluster: warning: Service lead selects pods by job-index, as only an operator labels them: apply it "
         'with the selector {"job-name": "lammps", "batch.kubernetes.io/job-completion-index": "0"}'
     ]
 
@@ -127,6 +127,45 @@ def test_a_minicluster_that_is_kept_stays_for_flux_operator(helm: Helm, chart: P
     found = by_name(template(helm, chart, given))
     assert found[("MiniCluster", "lammps")] == given
     assert set(found) == {("ConfigMap", "before"), ("MiniCluster", "lammps"), ("ConfigMap", "after")}
+
+
+MPI_JOB = {
+    "apiVersion": "kubeflow.org/v2beta1",
+    "kind": "MPIJob",
+    "metadata": {"name": "pi"},
+    "spec": {
+        "mpiImplementation": "MPICH",
+        "mpiReplicaSpecs": {
+            "Launcher": {
+                "template": {"spec": {"containers": [{"name": "m", "image": "i", "command": ["mpirun", "pi"]}]}}
+            },
+            "Worker": {"replicas": 3, "template": {"spec": {"containers": [{"name": "m", "image": "i"}]}}},
+        },
+    },
+}
+
+
+def test_an_mpijob_becomes_the_objects_of_our_chart(helm: Helm, chart: Path) -> None:
+    text = template(helm, chart, MPI_JOB)
+    assert set(by_name(text)) == {
+        *(("ConfigMap", name) for name in ("before", "after", "mine-programs", "pi-config")),
+        ("Service", "pi"),
+        ("Job", "pi"),
+        ("Secret", "pi-curve"),
+    }
+    assert one(text, "Job")["spec"]["completions"] == 3
+
+
+def test_an_mpijob_that_is_kept_or_of_another_version_stays(helm: Helm, chart: Path) -> None:
+    kept = MPI_JOB | {"metadata": {"name": "pi", "annotations": {"minicluster/keep": "true"}}}
+    assert by_name(template(helm, chart, kept))[("MPIJob", "pi")] == kept
+    older = MPI_JOB | {"apiVersion": "kubeflow.org/v1"}
+    done = helm.run("template", "mine", chart, *POST, "--values", "-", stdin=yaml.safe_dump({"document": older}))
+    assert by_name(done.out)[("MPIJob", "pi")] == older
+    assert lines_with(done.err, "minicluster:") == [
+        "minicluster: warning: MPIJob pi has the apiVersion kubeflow.org/v1: give kubeflow.org/v2beta1; it stays as it "
+        "is"
+    ]
 
 
 def test_two_miniclusters_of_one_chart_are_both_replaced(helm: Helm, chart: Path) -> None:

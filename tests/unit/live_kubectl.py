@@ -29,6 +29,7 @@ case " $* " in
 *" get namespace "*) [ -e "$folder/no-namespace" ] || echo '{"kind": "Namespace"}'; exit ;;
 *" patch job "*) name=patch ;;
 *" logs "*) name=logs ;;
+*" version "*) name=version ;;
 *" exec "*)
   if [ -e "$folder/refused" ]; then cat "$folder/refused" >&2; exit 1; fi
   while [ "$1" != -- ]; do shift; done

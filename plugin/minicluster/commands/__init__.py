@@ -29,7 +29,7 @@ SECTIONS = {
     ),
     "Larger changes and bursts": ("replace", "burst"),
     "Rendering and GitOps": ("template", "render", "argocd", "keygen", "convert"),
-    "Setup": ("plugin", "chart"),
+    "Setup and help": ("plugin", "chart", "support"),
 }
 COMMAND_NAMES = [name for names in SECTIONS.values() for name in names]
 #: The module of each; that of `list` would hide Python's own

@@ -1,4 +1,4 @@
-"""``minicluster convert``: a flux-operator MiniCluster as values."""
+"""``minicluster convert``: a flux-operator MiniCluster, or an MPIJob, as values."""
 
 from pathlib import Path
 from typing import IO
@@ -12,23 +12,24 @@ from minicluster.convert import ConvertError, convert
 
 @click.command("convert")
 @click.argument("source", metavar="FILE", type=click.File("rb"))
-@options.output_dir("Write NAME-values.yaml for each MiniCluster into this folder instead of to standard output.")
+@options.output_dir("Write NAME-values.yaml for each into this folder instead of to standard output.")
 def command(source: IO[bytes], output_dir: Path | None) -> None:
-    """Convert MiniClusters of flux-operator to values.
+    """Convert MiniClusters of flux-operator, and MPIJobs, to values.
 
-    FILE has MiniClusters of v1alpha2 or v1alpha1; - is standard input. A field that can't be converted is an error. A
-    field that works differently here, or has no effect, is a warning. The values begin with the command that installs
-    them.
+    FILE has MiniClusters of v1alpha2 or v1alpha1, or MPIJobs of v2beta1; - is standard input. A field that can't be
+    converted is an error. A field that works differently here, or has no effect, is a warning. The values begin with
+    the command that installs them.
 
     \b
     Examples:
       minicluster convert minicluster.yaml > flux-sample-values.yaml
       kubectl get minicluster flux-sample -o yaml | minicluster convert - > flux-sample-values.yaml
       kubectl get miniclusters -o yaml | minicluster convert - --output-dir values
+      minicluster convert mpijob.yaml > pi-values.yaml
     """
     values, warnings = convert(streams.read(source))
     if len(values) > 1 and output_dir is None:
-        raise ConvertError(f"there are {len(values)} MiniClusters in the file: give --output-dir")
+        raise ConvertError(f"there are {len(values)} MiniClusters and MPIJobs in the file: give --output-dir")
     files = {output_dir / f"{one.name}-values.yaml": one.text.encode() for one in values} if output_dir else {}
     for path, data in files.items():
         if path.exists() and path.read_bytes() != data:

@@ -1,19 +1,19 @@
-"""A flux-operator MiniCluster as values of the chart.
+"""A flux-operator MiniCluster, or an MPIJob (mpijob), as values of the chart.
 
-Most fields have the same names; some mean something else to flux-operator (API v1alpha2 at commit 0d75cef8, v1alpha1
-at 76c4754f: types, controllers/flux and pkg/flux). The values run what it ran: its defaults are written out where the
-chart has others, and what it ignored is dropped. Each such change is a warning, or a comment at the head of the file
-when there is nothing to do about it. docs/migrating.md lists them all.
+Most fields of a MiniCluster have the same names; some mean something else to flux-operator (API v1alpha2 at commit
+0d75cef8, v1alpha1 at 76c4754f: types, controllers/flux and pkg/flux). The values run what it ran: its defaults are
+written out where the chart has others, and what it ignored is dropped. Each such change is a warning, or a comment at
+the head of the file when there is nothing to do about it. docs/migrating.md lists them all.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.convert import containers, encoded, fields, others, snippets, v1alpha1, volumes
-from minicluster.convert.part import Part
+from minicluster.convert import containers, encoded, fields, mpijob, others, snippets, v1alpha1, volumes
+from minicluster.convert.part import Map, Part
 from minicluster.convert.read import Document, read
 from minicluster.convert.report import Report, ValuesFile
-from minicluster.errors import ConvertError
+from minicluster.errors import ConvertError, MiniClusterError
 from minicluster.names import RELEASE_CHARACTERS
 from minicluster.render import broker, config, devices
 from minicluster.render.load import load
@@ -51,7 +51,7 @@ STEPS: tuple[Callable[[Part], None], ...] = (
 
 
 def convert(data: bytes) -> tuple[list[ValuesFile], list[str]]:
-    """Return the values of each MiniCluster in a stream, and warnings about the rest of it.
+    """Return the values of each MiniCluster and MPIJob in a stream, and warnings about the rest of it.
 
     Raises MiniClusterError for what can't be carried over.
     """
@@ -60,32 +60,45 @@ def convert(data: bytes) -> tuple[list[ValuesFile], list[str]]:
     names = [one.name for one in values]
     for name in names:
         if names.count(name) > 1:
-            raise ConvertError(f"two MiniClusters are named {name}: give each a file of its own")
+            raise ConvertError(f"two of them are named {name}: give each a file of its own")
     return values, others.remarks(objects, names)
 
 
 def _convert(document: Document) -> ValuesFile:
     report = Report()
+    is_job = document.kind == mpijob.MPI_JOB
+    values = _of_mpi_operator(document, report) if is_job else _of_flux_operator(document, report)
+    release = document.name[:RELEASE_CHARACTERS].rstrip("-.")
+    if release != document.name:
+        values["nameOverride"] = document.name
+        report.notes.append(f"nameOverride: a release's name has at most {RELEASE_CHARACTERS} characters")
+    cluster = _checked(document, values)
+    report.warnings += [*devices.uncounted(cluster), *broker.remarks(cluster)]
+    warnings = [f"{document.kind} {document.name}: {' '.join(warning.split())}" for warning in report.warnings]
+    return ValuesFile(document.kind, document.name, document.namespace, release, values, report.notes, warnings)
+
+
+def _of_flux_operator(document: Document, report: Report) -> Map:
     whole = Part("", document.spec, report)
     if document.version == "v1alpha1":
         v1alpha1.convert_spec(whole)
     v1alpha1.convert_volumes(whole)
     for step in STEPS:
         step(whole)
-    release = document.name[:RELEASE_CHARACTERS].rstrip("-.")
-    if release != document.name:
-        document.spec["nameOverride"] = document.name
-        whole.note("nameOverride", f"a release's name has at most {RELEASE_CHARACTERS} characters")
-    cluster = _checked(document)
-    report.warnings += [*devices.uncounted(cluster), *broker.remarks(cluster)]
-    warnings = [f"MiniCluster {document.name}: {' '.join(warning.split())}" for warning in report.warnings]
-    return ValuesFile(document.name, document.namespace, release, document.spec, report.notes, warnings)
+    return document.spec
 
 
-def _checked(document: Document) -> MiniClusterModel:
+def _of_mpi_operator(document: Document, report: Report) -> Map:
+    try:
+        return mpijob.values(document.name, document.spec, document.labels, report)
+    except MiniClusterError as error:
+        raise ConvertError(f"MPIJob {document.name}: {error}") from None
+
+
+def _checked(document: Document, values: Map) -> MiniClusterModel:
     """Return the cluster. Raises the error that the post-renderer would."""
     metadata: dict[str, Any] = {"name": document.name, "namespace": document.namespace}
-    cluster = load({"metadata": metadata, "spec": document.spec})
+    cluster = load({"metadata": metadata, "spec": values})
     for _ in config.documents(cluster, lambda: (b"0" * 40, b"0" * 40)):
         pass
     return cluster

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from minicluster.convert.mpijob.job_pods import OF_KUBEFLOW
 from minicluster.convert.read import title
 from minicluster.names import INDEX
 
@@ -17,11 +18,11 @@ def remarks(objects: Sequence[Any], names: Sequence[str]) -> list[str]:
 
 
 def _remark(document: Any, names: Sequence[str]) -> str:
-    return selector_remark(document, names) or f"{title(document)} is not a MiniCluster: apply it as before"
+    return selector_remark(document, names) or f"{title(document)} is not converted: apply it as before"
 
 
 def selector_remark(document: Any, names: Sequence[str]) -> str:
-    """Return what to change in a Service that selects pods by labels that only flux-operator sets; "" for any other."""
+    """Return what to change in a Service that selects pods by labels that only an operator sets; "" for any other."""
     selector = _selector(document)
     gone = {key: value for key, value in selector.items() if _is_of_operator(key, value, names)}
     if not gone:
@@ -29,11 +30,13 @@ def selector_remark(document: Any, names: Sequence[str]) -> str:
     kept = {key: value for key, value in selector.items() if key not in gone}
     if not kept.keys() & {JOB_LABEL, "job-name"}:
         only = names[0] if len(names) == 1 else "NAME"
-        kept[JOB_LABEL] = str(gone.get("hpa-selector") or gone.get("app.kubernetes.io/name") or only)
+        kept[JOB_LABEL] = str(
+            gone.get("hpa-selector") or gone.get(OF_KUBEFLOW + "job-name") or gone.get("app.kubernetes.io/name") or only
+        )
     if "job-index" in gone:
         kept[INDEX] = str(gone["job-index"])
     return (
-        f"{title(document)} selects pods by {', '.join(gone)}, as only flux-operator labels them: "
+        f"{title(document)} selects pods by {', '.join(gone)}, as only an operator labels them: "
         f"apply it with the selector {json.dumps(kept)}"
     )
 
@@ -46,8 +49,13 @@ def _selector(document: Any) -> Mapping[str, Any]:
 
 
 def _is_of_operator(key: Any, value: Any, names: Sequence[str]) -> bool:
-    """Tell whether only flux-operator gives pods this label."""
-    return key in ("job-index", "hpa-selector") or (key, value) in (
-        ("app", "flux-operator"),
-        *(("app.kubernetes.io/name", name) for name in names),
+    """Tell whether only flux-operator or mpi-operator gives pods this label."""
+    return (
+        str(key).startswith(OF_KUBEFLOW)
+        or key in ("job-index", "hpa-selector")
+        or (key, value)
+        in (
+            ("app", "flux-operator"),
+            *(("app.kubernetes.io/name", name) for name in names),
+        )
     )

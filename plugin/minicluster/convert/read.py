@@ -1,4 +1,4 @@
-"""MiniClusters of flux-operator, read as kubectl reads them."""
+"""MiniClusters of flux-operator and MPIJobs, read as kubectl reads them."""
 
 import json
 from collections.abc import Iterator
@@ -9,31 +9,38 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import ConvertError
-from minicluster.render.stream import OPERATOR
+from minicluster.render.stream import MPI_OPERATOR, OPERATOR
 
-VERSIONS = ("v1alpha1", "v1alpha2")
+#: Kinds that are converted: the group and the versions of each
+KINDS = {"MiniCluster": (OPERATOR, ("v1alpha1", "v1alpha2")), "MPIJob": (MPI_OPERATOR, ("v2beta1",))}
 
 
 @dataclass(frozen=True)
 class Document:
-    """A MiniCluster of flux-operator."""
+    """A MiniCluster of flux-operator, or an MPIJob."""
 
-    version: str  #: v1alpha1 or v1alpha2
+    kind: str
+    version: str  #: v1alpha1, v1alpha2 or v2beta1
     name: str
     namespace: str  #: "" for none
+    labels: dict[str, Any]
     spec: dict[str, Any]  #: a copy, without null
 
 
 def read(data: bytes) -> tuple[list[Document], list[Any]]:
-    """Return the MiniClusters in a stream, and the other objects. Raises ConvertError."""
+    """Return what is converted of a stream, and the other objects. Raises ConvertError."""
     try:
         documents = [d for chunk in yamlio.load_all(data) if chunk is not None for d in each_object(chunk)]
     except yaml.YAMLError as error:
         raise ConvertError(f"the file {yamlio.problem(error)}") from None
-    clusters = [d for d in documents if _is_cluster(d)]
-    if not clusters:
-        raise ConvertError(f"there is no MiniCluster of {OPERATOR} in the file: give the one for flux-operator")
-    return [_document(d) for d in clusters], [d for d in documents if not _is_cluster(d)]
+    found = [d for d in documents if is_converted(d)]
+    if not found:
+        raise ConvertError(
+            f"there is no MiniCluster of {OPERATOR} in the file: give the one for flux-operator, or an MPIJob"
+        )
+    for problem in filter(None, map(other_version, found)):
+        raise ConvertError(problem)
+    return [_document(d) for d in found], [d for d in documents if not is_converted(d)]
 
 
 def is_list(document: Any) -> bool:
@@ -56,17 +63,20 @@ def each_object(document: Any) -> Iterator[Any]:
         yield from each_object({**default, **item} if isinstance(item, dict) and default else item)
 
 
-def _is_cluster(document: Any) -> bool:
-    """Tell a MiniCluster of flux-operator from other objects. Raises ConvertError for an unknown version."""
-    if not isinstance(document, dict) or document.get("kind") != "MiniCluster":
-        return False
-    group, _, version = str(document.get("apiVersion")).partition("/")
-    if group != OPERATOR:
-        return False
-    if version not in VERSIONS:
-        known = " or ".join(f"{OPERATOR}/{known}" for known in VERSIONS)
-        raise ConvertError(f"{title(document)} has the apiVersion {document['apiVersion']}: give {known}")
-    return True
+def is_converted(document: Any) -> bool:
+    """Tell a MiniCluster of flux-operator, or an MPIJob, from other objects."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    group = KINDS[kind][0] if isinstance(kind, str) and kind in KINDS else None
+    return group is not None and str(document.get("apiVersion")).partition("/")[0] == group
+
+
+def other_version(document: Any) -> str:
+    """Return why an object of these kinds can't be converted, if it is of a version that is not known; else ""."""
+    group, versions = KINDS[document["kind"]]
+    if str(document["apiVersion"]).partition("/")[2] in versions:
+        return ""
+    known = " or ".join(f"{group}/{version}" for version in versions)
+    return f"{title(document)} has the apiVersion {document['apiVersion']}: give {known}"
 
 
 def title(document: Any) -> str:
@@ -78,21 +88,24 @@ def title(document: Any) -> str:
 
 def _document(document: dict[str, Any]) -> Document:
     metadata = _metadata(document)
-    name = metadata.get("name")
+    kind, name = document["kind"], metadata.get("name")
+    a_kind = f"a{'n' if kind.startswith('MPI') else ''} {kind}"
     if not name:
         made_up = "generateName" in metadata
         raise ConvertError(
-            "a MiniCluster has metadata.generateName and no name: a release has one name for good; give metadata.name"
+            f"{a_kind} has metadata.generateName and no name: a release has one name for good; give metadata.name"
             if made_up
-            else "a MiniCluster has no metadata.name: set it to the name of the release"
+            else f"{a_kind} has no metadata.name: set it to the name of the release"
         )
     if not isinstance(name, str):
-        raise ConvertError(f"the metadata.name of a MiniCluster is {json.dumps(name)}: must be a string")
+        raise ConvertError(f"the metadata.name of {a_kind} is {json.dumps(name)}: must be a string")
     spec = _fresh(document.get("spec"))
     if not isinstance(spec, dict):
-        raise ConvertError(f"MiniCluster {name} has no spec: give the whole document")
+        raise ConvertError(f"{kind} {name} has no spec: give the whole document")
     version = document["apiVersion"].rpartition("/")[2]
-    return Document(version, name, str(metadata.get("namespace") or ""), spec)
+    labels = metadata.get("labels")
+    labels = labels if isinstance(labels, dict) else {}
+    return Document(kind, version, name, str(metadata.get("namespace") or ""), labels, spec)
 
 
 def _metadata(document: dict[str, Any]) -> dict[str, Any]:

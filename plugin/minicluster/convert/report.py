@@ -18,14 +18,20 @@ class Report:
 
 @dataclass(frozen=True)
 class ValuesFile:
-    """The values of a MiniCluster, and what their reader must know."""
+    """The values of a MiniCluster or an MPIJob, and what their reader must know."""
 
+    kind: str
     name: str
     namespace: str  #: "" for none
     release: str  #: the name by which the MiniCluster can be installed
     values: dict[str, Any]
     notes: list[str]
     warnings: list[str]
+
+    @property
+    def title(self) -> str:
+        """Kind and name, as messages have them."""
+        return f"{self.kind} {self.name}"
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""MiniClusters of flux-operator in the stream of any chart, replaced by what our chart makes of them.
+"""MiniClusters of flux-operator and MPIJobs in the stream of any chart, replaced by what our chart makes of them.
 
 Helm runs once more for each, with our chart and the converted values. With a cluster that Helm also looks up the live
 objects: so an upgrade keeps the certificate, and refuses what can't change. What the chart hands over goes into the
@@ -15,16 +15,16 @@ import yaml
 
 from minicluster import tool, yamlio
 from minicluster.convert import ValuesFile, convert, others
-from minicluster.convert.read import each_object, is_list
+from minicluster.convert.read import each_object, is_converted, is_list, other_version
 from minicluster.errors import StreamError, ToolError
 from minicluster.release import helm
 from minicluster.release.caller import Caller
 from minicluster.render.kept import with_kept
 from minicluster.render.revision import Job, Name, jobs_of, name_of, with_sent
-from minicluster.render.stream import API_GROUP, INNER, KIND, OPERATOR, may_have_others, parse, split
+from minicluster.render.stream import API_GROUP, INNER, KIND, may_have_others, parse, split
 from minicluster.streams import Say
 
-#: An annotation of a MiniCluster: "true" leaves it to flux-operator
+#: An annotation of a MiniCluster or an MPIJob: "true" leaves it to its operator
 KEEP_ANNOTATION = "minicluster/keep"
 #: An annotation of the Job: what runs otherwise than with flux-operator, a line each
 CONVERTED = "minicluster/converted"
@@ -33,7 +33,7 @@ _SERVICE = re.compile(rb"^kind:[ \t]*[\"']?Service\b", re.MULTILINE)
 
 
 def adopt(data: bytes, caller: Caller, say: Say) -> bytes:
-    """Return a stream in which our chart's documents are in place of flux-operator's MiniClusters.
+    """Return a stream in which our chart's documents are in place of MiniClusters and MPIJobs.
 
     They have a hand-over document each, for the post-renderer. Raises MiniClusterError.
     """
@@ -58,7 +58,7 @@ def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
     seen: set[tuple[str, str]] = set()
     services = []
     words: list[str] = []
-    for chunk, metadata in _parts(split(data)):
+    for chunk, metadata in _parts(split(data), say):
         if metadata is None:
             services += [chunk] if _SERVICE.search(chunk) else []
             yield chunk
@@ -66,10 +66,10 @@ def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
         one = convert(chunk)[0][0]
         annotations = metadata.get("annotations") or {}
         if HOOK in annotations:
-            raise StreamError(f"MiniCluster {one.name} is a hook of Helm, which can't be a release: drop {HOOK}")
+            raise StreamError(f"{one.title} is a hook of Helm, which can't be a release: drop {HOOK}")
         namespace = one.namespace or caller.namespace
         if (namespace, one.name) in seen:
-            raise StreamError(f"two MiniClusters are named {one.name}: give one another name")
+            raise StreamError(f"two of MiniClusters and MPIJobs are named {one.name}: give one another name")
         seen.add((namespace, one.name))
         for warning in one.warnings:
             say(f"warning: {warning}")
@@ -115,15 +115,15 @@ def _remarks(services: Sequence[bytes], names: Sequence[str]) -> Iterator[str]:
             yield from filter(None, [others.selector_remark(yamlio.load(chunk, duplicates=True), names)])
 
 
-def _parts(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
-    """Yield each document, with its metadata if it is a MiniCluster that is to be replaced.
+def _parts(chunks: Iterable[bytes], say: Say) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
+    """Yield each document, with its metadata if it is to be replaced.
 
     A list that has one becomes a document for each of its objects. Raises StreamError for a key that is there twice.
     """
     for chunk in chunks:
         document = _read(chunk) if may_have_others(chunk) else None
-        found = [(one, _metadata(one)) for one in each_object(document)]
-        names = [str(metadata.get("name")) for _, metadata in found if metadata is not None]
+        found = [(one, _metadata(one, say)) for one in each_object(document)]
+        names = [f"{one['kind']} {metadata.get('name')}" for one, metadata in found if metadata is not None]
         if names:
             _check_keys(chunk, names)
         if names and is_list(document):
@@ -149,25 +149,30 @@ def _check_keys(chunk: bytes, names: Sequence[str]) -> None:
     try:
         yamlio.load(text)
     except yamlio.DuplicateKeyError as error:
-        raise StreamError(f"the document of MiniCluster {', '.join(names)} {yamlio.problem(error)}") from None
+        raise StreamError(f"the document of {', '.join(names)} {yamlio.problem(error)}") from None
 
 
-def _metadata(document: Any) -> Mapping[str, Any] | None:
-    """Return the metadata of a MiniCluster that is to be replaced; None for any other object."""
-    if not isinstance(document, dict) or document.get("kind") != KIND:
+def _metadata(document: Any, say: Say) -> Mapping[str, Any] | None:
+    """Return the metadata of an object that is to be replaced; None for any other."""
+    if not is_converted(document):
         return None
     metadata = document.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    is_ours = str(document.get("apiVersion")).partition("/")[0] == OPERATOR
     is_kept = str((metadata.get("annotations") or {}).get(KEEP_ANNOTATION)).lower() == "true"
-    return metadata if is_ours and not is_kept else None
+    if is_kept:
+        return None
+    if document["kind"] != KIND and (problem := other_version(document)):
+        # another operator's, beside which the chart may well have a MiniCluster
+        say(f"warning: {problem}; it stays as it is")
+        return None
+    return metadata
 
 
 def _template(one: ValuesFile, namespace: str, caller: Caller, cluster_words: Sequence[str]) -> bytes:
     """Return what `helm template` makes of our chart. Raises ToolError."""
     if not (namespace or caller.pid):
         raise StreamError(
-            f"MiniCluster {one.name} has no namespace, and no command of Helm above this one names it: write "
+            f"{one.title} has no namespace, and no command of Helm above this one names it: write "
             "`namespace: {{ .Release.Namespace }}` in its metadata"
         )
     values = {**one.values, "nameOverride": one.name}
@@ -184,7 +189,7 @@ def _template(one: ValuesFile, namespace: str, caller: Caller, cluster_words: Se
         done = tool.run("helm", words, stdin=yamlio.dump(values).decode(), seconds=tool.HELM_SECONDS, env=environment)
     except tool.CommandError as error:
         said = helm.explain(error).removeprefix(f"MiniCluster {one.name}: ")
-        raise ToolError(f"MiniCluster {one.name}: {said}") from None
+        raise ToolError(f"{one.title}: {said}") from None
     return done.stdout
 
 

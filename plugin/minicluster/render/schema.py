@@ -20,6 +20,17 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
+def whole() -> dict[str, Any]:
+    """Return the chart's schema, which nobody may change."""
+    return _schema()
+
+
+def followed(rules: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the rules of a part of the schema, those of its `$ref` if it has one."""
+    name = str(rules.get("$ref", "")).rpartition("/")[2]
+    return _schema()["$defs"][name] if name else rules
+
+
 def validator(schema: dict[str, Any]) -> Any:
     """Return the validator of a schema, which checks our formats."""
     from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - 10 ms

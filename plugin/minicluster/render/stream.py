@@ -18,8 +18,9 @@ from minicluster.errors import StreamError
 API_GROUP = "post-renderer-required.add--post-renderer-minicluster"
 API_VERSION = "v1"
 KIND = "MiniCluster"
-#: Group of flux-operator's MiniClusters
+#: Group of flux-operator's MiniClusters, and of mpi-operator's MPIJobs
 OPERATOR = "flux-framework.org"
+MPI_OPERATOR = "kubeflow.org"
 #: The variable by which the post-renderer knows that Helm was called for one of these
 INNER = "MINICLUSTER_INNER_HELM"
 
@@ -45,8 +46,8 @@ def split(data: bytes) -> Iterator[bytes]:
 
 
 def may_have_others(data: bytes) -> bool:
-    """Tell whether a stream, or a document, names flux-operator's group, without reading it."""
-    return OPERATOR.encode() in data
+    """Tell whether a text may have a MiniCluster of flux-operator or an MPIJob, without reading it."""
+    return OPERATOR.encode() in data or (MPI_OPERATOR.encode() in data and b"MPIJob" in data)
 
 
 def parse(chunk: bytes) -> dict[str, Any] | None:

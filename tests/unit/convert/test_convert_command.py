@@ -56,7 +56,7 @@ def test_convert_accepts_a_list_from_kubectl_get() -> None:
 
 def test_convert_of_several_clusters_requires_an_output_folder() -> None:
     done = run(str(HERE / "bursting.yaml"))
-    message = "minicluster: there are 2 MiniClusters in the file: give --output-dir\n"
+    message = "minicluster: there are 2 MiniClusters and MPIJobs in the file: give --output-dir\n"
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", message)
 
 
@@ -85,13 +85,16 @@ def test_convert_does_not_overwrite_a_file_with_other_content(tmp_path: Path) ->
 
 
 STREAMS: list[tuple[bytes, str]] = [
-    (b"", "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator"),
+    (b"", "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator, or an MPIJob"),
     (b"a: [", "the file is not YAML: did not find expected node content at line 2"),
     (b"a\0b", "the file is not YAML: it can not be read"),
-    (b"kind: Pod", "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator"),
+    (
+        b"kind: Pod",
+        "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator, or an MPIJob",
+    ),
     (
         b"{kind: MiniCluster, apiVersion: post-renderer-required.add--post-renderer-minicluster/v1}",
-        "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator",
+        "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator, or an MPIJob",
     ),
     (
         yaml.safe_dump(document(ONE, version="flux-framework.org/v1")).encode(),
@@ -100,7 +103,7 @@ STREAMS: list[tuple[bytes, str]] = [
     ),
     (
         yaml.safe_dump_all([document(ONE), document(ONE)]).encode(),
-        "two MiniClusters are named a: give each a file of its own",
+        "two of them are named a: give each a file of its own",
     ),
     (yaml.safe_dump(document(None)).encode(), "MiniCluster a has no spec: give the whole document"),
     (

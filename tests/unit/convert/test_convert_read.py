@@ -68,7 +68,7 @@ def test_convert_names_the_selector_of_a_service_by_labels_that_only_flux_operat
     selector: Any, labels: str, here: dict[str, str]
 ) -> None:
     assert remark(selector, "a") == [
-        f"Service web selects pods by {labels}, as only flux-operator labels them: apply it with the selector "
+        f"Service web selects pods by {labels}, as only an operator labels them: apply it with the selector "
         f"{json.dumps(here)}"
     ]
 
@@ -79,7 +79,7 @@ def test_convert_does_not_guess_which_of_several_clusters_a_service_selects() ->
 
 @pytest.mark.parametrize("selector", [{"job-name": "a"}, {"app": "web"}, {"app.kubernetes.io/name": "b"}, {}, None, []])
 def test_convert_leaves_other_services_as_they_are(selector: Any) -> None:
-    assert remark(selector, "a") == ["Service web is not a MiniCluster: apply it as before"]
+    assert remark(selector, "a") == ["Service web is not converted: apply it as before"]
 
 
 def test_a_name_too_long_for_a_release_becomes_a_name_override() -> None:
@@ -109,14 +109,14 @@ def test_a_list_in_a_list_is_read() -> None:
     inner = yamlio.load(lists("MiniClusterList", named=False))
     values, remarks = convert(yamlio.dump({"apiVersion": "v1", "kind": "List", "items": [inner, {"kind": "A"}]}))
     assert [one.name for one in values] == ["one", "two"]
-    assert remarks == ["A without a name is not a MiniCluster: apply it as before"]
+    assert remarks == ["A without a name is not converted: apply it as before"]
 
 
 def test_an_object_with_items_is_no_list() -> None:
     values, remarks = convert(
         yamlio.dump(document(ONE)) + yamlio.dump({"kind": "Menu", "metadata": {"name": "a"}, "items": [document(ONE)]})
     )
-    assert ([one.name for one in values], remarks) == (["a"], ["Menu a is not a MiniCluster: apply it as before"])
+    assert ([one.name for one in values], remarks) == (["a"], ["Menu a is not converted: apply it as before"])
 
 
 def test_a_name_that_kubernetes_would_make_up_is_refused() -> None:

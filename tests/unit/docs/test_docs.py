@@ -77,3 +77,18 @@ def test_each_dependency_has_its_reasons() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = [*project["dependencies"], *project["optional-dependencies"]["sdk"]]
     assert rows == ["package", *(re.split("[>=<]", each)[0] for each in needed)]
+
+
+def test_the_badges_of_the_readme_are_true() -> None:
+    badges = re.findall(r"!\[(.+?)\]\(https://img\.shields\.io/badge/(.+?)-blue\)", (ROOT / "README.md").read_text())
+    chart = (ROOT / "charts/minicluster/Chart.yaml").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    kubernetes = re.search(r'^kubeVersion: ">=(\d+\.\d+)\.0-0"$', chart, re.MULTILINE)
+    assert kubernetes
+    python = project["requires-python"].removeprefix(">=")
+    assert badges == [
+        (f"Kubernetes {kubernetes[1]} or later", f"Kubernetes-%E2%89%A5{kubernetes[1]}"),
+        ("Helm 3 and 4", "Helm-3_%7C_4"),
+        (f"Python {python} or later", f"Python-%E2%89%A5{python}"),
+        (f"{project['license']} License", f"license-{project['license']}"),
+    ]

@@ -4,6 +4,7 @@ import datetime
 from pathlib import Path
 
 import pytest
+import yaml
 from support import ROOT
 
 from tools import artifacts, release
@@ -44,6 +45,37 @@ def test_set_version_changes_the_versions_and_the_changelog(root: Path) -> None:
     }
     assert release.version(root) == "0.2.0"
     assert release.notes(root, "0.2.0") == "### Added\n\n- B.\n"
+
+
+def test_set_version_writes_the_changes_for_artifact_hub(root: Path) -> None:
+    chart = root / release.VERSIONED[0]
+    head = "version: 0.1.0\nannotations:\n  a: b\n  artifacthub.io/changes: |\n"
+    chart.write_text(f"{head}    - kind: added\n      description: old\n")
+    changes = """
+### Added
+
+- **One `thing`**: it is
+  "new" ([docs/a.md](docs/a.md)). And more.
+- Two, see [docs/b.md](docs/b.md#c).
+
+### Fixed
+
+- A size of 0.5 is taken.
+"""
+    (root / release.CHANGELOG).write_text(f"{HEAD}## [Unreleased]\n{changes}\n## [0.1.0] - 2030-01-01\n\n- A.\n")
+    release.set_version(root, "0.2.0", DAY)
+    annotations = yaml.safe_load(chart.read_text())["annotations"]
+    assert yaml.safe_load(annotations.pop("artifacthub.io/changes")) == [
+        {"kind": "added", "description": 'One thing: it is "new"'},
+        {"kind": "added", "description": "Two, see docs/b.md"},
+        {"kind": "fixed", "description": "A size of 0.5 is taken"},
+    ]
+    assert annotations == {"a": "b"}
+
+
+def test_the_chart_has_the_annotation_for_its_changes() -> None:
+    text = (ROOT / release.VERSIONED[0]).read_text()
+    assert release.CHANGES.search(text)
 
 
 def test_the_first_release_gets_its_notes_from_unreleased(root: Path) -> None:

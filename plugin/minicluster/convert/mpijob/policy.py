@@ -1,0 +1,71 @@
+"""The policy of an MPIJob, and the queue of Kueue that its labels name."""
+
+from minicluster.convert.part import Map, Part
+from minicluster.errors import ConvertError
+
+#: Schedulers of gangs, by the name that pods give
+GANGS = {"volcano": "volcano", "scheduler-plugins-scheduler": "coscheduling"}
+NO_GANG = "no pod names the scheduler volcano or scheduler-plugins-scheduler; set gang.kind and pod.schedulerName"
+
+
+def convert(policy: Part, found: Map) -> None:
+    """Take over runPolicy. Raises ConvertError for a value without a counterpart."""
+    take = policy.fields.pop
+    clean = take("cleanPodPolicy", None)
+    if clean == "None":
+        policy.warn("cleanPodPolicy", "is dropped: it kept the workers after the work; here all pods end with it")
+    elif clean not in (None, "", "All", "Running"):
+        raise ConvertError(f"runPolicy.cleanPodPolicy is {clean}: must be All, Running or None")
+    seconds = take("ttlSecondsAfterFinished", None)
+    if seconds is not None:
+        found |= {} if seconds else {"cleanup": True}
+        stays = "the release stays until `helm uninstall`"
+        kept = f"is dropped: the Job keeps its logs, and {stays}; cleanup: true removes the Job at its end"
+        policy.warn("ttlSecondsAfterFinished", kept if seconds else f"is cleanup here: it removes the Job, {stays}")
+    for key, name in (("activeDeadlineSeconds", "deadlineSeconds"), ("suspend", "suspend")):
+        if policy.get(key):
+            found[name] = policy.get(key)
+        take(key, None)
+    retries = take("backoffLimit", None)
+    if retries is not None:
+        found["backoffLimit"] = retries
+        policy.warn("backoffLimit", "counts pods that were lost here: a program that fails is not started again")
+    manager = take("managedBy", None)
+    if manager not in (None, "", "kubeflow.org/mpi-operator"):
+        raise ConvertError(f"runPolicy.managedBy is {manager}: here Kubernetes runs the Job; drop it")
+    _convert_scheduling(policy.make("schedulingPolicy"), found)
+
+
+def _convert_scheduling(scheduling: Part, found: Map) -> None:
+    """Take over what the gang schedulers read."""
+    pod = found.setdefault("pod", {})
+    kind = GANGS.get(str(pod.get("schedulerName")))
+    given = {key: scheduling.fields.pop(key, None) for key in SCHEDULING}
+    given = {key: value for key, value in given.items() if value is not None}
+    if kind:
+        found["gang"] = {"kind": kind}
+    elif given:
+        scheduling.warn("", f"is dropped: {NO_GANG}")
+        return
+    queue, least = given.get("queue"), given.get("minAvailable")
+    if queue and kind == "volcano":
+        found["gang"]["queue"] = queue
+    if least is not None and least < found["size"]:
+        found["minSize"] = least
+        scheduling.warn("minAvailable", "is minSize here: the work starts when as many nodes are up")
+    if given.get("priorityClass") and kind == "volcano":
+        pod.setdefault("priorityClassName", given["priorityClass"])
+    used = ("minAvailable", *(("queue", "priorityClass") if kind == "volcano" else ()))
+    for key in given.keys() - set(used):
+        scheduling.warn(key, "is dropped: the PodGroup has no such field here")
+
+
+SCHEDULING = ("minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds")
+
+
+def queue(labels: Map, found: Map) -> None:
+    """Take over the labels that Kueue reads."""
+    keys = {"kueue.x-k8s.io/queue-name": "queueName", "kueue.x-k8s.io/priority-class": "priorityClass"}
+    kueue = {name: labels[key] for key, name in keys.items() if labels.get(key)}
+    if kueue:
+        found["kueue"] = kueue
