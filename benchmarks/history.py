@@ -6,8 +6,8 @@ One MiniCluster of 2 nodes, with the autoscaler's agent and its state on a claim
 execution, a thousand at a time. At 1,000 jobs, 10,000 and each further tenth of ``--jobs`` a row is written. At the end
 the cluster gets a thousand jobs in turns with one that has no history, and their CPU time is compared: other programs
 of the machine change how many jobs a second there are, and hardly what a job costs. ``--kept`` is the value of
-`flux.keptJobs`: a large one shows what Flux does without a limit. `--real` runs processes, and `--memory` limits those of
-a node. Needs what the pods' tests need (CONTRIBUTING.md).
+`flux.keptJobs`: a large one shows what Flux does without a limit. `--real` runs processes, and `--memory` limits those
+of a node. Needs what the pods' tests need (CONTRIBUTING.md).
 """
 
 import argparse

@@ -206,7 +206,7 @@ def test_a_wrong_name_or_size_is_refused_first_and_soon(minicluster: Command, re
     where = f"namespace {release.namespace}"
     near = f"there is no MiniCluster mcc in {where}: did you mean mc?"
     queue = "mc keeps no queue, so it would be lost: set state.capacity, state.claimName or archive.path at the install"
-    above = "the size 4 is above the maxSize of mc, 3: lower it, or install with a larger maxSize"
+    above = "the size 4 is above the maxSize of mc, 3: lower it, or `minicluster replace mc --set maxSize=4`"
     refusals = {
         ("delete", "mcc"): near,
         ("scale", "mcc", "1"): near,

@@ -29,7 +29,7 @@ SECTIONS = {
     ),
     "Larger changes and bursts": ("replace", "burst"),
     "Rendering and GitOps": ("template", "render", "argocd", "keygen", "convert"),
-    "Setup and help": ("plugin", "chart", "support"),
+    "Setup and help": ("support", "plugin", "chart"),
 }
 COMMAND_NAMES = [name for names in SECTIONS.values() for name in names]
 #: The module of each; that of `list` would hide Python's own

@@ -100,8 +100,8 @@ def _refuse_size(name: str, nodes: GroupNodes, size: int) -> None:
     """Raise ToolError for a size that the chart would refuse, which takes Helm seconds to find."""
     if nodes.max_size and size > nodes.max_size:
         which = f"the maxSize of the group {nodes.name}" if nodes.name else f"the maxSize of {name}"
-        most = nodes.max_size
-        raise ToolError(f"the size {size} is above {which}, {most}: lower it, or install with a larger maxSize")
+        way = "install with a larger one" if nodes.name else f"`minicluster replace {name} --set maxSize={size}`"
+        raise ToolError(f"the size {size} is above {which}, {nodes.max_size}: lower it, or {way}")
 
 
 def _tell_jobs(cluster: Cluster, job: Object, nodes: GroupNodes, size: int, say: Say) -> bool:

@@ -205,6 +205,17 @@ Pods         0: Succeeded
              1: Running: Terminating
 """,
     ),
+    "the lead's container ended, which its pod has yet to say": (
+        job(size=2),
+        [pod(0, {**ended(0), "phase": "Running"}), pod(1)],
+        None,
+        """\
+MiniCluster  mini, namespace lab, age 12m50s
+State        Complete: the lead's pod mini-0-x ended with exit code 0
+Size         2 of at most 8
+Pods         0-1: Running
+""",
+    ),
     "about to fail": (
         job(size=2, end=("FailureTarget", "PodFailurePolicy")),
         [pod(0), pod(1)],

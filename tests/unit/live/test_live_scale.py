@@ -67,7 +67,7 @@ def test_scale_upgrades_the_release_with_the_chart_of_the_package(kubectl: Kubec
 def test_scale_refuses_a_size_above_the_largest_without_helm(kubectl: Kubectl) -> None:
     kubectl.tool("helm", HELM)
     kubectl.has(configmap=None)
-    said = "the size 9 is above the maxSize of mini, 8: lower it, or install with a larger maxSize"
+    said = "the size 9 is above the maxSize of mini, 8: lower it, or `minicluster replace mini --set maxSize=9`"
     assert kubectl.run("scale", "mini", "9") == Done(1, "", say(said))
     assert not (kubectl.folder / "helm.asked").exists()
 
