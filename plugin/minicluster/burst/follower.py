@@ -15,6 +15,7 @@ from minicluster.cluster.job import end_of
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.idset import to_idset
 from minicluster.names import OUR_PREFIX
+from minicluster.plurals import counted
 
 #: Seconds for which a burst that failed is left alone, at first and at most
 REST_SECONDS, MOST_REST_SECONDS = 15.0, 900.0
@@ -84,7 +85,7 @@ class Follower:
         decision = self._windows.decide(self.policy, Seen(now, answer.need, answer.held, age), self._size)
         leaving = {index for index in answer.online if index >= self._size}
         if decision.size > self._size and not leaving:
-            jobs = "1 job waits" if answer.waiting == 1 else f"{answer.waiting} jobs wait"
+            jobs = counted(answer.waiting, "job waits", "jobs wait")
             self._grow(decision.size, "its least size" if decision.size <= self.policy.min else jobs)
         elif decision.size < self._size:
             self._shrink(decision.size)

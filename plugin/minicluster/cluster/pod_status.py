@@ -5,6 +5,7 @@ from typing import Any
 
 from minicluster.cluster.troubles import way_out
 from minicluster.cluster.words import of_container_end
+from minicluster.plurals import counted
 
 #: Reasons for which a container waits without a problem
 STARTING = ("", "PodInitializing", "ContainerCreating")
@@ -98,7 +99,7 @@ def failing(status: Mapping[str, Any], runner: str) -> Iterator[tuple[str, str]]
         word = state.get("waiting", {}).get("reason", "")
         ended = state.get("terminated") or last.get("terminated") or {}
         code, restarts = ended.get("exitCode", 0), container.get("restartCount", 0)
-        times = f"{restarts} restart{'s' if restarts > 1 else ''}" if restarts else ""
+        times = counted(restarts, "restart") if restarts else ""
         if container["name"] == runner:
             if restarts and code:
                 yield runner, ": ".join(filter(None, [_listed(word, how := _ended(ended), times), way_out(how, "")]))

@@ -5,6 +5,7 @@ import re
 from minicluster.convert import shell_text
 from minicluster.convert.part import Part, every_container, runners, sidecars
 from minicluster.errors import SpecError
+from minicluster.plurals import counted
 from minicluster.render import resources
 from minicluster.render.load import ALIASES
 from minicluster.render.refusals import fit
@@ -132,18 +133,18 @@ def _convert_cores(spec: Part, runner: Part, has_work: bool) -> None:
         return
     if not cores or runner.get("cores") or not isinstance(tasks, int) or not isinstance(size, int) or size < 1:
         return
-    own = f"give a node {cores} {'core' if cores == 1 else 'cores'} here"
-    counted = "flux-operator counted all cores of the Kubernetes node"
+    own = f"give a node {counted(cores, 'core')} here"
+    theirs = "flux-operator counted all cores of the Kubernetes node"
     # jobs that a person, a script or a batch submits may need more
     is_one_job = has_work and not runner.get("launcher") and not runner.get("batch")
     needed = _needed_cores(spec, tasks, size)
     if has_work and not runner.get("launcher") and needed > cores:
         runner.fields["cores"] = needed
         runner.warn(
-            "resources", f"{own}, too few for the work: {runner.path}.cores is {needed} now; {counted}, set as many"
+            "resources", f"{own}, too few for the work: {runner.path}.cores is {needed} now; {theirs}, set as many"
         )
     elif not is_one_job or spec.get("flux.optionFlags"):
-        runner.warn("resources", f"{own}: {counted}; set {runner.path}.cores")
+        runner.warn("resources", f"{own}: {theirs}; set {runner.path}.cores")
 
 
 def _needed_cores(spec: Part, tasks: int, size: int) -> int:

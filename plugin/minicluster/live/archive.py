@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from minicluster.errors import StateError
+from minicluster.plurals import counted
 from minicluster.streams import Say
 from minicluster.terminal import Share, Step, well
 
@@ -75,7 +76,7 @@ class Transfer:
             also = f" and {more} more" if more > 0 else ""
             named = ", ".join(self.names[:SHOWN_NAMES])
             self.say(f"left out, because they are neither files nor folders: {named}{also}")
-        files = f"{self.files} file{'' if self.files == 1 else 's'}, " if self.is_folder else ""
+        files = f"{counted(self.files, 'file')}, " if self.is_folder else ""
         self.say(well(f"copied {self.source} to {self.target}, {files}{decimal(self.size)}"))
 
 

@@ -9,6 +9,7 @@ from minicluster.cluster.lead import Lead
 from minicluster.errors import KubernetesError
 from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import LateError, SilentError, ask, program_words
+from minicluster.plurals import counted
 from minicluster.render.broker import grace_parts
 from minicluster.streams import Say
 
@@ -67,20 +68,16 @@ def _lines(going: Going, where: str, fate: Fate) -> Iterator[str]:
         yield f"its jobs are not known: {going.why_unknown}; those that run on {where} have {fate.time} to end"
     count = len(going.running) + going.more
     if count:
-        yield f"{_count(count, 'job runs', 'jobs run')} on {where}, with {fate.time} to end"
+        yield f"{counted(count, 'job runs', 'jobs run')} on {where}, with {fate.time} to end"
     for job in going.running:
         end = fate.again if job["again"] else fate.otherwise
         what = "the command of the MiniCluster" if job["is_work"] else job["name"]
         end = fate.work if fate.work and job["is_work"] else end
         yield " ".join(filter(None, (f"job {job['id']} ({what}) on {job['nodes']}", end)))
     if going.more:
-        yield f"and {_count(going.more, 'more job', 'more jobs')}"
+        yield f"and {counted(going.more, 'more job', 'more jobs')}"
     if going.waiting and fate.waiting:
-        yield f"{_count(going.waiting, 'job waits, and is', 'jobs wait, and are')} {fate.waiting}"
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+        yield f"{counted(going.waiting, 'job waits, and is', 'jobs wait, and are')} {fate.waiting}"
 
 
 def of_pods(job: Object, *, keeps_queue: bool = True) -> Fate:

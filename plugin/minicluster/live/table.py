@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.errors import one_line
 from minicluster.idset import parse_idset, to_idset
+from minicluster.plurals import counted
 from minicluster.terminal import STYLES, Tone, drawn
 
 #: Columns of the labels, and of the whole table
@@ -50,7 +51,7 @@ def _rows(found: Mapping[str, Any]) -> Iterator[Row]:
 
 def _failures(pods: int, most: int, groups: Mapping[str, int]) -> Iterator[Row]:
     named = {"": pods, **{f" of group {name}": count for name, count in groups.items()}}
-    counts = [f"{count} pod{'s' if count > 1 else ''}{of}" for of, count in named.items() if count]
+    counts = [f"{counted(count, 'pod')}{of}" for of, count in named.items() if count]
     if counts:
         yield Row("Failures", f"{', '.join(counts)}; a Job ends with more than {most} (backoffLimit)", "wrong")
 

@@ -18,6 +18,7 @@ from minicluster.live.reported import ASK
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.table import duration
 from minicluster.names import OUR_PREFIX
+from minicluster.plurals import counted
 
 #: What became of a job, by the type of its exception (RFC 21); others have failed
 EXCEPTIONS = {"cancel": "was cancelled", "timeout": "ran into its time limit", "alloc": "can never run"}
@@ -36,7 +37,7 @@ def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
     name = found["name"]
     nodes = found["nodes"]
     is_well = found["state"] == "Running" and not found["why"]
-    up = f", {_count(nodes['up'], 'node')} up" if is_well and nodes else ""
+    up = f", {counted(nodes['up'], 'node')} up" if is_well and nodes else ""
     yield Reason(f"{name} is {': '.join(filter(None, (found['state'], found['why'])))}{up}")
     for kind, verb in (("missing", "is missing"), ("drained", "takes no jobs")):
         for one in found[kind] or ():
@@ -49,7 +50,7 @@ def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
         yield Reason(problem)
     for one in found["waiting"] or ():
         first = one["jobs"][0]
-        who = f"job {first}" if len(one["jobs"]) == 1 else f"{_count(len(one['jobs']), 'job')} ({first} first)"
+        who = f"job {first}" if len(one["jobs"]) == 1 else f"{counted(len(one['jobs']), 'job')} ({first} first)"
         yield Reason(f"{who}: {one['reason']}", f"minicluster why {name} {first.replace('ƒ', 'f')}")
 
 
@@ -134,7 +135,3 @@ def _where(job: Mapping[str, Any]) -> str:
     if not job["t_run"] or not end:
         return ""
     return f" after {duration(max(0.0, end - job['t_run']))}" + (f" on {job['nodes']}" if job["nodes"] else "")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

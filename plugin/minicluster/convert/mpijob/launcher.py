@@ -13,6 +13,7 @@ from minicluster.convert.mpijob.launch import Launch
 from minicluster.convert.mpijob.shell_calls import STARTERS, Call, Word, calls
 from minicluster.convert.part import Map, Part
 from minicluster.errors import ConvertError, SpecError
+from minicluster.plurals import counted
 from minicluster.render import resources
 
 SHELLS = ("sh", "bash", "dash", "ash", "zsh")
@@ -129,7 +130,7 @@ def _shape(launch: Launch, room: Slots) -> _Shape:
     else:
         nodes, most = 0, min(tasks, room.slots)
     if most > room.slots and not launch.may_exceed and not launch.cores:
-        asked = f"{tasks} tasks on {room.size} {'worker' if room.size == 1 else 'workers'}"
+        asked = f"{tasks} tasks on {counted(room.size, 'worker')}"
         raise ConvertError(f"mpirun has {asked} with {room.slots} slots each, and refuses that: raise slotsPerWorker")
     of_task = launch.cores or max(1, room.cpus // max(most, room.slots if not nodes else most))
     flags = [f"-c{of_task}"] if of_task > 1 else []
