@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster import tool
+from minicluster import signals, tool
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
 from minicluster.kube.kubectl_stream import Stream
 from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Channel, Object, Place
@@ -79,7 +79,7 @@ class Kubernetes(Place):
                 selector.register(stream, selectors.EVENT_READ)
             is_first = True  # the first look is due even when no time is left
             while True:
-                for key, _ in selector.select(every if is_first else self.left(every)):
+                for key in self._ready(selector, every if is_first else self.left(every)):
                     if _has_ended(key.fileobj):
                         yield
                         return
@@ -88,6 +88,17 @@ class Kubernetes(Place):
                 yield
                 if is_last:
                     return
+
+    def _ready(self, selector: selectors.BaseSelector, seconds: float) -> list[selectors.SelectorKey]:
+        """Return the watches that can be read, within some seconds, and before ``stop`` is set."""
+        found: list[selectors.SelectorKey] = []
+
+        def look(part: float) -> bool:
+            found.extend(key for key, _ in selector.select(part))
+            return bool(found or (self.stop and self.stop.is_set()))
+
+        signals.wait(look, seconds)
+        return found
 
     def run(self, pod: str, container: str, words: Sequence[str], *, has_input: bool = False) -> Channel:
         """Start a command in a container."""
