@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from minicluster.cluster.events import AGENT_REASONS, sizes_told
+from minicluster.cluster.events import sizes_told
 from minicluster.cluster.find import Found, broker_pods
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.reasons import with_reasons
@@ -27,17 +27,17 @@ from minicluster.picture.timeline import Timeline
 
 #: Seconds between two looks at Kubernetes, at least and at most
 FEED_PAUSE_SECONDS, FEED_IDLE_SECONDS = 1.0, 60.0
+#: What is said of an error that nobody expects
+OWN_ERROR = "the picture has an error of its own, please report it: {!r}"
 #: Seconds that a request has to end when the feed is closed
 CLOSE_SECONDS = 3.0
 
 
 def sizes(kube: KubePort, name: str) -> list[tuple[float, str]]:
     """Return when and how the agent has changed the size, as far as there are events, and the user may read them."""
-    found: list[tuple[float, str]] = []
-    for reason in AGENT_REASONS:
-        with suppress(KubernetesError):
-            found += sizes_told(kube.select("events", "", f"involvedObject.kind=Job,reason={reason}"), name)
-    return sorted(found)
+    with suppress(KubernetesError):
+        return sizes_told(kube.select("events", "", "involvedObject.kind=Job"), name)
+    return []
 
 
 class Reader:
@@ -88,6 +88,9 @@ class Feed:
             self._far.send(b"!")
         for thread in self._threads:
             thread.join(CLOSE_SECONDS)
+        if not any(thread.is_alive() for thread in self._threads):
+            for one in (self._near, self._far):
+                one.close()
 
     # Kubernetes -----------------------------------------------------------------------------------------------
 
@@ -105,6 +108,8 @@ class Feed:
                 self._fail(str(error))
             except MiniClusterError as error:
                 self._fail(f"Kubernetes does not tell how it is now: {error}")
+            except Exception as error:  # the thread must live on: the page would stand still without a word
+                self._fail(OWN_ERROR.format(error))
             self._stop.wait(RETRY_SECONDS)
 
     def _see(self, found: Found) -> None:
@@ -144,6 +149,8 @@ class Feed:
                 has_lead = self._talk()
             except (MiniClusterError, ValueError) as error:
                 self._silence = str(error)
+            except Exception as error:
+                self._fail(OWN_ERROR.format(error))
             if self._status:
                 self._status = ""
                 self._describe()

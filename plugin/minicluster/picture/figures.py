@@ -33,7 +33,6 @@ BAR_FIELDS = (
     "bottom",
     "top",
     "color",
-    "hatch",
     "id",
     "name",
     "status",
@@ -120,6 +119,16 @@ def _nodes() -> Any:
         top="top",
         fill_color="color",
         line_color="color",
+    )
+    # apart from the bars: a pattern takes long to draw
+    found.quad(
+        source=_source("hatches", "left", "right", "bottom", "top", "hatch"),
+        left="left",
+        right="right",
+        bottom="bottom",
+        top="top",
+        fill_color=None,
+        line_color=None,
         hatch_pattern="hatch",
         hatch_color="white",
         hatch_alpha=0.6,

@@ -7,7 +7,7 @@
   const jobs = new Map();
   let samples = [], told = {nodes: [], marks: [], sizes: [], rows: [], now: 0}, skew = 0;
   let sort = {key: "submit", down: true}, chosen = "", plots = null, setting = false, due = false, last = 0;
-  const ROW = 27, PAUSE = 500, ACTIVE = ["PENDING", "RUNNING"];
+  const ROW = 27, PAUSE = 500, HATCHED = 200, ACTIVE = ["PENDING", "RUNNING"];
 
   const now = () => config.live ? Date.now() / 1000 + skew : told.now;
   const make = (tag, text, kind) => {
@@ -109,7 +109,7 @@
           return;
         }
         const row = [job.run * 1000, Math.max(job.end || end, job.run + 0.02) * 1000, top + height, top, colour(job),
-          config.hatches[job.status] || "blank", job.id, job.name.slice(0, 200), job.status, job.cores,
+          job.id, job.name.slice(0, 200), job.status, job.cores,
           job.code === null ? "-" : job.code, job.nodes.slice(0, 200), attributes(job).slice(0, 300)];
         found.push(row);
         open = {row, y: node.y, lanes: node.lanes};
@@ -123,6 +123,8 @@
     const place = new Map(nodes.map((node, y) => [node.rank, {y, lanes: node.lanes}]));
     const rows = bars(place, colour);
     fill("bars", config.bars, rows);
+    const wrong = rows.filter((row) => config.hatches[row[7]]).slice(-HATCHED);
+    fill("hatches", ["left", "right", "bottom", "top", "hatch"], wrong.map((row) => [...row.slice(0, 4), config.hatches[row[7]]]));
     const markers = {size: "triangle", lead: "star", drain: "inverted_triangle", undrain: "circle"};
     const bottom = Math.max(1, nodes.length) - 0.5;
     const marks = told.marks.flatMap((mark) => (mark.ranks.length ? mark.ranks : [null]).map((rank) => [mark.t * 1000,
