@@ -53,6 +53,7 @@ class PageServer:
         finally:
             ticks.stop()
             server.stop()
+            await server.close_all_connections()
             self.pages.close()
 
     def stop(self) -> None:

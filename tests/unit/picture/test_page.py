@@ -82,10 +82,11 @@ def filled(served: Served, picture_lead: PictureLead, open_page: Open) -> tuple[
     """A page with three jobs, and the conversation that feeds it."""
     served.pages.show("mini")
     waits = {"state": "SCHED", "result": None, "t_run": None, "t_cleanup": None, "t_inactive": None, "ranks": None}
+    failed = {"result": "FAILED", "exit_code": 3, "ranks": "2", "nodes": "mini-2"}
     talk = picture_lead.begin(
         [
             job(1, name="first", t_submit=START - 3),
-            job(2, name="second", result="FAILED", exit_code=3, user={"sample": 7}, t_submit=START - 2),
+            job(2, name="second", user={"sample": 7}, t_submit=START - 2, **failed),
             job(3, name="third", t_submit=START - 1, **waits),
         ]
     )
@@ -160,23 +161,24 @@ def test_a_click_shows_the_job_its_command_and_its_output(filled: tuple[Page, An
 
 def test_the_pointer_on_a_bar_shows_the_job(filled: tuple[Page, Any]) -> None:
     page, _ = filled
-    page.select_option("#span", "0")
     where = page.evaluate(
-        """() => { const plot = Bokeh.documents.at(-1).get_model_by_name('nodes');
+        """async () => { const plot = Bokeh.documents.at(-1).get_model_by_name('nodes');
         const view = Bokeh.index.find_one_by_id(plot.id), bars = plot.renderers[0].data_source.data;
+        plot.x_range.setv({start: bars.left[1] - 9000, end: bars.right[1] + 9000});
+        await new Promise((done) => setTimeout(done, 100));
         const {left, top} = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame;
-        return [left + x_scale.compute((bars.left[1] + bars.right[1]) / 2), top + y_scale.compute(0)]; }"""
+        return [left + x_scale.compute((bars.left[1] + bars.right[1]) / 2), top + y_scale.compute(2)]; }"""
     )
-    # years lie between the job and now, so it has a few pixels at most
     page.mouse.move(where[0], where[1])
     page.mouse.move(where[0] + 1, where[1])
-    page.locator(".bk-Tooltip", has_text="job").first.wait_for()
+    page.locator(".bk-Tooltip", has_text="FAILED, exit code 3").first.wait_for()
 
 
 def test_hostile_texts_are_shown_as_they_are(served: Served, picture_lead: PictureLead, open_page: Open) -> None:
     served.pages.show("mini")
     long = "x" * 10_000
-    talk = picture_lead.begin([job(1, name=HOSTILE, user={HOSTILE: HOSTILE}), job(2, name=long)], problems=[HOSTILE])
+    rows = [job(1, name=HOSTILE, user={HOSTILE: HOSTILE}), job(2, name=long, ranks="2")]
+    talk = picture_lead.begin(rows, problems=[HOSTILE])
     talk.say(jobs=[{"number": 1, "command": HOSTILE}])
     page = open_page(served.pages.address("mini"))
     wait(page, rows=2, bars=2)
