@@ -28,6 +28,7 @@ from minicluster.commands import (
     shell,
     status,
     template,
+    top,
     wait,
     why,
 )
@@ -45,6 +46,7 @@ SECTIONS = {
         status,
         why,
         dashboard,
+        top,
         jobs,
         output,
         logs,

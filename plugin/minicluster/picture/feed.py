@@ -80,6 +80,12 @@ class Feed:
         for thread in self._threads:
             thread.start()
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is known how all is: from the lead, or that there is none."""
+        state = self.timeline.status.get("state")
+        return bool(state and (self._status or state not in ("Running", "Unknown")))
+
     def close(self) -> None:
         """Stop, and wait for the end of the requests."""
         self._stop.set()

@@ -43,6 +43,11 @@ class JobBook:
             del self._ended[number], self.jobs[number]
         return touched - set(gone), gone
 
+    def ranks(self, number: int) -> list[int]:
+        """Return the ranks on which a job runs."""
+        job = self.jobs[number]
+        return parse_idset(job.get("ranks") or "") if number in self._running else []
+
     def lost(self, rows: Iterable[Mapping[str, Any]], now: float) -> list[Row]:
         """Return changes for the active jobs that a full list of jobs lacks."""
         missing = sorted(self.active - {row["number"] for row in rows})

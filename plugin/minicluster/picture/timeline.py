@@ -3,6 +3,7 @@
 A pure model: it asks nobody, and knows no clock.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -60,12 +61,12 @@ class Timeline:
         self._gone += gone
         self._is_changed = True
 
-    def take_nodes(self, events: Iterable[Mapping[str, Any]], hosts: Sequence[str] = ()) -> None:
+    def take_nodes(self, events: Sequence[Mapping[str, Any]], hosts: Sequence[str] = ()) -> None:
         """Take events of nodes, and the names of all."""
-        is_late = not self.nodes.marks and not self.nodes.steps
         if hosts:
             self.nodes.take_hosts(hosts)
-        if self.nodes.take(events) and is_late:
+        last = self.samples[-1].t if self.samples else math.inf
+        if self.nodes.take(events) and min(event["t"] for event in events) < last:
             self._begin_curve()
         self._is_changed = True
 
