@@ -20,7 +20,7 @@ Row = dict[str, Any]
 SORTS = ("newest", "longest", "state", "name")
 BLOCKS = " ▁▂▃▄▅▆▇█"
 #: Columns of the labels of curves; seconds that these show
-LABEL_WIDTH_COLUMNS, SHOWN_SECONDS_OF_CURVES = 22, 600
+LABEL_WIDTH_COLUMNS, CURVE_SECONDS = 22, 600
 HELP = "q quit   s sort   ↑ ↓ choose   Enter look into the job   Esc back"
 
 
@@ -112,7 +112,7 @@ def _head(timeline: Timeline, now: float) -> Iterator[Text]:
 
 
 def _curves(timeline: Timeline, width: int, now: float) -> Iterator[Text]:
-    begin, columns = now - SHOWN_SECONDS_OF_CURVES, max(10, width - LABEL_WIDTH_COLUMNS)
+    begin, columns = now - CURVE_SECONDS, max(10, width - LABEL_WIDTH_COLUMNS)
     kinds = (("wait", 1, "yellow"), ("run", 2, "cyan"), ("cores in use", 3, "green"), ("nodes up", 4, "magenta"))
     for label, place, style in kinds:
         values = [(sample[0], float(sample[place] or 0)) for sample in timeline.samples]
@@ -128,7 +128,7 @@ def _nodes(timeline: Timeline, most: int) -> Iterator[Text]:
     for number in timeline.jobs.active:
         for rank in timeline.jobs.ranks(number):
             busy[rank] = busy.get(rank, 0) + 1
-    yield _line(("nodes", "bold"), f"  {len(rows)}: the last {SHOWN_SECONDS_OF_CURVES // 60} minutes are above")
+    yield _line(("nodes", "bold"), f"  {len(rows)}: the last {CURVE_SECONDS // 60} minutes are above")
     # those that are not well come first
     for row in sorted(rows, key=lambda row: row["state"] == "up")[:most]:
         tone = "" if row["state"] == "up" else "yellow"

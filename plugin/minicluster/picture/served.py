@@ -6,12 +6,12 @@ Bokeh brings, is imported in this module, which is therefore imported where a pa
 
 import asyncio
 import signal
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import PeriodicCallback
-from tornado.netutil import bind_sockets
 from tornado.web import Application
 
 from minicluster.errors import UsageError
@@ -36,13 +36,14 @@ class PageServer:
     async def run(self, port: int, ready: Callable[[], None], *, takes_signals: bool) -> None:
         """Serve until it is stopped. Raises UsageError if the port is taken."""
         try:
-            sockets = bind_sockets(port, LOCAL)
+            listener = socket.create_server((LOCAL, port))
         except OSError as error:
             raise UsageError(f"--port {port} can't be used: {error.strerror}: leave it out for a free one") from None
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self.pages.port = sockets[0].getsockname()[1]
+        listener.setblocking(False)
+        self.pages.port = listener.getsockname()[1]
         server = HTTPServer(self._application())
-        server.add_sockets(sockets)
+        server.add_socket(listener)
         ticks = PeriodicCallback(self.pages.tick, TICK_SECONDS * 1000)
         ticks.start()
         for number in (signal.SIGTERM, signal.SIGHUP) if takes_signals else ():
