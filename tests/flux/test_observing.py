@@ -119,7 +119,7 @@ def test_the_lead_tells_what_was_and_what_changes(observed: Observed) -> None:
 
 def test_the_lead_tells_the_command_and_the_output_of_a_job(observed: Observed) -> None:
     observed.until(has("early", "COMPLETED"))
-    observed.do("flux submit --quiet --job-name=talks -n1 sh -c 'seq 9000; echo err >&2; exit 3'")
+    observed.do("flux submit --quiet --job-name=talks -n1 sh -c 'seq 9000; sleep 1; echo err >&2; exit 3'")
     observed.until(has("talks", "FAILED"))
     name = by_name(observed.timeline)["talks"]["id"]
     boot, out = observed.folder / "boot", observed.folder / "out"
@@ -129,6 +129,6 @@ def test_the_lead_tells_the_command_and_the_output_of_a_job(observed: Observed) 
         assert time.monotonic() < end
         time.sleep(0.1)
     found = json.loads(out.read_text())
-    assert found["command"] == "sh -c seq 9000; echo err >&2; exit 3"
+    assert found["command"] == "sh -c seq 9000; sleep 1; echo err >&2; exit 3"
     assert (len(found["output"]) <= 20_000, "\n9000\n" in found["output"], "err\n" in found["output"]) == (True,) * 3
     assert found["job"]["result"] == "FAILED"

@@ -17,7 +17,7 @@ from minicluster.picture.answers import job_answer
 from minicluster.picture.feed import Feed
 
 #: Seconds between two pictures; that a picture for no terminal waits for the lead
-FRAME_SECONDS, FIRST_SECONDS = 1.0, 10.0
+DRAWN_SECONDS, FIRST_SECONDS = 1.0, 10.0
 #: Size of the picture where there is no terminal
 PLAIN_COLUMNS, PLAIN_LINES = 80, 40
 
@@ -74,7 +74,7 @@ class _Top:
         with keyboard.unseen(), terminal.full_screen(sys.stdout) as live:
             while True:
                 self._show(live)
-                pressed = keyboard.keys(FRAME_SECONDS)
+                pressed = keyboard.keys(DRAWN_SECONDS)
                 if "q" in pressed:
                     break
                 for key in pressed:

@@ -33,10 +33,13 @@ OWN_ERROR = "the picture has an error of its own, please report it: {!r}"
 CLOSE_SECONDS = 3.0
 
 
-def sizes(kube: KubePort, name: str) -> list[tuple[float, str]]:
+def sizes(kube: KubePort, found: Found) -> list[tuple[float, str]]:
     """Return when and how the agent has changed the size, as far as there are events, and the user may read them."""
+    # an earlier MiniCluster may have had the name
+    since = found.job.created.timestamp() if found.job else 0.0
     with suppress(KubernetesError):
-        return sizes_told(kube.select("events", "", "involvedObject.kind=Job"), name)
+        told = sizes_told(kube.select("events", "", "involvedObject.kind=Job"), found.name)
+        return [each for each in told if each[0] >= since]
     return []
 
 
@@ -119,7 +122,7 @@ class Feed:
             self._stop.wait(RETRY_SECONDS)
 
     def _see(self, found: Found) -> None:
-        told, now = sizes(self._kube, found.name), time.time()
+        told, now = sizes(self._kube, found), time.time()
         self._found = found
         with self.lock:
             if found.job:

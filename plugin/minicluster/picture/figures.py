@@ -118,7 +118,9 @@ def _nodes() -> Any:
         bottom="bottom",
         top="top",
         fill_color="color",
-        line_color="color",
+        line_color="white",
+        line_alpha=0.5,
+        line_width=0.5,
     )
     # apart from the bars: a pattern takes long to draw
     found.quad(

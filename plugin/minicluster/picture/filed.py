@@ -65,7 +65,7 @@ def of_cluster(kube: KubePort, name: str, most: int, say: Say) -> Timeline:
 
     timeline.take_status(document(snapshot(found, datetime.now(UTC), asked)))
     if found.job:
-        timeline.take_size(found.job.size, time.time(), sizes(kube, found.name))
+        timeline.take_size(found.job.size, time.time(), sizes(kube, found))
     return timeline
 
 

@@ -13,6 +13,7 @@ modules that it imports; ends with its standard input, or with ``once`` after th
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import os
@@ -29,14 +30,14 @@ from observed import ATTRIBUTES, change_of, described, hosts_of, of_nodes, place
 from replies import Replies
 from waiting import grouped, queue_problem, reasons
 
-#: Events of a job that tell how it goes (RFC 21)
-TOLD_EVENTS = ("submit", "depend", "priority", "alloc", "finish", "exception", "clean", "urgency")
+#: Events of a job that tell how it goes (RFC 21); the others would wake the program as often again
+TOLD_EVENTS = ("submit", "alloc", "finish", "exception", "clean", "urgency")
 #: Jobs of a reply; events of nodes that are told at most
 REPLY_JOBS, NODE_RECORDS = 500, 2000
 #: Seconds that changes are gathered, and between two looks at the status: after a change at least, without one
 GATHER_SECONDS, STATUS_SECONDS, OLD_STATUS_SECONDS = 0.5, 2.0, 60.0
 #: How many times as long as a look's CPU time the pause after it is
-STATUS_PAUSE_FACTOR = 250
+STATUS_PAUSE_FACTOR = 500
 
 
 def past(handle: Any, most: int) -> Iterator[dict[str, Any]]:
@@ -54,6 +55,24 @@ def past(handle: Any, most: int) -> Iterator[dict[str, Any]]:
         yield told(job)
 
 
+def earlier_nodes(handle: Any) -> list[dict[str, Any]]:
+    """Return the events of nodes before the lead's last start, whose journal begins anew."""
+    wanted = {"namespace": "primary", "key": "resource.eventlog", "flags": 0}
+    try:
+        text = base64.b64decode(handle.rpc("kvs.lookup", wanted).get()["val"]["data"]).decode(errors="replace")
+    except (OSError, KeyError, ValueError):
+        return []
+    events = [json.loads(line) for line in text.split("\n") if line]
+    # with each start Flux defines the resources anew
+    starts = [number for number, event in enumerate(events) if event["name"] == "resource-define"]
+    names = {"resource-define": "restart", "drain": "drain", "undrain": "undrain"}
+    return [
+        {"t": event["timestamp"], "event": names[event["name"]], **of_nodes(event.get("context", {}))}
+        for event in events[: starts[-1] if starts else None][-NODE_RECORDS:]
+        if event["name"] in names
+    ]
+
+
 class Observer:
     """Tells what changes."""
 
@@ -69,6 +88,7 @@ class Observer:
         """Open the streams, then tell the past; a job may be in both. Raises OSError."""
         self._stream("job-manager.events-journal", {"allow": dict.fromkeys(TOLD_EVENTS, 1)}, self._job_events)
         self._node_stream()
+        self.reply(nodes=earlier_nodes(self.handle))
         records = past(self.handle, most)
         while part := list(itertools.islice(records, REPLY_JOBS)):
             self.reply(jobs=part)

@@ -13,8 +13,8 @@ from job_record import REPORT_ATTRIBUTES, record
 from state import exit_code
 
 ATTRIBUTES = [*REPORT_ATTRIBUTES, "ncores"]
-#: The state of a job after an event (RFC 21)
-STATES = {"submit": "DEPEND", "depend": "PRIORITY", "priority": "SCHED", "alloc": "RUN", "finish": "CLEANUP"}
+#: The state of a job after an event (RFC 21); what it waits for at first is not told apart
+STATES = {"submit": "SCHED", "alloc": "RUN", "finish": "CLEANUP"}
 #: Characters of a command that are told
 COMMAND_CHARACTERS = 400
 
