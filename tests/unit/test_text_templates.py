@@ -141,7 +141,8 @@ def of_picture(text: str) -> None:
     config = picture.in_html({text: text})
     values = {"title": text, "style": "", "policy": text, "library": "", "script": "", "config": config}
     found = Parts(rendered(picture.__file__, "page.html.j2", **values))
-    assert (found.texts["title"], found.texts["name"].strip()) == (text, text.strip())
+    # what is after an element counts for it, too
+    assert (found.texts["title"].strip(), found.texts["name"].strip()) == (text.strip(), text.strip())
     assert (json.loads(found.texts["config"]), text in found.attributes["content"]) == ({text: text}, True)
     assert found.attributes["src"] == ["../bokeh.js", "../page.js"]
 
@@ -150,7 +151,7 @@ def of_index(text: str) -> None:
     rows = [{"name": text, "state": text, "size": text, "maxSize": text}]
     values = {"style": "", "place": text, "rows": rows, "trouble": text}
     found = Parts(rendered(picture.__file__, "index.html.j2", **values))
-    assert (found.texts["a"], found.texts["h1"].strip()) == (text, f"MiniClusters in {text}".strip())
+    assert (found.texts["a"].strip(), found.texts["h1"].strip()) == (text.strip(), f"MiniClusters in {text}".strip())
     assert f"{text}/" in found.attributes["href"]
 
 

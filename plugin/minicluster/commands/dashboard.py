@@ -23,11 +23,11 @@ from minicluster.picture.place import options_of
 @click.option("--host", "hosts", multiple=True, metavar="HOST[:PORT]", help="Another name by which a proxy is reached.")
 @click.option("--no-open", is_flag=True, help="Open no browser.")
 def command(name: str, namespace: str, context: str, port: int, hosts: tuple[str, ...], no_open: bool) -> None:
-    """Show a live page of the jobs and nodes of a MiniCluster, until Ctrl-C.
+    """Show the jobs and nodes of a MiniCluster on a live page.
 
-    Without NAME, the page lists the MiniClusters of the namespace. The page is on 127.0.0.1 alone; its address, on
-    standard output, has a random token: who knows it sees what you may see. It changes nothing, and adds nothing to
-    the cluster.
+    The page is there until Ctrl-C. Without NAME it lists the MiniClusters of the namespace. It is on 127.0.0.1 alone;
+    its address, on standard output, has a random token: who knows it sees what you may see. It changes nothing, and
+    adds nothing to the cluster.
 
     Needs Bokeh: pip install 'minicluster[dashboard]'. Uses kubectl, with the permissions of `minicluster status`, and
     `list` of events to know why the size changed.
