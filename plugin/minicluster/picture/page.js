@@ -126,9 +126,10 @@
     const wrong = rows.filter((row) => config.hatches[row[7]]).slice(-HATCHED);
     fill("hatches", ["left", "right", "bottom", "top", "hatch"], wrong.map((row) => [...row.slice(0, 4), config.hatches[row[7]]]));
     const markers = {size: "triangle", lead: "star", drain: "inverted_triangle", undrain: "circle"};
-    const bottom = Math.max(1, nodes.length) - 0.5;
+    // marks of the whole cluster have a row above the nodes
+    const bottom = Math.max(1, nodes.length) - 0.5, above = -0.5 - nodes.length * 0.025 - 0.1;
     const marks = told.marks.flatMap((mark) => (mark.ranks.length ? mark.ranks : [null]).map((rank) => [mark.t * 1000,
-      rank === null ? -0.5 : (place.get(rank) || {y: -0.5}).y, config.marks[mark.kind], markers[mark.kind], mark.kind,
+      rank === null ? above : (place.get(rank) || {y: above}).y, config.marks[mark.kind], markers[mark.kind], mark.kind,
       mark.text.slice(0, 300)]));
     fill("marks", ["x", "y", "color", "marker", "kind", "text"], marks);
     fill("lines", ["x", "y", "color"], marks.filter((row) => ["size", "lead"].includes(row[4]))
@@ -138,19 +139,21 @@
     fill("samples", ["t", "waiting", "running", "cores", "up"], curve.map((row) => [row[0] * 1000, ...row.slice(1)]));
     const sizes = lastSize ? [...told.sizes, [Math.max(end, lastSize[0]), lastSize[1]]] : [];
     fill("sizes", ["t", "size"], sizes.map(([t, size]) => [t * 1000, size]));
-    ranges(nodes, curve, sizes, bottom);
+    ranges(nodes, curve, sizes, bottom, above);
     document.body.dataset.bars = rows.length;
     document.body.dataset.marks = marks.length;
     drawLegend();
   }
 
-  function ranges(nodes, curve, sizes, bottom) {
+  function ranges(nodes, curve, sizes, bottom, top) {
     const most = (values, least) => values.reduce((a, b) => Math.max(a, b), least) * 1.1;
     const {nodes: above, queue: below} = plots;
-    above.y_range.setv({start: bottom, end: -0.6});
+    above.y_range.setv({start: bottom, end: 2 * top + 0.5});
+    above.left[0].ticker.desired_num_ticks = Math.min(40, nodes.length + 1);
     const names = nodes.map((node) => node.name.length > 40 ? node.name.slice(0, 39) + "…" : node.name);
     const left = 24 + 7 * names.reduce((a, b) => Math.max(a, b.length), 10);
-    above.left[0].major_label_overrides = new Map(names.map((name, y) => [y, name]));
+    const blank = Array.from({length: Math.ceil(-2 * top)}, (_, n) => [-1 - n, " "]);
+    above.left[0].major_label_overrides = new Map([...names.map((name, y) => [y, name]), ...blank]);
     for (const plot of [above, below]) if (plot.min_border_left !== left) plot.min_border_left = left;
     const height = Math.min(900, Math.max(config.height, 80 + 24 * nodes.length));
     if (above.height !== height) above.height = height;

@@ -13,7 +13,6 @@ modules that it imports; ends with its standard input, or with ``once`` after th
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import os
@@ -26,14 +25,16 @@ from flux import constants
 from flux.job import JobID
 from flux.job.list import job_list_id
 from history import History, folder
-from observed import ATTRIBUTES, change_of, described, hosts_of, of_nodes, placed, told
+from observed import ATTRIBUTES, NODE_RECORDS, change_of, described, earlier_nodes, hosts_of, of_nodes, placed, told
 from replies import Replies
 from waiting import grouped, queue_problem, reasons
 
 #: Events of a job that tell how it goes (RFC 21); the others would wake the program as often again
 TOLD_EVENTS = ("submit", "alloc", "finish", "exception", "clean", "urgency")
-#: Jobs of a reply; events of nodes that are told at most
-REPLY_JOBS, NODE_RECORDS = 500, 2000
+#: Jobs of a reply
+REPLY_JOBS = 500
+#: What Flux's list knows as well as the events, or better
+LISTED = ("number", "id", "name", "ntasks", "queue", "ranks", "nodes", "ncores")
 #: Seconds that changes are gathered, and between two looks at the status: after a change at least, without one
 GATHER_SECONDS, STATUS_SECONDS, OLD_STATUS_SECONDS = 0.5, 2.0, 60.0
 #: How many times as long as a look's CPU time the pause after it is
@@ -47,30 +48,18 @@ def past(handle: Any, most: int) -> Iterator[dict[str, Any]]:
     # in this order: a job that ends between the requests is in both
     active, inactive = (jobs(handle, state, ATTRIBUTES) for state in ("active", "inactive"))
     listed = {job["id"] for job in inactive}
-    count = sum(1 for number, _ in History(folder()) if number not in listed) if len(listed) < most else 0
+    count, users = 0, {}
+    for number, text in History(folder()):
+        if number in listed:
+            # a look-up of its attributes costs more
+            users[number] = json.loads(text).get("user")
+        else:
+            count += 1
     older = (json.loads(text) for number, text in History(folder()) if number not in listed)
     yield from itertools.islice(older, max(0, count + len(listed) - most), None)
     ended = sorted(inactive, key=lambda job: float(job["t_inactive"]))[-most:]
     for job in ended + [job for job in active if job["id"] not in listed]:
-        yield told(job)
-
-
-def earlier_nodes(handle: Any) -> list[dict[str, Any]]:
-    """Return the events of nodes before the lead's last start, whose journal begins anew."""
-    wanted = {"namespace": "primary", "key": "resource.eventlog", "flags": 0}
-    try:
-        text = base64.b64decode(handle.rpc("kvs.lookup", wanted).get()["val"]["data"]).decode(errors="replace")
-    except (OSError, KeyError, ValueError):
-        return []
-    events = [json.loads(line) for line in text.split("\n") if line]
-    # with each start Flux defines the resources anew
-    starts = [number for number, event in enumerate(events) if event["name"] == "resource-define"]
-    names = {"resource-define": "restart", "drain": "drain", "undrain": "undrain"}
-    return [
-        {"t": event["timestamp"], "event": names[event["name"]], **of_nodes(event.get("context", {}))}
-        for event in events[: starts[-1] if starts else None][-NODE_RECORDS:]
-        if event["name"] in names
-    ]
+        yield told(job, users.get(job["id"]))
 
 
 class Observer:
@@ -136,7 +125,9 @@ class Observer:
         except OSError:
             return  # Flux has forgotten it
         # state and times are those of the events, which may be newer
-        found = {key: told(job)[key] for key in ("number", "id", "name", "ntasks", "queue", "ranks", "nodes", "ncores")}
+        found = {
+            key: told(job, None)[key] for key in ("number", "id", "name", "ntasks", "queue", "ranks", "nodes", "ncores")
+        }
         self.changes.setdefault(job["id"], {}).update(found)
         self._wake()
 

@@ -5,6 +5,8 @@ A module of observe.py: runs with the view's Python, 3.8 or later.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 from typing import Any, Mapping
 
@@ -15,13 +17,13 @@ from state import exit_code
 ATTRIBUTES = [*REPORT_ATTRIBUTES, "ncores"]
 #: The state of a job after an event (RFC 21); what it waits for at first is not told apart
 STATES = {"submit": "SCHED", "alloc": "RUN", "finish": "CLEANUP"}
-#: Characters of a command that are told
-COMMAND_CHARACTERS = 400
+#: Characters of a command, and events of nodes, that are told at most
+COMMAND_CHARACTERS, NODE_RECORDS = 400, 2000
 
 
-def told(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a job that Flux has listed."""
-    return {**record(job, JobID(job["id"]).f58plain, None), "ncores": job.get("ncores")}
+def told(job: Mapping[str, Any], user: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the record of a job that Flux has listed, with the user's attributes."""
+    return {**record(job, JobID(job["id"]).f58plain, user), "ncores": job.get("ncores")}
 
 
 def described(jobspec: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,3 +80,21 @@ def hosts_of(resources: Mapping[str, Any] | None) -> list[str]:
     """Return the hostlists of a resource set, in the order of its ranks."""
     execution = (resources or {}).get("execution", {})
     return [str(each) for each in execution.get("nodelist") or ()]
+
+
+def earlier_nodes(handle: Any) -> list[dict[str, Any]]:
+    """Return the events of nodes before the lead's last start, whose journal begins anew."""
+    wanted = {"namespace": "primary", "key": "resource.eventlog", "flags": 0}
+    try:
+        text = base64.b64decode(handle.rpc("kvs.lookup", wanted).get()["val"]["data"]).decode(errors="replace")
+    except (OSError, KeyError, ValueError):
+        return []
+    events = [json.loads(line) for line in text.split("\n") if line]
+    # with each start Flux defines the resources anew
+    starts = [number for number, event in enumerate(events) if event["name"] == "resource-define"]
+    names = {"resource-define": "restart", "drain": "drain", "undrain": "undrain"}
+    return [
+        {"t": event["timestamp"], "event": names[event["name"]], **of_nodes(event.get("context", {}))}
+        for event in events[: starts[-1] if starts else None][-NODE_RECORDS:]
+        if event["name"] in names
+    ]
