@@ -13,6 +13,8 @@ from minicluster.render.hostlist import expand
 
 #: Marks, and steps of the number of nodes, that are kept; ranks that are named at most
 MARK_RECORDS, STEP_RECORDS, NAMED_NODES = 500, 4000, 10_000
+#: Two events of a start of the lead, in Flux's journal and in what is kept, are at most so far from each other
+SAME_START_SECONDS = 5.0
 
 
 class Mark(NamedTuple):
@@ -36,7 +38,7 @@ class NodeBook:
         self.marks: deque[Mark] = deque(maxlen=MARK_RECORDS)
         self.steps: deque[Step] = deque(maxlen=STEP_RECORDS)
         self._told: dict[tuple[float, str, str], None] = {}
-        self._starts = 0
+        self._starts: deque[float] = deque(maxlen=MARK_RECORDS)
 
     def use(self, ranks: str, hosts: str) -> None:
         """Note the nodes of a job."""
@@ -78,10 +80,10 @@ class NodeBook:
         elif what == "offline":
             # those that left as they should were drained before
             self.up.difference_update(ranks)
-        elif what == "restart":
+        elif what == "restart" and all(abs(when - known) > SAME_START_SECONDS for known in self._starts):
             self.up.clear()
-            self._starts += 1
-            again = "the lead started again" if self._starts > 1 else "Flux started"
+            self._starts.append(when)
+            again = "the lead started again" if len(self._starts) > 1 else "Flux started"
             self.marks.append(Mark(when, "lead", again))
         elif what in ("drain", "undrain"):
             text = f"{self._some(ranks)} {what}ed" + (f": {reason}" if reason else "")
