@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 #: Whether something is well, waits, or is wrong
 Tone = Literal["", "well", "waits", "wrong"]
 STYLES = {"": "", "well": "green", "waits": "yellow", "wrong": "red"}
+#: Seconds until something is looked at again
+LOOK_AGAIN_SECONDS = 0.1
 #: Columns of the bar of a wait
 BAR_COLUMNS = 20
 
@@ -106,6 +108,13 @@ def _console(file: IO[str], width: int | None = None) -> "Console":
         emoji=False,
         highlight=False,
     )
+
+
+def full_screen(file: IO[str]) -> "Live":
+    """Return what shows pictures on a whole terminal, which is as before at the end of its block."""
+    from rich.live import Live  # noqa: PLC0415 - see the top
+
+    return Live(console=_console(file), screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
 
 
 class Screen:

@@ -1,12 +1,14 @@
 """Templates: a hostile text stays data, whatever its hole is part of; the scripts among them are sound shell."""
 
 import configparser
+import json
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -19,6 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from minicluster.burst import machines
 from minicluster.errors import SpecError
+from minicluster.picture import page as picture
 from minicluster.render.load import load
 from minicluster.templates import rendered
 from support import ROOT
@@ -114,6 +117,49 @@ def of_screen(text: str) -> None:
     assert shown == ["$ a", *filter(None, text.splitlines())]
 
 
+class Parts(HTMLParser):
+    """What a browser would read: attributes by their names, and texts by the elements that they are in."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.attributes: dict[str, list[str]] = {}
+        self.texts: dict[str, str] = {}
+        self._inside = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._inside = dict(attrs).get("id") or tag
+        for name, value in attrs:
+            self.attributes.setdefault(name, []).append(value or "")
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self._inside] = self.texts.get(self._inside, "") + data
+
+
+def of_picture(text: str) -> None:
+    config = picture.in_html({text: text})
+    values = {"title": text, "style": "", "policy": text, "library": "", "script": "", "config": config}
+    found = Parts(rendered(picture.__file__, "page.html.j2", **values))
+    # what is after an element counts for it, too
+    assert (found.texts["title"].strip(), found.texts["name"].strip()) == (text.strip(), text.strip())
+    assert (json.loads(found.texts["config"]), text in found.attributes["content"]) == ({text: text}, True)
+    assert found.attributes["src"] == ["../bokeh.js", "../page.js"]
+
+
+def of_index(text: str) -> None:
+    rows = [{"name": text, "state": text, "size": text, "maxSize": text}]
+    values = {"style": "", "place": text, "rows": rows, "trouble": text}
+    found = Parts(rendered(picture.__file__, "index.html.j2", **values))
+    assert (found.texts["a"].strip(), found.texts["h1"].strip()) == (text.strip(), f"MiniClusters in {text}".strip())
+    assert f"{text}/" in found.attributes["href"]
+
+
+def of_opener(text: str) -> None:
+    found = Parts(rendered(picture.__file__, "open.html.j2", address=text))
+    assert found.attributes["content"] == [f"0; url={text}"]
+
+
 TEMPLATES: dict[str, Callable[[str], None]] = {
     "plugin/minicluster/burst/start.sh.j2": of_machine,
     "plugin/minicluster/burst/minicluster-burst.service.j2": of_unit,
@@ -125,6 +171,9 @@ TEMPLATES: dict[str, Callable[[str], None]] = {
     "benchmarks/table.md.j2": of_page,
     "tests/chart/fields.md.j2": of_spec,
     "tests/failures.md.j2": of_failures,
+    "plugin/minicluster/picture/page.html.j2": of_picture,
+    "plugin/minicluster/picture/index.html.j2": of_index,
+    "plugin/minicluster/picture/open.html.j2": of_opener,
     "tools/files.md.j2": of_files,
     "tools/screen.svg.j2": of_screen,
 }

@@ -18,6 +18,8 @@ SECTIONS = {
         "shell",
         "status",
         "why",
+        "dashboard",
+        "top",
         "jobs",
         "output",
         "logs",

@@ -2,13 +2,17 @@
 
 import json
 import time
+from pathlib import Path
 
 import click
 
 from minicluster import streams
 from minicluster.commands import options
+from minicluster.errors import UsageError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.reported import SHOWN_JOBS, find_jobs, table
+from minicluster.live.reported import SHOWN_JOBS, find_jobs, last, read_report, table
+from minicluster.picture.jobbook import PICTURE_JOBS
+from minicluster.picture.place import options_of
 
 
 @click.command("jobs")
@@ -16,18 +20,29 @@ from minicluster.live.reported import SHOWN_JOBS, find_jobs, table
 @click.option(
     "--count",
     type=click.IntRange(min=0),
-    default=SHOWN_JOBS,
-    show_default=True,
-    help="How many of the jobs that have ended: the last ones.",
+    help=f"How many of the jobs that have ended: the last {SHOWN_JOBS}, or {PICTURE_JOBS} with --html, by default.",
+)
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture of them to this file instead."
+)
+@click.option(
+    "--report",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read them from this report (report.path), and ask no cluster.",
 )
 @options.output
-def command(name: str, namespace: str, context: str, count: int, output: str) -> None:
+def command(
+    name: str, namespace: str, context: str, count: int | None, html: Path | None, report: Path | None, output: str
+) -> None:
     """List the jobs of a MiniCluster.
 
     The active ones, and the last of those that have ended.
 
     While the lead runs they are those of its queue, and those that Flux has forgotten. After the end they are read from
     the lead's log, which needs report.log; with report.path alone, the error names the file.
+
+    With --html the picture is a page that needs no network: the jobs on the nodes over time, the queue, and a table. It
+    needs Bokeh: pip install 'minicluster[dashboard]'.
 
     \b
     With -o json each job is a line. What a job doesn't have is null:
@@ -45,12 +60,33 @@ def command(name: str, namespace: str, context: str, count: int, output: str) ->
     \b
     Examples:
       minicluster jobs flux-sample
+      minicluster jobs flux-sample --html jobs.html
       minicluster jobs flux-sample -o json | jq -r 'select(.result == "FAILED").name'
     """
-    rows = find_jobs(Kubernetes(context, namespace), name, streams.say, count)
+    kubernetes = Kubernetes(context, namespace)
+    if html:
+        _write(kubernetes, name, html, PICTURE_JOBS if count is None else count, report, output)
+        return
+    most = SHOWN_JOBS if count is None else count
+    rows = last(read_report(report), most, streams.say) if report else find_jobs(kubernetes, name, streams.say, most)
     if output == "json":
         streams.write("".join(json.dumps(row) + "\n" for row in rows).encode())
     elif rows:
         streams.write(table(rows, time.time(), streams.width()).encode())
     else:
         streams.say(f"no jobs in {name}")
+
+
+def _write(kubernetes: Kubernetes, name: str, html: Path, most: int, report: Path | None, output: str) -> None:
+    """Write the picture. Raises UsageError for -o json; StateError, StatusError, OutputError, ToolError."""
+    if output == "json":
+        raise UsageError("--html writes a page: leave -o json out")
+    # Bokeh is installed where pictures are wanted
+    from minicluster.picture import filed  # noqa: PLC0415
+
+    found = (
+        filed.of_records(name, read_report(report), most)
+        if report
+        else filed.of_cluster(kubernetes, name, most, streams.say)
+    )
+    filed.write(html, found, options_of(kubernetes.namespace, kubernetes.context), streams.say)

@@ -152,6 +152,8 @@ def _ask(context: click.Context, *words: str) -> str:
 
 #: The argument NAME: a MiniCluster's own name, or its release's.
 cluster = click.argument("name", shell_complete=_names)
+#: The same; "" when it is not given.
+cluster_or_all = click.argument("name", default="", shell_complete=_names)
 
 
 def of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:

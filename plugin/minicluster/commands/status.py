@@ -85,6 +85,8 @@ def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
         else:
             streams.write(text.encode())
         if not watch:
+            if output != "json" and not error and streams.width():
+                streams.say(f"`minicluster dashboard {name}` shows it as a live page, `minicluster top {name}` here")
             return
         shown = True
         time.sleep(INTERVAL_SECONDS)

@@ -5,12 +5,13 @@ import os
 import re
 import selectors
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from minicluster import tool
+from minicluster import signals, tool
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
 from minicluster.kube.kubectl_stream import Stream
 from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Channel, Object, Place, Sight
@@ -93,12 +94,23 @@ class Kubernetes(Place):
                     return
                 before = sight
                 while before is sight:
-                    events, is_over = _reported(selector, self.left(every))
+                    events, is_over = _reported(partial(self._ready, selector), self.left(every))
                     found = after(sight, events) if events and not is_over else None
                     sight = found or self._sight(job, labels)
 
     def _sight(self, job: str, labels: str) -> Sight:
         return Sight(self.get("job", job), self.select("pods", labels))
+
+    def _ready(self, selector: selectors.BaseSelector, seconds: float) -> list[selectors.SelectorKey]:
+        """Return the watches that can be read, within some seconds, and before ``stop`` is set."""
+        found: list[selectors.SelectorKey] = []
+
+        def look(part: float) -> bool:
+            found.extend(key for key, _ in selector.select(part))
+            return bool(found or (self.stop and self.stop.is_set()))
+
+        signals.wait(look, seconds)
+        return found
 
     def run(self, pod: str, container: str, words: Sequence[str], *, has_input: bool = False) -> Channel:
         """Start a command in a container."""
@@ -163,16 +175,16 @@ def _ported() -> Iterator[None]:
         raise ported(error) from None
 
 
-def _reported(selector: selectors.BaseSelector, seconds: float) -> tuple[list[bytes], bool]:
-    """Wait for events of watches; return their lines, and whether a watch has ended.
+def _reported(ready: Callable[[float], list[selectors.SelectorKey]], seconds: float) -> tuple[list[bytes], bool]:
+    """Wait for events of the watches that ``ready`` returns; return their lines, and whether a watch has ended.
 
     One step of a start is several changes, so those that come close together are one.
     """
     found: list[bytes] = []
     end = time.monotonic() + seconds
-    while ready := selector.select(max(0.0, end - time.monotonic())):
+    while keys := ready(max(0.0, end - time.monotonic())):
         end = end if found else time.monotonic() + SAME_SECONDS
-        for key, _ in ready:
+        for key in keys:
             if (data := _read(key.fileobj)) is None:
                 return found, True
             found += key.data.take(data)

@@ -26,6 +26,8 @@ QUESTIONS = {
     "status": Limit(20, "waiting"),
     "jobs": Limit(20, "job_report"),
     "why of a job": Limit(20, "explain"),
+    "picture": Limit(60, "observe"),
+    "job of a picture": Limit(20, "detail"),
     "events of a job": Limit(20),
     "log of a broker": Limit(20),
     "job of a client": Limit(20, "mine"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from minicluster import streams
 from minicluster.errors import OutputError, StateError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live import plot, results
+from minicluster.live import plot, results, sizes_page
 from minicluster.live.lookup import Cluster
 from minicluster.live.results import Results
 from minicluster.live.single_job import run_job
@@ -18,7 +18,7 @@ from minicluster.release.oneshot import Oneshot
 from minicluster.streams import Say
 from minicluster.terminal import Share, Step, Told, wrong
 
-PLOT = "wall-time.png"
+PLOT, REPORT_PAGE = "wall-time.png", "report.html"
 
 
 @dataclass(frozen=True)
@@ -135,3 +135,7 @@ def _draw(found: Results, say: Say) -> None:
         plot.draw(found.records(), found.folder / PLOT)
     except ImportError:
         say("no plot: matplotlib is not installed")
+    try:
+        sizes_page.draw(found.records(), found.folder / REPORT_PAGE)
+    except ImportError:
+        say("no report.html: pip install 'minicluster[dashboard]'")

@@ -2,18 +2,19 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from minicluster import lines
+from minicluster import lines, streams
 from minicluster.cluster.find import Found
 from minicluster.cluster.job import recorded
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.states import JOB_TONES, of_job
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
-from minicluster.errors import KubernetesError, StateError, one_line
+from minicluster.errors import KubernetesError, StateError, UsageError, one_line
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
@@ -27,8 +28,8 @@ Row = dict[str, Any]
 JOB_LINE, COUNT_LINE = "minicluster-job: ", re.compile(r"minicluster-jobs: (\d+)$")
 #: The line that says that the report lacks jobs
 MISSING = re.compile(r"minicluster: (\d+ jobs are missing in the report: .*)$")
-#: Prints the jobs. Takes BOOT and a number, and a program on its standard input
-ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0" "$1"'
+#: Asks a program that comes on standard input. Takes BOOT, and the program's words
+ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0" "$@"'
 #: Jobs that have ended, of which as many are shown as `flux jobs -a` does
 SHOWN_JOBS = 1000
 #: The most characters of a name or a list of nodes
@@ -58,6 +59,11 @@ def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS)
         raise StateError(f"{found.name} is {': '.join(filter(None, state))}; {_where(kubernetes, found)}")
     if count > len(rows):
         say(f"the log of the lead has {len(rows)} of the {count} jobs of its report")
+    return last(rows, most, say)
+
+
+def last(rows: Sequence[Row], most: int, say: Say) -> list[Row]:
+    """Return the active jobs of a report and the last ``most`` of the others, by their ids; tell of earlier ones."""
     # in a report those that have ended come first
     earlier = max(0, sum(row["state"] == "INACTIVE" for row in rows) - most)
     _tell(say, 0, earlier, most)
@@ -125,13 +131,24 @@ def reported(log: Iterable[str]) -> tuple[list[Row], int | None, str]:
     return rows, count, missing
 
 
+def read_report(path: Path) -> list[Row]:
+    """Return the jobs of a report: the file of report.path, or lines of a lead's log. Raises UsageError."""
+    with path.open("rb") as file:
+        text = streams.read(file).decode(errors="replace")
+    found = (_row(line[max(0, line.find("{")) :]) for line in lines.split(text))
+    rows = [row for row in found if row]
+    if not rows:
+        raise UsageError(f"{path} has no report of jobs: give the file of report.path, or a log with report.log")
+    return rows
+
+
 def _row(text: str) -> Row | None:
     """Return the job in a line; None for a line that is not ours."""
     try:
         found = json.loads(text)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and {"id", "state", "result", "t_run"} <= found.keys() else None
+    return found if isinstance(found, dict) and {"id", "number", "state", "result", "t_run"} <= found.keys() else None
 
 
 def _where(kubernetes: KubePort, found: Found) -> str:

@@ -29,11 +29,12 @@ class Row(NamedTuple):
 def table(found: Mapping[str, Any], width: int = 0) -> str:
     """Return a document as a text for people; in colours, and fitted, for a terminal of a ``width``."""
     if width:
-        return _coloured(_rows(found), width)
-    return "".join(f"{_plain(row, WIDTH_COLUMNS)}\n" for row in _rows(found))
+        return _coloured(rows_of(found), width)
+    return "".join(f"{_plain(row, WIDTH_COLUMNS)}\n" for row in rows_of(found))
 
 
-def _rows(found: Mapping[str, Any]) -> Iterator[Row]:
+def rows_of(found: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield what is shown of a document."""
     version = f", Flux {found['flux']}" if found["flux"] else ""
     yield Row("MiniCluster", f"{found['name']}, namespace {found['namespace']}, age {duration(found['age'])}{version}")
     yield Row("State", ": ".join(filter(None, [found["state"], found["why"]])), CLUSTER_TONES.get(found["state"], ""))

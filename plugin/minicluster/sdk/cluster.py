@@ -22,6 +22,7 @@ from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
 from minicluster.sdk.lead_command import run_on_lead
 from minicluster.sdk.lead_wait import wait_for_lead
 from minicluster.sdk.log_lines import lines_of
+from minicluster.sdk.pictured import Pictured
 from minicluster.sdk.release import CreateOptions
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.result import Result
@@ -32,7 +33,7 @@ from minicluster.streams import Say, aloud
 __all__ = ["MiniCluster"]
 
 
-class MiniCluster:
+class MiniCluster(Pictured):
     """A MiniCluster that runs, or starts; `create` or `connect` make one.
 
     As a context manager it deletes at the end a MiniCluster that it created, but not one that it connected to. All
@@ -218,6 +219,7 @@ class MiniCluster:
 
     def close(self) -> None:
         """Leave the MiniCluster as it is. Its jobs go on, but the futures of unfinished jobs raise ClosedError."""
+        self._close_page()
         self._session.close(f"{self.name} was closed before this was over")
         self._kube.close()
 

@@ -107,7 +107,7 @@ class JobLost(JobError):  # noqa: N818 - what happened
 MEANT: tuple[tuple[type[MiniClusterError] | tuple[type[MiniClusterError], ...], type[SdkError]], ...] = (
     ((errors.DeadlineError, LateError), WaitTimeoutError),
     (errors.EndError, EndedError),
-    (errors.ChoiceError, ArgumentError),
+    ((errors.ChoiceError, errors.UsageError), ArgumentError),
     (errors.StatusError, NotFoundError),
     ((errors.ToolError, errors.SpecError), ReleaseError),
 )

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 from minicluster.cluster.states import of_job
 from minicluster.sdk.exceptions import ArgumentError, JobFailed, SdkError
 from minicluster.sdk.finished import FinishedJob
+from minicluster.sdk.pictured import as_html
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class Job:
     def status(self) -> str:
         """The word of `minicluster jobs`: pending, running, completed, failed, canceled or timeout."""
         return of_job(self.state.upper(), self.result.upper()).lower()
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        rows = {"job": self.id, "name": self.name, "state": self.status, "why": self.waits, "nodes": self.nodes}
+        return as_html({**rows, "exit code": self.exit_code, "seconds": round(self.runtime, 1) or None})
 
 
 class JobOptions(TypedDict, total=False):
@@ -146,6 +152,14 @@ class JobFuture(Future[FinishedJob]):
             self.set_running_or_notify_cancel()
         self._cancel_job()
         return True
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows; it waits for nothing."""
+        error = self.exception(0) if self.done() and not self.cancelled() else None
+        state = "canceled" if self.cancelled() else "running" if self.running() else "pending"
+        if self.done() and not self.cancelled():
+            state = str(error) if error else "completed"
+        return as_html({"job": self.id, "state": state, "why": self.waits})
 
     def accept(self, name: str) -> None:
         """Note the id."""

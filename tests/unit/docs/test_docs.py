@@ -75,7 +75,10 @@ def test_each_dependency_has_its_reasons() -> None:
     _, _, text = (ROOT / "docs/architecture.md").read_text().partition("## Dependencies\n")
     rows = re.findall(r"^\| ([\w-]+) \|", text.partition("\n## ")[0], re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["sdk"]]
+    needed = [
+        *project["dependencies"],
+        *(each for extra in ("sdk", "dashboard") for each in project["optional-dependencies"][extra]),
+    ]
     assert rows == ["package", *(re.split("[>=<]", each)[0] for each in needed)]
 
 

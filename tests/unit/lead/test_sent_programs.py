@@ -11,6 +11,12 @@ from minicluster.pod import without_comments
     ("program", "modules"),
     [
         ("burst_need", ["saved", "offers", "state", "changes", "need", "pending"]),
+        (
+            "detail",
+            [
+                *("unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "explain"),
+            ],
+        ),
         ("distribute", []),
         ("ending", ["saved", "offers", "state", "requeue"]),
         (
@@ -19,6 +25,10 @@ from minicluster.pod import without_comments
         ),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),
         ("mine", ["history"]),
+        (
+            "observe",
+            ["history", "saved", "offers", "state", "job_record", "observed", "replies", "unmet", "waiting"],
+        ),
         ("printed", ["history", "output_events"]),
         # remote.py has no reasons where the lead's pod lacks what waiting.py imports
         (

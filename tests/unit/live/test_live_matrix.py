@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import signal
 import sys
 import time
@@ -152,7 +153,7 @@ def test_a_matrix_runs_each_size_and_leaves_its_results(lab: Lab) -> None:
     record = json.loads((run / "record.json").read_text())
     assert [event["name"] for event in record["events"]] == ["submit", "clean"]
     names = {path.name for path in lab.results.rglob("*") if path.is_file()}
-    files = {"output.txt", "record.json", "values.yaml", "given.yaml", "results.csv"}
+    files = {"output.txt", "record.json", "values.yaml", "given.yaml", "results.csv", "report.html"}
     assert names - {"wall-time.png"} == files
     given = {"size": 2, "maxSize": 2, "tasks": 0, "containers": [{"command": ["work", "a b"]}]}
     assert yaml.safe_load((lab.results / "size-2" / "given.yaml").read_text()) == given
@@ -278,6 +279,14 @@ def test_a_plot_is_drawn_with_matplotlib(lab: Lab) -> None:
     pytest.importorskip("matplotlib")
     lab.matrix()
     assert (lab.results / "wall-time.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_page_has_the_times_by_size(lab: Lab) -> None:
+    lab.matrix()
+    page = (lab.results / "report.html").read_text()
+    labels = [re.escape(json.dumps(label)) for label in ("wall time, s", "speed-up", "efficiency")]
+    assert all(re.search(label, page) for label in labels)
+    assert not re.search(r'<(script|link)[^>]* (src|href)="', page)
 
 
 @pytest.mark.parametrize(

@@ -189,3 +189,11 @@ def test_json_is_the_same_on_a_terminal(kubectl: Kubectl, words: tuple[str, ...]
     code += "finally:\n    assert 'rich' not in sys.modules"
     seen = look([sys.executable, "-c", code], kubectl.environment)
     assert seen.raw.decode().replace("\r\n", "\n") == piped.out
+
+
+def test_status_names_the_pictures_on_a_terminal_alone(kubectl: Kubectl) -> None:
+    kubectl.tool("sh", f"read -r program; echo '{json.dumps([SETTINGS, flux()])}'")
+    shown = "`minicluster dashboard mini` shows it as a live page, `minicluster top mini` here"
+    seen = run(kubectl, "status", "mini", columns=120)
+    assert (seen.code, seen.last[-1]) == (0, f"minicluster: {shown}")
+    assert "dashboard" not in kubectl.run("status", "mini").err

@@ -1,0 +1,70 @@
+"""``minicluster dashboard``: a live page of the jobs and nodes of a MiniCluster, on this machine."""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import click
+
+from minicluster import streams
+from minicluster.commands import options
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.live.listing import find_all
+from minicluster.live.lookup import find
+from minicluster.picture import figures, opened
+from minicluster.picture.place import options_of
+
+
+@click.command("dashboard")
+@options.cluster_or_all
+@options.namespace("Its namespace; by default the current one.")
+@options.context()
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Its port on 127.0.0.1; by default a free one.")
+@click.option("--host", "hosts", multiple=True, metavar="HOST[:PORT]", help="Another name by which a proxy is reached.")
+@click.option("--no-open", is_flag=True, help="Open no browser.")
+def command(name: str, namespace: str, context: str, port: int, hosts: tuple[str, ...], no_open: bool) -> None:
+    """Show the jobs and nodes of a MiniCluster on a live page.
+
+    The page is there until Ctrl-C. Without NAME it lists the MiniClusters of the namespace. It is on 127.0.0.1 alone;
+    its address, on standard output, has a random token: who knows it sees what you may see. It changes nothing, and
+    adds nothing to the cluster.
+
+    Needs Bokeh: pip install 'minicluster[dashboard]'. Uses kubectl, with the permissions of `minicluster status`, and
+    `list` of events to know why the size changed.
+
+    A proxy such as jupyter-server-proxy needs --host with the name by which your browser reaches it.
+
+    \b
+    Examples:
+      minicluster dashboard flux-sample
+      minicluster dashboard -n lab --port 8080 --no-open
+    """
+    figures.check()
+    kubernetes = Kubernetes(context, namespace)
+    own = find(kubernetes, name).name if name else ""
+    # Bokeh's server is imported where it is used
+    from minicluster.picture.pages import Pages  # noqa: PLC0415
+    from minicluster.picture.served import PageServer  # noqa: PLC0415
+
+    pages = Pages(
+        kubernetes,
+        where=options_of(namespace, context),
+        hosts=hosts,
+        listing=lambda: find_all(kubernetes, False, datetime.now(UTC)),
+    )
+    files = []
+
+    def ready() -> None:
+        if own:
+            pages.show(own)
+        address = pages.address(own)
+        streams.write(f"{address}\n".encode())
+        streams.say("the page is there until Ctrl-C")
+        files.append(None if no_open else opened.open_page(address))
+
+    try:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(PageServer(pages).run(port, ready, takes_signals=True))
+    finally:
+        for file in files:
+            opened.remove(file)

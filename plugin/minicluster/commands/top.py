@@ -1,0 +1,127 @@
+"""``minicluster top``: the jobs and nodes of a MiniCluster on a whole terminal."""
+
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
+from typing import Any
+
+import click
+
+from minicluster import lines, streams, terminal
+from minicluster.commands import options
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.live.lookup import find
+from minicluster.picture import keyboard
+from minicluster.picture.answers import job_answer
+from minicluster.picture.feed import Feed
+
+#: Seconds between two pictures; that a picture for no terminal waits for the lead
+DRAWN_SECONDS, FIRST_SECONDS = 1.0, 10.0
+#: Size of the picture where there is no terminal
+PLAIN_COLUMNS, PLAIN_LINES = 80, 40
+
+
+@click.command("top")
+@options.of_cluster
+def command(name: str, namespace: str, context: str) -> None:
+    """Show the jobs and nodes of a MiniCluster on the terminal.
+
+    It takes the whole terminal until q: the queue, the nodes and the size over the last ten minutes, what happened,
+    and the jobs. Keys sort the jobs, and show one with the end of its output. Without a terminal it prints one picture,
+    as plain text.
+
+    Uses kubectl, with the permissions of `minicluster status`, and `list` of events to know why the size changed.
+
+    \b
+    Example:
+      minicluster top flux-sample
+    """
+    kubernetes = Kubernetes(context, namespace)
+    with suppress(KeyboardInterrupt), closing(Feed(kubernetes, find(kubernetes, name).name)) as feed:
+        if terminal.is_terminal(sys.stdout) and terminal.is_terminal(sys.stdin):
+            _Top(kubernetes, feed).run()
+        else:
+            _print(feed)
+
+
+def _print(feed: Feed) -> None:
+    """Print one picture as plain text."""
+    # rich is imported where it draws
+    from minicluster.picture.lookover import Chosen, screen  # noqa: PLC0415
+
+    end = time.monotonic() + FIRST_SECONDS
+    while not feed.is_complete and time.monotonic() < end:
+        time.sleep(terminal.LOOK_AGAIN_SECONDS)
+    with feed.lock:
+        feed.timeline.changes(time.time())
+        text = screen(feed.timeline, Chosen(place=-1), PLAIN_COLUMNS, PLAIN_LINES, time.time()).plain
+    shown = [line.rstrip() for line in lines.split(text)[:-1]]
+    streams.write(("\n".join(shown).rstrip("\n") + "\n").encode())
+
+
+class _Top:
+    """The picture on a terminal, and what a person has chosen."""
+
+    def __init__(self, kubernetes: Kubernetes, feed: Feed) -> None:
+        from minicluster.picture.lookover import SORTS, Chosen  # noqa: PLC0415 - see _print
+
+        self.kubernetes, self.feed, self.sorts = kubernetes, feed, SORTS
+        self.chosen, self.pool = Chosen(), ThreadPoolExecutor(1)
+        self.asked: Future[dict[str, Any]] | None = None
+
+    def run(self) -> None:
+        """Show it until q."""
+        with keyboard.unseen(), terminal.full_screen(sys.stdout) as live:
+            while True:
+                self._show(live)
+                pressed = keyboard.keys(DRAWN_SECONDS)
+                if "q" in pressed:
+                    break
+                for key in pressed:
+                    self._take(key)
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+    def _show(self, live: Any) -> None:
+        from minicluster.picture.lookover import screen  # noqa: PLC0415 - see _print
+
+        if self.asked and self.asked.done():
+            self.chosen = self.chosen._replace(detail=_told(self.asked.result(), self.chosen.detail or ()))
+            self.asked = None
+        width, height = live.console.size
+        with self.feed.lock:
+            self.feed.timeline.changes(time.time())
+            found = screen(self.feed.timeline, self.chosen, width, height, time.time())
+        live.update(found, refresh=True)
+
+    def _take(self, key: str) -> None:
+        """Do what a key says."""
+        chosen = self.chosen
+        if key == "s":
+            self.chosen = chosen._replace(sort=self.sorts[(self.sorts.index(chosen.sort) + 1) % len(self.sorts)])
+        elif key in ("up", "down", "page up", "page down"):
+            step = {"up": -1, "down": 1, "page up": -10, "page down": 10}[key]
+            last = len(self.feed.timeline.jobs.jobs) - 1
+            self.chosen = chosen._replace(place=max(0, min(last, chosen.place + step)))
+        elif key == "escape":
+            self.chosen, self.asked = chosen._replace(detail=None), None
+        elif key == "enter" and chosen.detail is None:
+            self._look()
+
+    def _look(self) -> None:
+        """Ask the lead about the chosen job."""
+        from minicluster.picture.lookover import jobs_of  # noqa: PLC0415 - see _print
+
+        with self.feed.lock:
+            found = jobs_of(self.feed.timeline, self.chosen.sort, time.time())[self.chosen.place :][:1]
+        for job in found:
+            title = f"job {job['id']} ({job.get('name') or '-'})"
+            self.chosen = self.chosen._replace(detail=[title, "asking the lead …"])
+            self.asked = self.pool.submit(job_answer, self.kubernetes, self.feed.timeline.name, job["id"])
+
+
+def _told(answer: dict[str, Any], detail: Any) -> list[str]:
+    """Return the lines about a job."""
+    output = lines.split(answer.get("output", ""))
+    found = [answer["error"]] if "error" in answer else [*answer["why"], f"command: {answer['command']}"]
+    return [*detail[:1], *found, *(["output:", *output] if output else [])]

@@ -1,0 +1,54 @@
+"""detail.py ID: a job as a page shows it: what explain.py says, its ``command``, and the end of its ``output``.
+
+Given to `flux python -c` by picture/answers.py. Runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import deque
+from typing import Any
+
+import flux
+from explain import main as explained
+from flux.job import JobID, job_kvs_lookup
+from output_events import OUTPUT_KEY, data_of, events, lookup
+
+#: The end of an output that is told; characters of a command
+END_BYTES, SHOWN_COMMAND_CHARACTERS = 20_000, 4000
+
+
+def end_of_output(handle: Any, job: int) -> str:
+    """Return the end of what a job has printed; "" where Flux has no output of it."""
+    try:
+        found = events(lookup(handle, job, OUTPUT_KEY))
+    except OSError:
+        return ""
+    kept = deque()  # type: deque[bytes]
+    size = 0
+    for event in found:
+        for _, data in data_of(event["name"], event.get("context", {})):
+            kept.append(data)
+            size += len(data)
+            while size - len(kept[0]) > END_BYTES:
+                size -= len(kept.popleft())
+    return b"".join(kept)[-END_BYTES:].decode(errors="replace")
+
+
+def main(text: str) -> dict[str, Any]:
+    """Return what is known of a job. Raises OSError; ValueError for a text that is no id."""
+    found, handle, number = explained(text), flux.Flux(), int(JobID(text))
+    try:
+        jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec") or {}
+    except OSError:
+        jobspec = {}
+    words = [str(word) for task in jobspec.get("tasks", ())[:1] for word in task["command"]]
+    return {**found, "command": " ".join(words)[:SHOWN_COMMAND_CHARACTERS], "output": end_of_output(handle, number)}
+
+
+if __name__ == "__main__":
+    try:
+        print(json.dumps(main(sys.argv[1])))
+    except ValueError:
+        print(json.dumps({"error": "no id"}))

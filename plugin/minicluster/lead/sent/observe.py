@@ -1,0 +1,236 @@
+"""observe.py MOST [once]: tells a client of all jobs and nodes, as they are and as they change, for a picture.
+
+Writes JSON objects, each on a line: ``ready`` with Flux's version; the ``jobs`` that there are, of those that have
+ended the last MOST; their changes, also as ``jobs``; ``nodes``, the events of nodes; ``status``, which is what
+`minicluster status` asks for; ``past`` when all of the past was told; and signs of life. A job is a record of
+job_record.py, or the part of it that has changed, with its ``number``. It also has ``ncores``, and ``command`` as far
+as Flux told it.
+
+It sleeps until Flux's journals have something. What costs more, the status, is at most a part of a core. Sent with the
+modules that it imports; ends with its standard input, or with ``once`` after the past. Runs with the view's Python,
+3.8 or later.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import time
+from typing import Any, Iterator, Mapping
+
+import flux
+from flux import constants
+from flux.job import JobID
+from flux.job.list import job_list_id
+from history import History, folder
+from observed import ATTRIBUTES, NODE_RECORDS, change_of, described, earlier_nodes, hosts_of, of_nodes, placed, told
+from replies import Replies
+from waiting import grouped, queue_problem, reasons
+
+#: Events of a job that tell how it goes (RFC 21); the others would wake the program as often again
+TOLD_EVENTS = ("submit", "alloc", "finish", "exception", "clean", "urgency")
+#: Jobs of a reply
+REPLY_JOBS = 500
+#: What Flux's list knows as well as the events, or better
+LISTED = ("number", "id", "name", "ntasks", "queue", "ranks", "nodes", "ncores")
+#: Seconds that changes are gathered, and between two looks at the status: after a change at least, without one
+GATHER_SECONDS, STATUS_SECONDS, OLD_STATUS_SECONDS = 0.5, 2.0, 60.0
+#: How many times as long as a look's CPU time the pause after it is
+STATUS_PAUSE_FACTOR = 500
+
+
+def past(handle: Any, most: int) -> Iterator[dict[str, Any]]:
+    """Yield the records of the last jobs that have ended, then of the others. Raises OSError."""
+    from state import jobs
+
+    # in this order: a job that ends between the requests is in both
+    active, inactive = (jobs(handle, state, ATTRIBUTES) for state in ("active", "inactive"))
+    listed = {job["id"] for job in inactive}
+    count, users = 0, {}
+    for number, text in History(folder()):
+        if number in listed:
+            # a look-up of its attributes costs more
+            users[number] = json.loads(text).get("user")
+        else:
+            count += 1
+    older = (json.loads(text) for number, text in History(folder()) if number not in listed)
+    yield from itertools.islice(older, max(0, count + len(listed) - most), None)
+    ended = sorted(inactive, key=lambda job: float(job["t_inactive"]))[-most:]
+    for job in ended + [job for job in active if job["id"] not in listed]:
+        yield told(job, users.get(job["id"]))
+
+
+class Observer:
+    """Tells what changes."""
+
+    def __init__(self, handle: Any, reply: Replies) -> None:
+        """Take a handle and what writes."""
+        self.handle, self.reply = handle, reply
+        self.changes: dict[int, dict[str, Any]] = {}
+        self.is_changed, self.next_look = True, 0.0
+        self.nodes: tuple[str, Mapping[str, str]] | None = None
+        self.timer: Any = None  #: while changes are gathered
+
+    def begin(self, most: int) -> None:
+        """Open the streams, then tell the past; a job may be in both. Raises OSError."""
+        self._stream("job-manager.events-journal", {"allow": dict.fromkeys(TOLD_EVENTS, 1)}, self._job_events)
+        self._node_stream()
+        self.reply(nodes=earlier_nodes(self.handle))
+        records = past(self.handle, most)
+        while part := list(itertools.islice(records, REPLY_JOBS)):
+            self.reply(jobs=part)
+        self.look()
+        self.reply(past=True)
+
+    def _stream(self, topic: str, payload: Mapping[str, Any], then: Any) -> None:
+        def receive(future: Any) -> None:
+            then(future.get())
+            future.reset()
+            self._wake()
+
+        self.handle.rpc(topic, payload, 0, constants.FLUX_RPC_STREAMING).then(receive)
+
+    def _node_stream(self) -> None:
+        from offers import watch_nodes
+
+        topic, payload = watch_nodes()
+        has_journal = topic == "resource.journal"
+        # before flux-core 0.72 the looks find what has changed
+        self.nodes = None if has_journal else ("", {})
+        self._stream(topic, payload, self._node_events if has_journal else lambda _: None)
+
+    def _job_events(self, found: Mapping[str, Any]) -> None:
+        for event in found["events"]:
+            # Flux before 0.61 names the job beside each event
+            job, entry = (event["id"], event["entry"]) if "entry" in event else (found["id"], event)
+            change = self.changes.setdefault(job, {"number": job, "id": JobID(job).f58plain})
+            change.update(change_of(entry))
+            self._fill(change, entry["name"], found)
+
+    def _fill(self, change: dict[str, Any], event: str, found: Mapping[str, Any]) -> None:
+        """Add what Flux tells beside an event, or ask for it: an older one tells less."""
+        if event == "submit" and found.get("jobspec"):
+            change.update(described(found["jobspec"]))
+        elif event == "alloc" and found.get("R"):
+            change.update(placed(found["R"]))
+        elif event in ("submit", "alloc"):
+            asked = job_list_id(self.handle, change["number"], ATTRIBUTES)
+            asked.then(self._listed)
+
+    def _listed(self, future: Any) -> None:
+        try:
+            job = future.get()["job"]
+        except OSError:
+            return  # Flux has forgotten it
+        # state and times are those of the events, which may be newer
+        found = {
+            key: told(job, None)[key] for key in ("number", "id", "name", "ntasks", "queue", "ranks", "nodes", "ncores")
+        }
+        self.changes.setdefault(job["id"], {}).update(found)
+        self._wake()
+
+    def _node_events(self, found: Mapping[str, Any]) -> None:
+        events = [
+            {"t": event["timestamp"], "event": event["name"], **of_nodes(event.get("context", {}))}
+            for event in found["events"][-NODE_RECORDS:]
+        ]
+        hosts = hosts_of(found.get("R"))
+        if events or hosts:
+            self.reply(nodes=events, **({"hosts": hosts} if hosts else {}))
+
+    def _wake(self) -> None:
+        self.is_changed = True
+        if self.timer is None:
+            # Flux's timers work once
+            self.timer = self.handle.timer_watcher_create(GATHER_SECONDS, self._tell)
+            self.timer.start()
+
+    def _tell(self, *_: Any) -> None:
+        self.timer.stop()
+        self.timer = None
+        changes, self.changes = self.changes, {}
+        if changes:
+            self.reply(jobs=[*changes.values()])
+
+    def look_again(self, *_: Any) -> None:
+        """Tell the status, if it may have changed and it is time."""
+        now = time.monotonic()
+        if now >= self.next_look and (self.is_changed or now >= self.next_look + OLD_STATUS_SECONDS):
+            self.look()
+
+    def look(self) -> None:
+        """Tell the status. Raises OSError."""
+        import state
+
+        used, self.is_changed = time.process_time(), False
+        path = os.path.join(os.environ.get("MINICLUSTER_HOME", ""), "minicluster/agent.json")  # noqa: PTH118 - a text
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            settings = json.load(file)
+        summary = state.summary(self.handle)
+        summary.update(waiting=grouped(reasons(self.handle)), queue_problem=queue_problem(self.handle))
+        self.reply(status=[settings, summary])
+        if self.nodes is not None:
+            self._compare(summary)
+        pause = max(STATUS_SECONDS, STATUS_PAUSE_FACTOR * (time.process_time() - used))
+        self.next_look = time.monotonic() + pause
+
+    def _compare(self, summary: Mapping[str, Any]) -> None:
+        """Tell how nodes differ from the look before, where Flux has no journal of them."""
+        from state import parse_idset, to_idset
+
+        online, drained = self.nodes or ("", {})
+        before, now, when = set(parse_idset(online)), set(parse_idset(summary["online"])), time.time()
+        events = [{"t": when, "event": "online", "ranks": to_idset(now - before)}] if now - before else []
+        events += [{"t": when, "event": "offline", "ranks": to_idset(before - now)}] if before - now else []
+        for rank, reason in summary["drained"].items():
+            events += [{"t": when, "event": "drain", "ranks": rank, "reason": reason}] if rank not in drained else []
+        gone = ",".join(rank for rank in drained if rank not in summary["drained"])
+        events += [{"t": when, "event": "undrain", "ranks": gone}] if gone else []
+        self.nodes = summary["online"], summary["drained"]
+        if events:
+            self.reply(nodes=events)
+
+
+def end_with_input(handle: Any) -> Any:
+    """Return a watcher that ends the program with its standard input."""
+
+    def readable(*_: Any) -> None:
+        if not os.read(0, 1 << 16):
+            handle.reactor_stop()
+
+    return handle.fd_watcher_create(0, readable, constants.FLUX_POLLIN)
+
+
+def main(most: str, *words: str) -> None:
+    """Tell until nobody listens."""
+    handle = flux.Flux()
+    reply = Replies(handle)
+    # a broker that has just come back lacks modules
+    handle.rpc("state-machine.wait").get()
+    reply(ready=handle.attr_get("version"))
+    observer = Observer(handle, reply)
+    observer.begin(int(most))
+    looks = handle.timer_watcher_create(STATUS_SECONDS, observer.look_again, repeat=STATUS_SECONDS)
+    with end_with_input(handle), looks:
+        if "once" in words:
+            finish(handle, reply)
+        else:
+            handle.reactor_run()
+
+
+def finish(handle: Any, reply: Replies) -> None:
+    """Let the streams tell what they have, and write all of it."""
+    with handle.timer_watcher_create(2 * GATHER_SECONDS, lambda *_: handle.reactor_stop()):
+        handle.reactor_run()
+    os.set_blocking(reply.file, True)
+    while reply.rest:
+        del reply.rest[: os.write(reply.file, reply.rest)]
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)  # the client is gone; a flush would complain

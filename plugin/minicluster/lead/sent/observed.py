@@ -1,0 +1,100 @@
+"""What Flux's events say of jobs and nodes, as changes of their records.
+
+A module of observe.py: runs with the view's Python, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from typing import Any, Mapping
+
+from flux.job import JobID
+from job_record import REPORT_ATTRIBUTES, record
+from state import exit_code
+
+ATTRIBUTES = [*REPORT_ATTRIBUTES, "ncores"]
+#: The state of a job after an event (RFC 21); what it waits for at first is not told apart
+STATES = {"submit": "SCHED", "alloc": "RUN", "finish": "CLEANUP"}
+#: Characters of a command, and events of nodes, that are told at most
+COMMAND_CHARACTERS, NODE_RECORDS = 400, 2000
+
+
+def told(job: Mapping[str, Any], user: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the record of a job that Flux has listed, with the user's attributes."""
+    return {**record(job, JobID(job["id"]).f58plain, user), "ncores": job.get("ncores")}
+
+
+def described(jobspec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a jobspec says of a job: its name, command and attributes."""
+    task = jobspec["tasks"][0]
+    command = [str(word) for word in task["command"]]
+    name = jobspec["attributes"].get("system", {}).get("job", {}).get("name")
+    words = " ".join(command)
+    return {
+        "name": name or os.path.basename(command[0]),  # noqa: PTH119 - a text
+        "command": words if len(words) <= COMMAND_CHARACTERS else f"{words[:COMMAND_CHARACTERS]}…",
+        "user": jobspec["attributes"].get("user"),
+    }
+
+
+def placed(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where a job runs, by its resource set (RFC 20)."""
+    from state import by_rank, to_idset
+
+    cores = by_rank(resources)
+    nodes = ",".join(resources["execution"].get("nodelist") or ())
+    return {"ranks": to_idset(cores), "nodes": nodes, "ncores": sum(number for number, _ in cores.values())}
+
+
+def change_of(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an event changes in a job's record."""
+    name, when, context = event["name"], event["timestamp"], event.get("context", {})
+    found: dict[str, Any] = {"state": STATES[name]} if name in STATES else {}
+    if name == "submit":
+        found.update(t_submit=when, urgency=context.get("urgency"))
+    elif name == "urgency":
+        found["urgency"] = context.get("urgency")
+    elif name == "alloc":
+        found["t_run"] = when
+    elif name == "finish":
+        found.update(t_cleanup=when, exit_code=exit_code(context["status"]))
+    elif name == "exception" and context.get("severity") == 0:
+        found["exception"] = ": ".join(filter(None, [context["type"], context.get("note")]))
+    elif name == "clean":
+        found.update(state="INACTIVE", t_inactive=when)
+    return found
+
+
+def of_nodes(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ranks and reason of an event of nodes."""
+    ranks = str(context.get("idset", context.get("ranks", ""))).strip("[]")
+    found: dict[str, Any] = {"ranks": ranks}
+    if context.get("reason"):
+        found["reason"] = str(context["reason"])
+    return found
+
+
+def hosts_of(resources: Mapping[str, Any] | None) -> list[str]:
+    """Return the hostlists of a resource set, in the order of its ranks."""
+    execution = (resources or {}).get("execution", {})
+    return [str(each) for each in execution.get("nodelist") or ()]
+
+
+def earlier_nodes(handle: Any) -> list[dict[str, Any]]:
+    """Return the events of nodes before the lead's last start, whose journal begins anew."""
+    wanted = {"namespace": "primary", "key": "resource.eventlog", "flags": 0}
+    try:
+        text = base64.b64decode(handle.rpc("kvs.lookup", wanted).get()["val"]["data"]).decode(errors="replace")
+    except (OSError, KeyError, ValueError):
+        return []
+    events = [json.loads(line) for line in text.split("\n") if line]
+    # with each start Flux defines the resources anew
+    starts = [number for number, event in enumerate(events) if event["name"] == "resource-define"]
+    names = {"resource-define": "restart", "drain": "drain", "undrain": "undrain"}
+    return [
+        {"t": event["timestamp"], "event": names[event["name"]], **of_nodes(event.get("context", {}))}
+        for event in events[: starts[-1] if starts else None][-NODE_RECORDS:]
+        if event["name"] in names
+    ]

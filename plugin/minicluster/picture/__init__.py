@@ -1,0 +1,1 @@
+"""A MiniCluster as a picture: its jobs, nodes and sizes over time, on a live page, in an HTML file, on a terminal."""

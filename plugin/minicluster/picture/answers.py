@@ -1,0 +1,29 @@
+"""What a picture tells of one job, which the lead is asked for: why it is so, its command, the end of its output."""
+
+import json
+import time
+from typing import Any
+
+from minicluster.errors import ChoiceError, MiniClusterError
+from minicluster.kube.port import KubePort
+from minicluster.lead import ask
+from minicluster.lead.program import BOOT
+from minicluster.live.lookup import find
+from minicluster.live.reported import ASK
+from minicluster.live.why import job_in_words
+
+
+def job_answer(kube: KubePort, name: str, job: str) -> dict[str, Any]:
+    """Return what a page shows of a job: ``why`` in sentences, its ``command`` and ``output``, or an ``error``."""
+    try:
+        found = find(kube, name)
+        if 0 not in found.pods:
+            raise ChoiceError(f"{name} has no lead now: what the page shows is all that is known")
+        known = json.loads(ask.ask(kube, found.pods[0], "job of a picture", ("sh", "-c", ASK, BOOT, job)))
+    except (MiniClusterError, ValueError) as error:
+        return {"error": str(error)}
+    if "error" in known or not known["job"]:
+        return {"error": f"{name} has no job {job} any more"}
+    sizes = {"": found.job.size if found.job else 0} | {group.name: group.size for group in found.groups}
+    why = [text for text, _ in job_in_words(name, {**known, "said": []}, sizes, time.time())]
+    return {"why": why, "command": known["command"], "output": known["output"]}

@@ -1,0 +1,188 @@
+"""Feeds a timeline: by a conversation with the lead, and by a watch of the Job and its pods, until it is stopped."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from minicluster.cluster.events import sizes_told
+from minicluster.cluster.find import Found, broker_pods
+from minicluster.cluster.pods import Pod
+from minicluster.cluster.reasons import with_reasons
+from minicluster.errors import AbsentError, KubernetesError, MiniClusterError
+from minicluster.kube.port import KubePort
+from minicluster.lead import ask
+from minicluster.lead.conversation import Conversation
+from minicluster.lead.program import first_line
+from minicluster.live.document import document
+from minicluster.live.lookup import Cluster, find
+from minicluster.live.snapshot import snapshot
+from minicluster.outage import RETRY_SECONDS
+from minicluster.picture.jobbook import PICTURE_JOBS
+from minicluster.picture.timeline import Timeline
+
+#: Seconds between two looks at Kubernetes, at least and at most
+FEED_PAUSE_SECONDS, FEED_IDLE_SECONDS = 1.0, 60.0
+#: What is said of an error that nobody expects
+OWN_ERROR = "the picture has an error of its own, please report it: {!r}"
+#: Seconds that a request has to end when the feed is closed
+CLOSE_SECONDS = 3.0
+
+
+def sizes(kube: KubePort, found: Found) -> list[tuple[float, str]]:
+    """Return when and how the agent has changed the size, as far as there are events, and the user may read them."""
+    # an earlier MiniCluster may have had the name
+    since = found.job.created.timestamp() if found.job else 0.0
+    with suppress(KubernetesError):
+        told = sizes_told(kube.select("events", "", "involvedObject.kind=Job"), found.name)
+        return [each for each in told if each[0] >= since]
+    return []
+
+
+class Reader:
+    """Reads what observe.py tells into a timeline."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        """Begin with the past, which comes first."""
+        self.timeline = timeline
+        self.status = ""  #: the last one, as `read_answer` takes it
+        self._past: list[Mapping[str, Any]] | None = []
+
+    def take(self, told: Mapping[str, Any], now: float) -> None:
+        """Take an object."""
+        if "jobs" in told and self._past is not None:
+            self._past += told["jobs"]
+        elif "jobs" in told:
+            self.timeline.take_jobs(told["jobs"])
+        if "past" in told and self._past is not None:
+            self.timeline.take_past(self._past, now)
+            self._past = None
+        if "nodes" in told:
+            self.timeline.take_nodes(told["nodes"], told.get("hosts", ()))
+        if "status" in told:
+            self.status = json.dumps(told["status"])
+
+
+class Feed:
+    """Feeds a timeline in threads of its own; who reads the timeline holds the lock."""
+
+    def __init__(self, kube: KubePort, name: str) -> None:
+        """Begin to feed the timeline of a MiniCluster, which is given by its own name."""
+        self.lock, self.timeline = threading.Lock(), Timeline(name)
+        self._stop, self._look = threading.Event(), threading.Event()
+        self._kube = kube.within(None, self._stop)
+        self._near, self._far = socket.socketpair()
+        self._near.setblocking(False)
+        self._found: Found | None = None
+        self._status, self._silence = "", "it was not asked yet"
+        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._watch, self._listen)]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is known how all is: from the lead, or that there is none."""
+        state = self.timeline.status.get("state")
+        return bool(state and (self._status or state not in ("Running", "Unknown")))
+
+    def close(self) -> None:
+        """Stop, and wait for the end of the requests."""
+        self._stop.set()
+        self._look.set()
+        with suppress(OSError):
+            self._far.send(b"!")
+        for thread in self._threads:
+            thread.join(CLOSE_SECONDS)
+        if not any(thread.is_alive() for thread in self._threads):
+            for one in (self._near, self._far):
+                one.close()
+
+    # Kubernetes -----------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Look at the objects whenever they may have changed."""
+        name = self.timeline.name
+        while not self._stop.is_set():
+            try:
+                for _ in self._kube.sights(name, broker_pods(name), FEED_IDLE_SECONDS):
+                    if self._stop.is_set():
+                        return
+                    self._see(with_reasons(self._kube, find(self._kube, name)))
+                    self._stop.wait(FEED_PAUSE_SECONDS)
+            except AbsentError as error:
+                self._fail(str(error))
+            except MiniClusterError as error:
+                self._fail(f"Kubernetes does not tell how it is now: {error}")
+            except Exception as error:  # the thread must live on: the page would stand still without a word
+                self._fail(OWN_ERROR.format(error))
+            self._stop.wait(RETRY_SECONDS)
+
+    def _see(self, found: Found) -> None:
+        told, now = sizes(self._kube, found), time.time()
+        self._found = found
+        with self.lock:
+            if found.job:
+                self.timeline.take_size(found.job.size, now, told)
+        self._look.set()
+        self._describe()
+
+    def _fail(self, trouble: str) -> None:
+        with self.lock:
+            self.timeline.take_status({}, trouble)
+
+    def _describe(self) -> None:
+        """Give the timeline the status by all that is known."""
+        if self._found is None:
+            return
+
+        def asked(_: Pod) -> str:
+            if not self._status:
+                raise ask.SilentError(self._silence)
+            return self._status
+
+        found = document(snapshot(self._found, datetime.now(UTC), asked))
+        with self.lock:
+            self.timeline.take_status(found)
+
+    # the lead -------------------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        """Talk to the lead whenever there is one."""
+        while not self._stop.is_set():
+            has_lead = True
+            try:
+                has_lead = self._talk()
+            except (MiniClusterError, ValueError) as error:
+                self._silence = str(error)
+            except Exception as error:
+                self._fail(OWN_ERROR.format(error))
+            if self._status:
+                self._status = ""
+                self._describe()
+            if has_lead:
+                self._stop.wait(RETRY_SECONDS)
+            else:
+                # Kubernetes tells when it comes
+                self._look.clear()
+                self._look.wait(FEED_IDLE_SECONDS)
+
+    def _talk(self) -> bool:
+        """Talk to the lead until it is stopped; return False if there is none. Raises KubernetesError, BrokenError."""
+        lead = Cluster(self._kube, self.timeline.name).read_lead()
+        if not (lead and lead.is_ready):
+            return False
+        words = ask.program_words(lead, str(PICTURE_JOBS))
+        with closing(self._kube.run(lead.pod.name, lead.pod.runner, words, has_input=True)) as channel:
+            conversation, reader = Conversation(channel, first_line("observe")), Reader(self.timeline)
+            while not self._stop.is_set():
+                for reply in conversation.replies(self._near):
+                    with self.lock:
+                        reader.take(reply, time.time())
+                if reader.status not in ("", self._status):
+                    self._status = reader.status
+                    self._describe()
+        return True

@@ -1,0 +1,191 @@
+"""The plots of a picture, drawn by Bokeh: the jobs on the nodes, and below them the queue, over the same time.
+
+page.js fills their sources, which it finds by name. Bokeh is imported here alone, and only when a picture is made.
+"""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from minicluster.errors import ToolError
+
+#: The extra of this package that has Bokeh
+INSTALL_BOKEH = "pip install 'minicluster[dashboard]'"
+#: Colours that people with any kind of colour blindness tell apart (Okabe and Ito); those that are wrong have a pattern
+COLOURS = {
+    "PENDING": "#999999",
+    "RUNNING": "#56b4e9",
+    "COMPLETED": "#009e73",
+    "FAILED": "#d55e00",
+    "CANCELED": "#e69f00",
+    "TIMEOUT": "#cc79a7",
+    "LOST": "#000000",
+}
+#: Patterns of Bokeh, by state
+HATCHES = {"FAILED": "x", "TIMEOUT": "/", "CANCELED": "-", "LOST": "x"}
+#: Colours of the marks, by kind
+MARKS = {"size": "#0072b2", "drain": "#d55e00", "undrain": "#009e73", "lead": "#cc79a7"}
+#: The least pixels of the plots
+NODES_PIXELS, QUEUE_PIXELS = 200, 220
+BAR_FIELDS = (
+    "left",
+    "right",
+    "bottom",
+    "top",
+    "color",
+    "id",
+    "name",
+    "status",
+    "cores",
+    "code",
+    "node",
+    "user",
+)
+_HOVER = [
+    ("job", "@id"),
+    ("name", "@name"),
+    ("state", "@status, exit code @code"),
+    ("nodes", "@node, @cores cores"),
+    ("attributes", "@user"),
+]
+
+
+def check() -> None:
+    """Raise ToolError if Bokeh is missing."""
+    if not importlib.util.find_spec("bokeh"):
+        raise ToolError(f"the picture needs Bokeh, which is not installed: {INSTALL_BOKEH}")
+
+
+def script() -> Path:
+    """Return the file with Bokeh's JavaScript, which is part of its package. Raises ToolError without Bokeh."""
+    check()
+    import bokeh  # noqa: PLC0415 - see the top
+
+    return Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js"
+
+
+def plots() -> dict[str, Any]:
+    """Return the empty plots, as `Bokeh.embed.embed_item` takes them."""
+    from bokeh.embed import json_item  # noqa: PLC0415 - see the top
+    from bokeh.layouts import column  # noqa: PLC0415
+
+    nodes = _nodes()
+    queue = _queue(nodes.x_range)
+    found: dict[str, Any] = json_item(column(nodes, queue, sizing_mode="stretch_width"))  # type: ignore[assignment]
+    return found
+
+
+def _source(name: str, *columns: str) -> Any:
+    from bokeh.models import ColumnDataSource  # noqa: PLC0415 - see the top
+
+    return ColumnDataSource({each: [] for each in columns}, name=name)
+
+
+def _figure(name: str, height: int, **options: Any) -> Any:
+    from bokeh.models import DatetimeTickFormatter  # noqa: PLC0415 - see the top
+    from bokeh.plotting import figure  # noqa: PLC0415
+
+    found = figure(
+        name=name,
+        height=height,
+        sizing_mode="stretch_width",
+        x_axis_type="datetime",
+        tools="xpan,xwheel_zoom,xbox_zoom,reset",
+        active_drag="xpan",
+        output_backend="canvas",
+        min_border_left=110,
+        lod_threshold=None,
+        **options,
+    )
+    found.xaxis.formatter = DatetimeTickFormatter(
+        seconds="%H:%M:%S", minsec="%H:%M:%S", minutes="%H:%M", hourmin="%H:%M", hours="%H:%M", days="%m-%d"
+    )
+    found.toolbar.logo = None
+    return found
+
+
+def _nodes() -> Any:
+    from bokeh.models import BasicTicker, HoverTool, Range1d  # noqa: PLC0415 - see the top
+
+    found = _figure("nodes", NODES_PIXELS, x_range=Range1d(start=0, end=1), y_range=Range1d(start=1, end=0))
+    found.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
+    found.ygrid.visible = False
+    source = _source("bars", *BAR_FIELDS)
+    bars = found.quad(
+        source=source,
+        left="left",
+        right="right",
+        bottom="bottom",
+        top="top",
+        fill_color="color",
+        line_color="white",
+        line_alpha=0.5,
+        line_width=0.5,
+    )
+    # apart from the bars: a pattern takes long to draw
+    found.quad(
+        source=_source("hatches", "left", "right", "bottom", "top", "hatch"),
+        left="left",
+        right="right",
+        bottom="bottom",
+        top="top",
+        fill_color=None,
+        line_color=None,
+        hatch_pattern="hatch",
+        hatch_color="white",
+        hatch_alpha=0.6,
+    )
+    marks = found.scatter(
+        source=_source("marks", "x", "y", "color", "marker", "kind", "text"),
+        x="x",
+        y="y",
+        size=13,
+        marker="marker",
+        fill_color="color",
+        line_color="white",
+    )
+    found.add_tools(HoverTool(renderers=[bars], tooltips=_HOVER))
+    found.add_tools(HoverTool(renderers=[marks], tooltips=[("", "@text")]))
+    found.segment(
+        source=_source("lines", "x", "y", "color"), x0="x", x1="x", y0=-0.5, y1="y", color="color", line_dash="dotted"
+    )
+    return found
+
+
+def _queue(x_range: Any) -> Any:
+    from bokeh.models import HoverTool, LinearAxis, Range1d  # noqa: PLC0415 - see the top
+
+    found = _figure("queue", QUEUE_PIXELS, x_range=x_range, y_range=Range1d(start=0, end=1))
+    found.xaxis.axis_label = "time (UTC)"
+    found.yaxis.axis_label = "jobs, cores"
+    found.extra_y_ranges = {"nodes": Range1d(start=0, end=1)}
+    found.add_layout(LinearAxis(y_range_name="nodes", axis_label="nodes"), "right")
+    samples = _source("samples", "t", "waiting", "running", "cores", "up")
+    sizes = _source("sizes", "t", "size")
+    styles: dict[str, dict[str, Any]] = {
+        "waiting": {"color": COLOURS["CANCELED"], "line_width": 2},
+        "running": {"color": COLOURS["RUNNING"], "line_width": 2},
+        "cores": {"color": COLOURS["COMPLETED"], "line_dash": "dashed"},
+        "up": {"color": COLOURS["TIMEOUT"], "line_width": 2, "y_range_name": "nodes"},
+    }
+    labels = {"waiting": "jobs that wait", "running": "jobs that run", "cores": "cores in use", "up": "nodes up"}
+    for key, style in styles.items():
+        line = found.step(source=samples, x="t", y=key, mode="after", legend_label=labels[key], **style)
+        if key == "waiting":
+            tips = [("waiting", "@waiting"), ("running", "@running"), ("cores", "@cores"), ("nodes up", "@up")]
+            found.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
+    found.step(
+        source=sizes,
+        x="t",
+        y="size",
+        mode="after",
+        legend_label="size",
+        color=MARKS["size"],
+        line_width=2,
+        line_dash="dotdash",
+        y_range_name="nodes",
+    )
+    found.legend.orientation = "horizontal"
+    found.add_layout(found.legend[0], "above")
+    found.legend.padding, found.legend.label_text_font_size = 2, "12px"
+    return found

@@ -1,0 +1,78 @@
+"""A picture as a file: of a MiniCluster as it is now, or of the records of its jobs."""
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from minicluster import lines, streams
+from minicluster.cluster.find import Found
+from minicluster.cluster.reasons import with_reasons
+from minicluster.cluster.without_flux import state_without_flux
+from minicluster.kube.port import KubePort
+from minicluster.lead import ask
+from minicluster.lead.program import BOOT
+from minicluster.live.document import document
+from minicluster.live.lookup import find, refusals
+from minicluster.live.reported import ASK, find_jobs
+from minicluster.live.snapshot import snapshot
+from minicluster.picture import figures, page
+from minicluster.picture.feed import Reader, sizes
+from minicluster.picture.timeline import Timeline
+from minicluster.streams import Say
+from minicluster.terminal import well
+
+
+def write(path: Path, timeline: Timeline, where: str, say: Say) -> None:
+    """Write a picture as a page. Raises OutputError, and ToolError without Bokeh."""
+    shown = timeline.snapshot(time.time())
+    streams.write_file(path, page.as_file(timeline.name, where, shown), 0o644)
+    say(well(f"wrote {path} with {len(shown['jobs'])} jobs"))
+
+
+def of_records(name: str, rows: Iterable[Mapping[str, Any]], most: int) -> Timeline:
+    """Return the picture that records of jobs give."""
+    timeline = Timeline(name, most)
+    timeline.take_past([*rows], time.time())
+    return timeline
+
+
+def of_cluster(kube: KubePort, name: str, most: int, say: Say) -> Timeline:
+    """Return the picture of a MiniCluster: from its lead, or after the end from the report in the lead's log.
+
+    Raises StateError if its jobs can't be known, StatusError.
+    """
+    figures.check()
+    with refusals():
+        found = with_reasons(kube, find(kube, name))
+    timeline, status = Timeline(found.name, most), ""
+    why = ""
+    if state_without_flux(found, datetime.now(UTC)) is None:
+        try:
+            with refusals():
+                status = _ask(kube, found, most, timeline)
+        except ask.SilentError as error:
+            why = error.reason
+    if not status:
+        timeline.take_past(find_jobs(kube, name, say, most), time.time())
+
+    def asked(_: object) -> str:
+        if not status:
+            raise ask.SilentError(why)
+        return status
+
+    timeline.take_status(document(snapshot(found, datetime.now(UTC), asked)))
+    if found.job:
+        timeline.take_size(found.job.size, time.time(), sizes(kube, found))
+    return timeline
+
+
+def _ask(kube: KubePort, found: Found, most: int, timeline: Timeline) -> str:
+    """Let the lead tell what it knows; return its status. Raises what `ask` raises."""
+    reader = Reader(timeline)
+    text = ask.ask(kube, found.pods[0], "picture", ("sh", "-c", ASK, BOOT, str(most), "once"))
+    for line in lines.split(text):
+        reader.take(json.loads(line), time.time())
+    return reader.status

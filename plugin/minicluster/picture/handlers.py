@@ -1,0 +1,173 @@
+"""What the server of live pages answers: to requests that came to our name, from our pages, with the token alone."""
+
+import asyncio
+import hmac
+from collections.abc import Sequence
+from typing import Any
+
+from tornado.web import HTTPError, RequestHandler
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from minicluster import streams
+from minicluster.errors import MiniClusterError
+from minicluster.picture import figures, page
+from minicluster.picture.answers import job_answer
+from minicluster.picture.pages import Pages, Shown
+from minicluster.templates import rendered
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; "
+    "font-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": PAGE_POLICY,
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Guarded(RequestHandler):
+    """Answers only requests that came to our name, from our pages, with the token."""
+
+    def initialize(self, pages: Pages) -> None:
+        """Take the pages."""
+        self.pages = pages
+
+    def set_default_headers(self) -> None:
+        """Set what each answer has."""
+        self.clear_header("Server")
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+
+    def prepare(self) -> None:
+        """Refuse what is not for us. A wrong token is as good as no page."""
+        origin, site = (self.request.headers.get(each, "") for each in ("Origin", "Sec-Fetch-Site"))
+        token = self.path_args[0] if self.path_args else ""
+        if not self.pages.is_own_host(self.request.host) or (origin and not self.pages.is_own_origin(origin)):
+            self._refuse(403)
+        elif not hmac.compare_digest(token.encode(), self.pages.token.encode()):
+            self._refuse(404)
+        elif site == "cross-site" and self.request.headers.get("Sec-Fetch-Mode") != "navigate":
+            self._refuse(403)
+
+    def _refuse(self, code: int) -> None:
+        self.set_status(code)
+        self.finish("refused\n" if code == 403 else "there is no such page\n")
+
+    def log_exception(self, *about: Any) -> None:
+        """Log an error without the address, which has the token."""
+        kind, value, _ = about
+        if not isinstance(value, (HTTPError, WebSocketClosedError)):
+            streams.say(f"the page has an error: {kind.__name__}: {value}".replace(self.pages.token, "TOKEN"))
+
+
+class Nothing(Guarded):
+    """All other addresses."""
+
+    def prepare(self) -> None:
+        """Answer at once."""
+        self._refuse(404)
+
+
+class IndexPage(Guarded):
+    """The list of the MiniClusters."""
+
+    async def get(self, _token: str) -> None:
+        """Send it."""
+        rows: Sequence[dict[str, Any]] = ()
+        trouble = ""
+        try:
+            rows = await asyncio.get_running_loop().run_in_executor(self.pages.pool, self.pages.listing)
+        except MiniClusterError as error:
+            trouble = str(error)
+        style = (page.HERE / "page.css").read_text(encoding="utf-8")
+        values = {"rows": rows, "trouble": trouble, "place": self.pages.kube}
+        self.finish(rendered(page.__file__, "index.html.j2", style=style, **values))
+
+
+class Library(Guarded):
+    """Bokeh's JavaScript, from its package."""
+
+    def get(self, _token: str) -> None:
+        """Send it."""
+        self.set_header("Content-Type", "text/javascript; charset=utf-8")
+        self.set_header("Cache-Control", "private, max-age=3600")
+        self.finish(figures.script().read_bytes())
+
+
+class PageScript(Guarded):
+    """The script of the page."""
+
+    def get(self, _token: str) -> None:
+        """Send it."""
+        self.set_header("Content-Type", "text/javascript; charset=utf-8")
+        self.finish(page.script())
+
+
+class ClusterPage(Guarded):
+    """The page of a MiniCluster."""
+
+    def get(self, _token: str, name: str) -> None:
+        """Send it; what it shows comes later."""
+        self.finish(page.live(name, self.pages.where))
+
+
+class JobAnswer(Guarded):
+    """What the lead tells of one job."""
+
+    async def get(self, _token: str, name: str) -> None:
+        """Ask the lead."""
+        job = self.get_query_argument("id", "")
+        loop = asyncio.get_running_loop()
+        self.finish(await loop.run_in_executor(self.pages.pool, job_answer, self.pages.kube, name, job))
+
+
+class LivePage(Guarded, WebSocketHandler):
+    """The connection of a page: it is told what changes, and nothing that it says is heard."""
+
+    def initialize(self, pages: Pages) -> None:
+        """Be not connected yet."""
+        super().initialize(pages)
+        self._shown: Shown | None = None
+        self._is_busy = self._is_behind = False
+
+    def check_origin(self, origin: str) -> bool:
+        """Take our own pages alone."""
+        return self.pages.is_own_origin(origin)
+
+    def open(self, *words: str, **_: str) -> None:
+        """Tell all that is known."""
+        self._shown = self.pages.show(words[1])
+        text = self._shown.all()
+        self._shown.pages.add(self)
+        self.tell(text)
+
+    def tell(self, text: str) -> None:
+        """Send a message; a page that is slow gets all anew when it has taken what it got."""
+        if self._is_busy:
+            self._is_behind = True
+            return
+        self._is_busy = True
+        self._sending = asyncio.ensure_future(self._send(text))
+
+    async def _send(self, text: str) -> None:
+        try:
+            await self.write_message(text)
+        except WebSocketClosedError:
+            return
+        self._is_busy = False
+        if self._is_behind and self._shown:
+            self._is_behind = False
+            self.tell(self._shown.all())
+
+    def on_message(self, message: str | bytes) -> None:
+        """Hear nothing."""
+
+    def on_close(self) -> None:
+        """Tell it no more."""
+        if self._shown:
+            self._shown.pages.discard(self)

@@ -1,0 +1,176 @@
+"""A MiniCluster over time, from what is told of its jobs, nodes and sizes. It keeps a bounded part of the past.
+
+A pure model: it asks nobody, and knows no clock.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from minicluster.live.table import Row, duration, rows_of
+from minicluster.picture import nodebook
+from minicluster.picture.curves import MOST_RECORDS, Sample, curve, steps_of, thinned
+from minicluster.picture.curves import cores_of as cores
+from minicluster.picture.jobbook import PICTURE_JOBS, JobBook, shown
+from minicluster.picture.nodebook import Mark, NodeBook
+
+Data = dict[str, Any]
+#: Seconds between two samples of the queue; those in which a size that changed has its reason
+SAMPLE_SECONDS, REASON_SECONDS = 1.0, 60.0
+#: How the agent tells that it has changed the size (pod/agent/sized.py)
+SCALED = re.compile(r"(?:group [^:]+: )?(size (\d+) -> (\d+)): ")
+#: The states of a job that waits
+WAITING_STATES = ("NEW", "DEPEND", "PRIORITY", "SCHED")
+
+
+class Timeline:
+    """Jobs, nodes, marks and samples, and what has changed of them since the last `changes`."""
+
+    def __init__(self, name: str, most: int = PICTURE_JOBS) -> None:
+        """Know nothing of a MiniCluster but its name."""
+        self.name = name
+        self.jobs, self.nodes = JobBook(most), NodeBook(name)
+        self.samples: list[Sample] = []
+        self.status: Mapping[str, Any] = {}  #: the document of `minicluster status`
+        self.trouble = ""  #: why it is not known how it is now
+        self.size: int | None = None
+        self.sizes: list[tuple[float, int]] = []  #: by time
+        self._touched: set[int] = set()
+        self._gone: list[int] = []
+        self._sampled = 0  # samples that were told
+        self._has_past = self._is_changed = False
+
+    # what is told ---------------------------------------------------------------------------------------------
+
+    def take_past(self, rows: Sequence[Mapping[str, Any]], now: float) -> None:
+        """Take all jobs that there are; of those that were active and are no longer there, the queue was lost."""
+        self.take_jobs([*self.jobs.lost(rows, now), *rows] if self._has_past else rows)
+        if not self._has_past:
+            self._has_past = True
+            self._begin_curve()
+
+    def take_jobs(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Take jobs, or what has changed of them."""
+        touched, gone = self.jobs.take(rows)
+        for number in touched:
+            job = self.jobs.jobs[number]
+            if "lanes" in job:
+                self.nodes.use(job["ranks"], job.get("nodes") or "")
+        self._touched = (self._touched | touched) - set(gone)
+        self._gone += gone
+        self._is_changed = True
+
+    def take_nodes(self, events: Sequence[Mapping[str, Any]], hosts: Sequence[str] = ()) -> None:
+        """Take events of nodes, and the names of all."""
+        if hosts:
+            self.nodes.take_hosts(hosts)
+        last = self.samples[-1].t if self.samples else math.inf
+        if self.nodes.take(events) and min(event["t"] for event in events) < last:
+            self._begin_curve()
+        self._is_changed = True
+
+    def take_size(self, size: int, now: float, scaled: Iterable[tuple[float, str]] = ()) -> None:
+        """Take the size as it is now, and the times and texts of the agent's changes, which may come twice."""
+        for when, text in sorted(scaled):
+            self._take_scaled(Mark(when, "size", text))
+        if size != self.size:
+            if self.size is not None and not self._is_told(size, now):
+                self._mark(Mark(now, "size", f"size {self.size} -> {size}"))
+            self.sizes.append((now, size))
+        self.size = size
+        self._is_changed = True
+
+    def _take_scaled(self, mark: Mark) -> None:
+        found = SCALED.match(mark.text)
+        if mark in self.nodes.marks:
+            return
+        self._mark(mark)
+        if not found:
+            return
+        for plain in [each for each in self.nodes.marks if each.text == found[1] and each.t > mark.t - REASON_SECONDS]:
+            self.nodes.marks.remove(plain)
+        if not mark.text.startswith("group "):
+            self.sizes += [(mark.t - 0.001, int(found[2])), (mark.t, int(found[3]))]
+            self.sizes.sort()
+
+    def _is_told(self, size: int, now: float) -> bool:
+        recent = (mark for mark in self.nodes.marks if mark.kind == "size" and now - mark.t < REASON_SECONDS)
+        return any((found := SCALED.match(mark.text)) and int(found[3]) == size for mark in recent)
+
+    def _mark(self, mark: Mark) -> None:
+        self.nodes.marks.append(mark)
+
+    def take_status(self, document: Mapping[str, Any], trouble: str = "") -> None:
+        """Take the document of `minicluster status`, or why there is none; then the last one stays."""
+        self.status, self.trouble = document or self.status, trouble
+        self._is_changed = True
+
+    # what is shown --------------------------------------------------------------------------------------------
+
+    def _begin_curve(self) -> None:
+        """Make the samples of the past anew, from all that is known."""
+        jobs = self.jobs.jobs.values()
+        self.samples = curve([*self.nodes.steps, *(step for job in jobs for step in steps_of(job))])
+        self._sampled = 0
+
+    def _sample(self, now: float) -> None:
+        last = self.samples[-1] if self.samples else Sample(0.0)
+        active = [self.jobs.jobs[number] for number in self.jobs.active]
+        running = [job for job in active if job.get("state") not in WAITING_STATES]
+        sample = Sample(now, len(active) - len(running), len(running), sum(map(cores, running)), len(self.nodes.up))
+        if now - last.t >= SAMPLE_SECONDS and sample[1:] != last[1:]:
+            self.samples.append(sample)
+        if len(self.samples) > 2 * MOST_RECORDS:
+            self.samples, self._sampled = thinned(self.samples), 0
+
+    def snapshot(self, now: float) -> Data:
+        """Return all that is shown, as JSON has it."""
+        found = {"jobs": [shown(job) for job in self.jobs.jobs.values()], "samples": self.samples, "all": True}
+        return found | self._whole(now)
+
+    def changes(self, now: float) -> Data | None:
+        """Return what has changed since the last call; None if nothing has."""
+        self._sample(now)
+        if not self._is_changed:
+            return None
+        jobs = [shown(self.jobs.jobs[number]) for number in sorted(self._touched)]
+        found = {"jobs": jobs, "gone": [str(number) for number in self._gone], "samples": self.samples[self._sampled :]}
+        if not self._sampled:
+            found["newSamples"] = True
+        self._touched, self._gone, self._sampled, self._is_changed = set(), [], len(self.samples), False
+        return found | self._whole(now)
+
+    def _whole(self, now: float) -> Data:
+        """Return what is shown anew each time: it is small."""
+        nodes = nodebook.rows(self.nodes, self.status, self.size)
+        lanes = self.jobs.lanes
+        return {
+            "now": now,
+            "name": self.name,
+            "nodes": [{**row, "lanes": lanes.count(row["rank"])} for row in nodes],
+            "marks": [mark._asdict() for mark in sorted(self.nodes.marks)],
+            "sizes": self.sizes,
+            "state": self.status.get("state", ""),
+            "rows": [row[:3] for row in self._rows(now)],
+            "trouble": self.trouble,
+        }
+
+    def _rows(self, now: float) -> list[Row]:
+        """Return the rows of the status, with the last change of the size and the job that has waited longest."""
+        found = list(rows_of(self.status)) if self.status else []
+        sizes = [mark for mark in sorted(self.nodes.marks) if mark.kind == "size"]
+        if sizes:
+            found.append(Row("Last change", f"{sizes[-1].text}, {duration(max(0.0, now - sizes[-1].t))} ago"))
+        waiting = [job for number in self.jobs.active if (job := self.jobs.jobs[number]).get("state") in WAITING_STATES]
+        if waiting:
+            found.append(self._oldest(min(waiting, key=lambda job: job.get("t_submit") or now), now))
+        return found
+
+    def _oldest(self, job: Mapping[str, Any], now: float) -> Row:
+        name, waits = job.get("id", ""), self.status.get("waiting") or ()
+        why = next((each["reason"] for each in waits if name in [one.replace("ƒ", "f") for one in each["jobs"]]), "")
+        since = duration(max(0.0, now - (job.get("t_submit") or now)))
+        return Row(
+            "Oldest", f"job {name} ({job.get('name') or '-'}) for {since}" + (f": {why}" if why else ""), "waits"
+        )

@@ -1,0 +1,111 @@
+"""What a notebook shows of MiniClusters and jobs: small tables, and the address of a live page."""
+
+import asyncio
+import html
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from minicluster.errors import MiniClusterError, ToolError
+from minicluster.kube.client import KubeClient
+from minicluster.sdk.exceptions import SdkError, translated
+
+if TYPE_CHECKING:
+    pass
+
+
+def as_html(rows: Mapping[str, object]) -> str:
+    """Return a table of texts, each of which is data; rows without a text are left out."""
+    cells = (
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th><td style='text-align:left'>{html.escape(str(value))}"
+        "</td></tr>"
+        for name, value in rows.items()
+        if value not in ("", None)
+    )
+    return f"<table>{''.join(cells)}</table>"
+
+
+class Pictured:
+    """A MiniCluster that a notebook shows, and that has a live page."""
+
+    name: str
+    namespace: str
+    _kube: KubeClient
+    _page: "LocalPage | None" = None
+
+    def dashboard(self, *, port: int = 0, hosts: Sequence[str] = ()) -> str:
+        """Return the address of a live page on this machine, which is there until `close`; it needs Bokeh.
+
+        ``hosts`` are other names by which your browser reaches it, such as that of a JupyterHub whose
+        jupyter-server-proxy leads to it: the page is then at ``proxy/PORT/…`` there.
+        Raises SdkError without Bokeh, ArgumentError for a port that is taken.
+        """
+        from minicluster.picture import figures  # noqa: PLC0415 - few programs need it
+
+        try:
+            figures.check()
+        except ToolError as error:
+            raise SdkError(str(error)) from None
+        with translated():
+            if self._page is None:
+                self._page = LocalPage(self._kube, self.name, port, hosts)
+            return self._page.address
+
+    def _close_page(self) -> None:
+        if self._page:
+            self._page.stop()
+            self._page = None
+
+    def status(self) -> dict[str, Any]:
+        """Return the document of `minicluster status`."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: name and state, or why that is not known."""
+        try:
+            found = self.status()
+        except MiniClusterError as error:
+            return as_html({"MiniCluster": self.name, "namespace": self.namespace, "unknown": error})
+        nodes, jobs = found["nodes"] or {}, found["jobs"] or {}
+        return as_html(
+            {
+                "MiniCluster": self.name,
+                "namespace": self.namespace,
+                "state": ": ".join(filter(None, (found["state"], found["why"]))),
+                "size": f"{found['size']} of at most {found['maxSize']}",
+                "nodes": ", ".join(f"{count} {state}" for state, count in nodes.items() if count),
+                "jobs": ", ".join(f"{count} {state}" for state, count in jobs.items() if count),
+            }
+        )
+
+
+class LocalPage:
+    """A live page, served by a thread of its own."""
+
+    def __init__(self, kube: KubeClient, name: str, port: int, hosts: Sequence[str]) -> None:
+        """Serve it. Raises UsageError for a port that is taken."""
+        # Bokeh's server is installed where pages are wanted
+        from minicluster.picture.pages import Pages  # noqa: PLC0415
+        from minicluster.picture.served import PageServer  # noqa: PLC0415
+
+        self._pages = Pages(kube, where=f" -n {kube.namespace}", hosts=hosts)
+        self._server: PageServer = PageServer(self._pages)
+        self._ready, self._error = threading.Event(), None  # type: threading.Event, MiniClusterError | None
+        self._thread = threading.Thread(target=self._run, args=(port,), name="minicluster-page", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        if self._error:
+            raise self._error
+        self.address = self._pages.address(name)
+
+    def _run(self, port: int) -> None:
+        try:
+            asyncio.run(self._server.run(port, self._ready.set, takes_signals=False))
+        except MiniClusterError as error:
+            self._error = error
+            self._ready.set()
+
+    def stop(self) -> None:
+        """Stop it."""
+        self._server.stop()
+        self._thread.join(10)

@@ -1,0 +1,42 @@
+"""Fixtures: a stand-in lead, and the server of its page."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+from minicluster.picture.pages import Pages
+from minicluster.picture.served import PageServer
+from picture_lead import PictureLead
+
+
+class Served:
+    """A server that runs in a thread of its own."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages, self._server, ready = pages, PageServer(pages), threading.Event()
+        run = self._server.run(0, ready.set, takes_signals=False)
+        self._thread = threading.Thread(target=lambda: asyncio.run(run))
+        self._thread.start()
+        assert ready.wait(20)
+
+    def stop(self) -> None:
+        """Stop it, as Ctrl-C does."""
+        self._server.stop()
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def picture_lead() -> Iterator[PictureLead]:
+    lead = PictureLead()
+    yield lead
+    lead.drop()
+
+
+@pytest.fixture
+def served(picture_lead: PictureLead) -> Iterator[Served]:
+    rows = [{"name": "mini", "state": "Running", "size": 4, "maxSize": 8}]
+    served = Served(Pages(picture_lead.kube, where=" -n lab", listing=lambda: rows))
+    yield served
+    served.stop()

@@ -1,0 +1,274 @@
+"""The page in a real browser: what it shows, follows, filters; hostile texts; other pages; a file without network."""
+
+import http.server
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Served
+from minicluster.picture import page as pages
+from minicluster.picture.timeline import Timeline
+from picture_lead import START, PictureLead, job
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM, reason="Chromium is missing: install it (Debian: chromium)"),
+    pytest.mark.xdist_group("browser"),
+]
+HOSTILE = "<img src=x onerror=document.title='broken'>'\"&amp;\u2028</script><script>document.title='broken'</script>"
+#: Milliseconds that the browser has, also on a busy machine
+PATIENCE = 60_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Open]:
+    """Opens pages, which must have no errors."""
+    errors: list[str] = []
+    contexts = []
+
+    def open_page(address: str, width: int = 1280, scheme: Any = "light", is_filled: bool = True) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.goto(address)
+        if is_filled:
+            page.locator("body[data-bars]").wait_for()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    allowed = ("WebSocket", "Failed to load", "Framing", "CORS policy", "Access-Control")
+    assert [each for each in errors if not any(text in each for text in allowed)] == []
+
+
+def shown(page: Page) -> dict[str, str]:
+    """Return how many bars, rows and marks a page has."""
+    found: dict[str, str] = page.evaluate("({...document.body.dataset})")
+    return found
+
+
+def wait(page: Page, **shown: int) -> None:
+    """Wait until the page shows so many bars, rows or marks."""
+    page.locator("body" + "".join(f'[data-{what}="{count}"]' for what, count in shown.items())).wait_for()
+
+
+def names(page: Page) -> list[str]:
+    """Return the names in the table of jobs."""
+    return page.locator("#rows tr.job td:nth-child(2)").all_inner_texts()
+
+
+@pytest.fixture
+def filled(served: Served, picture_lead: PictureLead, open_page: Open) -> tuple[Page, Any]:
+    """A page with three jobs, and the conversation that feeds it."""
+    served.pages.show("mini")
+    waits = {"state": "SCHED", "result": None, "t_run": None, "t_cleanup": None, "t_inactive": None, "ranks": None}
+    failed = {"result": "FAILED", "exit_code": 3, "ranks": "2", "nodes": "mini-2"}
+    talk = picture_lead.begin(
+        [
+            job(1, name="first", t_submit=START - 3),
+            job(2, name="second", user={"sample": 7}, t_submit=START - 2, **failed),
+            job(3, name="third", t_submit=START - 1, **waits),
+        ]
+    )
+    page = open_page(served.pages.address("mini"))
+    wait(page, rows=3, bars=2)
+    return page, talk
+
+
+def test_the_page_shows_jobs_nodes_and_status(filled: tuple[Page, Any]) -> None:
+    page, _ = filled
+    assert names(page) == ["third", "second", "first"]
+    assert page.locator("#state").inner_text() == "Running"
+    status = page.locator("#status").inner_text()
+    assert "4 of at most 8" in status
+    assert "Oldest\tjob f3 (third) for" in status
+    assert "Flux started" in page.locator("#marks").inner_text()
+    assert page.locator("#count").inner_text() == "3 jobs"
+    labels = page.evaluate(
+        "[...Bokeh.documents.at(-1).get_model_by_name('nodes').left[0].major_label_overrides.values()]"
+    )
+    assert [label for label in labels if label.strip()] == ["mini-0", "mini-1", "mini-2", "mini-3"]
+
+
+def test_the_page_follows_what_changes(filled: tuple[Page, Any]) -> None:
+    page, talk = filled
+    where = {"ranks": "2", "nodes": "mini-2", "ncores": 2}
+    talk.say(jobs=[{"number": 3, "state": "RUN", "t_run": time.time(), **where}])
+    wait(page, bars=3)
+    assert page.locator("tr[data-id=f3] td").nth(2).inner_text() == "RUNNING"
+    talk.say(jobs=[{"number": 3, "state": "INACTIVE", "t_cleanup": time.time(), "exit_code": 9}])
+    page.locator("tr[data-id=f3] td.wrong", has_text="FAILED").wait_for()
+    talk.say(nodes=[{"t": time.time(), "event": "drain", "ranks": "1", "reason": HOSTILE}])
+    page.locator("#marks li", has_text="mini-1 drained: <img").wait_for()
+    assert page.title() == "mini · minicluster"
+
+
+def test_jobs_are_searched_filtered_and_sorted(filled: tuple[Page, Any]) -> None:
+    page, _ = filled
+    page.fill("#search", "sample=7")
+    wait(page, rows=1)
+    assert (names(page), page.locator("#count").inner_text()) == (["second"], "1 of 3 jobs")
+    page.fill("#search", "")
+    page.select_option("#only", "PENDING")
+    wait(page, rows=1)
+    assert names(page) == ["third"]
+    page.select_option("#only", "")
+    page.locator("#heads th", has_text="NAME").click()
+    assert names(page) == ["first", "second", "third"]
+    page.locator("#heads th", has_text="NAME").click()
+    assert names(page) == ["third", "second", "first"]
+
+
+def test_a_click_shows_the_job_its_command_and_its_output(filled: tuple[Page, Any], picture_lead: PictureLead) -> None:
+    page, _ = filled
+    known = {"job": job(2, result="FAILED", exit_code=3), "waits": "", "needs": {}, "said": [], "again": ""}
+    picture_lead.answers["f2"] = {**known, "command": f"echo {HOSTILE}", "output": f"{HOSTILE}\n"}
+    page.locator("tr[data-id=f2]").click()
+    page.locator("#answer pre").nth(1).wait_for()
+    assert page.locator("#answer pre").nth(1).text_content() == f"{HOSTILE}\n"
+    assert page.locator("#answer pre").nth(0).text_content() == f"echo {HOSTILE}"
+    assert "failed with exit code 3" in page.locator("#answer").inner_text()
+    assert page.locator("#lines code").all_inner_texts() == [
+        "minicluster why mini -n lab f2",
+        "minicluster output mini -n lab f2",
+    ]
+    page.keyboard.press("Escape")
+    page.locator("tr[data-id=f3]").click()
+    assert page.locator("#lines code").all_inner_texts()[-1] == "minicluster flux mini -n lab -- cancel f3"
+    page.locator("#answer .wrong", has_text="mini has no job f3 any more").wait_for()
+    assert page.title() == "mini · minicluster"
+
+
+def test_the_pointer_on_a_bar_shows_the_job(filled: tuple[Page, Any]) -> None:
+    page, _ = filled
+    where = page.evaluate(
+        """async () => { const plot = Bokeh.documents.at(-1).get_model_by_name('nodes');
+        const view = Bokeh.index.find_one_by_id(plot.id), bars = plot.renderers[0].data_source.data;
+        plot.x_range.setv({start: bars.left[1] - 9000, end: bars.right[1] + 9000});
+        await new Promise((done) => setTimeout(done, 100));
+        const {left, top} = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame;
+        return [left + x_scale.compute((bars.left[1] + bars.right[1]) / 2), top + y_scale.compute(2)]; }"""
+    )
+    page.mouse.move(where[0], where[1])
+    page.mouse.move(where[0] + 1, where[1])
+    page.locator(".bk-Tooltip", has_text="FAILED, exit code 3").first.wait_for()
+
+
+def test_hostile_texts_are_shown_as_they_are(served: Served, picture_lead: PictureLead, open_page: Open) -> None:
+    served.pages.show("mini")
+    long = "x" * 10_000
+    rows = [job(1, name=HOSTILE, user={HOSTILE: HOSTILE}), job(2, name=long, ranks="2")]
+    talk = picture_lead.begin(rows, problems=[HOSTILE])
+    talk.say(jobs=[{"number": 1, "command": HOSTILE}])
+    page = open_page(served.pages.address("mini"))
+    wait(page, rows=2, bars=2)
+    for number, name in ((1, HOSTILE), (2, long)):
+        page.locator(f"tr[data-id=f{number}]").click()
+        assert page.locator("#which").text_content() == f"f{number} {name}"
+        page.keyboard.press("Escape")
+    page.select_option("#colour", "name")
+    page.locator("#legend", has_text="<img").wait_for()
+    assert (page.title(), page.locator("img").count()) == ("mini · minicluster", 0)
+    assert not overflows(page)
+
+
+def overflows(page: Page) -> bool:
+    """Tell whether a page is wider than its window."""
+    found: bool = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    return found
+
+
+def test_what_is_lost_is_told_and_what_is_known_stays(
+    filled: tuple[Page, Any], picture_lead: PictureLead, served: Served
+) -> None:
+    page, talk = filled
+    talk.end()
+    page.locator("#status", has_text="Unknown").wait_for()
+    assert len(names(page)) == 3
+    again = picture_lead.begin([job(1, name="first"), job(2, name="second")])
+    page.locator("#only option", has_text="LOST").wait_for(state="attached")
+    page.locator("#status", has_text="Running").wait_for()
+    again.say(jobs=[job(4, name="fourth")])
+    page.locator("tr[data-id=f4]").wait_for()
+    served.stop()
+    page.locator("#trouble", has_text="does not answer").wait_for()
+    assert len(names(page)) == 4
+
+
+def test_another_page_of_the_browser_can_read_nothing(served: Served, open_page: Open, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<title>other</title>")
+    handler = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), lambda *words: handler(*words, directory=str(tmp_path))
+    ) as other:
+        thread = threading.Thread(target=other.serve_forever)
+        thread.start()
+        page = open_page(f"http://127.0.0.1:{other.server_port}/index.html", is_filled=False)
+        address = served.pages.address("mini")
+        found = page.evaluate(
+            """async (address) => {
+            const read = (path) => fetch(address + path).then((answer) => answer.text()).catch(() => "refused");
+            const talk = new Promise((done) => {
+              const socket = new WebSocket(address.replace("http", "ws") + "live");
+              socket.onmessage = () => done("told");
+              socket.onerror = () => done("refused");
+            });
+            const frame = new Promise((done) => {
+              const one = document.createElement("iframe");
+              one.onload = () => { try { done(one.contentDocument ? "read" : "refused"); } catch { done("refused"); } };
+              one.src = address;
+              document.body.append(one);
+            });
+            return [await read(""), await read("job?id=f1"), await talk, await frame]; }""",
+            address,
+        )
+        other.shutdown()
+        thread.join()
+    assert found == ["refused"] * 4
+
+
+@pytest.mark.parametrize("count", [0, 1, 10_000])
+@pytest.mark.parametrize(("nodes", "width", "scheme"), [(1, 1280, "light"), (8, 1920, "dark"), (200, 1280, "dark")])
+def test_a_file_needs_no_network(  # noqa: PLR0917 - one for each part
+    open_page: Open, tmp_path: Path, count: int, nodes: int, width: int, scheme: str
+) -> None:
+    timeline = Timeline("mini")
+    timeline.take_nodes([{"t": START, "event": "online", "ranks": f"0-{nodes - 1}"}], [f"mini-[0-{nodes - 1}]"])
+    rows = [
+        job(n, name=HOSTILE, t_run=START + n, t_cleanup=START + n + 5, ranks=f"{n % nodes}", nodes=f"mini-{n % nodes}")
+        for n in range(count)
+    ]
+    timeline.take_past(rows, START)
+    path = tmp_path / "page.html"
+    path.write_bytes(pages.as_file("mini", "", timeline.snapshot(START)))
+    requests: list[str] = []
+    page = open_page("about:blank", width, scheme, is_filled=False)
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(path.as_uri())
+    page.locator("body[data-bars]").wait_for()
+    assert shown(page) == {"bars": str(count), "rows": str(count), "marks": "0"}
+    assert [each for each in requests if not each.startswith(("file:", "data:", "blob:"))] == []
+    assert (overflows(page), page.title()) == (False, "mini · minicluster")
+    assert page.locator("#none").is_visible() == (count == 0)
+    grounds = {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 28)"}
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == grounds[scheme]

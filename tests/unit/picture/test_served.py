@@ -1,0 +1,140 @@
+"""The server of a live page: on 127.0.0.1, for who knows the token, from our own page; and it changes nothing."""
+
+import http.client
+import json
+import re
+import socket
+from typing import Any
+
+import pytest
+from conftest import Served
+from picture_lead import PictureLead, job
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.ioloop import IOLoop
+from tornado.websocket import websocket_connect
+
+
+def get(served: Served, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
+    """Return status, headers and body of an answer."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection = http.client.HTTPConnection("127.0.0.1", served.pages.port, timeout=20)
+    connection.request(method, path, headers={"Host": f"127.0.0.1:{served.pages.port}", **named})
+    answer = connection.getresponse()
+    found = answer.status, dict(answer.getheaders()), answer.read().decode()
+    connection.close()
+    return found
+
+
+def listen(served: Served, origin: str, count: int, token: str = "") -> list[Any]:
+    """Return the first messages of the connection of a page. Raises HTTPClientError."""
+    address = f"ws://127.0.0.1:{served.pages.port}/{token or served.pages.token}/mini/live"
+
+    async def run() -> list[Any]:
+        connection = await websocket_connect(HTTPRequest(address, headers={"Origin": origin}))
+        found = [json.loads(str(await connection.read_message())) for _ in range(count)]
+        connection.close()
+        await connection.read_message()
+        return found
+
+    found: list[Any] = IOLoop(make_current=False).run_sync(run, 30)
+    return found
+
+
+def test_a_page_has_its_script_and_bokeh_from_the_server_alone(served: Served) -> None:
+    root = f"/{served.pages.token}/"
+    status, headers, text = get(served, f"{root}mini/")
+    assert status == 200
+    assert re.findall(r'(?:src|href)="([^"]*)"', text) == ["data:,", "../bokeh.js", "../page.js"]
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'; ")
+    assert (headers["Referrer-Policy"], headers["X-Frame-Options"]) == ("no-referrer", "DENY")
+    assert "Server" not in headers
+    assert get(served, f"{root}page.js")[0] == get(served, f"{root}bokeh.js")[0] == 200
+    assert "Set-Cookie" not in headers
+
+
+def test_the_list_has_a_link_for_each_minicluster(served: Served) -> None:
+    status, _, text = get(served, f"/{served.pages.token}/")
+    assert (status, '<a href="mini/">mini</a></td><td>Running</td>' in text) == (200, True)
+
+
+@pytest.mark.parametrize("path", ["/", "/mini/", "/{}x/mini/", "/x/mini/", "/favicon.ico", "/{}/../", "/{}/Mini/"])
+def test_without_the_token_there_is_nothing(served: Served, path: str) -> None:
+    assert get(served, path.format(served.pages.token))[0::2] == (404, "there is no such page\n")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:PORT", "127.0.0.1", "127.0.0.2:PORT", "[::1]:1"])
+def test_a_foreign_name_that_leads_here_is_refused(served: Served, host: str) -> None:
+    named = host.replace("PORT", str(served.pages.port))
+    assert get(served, f"/{served.pages.token}/mini/", Host=named)[0] in (400, 403)
+
+
+def test_other_pages_and_other_methods_are_refused(served: Served) -> None:
+    path, port = f"/{served.pages.token}/mini/job?id=f1", served.pages.port
+    for origin in ("http://evil.example", "null", f"http://127.0.0.1:{port + 1}", f"file://127.0.0.1:{port}"):
+        assert get(served, path, Origin=origin)[0] == 403
+    assert get(served, path, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")[0] == 403
+    assert get(served, path, Origin=f"http://127.0.0.1:{port}")[0] == 200
+    assert get(served, path, Host=f"localhost:{port}")[0] == 200
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert get(served, f"/{served.pages.token}/mini/", method)[0] == 405
+
+
+def test_a_proxy_has_the_name_that_was_given(served: Served) -> None:
+    path = f"/{served.pages.token}/mini/"
+    assert get(served, path, Host="hub.lab.org")[0] == 403
+    served.pages.hosts = ("hub.lab.org",)
+    assert get(served, path, Host="hub.lab.org", Origin="https://hub.lab.org")[0] == 200
+
+
+def test_it_listens_on_the_loopback_alone(served: Served) -> None:
+    with socket.socket() as other, pytest.raises(OSError):
+        other.settimeout(2)
+        other.connect(("127.0.0.2", served.pages.port))
+
+
+def test_a_connection_of_another_page_is_refused(served: Served, picture_lead: PictureLead) -> None:
+    for origin in ("http://evil.example", f"http://127.0.0.1:{served.pages.port + 1}"):
+        with pytest.raises(HTTPClientError) as error:
+            listen(served, origin, 1)
+        assert error.value.code == 403
+    with pytest.raises(HTTPClientError) as error:
+        listen(served, f"http://127.0.0.1:{served.pages.port}", 1, token="x")
+    assert error.value.code == 404
+    assert picture_lead.talks.empty()
+
+
+def test_a_page_is_told_all_and_then_what_changes(served: Served, picture_lead: PictureLead) -> None:
+    served.pages.show("mini")
+    talk = picture_lead.begin([job(1), job(2)])
+    own = f"http://127.0.0.1:{served.pages.port}"
+    while not (found := listen(served, own, 1)[0])["jobs"]:
+        pass
+    assert (found["all"], sorted(row["id"] for row in found["jobs"])) == (True, ["f1", "f2"])
+    talk.say(jobs=[job(3, state="RUN", result=None)])
+    while len(listen(served, own, 1)[0]["jobs"]) < 3:
+        pass
+
+
+def test_a_job_is_asked_of_the_lead(served: Served, picture_lead: PictureLead) -> None:
+    known = {"job": job(1, result="FAILED", exit_code=3), "waits": "", "needs": {}, "said": ["x"], "again": ""}
+    picture_lead.answers["f1"] = {**known, "command": "sh -c 'exit 3'", "output": "<b>\u2028"}
+    found = json.loads(get(served, f"/{served.pages.token}/mini/job?id=f1")[2])
+    assert found == {
+        "why": ["job f1 (work) failed with exit code 3 after 1m2s on mini-[0-1]"],
+        "command": "sh -c 'exit 3'",
+        "output": "<b>\u2028",
+    }
+    found = json.loads(get(served, f"/{served.pages.token}/mini/job?id=f2")[2])
+    assert found == {"error": "mini has no job f2 any more"}
+
+
+def test_the_token_is_in_no_log(
+    served: Served, picture_lead: PictureLead, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    picture_lead.kube.has["pods"] = RuntimeError("broken")
+    for path in ("mini/", "mini/job?id=f1", "nothing"):
+        get(served, f"/{served.pages.token}/{path}")
+    served.stop()
+    said = "".join(capfd.readouterr()) + caplog.text
+    assert ("the page has an error: RuntimeError: broken" in said, served.pages.token in said) == (True, False)
+    picture_lead.kube.has["pods"] = []

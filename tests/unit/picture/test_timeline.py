@@ -1,0 +1,176 @@
+"""A MiniCluster over time: jobs, nodes, marks and samples, from what is told; and only so much of the past."""
+
+import json
+from typing import Any
+
+import pytest
+from minicluster.picture.curves import Sample, curve, steps_of, thinned
+from minicluster.picture.jobbook import result_of
+from minicluster.picture.lanes import Lanes
+from minicluster.picture.timeline import Timeline
+from picture_lead import job
+
+
+def test_jobs_that_share_a_node_have_lanes_of_their_own() -> None:
+    lanes = Lanes()
+    assert lanes.take([0, 1], 1.0, None) == [0, 0]
+    assert lanes.take([0], 2.0, 4.0) == [1]
+    assert lanes.take([0], 3.0, None) == [2]
+    lanes.free([0, 1], [0, 0], 5.0)
+    assert lanes.take([0], 4.5, None) == [1]
+    assert lanes.take([0, 1], 5.0, None) == [0, 0]
+    assert (lanes.count(0), lanes.count(1), lanes.count(7)) == (3, 1, 1)
+
+
+def test_the_queue_over_time_follows_from_the_times_of_jobs() -> None:
+    rows = [
+        job(1, t_submit=10.0, t_run=12.0, t_cleanup=20.0, ncores=4),
+        job(2, t_submit=11.0, t_run=15.0, t_cleanup=None, t_inactive=None, ncores=None, ntasks=2),
+        job(3, t_submit=11.0, t_run=None, t_cleanup=None, t_inactive=18.0),
+    ]
+    found = curve(step for row in rows for step in steps_of(row))
+    assert [sample[:4] for sample in found] == [
+        (10.0, 1, 0, 0),
+        (11.0, 3, 0, 0),
+        (12.0, 2, 1, 4),
+        (15.0, 1, 2, 6),
+        (18.0, 0, 2, 6),
+        (20.0, 0, 1, 2),
+    ]
+
+
+def test_long_curves_are_thinned_and_keep_their_peaks_and_their_end() -> None:
+    samples = [Sample(float(n), 0, 9 if n == 5003 else 1, 0, 0) for n in range(10_001)]
+    found = thinned(samples, 100)
+    assert len(found) <= 100
+    assert max(sample.running for sample in found) == 9
+    assert (found[0].t < 200, found[-1]) == (True, samples[-1])
+
+
+@pytest.mark.parametrize(
+    ("found", "result"),
+    [
+        ({"exit_code": 0}, "COMPLETED"),
+        ({"exit_code": 3}, "FAILED"),
+        ({"exit_code": 143, "exception": "cancel: told"}, "CANCELED"),
+        ({"exit_code": 142, "exception": "timeout"}, "TIMEOUT"),
+        ({"exit_code": None, "exception": "exec: no such"}, "FAILED"),
+        ({"exit_code": 0, "result": "FAILED"}, "FAILED"),
+    ],
+)
+def test_how_a_job_ended_follows_from_its_events(found: dict[str, Any], result: str) -> None:
+    assert result_of(found) == result
+
+
+def test_a_job_is_told_part_by_part() -> None:
+    timeline = Timeline("mini")
+    timeline.take_past([], 5.0)
+    timeline.take_jobs([{"number": 7, "id": "f7", "state": "SCHED", "t_submit": 6.0, "name": "work"}])
+    told = timeline.changes(7.0)
+    assert told
+    assert [(row["id"], row["status"], row["lanes"]) for row in told["jobs"]] == [("f7", "PENDING", [])]
+    assert timeline.changes(8.0) is None
+    where = {"ranks": "0-1", "nodes": "mini-[0-1]", "ncores": 4}
+    timeline.take_jobs([{"number": 7, "state": "RUN", "t_run": 8.0, **where}])
+    told = timeline.changes(9.0)
+    assert told
+    assert [(row["status"], row["lanes"], row["cores"]) for row in told["jobs"]] == [("RUNNING", [0, 0], 4)]
+    assert [(node["name"], node["lanes"]) for node in told["nodes"]] == [("mini-0", 1), ("mini-1", 1)]
+    timeline.take_jobs([{"number": 7, "state": "INACTIVE", "t_cleanup": 9.5, "t_inactive": 9.6, "exit_code": 3}])
+    told = timeline.changes(11.0)
+    assert told
+    assert [(row["status"], row["code"], row["end"]) for row in told["jobs"]] == [("FAILED", 3, 9.5)]
+    assert [sample[1:4] for sample in timeline.samples] == [(1, 0, 0), (0, 1, 4), (0, 0, 0)]
+
+
+def test_only_so_many_ended_jobs_are_kept() -> None:
+    timeline = Timeline("mini", most=3)
+    timeline.take_past([job(n) for n in range(5)] + [job(9, state="RUN", result=None, t_cleanup=None)], 1.0)
+    assert sorted(timeline.jobs.jobs) == [2, 3, 4, 9]
+    timeline.changes(2.0)
+    timeline.take_jobs([job(10)])
+    told = timeline.changes(3.0)
+    assert told
+    assert (told["gone"], [row["number"] for row in told["jobs"]]) == (["2"], ["10"])
+
+
+def test_jobs_whose_queue_went_with_its_lead_are_lost() -> None:
+    timeline = Timeline("mini")
+    rows = [job(1), job(2, state="SCHED", result=None, t_run=None, t_cleanup=None, t_inactive=None)]
+    timeline.take_past(rows, 1.0)
+    timeline.take_past([job(1)], 50.0)
+    assert timeline.jobs.jobs[2]["result"] == "LOST"
+    assert not timeline.jobs.active
+
+
+def test_nodes_are_up_drained_or_missing_and_marks_say_when() -> None:
+    timeline = Timeline("mini")
+    timeline.take_nodes(
+        [
+            {"t": 1.0, "event": "restart", "ranks": "0-3"},
+            {"t": 2.0, "event": "online", "ranks": "0-1"},
+            {"t": 3.0, "event": "drain", "ranks": "1", "reason": "disk full"},
+            {"t": 3.0, "event": "drain", "ranks": "1", "reason": "disk full"},
+            {"t": 40.0, "event": "restart", "ranks": "0-3"},
+            {"t": 50.0, "event": "online", "ranks": "0"},
+            # the same start as Flux has kept it
+            {"t": 1.4, "event": "restart", "ranks": ""},
+        ],
+        ["mini-[0-3]"],
+    )
+    timeline.take_size(3, 6.0)
+    drained, missing = [{"ranks": "1", "reason": "disk full"}], [{"ranks": "2", "reason": "no pod"}]
+    timeline.take_status({"drained": drained, "missing": missing, **STATUS})
+    told = timeline.snapshot(7.0)
+    assert [(node["name"], node["state"], node["reason"]) for node in told["nodes"]] == [
+        ("mini-0", "up", ""),
+        ("mini-1", "drained", "disk full"),
+        ("mini-2", "missing", "no pod"),
+    ]
+    assert [(mark["t"], mark["kind"], mark["text"]) for mark in told["marks"]] == [
+        (1.0, "lead", "Flux started"),
+        (3.0, "drain", "mini-1 drained: disk full"),
+        (40.0, "lead", "the lead started again"),
+    ]
+
+
+def test_a_change_of_the_size_has_its_reason_once() -> None:
+    timeline = Timeline("mini")
+    timeline.take_size(2, 10.0, [(5.0, "size 1 -> 2: a job waits")])
+    timeline.take_size(4, 20.0)
+    timeline.take_size(4, 21.0, [(5.0, "size 1 -> 2: a job waits"), (19.0, "size 2 -> 4: 9 jobs wait")])
+    timeline.take_size(3, 99.0)
+    assert [(mark.t, mark.text) for mark in sorted(timeline.nodes.marks)] == [
+        (5.0, "size 1 -> 2: a job waits"),
+        (19.0, "size 2 -> 4: 9 jobs wait"),
+        (99.0, "size 4 -> 3"),
+    ]
+    assert [size for _, size in sorted(timeline.sizes)] == [1, 2, 2, 2, 4, 4, 3]
+
+
+STATUS: dict[str, Any] = {
+    **dict.fromkeys(("failures", "nodes", "autoscaling")),
+    **dict.fromkeys(("pods", "containers", "problems"), ()),
+    **dict.fromkeys(("flux", "why"), ""),
+    "name": "mini",
+    "namespace": "lab",
+    "age": 60,
+    "state": "Running",
+    "size": 3,
+    "maxSize": 4,
+    "sizeFrom": "job",
+    "longestWait": 0,
+    "waiting": [{"jobs": ["ƒ2", "ƒ3"], "reason": "waits for resources"}],
+}
+
+
+def test_the_status_says_why_the_oldest_job_waits() -> None:
+    timeline = Timeline("mini")
+    never = {"state": "SCHED", "result": None, "t_run": None, "t_cleanup": None, "t_inactive": None}
+    timeline.take_past([job(3, t_submit=9.0, **never), job(2, t_submit=8.0, **never)], 10.0)
+    timeline.take_status(STATUS)
+    told = timeline.snapshot(68.0)
+    assert told["rows"][-1] == ("Oldest", "job f2 (work) for 1m: waits for resources", "waits")
+    json.dumps(told)
+    timeline.take_status({}, "Kubernetes is away")
+    assert (timeline.snapshot(69.0)["trouble"], timeline.snapshot(69.0)["state"]) == ("Kubernetes is away", "Running")
