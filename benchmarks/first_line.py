@@ -1,6 +1,6 @@
 """`minicluster run` beside `helm install`, `kubectl logs -f` and `helm uninstall`: the first line, the prompt, the CPU.
 
-    python -m benchmarks.first_line FILE.json [--runs 10] [--values FILE] [--nodes 2] [--namespace default]
+    python -m benchmarks.first_line FILE.json [--runs 10] [--image ubuntu:noble] [--nodes 2] [--namespace default]
 
 The two take turns, each with a command that prints its host's name on each node. Times are from the command line: to
 the first line of the work, and from its last line to the prompt. CPU is that of all processes of the client. Needs
@@ -14,7 +14,7 @@ import shlex
 import statistics
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.results import Row, save
@@ -25,14 +25,15 @@ WORDS = ["hostname"]
 AROUND = ("NAME:", "LAST DEPLOYED:", "NAMESPACE:", "STATUS:", "REVISION:", "DESCRIPTION:", "NOTES:", "release ", "pod/")
 
 
-def by_hand(values: Sequence[str], nodes: int, namespace: str) -> str:
+def by_hand(image: str, nodes: int, namespace: str) -> str:
     """Return a script that does it with Helm and kubectl alone."""
     name = f"first-{secrets.token_hex(3)}"
     where = ["--namespace", namespace]
-    own = ["--set", f"size={nodes},tasks={nodes},logging.quiet=true,containers[0].command={shlex.join(WORDS)}"]
+    own = ["--set", f"size={nodes},tasks={nodes},logging.quiet=true"]
+    own += ["--set", f"containers[0].image={image},containers[0].command={shlex.join(WORDS)}"]
     lead = f"--selector=batch.kubernetes.io/job-name={name},batch.kubernetes.io/job-completion-index=0"
     steps = (
-        ["helm", "install", name, CHART, *where, "--hide-notes", "--post-renderer", "minicluster", *values, *own],
+        ["helm", "install", name, CHART, *where, "--hide-notes", "--post-renderer", "minicluster", *own],
         # a log of pods that a selector finds is not waited for
         ["kubectl", *where, "wait", "--for=jsonpath={.status.phase}=Running", "pod", lead, "--timeout=2m"],
         ["kubectl", *where, "logs", "--follow", lead],
@@ -41,9 +42,11 @@ def by_hand(values: Sequence[str], nodes: int, namespace: str) -> str:
     return " && ".join(shlex.join(map(str, words)) for words in steps)
 
 
-def by_us(values: Sequence[str], nodes: int, namespace: str) -> str:
+def by_us(image: str, nodes: int, namespace: str) -> str:
     """Return a script that does it with one command."""
-    return shlex.join(["minicluster", "run", "--namespace", namespace, *values, f"--nodes={nodes}", "--", *WORDS])
+    return shlex.join(
+        ["minicluster", "run", "--namespace", namespace, "--image", image, f"--nodes={nodes}", "--", *WORDS]
+    )
 
 
 def timed(script: str, lines: int) -> Mapping[str, float]:
@@ -64,17 +67,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--values", action="append", default=[])
+    parser.add_argument("--image", default="ubuntu:noble")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--namespace", default="default")
     parser.add_argument("--where", default="")
     options = parser.parse_args()
-    values = [word for file in options.values for word in ("--values", file)]
     ways = {"helm install, kubectl logs -f, helm uninstall": by_hand, "minicluster run": by_us}
     taken: dict[str, list[Mapping[str, float]]] = {way: [] for way in ways}
     for _ in range(options.runs):
         for way, script in ways.items():
-            taken[way].append(timed(script(values, options.nodes, options.namespace), options.nodes))
+            taken[way].append(timed(script(options.image, options.nodes, options.namespace), options.nodes))
             print(way, {key: round(value, 2) for key, value in taken[way][-1].items()}, flush=True)
     rows: list[Row] = [
         {"way": way, "runs": options.runs}

@@ -26,6 +26,8 @@ STATUS_TEXT = re.compile(rf"\(({'|'.join(STATUS)})\)")
 
 #: Changes that come within this time of each other are one
 SAME_SECONDS = 0.05
+#: Until the second look where nothing has changed
+SECOND_LOOK_SECONDS = 2.0
 #: Until a log that is followed notices that it is to stop
 NOTICE_SECONDS = 0.5
 
@@ -85,7 +87,7 @@ class Kubernetes(Place):
             for which in (("job", job), ("pods", f"--selector={labels}")):
                 stream = self.stream("get", *which, "--watch", "--output=json", "--output-watch-events")
                 selector.register(stack.enter_context(closing(stream)), selectors.EVENT_READ, Cutter())
-            sight, is_over = self._sight(job, labels), False
+            sight, is_over, begin = self._sight(job, labels), False, time.monotonic()
             while True:
                 # a look is due even when no time is left
                 is_last = is_over or self.is_late
@@ -94,7 +96,9 @@ class Kubernetes(Place):
                     return
                 before = sight
                 while before is sight:
-                    events, is_over = _reported(partial(self._ready, selector), self.left(every))
+                    # what other objects tell, such as events, is looked for more often at first
+                    pause = min(every, max(SECOND_LOOK_SECONDS, time.monotonic() - begin))
+                    events, is_over = _reported(partial(self._ready, selector), self.left(pause))
                     found = after(sight, events) if events and not is_over else None
                     sight = found or self._sight(job, labels)
 

@@ -17,6 +17,8 @@ from minicluster.terminal import Told
 
 #: Seconds for which a pod may fail to start: a registry may be away for a moment
 START_SECONDS = 60.0
+#: Seconds for which nobody is asked why it is not there yet: most starts take no longer, and the questions delay them
+START_QUIET_SECONDS = 2.0
 
 
 class StartWatch:
@@ -73,16 +75,20 @@ def _follow_to_end(cluster: Cluster, say: Say, write: Write) -> tuple[Object, Le
     for a lead that can't start.
     """
     tell, check = StateTeller(cluster.kubernetes, cluster.name, say), StartWatch(cluster.name)
+    begin = time.monotonic()
     with tell.waiting(), LeadLog(cluster.kubernetes, write, say) as log:
         for job, lead in looks(cluster, say):
             log.see(lead)
             if end_with(cluster.name, job, lead):
                 log.finish(lead)
                 return job, lead
+            is_ready = bool(lead and lead.is_ready)
             if log.has_begun:
                 tell.forget()
-            elif lead and lead.is_ready:
-                say(step_of(cluster.name, "Running", "Running", is_quiet=True))
-            if not (lead and lead.is_ready):
+            elif is_ready or time.monotonic() - begin < START_QUIET_SECONDS:
+                state = "Running" if is_ready else "Starting"
+                say(step_of(cluster.name, state, state, is_quiet=True))
+                continue
+            if not is_ready:
                 check(tell(job, lead, is_quiet=log.has_begun))
     raise AssertionError  # looks only ends with an error

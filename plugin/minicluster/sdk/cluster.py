@@ -229,10 +229,7 @@ class MiniCluster(Pictured):
 
     def __exit__(self, *_: object) -> None:
         """Delete the MiniCluster if it was created here; otherwise only leave it."""
-        if self._is_own:
-            self.delete()
-        else:
-            self.close()
+        (self.delete if self._is_own else self.close)()
 
     def __repr__(self) -> str:
         """Name it."""
