@@ -100,7 +100,8 @@ class TemporaryRelease:
         """Cancel all jobs, if there is a lead that can do that: pods that are told to stop would wait for them."""
         try:
             lead = Cluster(self.kubernetes, self._cluster.name).read_lead()
-            if lead and lead.is_ready:
+            # Kubernetes may have yet to see that it is ready
+            if lead and lead.is_running:
                 ask(self.kubernetes, lead.pod, "cancellation", lead.flux_words("cancel", "--all"))
         except (KubernetesError, ToolError, StatusError, SilentError, LateError):
             return  # the pods' own stop cancels them

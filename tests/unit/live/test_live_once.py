@@ -17,7 +17,7 @@ from minicluster.cluster.pods import read_pod, read_pods
 from minicluster.errors import StateError
 from minicluster.live import once
 from screens import look
-from status_samples import STARTS, ended, job, pod, waiting
+from status_samples import RUNNING, STARTS, ended, job, pod, waiting
 
 from tools.clients import Done, until
 
@@ -157,8 +157,15 @@ def test_the_timeout_ends_a_log_that_says_nothing(kubectl: Kubectl) -> None:
     assert not (kubectl.folder / "release").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_cancels_the_work_and_removes_the_release(kubectl: Kubectl, number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "state"),
+    # of the last, Kubernetes has yet to see that it is ready
+    [(signal.SIGINT, RUNNING), (signal.SIGTERM, RUNNING), (signal.SIGHUP, RUNNING), (signal.SIGINT, STARTS)],
+)
+def test_a_signal_cancels_the_work_and_removes_the_release(
+    kubectl: Kubectl, number: int, state: dict[str, Any]
+) -> None:
+    kubectl.has(pods={"items": [lead(kubectl.folder, state)]})
     kubectl.tool("cat", '/bin/cat "$@"; case $1 in */logs) exec sleep 300 ;; esac')
     (kubectl.folder / "logs").write_text(f"{STAMP} out\n")
     kubectl.flux('echo "$@" >>"${0%/*}/cancelled"')
