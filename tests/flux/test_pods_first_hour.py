@@ -24,7 +24,7 @@ COLUMNS = 80
 HOUR = Path(__file__).with_name("first_hour.txt")
 #: What a person types, by the command: each text after another one was there
 TYPED = {
-    "minicluster shell demo": [("# ", "flux resource list\n"), ("demo-3", "exit\n")],
+    "minicluster shell demo": [("# ", "flux resource list\n"), ("demo-3", ""), ("# ", "exit\n")],
     "minicluster scale demo 1": [("[y/N]", "y\n")],
     "minicluster replace demo --set maxSize=8": [("[y/N]", "y\n")],
     "minicluster delete demo": [("[y/N]", "y\n")],
@@ -89,8 +89,8 @@ def test_the_first_hour(hour: FluxRelease, tmp_path: Path, update_golden: bool) 
     images.write_text(json.dumps(testbed.values_of({}, {"cores": 2})))
     environment = {**hour.cluster.env, "KUBECONFIG": kubeconfig(hour, tmp_path)}
     # what the tests' cluster needs beside what a person types
-    needs = ["-f", str(images), "--set", "pod.terminationGracePeriodSeconds=20"]
-    given = [f"--values={images}", "--set=pod.terminationGracePeriodSeconds=20"]
+    needs = ["-f", str(images), "--set", "pod.terminationGracePeriodSeconds=120"]
+    given = [f"--values={images}", "--set=pod.terminationGracePeriodSeconds=120"]
     written = []
     for line in re.findall(r"^\$ (.*)", HOUR.read_text(), re.MULTILINE):
         words = shlex.split(line.replace(" --image ubuntu:noble", "").replace("1Gi", f"1Gi@{hour.namespace}"))

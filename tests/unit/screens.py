@@ -69,9 +69,10 @@ def look(
         said = b""
         while data := _read(ours):
             raw, said = raw + data, said + data
-            if waits and waits[0][0].encode() in said:
-                os.write(ours, waits.pop(0)[1].encode())
-                said = b""
+            while waits and waits[0][0].encode() in said:
+                after, text = waits.pop(0)
+                said = said.partition(after.encode())[2]
+                os.write(ours, text.encode())
             # each new state of a line that lives begins so
             for part in data.replace(REDRAWN, b"\0" + REDRAWN).split(b"\0"):
                 stream.feed(part)
