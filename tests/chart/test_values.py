@@ -74,7 +74,7 @@ def test_helm_lint_finds_no_fault_in_the_chart(helm: Helm) -> None:
 
 
 #: Ends of the names of files.
-FILES = (".py", ".sh", ".json", ".problem", ".purged")
+FILES = (".html", ".py", ".sh", ".json", ".problem", ".purged")
 #: What looks like the name of a value in a text of the package.
 NO_NAMES = {
     "flux.installRoot": "flux-operator's",
