@@ -118,7 +118,7 @@ def test_scale_of_an_autoscaled_cluster_asks_its_autoscaler(release: Install) ->
     done = run(cluster, "scale", "3", "--wait")
     assert (done.code, cluster.up()) == (0, "0-2")
     assert "sizes itself from 1 to 3: asked it for at least 3 nodes" in done.err
-    assert "the size is '4': give a number from 1 to 3, or auto" in run(cluster, "scale", "4").err
+    assert "mini sizes itself: 4 is over the maximum of 3" in run(cluster, "scale", "4").err
     assert run(cluster, "scale", "auto").code == 0
     assert cluster.exec(0, "/mnt/flux/bin/minicluster-scale").strip() == "auto"
 
