@@ -49,7 +49,8 @@ class Printer:
 
 def forgotten(name: str, job: Any) -> str:
     """Return why there is nothing of a job."""
-    record = History(folder()).record(job)
+    # a JobID is a number, but writes itself as ƒ…
+    record = History(folder()).record(int(job))
     if record is None:
         return f"{name} has no job {job.f58plain}: `minicluster jobs {name}` lists them"
     code = "" if record["exit_code"] is None else f" with exit code {record['exit_code']}"
