@@ -56,8 +56,15 @@ def find_by_name(kube: KubePort, name: str, known: Object | None = None) -> Foun
     ``known`` is its Job, if that was read.
     """
     items = kube.select("pods", broker_pods(name))
+    return found_of(kube, name, known or _readable(kube.get, "job", name), items)
+
+
+def found_of(kube: KubePort, name: str, found: Object | None, items: Object) -> Found | None:
+    """Return a MiniCluster by its Job, {} when there is none, and its brokers' pods. Raises KubernetesError.
+
+    None when there is neither; the Job is None for a user who may not read it.
+    """
     pods = read_pods(items)
-    found = known or _readable(kube.get, "job", name)
     if found:
         job = read_job(found)
     elif pods:

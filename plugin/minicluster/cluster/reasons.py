@@ -37,7 +37,9 @@ def why_no_pod(kube: KubePort, job: str) -> str:
 
 def why_failed(kube: KubePort, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
     """Return how a Job ended, and why. If it failed, the reason is from its pod's log, if the user may read that."""
-    pod = job.failed_pod or (lead.name if lead and lead.phase == "Failed" else "")
+    # Kubernetes sees the end of a container before that of its pod
+    has_failed = lead and (lead.phase == "Failed" or (lead.exit_code and not lead.is_replaced))
+    pod = job.failed_pod or (lead.name if lead and has_failed else "")
     if not (job.end and job.end[0] == "Failed" and pod):
         return job.end
     try:

@@ -33,9 +33,8 @@ SECTIONS = {
     "Rendering and GitOps": ("template", "render", "argocd", "keygen", "convert"),
     "Setup and help": ("support", "plugin", "chart"),
 }
-COMMAND_NAMES = [name for names in SECTIONS.values() for name in names]
-#: The module of each; that of `list` would hide Python's own
-MODULES = {name: "listing" if name == "list" else name for name in COMMAND_NAMES}
+#: The module of each command; that of `list` would hide Python's own
+MODULES = {name: "listing" if name == "list" else name for names in SECTIONS.values() for name in names}
 
 
 class Commands(LazyGroup):
@@ -43,7 +42,7 @@ class Commands(LazyGroup):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by their sections, and then the options."""
-        columns = formatter.width - 6 - max(map(len, COMMAND_NAMES))
+        columns = formatter.width - 6 - max(map(len, MODULES))
         for title, names in SECTIONS.items():
             with formatter.section(title):
                 found = [(name, self.get_command(ctx, name)) for name in names]

@@ -39,6 +39,9 @@ class LeadLog:
 
     def __exit__(self, *_: object) -> None:
         """Read no more."""
+        self._end()
+
+    def _end(self) -> None:
         self._stop.set()
         if self._thread:
             self._thread.join(LEAVE_SECONDS)
@@ -62,7 +65,7 @@ class LeadLog:
             self._thread.join(LAST_LINES_SECONDS)
             if self._thread.is_alive():
                 # the connection hangs: two threads must not read one log
-                self.__exit__()
+                self._end()
         if not self._error:
             self._read(lead, is_over=True)
         self.see(None)

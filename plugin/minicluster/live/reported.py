@@ -19,7 +19,7 @@ from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
 from minicluster.live.lookup import find, refusals, refuse_forbidden
-from minicluster.live.table import Column, duration, in_columns
+from minicluster.live.table import Column, duration, in_columns, left_at
 from minicluster.streams import Say
 
 Row = dict[str, Any]
@@ -172,7 +172,7 @@ def table(rows: Iterable[Mapping[str, Any]], now: float, width: int = 0) -> str:
 
 
 def _end(row: Mapping[str, Any], now: float) -> float | None:
-    end: float | None = row.get("t_cleanup") or row.get("t_inactive")
+    end = left_at(row)
     return now if end is None and row["state"] == "RUN" else end
 
 

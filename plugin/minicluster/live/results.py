@@ -12,19 +12,15 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import OutputError, UsageError
+from minicluster.live.table import left_at
 
 Record = dict[str, Any]
 VALUES_FILE, GIVEN_FILE = "values.yaml", "given.yaml"
 RECORD, OUTPUT, TABLE = "record.json", "output.txt", "results.csv"
 
 
-def _end(job: Mapping[str, Any]) -> float | None:
-    end: float | None = job["t_cleanup"] or job["t_inactive"]
-    return end
-
-
 def _seconds(job: Mapping[str, Any]) -> float | None:
-    start, end = job["t_run"], _end(job)
+    start, end = job["t_run"], left_at(job)
     return round(end - start, 6) if start and end else None
 
 
@@ -36,7 +32,7 @@ RUN_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "id": itemgetter("id"),
     "submit": itemgetter("t_submit"),
     "start": itemgetter("t_run"),
-    "end": _end,
+    "end": left_at,
     "seconds": _seconds,
     "exit_code": itemgetter("exit_code"),
     "nodes": itemgetter("nodes"),

@@ -184,6 +184,12 @@ def _grid(*rows: tuple[str, Mapping[str, int], Sequence[str]]) -> Iterator[Row]:
         yield Row(label, "  ".join(texts).rstrip(), is_fixed=True)
 
 
+def left_at(job: Mapping[str, Any]) -> float | None:
+    """Return when a job left its nodes, by its record, in seconds since the epoch; None while it has not ended."""
+    end: float | None = job.get("t_cleanup") or job.get("t_inactive")
+    return end
+
+
 def duration(seconds: float) -> str:
     """Return seconds as a text of at most two units.
 

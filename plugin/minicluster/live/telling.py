@@ -149,6 +149,5 @@ def end_in_words(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead |
     """Return how a MiniCluster ended, and why, from the failed pod's log too; None while it lives."""
     end, found = end_with(name, job, lead), read_job(job) if job else None
     if end and end[0] == "Failed" and found:
-        failed = found.failed_pod or (lead.pod.name if lead and lead.end else "")
-        return why_failed(kube, replace(found, end=end, failed_pod=failed), lead.pod if lead else None)
+        return why_failed(kube, replace(found, end=end), lead.pod if lead else None)
     return end

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from minicluster.cluster import states, words
+from minicluster.cluster.find import Found
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.errors import ChoiceError, StateError
 from minicluster.kube.port import KubePort
@@ -16,7 +17,7 @@ from minicluster.live.lacking import CHECK_FAILED
 from minicluster.live.lookup import find, refusals
 from minicluster.live.reported import ASK
 from minicluster.live.snapshot import take_snapshot
-from minicluster.live.table import duration
+from minicluster.live.table import duration, left_at
 from minicluster.names import OUR_PREFIX
 from minicluster.plurals import counted
 
@@ -72,8 +73,12 @@ def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
         raise ChoiceError(f"{job!r} is no job: give the id that `minicluster jobs {found.name}` shows")
     if not known["job"]:
         raise ChoiceError(f"{found.name} has no job {job}: `minicluster jobs {found.name}` lists them")
-    sizes = {"": found.job.size if found.job else 0} | {group.name: group.size for group in found.groups}
-    yield from job_in_words(found.name, known, sizes, datetime.now(UTC).timestamp())
+    yield from job_in_words(found.name, known, sizes_of(found), datetime.now(UTC).timestamp())
+
+
+def sizes_of(found: Found) -> dict[str, int]:
+    """Return the sizes of a MiniCluster by group, "" for its own nodes."""
+    return {"": found.job.size if found.job else 0} | {group.name: group.size for group in found.groups}
 
 
 def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int], now: float) -> Iterator[Reason]:
@@ -131,7 +136,7 @@ def _end(job: Mapping[str, Any]) -> str:
 
 def _where(job: Mapping[str, Any]) -> str:
     """Return for how long a job ran, and where."""
-    end = job.get("t_cleanup") or job.get("t_inactive")
+    end = left_at(job)
     if not job["t_run"] or not end:
         return ""
     return f" after {duration(max(0.0, end - job['t_run']))}" + (f" on {job['nodes']}" if job["nodes"] else "")

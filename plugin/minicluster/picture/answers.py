@@ -10,7 +10,7 @@ from minicluster.lead import ask
 from minicluster.lead.program import BOOT
 from minicluster.live.lookup import find
 from minicluster.live.reported import ASK
-from minicluster.live.why import job_in_words
+from minicluster.live.why import job_in_words, sizes_of
 
 
 def job_answer(kube: KubePort, name: str, job: str) -> dict[str, Any]:
@@ -24,6 +24,5 @@ def job_answer(kube: KubePort, name: str, job: str) -> dict[str, Any]:
         return {"error": str(error)}
     if "error" in known or not known["job"]:
         return {"error": f"{name} has no job {job} any more"}
-    sizes = {"": found.job.size if found.job else 0} | {group.name: group.size for group in found.groups}
-    why = [text for text, _ in job_in_words(name, {**known, "said": []}, sizes, time.time())]
+    why = [text for text, _ in job_in_words(name, {**known, "said": []}, sizes_of(found), time.time())]
     return {"why": why, "command": known["command"], "output": known["output"]}

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from minicluster.live.table import left_at
+
 #: The most samples that are kept
 MOST_RECORDS = 4000
 
@@ -22,12 +24,6 @@ class Sample(NamedTuple):
 Step = tuple[float, Mapping[str, int]]
 
 
-def end_of(job: Mapping[str, Any]) -> float | None:
-    """Return when a job left its nodes, in seconds since the epoch; None while it has not ended."""
-    end: float | None = job.get("t_cleanup") or job.get("t_inactive")
-    return end
-
-
 def cores_of(job: Mapping[str, Any]) -> int:
     """Return the cores of a job; where a record lacks them, its tasks."""
     return int(job.get("ncores") or job.get("ntasks") or 0)
@@ -35,7 +31,7 @@ def cores_of(job: Mapping[str, Any]) -> int:
 
 def steps_of(job: Mapping[str, Any]) -> Iterator[Step]:
     """Yield how a job changes the queue."""
-    submit, start, end = job.get("t_submit"), job.get("t_run"), end_of(job)
+    submit, start, end = job.get("t_submit"), job.get("t_run"), left_at(job)
     if submit:
         yield submit, {"waiting": 1}
     if start:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from minicluster.cluster.events import sizes_told
-from minicluster.cluster.find import Found, broker_pods
+from minicluster.cluster.find import Found, broker_pods, found_of
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.reasons import with_reasons
 from minicluster.errors import AbsentError, KubernetesError, MiniClusterError
@@ -41,6 +41,17 @@ def sizes(kube: KubePort, found: Found) -> list[tuple[float, str]]:
         told = sizes_told(kube.select("events", "", "involvedObject.kind=Job"), found.name)
         return [each for each in told if each[0] >= since]
     return []
+
+
+def described(found: Found, status: str, silence: str) -> dict[str, Any]:
+    """Return the document of `minicluster status` by the lead's last answer; where it is "", why there is none."""
+
+    def asked(_: Pod) -> str:
+        if not status:
+            raise ask.SilentError(silence)
+        return status
+
+    return document(snapshot(found, datetime.now(UTC), asked))
 
 
 class Reader:
@@ -108,10 +119,12 @@ class Feed:
         name = self.timeline.name
         while not self._stop.is_set():
             try:
-                for _ in self._kube.sights(name, broker_pods(name), FEED_IDLE_SECONDS):
+                for job, pods in self._kube.sights(name, broker_pods(name), FEED_IDLE_SECONDS):
                     if self._stop.is_set():
                         return
-                    self._see(with_reasons(self._kube, find(self._kube, name)))
+                    # `find` raises the error for a MiniCluster that is gone
+                    found = found_of(self._kube, name, job, pods) or find(self._kube, name)
+                    self._see(with_reasons(self._kube, found))
                     self._stop.wait(FEED_PAUSE_SECONDS)
             except AbsentError as error:
                 self._fail(str(error))
@@ -138,13 +151,7 @@ class Feed:
         """Give the timeline the status by all that is known."""
         if self._found is None:
             return
-
-        def asked(_: Pod) -> str:
-            if not self._status:
-                raise ask.SilentError(self._silence)
-            return self._status
-
-        found = document(snapshot(self._found, datetime.now(UTC), asked))
+        found = described(self._found, self._status, self._silence)
         with self.lock:
             self.timeline.take_status(found)
 

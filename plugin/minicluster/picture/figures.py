@@ -27,20 +27,9 @@ HATCHES = {"FAILED": "x", "TIMEOUT": "/", "CANCELED": "-", "LOST": "x"}
 MARKS = {"size": "#0072b2", "drain": "#d55e00", "undrain": "#009e73", "lead": "#cc79a7"}
 #: The least pixels of the plots
 NODES_PIXELS, QUEUE_PIXELS = 200, 220
-BAR_FIELDS = (
-    "left",
-    "right",
-    "bottom",
-    "top",
-    "color",
-    "id",
-    "name",
-    "status",
-    "cores",
-    "code",
-    "node",
-    "user",
-)
+#: The edges of a bar, each in a column of its name
+EDGES = {name: name for name in ("left", "right", "bottom", "top")}
+BAR_FIELDS = (*EDGES, "color", "id", "name", "status", "cores", "code", "node", "user")
 _HOVER = [
     ("job", "@id"),
     ("name", "@name"),
@@ -113,10 +102,7 @@ def _nodes() -> Any:
     source = _source("bars", *BAR_FIELDS)
     bars = found.quad(
         source=source,
-        left="left",
-        right="right",
-        bottom="bottom",
-        top="top",
+        **EDGES,
         fill_color="color",
         line_color="white",
         line_alpha=0.5,
@@ -124,11 +110,8 @@ def _nodes() -> Any:
     )
     # apart from the bars: a pattern takes long to draw
     found.quad(
-        source=_source("hatches", "left", "right", "bottom", "top", "hatch"),
-        left="left",
-        right="right",
-        bottom="bottom",
-        top="top",
+        source=_source("hatches", *EDGES, "hatch"),
+        **EDGES,
         fill_color=None,
         line_color=None,
         hatch_pattern="hatch",

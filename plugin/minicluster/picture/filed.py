@@ -14,12 +14,10 @@ from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
-from minicluster.live.document import document
 from minicluster.live.lookup import find, refusals
 from minicluster.live.reported import ASK, find_jobs
-from minicluster.live.snapshot import snapshot
 from minicluster.picture import figures, page
-from minicluster.picture.feed import Reader, sizes
+from minicluster.picture.feed import Reader, described, sizes
 from minicluster.picture.timeline import Timeline
 from minicluster.streams import Say
 from minicluster.terminal import well
@@ -57,13 +55,7 @@ def of_cluster(kube: KubePort, name: str, most: int, say: Say) -> Timeline:
             why = error.reason
     if not status:
         timeline.take_past(find_jobs(kube, name, say, most), time.time())
-
-    def asked(_: object) -> str:
-        if not status:
-            raise ask.SilentError(why)
-        return status
-
-    timeline.take_status(document(snapshot(found, datetime.now(UTC), asked)))
+    timeline.take_status(described(found, status, why))
     if found.job:
         timeline.take_size(found.job.size, time.time(), sizes(kube, found))
     return timeline

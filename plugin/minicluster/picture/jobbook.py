@@ -5,7 +5,8 @@ from typing import Any
 
 from minicluster.cluster.states import of_job
 from minicluster.idset import parse_idset
-from minicluster.picture.curves import cores_of, end_of
+from minicluster.live.table import left_at
+from minicluster.picture.curves import cores_of
 from minicluster.picture.lanes import Lanes
 
 Row = dict[str, Any]
@@ -51,12 +52,10 @@ class JobBook:
     def lost(self, rows: Iterable[Mapping[str, Any]], now: float) -> list[Row]:
         """Return changes for the active jobs that a full list of jobs lacks."""
         missing = sorted(self.active - {row["number"] for row in rows})
-        return [
-            {"number": one, "state": "INACTIVE", "result": LOST_RESULT, "t_inactive": now} for one in sorted(missing)
-        ]
+        return [{"number": one, "state": "INACTIVE", "result": LOST_RESULT, "t_inactive": now} for one in missing]
 
     def _settle(self, number: int, job: Row) -> None:
-        ranks, end = parse_idset(job.get("ranks") or ""), end_of(job)
+        ranks, end = parse_idset(job.get("ranks") or ""), left_at(job)
         if "lanes" not in job:
             if ranks and job.get("t_run"):
                 job["lanes"] = self.lanes.take(ranks, job["t_run"], end)
@@ -100,7 +99,7 @@ def shown(job: Mapping[str, Any]) -> Row:
         "tasks": job.get("ntasks"),
         "submit": job.get("t_submit"),
         "run": job.get("t_run"),
-        "end": end_of(job),
+        "end": left_at(job),
         "user": job.get("user") or {},
         "command": job.get("command") or "",
     }

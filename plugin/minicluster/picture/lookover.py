@@ -8,9 +8,8 @@ from rich.text import Text
 
 from minicluster.cluster.states import CLUSTER_TONES, JOB_TONES
 from minicluster.errors import one_line
-from minicluster.live.table import duration
+from minicluster.live.table import duration, left_at
 from minicluster.picture import nodebook
-from minicluster.picture.curves import end_of
 from minicluster.picture.jobbook import status_of
 from minicluster.picture.timeline import Timeline
 from minicluster.terminal import STYLES
@@ -46,7 +45,7 @@ def jobs_of(timeline: Timeline, sort: str, now: float) -> list[Row]:
 
 def seconds(job: Row, now: float) -> float | None:
     """Return how long a job has run; None before that."""
-    return max(0.0, (end_of(job) or now) - job["t_run"]) if job.get("t_run") else None
+    return max(0.0, (left_at(job) or now) - job["t_run"]) if job.get("t_run") else None
 
 
 def spark(values: Sequence[tuple[float, float]], begin: float, end: float, columns: int) -> str:

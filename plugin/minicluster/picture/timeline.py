@@ -76,7 +76,7 @@ class Timeline:
             self._take_scaled(Mark(when, "size", text))
         if size != self.size:
             if self.size is not None and not self._is_told(size, now):
-                self._mark(Mark(now, "size", f"size {self.size} -> {size}"))
+                self.nodes.marks.append(Mark(now, "size", f"size {self.size} -> {size}"))
             self.sizes.append((now, size))
         self.size = size
         self._is_changed = True
@@ -85,7 +85,7 @@ class Timeline:
         found = SCALED.match(mark.text)
         if mark in self.nodes.marks:
             return
-        self._mark(mark)
+        self.nodes.marks.append(mark)
         if not found:
             return
         for plain in [each for each in self.nodes.marks if each.text == found[1] and each.t > mark.t - REASON_SECONDS]:
@@ -97,9 +97,6 @@ class Timeline:
     def _is_told(self, size: int, now: float) -> bool:
         recent = (mark for mark in self.nodes.marks if mark.kind == "size" and now - mark.t < REASON_SECONDS)
         return any((found := SCALED.match(mark.text)) and int(found[3]) == size for mark in recent)
-
-    def _mark(self, mark: Mark) -> None:
-        self.nodes.marks.append(mark)
 
     def take_status(self, document: Mapping[str, Any], trouble: str = "") -> None:
         """Take the document of `minicluster status`, or why there is none; then the last one stays."""

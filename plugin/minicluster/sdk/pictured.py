@@ -4,14 +4,11 @@ import asyncio
 import html
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from minicluster.errors import MiniClusterError, ToolError
 from minicluster.kube.client import KubeClient
 from minicluster.sdk.exceptions import SdkError, translated
-
-if TYPE_CHECKING:
-    pass
 
 
 def as_html(rows: Mapping[str, object]) -> str:

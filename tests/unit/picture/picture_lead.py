@@ -24,6 +24,17 @@ def job(number: int, **fields: Any) -> dict[str, Any]:
     return {**found, "exit_code": 0, **where, **times, **fields}
 
 
+def past(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the lead of four nodes tells at first."""
+    return [
+        {"ready": "0.88.0"},
+        {"jobs": [*rows]},
+        {"status": [SETTINGS, {**flux(), "waiting": [], "queue_problem": ""}]},
+        {"past": True},
+        {"nodes": [{"t": START - 50, "event": "online", "ranks": "0-3"}], "hosts": ["mini-[0-3]"]},
+    ]
+
+
 class TellingChannel:
     """The conversation with observe.py: what the test says comes out of it."""
 

@@ -9,8 +9,7 @@ from unittest.mock import patch
 
 import pytest
 from live_kubectl import Kubectl, lead, say
-from picture_lead import START, job
-from status_samples import SETTINGS, flux
+from picture_lead import job, past
 from status_samples import job as kubernetes_job
 
 ROWS = [job(1, name="first"), job(2, name="</script><b>", result="FAILED", exit_code=3)]
@@ -58,14 +57,7 @@ def test_a_report_becomes_a_page(kubectl: Kubectl, tmp_path: Path) -> None:
 
 
 def test_what_the_lead_tells_becomes_a_page(kubectl: Kubectl, tmp_path: Path) -> None:
-    told = [
-        {"ready": "0.88.0"},
-        {"jobs": ROWS},
-        {"status": [SETTINGS, {**flux(), "waiting": [], "queue_problem": ""}]},
-        {"past": True},
-        {"nodes": [{"t": START - 50, "event": "online", "ranks": "0-3"}], "hosts": ["mini-[0-3]"]},
-    ]
-    (tmp_path / "told").write_text("".join(json.dumps(each) + "\n" for each in told))
+    (tmp_path / "told").write_text("".join(json.dumps(each) + "\n" for each in past(ROWS)))
     kubectl.tool("sh", f"read -r program; /bin/cat {tmp_path}/told")
     kubectl.has(job=kubernetes_job(), pods={"items": [lead(tmp_path)]}, events={"items": []})
     page = tmp_path / "page.html"

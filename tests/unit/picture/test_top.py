@@ -13,8 +13,7 @@ from live_kubectl import Kubectl, lead
 from minicluster.picture import keyboard
 from minicluster.picture.lookover import SORTS, Chosen, screen, spark
 from minicluster.picture.timeline import Timeline
-from picture_lead import START, job
-from status_samples import SETTINGS, flux
+from picture_lead import START, job, past
 from status_samples import job as kubernetes_job
 
 from tools.clients import until
@@ -76,15 +75,8 @@ def test_keys_are_told_apart() -> None:
 def kubectl(tmp_path: Path) -> Kubectl:
     """A cluster whose lead tells the jobs of ROWS, and then waits."""
     found = Kubectl(tmp_path)
-    told = [
-        {"ready": "0.88.0"},
-        {"jobs": ROWS},
-        {"status": [SETTINGS, {**flux(), "waiting": [], "queue_problem": ""}]},
-        {"past": True},
-        {"nodes": [{"t": START - 50, "event": "online", "ranks": "0-3"}], "hosts": ["mini-[0-3]"]},
-    ]
     known = {"job": ROWS[1], "waits": "", "needs": {}, "said": [], "again": "", "command": "exit 3"}
-    (tmp_path / "told").write_text("".join(json.dumps(each) + "\n" for each in told))
+    (tmp_path / "told").write_text("".join(json.dumps(each) + "\n" for each in past(ROWS)))
     (tmp_path / "known").write_text(json.dumps({**known, "output": "the end\n"}))
     found.flux(f"read -r program; cat {tmp_path}/told; cat")
     found.tool("sh", f"read -r program; /bin/cat {tmp_path}/known")

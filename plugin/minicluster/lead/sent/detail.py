@@ -11,8 +11,8 @@ from collections import deque
 from typing import Any
 
 import flux
-from explain import main as explained
-from flux.job import JobID, job_kvs_lookup
+from explain import explained
+from flux.job import JobID
 from output_events import OUTPUT_KEY, data_of, events, lookup
 
 #: The end of an output that is told; characters of a command
@@ -38,11 +38,8 @@ def end_of_output(handle: Any, job: int) -> str:
 
 def main(text: str) -> dict[str, Any]:
     """Return what is known of a job. Raises OSError; ValueError for a text that is no id."""
-    found, handle, number = explained(text), flux.Flux(), int(JobID(text))
-    try:
-        jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec") or {}
-    except OSError:
-        jobspec = {}
+    handle, number = flux.Flux(), int(JobID(text))
+    found, jobspec = explained(handle, number)
     words = [str(word) for task in jobspec.get("tasks", ())[:1] for word in task["command"]]
     return {**found, "command": " ".join(words)[:SHOWN_COMMAND_CHARACTERS], "output": end_of_output(handle, number)}
 

@@ -74,14 +74,13 @@ def needs(handle: Any, jobspec: Mapping[str, Any]) -> dict[str, int]:
     return nodes_wanted(request, nodes(handle), constraints_of(handle, jobspec), groups())
 
 
-def main(text: str) -> dict[str, Any]:
-    """Return what is known of a job. Raises OSError; ValueError for a text that is no id."""
-    number, handle = int(JobID(text)), flux.Flux()
+def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is known of a job, and its jobspec, {} where Flux has none. Raises OSError."""
     job = listed(handle, number)
     found: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": ""}
     if job is None:
-        return {**found, "job": History(folder()).record(number) or {}}
-    jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec")
+        return {**found, "job": History(folder()).record(number) or {}}, {}
+    jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec") or {}
     user = user_of(jobspec) if jobspec else None
     found["job"] = shown = record(job, JobID(number).f58plain, user)
     if shown["state"] in ("DEPEND", "PRIORITY", "SCHED"):
@@ -90,7 +89,12 @@ def main(text: str) -> dict[str, Any]:
             found["needs"] = needs(handle, jobspec)
     elif shown["result"] not in (None, "COMPLETED"):
         found.update(said=last_lines(handle, number), again=copy_of(handle, job))
-    return found
+    return found, jobspec
+
+
+def main(text: str) -> dict[str, Any]:
+    """Return what is known of a job. Raises OSError; ValueError for a text that is no id."""
+    return explained(flux.Flux(), int(JobID(text)))[0]
 
 
 if __name__ == "__main__":
