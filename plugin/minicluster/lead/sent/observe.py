@@ -18,12 +18,12 @@ import json
 import os
 import sys
 import time
+from functools import partial
 from typing import Any, Iterator, Mapping
 
 import flux
 from flux import constants
 from flux.job import JobID
-from flux.job.list import job_list_id
 from history import History, folder
 from observed import ATTRIBUTES, NODE_RECORDS, change_of, described, earlier_nodes, hosts_of, of_nodes, placed, told
 from replies import Replies
@@ -33,8 +33,9 @@ from waiting import grouped, queue_problem, reasons
 TOLD_EVENTS = ("submit", "alloc", "finish", "exception", "clean", "urgency")
 #: Jobs of a reply
 REPLY_JOBS = 500
-#: What Flux's list knows as well as the events, or better
-LISTED = ("number", "id", "name", "ntasks", "queue", "ranks", "nodes", "ncores")
+#: The document of a job that comes with an event, and what it says of the job
+DOCUMENTS = {"submit": "jobspec", "alloc": "R"}
+ABOUT = {"jobspec": described, "R": placed}
 #: Seconds that changes are gathered, and between two looks at the status: after a change at least, without one
 GATHER_SECONDS, STATUS_SECONDS, OLD_STATUS_SECONDS = 0.5, 2.0, 60.0
 #: How many times as long as a look's CPU time the pause after it is
@@ -110,25 +111,20 @@ class Observer:
             self._fill(change, entry["name"], found)
 
     def _fill(self, change: dict[str, Any], event: str, found: Mapping[str, Any]) -> None:
-        """Add what Flux tells beside an event, or ask for it: an older one tells less."""
-        if event == "submit" and found.get("jobspec"):
-            change.update(described(found["jobspec"]))
-        elif event == "alloc" and found.get("R"):
-            change.update(placed(found["R"]))
-        elif event in ("submit", "alloc"):
-            asked = job_list_id(self.handle, change["number"], ATTRIBUTES)
-            asked.then(self._listed)
+        """Add what Flux tells beside an event, or look it up: before 0.63 there is no jobspec."""
+        key = DOCUMENTS.get(event)
+        if key and found.get(key):
+            change.update(ABOUT[key](found[key]))
+        elif key:
+            asked = self.handle.rpc("job-info.lookup", {"id": change["number"], "keys": [key], "flags": 0})
+            asked.then(partial(self._looked_up, change["number"], key))
 
-    def _listed(self, future: Any) -> None:
+    def _looked_up(self, job: int, key: str, future: Any) -> None:
         try:
-            job = future.get()["job"]
+            document = json.loads(future.get()[key])
         except OSError:
             return  # Flux has forgotten it
-        # state and times are those of the events, which may be newer
-        found = {
-            key: told(job, None)[key] for key in ("number", "id", "name", "ntasks", "queue", "ranks", "nodes", "ncores")
-        }
-        self.changes.setdefault(job["id"], {}).update(found)
+        self.changes.setdefault(job, {"number": job}).update(ABOUT[key](document))
         self._wake()
 
     def _node_events(self, found: Mapping[str, Any]) -> None:
