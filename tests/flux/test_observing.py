@@ -122,6 +122,13 @@ def test_the_lead_tells_what_was_and_what_changes(observed: Observed) -> None:
     assert json.loads(observed.reader.status)[0]["max_size"] == 2
 
 
+def test_the_events_of_many_jobs_are_told_together(observed: Observed) -> None:
+    observed.until(has("early", "COMPLETED"))
+    # read one by one, each after a pause, their events would take minutes
+    observed.do("flux submit --quiet --cc=1-100 --job-name=many -n1 true")
+    observed.until(lambda timeline: len(timeline.jobs.jobs) == 101 and not timeline.jobs.active)
+
+
 def test_the_lead_tells_the_command_and_the_output_of_a_job(observed: Observed) -> None:
     observed.until(has("early", "COMPLETED"))
     observed.do("flux submit --quiet --job-name=talks -n1 sh -c 'seq 9000; sleep 1; echo err >&2; exit 3'")

@@ -37,8 +37,8 @@ REPLY_JOBS = 500
 #: The document of a job that comes with an event, and what it says of the job
 DOCUMENTS = {"submit": "jobspec", "alloc": "R"}
 ABOUT = {"jobspec": described, "R": placed}
-#: Seconds that changes are gathered, and in which those that have come are read
-GATHER_SECONDS, READ_SECONDS = 0.45, 0.05
+#: Seconds that changes are gathered; seconds without one until all that have come are read
+GATHER_SECONDS, QUIET_SECONDS = 0.45, 0.005
 #: Seconds between two looks at the status: after a change at least, without one
 STATUS_SECONDS, OLD_STATUS_SECONDS = 2.0, 60.0
 #: How many times as long as a look's CPU time the pause after it is
@@ -75,7 +75,9 @@ class Observer:
         self.changes: dict[int, dict[str, Any]] = {}
         self.is_changed, self.next_look = True, 0.0
         self.nodes: tuple[str, Mapping[str, str]] | None = None
-        self.timer: Any = None  #: while changes are gathered
+        #: while changes are gathered: when that began, and how many were read at the last look
+        self.timer: Any = None
+        self.began, self.read, self.read_before = 0.0, 0, 0
 
     def begin(self, most: int) -> None:
         """Open the streams, then tell the past; a job may be in both. Raises OSError."""
@@ -141,15 +143,24 @@ class Observer:
 
     def _wake(self) -> None:
         self.is_changed = True
+        self.read += 1
         if self.timer is None:
-            # to be woken by each event costs twice as much as to read them together
+            # to be woken by each event costs several times as much as to read them together
             select.select([0], [], [], GATHER_SECONDS)
-            # Flux's timers work once
-            self.timer = self.handle.timer_watcher_create(READ_SECONDS, self._tell)
-            self.timer.start()
+            self.began = time.monotonic()
+            self._read_more()
+
+    def _read_more(self) -> None:
+        # Flux's timers work once
+        self.timer = self.handle.timer_watcher_create(QUIET_SECONDS, self._tell)
+        self.timer.start()
+        self.read_before = self.read
 
     def _tell(self, *_: Any) -> None:
         self.timer.stop()
+        if self.read != self.read_before and time.monotonic() < self.began + GATHER_SECONDS:
+            self._read_more()
+            return
         self.timer = None
         changes, self.changes = self.changes, {}
         if changes:
