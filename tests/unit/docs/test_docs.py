@@ -8,7 +8,15 @@ from minicluster.render.constants import GPUS
 from minicluster.render.devices import CLASS
 from support import ROOT
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("charts/*/*.md")])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("charts/*/*.md"),
+        *ROOT.glob("benchmarks/*.md"),
+        *ROOT.glob("tools/*/*.md"),
+    ]
+)
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
