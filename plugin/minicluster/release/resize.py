@@ -1,6 +1,6 @@
 """Changes the size of a release, or of one of its groups, by Helm with the chart and the post-renderer of this package.
 
-Both have one version. A newer chart leaves the pods of a live MiniCluster as they are (docs/architecture.md, 21).
+Both have one version. A newer chart leaves the pods of a live MiniCluster as they are: decision 21, in docs/decisions.
 """
 
 import json

@@ -49,7 +49,7 @@ def test_each_page_begins_with_its_audience(page):
 
 
 def test_the_table_of_what_to_change_names_existing_files():
-    _, _, text = (ROOT / "docs/architecture.md").read_text().partition("## Where do I change")
+    _, _, text = (ROOT / "docs/explanation/files.md").read_text().partition("## Where do I change")
     table, _, below = text.partition("<!-- files -->")
     named = [path for row in rows(table)[1:] for path in re.findall(r"`([\w./-]+)`", row[1])]
     assert len(named) > 50
@@ -80,7 +80,7 @@ def test_make_targets_in_the_documentation_exist():
 
 
 def test_each_dependency_has_its_reasons() -> None:
-    _, _, text = (ROOT / "docs/architecture.md").read_text().partition("## Dependencies\n")
+    _, _, text = (ROOT / "docs/explanation/files.md").read_text().partition("## Dependencies\n")
     rows = re.findall(r"^\| ([\w-]+) \|", text.partition("\n## ")[0], re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = [
