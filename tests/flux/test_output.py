@@ -30,7 +30,9 @@ printed follows $runs follow &
 until grep -q begun follows.out 2>/dev/null; do sleep 0.1; done
 touch go
 wait
-held=$(submit --urgency=hold sh -c 'echo at last')
+# its shell has begun well before its output is there
+echo 'os.execute("sleep 2")' >late.lua
+held=$(submit --urgency=hold -o userrc=late.lua sh -c 'echo at last')
 printed held $held
 printed waits $held follow &
 flux job urgency $held 16
