@@ -17,8 +17,10 @@ CHANGELOG = "CHANGELOG.md"
 VERSIONED = ("charts/minicluster/Chart.yaml", "plugin/plugin.yaml")
 #: Files that name the version that users install.
 NAMING = (
-    "docs/gitops.md",
-    "docs/install.md",
+    "docs/how-to/burst.md",
+    "docs/how-to/deploy-with-gitops.md",
+    "docs/how-to/install.md",
+    "docs/how-to/use-in-other-tools.md",
     "gitops/argocd/repo-server-patch.yaml",
     "gitops/github-actions/render.yaml",
 )
