@@ -64,7 +64,7 @@ class MiniCluster(Pictured):
     ) -> Self:
         """Install a release of the chart with Helm, and return at once: the pods start, and jobs wait for them.
 
-        ``values`` are those of the chart (docs/spec.md), ``options`` override them: see `CreateOptions`. ``chart`` is
+        ``values`` are those of the chart (docs/reference/values.md), ``options`` override them: see `CreateOptions`. ``chart`` is
         another chart than the one in this package. Raises ReleaseError, ArgumentError.
         """
         with translated():
