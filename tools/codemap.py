@@ -1,4 +1,4 @@
-"""Writes the tables in docs/explanation/files.md of the files, each by its first sentence, and of the variables of scripts.
+"""Writes the tables of docs/explanation/files.md: of the files, each by its first sentence, and of the scripts' variables.
 
 python -m tools.codemap
 """
