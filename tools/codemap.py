@@ -1,4 +1,4 @@
-"""Writes the tables of docs/explanation/files.md: of the files, each by its first sentence, and of the scripts' variables.
+"""Writes the tables of docs/explanation/files.md: of the files, each by its first sentence, and of the variables.
 
 python -m tools.codemap
 """
