@@ -17,7 +17,8 @@ LINK = re.compile(r"\]\((\.\.?/[^)#\s]*)(#[^)\s]*)?\)")
 
 project = "minicluster"
 author = "the minicluster authors"
-version = release = re.findall(r"^version: (\S+)$", (ROOT / "charts/minicluster/Chart.yaml").read_text(), re.MULTILINE)[0]
+CHART = (ROOT / "charts/minicluster/Chart.yaml").read_text()
+version = release = re.findall(r"^version: (\S+)$", CHART, re.MULTILINE)[0]
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click", "sphinxcontrib.mermaid"]
 exclude_patterns = ["images"]
