@@ -29,6 +29,8 @@ nitpick_ignore_regex = [("py:.*", r"(?!minicluster\.sdk).*")]
 myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]
 
+# a name between single backticks, as the docstrings have them
+default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
