@@ -73,7 +73,7 @@ def test_the_commands_page_has_each_command() -> None:
 
 def test_the_table_of_what_to_change_names_existing_files():
     _, _, text = (ROOT / "docs/explanation/files.md").read_text().partition("## Where do I change")
-    table, _, below = text.partition("<!-- files -->")
+    table, _, below = text.partition("\n## ")
     named = [path for row in rows(table)[1:] for path in re.findall(r"`([\w./-]+)`", row[1])]
     assert len(named) > 50
     # a program of the pods is named without its folder
@@ -81,7 +81,7 @@ def test_the_table_of_what_to_change_names_existing_files():
 
 
 def test_the_page_on_gpus_has_the_table_that_chart_and_post_renderer_read():
-    _, _, text = (ROOT / "docs/gpus.md").read_text().partition("<!-- gpus -->")
+    _, _, text = (ROOT / "docs/how-to/use-gpus.md").read_text().partition("<!-- gpus -->")
     found = [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in rows(text.partition("<!-- end -->")[0])[1:]]
     known = [
         [
