@@ -218,7 +218,8 @@ $(MERMAID): | setup
 	@mv $@.new $@
 
 docs: setup $(MERMAID) ## build the site into build/docs: a warning is an error
-	DOCS_MERMAID=$(CURDIR)/$(MERMAID) $(VENV)/bin/sphinx-build --quiet --fail-on-warning --jobs auto --doctree-dir build/doctrees docs $(DOCS) $(ARGS)
+	DOCS_MERMAID=$(CURDIR)/$(MERMAID) $(VENV)/bin/sphinx-build --quiet --fail-on-warning --jobs auto \
+		--doctree-dir build/doctrees docs $(DOCS) $(ARGS)
 
 # with CONTEXT=name only Helm is built
 DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok kubectl $(notdir $(KUBERNETES))))
