@@ -218,7 +218,7 @@ $(MERMAID): | setup
 	@mv $@.new $@
 
 docs: setup $(MERMAID) ## build the site into build/docs: a warning is an error
-	DOCS_MERMAID=$(CURDIR)/$(MERMAID) $(VENV)/bin/sphinx-build --quiet --fail-on-warning --jobs auto \
+	DOCS_MERMAID=$(CURDIR)/$(MERMAID) $(VENV)/bin/sphinx-build --quiet --fail-on-warning --fresh-env --jobs auto \
 		--doctree-dir build/doctrees docs $(DOCS) $(ARGS)
 
 # with CONTEXT=name only Helm is built
