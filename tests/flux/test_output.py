@@ -111,11 +111,11 @@ def test_what_a_job_has_printed_is_printed_in_each_of_its_states(ran: tuple[Path
     assert of("apart") == (0, b"", "".join(told))
     none = "`minicluster jobs demo` lists them"
     assert of("unknown") == (1, b"", says(f"demo has no job f234: {none}"))
-    assert of("nonsense") == (1, b"", says(f"'no-id' is no id of a job: {none}"))
+    assert of("nonsense") == (1, b"", says(f"'no-id' is not a job's id: {none}"))
     gone = f"the output of job {both} (lmp), which ended FAILED with exit code 3, is gone"
     assert of("forgotten") == (
         1,
         b"",
-        says(f"{gone}: Flux keeps that of the last jobs alone; flux.keptJobs says how many"),
+        says(f"{gone}: Flux keeps only that of the last jobs; flux.keptJobs says how many"),
     )
     assert of("gone") == (1, b"", says(f"demo has no job {runs}: {none}"))

@@ -59,7 +59,7 @@ def command(name: str, namespace: str, context: str, port: int, hosts: tuple[str
             pages.show(own)
         address = pages.address(own)
         streams.write(f"{address}\n".encode())
-        streams.say("the page is there until Ctrl-C")
+        streams.say("the page is served until Ctrl-C")
         files.append(None if no_open else opened.open_page(address))
 
     try:

@@ -46,7 +46,7 @@ class Tasks(click.IntRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number."""
         if not re.fullmatch("-?[0-9]+", str(value)):
-            self.fail(f"{value!r} is no number of tasks; a namespace is given by --namespace.", param, ctx)
+            self.fail(f"{value!r} is not a number of tasks; --namespace gives the namespace.", param, ctx)
         return int(super().convert(value, param, ctx))
 
 

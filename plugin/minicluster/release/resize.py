@@ -20,8 +20,8 @@ def check_own_chart(kubernetes: KubePort, release: str) -> None:
         raise ToolError(helm.explain(error)) from None
     if chart != CHART_NAME:
         raise ToolError(
-            f"the release {release} is of the chart {chart}, around {CHART_NAME}: `helm upgrade {release} {chart} "
-            "--reuse-values` with its value for the size changes it"
+            f"the release {release} is of the chart {chart}, around {CHART_NAME}: change the size by "
+            f"`helm upgrade {release} {chart} --reuse-values` and that chart's value for it"
         )
 
 

@@ -136,7 +136,7 @@ def test_create_has_the_words_of_the_command() -> None:
     ("options", "message"),
     [
         ({"max": 3}, "max is not an option of create: there are image, nodes, cpu, memory, gpus, max_nodes, "),
-        ({"keep": "ten"}, "'ten' is no size of a volume: write it as 10Gi, or 10Gi@CLASS"),
+        ({"keep": "ten"}, "'ten' is not the size of a volume: write it as 10Gi, or 10Gi@CLASS"),
     ],
 )
 def test_create_refuses_an_option_that_it_does_not_have(options: Any, message: str) -> None:

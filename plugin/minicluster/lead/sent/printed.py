@@ -58,7 +58,7 @@ def forgotten(name: str, job: Any) -> str:
         return f"{name} has no job {job.f58plain}: `minicluster jobs {name}` lists them"
     code = "" if record["exit_code"] is None else f" with exit code {record['exit_code']}"
     what = f"the output of job {record['id']} ({record['name']}), which ended {record['result']}{code}, is gone"
-    return f"{what}: Flux keeps that of the last jobs alone; flux.keptJobs says how many"
+    return f"{what}: Flux keeps only that of the last jobs; flux.keptJobs says how many"
 
 
 def told_of(handle: Any, job: Any) -> set[str]:
@@ -105,7 +105,7 @@ def main(name: str, text: str, *words: str) -> str:
     try:
         job = JobID(text)
     except ValueError:
-        return f"{text!r} is no id of a job: `minicluster jobs {name}` lists them"
+        return f"{text!r} is not a job's id: `minicluster jobs {name}` lists them"
     try:
         return show(flux.Flux(), name, job, "follow" in words)
     except BrokenPipeError:
