@@ -1,4 +1,4 @@
-"""The references match values.yaml: the chart's README, which helm-docs writes, and the tables of docs/reference/values.md.
+"""The references match values.yaml: the chart's README, by helm-docs, and the tables of docs/reference/values.md.
 
 `pytest tests/chart/test_reference.py --update-golden` writes them again.
 """
