@@ -57,7 +57,7 @@ FAILURES: dict[str, Failure] = {
         "The view's image is not a Flux view",
         f"{POD}: CreateContainerError: …opt/software: no such file or directory: the view's image is not a Flux "
         "view: set flux.container.image to one",
-        more="[view images](values.md)",
+        more="[view images](values.md#flux-flux)",
     ),
     "copied view wrong": Failure(
         "The same, where the view is copied",
@@ -78,7 +78,7 @@ FAILURES: dict[str, Failure] = {
         "The image has no glibc, as Alpine",
         "Failed: the image has no glibc, which the view needs: take an image with glibc, or one with its own Flux",
         log="`…/bin/flux: not found` (dash, busybox) or `…/bin/flux: cannot execute: required file not found` (bash)",
-        more="[images for a view](values.md)",
+        more="[images for a view](values.md#images-for-a-view)",
     ),
     "view of another architecture": Failure(
         "The view is for another architecture",
@@ -100,19 +100,19 @@ FAILURES: dict[str, Failure] = {
         "A ResourceQuota is used up",
         f"{NO_POD}: exceeded quota: few, requested: pods=1, used: pods=0, limited: pods=0: lower resources or "
         "size, or ask for a larger quota",
-        more="[quotas](../how-to/give-users-rights.md)",
+        more="[quotas](../how-to/give-users-rights.md#quotas)",
     ),
     "quota asks for resources": Failure(
         "A ResourceQuota asks for resources",
         f"{NO_POD}: failed quota: few: must specify requests.cpu for: demo: set containers[].resources: the quota "
         "of the namespace asks for them",
-        more="[quotas](../how-to/give-users-rights.md)",
+        more="[quotas](../how-to/give-users-rights.md#quotas)",
     ),
     "claim missing": Failure(
         "A claim is missing",
         f'{POD}: Unschedulable: 0/4 nodes are available: persistentvolumeclaim "not-there" not found. not found: '
         "create the claim, or correct the value that names it",
-        more="[claims](values.md)",
+        more="[claims](values.md#claims-of-the-release)",
     ),
     "Secret missing": Failure(
         "A Secret or ConfigMap of the environment is missing",
@@ -147,7 +147,7 @@ FAILURES: dict[str, Failure] = {
         "The Kubernetes node has no memory left",
         f"{LEAD}: Evicted: The node was low on resource: memory. …: set resources.requests.memory to what it "
         f"needs: others are then evicted first{AGAIN}",
-        more="[evictions](life-cycle.md)",
+        more="[evictions](life-cycle.md#evictions)",
     ),
     "disk of the Kubernetes node full": Failure(
         "The disk of the Kubernetes node is full",
@@ -181,7 +181,7 @@ FAILURES: dict[str, Failure] = {
         "--node 1` says why, or a NetworkPolicy closes port 8050",
         log="`<3>broker.err[0]: quorum delayed: waiting for …`",
         more="seen after a minute, in the log not with `logging.quiet`. With `minSize` the work starts with fewer "
-        "nodes; [networks](../how-to/give-users-rights.md)",
+        "nodes; [networks](../how-to/give-users-rights.md#networks)",
     ),
     "worker unfit": Failure(
         "The check of a worker's node fails",
@@ -213,7 +213,7 @@ FAILURES: dict[str, Failure] = {
         "The deadline is over",
         "Failed: deadlineSeconds are over: raise them, or limit the work itself, which keeps its log "
         "(flux.optionFlags: -t 55m)",
-        more="[a limit of time](life-cycle.md)",
+        more="[a limit of time](life-cycle.md#a-limit-of-time)",
     ),
     "API server away": Failure(
         "The API server does not answer",

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import yaml
-from screens import look
+from screens import Seen, look
 
 from tools import testbed
 from tools.releases import FluxRelease
@@ -48,7 +48,7 @@ class Person:
         if "JOB" in words:
             words[words.index("JOB")] = self._last_job()
         seen = look(words, self.environment, COLUMNS, folder=self.home, typed=_answers(shown))
-        text = _whole(seen.last).replace(f" --values={self.images}", "").replace(f"@{self.release.namespace}", "")
+        text = _whole(seen).replace(f" --values={self.images}", "").replace(f"@{self.release.namespace}", "")
         text = without_varying(text.replace(self.release.namespace, namespace))
         print(f"$ {line}", text, sep="\n", flush=True)
         return text, seen.code
@@ -89,9 +89,17 @@ def _answers(shown: str) -> list[tuple[str, str]]:
     return found
 
 
-def _whole(screen: list[str]) -> str:
-    """Return a screen without the breaks that the terminal makes at its width."""
-    return "".join(line if len(line) == COLUMNS else f"{line}\n" for line in screen).rstrip("\n")
+def _whole(seen: Seen) -> str:
+    """Return the last screen without the breaks that the terminal makes at its width."""
+    written, text = seen.raw.decode(errors="replace"), ""
+    for line, below in zip(seen.last, [*seen.last[1:], ""], strict=True):
+        if len(line) == COLUMNS:
+            text += line
+        elif len(line) == COLUMNS - 1 and f"{line} {below}" in written:
+            text += f"{line} "  # the screen has no blank at the end of a line
+        else:
+            text += f"{line}\n"
+    return text.rstrip("\n")
 
 
 def _kubeconfig(namespace: str, folder: Path) -> str:
