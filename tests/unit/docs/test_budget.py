@@ -12,7 +12,6 @@ WORDS = {
     "tutorial.md": 1800,
     "concepts.md": 1200,
     "how-to": 900,
-    "how-to/migrate-from-flux-operator.md": 1500,
     "reference": 2500,
     "reference/values.md": 4500,
     "reference/commands.md": 1000,
