@@ -64,7 +64,7 @@ def running(release: Release, size: int) -> dict[int, str]:
     """Wait for the running pods of an elastic cluster, and return their UIDs by index.
 
     Kueue looks for gated pods when it looks at the Job. One that it did not yet know then stays gated until the
-    Job changes. It may also have admitted two Workloads; docs/kueue.md has the ways out.
+    Job changes. It may also have admitted two Workloads; docs/how-to/use-kueue.md has the ways out.
     """
     for attempt in range(3):
         try:

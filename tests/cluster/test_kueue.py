@@ -178,7 +178,7 @@ def test_an_elastic_minicluster_that_grew_starts_again_after_a_suspension(
     _activate(release, active=False)
     wait_suspended(release)
     _activate(release, active=True)
-    # kueue#12993; docs/kueue.md has the way out
+    # kueue#12993; docs/how-to/use-kueue.md has the way out
     conflict = "it could not start the Job: invalid admission check PodSetUpdate: conflict for annotations: "
     release.cluster.wait("the reason", lambda: conflict in status(release, monkeypatch)["why"])
     # 0.15 has the first, 0.17 both

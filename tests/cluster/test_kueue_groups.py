@@ -105,7 +105,7 @@ def test_a_group_of_an_elastic_cluster_takes_any_size_in_place(helm: Helm, queue
 
 
 def settle(release: Release, *names: str) -> None:
-    """Wait for the hosts; Kueue 0.15 can overlook a pod until its Job changes (docs/kueue.md)."""
+    """Wait for the hosts; Kueue 0.15 can overlook a pod until its Job changes (docs/how-to/use-kueue.md)."""
 
     def looked() -> bool:
         release.kubectl("annotate", "job", "mc", "mc-gpu", f"test/hosts={len(names)}", "--overwrite")

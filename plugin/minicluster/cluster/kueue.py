@@ -26,7 +26,8 @@ def _admitted_twice(active: Iterable[Mapping[str, Any]]) -> str:
     names = [one["metadata"]["name"] for one in active if "Admitted" in true_conditions(one)]
     if len(names) < 2:
         return ""
-    return f"it admitted {' and '.join(names)} for one Job: ask an administrator to remove one, docs/kueue.md says how"
+    both = " and ".join(names)
+    return f"it admitted {both} for one Job: ask an administrator to remove one, docs/how-to/use-kueue.md says how"
 
 
 def _reasons(workload: Mapping[str, Any]) -> Iterator[str]:

@@ -67,7 +67,7 @@ def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
         raise StateError(f"{found.name} is {': '.join(filter(None, state))}; `minicluster jobs` may know the job")
     known = json.loads(text)
     if "error" in known:
-        raise ChoiceError(f"{job!r} is no job: give the id that `minicluster jobs {found.name}` shows")
+        raise ChoiceError(f"{job!r} is not a job's id: give one that `minicluster jobs {found.name}` shows")
     if not known["job"]:
         raise ChoiceError(f"{found.name} has no job {job}: `minicluster jobs {found.name}` lists them")
     yield from job_in_words(found.name, known, sizes_of(found), datetime.now(UTC).timestamp())

@@ -28,7 +28,7 @@ from minicluster.picture.timeline import Timeline
 #: Seconds between two looks at Kubernetes, at least and at most
 FEED_PAUSE_SECONDS, FEED_IDLE_SECONDS = 1.0, 60.0
 #: What is said of an error that nobody expects
-OWN_ERROR = "the picture has an error of its own, please report it: {!r}"
+OWN_ERROR = "the picture has a bug, please report it: {!r}"
 #: Seconds that a request has to end when the feed is closed
 CLOSE_SECONDS = 3.0
 

@@ -13,7 +13,7 @@ class FinishedJob:
 
     id: str  #: Flux's, as `flux jobs` shows it
     exit_code: int  #: 128 plus the signal's number if a signal killed it; 1 if it never ran
-    pieces: tuple[tuple[str, str], ...] = ()  #: its output in order: each ``stdout`` or ``stderr``, and a text
+    pieces: tuple[tuple[str, str], ...] = ()  #: its output in order: ``stdout`` or ``stderr``, and a text
     reason: str = ""  #: how it failed, such as "was cancelled: by me"; "" for one that did not
 
     @property

@@ -49,7 +49,7 @@ def queued_job() -> dict[str, Any]:
         ([workload(*ADMITTED), workload(*ADMITTED, ("Finished", "True", "replaced"))], NOT_YET),
         (
             [workload(*ADMITTED, name="a"), workload(*ADMITTED, name="b")],
-            "it admitted a and b for one Job: ask an administrator to remove one, docs/kueue.md says how",
+            "it admitted a and b for one Job: ask an administrator to remove one, docs/how-to/use-kueue.md says how",
         ),
         ([workload(("Finished", "True", "replaced"))], NOT_YET),
         ([not_started("2", "b"), not_started("1", "a")], "it could not start the Job: b"),

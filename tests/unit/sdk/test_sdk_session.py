@@ -346,7 +346,7 @@ def test_a_session_asks_an_absent_api_server_again_for_a_limited_time(client, mo
 def test_a_bug_in_the_sdk_ends_the_open_futures(client, caplog):
     client.leads.come(KeyError("oops"))
     error = client.submit("true").exception(10)
-    assert str(error) == "the SDK has an error of its own, please report it: KeyError('oops')"
+    assert str(error) == "the SDK has a bug, please report it: KeyError('oops')"
     assert "the conversation with the lead broke" in caplog.text
     lead = client.leads.come()
     client.submit("true")
