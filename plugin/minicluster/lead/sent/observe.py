@@ -38,7 +38,7 @@ REPLY_JOBS = 500
 DOCUMENTS = {"submit": "jobspec", "alloc": "R"}
 ABOUT = {"jobspec": described, "R": placed}
 #: Seconds that changes are gathered; seconds without one until all that have come are read
-GATHER_SECONDS, QUIET_SECONDS = 0.45, 0.005
+GATHER_SECONDS, BACKLOG_SECONDS = 0.45, 0.005
 #: Seconds between two looks at the status: after a change at least, without one
 STATUS_SECONDS, OLD_STATUS_SECONDS = 2.0, 60.0
 #: How many times as long as a look's CPU time the pause after it is
@@ -152,7 +152,7 @@ class Observer:
 
     def _read_more(self) -> None:
         # Flux's timers work once
-        self.timer = self.handle.timer_watcher_create(QUIET_SECONDS, self._tell)
+        self.timer = self.handle.timer_watcher_create(BACKLOG_SECONDS, self._tell)
         self.timer.start()
         self.read_before = self.read
 
