@@ -75,7 +75,7 @@ def test_the_sdk_runs_jobs_and_returns_their_results(create: Create) -> None:
     assert (caught.value.exit_code, caught.value.job.stdout, caught.value.job.stderr) == (7, "out\n", "why\n")
     with pytest.raises(JobFailed, match="no-such-program: No such file or directory"):
         cluster.submit("no-such-program").result(STEP_SECONDS)
-    with pytest.raises(JobFailed, match="timeout"):
+    with pytest.raises(JobFailed, match="ran into its time limit"):
         cluster.submit("sleep 60", time_limit=1).result(STEP_SECONDS)
     with pytest.raises(JobRefused, match=r"doesn't take the job \['true'\]: .*nowhere"):
         cluster.submit("true", attributes={"system.queue": "nowhere"}).result(STEP_SECONDS)
@@ -104,7 +104,7 @@ def test_the_sdk_runs_jobs_and_returns_their_results(create: Create) -> None:
 # the client's own thread writes to a connection that the API server has closed
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_the_sdk_waits_logs_scales_and_forwards_ports(create: Create) -> None:
-    cluster, release = create({"logging": {}})
+    cluster, release = create({"logging": {"debug": True}})
     assert cluster.wait(timeout=STEP_SECONDS) is None
     lines: list[str] = []
     follow = threading.Thread(target=lambda: lines.extend(cluster.logs(follow=True)), daemon=True)

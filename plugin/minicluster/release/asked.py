@@ -58,24 +58,28 @@ class Runner(NamedTuple):
     cluster: str  #: name of the MiniCluster
     number: int  #: of the container
     container: Mapping[str, Any]  #: empty where the values have none
+    is_quiet: bool = False  #: whether the log is what the work prints alone
 
 
 def find_runner(asked: AskedRelease, values: Mapping[str, Any]) -> Runner:
     """Return what runs Flux; ``values`` are ours, by their paths. Helm reads the user's. Raises ToolError."""
-    name, containers = _containers(asked, values)
+    name, spec = _merged(asked, values)
+    found = spec.get("containers")
+    containers = [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
     # where all say that they are not, the chart refuses
     index = next(iter(may_run_flux(containers)), 0)
-    return Runner(name, index, containers[index] if containers else {})
+    logging = spec.get("logging")
+    is_quiet = isinstance(logging, dict) and bool(logging.get("quiet"))
+    return Runner(name, index, containers[index] if containers else {}, is_quiet)
 
 
-def _containers(asked: AskedRelease, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+def _merged(asked: AskedRelease, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return the name and the values, as far as the user's are read without Helm. Raises ToolError."""
     if not asked.given:
-        found = asked.values.get("containers")
-        name = str(asked.values.get("nameOverride") or asked.name)
-        return name, [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
+        return str(asked.values.get("nameOverride") or asked.name), asked.values
     words = [*asked.given, *set_words(values)]
     made = document(helm.template(helm.OfflineRelease(asked.name, "default", words)))
-    return made["metadata"]["name"], json.loads(made["spec"])["containers"]
+    return made["metadata"]["name"], json.loads(made["spec"])
 
 
 def document(rendered: bytes) -> dict[str, Any]:

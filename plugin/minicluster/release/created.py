@@ -68,6 +68,9 @@ def value_words(asked: Created) -> list[str]:
     """Return Helm's options for the values. Raises ToolError for values that Helm refuses."""
     own = _values(asked)
     runner = find_runner(asked, own)
+    if not runner.is_quiet:
+        # `minicluster jobs` shows the jobs after the end, too
+        own["report.log"] = True
     container = node_values(asked)
     if asked.keep:
         container |= {"volumes.data.path": DATA, **_claim("volumes.data.", asked.keep), "volumes.data.keep": True}
@@ -79,8 +82,7 @@ def value_words(asked: Created) -> list[str]:
 
 def _values(asked: Created) -> dict[str, Any]:
     """Return the values that are not of a container, by their paths."""
-    # `minicluster jobs` shows the jobs after the end, too
-    found: dict[str, Any] = {"size": asked.nodes, "maxSize": asked.most, "report.log": True}
+    found: dict[str, Any] = {"size": asked.nodes, "maxSize": asked.most}
     if asked.autoscales:
         found |= {"autoscaling.enabled": True, "autoscaling.min": asked.nodes}
     if asked.keep:

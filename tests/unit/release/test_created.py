@@ -67,6 +67,12 @@ def test_words_become_values(asked: dict[str, Any], expected: dict[str, Any]) ->
     assert values(Created("demo", **asked)) == {"report.log": True, **expected}
 
 
+@pytest.mark.parametrize("asked", [{"values": {"logging": {"quiet": True}}}, {"sets": ["logging.quiet=true"]}], ids=str)
+def test_a_quiet_log_stays_quiet(asked: dict[str, Any]) -> None:
+    words = value_words(Created("demo", **asked))
+    assert not [word for word in words if "report.log" in word]
+
+
 def test_the_command_line_is_one_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, ...]] = []
     monkeypatch.setattr(FakeKube, "helm", lambda _, *words, **__: ran.append(words) or "", raising=False)
