@@ -40,7 +40,10 @@ def test_kueue_reads_the_place_of_segments_from_the_pods_of_each_job(helm: Helm)
         return [found["Job", name]["spec"]["template"]["metadata"]["annotations"] for name in names]
 
     plain, mine = annotations(), {"annotations": {"a": "b"}}
-    place = {"kueue.x-k8s.io/podset-slice-required-topology": "example.com/rack", "kueue.x-k8s.io/podset-slice-size": "3"}
+    place = {
+        "kueue.x-k8s.io/podset-slice-required-topology": "example.com/rack",
+        "kueue.x-k8s.io/podset-slice-size": "3",
+    }
     found = annotations(pod={"segments": {"size": 3, "topologyKey": "example.com/rack"}, **mine})
     assert found == [one | extra | mine["annotations"] for one, extra in zip(plain, (place, place, {}), strict=True)]
     # the names alone change no pod

@@ -40,9 +40,14 @@ def test_each_group_has_segments_of_its_own(cluster_of: Make) -> None:
     cluster = cluster_of({"size": 4, "pod": {"segments": {"size": 4}}, "groups": [GROUP, own, none]})
     assert properties(cluster) == {
         "segment=0": "0-3",
-        **{"gpu": "4-8", "segment=gpu-0": "4-7", "segment=gpu-1": "8"},
-        **{"fat": "9-13", "big": "9-13"},
-        **{"segment=fat-0": "9-10", "segment=fat-1": "11-12", "segment=fat-2": "13"},
+        "gpu": "4-8",
+        "segment=gpu-0": "4-7",
+        "segment=gpu-1": "8",
+        "fat": "9-13",
+        "big": "9-13",
+        "segment=fat-0": "9-10",
+        "segment=fat-1": "11-12",
+        "segment=fat-2": "13",
         "spot": "14-18",
     }
 
@@ -64,13 +69,13 @@ def test_the_hosts_of_bursts_have_no_segments(cluster_of: Make) -> None:
         ({"pod": {"segments": {"size": 1}}}, "pod.segments.size is 1: must be at least 2"),
         (
             deep(PLACED, {"kueue": {"queueName": ""}}),
-            f"pod.segments.topologyKey is {RACK} and kueue.queueName is unset: Kubernetes alone places no pods by their "
-            "index; set the queue, drop topologyKey, or make each segment a group with a pod affinity",
+            f"pod.segments.topologyKey is {RACK} and kueue.queueName is unset: Kubernetes alone places no pods by "
+            "their index; set the queue, drop topologyKey, or make each segment a group with a pod affinity",
         ),
         (
             deep(PLACED, {"kueue": {"elastic": True}}),
-            f"pod.segments.topologyKey is {RACK} and kueue.elastic is true: Kueue places no segments of an elastic Job; "
-            "drop one of them",
+            f"pod.segments.topologyKey is {RACK} and kueue.elastic is true: Kueue places no segments of an elastic "
+            "Job; drop one of them",
         ),
         (
             deep(PLACED, {"pod": {"annotations": {"kueue.x-k8s.io/podset-slice-size": "2"}}}),
@@ -84,8 +89,8 @@ def test_the_hosts_of_bursts_have_no_segments(cluster_of: Make) -> None:
         ),
         (
             {"groups": [{**GROUP, "pod": {"segments": {"size": 2, "topologyKey": RACK}}}]},
-            f"groups[0].pod.segments.topologyKey is {RACK} and kueue.queueName is unset: Kubernetes alone places no pods "
-            "by their index; set the queue, drop topologyKey, or make each segment a group with a pod affinity",
+            f"groups[0].pod.segments.topologyKey is {RACK} and kueue.queueName is unset: Kubernetes alone places no "
+            "pods by their index; set the queue, drop topologyKey, or make each segment a group with a pod affinity",
         ),
         (
             {

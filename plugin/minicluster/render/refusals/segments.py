@@ -40,8 +40,8 @@ def _of_pods(cluster: MiniClusterModel, place: str) -> Iterator[str]:
     where = f"{place}.segments.topologyKey is {key}"
     if not cluster.queue:
         yield (
-            f"{where} and kueue.queueName is unset: Kubernetes alone places no pods by their index; set the queue, drop "
-            "topologyKey, or make each segment a group with a pod affinity"
+            f"{where} and kueue.queueName is unset: Kubernetes alone places no pods by their index; set the queue, "
+            "drop topologyKey, or make each segment a group with a pod affinity"
         )
     if cluster.spec["kueue"]["elastic"]:
         yield f"{where} and kueue.elastic is true: Kueue places no segments of an elastic Job; drop one of them"

@@ -1,0 +1,75 @@
+"""Segments that Kueue's real controller places: 4 racks of 8 simulated nodes, each with room for one pod."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kueue_beside import LOCAL_QUEUE, QUEUEING
+from queued import beside, new_release, queued_helm, status
+from quick import QuickCluster
+from simulated import end
+from support import Helm
+
+from tools.embedded import simulated_node
+from tools.releases import Release
+
+pytestmark = [
+    pytest.mark.xdist_group("kueue"),
+    pytest.mark.any_helm,
+]
+RACK, POOL = "example.com/rack", "example.com/pool"
+LEVELS = [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]
+#: Keeps the pods of other tests away
+TAINT = {"key": POOL, "value": "racks", "effect": "NoSchedule"}
+FLAVOR = {
+    "nodeLabels": {POOL: "racks"},
+    "topologyName": "racks",
+    "tolerations": [{"key": POOL, "operator": "Equal", "value": "racks", "effect": "NoSchedule"}],
+}
+SEGMENTS = {"maxSize": 27, "pod": {"segments": {"size": 3, "topologyKey": RACK}}}
+
+
+@pytest.fixture
+def racks(queues: QuickCluster) -> Iterator[QuickCluster]:
+    """Return the cluster with the racks."""
+    nodes = [_node(f"rack-{rack}-{number}", f"r{rack}") for rack in range(4) for number in range(8)]
+    queues.create(
+        {"apiVersion": QUEUEING, "kind": "Topology", "metadata": {"name": "racks"}, "spec": {"levels": LEVELS}}, *nodes
+    )
+    yield queues
+    queues.kubectl("delete", "nodes", f"--selector={POOL}=racks", "--wait=false")
+
+
+def _node(name: str, rack: str) -> dict[str, Any]:
+    size = {"cpu": "1", "memory": "8Gi", "pods": "9"}
+    node = simulated_node(name, size, {POOL: "racks", RACK: rack}, "10.1.0.1")
+    return {**node, "spec": {"taints": [TAINT]}}
+
+
+def racks_of(release: Release) -> list[set[str]]:
+    """Return the racks of each segment."""
+    nodes = release.cluster.get("nodes", f"--selector={POOL}=racks")["items"]
+    rack = {node["metadata"]["name"]: node["metadata"]["labels"][RACK] for node in nodes}
+    of_pod = [rack[pod["spec"]["nodeName"]] for _, pod in sorted(release.live_pods().items())]
+    return [set(of_pod[first : first + 3]) for first in range(0, len(of_pod), 3)]
+
+
+def test_kueue_gives_each_segment_one_rack(helm4: Helm, racks: QuickCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = new_release(queued_helm(helm4, racks), racks, 32, FLAVOR)
+    release.install(size=24, **SEGMENTS)
+    uids = release.running(24)
+    found = racks_of(release)
+    assert sorted(found, key=str) == [{rack} for rack in ("r0", "r1", "r2", "r3") for _ in range(2)]
+    end(release, 5, 85)
+    release.cluster.wait("another pod", lambda: release.running(24)[5] != uids[5])
+    assert racks_of(release) == found
+    # two nodes are left in each rack
+    other = beside(release)
+    other.install(size=3, **SEGMENTS)
+    other.cluster.wait("the reason", lambda: "slice" in status(other, monkeypatch)["why"])
+    why = status(other, monkeypatch)["why"]
+    assert why.startswith(f"Kueue's queue {LOCAL_QUEUE}: couldn't assign flavors to pod set main: topology ")
+    assert "0 out of 1 slice(s)" in why
+    end(release, 0, 0)
+    other.running(3)
+    assert [len(each) for each in racks_of(other)] == [1]
