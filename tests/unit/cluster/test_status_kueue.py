@@ -47,10 +47,6 @@ def queued_job() -> dict[str, Any]:
         ([workload(*ADMITTED), workload(("QuotaReserved", "False", NO_QUOTA))], NO_QUOTA),
         ([workload(("QuotaReserved", "False", NO_QUOTA)), workload(*ADMITTED)], NO_QUOTA),
         ([workload(*ADMITTED), workload(*ADMITTED, ("Finished", "True", "replaced"))], NOT_YET),
-        (
-            [workload(*ADMITTED, name="a"), workload(*ADMITTED, name="b")],
-            "it admitted a and b for one Job: ask an administrator to remove one, docs/kueue.md says how",
-        ),
         ([workload(("Finished", "True", "replaced"))], NOT_YET),
         ([not_started("2", "b"), not_started("1", "a")], "it could not start the Job: b"),
         ([workload(("QuotaReserved", "False", NO_QUOTA)), not_started("1", "a")], NO_QUOTA),
