@@ -83,6 +83,21 @@ def test_status_reads_the_kueue_workload_of_a_suspended_job(
     )
 
 
+@pytest.mark.parametrize(("made", "state"), [(suspended(queue="q"), "Suspended"), (queued_job(), "Starting")], ids=str)
+def test_status_says_that_multikueue_takes_the_job_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: dict[str, Any], state: str
+) -> None:
+    kubectl = make_kubectl(tmp_path, monkeypatch)
+    made["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+    held = workload(("QuotaReserved", "False", NO_QUOTA))
+    found = json.loads(kubectl("mini", "-o", "json", pods=None, job=made, workloads={"items": [held]}).stdout)
+    assert (found["state"], found["why"]) == (
+        state,
+        "Kueue's MultiKueue copies the Job alone to another cluster, where its pods can't run: install it there, or "
+        "use a queue without MultiKueue",
+    )
+
+
 def test_status_reads_the_kueue_workload_of_a_job_with_gated_pods(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
