@@ -51,7 +51,7 @@ define go-build
 		-o $(CURDIR)/$2 $(or $4,tool)
 endef
 
-.PHONY: help tools setup requirements test test-all unit chart golden flux kubernetes kueue lint demo release clean
+.PHONY: help tools setup requirements docs test test-all unit chart golden flux kubernetes kueue lint demo release clean
 
 help: ## this list
 	@awk -F ' *:.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -112,7 +112,7 @@ endef
 requirements: ## pin the Python packages by version and hash, after a change in pyproject.toml; ARGS=--upgrade renews all
 	$(call need,uv,pip install uv)
 	$(call pin,plugin/requirements.txt,Versions and hashes of what the package needs at run time)
-	$(call pin,tools/requirements.txt,Versions and hashes of everything in .venv,--extra sdk --extra dashboard --extra test \
+	$(call pin,tools/requirements.txt,Versions and hashes of everything in .venv,--extra sdk --extra dashboard --extra docs --extra test \
 		--constraint plugin/requirements.txt)
 
 # ARGS="…" goes to pytest in all of these
@@ -200,6 +200,26 @@ lint: setup ## check the style of Python, shell and YAML, and what workflows may
 	$(VENV)/bin/shellcheck --external-sources $(POD_FOLDERS:%=--source-path=%) $(SHELL_FILES)
 	$(VENV)/bin/yamllint --strict .
 	$(VENV)/bin/zizmor --offline --quiet --no-progress .github gitops/github-actions/render.yaml
+
+# what draws the diagrams in a reader's browser, so that no page asks another host for it
+MERMAID_VERSION := 11.12.1
+MERMAID_SHA256 := 3bd65ddefe97fb2e01d976a01d4078f8d773bfc56c6a75a9abf08b564ce0f8b2
+MERMAID := $(VENV)/mermaid-$(MERMAID_VERSION)
+# `make docs DOCS=FOLDER` builds the site there
+DOCS := build/docs
+
+$(MERMAID): | setup
+	$(call need,npm,install Node.js with npm)
+	@rm -rf $@.new && mkdir $@.new
+	@cd $@.new && npm pack --silent mermaid@$(MERMAID_VERSION) >/dev/null && \
+		echo '$(MERMAID_SHA256)  mermaid-$(MERMAID_VERSION).tgz' | sha256sum --check --quiet && \
+		tar -xzf *.tgz --strip-components=2 --exclude='*.map' \
+			package/dist/mermaid.esm.min.mjs package/dist/chunks/mermaid.esm.min && rm *.tgz
+	@mv $@.new $@
+
+docs: setup $(MERMAID) ## build the site into build/docs: a warning is an error
+	DOCS_MERMAID=$(CURDIR)/$(MERMAID) $(VENV)/bin/sphinx-build --quiet --fail-on-warning --fresh-env --jobs auto \
+		--doctree-dir build/doctrees docs $(DOCS) $(ARGS)
 
 # with CONTEXT=name only Helm is built
 DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok kubectl $(notdir $(KUBERNETES))))

@@ -1,22 +1,27 @@
 """What it costs a lead to be watched: by the page of `minicluster dashboard`, and by `minicluster status --watch`.
 
-python -m benchmarks.observing FILE [SECONDS]
+python -m benchmarks.observing FILE WHERE [SECONDS]
 
-Starts a Flux of two brokers, by the flux in PATH or $FLUX_PREFIX/bin, and submits ten jobs a second. Writes, as JSON,
-the part of a core that what is beside the lead's broker uses, that of the broker, and the memory of the former.
+Starts a Flux of two brokers, by the flux in PATH or $FLUX_PREFIX/bin, and submits ten jobs a second. Saves the part of
+a core that what is beside the lead's broker uses, that of the broker, the memory of the former, and how long after the
+end of a job the page's program has told it.
 """
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from minicluster.lead.program import BOOT, first_line
 from minicluster.pod import programs
+
+from benchmarks import results
 
 #: Jobs a second; seconds between two looks of `status --watch`, and until a program has started
 RATE_JOBS, WATCH_PAUSE_SECONDS, START_SECONDS = 10, 2.0, 4.0
@@ -55,6 +60,31 @@ def memory(pid: int) -> float:
     return int(text.partition("VmHWM:")[2].split()[0]) / 1024
 
 
+class Delays:
+    """How long after the end of each job the program of the page tells it, in seconds."""
+
+    def __init__(self, fifo: Path) -> None:
+        """Read what the program writes, until it ends."""
+        os.mkfifo(fifo)
+        self.seconds: list[float] = []
+        self._thread = threading.Thread(target=self._read, args=(fifo,))
+        self._thread.start()
+
+    def _read(self, fifo: Path) -> None:
+        is_past = True
+        with fifo.open(encoding="utf-8") as lines:
+            for line in lines:
+                told, now = json.loads(line), time.time()
+                if not is_past:
+                    self.seconds += [now - job["t_inactive"] for job in told.get("jobs", ()) if job.get("t_inactive")]
+                is_past = is_past and "past" not in told
+
+    def close(self) -> list[float]:
+        """Return them when the program has ended."""
+        self._thread.join()
+        return self.seconds
+
+
 def measured(flux: str, folder: Path, seconds: float, watcher: str) -> dict[str, Any]:
     """Return what a watcher costs: "" for none, "page" or "status"."""
     env = {**os.environ, "MINICLUSTER_HOME": str(folder)}
@@ -62,11 +92,13 @@ def measured(flux: str, folder: Path, seconds: float, watcher: str) -> dict[str,
     words = [flux, "start", "--test-size=2", "sh", "-c", f"{submit}; sleep 0.1"]
     env["PATH"] = f"{Path(flux).parent}:{env['PATH']}"
     program = f'flux python -c "$(cat {folder}/boot)"'
+    stay = f"sleep {2 * seconds + START_SECONDS}"
     script = {
-        "": "sleep 1000000",
-        "page": f"{{ cat {folder}/observe; sleep 1000000; }} | {program} 10000",
+        "": stay,
+        "page": f"{{ cat {folder}/observe; {stay}; }} | {program} 10000 >{folder}/told",
         "status": f"while sleep {WATCH_PAUSE_SECONDS}; do {program} <{folder}/waiting; done",
     }[watcher]
+    delays = Delays(folder / "told") if watcher == "page" else None
     words[-1] = f"({script}) >/dev/null & echo $!; {words[-1]}"
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(words, stdout=pipe, stderr=null, text=True, env=env, start_new_session=True) as process:
@@ -78,9 +110,16 @@ def measured(flux: str, folder: Path, seconds: float, watcher: str) -> dict[str,
             most = max(most, *(memory(each) for each in [beside, *children(beside)]))
             time.sleep(0.2)
         took = time.monotonic() - begin
-        found = {"beside": (used(beside) - before) / took, "broker": (cpu(broker) - at_broker) / took}
+        found = {"beside_part": (used(beside) - before) / took, "broker_part": (cpu(broker) - at_broker) / took}
         os.killpg(process.pid, 9)
-    return {"watcher": watcher, **found, "mebibytes": most}
+    late = delays.close() if delays else []
+    return {
+        "watcher": watcher,
+        **found,
+        "beside_mib": most if watcher else None,
+        "told_seconds": statistics.median(late) if late else None,
+        "p95_seconds": statistics.quantiles(late, n=20)[-1] if late else None,
+    }
 
 
 def used(pid: int) -> float:
@@ -98,8 +137,8 @@ def children(pid: int) -> list[int]:
     return [*found, *(below for each in found for below in children(each))]
 
 
-def main(file: str, seconds: str = "60") -> None:
-    """Measure each, and write the figures."""
+def main(file: str, where: str, seconds: str = "60") -> None:
+    """Measure each, and save the figures."""
     prefix = os.environ.get("FLUX_PREFIX", "")
     flux = f"{prefix}/bin/flux" if prefix else "flux"
     with tempfile.TemporaryDirectory() as name:
@@ -112,8 +151,7 @@ def main(file: str, seconds: str = "60") -> None:
         for each in ("observe", "waiting"):
             (folder / each).write_text(first_line(each), encoding="ascii")
         found = [measured(flux, folder, float(seconds), watcher) for watcher in ("", "page", "status")]
-    Path(file).write_text(json.dumps(found, indent=2) + "\n", encoding="ascii")
-    print(json.dumps(found, indent=2))
+    results.save(Path(file), where, found)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/performance.md, and draws its plots, from benchmarks/results.
+"""Writes the tables of benchmarks/README.md, and draws its plots, from benchmarks/results.
 
     python -m benchmarks.page
 
@@ -16,10 +16,10 @@ from minicluster.templates import rendered
 from benchmarks import results
 from benchmarks.results import Row
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGE, IMAGES = DOCS / "performance.md", DOCS / "images"
+PAGE = Path(__file__).resolve().with_name("README.md")
+IMAGES = PAGE.with_name("images")
 #: The plots, and the results that each shows.
-PLOTS = {"performance-start.svg": ("start",), "performance-size.svg": ("hosts", "jobs")}
+PLOTS = {"start.svg": ("start",), "size.svg": ("hosts", "jobs")}
 MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 #: The ways to start, by their names in start.json: bare first, with which the others are compared.
 WAYS = {

@@ -1,4 +1,4 @@
-"""The plots of docs/performance.md."""
+"""The plots of benchmarks/README.md."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -56,7 +56,7 @@ def lines(axes: Any, rows: Iterable[Row], x: str, y: str, label: str) -> None:
 
 
 #: The function that draws each plot, by the file's name.
-DRAWERS: dict[str, Callable[[Rows], Any]] = {"performance-start": start, "performance-size": size}
+DRAWERS: dict[str, Callable[[Rows], Any]] = {"start": start, "size": size}
 
 
 def draw(file: Path, rows: Rows, digest: str) -> None:

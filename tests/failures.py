@@ -1,7 +1,7 @@
 """The ways in which a MiniCluster ends badly: what `minicluster status` and the log say of each.
 
 A test produces each of them and compares the whole line (tests/cluster/test_failures.py, tests/flux); the table of
-docs/troubleshooting.md is made of them. The release is ``demo``, and … stands for what differs each time.
+docs/reference/failures.md is made of them. The release is ``demo``, and … stands for what differs each time.
 """
 
 import re
@@ -57,7 +57,7 @@ FAILURES: dict[str, Failure] = {
         "The view's image is not a Flux view",
         f"{POD}: CreateContainerError: …opt/software: no such file or directory: the view's image is not a Flux "
         "view: set flux.container.image to one",
-        more="[view images](spec.md#flux-flux)",
+        more="[view images](values.md#flux-flux)",
     ),
     "copied view wrong": Failure(
         "The same, where the view is copied",
@@ -78,7 +78,7 @@ FAILURES: dict[str, Failure] = {
         "The image has no glibc, as Alpine",
         "Failed: the image has no glibc, which the view needs: take an image with glibc, or one with its own Flux",
         log="`…/bin/flux: not found` (dash, busybox) or `…/bin/flux: cannot execute: required file not found` (bash)",
-        more="[images for a view](spec.md#images-for-a-view)",
+        more="[images for a view](values.md#images-for-a-view)",
     ),
     "view of another architecture": Failure(
         "The view is for another architecture",
@@ -100,19 +100,19 @@ FAILURES: dict[str, Failure] = {
         "A ResourceQuota is used up",
         f"{NO_POD}: exceeded quota: few, requested: pods=1, used: pods=0, limited: pods=0: lower resources or "
         "size, or ask for a larger quota",
-        more="[quotas](users.md#quotas)",
+        more="[quotas](../how-to/give-users-rights.md#quotas)",
     ),
     "quota asks for resources": Failure(
         "A ResourceQuota asks for resources",
         f"{NO_POD}: failed quota: few: must specify requests.cpu for: demo: set containers[].resources: the quota "
         "of the namespace asks for them",
-        more="[quotas](users.md#quotas)",
+        more="[quotas](../how-to/give-users-rights.md#quotas)",
     ),
     "claim missing": Failure(
         "A claim is missing",
         f'{POD}: Unschedulable: 0/4 nodes are available: persistentvolumeclaim "not-there" not found. not found: '
         "create the claim, or correct the value that names it",
-        more="[claims](spec.md#claims-of-the-release)",
+        more="[claims](values.md#claims-of-the-release)",
     ),
     "Secret missing": Failure(
         "A Secret or ConfigMap of the environment is missing",
@@ -147,7 +147,7 @@ FAILURES: dict[str, Failure] = {
         "The Kubernetes node has no memory left",
         f"{LEAD}: Evicted: The node was low on resource: memory. …: set resources.requests.memory to what it "
         f"needs: others are then evicted first{AGAIN}",
-        more="[evictions](lifecycle.md#evictions)",
+        more="[evictions](life-cycle.md#evictions)",
     ),
     "disk of the Kubernetes node full": Failure(
         "The disk of the Kubernetes node is full",
@@ -168,7 +168,7 @@ FAILURES: dict[str, Failure] = {
         "The Kubernetes node of the lead is lost",
         "Unknown: the Kubernetes node lonely-… of the lead gives no sign of life: Kubernetes replaces the pod "
         "when the node is back or removed, or after `kubectl delete pod -n … demo-0-… --force`",
-        more="[when something is lost](lifecycle.md#when-something-is-lost)",
+        more="[when something is lost](life-cycle.md#what-is-lost-when)",
     ),
     "too many failures": Failure(
         "Pods failed too often",
@@ -181,13 +181,13 @@ FAILURES: dict[str, Failure] = {
         "--node 1` says why, or a NetworkPolicy closes port 8050",
         log="`<3>broker.err[0]: quorum delayed: waiting for …`",
         more="seen after a minute, in the log not with `logging.quiet`. With `minSize` the work starts with fewer "
-        "nodes; [networks](users.md#networks)",
+        "nodes; [networks](../how-to/give-users-rights.md#networks)",
     ),
     "worker unfit": Failure(
         "The check of a worker's node fails",
         "Starting: waits for the quorum, 1 of 2 brokers are online: 1 stays out: its check failed: no GPU",
         log="demo-1: its output, then `minicluster: demo-1: its check failed: no GPU; it runs again in … s`",
-        more="it joins when the check succeeds; [a check of each node](lifecycle.md#a-check-of-each-node)",
+        more="it joins when the check succeeds; [a check of each node](../how-to/check-nodes-and-memory.md)",
     ),
     "lead unfit": Failure(
         "The check of the lead's node fails",
@@ -213,7 +213,7 @@ FAILURES: dict[str, Failure] = {
         "The deadline is over",
         "Failed: deadlineSeconds are over: raise them, or limit the work itself, which keeps its log "
         "(flux.optionFlags: -t 55m)",
-        more="[a limit of time](lifecycle.md#a-limit-of-time)",
+        more="[a limit of time](life-cycle.md#a-limit-of-time)",
     ),
     "API server away": Failure(
         "The API server does not answer",

@@ -1,4 +1,4 @@
-"""Writes the tables in docs/architecture.md of the files, each by its first sentence, and of the variables of scripts.
+"""Writes the tables of docs/explanation/files.md: of the files, each by its first sentence, and of the variables.
 
 python -m tools.codemap
 """
@@ -14,7 +14,7 @@ from minicluster.templates import rendered
 from tools import variables
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "files.md"
 FOLDERS = ("charts/minicluster/templates", "plugin", "tools", "benchmarks")
 #: Suffixes of files that can have a comment; some programs of the pods have no suffix.
 SUFFIXES = {".go", ".j2", ".lua", ".py", ".sh", ".tpl", ".txt", ".yaml", ""}

@@ -94,6 +94,10 @@ class EmbeddedCluster(KubernetesCluster):
         """Let the containers of a pod end with an exit code. Raises ProcessError."""
         self.kubectl("annotate", "--overwrite", "pod", name, f"{EXIT_CODE}={code}", f"--namespace={namespace}")
 
+    def pids(self) -> dict[str, int]:
+        """Return the process of each program, by its name."""
+        return {name: process.pid for name, process in self._processes.items()}
+
     def wait(self, what: str, ready: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
         """Wait until ready() is true. Raises ClusterError, also when a part of the cluster has ended."""
 
@@ -242,9 +246,5 @@ def simulated_node(name: str, size: Mapping[str, str], labels: Mapping[str, str]
             "annotations": {"kwok.x-k8s.io/node": "fake"},
             "labels": {"kubernetes.io/hostname": name, **labels},
         },
-        "status": {
-            "capacity": size,
-            "allocatable": size,
-            "addresses": [{"type": "InternalIP", "address": address}],
-        },
+        "status": {"capacity": size, "allocatable": size, "addresses": [{"type": "InternalIP", "address": address}]},
     }

@@ -6,9 +6,9 @@ python tools/release.py notes 0.2.0   prints that version's part of the changelo
 
 import argparse
 import datetime
-import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,8 +17,10 @@ CHANGELOG = "CHANGELOG.md"
 VERSIONED = ("charts/minicluster/Chart.yaml", "plugin/plugin.yaml")
 #: Files that name the version that users install.
 NAMING = (
-    "docs/gitops.md",
-    "docs/install.md",
+    "docs/how-to/burst.md",
+    "docs/how-to/deploy-with-gitops.md",
+    "docs/how-to/install.md",
+    "docs/how-to/use-in-other-tools.md",
     "gitops/argocd/repo-server-patch.yaml",
     "gitops/github-actions/render.yaml",
 )
@@ -63,7 +65,7 @@ def changes_of(part: str) -> str:
     r"""Return a part of the changelog as Artifact Hub has it: the first sentence of each item, without its marks.
 
     >>> changes_of("### Added\n\n- **A `b`** is\n  here ([docs](x.md)). More.\n")
-    '    - kind: added\n      description: "A b is here"\n'
+    '    - kind: added\n      description: >-\n        A b is here\n'
     """
     lines, kind = [], ""
     for title, item in re.findall(r"^### (\w+)$|^- ((?:.+\n?)(?:  .+\n?)*)", part, re.MULTILINE):
@@ -72,7 +74,8 @@ def changes_of(part: str) -> str:
             text = re.sub(r" \(\[.*?\]\(.*?\)\)", "", " ".join(item.split()))
             text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text).replace("**", "").replace("`", "")
             first = re.split(r"(?<=[a-z0-9)\"])\. ", text.rstrip(".") + ". ")[0]
-            lines += [f"    - kind: {kind}\n      description: {json.dumps(first, ensure_ascii=False)}\n"]
+            folded = textwrap.fill(first, 110, break_long_words=False, break_on_hyphens=False)
+            lines += [f"    - kind: {kind}\n      description: >-\n{textwrap.indent(folded, ' ' * 8)}\n"]
     return "".join(lines)
 
 

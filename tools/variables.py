@@ -1,4 +1,4 @@
-"""Who sets and who reads the variables that the scripts of the pods share: a table for docs/architecture.md."""
+"""Who sets and who reads the variables that the scripts of the pods share: a table for docs/explanation/files.md."""
 
 import re
 from pathlib import Path

@@ -245,4 +245,4 @@ def problem(error: yaml.YAMLError) -> str:
         return str(error.problem)
     mark = getattr(error, "problem_mark", None)
     where = f" at line {mark.line + 1}" if mark else ""
-    return f"is not YAML: {getattr(error, 'problem', None) or 'it can not be read'}{where}"
+    return f"is not YAML: {getattr(error, 'problem', None) or 'it cannot be read'}{where}"

@@ -1,4 +1,4 @@
-"""The tables of docs/spec.md, from the comments of values.yaml.
+"""The tables of docs/reference/values.md, from the comments of values.yaml.
 
 A table is between `<!-- fields PREFIX -->` and `<!-- end -->`, and has the fields for which no other matching prefix
 of the page is longer.

@@ -1,4 +1,4 @@
-"""The table of docs/troubleshooting.md is that of tests/failures.py, and each row of it has a test.
+"""The table of docs/reference/failures.md is that of tests/failures.py, and each row of it has a test.
 
 `pytest tests/chart/test_failure_table.py --update-golden` writes it again.
 """
@@ -9,12 +9,12 @@ import pytest
 from failures import FAILURES, Failure, matches, written
 from support import ROOT
 
-PAGE = ROOT / "docs" / "troubleshooting.md"
+PAGE = ROOT / "docs" / "reference" / "failures.md"
 #: The tests that produce the failures, and name each
 PRODUCERS = sorted((ROOT / "tests").rglob("test_*failures.py"))
 
 
-def test_the_table_of_failures_in_troubleshooting_md_is_up_to_date(update_golden: bool) -> None:
+def test_the_table_of_failures_of_the_page_is_up_to_date(update_golden: bool) -> None:
     text = PAGE.read_text(encoding="utf-8")
     expected = written(text)
     if update_golden:

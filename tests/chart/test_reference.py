@@ -1,4 +1,4 @@
-"""The references match values.yaml: the chart's README, which helm-docs writes, and the tables of docs/spec.md.
+"""The references match values.yaml: the chart's README, by helm-docs, and the tables of docs/reference/values.md.
 
 `pytest tests/chart/test_reference.py --update-golden` writes them again.
 """
@@ -15,7 +15,7 @@ from reference import written
 from support import CHART, ROOT, tool
 
 README = CHART / "README.md"
-SPEC = ROOT / "docs" / "spec.md"
+PAGE = ROOT / "docs" / "reference" / "values.md"
 FILES = ("Chart.yaml", "values.yaml", "README.md.gotmpl")
 
 
@@ -46,14 +46,14 @@ def test_each_value_has_a_description_in_the_readme_of_the_chart(generated: str)
     assert [key for key, description in rows if not re.search(r"\w{3}", description)] == []
 
 
-def test_the_tables_of_fields_in_spec_md_are_up_to_date(update_golden: bool) -> None:
+def test_the_tables_of_fields_in_the_reference_are_up_to_date(update_golden: bool) -> None:
     values = (CHART / "values.yaml").read_text(encoding="utf-8")
-    text = SPEC.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     expected = written(text, comments(values), yaml.safe_load(values))
     if update_golden:
-        SPEC.write_text(expected, encoding="utf-8")
+        PAGE.write_text(expected, encoding="utf-8")
         text = expected
-    assert text == expected, f"{SPEC} differs: see --update-golden"
+    assert text == expected, f"{PAGE} differs: see --update-golden"
 
 
 def test_a_field_is_in_the_table_with_the_longest_prefix() -> None:

@@ -147,7 +147,7 @@ def test_refusals_of_create_come_first_and_leave_nothing(minicluster: Command, r
     refusals = {
         ("-N", "4", "--max", "2"): (2, "-N 4 is more than --max 2: lower it, or give a larger --max"),
         ("--autoscale",): (2, "--autoscale needs --max: give the most nodes that there may be"),
-        ("--keep", "much"): (2, f"Invalid value for '--keep': 'much' is no size of a volume: {write}{usage}"),
+        ("--keep", "much"): (2, f"Invalid value for '--keep': 'much' is not the size of a volume: {write}{usage}"),
         ("--memory", "much"): (1, ""),
         ("--set", "no=1"): (1, ""),
     }
@@ -156,9 +156,7 @@ def test_refusals_of_create_come_first_and_leave_nothing(minicluster: Command, r
         assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done
         assert not message or done.err == f"minicluster: {message}\n"
     none = minicluster("create", "mc", "--keep", "1Gi@none")
-    assert none.err.startswith(
-        "minicluster: there is no storage class none, of which the volumes to keep would be: give"
-    )
+    assert none.err.startswith("minicluster: there is no storage class none for the volumes: give")
     assert release.items() == []
 
 
@@ -195,7 +193,7 @@ def test_delete_removes_nothing_but_miniclusters_without_a_yes(
     release.install(size=1)
     release.kubectl("delete", "secret", "--selector=owner=helm,name=mc")
     assert minicluster("delete", "mc") == Done(
-        1, "", "minicluster: mc is of no release of Helm: remove it where it was made, as by `kubectl delete`\n"
+        1, "", "minicluster: mc belongs to no Helm release: remove it as it was made, such as by `kubectl delete`\n"
     )
 
 

@@ -45,8 +45,8 @@ def rules(release: Release, account: str) -> set[str]:
 
 
 def install_role() -> dict[str, Any]:
-    """Return the Role of docs/users.md that installs."""
-    page = (ROOT / "docs/users.md").read_text(encoding="utf-8")
+    """Return the Role of docs/how-to/give-users-rights.md that installs."""
+    page = (ROOT / "docs/how-to/give-users-rights.md").read_text(encoding="utf-8")
     roles = map(yaml.safe_load, re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
     found: dict[str, Any] = next(role for role in roles if role["metadata"]["name"] == "minicluster-install")
     return found

@@ -176,7 +176,7 @@ def test_an_elastic_minicluster_that_grew_starts_again_after_a_suspension(
     wait_suspended(release)
     _activate(release, active=True)
     if kueue_beside.version() < (0, 19):
-        # kueue#12993; docs/kueue.md has the way out
+        # kueue#12993; docs/how-to/use-kueue.md has the way out
         conflict = "it could not start the Job: invalid admission check PodSetUpdate: conflict for annotations: "
         release.cluster.wait("the reason", lambda: conflict in status(release, monkeypatch)["why"])
         names = {"kueue.x-k8s.io/workload": None, "kueue.x-k8s.io/workload-slice-name": None}

@@ -1,4 +1,4 @@
-"""The Roles of docs/users.md are enough, and give no rights beyond those on the page."""
+"""The Roles of docs/how-to/give-users-rights.md are enough, and give no rights beyond those on the page."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from support import ROOT, Helm, lines_with
 from tools.clients import Done, run
 from tools.releases import Release
 
-PAGE = (ROOT / "docs/users.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/how-to/give-users-rights.md").read_text(encoding="utf-8")
 ROLES: dict[str, dict[str, Any]] = {
     role["metadata"]["name"]: role
     for role in map(yaml.safe_load, re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))

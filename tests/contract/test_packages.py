@@ -54,7 +54,7 @@ def installed(
     # that of the archive is made as a user's
     if request.param == "folder":
         user.copies(environment)
-    # a folder of Helm 4 alone, as docs/install.md has it
+    # a folder of Helm 4 alone, as docs/how-to/install.md has it
     user.env["HELM_DATA_HOME"] = str(user.home / ".local" / "share" / "helm4")
     user.plugins = user.home / ".local" / "share" / "helm4" / "plugins"
     archive = built / f"minicluster-{VERSION}.tgz"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from broker_clusters import Cluster, Make
 from broker_pods import UNSHARE, Flux, Image
+from person import Person
 from real_cluster import Install, Need
 
 from tools import tenant, testbed
@@ -107,6 +108,19 @@ def volume() -> Iterator[str]:
     """The name of a volume that is removed with the test; `bind` makes it."""
     with testbed.new_volume() as name:
         yield name
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    """A person in a namespace with a storage class that has a volume for each claim of demo."""
+    with testbed.new_namespace() as namespace, testbed.new_volume() as first, testbed.new_volume() as second:
+        release = testbed.release(namespace, {}, tmp_path, name="demo")
+        made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": namespace}}
+        release.cluster.create({**made, "provisioner": "kubernetes.io/no-provisioner"})
+        for claim, volume in (("state", first), ("data", second)):
+            testbed.offer(release, f"demo-{claim}", volume, tmp_path / claim, namespace)
+        yield Person(release, tmp_path)
+        release.cluster.kubectl("delete", "storageclass", namespace)
 
 
 @pytest.fixture(scope="module")

@@ -95,6 +95,12 @@ def has(name: str, status: str) -> Callable[[Timeline], bool]:
     return lambda timeline: by_name(timeline).get(name, {}).get("status") == status
 
 
+def settled(status: str) -> bool:
+    """Return whether a status is of later than the drain, and no job waits."""
+    _, summary = json.loads(status)
+    return summary["drained"] == {"1": "disk full"} and not summary["waiting"]
+
+
 def test_the_lead_tells_what_was_and_what_changes(observed: Observed) -> None:
     observed.until(has("early", "COMPLETED"))
     observed.do("flux submit --quiet --setattr=user.sample=7 --job-name=fails -n1 sh -c 'echo out; exit 3'")
@@ -112,9 +118,15 @@ def test_the_lead_tells_what_was_and_what_changes(observed: Observed) -> None:
     observed.do("flux submit --quiet --job-name=late -n1 -t 1s sleep 60")
     observed.until(has("late", "TIMEOUT"))
     assert observed.timeline.nodes.up == {0, 1}
-    observed.until(lambda _: '"drained": {"1": "disk full"}' in observed.reader.status)
-    settings, summary = json.loads(observed.reader.status)
-    assert (settings["max_size"], summary["waiting"]) == (2, [])
+    observed.until(lambda _: settled(observed.reader.status))
+    assert json.loads(observed.reader.status)[0]["max_size"] == 2
+
+
+def test_the_events_of_many_jobs_are_told_together(observed: Observed) -> None:
+    observed.until(has("early", "COMPLETED"))
+    # read one by one, each after a pause, their events would take minutes
+    observed.do("flux submit --quiet --cc=1-100 --job-name=many -n1 true")
+    observed.until(lambda timeline: len(timeline.jobs.jobs) == 101 and not timeline.jobs.active)
 
 
 def test_the_lead_tells_the_command_and_the_output_of_a_job(observed: Observed) -> None:

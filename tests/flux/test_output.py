@@ -30,7 +30,9 @@ printed follows $runs follow &
 until grep -q begun follows.out 2>/dev/null; do sleep 0.1; done
 touch go
 wait
-held=$(submit --urgency=hold sh -c 'echo at last')
+# its shell has begun well before its output is there
+echo 'os.execute("sleep 2")' >late.lua
+held=$(submit --urgency=hold -o userrc=late.lua sh -c 'echo at last')
 printed held $held
 printed waits $held follow &
 flux job urgency $held 16
@@ -109,11 +111,11 @@ def test_what_a_job_has_printed_is_printed_in_each_of_its_states(ran: tuple[Path
     assert of("apart") == (0, b"", "".join(told))
     none = "`minicluster jobs demo` lists them"
     assert of("unknown") == (1, b"", says(f"demo has no job f234: {none}"))
-    assert of("nonsense") == (1, b"", says(f"'no-id' is no id of a job: {none}"))
+    assert of("nonsense") == (1, b"", says(f"'no-id' is not a job's id: {none}"))
     gone = f"the output of job {both} (lmp), which ended FAILED with exit code 3, is gone"
     assert of("forgotten") == (
         1,
         b"",
-        says(f"{gone}: Flux keeps that of the last jobs alone; flux.keptJobs says how many"),
+        says(f"{gone}: Flux keeps only that of the last jobs; flux.keptJobs says how many"),
     )
     assert of("gone") == (1, b"", says(f"demo has no job {runs}: {none}"))

@@ -127,7 +127,7 @@ def test_a_group_that_kueue_holds_back_leaves_the_lead_and_the_queue_alone(relea
 
 
 def start_again(cluster: FluxRelease) -> bool:
-    """Say whether Kueue started a cluster that grew; mend the template where Kueue could not (docs/kueue.md)."""
+    """Say whether Kueue started a cluster that grew; mend the template where Kueue could not (use-kueue.md)."""
     found = [condition for one in cluster.items("workloads.kueue.x-k8s.io") for condition in conditions(one)]
     job = cluster.get("job")
     name = "kueue.x-k8s.io/workload"

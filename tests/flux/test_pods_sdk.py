@@ -70,7 +70,7 @@ def test_the_sdk_runs_jobs_and_returns_their_results(create: Create) -> None:
     assert '"name":"named"' in spec.replace(" ", "")
 
     failing = cluster.submit("sh -c 'echo out; echo why >&2; exit 7'")
-    with pytest.raises(JobFailed, match=r"job \S+ failed: exit code 7: why") as caught:
+    with pytest.raises(JobFailed, match=r"job \S+ failed with exit code 7: why") as caught:
         failing.result(STEP_SECONDS)
     assert (caught.value.exit_code, caught.value.job.stdout, caught.value.job.stderr) == (7, "out\n", "why\n")
     with pytest.raises(JobFailed, match="no-such-program: No such file or directory"):

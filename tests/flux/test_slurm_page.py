@@ -1,4 +1,4 @@
-"""Each line of docs/slurm.md: Flux's commands run on real Flux, and ours have such words."""
+"""Each line of docs/how-to/migrate-from-slurm.md: Flux's commands run on real Flux, and ours have such words."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ from support import ROOT
 
 from tools.releases import MOUNT
 
-PAGE = (ROOT / "docs/slurm.md").read_text()
+PAGE = (ROOT / "docs/how-to/migrate-from-slurm.md").read_text()
 TABLES = PAGE.partition("## Start jobs")[2]
 CODE = re.compile(r"`([^`]+)`")
 #: Commands of Flux for a job that waits, and for one that has ended; all others are for one that runs

@@ -43,7 +43,7 @@ class BurstArgument(click.ParamType):  # type: ignore[type-arg]  # older version
     type=options.Duration(),
     default="5m",
     show_default=True,
-    help="Shrink when hosts were not needed this long.",
+    help="Shrink when hosts have not been needed this long.",
 )
 @click.option(
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long hosts have to join."
@@ -61,8 +61,8 @@ def command(
     """Install, resize and remove bursts as the root's queue needs.
 
     Runs until Ctrl-C. A burst is installed and grows when a job waits for more hosts than the root can have. It
-    shrinks, and is removed, when its hosts were not needed for a while. A host that runs a job stays. The first BURST
-    is preferred.
+    shrinks, and is removed, when its hosts have not been needed for a while. A host that runs a job stays. The first
+    BURST is preferred.
 
     BURST is NAME[:MIN-MAX][@[CONTEXT/]NAMESPACE]. The defaults are 0, all registered hosts, --context and --namespace.
 

@@ -16,7 +16,7 @@ from minicluster.live.running import find_running_node
 @click.command("copy")
 @click.argument("source")
 @click.argument("target")
-@options.namespace("Its namespace; by default the current one.")
+@options.namespace("Namespace; by default the current one.")
 @options.context()
 @options.node("The node of PATH, such as 3 or gpu-1; by default the lead.")
 @click.option("--all", "to_all", is_flag=True, help="Copy to all nodes that are up, not only to the lead.")

@@ -29,29 +29,29 @@ class KeptSize(click.ParamType):  # type: ignore[type-arg]  # older versions hav
 @click.command("create")
 @click.argument("name")
 @options.of_nodes("Number of nodes; by default 1.")
-@click.option("--max", "most", type=click.IntRange(min=1), help="The most nodes that it can have later; by default -N.")
-@click.option("--autoscale", "autoscales", is_flag=True, help="From -N to --max nodes, as the queue needs them.")
+@click.option("--max", "most", type=click.IntRange(min=1), help="The largest size it can have later; by default -N.")
+@click.option("--autoscale", "autoscales", is_flag=True, help="Let the queue choose the size: -N to --max nodes.")
 @click.option(
     "--keep",
     type=KeptSize(),
     metavar="SIZE[@CLASS]",
-    help="Keep the queue and a shared folder /data on volumes of this size each, such as 10Gi; also after the end.",
+    help="Keep the queue and a shared folder /data on volumes of this size each, such as 10Gi, even after the end.",
 )
-@options.namespace("Its namespace; by default the current one.")
+@options.namespace("Namespace; by default the current one.")
 @options.context()
-@click.option("--no-wait", is_flag=True, help="Return when the release is installed, not at the quorum.")
+@click.option("--no-wait", is_flag=True, help="Return once the release is installed, before the quorum.")
 @click.option(
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait for the quorum."
 )
-@click.option("--print-values", is_flag=True, help="Create nothing: print a values file for Helm.")
+@click.option("--print-values", is_flag=True, help="Print a values file for Helm, and create nothing.")
 def command(*, namespace: str, context: str, no_wait: bool, timeout: float, print_values: bool, **asked: Any) -> None:
     """Create a MiniCluster that waits for jobs.
 
-    Installs a release of this package's chart, waits until its nodes are up, and prints the command of Helm that it
+    Installs a release of this package's chart, waits until its nodes are up, and prints the Helm command that it
     ran. `minicluster delete` removes it.
 
-    With --keep the queue and the records of jobs outlive the lead's pod and the release, and so do the files in /data,
-    which all nodes share. A storage class that has volumes for one Kubernetes node at a time keeps all pods on one.
+    With --keep the queue, the records of jobs and the files in /data, which all nodes share, outlive the lead's pod and
+    the release. If a volume of the storage class can be on one Kubernetes node at a time only, all pods run there.
 
     \b
     Examples:

@@ -17,17 +17,17 @@ from minicluster.picture.place import options_of
 
 @click.command("dashboard")
 @options.cluster_or_all
-@options.namespace("Its namespace; by default the current one.")
+@options.namespace("Namespace; by default the current one.")
 @options.context()
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Its port on 127.0.0.1; by default a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; by default a free one.")
 @click.option("--host", "hosts", multiple=True, metavar="HOST[:PORT]", help="Another name by which a proxy is reached.")
 @click.option("--no-open", is_flag=True, help="Open no browser.")
 def command(name: str, namespace: str, context: str, port: int, hosts: tuple[str, ...], no_open: bool) -> None:
     """Show the jobs and nodes of a MiniCluster on a live page.
 
-    The page is there until Ctrl-C. Without NAME it lists the MiniClusters of the namespace. It is on 127.0.0.1 alone;
-    its address, on standard output, has a random token: who knows it sees what you may see. It changes nothing, and
-    adds nothing to the cluster.
+    The page is served until Ctrl-C, on 127.0.0.1 only. Without NAME it lists the MiniClusters of the namespace. Its
+    address, on standard output, has a random token: whoever knows it sees what you may see. The page changes nothing,
+    and adds nothing to the cluster.
 
     Needs Bokeh: pip install 'minicluster[dashboard]'. Uses kubectl, with the permissions of `minicluster status`, and
     `list` of events to know why the size changed.
@@ -59,7 +59,7 @@ def command(name: str, namespace: str, context: str, port: int, hosts: tuple[str
             pages.show(own)
         address = pages.address(own)
         streams.write(f"{address}\n".encode())
-        streams.say("the page is there until Ctrl-C")
+        streams.say("the page is served until Ctrl-C")
         files.append(None if no_open else opened.open_page(address))
 
     try:

@@ -15,10 +15,10 @@ from minicluster.live.deletion import delete
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long its pods may take to end."
 )
 def command(name: str, namespace: str, context: str, is_sure: bool, timeout: float) -> None:
-    """Remove a MiniCluster: the release that it is of.
+    """Remove a MiniCluster, with its release.
 
-    Lists the jobs that end with it, and asks on a terminal if there are any. Waits until its pods are gone. Volumes
-    that are kept stay, and a line says how to remove them.
+    If jobs would end with it, lists them and, on a terminal, asks. Waits until the pods are gone. Volumes that are kept
+    stay, and a line says how to remove them.
 
     \b
     Examples:

@@ -36,13 +36,13 @@ def command(
 ) -> None:
     """List the jobs of a MiniCluster.
 
-    The active ones, and the last of those that have ended.
+    Lists the active jobs, and the last of those that have ended.
 
-    While the lead runs they are those of its queue, and those that Flux has forgotten. After the end they are read from
-    the lead's log, which needs report.log; with report.path alone, the error names the file.
+    While the lead runs, it knows them all, also those that Flux has forgotten. After the end they are read from the
+    lead's log, which needs report.log; with report.path alone, the error names the file.
 
-    With --html the picture is a page that needs no network: the jobs on the nodes over time, the queue, and a table. It
-    needs Bokeh: pip install 'minicluster[dashboard]'.
+    --html writes a page that needs no network: the jobs on the nodes over time, the queue, and a table. It needs Bokeh:
+    pip install 'minicluster[dashboard]'.
 
     \b
     With -o json each job is a line. What a job doesn't have is null:

@@ -14,16 +14,16 @@ from minicluster.live import broker_log, logs
 @options.node("A node, such as 3 or gpu-1; by default the lead.")
 @click.option("-c", "--container", default="", help="A sidecar of the node; by default the container that runs Flux.")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until the MiniCluster ends.")
-@click.option("--all", "everything", is_flag=True, help="Then print what the broker of the node has logged, too.")
+@click.option("--all", "everything", is_flag=True, help="Then also print what the broker of the node has logged.")
 def command(name: str, namespace: str, context: str, node: str, container: str, follow: bool, everything: bool) -> None:
     """Print the log of a MiniCluster's lead, or of another node.
 
-    A node is a rank, or the name that `flux resource list` shows, with or without NAME- at its begin: 3, gpu-1,
+    A node is a rank, or the name that `flux resource list` shows, with or without NAME- in front: 3, gpu-1,
     flux-sample-gpu-1.
 
     With --follow the log continues when another pod replaces the lead, or the node. A line on standard error says so.
 
-    The brokers of Flux log to files of their pods. With --all the file of the node follows its log, while its pod runs.
+    Flux's brokers log to files in their pods. --all prints that file after the log, as long as the pod runs.
 
     \b
     Examples:

@@ -109,8 +109,8 @@ def of_nodes(nodes: str) -> Option:
         click.option("--cpu", default="", metavar="QUANTITY", help=f"CPUs {amount}"),
         click.option("--memory", default="", metavar="QUANTITY", help=f"Memory {amount}"),
         click.option("--gpus", type=click.IntRange(min=0), help="GPUs of each node: a limit of nvidia.com/gpu."),
-        values("Values, as Helm takes them; repeatable.", click.Path(exists=True)),
-        click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A value as Helm takes it; repeatable."),
+        values("A values file, as for Helm; repeatable.", click.Path(exists=True)),
+        click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A value, as for Helm; repeatable."),
     ]
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,7 +158,7 @@ cluster_or_all = click.argument("name", default="", shell_complete=_names)
 
 def of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the argument and options that name a live MiniCluster: NAME, `--namespace`, `--context`."""
-    where = namespace("Its namespace; by default the current one.")
+    where = namespace("Namespace; by default the current one.")
     return cluster(where(context()(function)))
 
 
@@ -170,7 +170,7 @@ def no_wait(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def yes(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--yes`: whether it is given."""
-    return click.option("--yes", "is_sure", is_flag=True, help="Don't ask, also on a terminal.")(function)
+    return click.option("--yes", "is_sure", is_flag=True, help="Don't ask, even on a terminal.")(function)
 
 
 def agreement(is_sure: bool) -> Agree:

@@ -11,7 +11,7 @@ from minicluster.live.job_output import show_output
 @click.command("output")
 @options.cluster
 @click.argument("job")
-@options.namespace("Its namespace; by default the current one.")
+@options.namespace("Namespace; by default the current one.")
 @options.context()
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
 @options.no_wait
@@ -19,8 +19,8 @@ def command(name: str, job: str, namespace: str, context: str, follow: bool, no_
     """Print what a job of a MiniCluster has printed.
 
     Its standard output goes to standard output, and its standard error to standard error. JOB is the id of the job, as
-    `minicluster jobs` and Flux show it, or its number. It may wait, run or have ended; Ctrl-C does not end it. Of a job
-    whose output goes to files, a line says to which.
+    `minicluster jobs` and Flux show it, or its number. The job may wait, run or have ended; Ctrl-C does not end it. If
+    its output goes to files, a line says to which.
 
     The exit code is 0 when the output was printed, however the job ended. It is 1 if there is no such job, or Flux has
     forgotten its output.

@@ -21,7 +21,7 @@ def command(source: IO[bytes], seed: bytes | None, random_curve: bool) -> None:
     """Render the output of `helm template`, reproducibly.
 
     The output is read from FILE, or from standard input. A MiniCluster of flux-operator in it becomes what the chart
-    makes of it, see docs/migrating.md.
+    makes of it, see docs/reference/flux-operator.md.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ from minicluster.live.replace import Asked, replace
 @click.option(
     "--grace",
     type=options.Duration(),
-    help="How long running jobs may go on, such as 10m; then they are requeued. By default until they have ended.",
+    help="How long running jobs may go on, such as 10m; then they are requeued. By default, until they have ended.",
 )
 @click.option("--now", is_flag=True, help="Requeue running jobs at once.")
 @options.yes
@@ -26,7 +26,7 @@ from minicluster.live.replace import Asked, replace
     type=options.Duration(),
     default="10m",
     show_default=True,
-    help="How long the new pods may take to their quorum, until the change is rolled back.",
+    help="How long the new pods may take to reach the quorum before the change is rolled back.",
 )
 def command(
     name: str,
@@ -41,12 +41,12 @@ def command(
 ) -> None:
     """Change what a live Job can't take, and keep the queue.
 
-    That is the image, the command, resources, maxSize and more. Stops the queue, lets running jobs end, makes the Job
-    anew, and goes on with the queue, which must be kept (state.capacity, state.claimName or archive.path). All other
-    values stay. If the new pods don't start, the change is rolled back. After an interruption, run the same command
-    again.
+    A live Job can't take another image, command, resources, maxSize and more. Stops the queue, lets running jobs end,
+    makes the Job anew, and goes on with the queue, which must be kept (state.capacity, state.claimName or
+    archive.path). All other values stay. If the new pods don't start, the change is rolled back. After an interruption,
+    run the same command again.
 
-    Lists the jobs that run; with --grace or --now asks on a terminal if there are any.
+    Lists the jobs that run. With --grace or --now it asks, on a terminal, if there are any.
 
     \b
     Examples:

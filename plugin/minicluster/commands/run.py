@@ -46,35 +46,33 @@ class Tasks(click.IntRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number."""
         if not re.fullmatch("-?[0-9]+", str(value)):
-            self.fail(f"{value!r} is no number of tasks; a namespace is given by --namespace.", param, ctx)
+            self.fail(f"{value!r} is not a number of tasks; --namespace gives the namespace.", param, ctx)
         return int(super().convert(value, param, ctx))
 
 
 @click.command("run", cls=WordsOfWork)
 @options.of_nodes("Number of nodes, `size` of the values.")
 @click.option(
-    "-n", "--tasks", type=Tasks(), help="Number of tasks; by default as the values, or one on each node with -N."
+    "-n", "--tasks", type=Tasks(), help="Number of tasks; by default one on each node with -N, else that of the values."
 )
 @click.option("--name", default="", help="Name of the release; by default a new one.")
-@options.namespace("Its namespace; by default the current one.", names=("--namespace",))
+@options.namespace("Namespace; by default the current one.", names=("--namespace",))
 @options.context()
 @click.option(
     "--timeout",
     "seconds",
     type=options.Duration(),
-    help="The most time for the start and the work, such as 90s or 5m; by default no limit.",
+    help="Limit of time for the start and the work, such as 90s or 5m; by default none.",
 )
-@click.option("--keep", is_flag=True, help="Leave the release when the work has ended.")
+@click.option("--keep", is_flag=True, help="Keep the release when the work has ended.")
 @click.option("--sizes", type=Sizes(), metavar="N,N,...", help="Run the command at each of these sizes.")
-@click.option(
-    "--iterations", type=click.IntRange(min=1), help="How often it runs at each of the sizes; by default once."
-)
+@click.option("--iterations", type=click.IntRange(min=1), help="Number of runs at each size; by default 1.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Folder of the results of --sizes; runs that it has a record of are skipped.",
+    help="Folder for the results of --sizes; runs that are recorded there are skipped.",
 )
 @click.pass_context
 def command(
@@ -94,11 +92,12 @@ def command(
     Installs a release, prints the log of its lead, and removes it when the work has ended. The exit code is that of
     the work. Ctrl-C cancels the work.
 
-    The words after -- are the command; no shell reads them. Without them, the values have the command.
+    The words after -- are the command; no shell reads them. Without them, the command is that of the values.
 
-    With --sizes and --output it runs several times, each time as a job of its own. Each size has a MiniCluster. What
-    the jobs print, when they ran and how they ended goes into the folder, and nothing to standard output. The exit code
-    is 0 if all runs have ended with 0, else 1. The same command again runs what has no record yet.
+    With --sizes and --output the command runs several times, each time as a job of its own, in one MiniCluster for
+    each size. What the jobs print, when they ran and how they ended goes into the folder, and nothing to standard
+    output. The exit code is 0 if all runs ended with 0, else 1. If you stop it, run the same command again: it
+    continues with the runs that have no record yet.
 
     \b
     Examples:

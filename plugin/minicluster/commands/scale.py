@@ -28,7 +28,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no
 @options.of_cluster
 @click.argument("size", type=Size(), metavar="[GROUP=]SIZE|auto")
 @options.yes
-@click.option("--wait", "waits", is_flag=True, help="Return when the nodes are in Flux.")
+@click.option("--wait", "waits", is_flag=True, help="Wait until the nodes are in Flux.")
 @click.option(
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
 )
@@ -46,7 +46,7 @@ def command(
     Upgrades its release with this package's chart and keeps all other values. A MiniCluster with autoscaling still
     chooses its own size: SIZE is then the minimum, and `auto` withdraws it.
 
-    A smaller size lists the jobs on the nodes that go, and asks on a terminal if there are any.
+    If jobs run on nodes that would leave, lists them and, on a terminal, asks.
 
     \b
     Examples:

@@ -21,7 +21,7 @@ def command(name: str, namespace: str, context: str, node: str, no_wait: bool) -
     `flux` is in PATH there. The shell is the image's bash, or its sh. It opens as soon as the container that runs Flux
     does, even before the quorum is reached, and also reads commands from a pipe.
 
-    A node is a rank, or the name that `flux resource list` shows, with or without NAME- at its begin: 3, gpu-1,
+    A node is a rank, or the name that `flux resource list` shows, with or without NAME- in front: 3, gpu-1,
     flux-sample-gpu-1.
 
     \b

@@ -16,9 +16,9 @@ FENCE = "`" * 6
 def command(name: str, namespace: str, context: str) -> None:
     """Print what a bug report needs, without secrets.
 
-    That is: versions, values, status, what `why` says, and the last lines of the logs. Of the values, texts that may be
-    secret are hidden: variables, commands, scripts, annotations. The logs are without them too, and without what looks
-    like a key. What else a program prints can't be known: read the report before you publish it.
+    Prints versions, values, status, what `why` says, and the last lines of the logs. Texts of the values that may be
+    secret are hidden, in the logs too: variables, commands, scripts, annotations. So is what looks like a key. What
+    else a program prints can't be known: read the report before you publish it.
 
     \b
     Examples:

@@ -12,8 +12,8 @@ from minicluster.release import helm, manifests
 
 @click.command("template")
 @click.argument("name")
-@options.values("Values, as Helm takes them; repeatable.")
-@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A value, as Helm takes it; repeatable.")
+@options.values("A values file, as for Helm; repeatable.")
+@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A value, as for Helm; repeatable.")
 @options.namespace("Namespace of the objects.", default="default")
 @click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")
 @click.option(

@@ -27,9 +27,9 @@ PLAIN_COLUMNS, PLAIN_LINES = 80, 40
 def command(name: str, namespace: str, context: str) -> None:
     """Show the jobs and nodes of a MiniCluster on the terminal.
 
-    It takes the whole terminal until q: the queue, the nodes and the size over the last ten minutes, what happened,
-    and the jobs. Keys sort the jobs, and show one with the end of its output. Without a terminal it prints one picture,
-    as plain text.
+    Takes the whole terminal until you press q: the queue, the nodes and the size over the last ten minutes, what
+    happened, and the jobs. Keys sort the jobs, and show one with the end of its output. Without a terminal it prints
+    one picture, as plain text.
 
     Uses kubectl, with the permissions of `minicluster status`, and `list` of events to know why the size changed.
 

@@ -16,8 +16,8 @@ def command(name: str, namespace: str, context: str, job: str) -> None:
     """Say why a MiniCluster is as it is, or why a job waits or failed.
 
     Without JOB: the state and its reason, what is wrong with which node, and why jobs wait. With the id of a job: what
-    it waits for and what would let it run, where it runs, or how it ended, with the last lines of its output. Below is
-    the command that changes it, after $.
+    it waits for and what would let it run, where it runs, or how it ended, with the last lines of its output. The
+    command that changes it follows, after $.
 
     \b
     Examples:

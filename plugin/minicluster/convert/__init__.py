@@ -3,7 +3,8 @@
 Most fields of a MiniCluster have the same names; some mean something else to flux-operator (API v1alpha2 at commit
 0d75cef8, v1alpha1 at 76c4754f: types, controllers/flux and pkg/flux). The values run what it ran: its defaults are
 written out where the chart has others, and what it ignored is dropped. Each such change is a warning, or a comment at
-the head of the file when there is nothing to do about it. docs/migrating.md lists them all.
+the head of the file when there is nothing to do about it. Those that matter most are in
+docs/reference/flux-operator.md.
 """
 
 from collections.abc import Callable

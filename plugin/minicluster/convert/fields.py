@@ -9,7 +9,7 @@ from minicluster.render.work import only_submit
 #: Fields that have no meaning without an operator, and why
 UNSUPPORTED = {
     "users": "there are no accounts, one user runs everything",
-    "fluxRestful": "no RESTful server is built in: docs/http-api.md has one",
+    "fluxRestful": "no RESTful server is built in: docs/how-to/serve-an-http-api.md has one",
     "flux.installRoot": "Flux is found in PATH, or in the view",
 }
 #: Fields whose 0 means unset to flux-operator, each with a warning if 0 is a value here

@@ -65,7 +65,7 @@ def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: S
     folder, name = (place.path, own) if kind == "folder" else posixpath.split(place.path)
     is_folder = Path(source).is_dir()
     if kind == "file" and path.endswith("/"):
-        raise StateError(f"{path} is no folder on {node}, but a file: remove it, or give another path")
+        raise StateError(f"{path} is a file on {node}, not a folder: remove it, or give another path")
     if not kind and not has_parent:
         raise StateError(f"{path}: there is no folder {folder} on {node}: write {folder}/ to make it")
     if not kind and not is_folder:

@@ -24,7 +24,9 @@ def delete(kubernetes: KubePort, name: str, seconds: float, say: Say, agree: Agr
     release = _release(kubernetes, found.name) if found else name
     there = contents.read(kubernetes, release)
     if there is None and found:
-        raise StateError(f"{found.name} is of no release of Helm: remove it where it was made, as by `kubectl delete`")
+        raise StateError(
+            f"{found.name} belongs to no Helm release: remove it as it was made, such as by `kubectl delete`"
+        )
     if there is None:
         raise absent(kubernetes, name, names)
     if not there.is_ours:
@@ -83,5 +85,7 @@ def _wait_for_pods(kubernetes: KubePort, name: str, seconds: float) -> None:
             return
         if time.monotonic() >= end:
             names = ", ".join(sorted(pod["metadata"]["name"] for pod in pods))
-            raise StateError(f"the release of {name} is removed, but not its pods within {seconds:g} s: {names}")
+            raise StateError(
+                f"the release of {name} is removed, but not all pods are gone after {seconds:g} s: {names}"
+            )
         time.sleep(REMOVAL_POLL_SECONDS)

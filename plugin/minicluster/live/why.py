@@ -21,9 +21,6 @@ from minicluster.live.table import duration, left_at
 from minicluster.names import OUR_PREFIX
 from minicluster.plurals import counted
 
-#: What became of a job, by the type of its exception (RFC 21); others have failed
-EXCEPTIONS = {"cancel": "was cancelled", "timeout": "ran into its time limit", "alloc": "can never run"}
-
 
 class Reason(NamedTuple):
     """A sentence, and the command that would change it; "" for none."""
@@ -70,7 +67,7 @@ def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
         raise StateError(f"{found.name} is {': '.join(filter(None, state))}; `minicluster jobs` may know the job")
     known = json.loads(text)
     if "error" in known:
-        raise ChoiceError(f"{job!r} is no job: give the id that `minicluster jobs {found.name}` shows")
+        raise ChoiceError(f"{job!r} is not a job's id: give one that `minicluster jobs {found.name}` shows")
     if not known["job"]:
         raise ChoiceError(f"{found.name} has no job {job}: `minicluster jobs {found.name}` lists them")
     yield from job_in_words(found.name, known, sizes_of(found), datetime.now(UTC).timestamp())
@@ -123,15 +120,10 @@ def _of_waiting(
 
 def _end(job: Mapping[str, Any]) -> str:
     """Return how a job ended."""
-    code, (kind, _, note) = job["exit_code"], (job.get("exception") or "").partition(": ")
-    note = f": {note}" if note else ""
+    kind, _, note = (job.get("exception") or "").partition(": ")
     if job["result"] == "COMPLETED":
-        return "completed" + _where(job)
-    if kind:
-        what = EXCEPTIONS.get(kind)
-        return (what or "failed") + _where(job) + (note or ("" if what else f": {kind}"))
-    killed = f" ({words.MEMORY})" if str(code) == words.KILLED else ""
-    return f"failed with exit code {code}{killed}{_where(job)}"
+        kind = ""
+    return words.of_job_end(job["exit_code"], kind, note, _where(job))
 
 
 def _where(job: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ from minicluster.picture.timeline import Timeline
 #: Seconds between two looks at Kubernetes, at least and at most
 FEED_PAUSE_SECONDS, FEED_IDLE_SECONDS = 1.0, 60.0
 #: What is said of an error that nobody expects
-OWN_ERROR = "the picture has an error of its own, please report it: {!r}"
+OWN_ERROR = "the picture has a bug, please report it: {!r}"
 #: Seconds that a request has to end when the feed is closed
 CLOSE_SECONDS = 3.0
 
@@ -127,7 +127,8 @@ class Feed:
                     self._see(with_reasons(self._kube, found))
                     self._stop.wait(FEED_PAUSE_SECONDS)
             except AbsentError as error:
-                self._fail(str(error))
+                self._found = None
+                self._fail(str(error), {**self.timeline.status, "state": "Gone", "why": ""})
             except MiniClusterError as error:
                 self._fail(f"Kubernetes does not tell how it is now: {error}")
             except Exception as error:  # the thread must live on: the page would stand still without a word
@@ -143,9 +144,9 @@ class Feed:
         self._look.set()
         self._describe()
 
-    def _fail(self, trouble: str) -> None:
+    def _fail(self, trouble: str, status: Mapping[str, Any] | None = None) -> None:
         with self.lock:
-            self.timeline.take_status({}, trouble)
+            self.timeline.take_status(status or {}, trouble)
 
     def _describe(self) -> None:
         """Give the timeline the status by all that is known."""

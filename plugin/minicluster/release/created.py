@@ -51,7 +51,7 @@ def read_keep(text: str) -> Keep:
     except SpecError:
         is_size = False
     if not is_size or bool(at) != bool(storage_class):
-        raise SpecError(f"{text!r} is no size of a volume: write it as 10Gi, or 10Gi@CLASS")
+        raise SpecError(f"{text!r} is not the size of a volume: write it as 10Gi, or 10Gi@CLASS")
     return Keep(capacity, storage_class)
 
 

@@ -1,6 +1,6 @@
 """Changes the size of a release, or of one of its groups, by Helm with the chart and the post-renderer of this package.
 
-Both have one version. A newer chart leaves the pods of a live MiniCluster as they are (docs/architecture.md, 21).
+Both have one version. A newer chart leaves the pods of a live MiniCluster as they are: decision 21, in docs/decisions.
 """
 
 import json
@@ -20,8 +20,8 @@ def check_own_chart(kubernetes: KubePort, release: str) -> None:
         raise ToolError(helm.explain(error)) from None
     if chart != CHART_NAME:
         raise ToolError(
-            f"the release {release} is of the chart {chart}, around {CHART_NAME}: `helm upgrade {release} {chart} "
-            "--reuse-values` with its value for the size changes it"
+            f"the release {release} is of the chart {chart}, around {CHART_NAME}: change the size by "
+            f"`helm upgrade {release} {chart} --reuse-values` and that chart's value for it"
         )
 
 

@@ -58,7 +58,7 @@ def find_class(kube: KubePort, name: str) -> StorageClass | None:
     names = ", ".join(sorted(each["metadata"]["name"] for each in items)) or "none"
     if not found:
         what = f"no storage class {name}" if name else "no default storage class"
-        raise StateError(f"there is {what}, of which the volumes to keep would be: give SIZE@CLASS; there are {names}")
+        raise StateError(f"there is {what} for the volumes: give SIZE@CLASS; there are {names}")
     return min(found)
 
 

@@ -1,7 +1,7 @@
 """What is a GPU for Flux: extended resources and device classes, and by which variable a task is told its own.
 
 The table is in the chart's ``files/constants.json``, because the notes of a release need it too. What a resource is
-called, and what a runtime reads, is in the vendors' documentation: docs/gpus.md names it.
+called, and what a runtime reads, is in the vendors' documentation: docs/how-to/use-gpus.md names it.
 """
 
 from collections.abc import Iterator, Mapping

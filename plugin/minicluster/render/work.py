@@ -190,7 +190,7 @@ def batch_script(command: str, folder: str) -> str:
         if line.startswith("#") or line.endswith("\\") or not _words(name, line):
             raise SpecError(f"{name} is {line!r}: a line is one job; use batchRaw for anything else")
         if why := incomplete(line):
-            raise SpecError(f"{name} is {line!r}: {why}, so it is no command; quote that, or use batchRaw")
+            raise SpecError(f"{name} is {line!r}: {why}, so it is not a command; quote that, or use batchRaw")
         out, err = (shlex.quote(f"{folder}/job-{number}.{stream}") for stream in ("out", "err"))
         submit = f"flux submit --flags=waitable --output={out} --error={err} {line}"
         submits.append(f"(eval {shlex.quote(submit)}) || failed {number}")

@@ -5,6 +5,7 @@ try:
 except ImportError as missing:
     raise ImportError("minicluster.sdk needs the package kubernetes: pip install 'minicluster[sdk]'") from missing
 
+from minicluster.sdk.asked_nodes import NodeOptions
 from minicluster.sdk.cluster import MiniCluster
 from minicluster.sdk.exceptions import (
     ApiError,
@@ -44,6 +45,7 @@ __all__ = [
     "JobOptions",
     "JobRefused",
     "MiniCluster",
+    "NodeOptions",
     "NotFoundError",
     "PortForward",
     "ReleaseError",

@@ -15,6 +15,7 @@ from minicluster.live.lookup import Cluster, find_job
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.wait import wait
 from minicluster.sdk import release, single_run
+from minicluster.sdk.asked_nodes import check_size
 from minicluster.sdk.exceptions import ArgumentError, WaitTimeoutError, translated
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PodConnection, PortForward
@@ -37,7 +38,9 @@ class MiniCluster(Pictured):
     """A MiniCluster that runs, or starts; `create` or `connect` make one.
 
     As a context manager it deletes at the end a MiniCluster that it created, but not one that it connected to. All
-    methods may be called from any thread, and raise `ApiError` when Kubernetes refuses or can't be reached.
+    methods may be called from any thread, and raise ApiError when Kubernetes refuses or can't be reached. An empty
+    ``namespace`` or ``context`` is the current one of the kubeconfig, or that of a pod's service account. ``progress``
+    is a function that gets a line of text whenever something changes, such as ``print``.
     """
 
     def __init__(self, kube: KubeClient, name: str, *, is_own: bool) -> None:
@@ -64,8 +67,8 @@ class MiniCluster(Pictured):
     ) -> Self:
         """Install a release of the chart with Helm, and return at once: the pods start, and jobs wait for them.
 
-        ``values`` are those of the chart (docs/spec.md), ``options`` override them: see `CreateOptions`. ``chart`` is
-        another chart than the one in this package. Raises ReleaseError, ArgumentError.
+        ``values`` are those of the chart (docs/reference/values.md); ``options`` override them, see CreateOptions.
+        ``chart`` replaces the chart in this package. Raises ReleaseError, ArgumentError.
         """
         with translated():
             kube = KubeClient.connect(context, namespace)
@@ -93,8 +96,8 @@ class MiniCluster(Pictured):
     ) -> Result:
         """Run a command in a MiniCluster of its own, which is removed; return its exit code, and the log as `stdout`.
 
-        Without a ``command`` the ``values`` have one. ``options``: see `RunOptions`. ``timeout`` is for all of it.
-        Raises ReleaseError, WaitTimeoutError; EndedError when it can't start, or fails without an exit code.
+        Without a ``command`` the ``values`` have one. ``options``: see RunOptions. ``timeout``, in seconds, is for all
+        of it. Raises ReleaseError, WaitTimeoutError; EndedError when it can't start, or fails without an exit code.
         """
         words = words_of(command) if command else ()
         asked = single_run.asked_for(words, values, timeout, options)
@@ -102,7 +105,7 @@ class MiniCluster(Pictured):
             return single_run.run(KubeClient.connect(context, namespace), asked, aloud(progress))
 
     def submit(self, command: str | Sequence[str], **options: Unpack[JobOptions]) -> JobFuture:
-        """Submit a job, and return its future. ``options``: see `JobOptions`.
+        """Submit a job, and return its future. ``options``: see JobOptions.
 
         ``command`` is a list of words, or a text that is split as a shell would (`shlex`); no shell runs it.
 
@@ -123,7 +126,7 @@ class MiniCluster(Pictured):
         return CommandExecutor(self.submit, options)
 
     def jobs(self, *, ended: bool = False, timeout: float | None = 60) -> list[Job]:
-        """Return the jobs in the queue, the oldest first; with ``ended`` also the jobs that have ended.
+        """Return the jobs in the queue, the oldest first; with ``ended`` also the last 90,000 that have ended.
 
         Raises WaitTimeoutError, EndedError.
         """
@@ -132,7 +135,7 @@ class MiniCluster(Pictured):
     def flux(self, *words: str, timeout: float | None = 300) -> Result:
         """Wait for the lead, and run a flux command there to its end. A failure is no error: see its exit code.
 
-        Raises WaitTimeoutError when that takes longer than ``timeout``, EndedError.
+        ``timeout``, in seconds, is for all of it; None is no limit. Raises WaitTimeoutError, EndedError.
         """
         with translated():
             return run_on_lead(self._kube, self.name, words, timeout)
@@ -140,7 +143,7 @@ class MiniCluster(Pictured):
     def logs(self, container: str = "", *, node: str = "", follow: bool = False) -> Iterator[str]:
         """Yield the lines of the lead's log, or of another container of its pod.
 
-        ``node`` is another node, by its rank, or its name in Flux: "3", "gpu-1".
+        ``node`` is another node, by its rank, or its name in Flux: ``"3"``, ``"gpu-1"``.
         With ``follow`` it yields new lines until the MiniCluster ends, also from a pod that replaces this one.
         """
         from minicluster.live import logs  # noqa: PLC0415 - few programs need it
@@ -160,24 +163,22 @@ class MiniCluster(Pictured):
     ) -> None:
         """Change the size, or that of a group, which may be 0; with ``wait`` return when these nodes are in Flux.
 
-        With autoscaling, ``size`` is a request for at least that many nodes; None withdraws it. ``progress`` gets the
-        lines of `minicluster scale`.
+        With autoscaling, ``size`` is a request for at least that many nodes; None withdraws it. A burst's nodes are in
+        the Flux of its root, so ``wait`` is refused there. ``timeout``, in seconds, is for the wait.
+
         Raises ReleaseError when the chart refuses; ArgumentError when the autoscaler does, or without such a group;
         EndedError, WaitTimeoutError.
         """
         from minicluster.live import scaling  # noqa: PLC0415 - it brings Helm's room
 
-        least = 0 if group else 1
-        if size is not None and (not isinstance(size, int) or size < least):
-            way = "" if group else "; delete() removes the MiniCluster"
-            raise ArgumentError(f"size={size!r}: give a whole number, {least} or more{way}")
+        check_size(size, group)
         release.check_post_renderer()
         with translated():
             asked, seconds = scaling.AskedSize(size, group), math.inf if timeout is None else timeout
             scaling.scale(self._kube, self.name, asked, seconds if wait else None, aloud(progress))
 
     def status(self) -> dict[str, Any]:
-        """Return the document of `minicluster status NAME --output json`. Raises NotFoundError."""
+        """Return the document that ``minicluster status NAME --output json`` prints. Raises NotFoundError."""
         with translated():
             return document(take_snapshot(self._kube, self.name, datetime.now(UTC)))
 
@@ -201,8 +202,9 @@ class MiniCluster(Pictured):
     ) -> int | None:
         """Wait for the quorum or the end, whichever is first. To reach the quorum it wakes a sleeping MiniCluster.
 
-        ``progress`` gets each new state, as `minicluster wait` prints it. Returns None at the quorum, and at the end
+        ``progress`` gets each new state, as ``minicluster wait`` prints it. Returns None at the quorum, and at the end
         the exit code of the work.
+
         Raises WaitTimeoutError; EndedError when it was deleted, or failed without an exit code.
         """
         if until not in ("quorum", "end"):

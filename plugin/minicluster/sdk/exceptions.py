@@ -77,7 +77,7 @@ class JobFailed(JobError):  # noqa: N818 - what happened
         last = next((line.strip() for line in reversed(lines.split(job.stderr)) if line.strip()), "")
         # the last line may be the same reason, from Flux's shell
         is_new = job.reason.rpartition(": ")[2] not in last
-        super().__init__(f"job {job.id} failed: {job.reason}" + (f": {last}" if last and is_new else ""))
+        super().__init__(f"job {job.id} {job.reason}" + (f": {last}" if last and is_new else ""))
         self.job = job
 
     def __reduce__(self) -> tuple[type[JobFailed], tuple[FinishedJob]]:

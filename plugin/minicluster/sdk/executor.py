@@ -12,7 +12,7 @@ from minicluster.sdk.jobs import JobFuture, JobOptions, words_of
 
 
 class CommandExecutor(Executor):
-    """Runs commands as jobs, not Python callables: see docs/sdk.md.
+    """Runs commands as jobs, not Python callables: the image may have no Python.
 
     ``map(command, arguments, …)`` appends one argument of each list to the command, as `Executor.map` does for a
     function, and gives the finished jobs in that order.

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from minicluster.cluster import words
+
 
 @dataclass(frozen=True)
 class FinishedJob:
@@ -11,8 +13,8 @@ class FinishedJob:
 
     id: str  #: Flux's, as `flux jobs` shows it
     exit_code: int  #: 128 plus the signal's number if a signal killed it; 1 if it never ran
-    pieces: tuple[tuple[str, str], ...] = ()  #: its output in order: each ``stdout`` or ``stderr``, and a text
-    reason: str = ""  #: why it failed, "" for one that did not
+    pieces: tuple[tuple[str, str], ...] = ()  #: its output in order: ``stdout`` or ``stderr``, and a text
+    reason: str = ""  #: how it failed, such as "was cancelled: by me"; "" for one that did not
 
     @property
     def output(self) -> str:
@@ -30,13 +32,19 @@ class FinishedJob:
         return "".join(text for stream, text in self.pieces if stream == "stderr")
 
 
+def code_of(status: int) -> int:
+    """Return the exit code of a wait status: 128 plus its number where a signal ended it."""
+    return 128 + (status & 0x7F) if status & 0x7F else status >> 8
+
+
 def finished(name: str, end: Mapping[str, Any]) -> FinishedJob:
     """Return how a job ended, from its wait status and its exception."""
     status, exception = end["status"], end["exception"]
-    code, reason = 1, "it never ran"
-    if status is not None:
-        code = 128 + (status & 0x7F) if status & 0x7F else status >> 8
-        reason = f"exit code {code}" if code else ""
     if exception:
-        code, reason = code or 1, ": ".join(filter(None, [exception["type"], exception["note"]]))
+        reason = words.of_job_end(None, exception["type"], exception["note"])
+    elif status is None:
+        reason = "never ran"
+    else:
+        reason = words.of_job_end(code_of(status), "", "") if status else ""
+    code = 1 if status is None else code_of(status) or (1 if exception else 0)
     return FinishedJob(name, code, tuple((stream, text) for stream, text in end["output"]), reason)

@@ -40,7 +40,7 @@ class Job:
 
 
 class JobOptions(TypedDict, total=False):
-    """The options of `MiniCluster.submit`."""
+    """The options of `MiniCluster.submit`: none has to be given."""
 
     nodes: int  #: without ``tasks``: whole nodes, with a task each
     tasks: int  #: 1 by default, or one for each node
@@ -104,7 +104,12 @@ def _check(options: JobOptions) -> None:
 
 
 class JobFuture(Future[FinishedJob]):
-    """The future of a job. Its result is a `FinishedJob`; it raises `JobFailed` when the job fails."""
+    """The future of a job. Its result is a FinishedJob; it raises JobFailed when the job fails.
+
+    It is a `concurrent.futures.Future`, so ``as_completed``, ``wait`` and callbacks work. Output comes when the job
+    ends, and stays in memory. A client that was cut off learns at its return how its jobs have ended, also those that
+    Flux has forgotten: exit code and reason are right then, and the output is a line that says that it is gone.
+    """
 
     def __init__(self, cancel_job: Callable[[], None]) -> None:
         """Start without an id."""
@@ -128,6 +133,9 @@ class JobFuture(Future[FinishedJob]):
 
     def wait_for_id(self, timeout: float | None = None) -> str:
         """Return the id as soon as Flux has the job.
+
+        Jobs that are submitted right after each other can come into the queue in another order: wait for the id of the
+        first where the order matters.
 
         Raises TimeoutError, and what the future raises when it is over without an id.
         """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CreateOptions(NodeOptions, total=False):
-    """The options of `MiniCluster.create`, which `minicluster create` has too."""
+    """The options of `MiniCluster.create`, which ``minicluster create`` has too, besides those of NodeOptions."""
 
     max_nodes: int  #: that it can have later
     autoscale: bool  #: from ``nodes`` to ``max_nodes``, as the queue needs them

@@ -111,7 +111,7 @@ class Submission:
         self.future.fail(error)
 
 
-#: The way out of a lost job: docs/reliability.md
+#: The way out of a lost job: tools/chaos/README.md
 KEEPS_QUEUE = (
     "state.claimName keeps the queue, but for the last seconds before a kill; if it did not run, submit it again"
 )

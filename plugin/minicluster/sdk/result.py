@@ -7,6 +7,6 @@ from dataclasses import dataclass
 class Result:
     """What a command printed, and its exit code."""
 
-    exit_code: int
-    stdout: str
-    stderr: str
+    exit_code: int  #: 128 plus the signal's number if a signal ended the command
+    stdout: str  #: of `MiniCluster.run` the log of the lead
+    stderr: str  #: of `MiniCluster.run` always empty

@@ -119,7 +119,7 @@ class Session:
             except Exception as error:
                 # the thread must live on: without it later requests would wait forever
                 logging.getLogger(__name__).exception("the conversation with the lead broke")
-                self._fail(SdkError(f"the SDK has an error of its own, please report it: {error!r}"))
+                self._fail(SdkError(f"the SDK has a bug, please report it: {error!r}"))
                 self._stop.wait(RETRY_SECONDS)
             finally:
                 self._is_connected = False

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class RunOptions(NodeOptions, total=False):
-    """The options of `MiniCluster.run`; what is not given is as in the values."""
+    """The options of `MiniCluster.run`, besides those of NodeOptions; what is not given is as in the values."""
 
-    tasks: int  #: 0: one on each node
+    tasks: int  #: of the command; 0 is one on each node
     name: str  #: of the release; a new one by default
 
 

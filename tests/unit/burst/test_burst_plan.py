@@ -209,7 +209,7 @@ REGISTERED = "flux.bursting.hostlist is root-[0-1],vm-[0-3],other"
             lambda: parse_values(b"a: ["),
             "the root's values file is not YAML: did not find expected node content at line 2",
         ),
-        (lambda: parse_values(b"a: \xff"), "the root's values file is not YAML: it can not be read"),
+        (lambda: parse_values(b"a: \xff"), "the root's values file is not YAML: it cannot be read"),
         (lambda: parse_values(b"- a"), "the root's values are a list: they must be a map"),
     ],
 )

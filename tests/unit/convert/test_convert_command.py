@@ -87,7 +87,7 @@ def test_convert_does_not_overwrite_a_file_with_other_content(tmp_path: Path) ->
 STREAMS: list[tuple[bytes, str]] = [
     (b"", "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator, or an MPIJob"),
     (b"a: [", "the file is not YAML: did not find expected node content at line 2"),
-    (b"a\0b", "the file is not YAML: it can not be read"),
+    (b"a\0b", "the file is not YAML: it cannot be read"),
     (
         b"kind: Pod",
         "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator, or an MPIJob",

@@ -78,7 +78,7 @@ CASES: dict[str, Case] = {
         app(fluxUser={"uid": 1}, commands={"runFluxAsRoot": False}) | {"users": [], "fluxRestful": {"port": 1}},
         app(commands={}) | {"users": None, "fluxRestful": None},
         [
-            "fluxRestful is dropped: no RESTful server is built in: docs/http-api.md has one",
+            "fluxRestful is dropped: no RESTful server is built in: docs/how-to/serve-an-http-api.md has one",
             "containers[0].fluxUser is dropped: everything runs as the pod's user: set pod.securityContext",
         ],
     ),

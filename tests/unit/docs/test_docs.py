@@ -4,19 +4,29 @@ import re
 import tomllib
 
 import pytest
+from minicluster.commands import SECTIONS
 from minicluster.render.constants import GPUS
 from minicluster.render.devices import CLASS
+from myst_parser.slugs import github_slugify, unique_slug
 from support import ROOT
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("charts/*/*.md")])
-CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+#: Pages of the site, and those that only GitHub shows
+SITE = sorted(ROOT.glob("docs/**/*.md"))
+OTHERS = [path for place in ("*", "charts/*/*", "benchmarks/*", "tools/*/*") for path in ROOT.glob(f"{place}.md")]
+PAGES = [*SITE, *sorted(OTHERS)]
+CODE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+TOCTREE = re.compile(r"^```{toctree}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 
 
 def anchors(text: str) -> set[str]:
-    """Return the anchors that GitHub gives a page's headings."""
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(text)}
+    """Return the anchors that GitHub and MyST give a page's headings."""
+    found: set[str] = set()
+    for title in HEADING.findall(CODE.sub("", text)):
+        # a link's text, without its target
+        found.add(unique_slug(github_slugify(re.sub(r"\[(.+?)\]\(.+?\)", r"\1", title)), found))
+    return found
 
 
 def rows(text: str) -> list[list[str]]:
@@ -35,14 +45,35 @@ def test_relative_links_resolve(page):
     assert not broken
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
-def test_each_page_begins_with_its_audience(page):
-    assert re.match(r"# .+\n\nFor \w+", page.read_text())
+@pytest.mark.parametrize("page", SITE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_page_begins_with_a_heading_and_a_paragraph(page):
+    assert re.match(r"# .+\n\n[A-Z`*\[]", page.read_text())
+
+
+def test_each_page_is_in_one_table_of_contents() -> None:
+    names = [
+        page.parent / line
+        for page in SITE
+        for tree in TOCTREE.findall(page.read_text())
+        for line in tree.split("\n")
+        if line and not line.startswith(":")
+    ]
+    listed = [path for name in names for path in name.parent.glob(f"{name.name}.md")]
+    assert sorted([*listed, ROOT / "docs/index.md"]) == SITE
+
+
+def test_the_commands_page_has_each_command() -> None:
+    text = (ROOT / "docs/reference/commands.md").read_text()
+    found = [
+        (title, tuple(re.findall(r"^   :prog: minicluster (\w+)$", part, re.MULTILINE)))
+        for title, part in re.findall(r"^## ([^\n]+)\n\n```{eval-rst}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    ]
+    assert found == list(SECTIONS.items())
 
 
 def test_the_table_of_what_to_change_names_existing_files():
-    _, _, text = (ROOT / "docs/architecture.md").read_text().partition("## Where do I change")
-    table, _, below = text.partition("<!-- files -->")
+    _, _, text = (ROOT / "docs/explanation/files.md").read_text().partition("## Where do I change")
+    table, _, below = text.partition("\n## ")
     named = [path for row in rows(table)[1:] for path in re.findall(r"`([\w./-]+)`", row[1])]
     assert len(named) > 50
     # a program of the pods is named without its folder
@@ -50,7 +81,7 @@ def test_the_table_of_what_to_change_names_existing_files():
 
 
 def test_the_page_on_gpus_has_the_table_that_chart_and_post_renderer_read():
-    _, _, text = (ROOT / "docs/gpus.md").read_text().partition("<!-- gpus -->")
+    _, _, text = (ROOT / "docs/how-to/use-gpus.md").read_text().partition("<!-- gpus -->")
     found = [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in rows(text.partition("<!-- end -->")[0])[1:]]
     known = [
         [
@@ -72,7 +103,7 @@ def test_make_targets_in_the_documentation_exist():
 
 
 def test_each_dependency_has_its_reasons() -> None:
-    _, _, text = (ROOT / "docs/architecture.md").read_text().partition("## Dependencies\n")
+    _, _, text = (ROOT / "docs/explanation/files.md").read_text().partition("## Dependencies\n")
     rows = re.findall(r"^\| ([\w-]+) \|", text.partition("\n## ")[0], re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = [

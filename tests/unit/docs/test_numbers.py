@@ -17,12 +17,15 @@ from support import CHART, PACKAGE, ROOT
 
 FILES = [
     *ROOT.glob("*.md"),
-    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("docs/**/*.md"),
     *ROOT.glob("values-examples/*.yaml"),
     CHART / "values.yaml",
 ]
 #: Each text on one line, without the marks of its comments.
-TEXTS = {file.name: " ".join(re.sub("^ *#", "", file.read_text(), flags=re.MULTILINE).split()) for file in FILES}
+TEXTS = {
+    str(file.relative_to(ROOT)): " ".join(re.sub("^ *#", "", file.read_text(), flags=re.MULTILINE).split())
+    for file in FILES
+}
 WORDS = {3: "three", 300: "five minutes", 600: "ten minutes", 900: "15 minutes"}
 
 

@@ -1,4 +1,4 @@
-"""docs/performance.md and its plots show benchmarks/results, and the benchmarks compute their figures correctly."""
+"""benchmarks/README.md and its plots show benchmarks/results, and the benchmarks compute their figures correctly."""
 
 import json
 import re

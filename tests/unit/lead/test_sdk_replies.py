@@ -11,6 +11,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from minicluster.cluster.words import MEMORY
 from minicluster.sdk.finished import finished
 
 
@@ -243,10 +244,10 @@ def test_jobs_that_flux_has_forgotten_have_ended_as_the_history_says(
     found = {answer["key"]: finished("f1", answer["end"]) for answer in said if "end" in answer}
     assert {key: (job.exit_code, job.reason) for key, job in found.items()} == {
         "ok": (0, ""),
-        "fails": (3, "exit code 3"),
-        "killed": (137, "exit code 137"),
-        "late": (142, "timeout: it took long"),
-        "dropped": (1, "cancel: by me"),
+        "fails": (3, "failed with exit code 3"),
+        "killed": (137, f"failed with exit code 137 ({MEMORY})"),
+        "late": (142, "ran into its time limit: it took long"),
+        "dropped": (1, "was cancelled: by me"),
     }
     assert {key: job.stderr for key, job in found.items()} == {
         key: "" if key == "dropped" else programs.recorded.GONE for key in ends

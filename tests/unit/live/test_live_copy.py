@@ -232,7 +232,7 @@ def test_a_target_that_ends_with_a_slash_is_a_folder(kubectl: Kubectl, here: Pat
     assert kubectl.run("copy", "results", f"mini:{pod_folder}/a/") == done
     assert tree(here) == dict.fromkeys(("in.lj", "results/in.lj", "new/dir/in.lj"), "text")
     (pod_folder / "file").write_text("")
-    no_folder = f"{pod_folder}/file/ is no folder on the lead, but a file: remove it, or give another path"
+    no_folder = f"{pod_folder}/file/ is a file on the lead, not a folder: remove it, or give another path"
     assert kubectl.run("copy", "in.lj", f"mini:{pod_folder}/file/") == Done(1, "", say(no_folder))
     kubectl.tool("mkdir", 'echo "mkdir: can\'t create directory: no" >&2; exit 1')
     unmade = f"{pod_folder}/b/: mkdir: can't create directory: no"

@@ -297,8 +297,8 @@ def test_a_page_has_the_times_by_size(lab: Lab) -> None:
         (("--iterations", "2"), "--iterations needs --sizes: give the sizes to run at, such as 2,4,8"),
         (
             ("-N", "2", "-n", "research"),
-            "Invalid value for '-n' / '--tasks': 'research' is no number of tasks; a namespace is given by "
-            "--namespace; see `minicluster run --help`",
+            "Invalid value for '-n' / '--tasks': 'research' is not a number of tasks; --namespace gives the "
+            "namespace; see `minicluster run --help`",
         ),
         (("--sizes", "2", "--output", "x", "-N", "2"), "--sizes has the numbers of nodes: drop --nodes"),
         (

@@ -127,8 +127,8 @@ def test_scale_refuses_wrong_sizes_and_releases(kubectl: Kubectl, monkeypatch: p
         assert done == Done(2, "", say(line))
     monkeypatch.setenv("CHART", "mine")
     message = (
-        "the release mini is of the chart mine, around minicluster: `helm upgrade mini mine --reuse-values` with its "
-        "value for the size changes it"
+        "the release mini is of the chart mine, around minicluster: change the size by `helm upgrade mini mine "
+        "--reuse-values` and that chart's value for it"
     )
     assert kubectl.run("scale", "mini", "3") == Done(1, "", say(message))
     kubectl.has(job=job(end=("Complete", END)))

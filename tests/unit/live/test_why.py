@@ -134,7 +134,7 @@ def test_the_command_asks_the_lead_about_a_job_and_shows_hostile_text_as_text(ku
 @pytest.mark.parametrize(
     ("found", "error"),
     [
-        ({"error": "no id"}, "'f1;ls' is no job: give the id that `minicluster jobs mini` shows"),
+        ({"error": "no id"}, "'f1;ls' is not a job's id: give one that `minicluster jobs mini` shows"),
         ({"job": {}}, "mini has no job f1;ls: `minicluster jobs mini` lists them"),
     ],
 )

@@ -61,8 +61,8 @@ def test_a_future_is_a_table_at_any_time() -> None:
     assert cells(future._repr_html_()) == {"job": "f1", "state": "pending", "why": SHOWN}
     future.start()
     assert cells(future._repr_html_()) == {"job": "f1", "state": "running"}
-    future.end(FinishedJob("f1", 3, (), "exit code 3"))
-    assert cells(future._repr_html_()) == {"job": "f1", "state": "job f1 failed: exit code 3"}
+    future.end(FinishedJob("f1", 3, (), "failed with exit code 3"))
+    assert cells(future._repr_html_()) == {"job": "f1", "state": "job f1 failed with exit code 3"}
     other = JobFuture(lambda: None)
     other.cancel()
     assert cells(other._repr_html_()) == {"state": "canceled"}

@@ -241,7 +241,10 @@ def test_a_refused_resize_of_a_gang_says_what_to_do(pod: Kube, api: Api) -> None
     api.refuse(403, json.dumps({"message": message}))
     with pytest.raises(KubeError) as caught:
         pod.resize(job("7"), 4)
-    assert str(caught.value) == "Kubernetes made a gang of the Job and fixes its size: docs/kueue.md has the way out"
+    assert (
+        str(caught.value)
+        == "Kubernetes made a gang of the Job, which fixes its size: see docs/how-to/start-as-a-gang.md"
+    )
 
 
 def test_event_creates_a_kubernetes_event_about_the_job(pod: Kube, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,9 +101,11 @@ def test_a_class_is_found_by_its_name_or_as_the_default() -> None:
     kube = FakeKube(has={CLASSES: [FAR, NEAR]})
     assert find_class(kube, "") == StorageClass("near", "rancher.io/local-path")
     assert find_class(kube, "far") == StorageClass("far", "nfs.csi.k8s.io")
-    with pytest.raises(StateError, match=r"^there is no storage class no, .*: give SIZE@CLASS; there are far, near$"):
+    with pytest.raises(
+        StateError, match=r"^there is no storage class no for the volumes: give SIZE@CLASS; there are far, near$"
+    ):
         find_class(kube, "no")
-    with pytest.raises(StateError, match=r"^there is no default storage class, of which .* there are none$"):
+    with pytest.raises(StateError, match=r"^there is no default storage class for the volumes: .* there are none$"):
         find_class(FakeKube(has={CLASSES: []}), "")
     assert find_class(FakeKube(has={CLASSES: forbidden("storageclasses")}), "") is None
 

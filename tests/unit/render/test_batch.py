@@ -138,7 +138,7 @@ def test_a_line_that_is_no_command_is_refused_by_its_number(line: str) -> None:
     with pytest.raises(SpecError) as caught:
         work.batch_script(f"echo zero\n\n  {line}\t\necho next\n", "/logs")
     assert str(caught.value) == (
-        f"line 2 of the batch is {line!r}: {REFUSED[line]}, so it is no command; quote that, or use batchRaw"
+        f"line 2 of the batch is {line!r}: {REFUSED[line]}, so it is not a command; quote that, or use batchRaw"
     )
 
 

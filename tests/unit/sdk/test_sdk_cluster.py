@@ -35,6 +35,8 @@ from status_samples import RUNNING, job, pod
 from support import PACKAGE
 from websocket import ABNF, WebSocketConnectionClosedException
 
+from tools.clients import until
+
 
 class FakeSocket:
     """The frames that a WebSocket brings."""
@@ -168,8 +170,8 @@ def test_each_sdk_error_is_a_documented_minicluster_error():
     found = [one for one in vars(exceptions).values() if isinstance(one, type) and issubclass(one, exceptions.SdkError)]
     assert len(found) > 10
     assert all(issubclass(one, MiniClusterError) and one.__name__ in exceptions.__doc__ for one in found)
-    error = pickle.loads(pickle.dumps(JobFailed(FinishedJob("f1", 3, (("stdout", "x"),), "exit code 3"))))
-    assert (str(error), error.exit_code, error.output) == ("job f1 failed: exit code 3", 3, "x")
+    error = pickle.loads(pickle.dumps(JobFailed(FinishedJob("f1", 3, (("stdout", "x"),), "failed with exit code 3"))))
+    assert (str(error), error.exit_code, error.output) == ("job f1 failed with exit code 3", 3, "x")
 
 
 CONTAINERS = [{"name": "mini", "env": [{"name": "MINICLUSTER_HOME", "value": "/mnt/flux"}]}]
@@ -293,6 +295,7 @@ def test_port_forward_to_a_port_where_nothing_listens_says_so_at_once():
     with PortForward(refuse) as forward:
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", forward.port), 10):
+                until(lambda: forward.error)
                 assert str(forward.error) == f"the pod gives no connection: {Refused.error}"
             forward._server.error = None
     assert forward.error is None

@@ -136,7 +136,7 @@ def test_create_has_the_words_of_the_command() -> None:
     ("options", "message"),
     [
         ({"max": 3}, "max is not an option of create: there are image, nodes, cpu, memory, gpus, max_nodes, "),
-        ({"keep": "ten"}, "'ten' is no size of a volume: write it as 10Gi, or 10Gi@CLASS"),
+        ({"keep": "ten"}, "'ten' is not the size of a volume: write it as 10Gi, or 10Gi@CLASS"),
     ],
 )
 def test_create_refuses_an_option_that_it_does_not_have(options: Any, message: str) -> None:
@@ -145,7 +145,8 @@ def test_create_refuses_an_option_that_it_does_not_have(options: Any, message: s
 
 
 def test_the_programs_in_the_sdk_documentation_pass_the_type_check(tmp_path):
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "sdk.md").read_text(), re.MULTILINE | re.DOTALL)
+    page = (ROOT / "docs/how-to/use-from-python.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n")
     (tmp_path / "example.py").write_text("\n".join(blocks))
     assert "executor.map" in blocks[0]

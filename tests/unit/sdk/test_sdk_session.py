@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from minicluster.cluster.words import MEMORY
 from minicluster.errors import AwayError, EndError, RefusedError
 from minicluster.lead import conversation
 from minicluster.sdk import (
@@ -142,12 +143,13 @@ def test_a_session_joins_replies_that_come_in_pieces(client):
 @pytest.mark.parametrize(
     ("status", "exception", "code", "reason"),
     [
-        (3 << 8, None, 3, "exit code 3"),
-        (9, None, 137, "exit code 137"),
-        (137 << 8, None, 137, "exit code 137"),
-        (None, {"type": "alloc", "note": "unsatisfiable"}, 1, "alloc: unsatisfiable"),
-        (15, {"type": "cancel", "note": ""}, 143, "cancel"),
-        (0, {"type": "exec", "note": "lost"}, 1, "exec: lost"),
+        (3 << 8, None, 3, "failed with exit code 3"),
+        (9, None, 137, f"failed with exit code 137 ({MEMORY})"),
+        (137 << 8, None, 137, f"failed with exit code 137 ({MEMORY})"),
+        (None, {"type": "alloc", "note": "unsatisfiable"}, 1, "can never run: unsatisfiable"),
+        (15, {"type": "cancel", "note": ""}, 143, "was cancelled"),
+        (0, {"type": "exec", "note": "lost"}, 1, "failed: lost"),
+        (None, {"type": "timeout", "note": ""}, 1, "ran into its time limit"),
     ],
 )
 def test_a_failed_job_raises_job_failed_with_exit_code_and_output(client, status, exception, code, reason):
@@ -159,9 +161,9 @@ def test_a_failed_job_raises_job_failed_with_exit_code_and_output(client, status
     error = future.exception(10)
     assert isinstance(error, JobFailed)
     assert (error.exit_code, error.output) == (code, "why\n\nout\n")
-    assert str(error) == f"job f1 failed: {reason}: why"
-    said = JobFailed(FinishedJob("f1", 1, (("stderr", "flux-shell: no such file\n"),), "exec: no such file"))
-    assert str(said) == "job f1 failed: exec: no such file"
+    assert str(error) == f"job f1 {reason}: why"
+    said = JobFailed(FinishedJob("f1", 1, (("stderr", "flux-shell: no such file\n"),), "failed: no such file"))
+    assert str(said) == "job f1 failed: no such file"
     assert error.job == FinishedJob("f1", code, (("stderr", "why\n\n"), ("stdout", "out\n")), reason)
 
 
@@ -344,7 +346,7 @@ def test_a_session_asks_an_absent_api_server_again_for_a_limited_time(client, mo
 def test_a_bug_in_the_sdk_ends_the_open_futures(client, caplog):
     client.leads.come(KeyError("oops"))
     error = client.submit("true").exception(10)
-    assert str(error) == "the SDK has an error of its own, please report it: KeyError('oops')"
+    assert str(error) == "the SDK has a bug, please report it: KeyError('oops')"
     assert "the conversation with the lead broke" in caplog.text
     lead = client.leads.come()
     client.submit("true")

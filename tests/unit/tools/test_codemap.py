@@ -1,4 +1,4 @@
-"""docs/architecture.md has the first sentence of each source file."""
+"""docs/explanation/files.md has the first sentence of each source file."""
 
 import pytest
 from support import PACKAGE, ROOT
@@ -6,7 +6,7 @@ from support import PACKAGE, ROOT
 from tools import codemap, variables
 
 
-def test_the_tables_of_files_in_the_architecture_page_are_current():
+def test_the_tables_of_the_page_of_files_are_current():
     text = codemap.PAGE.read_text(encoding="utf-8")
     assert codemap.written(text) == text, "run python -m tools.codemap"
 

@@ -51,7 +51,8 @@ def test_set_version_writes_the_changes_for_artifact_hub(root: Path) -> None:
     chart = root / release.VERSIONED[0]
     head = "version: 0.1.0\nannotations:\n  a: b\n  artifacthub.io/changes: |\n"
     chart.write_text(f"{head}    - kind: added\n      description: old\n")
-    changes = """
+    taken = f"A size of 0.5 {'or more ' * 20}is taken"
+    changes = f"""
 ### Added
 
 - **One `thing`**: it is
@@ -60,15 +61,16 @@ def test_set_version_writes_the_changes_for_artifact_hub(root: Path) -> None:
 
 ### Fixed
 
-- A size of 0.5 is taken.
+- {taken}.
 """
     (root / release.CHANGELOG).write_text(f"{HEAD}## [Unreleased]\n{changes}\n## [0.1.0] - 2030-01-01\n\n- A.\n")
     release.set_version(root, "0.2.0", DAY)
+    assert max(map(len, chart.read_text().splitlines())) <= 120, "yamllint refuses it"
     annotations = yaml.safe_load(chart.read_text())["annotations"]
     assert yaml.safe_load(annotations.pop("artifacthub.io/changes")) == [
         {"kind": "added", "description": 'One thing: it is "new"'},
         {"kind": "added", "description": "Two, see docs/b.md"},
-        {"kind": "fixed", "description": "A size of 0.5 is taken"},
+        {"kind": "fixed", "description": taken},
     ]
     assert annotations == {"a": "b"}
 

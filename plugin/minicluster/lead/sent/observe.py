@@ -16,14 +16,15 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import select
 import sys
 import time
+from functools import partial
 from typing import Any, Iterator, Mapping
 
 import flux
 from flux import constants
 from flux.job import JobID
-from flux.job.list import job_list_id
 from history import History, folder
 from observed import ATTRIBUTES, NODE_RECORDS, change_of, described, earlier_nodes, hosts_of, of_nodes, placed, told
 from replies import Replies
@@ -33,10 +34,13 @@ from waiting import grouped, queue_problem, reasons
 TOLD_EVENTS = ("submit", "alloc", "finish", "exception", "clean", "urgency")
 #: Jobs of a reply
 REPLY_JOBS = 500
-#: What Flux's list knows as well as the events, or better
-LISTED = ("number", "id", "name", "ntasks", "queue", "ranks", "nodes", "ncores")
-#: Seconds that changes are gathered, and between two looks at the status: after a change at least, without one
-GATHER_SECONDS, STATUS_SECONDS, OLD_STATUS_SECONDS = 0.5, 2.0, 60.0
+#: The document of a job that comes with an event, and what it says of the job
+DOCUMENTS = {"submit": "jobspec", "alloc": "R"}
+ABOUT = {"jobspec": described, "R": placed}
+#: Seconds that changes are gathered; seconds without one until all that have come are read
+GATHER_SECONDS, BACKLOG_SECONDS = 0.45, 0.005
+#: Seconds between two looks at the status: after a change at least, without one
+STATUS_SECONDS, OLD_STATUS_SECONDS = 2.0, 60.0
 #: How many times as long as a look's CPU time the pause after it is
 STATUS_PAUSE_FACTOR = 500
 
@@ -71,7 +75,9 @@ class Observer:
         self.changes: dict[int, dict[str, Any]] = {}
         self.is_changed, self.next_look = True, 0.0
         self.nodes: tuple[str, Mapping[str, str]] | None = None
-        self.timer: Any = None  #: while changes are gathered
+        #: while changes are gathered: when that began, and how many were read at the last look
+        self.timer: Any = None
+        self.began, self.read, self.read_before = 0.0, 0, 0
 
     def begin(self, most: int) -> None:
         """Open the streams, then tell the past; a job may be in both. Raises OSError."""
@@ -110,25 +116,20 @@ class Observer:
             self._fill(change, entry["name"], found)
 
     def _fill(self, change: dict[str, Any], event: str, found: Mapping[str, Any]) -> None:
-        """Add what Flux tells beside an event, or ask for it: an older one tells less."""
-        if event == "submit" and found.get("jobspec"):
-            change.update(described(found["jobspec"]))
-        elif event == "alloc" and found.get("R"):
-            change.update(placed(found["R"]))
-        elif event in ("submit", "alloc"):
-            asked = job_list_id(self.handle, change["number"], ATTRIBUTES)
-            asked.then(self._listed)
+        """Add what Flux tells beside an event, or look it up: before 0.63 there is no jobspec."""
+        key = DOCUMENTS.get(event)
+        if key and found.get(key):
+            change.update(ABOUT[key](found[key]))
+        elif key:
+            asked = self.handle.rpc("job-info.lookup", {"id": change["number"], "keys": [key], "flags": 0})
+            asked.then(partial(self._looked_up, change["number"], key))
 
-    def _listed(self, future: Any) -> None:
+    def _looked_up(self, job: int, key: str, future: Any) -> None:
         try:
-            job = future.get()["job"]
+            document = json.loads(future.get()[key])
         except OSError:
             return  # Flux has forgotten it
-        # state and times are those of the events, which may be newer
-        found = {
-            key: told(job, None)[key] for key in ("number", "id", "name", "ntasks", "queue", "ranks", "nodes", "ncores")
-        }
-        self.changes.setdefault(job["id"], {}).update(found)
+        self.changes.setdefault(job, {"number": job}).update(ABOUT[key](document))
         self._wake()
 
     def _node_events(self, found: Mapping[str, Any]) -> None:
@@ -142,13 +143,24 @@ class Observer:
 
     def _wake(self) -> None:
         self.is_changed = True
+        self.read += 1
         if self.timer is None:
-            # Flux's timers work once
-            self.timer = self.handle.timer_watcher_create(GATHER_SECONDS, self._tell)
-            self.timer.start()
+            # to be woken by each event costs several times as much as to read them together
+            select.select([0], [], [], GATHER_SECONDS)
+            self.began = time.monotonic()
+            self._read_more()
+
+    def _read_more(self) -> None:
+        # Flux's timers work once
+        self.timer = self.handle.timer_watcher_create(BACKLOG_SECONDS, self._tell)
+        self.timer.start()
+        self.read_before = self.read
 
     def _tell(self, *_: Any) -> None:
         self.timer.stop()
+        if self.read != self.read_before and time.monotonic() < self.began + GATHER_SECONDS:
+            self._read_more()
+            return
         self.timer = None
         changes, self.changes = self.changes, {}
         if changes:

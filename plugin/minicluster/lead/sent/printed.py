@@ -13,11 +13,14 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 import flux
+from flux import constants
 from flux.hostlist import Hostlist
-from flux.job import JobID, event_watch
+from flux.job import JobID
+from flux.job._wrapper import _RAW
+from flux.job.event import JobEventWatchFuture
 from history import History, folder
 from output_events import OUTPUT_KEY, Event, data_of, events, lookup
 
@@ -55,23 +58,36 @@ def forgotten(name: str, job: Any) -> str:
         return f"{name} has no job {job.f58plain}: `minicluster jobs {name}` lists them"
     code = "" if record["exit_code"] is None else f" with exit code {record['exit_code']}"
     what = f"the output of job {record['id']} ({record['name']}), which ended {record['result']}{code}, is gone"
-    return f"{what}: Flux keeps that of the last jobs alone; flux.keptJobs says how many"
+    return f"{what}: Flux keeps only that of the last jobs; flux.keptJobs says how many"
+
+
+def told_of(handle: Any, job: Any) -> set[str]:
+    """Return the names of the events of a job. Raises FileNotFoundError if Flux has forgotten it."""
+    return {event["name"] for event in events(lookup(handle, job, "eventlog"))}
+
+
+def watched(handle: Any, job: Any) -> Iterator[Event]:
+    """Yield the events of the output of a job until its end. Raises OSError."""
+    # between the start of a job and that of its output there is none, and event_watch would end
+    flags = constants.FLUX_JOB_EVENT_WATCH_WAITCREATE
+    yield from iter(JobEventWatchFuture(_RAW.event_watch(handle, int(job), OUTPUT_KEY, flags)).get_event, None)
 
 
 def show(handle: Any, name: str, job: Any, follow: bool) -> str:
     """Print the output of a job; return why it can't be printed, or "". Raises OSError."""
     try:
-        lookup(handle, job, "eventlog")
+        told = told_of(handle, job)
     except FileNotFoundError:
         return forgotten(name, job)
     printer, has_begun = Printer(handle, job), False
     # of a job that has not begun there is nothing
     with suppress(FileNotFoundError):
-        for event in event_watch(handle, job, OUTPUT_KEY) if follow else events(lookup(handle, job, OUTPUT_KEY)):
+        live = follow and "clean" not in told
+        for event in watched(handle, job) if live else events(lookup(handle, job, OUTPUT_KEY)):
             printer.print(event)
             has_begun = True
     if not has_begun:
-        told = {event["name"] for event in events(lookup(handle, job, "eventlog"))}
+        told = told_of(handle, job)
         if "start" not in told:
             say(f"job {job.f58plain} never ran" if "clean" in told else f"job {job.f58plain} has not begun yet")
     return ""
@@ -89,7 +105,7 @@ def main(name: str, text: str, *words: str) -> str:
     try:
         job = JobID(text)
     except ValueError:
-        return f"{text!r} is no id of a job: `minicluster jobs {name}` lists them"
+        return f"{text!r} is not a job's id: `minicluster jobs {name}` lists them"
     try:
         return show(flux.Flux(), name, job, "follow" in words)
     except BrokenPipeError:

@@ -56,10 +56,10 @@ class Recorded:
 
 def end_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return how a job ended, as followed.py does. Raises KeyError."""
-    code, exception = record["exit_code"], record.get("exception")
+    code, (kind, _, note) = record["exit_code"], (record.get("exception") or "").partition(": ")
     return {
         "status": None if code is None else code << 8,
-        "exception": exception and {"type": exception, "note": ""},
+        "exception": {"type": kind, "note": note} if kind else None,
         # a job that never ran has no output
         "output": [] if code is None else [("stderr", GONE)],
     }

@@ -119,7 +119,7 @@ class Kube:
             after = self._patch(self.job, job, {"metadata": metadata, "spec": spec})
         except KubeError as error:
             if GANG in str(error):
-                why = "Kubernetes made a gang of the Job and fixes its size: docs/kueue.md has the way out"
+                why = "Kubernetes made a gang of the Job, which fixes its size: see docs/how-to/start-as-a-gang.md"
                 raise KubeError(why) from None
             raise
         # the Job has changed even if this fails; the next period tries again

@@ -1,0 +1,79 @@
+"""Sphinx's configuration of the site: `make docs` builds it in build/docs."""
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import click
+from sphinx.application import Sphinx
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+#: Where the repository shows its files; without it, a link to a file outside docs is its text alone
+FILES = os.environ.get("DOCS_FILES", "").rstrip("/")
+#: Mermaid, which `make docs` puts beside the pages: a reader's browser asks no other host
+MERMAID = os.environ["DOCS_MERMAID"]
+LINK = re.compile(r"\[([^\]]+)\]\((\.\.?/[^)#\s]*)(#[^)\s]*)?\)")
+
+project = "minicluster"
+author = "the minicluster authors"
+CHART = (ROOT / "charts/minicluster/Chart.yaml").read_text()
+version = release = re.findall(r"^version: (\S+)$", CHART, re.MULTILINE)[0]
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click", "sphinxcontrib.mermaid"]
+exclude_patterns = ["images"]
+nitpicky = True
+# the SDK's signatures name types of other packages, whose documentation is elsewhere
+nitpick_ignore_regex = [("py:.*", r"(?!minicluster\.sdk).*")]
+
+myst_heading_anchors = 4
+myst_fence_as_directive = ["mermaid"]
+
+# a name between single backticks, as the docstrings have them
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+
+html_theme = "furo"
+html_title = f"minicluster {release}"
+html_static_path = ["_static", MERMAID]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_copyright = False
+# -- in a text is an option, not a dash
+smartquotes = False
+
+mermaid_use_local = "mermaid.esm.min.mjs"
+mermaid_fullscreen = False
+mermaid_height = "auto"
+# room for the title of a subgraph of two lines
+mermaid_init_config = {"startOnLoad": False, "flowchart": {"subGraphTitleMargin": {"top": 6, "bottom": 26}}}
+
+
+def link_files(_: Sphinx, name: str, source: list[str]) -> None:
+    """Let links that leave docs lead to FILES. GitHub takes them as they are."""
+
+    def absolute(match: re.Match[str]) -> str:
+        text, target, anchor = match.groups("")
+        path = (DOCS / name).parent.joinpath(target).resolve()
+        if path.is_relative_to(DOCS):
+            return match[0]
+        return f"[{text}]({FILES}/{quote(str(path.relative_to(ROOT)))}{anchor})" if FILES else text
+
+    source[0] = LINK.sub(absolute, source[0])
+
+
+def show_examples(_: Sphinx, __: click.Context, lines: list[str]) -> None:
+    """Show the examples of a command's help as code: sphinx-click makes lines of prose of them."""
+    if "| Examples:" in lines:
+        first = lines.index("| Examples:")
+        examples = [f"   {line.removeprefix('| ').strip()}" for line in lines[first + 1 :]]
+        lines[first:] = ["Examples:", "", ".. code-block:: sh", "", *examples]
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the hooks."""
+    app.connect("source-read", link_files)
+    app.connect("sphinx-click-process-description", show_examples)
